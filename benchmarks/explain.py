@@ -25,8 +25,8 @@ import numpy as np
 import polars as pl
 
 from crosslens.core.dataset import Dataset
-from crosslens.explanations.concepts.metrics import concept_table
-from crosslens.explanations.concepts.objects import ImageObjects, image_objects
+from crosslens.explanations.concept_batches import concept_table
+from crosslens.explanations.objects import ImageObjects, image_objects
 from crosslens.language.wordnet import load_wordnet
 
 ROOT = Path(__file__).resolve().parents[1]

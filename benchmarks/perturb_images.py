@@ -18,7 +18,7 @@ from PIL import Image
 from scipy.ndimage import uniform_filter
 
 from crosslens.perturbations import IMAGE_PERTURBATIONS, SEVERITIES, perturb_picture
-from crosslens.perturbations.images.picture import opened, png
+from crosslens.perturbations.images.changes import opened, png
 from crosslens.synth import generate
 
 ACROSS = 256

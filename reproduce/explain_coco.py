@@ -27,17 +27,17 @@ from crosslens.analyze.label_quality.concepts import extract_concepts
 from crosslens.cli.console import progress_bar
 from crosslens.core.rendering import Grid
 from crosslens.encode import Cache, Encoder, TextOnly, text_only
-from crosslens.explanations.overview.comparison import OverviewComparison, compare_overviews
-from crosslens.explanations.overview.overview import Overview, explain_run
-from crosslens.explanations.overview.sections import (
-    comparison_sections,
+from crosslens.explanations.overview import (
+    Overview,
     concept_figure,
+    explain_run,
     row_figure,
     table_of_confusions,
     table_of_correlations,
     table_of_rules,
     table_of_totals,
 )
+from crosslens.explanations.run_comparison import OverviewComparison, compare_overviews
 from crosslens.report.forms.tables import markdown_table
 from flickr8k import encoders
 from pages import markdown, real_data, update_page
@@ -179,7 +179,7 @@ def failure_line(dataset: cl.Dataset, found: dict[str, Overview]) -> str:
 def compared_tables(found: OverviewComparison) -> str:
     """Causes and confusions of both, side by side."""
     shown = replace(found, first=replace(found.first, listed=SHOWN))
-    return "\n\n".join(markdown_table(table) for one in comparison_sections(shown) for table in one.tables)
+    return "\n\n".join(markdown_table(table) for one in shown.sections() for table in one.tables)
 
 
 def tables_of(name: str, dataset: cl.Dataset, found: dict[str, Overview]) -> dict[str, str]:

@@ -28,7 +28,7 @@ import sugar_crepe
 from crosslens.build import grammar_counts, verdict_counts
 from crosslens.cli.console import progress_bar
 from crosslens.encode import Cache, encode_dataset, load_encoder
-from crosslens.explanations.overview.sections import concept_figure
+from crosslens.explanations.overview import concept_figure
 from crosslens.perturbations import perturb_all
 from crosslens.perturbations.selection import ADVERSARIAL
 from crosslens.pipeline import curve, find_protocol

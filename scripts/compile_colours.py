@@ -16,7 +16,7 @@ from __future__ import annotations
 import re
 
 from crosslens.core.storage import write_text
-from crosslens.language.colour_names import COMPILED
+from crosslens.language.words import COMPILED
 
 
 def words(text: str) -> frozenset[str]:

@@ -71,7 +71,7 @@ def test_runs_are_compared() -> None:
 
 
 def test_a_run_is_explained_with_another_copy_of_the_dataset(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("crosslens.explanations.local.explainer.mentioned_concepts", no_parser)
+    monkeypatch.setattr("crosslens.explanations.explainer.mentioned_concepts", no_parser)
     run = cl.evaluate(dataset_of(".jpg"), scores=SCORES[::-1], metrics="Hit@1", resamples=0)
     dataset = dataset_of("")
     for direction in ("i2t", "t2i"):

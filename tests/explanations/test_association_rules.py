@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from crosslens.core.errors import CrosslensError, InputError, UsageError
-from crosslens.explanations.overview.statistics import RULE_COLUMNS, association_rules
+from crosslens.explanations.statistics import RULE_COLUMNS, association_rules
 from crosslens.statistics import holm
 
 NAMES = ("a", "b", "c", "d")

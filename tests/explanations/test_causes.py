@@ -8,21 +8,21 @@ import pytest
 from hypothesis import given, strategies as st
 
 from crosslens.core.dataset import Dataset
-from crosslens.explanations.concepts.objects import image_objects
-from crosslens.explanations.overview.causes import (
+from crosslens.explanations.causes import (
     CAUSES,
     MAIN,
     NEAR_MISS,
     OUTCOMES,
     UNCLEAR,
+    Evidence,
     MentionJudgement,
     cause_column,
     cause_shares,
     cause_table,
     judge_mentions,
 )
-from crosslens.explanations.overview.evidence import Evidence
-from crosslens.explanations.words.mentions import mentioned_concepts
+from crosslens.explanations.mentions import mentioned_concepts
+from crosslens.explanations.objects import image_objects
 from crosslens.statistics import Bootstrap
 
 judgements = st.lists(

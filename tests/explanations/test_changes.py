@@ -110,7 +110,7 @@ def test_runs_of_other_queries_are_refused() -> None:
 
 
 def test_without_a_parser_causes_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    from crosslens.explanations.changes import changes as module
+    from crosslens.explanations import changes as module
 
     def missing(*arguments: Any, **options: Any) -> None:
         raise MissingExtraError("parsing", "spacy", "language")

@@ -10,12 +10,18 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
-from crosslens.explanations.local.explanation import Claim, Sentence
-from crosslens.explanations.local.findings import Findings, image_findings, mention_findings
-from crosslens.explanations.local.sentences import RANKING, RIGHT, WORDS, sentences
-from crosslens.explanations.words.checks import Vocabulary, check_mentions
-from crosslens.explanations.words.images import AnnotatedImage, ImageObject
-from crosslens.explanations.words.mentions import Mention, QueryMentions
+from crosslens.explanations.explanation import Claim, Sentence
+from crosslens.explanations.mentions import Mention, QueryMentions, Vocabulary, check_mentions
+from crosslens.explanations.objects import AnnotatedImage, ImageObject
+from crosslens.explanations.sentences import (
+    RANKING,
+    RIGHT,
+    WORDS,
+    Findings,
+    image_findings,
+    mention_findings,
+    sentences,
+)
 from crosslens.language.wordnet import load_wordnet
 
 SYNSETS = {

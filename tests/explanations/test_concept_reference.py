@@ -11,14 +11,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from crosslens.explanations.concepts.metrics import (
+from crosslens.explanations.concept_batches import concept_table
+from crosslens.explanations.concepts import (
     METRICS,
     TALLIES,
     concept_metrics,
-    concept_table,
     plain_objects,
 )
-from crosslens.explanations.concepts.objects import ImageObjects
+from crosslens.explanations.objects import ImageObjects
 from crosslens.language.wordnet import load_wordnet
 from tests.explanations.random_objects import COMMON, random_objects, rare_nouns
 from tests.explanations.slow_concepts import Object, path_similarity, slow_metrics

@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given, strategies as st
 
 from crosslens.core.errors import CrosslensError, InputError, UsageError
-from crosslens.explanations.concepts.metrics import METRICS, TALLIES, concept_metrics, concept_table, plain_objects
+from crosslens.explanations.concept_batches import concept_table
+from crosslens.explanations.concepts import METRICS, TALLIES, concept_metrics, plain_objects
 from tests.explanations.random_objects import COMMON, LISTED
 from tests.explanations.slow_concepts import Object
 

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given, strategies as st
 
 from crosslens.core.errors import UsageError
-from crosslens.explanations.concepts.comparison import compare_images
-from crosslens.explanations.concepts.lexicon import ancestor_at, hypernym_path
-from crosslens.explanations.concepts.objects import ImageObjects
-from crosslens.explanations.overview.confusions import concept_pairs, confusion_atlas
+from crosslens.explanations.concepts import compare_images
+from crosslens.explanations.lexicon import ancestor_at, hypernym_path
+from crosslens.explanations.objects import ImageObjects
+from crosslens.explanations.statistics import concept_pairs, confusion_atlas
 from crosslens.language.wordnet import load_wordnet
 
 SYNSETS = ("dog.n.01", "cat.n.01", "car.n.01", "bus.n.01", "person.n.01", "pizza.n.01", "chair.n.01", "zebra.n.01")

@@ -17,8 +17,8 @@ from crosslens.core.dataset import Dataset
 from crosslens.core.errors import CrosslensError, InputError, MissingExtraError, UnknownNameError, UsageError
 from crosslens.core.run import Run
 from crosslens.explanations import explain
-from crosslens.explanations.concepts.metrics import concept_metrics
-from crosslens.explanations.local.explainer import explain_queries
+from crosslens.explanations.concepts import concept_metrics
+from crosslens.explanations.explainer import explain_queries
 
 pytest.importorskip("spacy", reason="pip install 'crosslens[language]'")
 
@@ -151,7 +151,7 @@ def test_without_a_parser_the_rest_is_still_there(run: Run, dataset: Dataset, mo
     def missing(*_: Any, **__: Any) -> None:
         raise MissingExtraError("parsing captions", "spacy", "language")
 
-    monkeypatch.setattr("crosslens.explanations.local.explainer.mentioned_concepts", missing)
+    monkeypatch.setattr("crosslens.explanations.explainer.mentioned_concepts", missing)
     explanation = explain(run, "park#0", dataset=dataset)
     assert explanation.summary.startswith("The query was not read word by word.")
     assert explanation.words == ()

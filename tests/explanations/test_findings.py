@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from crosslens.explanations.local.findings import ObjectPhrase, image_findings, mention_findings
-from crosslens.explanations.words.checks import Vocabulary, check_mentions
-from crosslens.explanations.words.images import AnnotatedImage, ImageObject
-from crosslens.explanations.words.mentions import Mention, QueryMentions
+from crosslens.explanations.mentions import Mention, QueryMentions, Vocabulary, check_mentions
+from crosslens.explanations.objects import AnnotatedImage, ImageObject
+from crosslens.explanations.sentences import ObjectPhrase, image_findings, mention_findings
 
 
 def test_what_was_asked_for_by_another_word_is_not_said_twice() -> None:

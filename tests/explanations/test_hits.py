@@ -70,7 +70,7 @@ def test_without_a_parser_a_note_says_so(monkeypatch: pytest.MonkeyPatch) -> Non
     def refuse(*_: object, **__: object) -> None:
         raise MissingExtraError("parsing captions", "spacy", "language")
 
-    monkeypatch.setattr("crosslens.explanations.local.hits.mentioned_concepts", refuse)
+    monkeypatch.setattr("crosslens.explanations.explainer.mentioned_concepts", refuse)
     comparison = compare_hits(annotated(), "a dog", ["park", "street"])
     assert comparison.checks == ()
     assert "crosslens[language]" in comparison.notes[0]

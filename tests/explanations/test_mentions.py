@@ -6,11 +6,19 @@ from itertools import pairwise
 
 import pytest
 
-from crosslens.explanations.concepts.lexicon import hypernyms_of, shortest_path
-from crosslens.explanations.concepts.metrics import plain_objects
-from crosslens.explanations.words.checks import OPEN, SATISFIED, VIOLATED, Vocabulary, check_mentions
-from crosslens.explanations.words.images import AnnotatedImage, ImageObject
-from crosslens.explanations.words.mentions import Mention, QueryMentions, mentioned_concepts
+from crosslens.explanations.concepts import plain_objects
+from crosslens.explanations.lexicon import hypernyms_of, shortest_path
+from crosslens.explanations.mentions import (
+    OPEN,
+    SATISFIED,
+    VIOLATED,
+    Mention,
+    QueryMentions,
+    Vocabulary,
+    check_mentions,
+    mentioned_concepts,
+)
+from crosslens.explanations.objects import AnnotatedImage, ImageObject
 from crosslens.language.wordnet import load_wordnet
 
 TEXT = "Two small brown dogs playing with a frisbee to the left of a tall man."

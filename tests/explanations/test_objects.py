@@ -14,9 +14,9 @@ from crosslens.core.dataset import Dataset
 from crosslens.core.errors import InputError, UsageError
 from crosslens.data.readers.coco import read_coco
 from crosslens.data.readers.visual_genome import read_visual_genome
-from crosslens.explanations.concepts.lexicon import COCO_SYNSETS, synset_of_name
-from crosslens.explanations.concepts.metrics import concept_table
-from crosslens.explanations.concepts.objects import ImageObjects, caption_objects, image_objects, objects_of
+from crosslens.explanations.concept_batches import concept_table
+from crosslens.explanations.lexicon import COCO_SYNSETS, synset_of_name
+from crosslens.explanations.objects import ImageObjects, caption_objects, image_objects, objects_of
 from crosslens.language.wordnet import load_wordnet
 from crosslens.synth import write_scenes
 

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 import crosslens as cl
-from crosslens.explanations import DatasetObjects, explain_queries
-from crosslens.explanations.concepts import objects as objects_module
+from crosslens.explanations import DatasetObjects, explain_queries, objects as objects_module
 
 NOUNS = ("dog", "cat", "bench", "kite", "train", "boat", "horse", "umbrella")
 

@@ -13,15 +13,13 @@ import pytest
 import crosslens as cl
 from crosslens.core.errors import ConflictError, InputError
 from crosslens.core.run import Run
-from crosslens.explanations.concepts.comparison import compare_images
-from crosslens.explanations.concepts.metrics import METRICS
-from crosslens.explanations.concepts.objects import objects_of
-from crosslens.explanations.overview.causes import CAUSES, OUTCOMES, cause_column
-from crosslens.explanations.overview.comparison import compare_overviews
-from crosslens.explanations.overview.models import tabulate_overviews
-from crosslens.explanations.overview.overview import Overview, explain_run, save_overview
-from crosslens.explanations.overview.statistics import SCOPES, column_of
-from crosslens.explanations.words.mentions import mentioned_concepts
+from crosslens.explanations.causes import CAUSES, OUTCOMES, cause_column
+from crosslens.explanations.concepts import METRICS, compare_images
+from crosslens.explanations.mentions import mentioned_concepts
+from crosslens.explanations.objects import objects_of
+from crosslens.explanations.overview import Overview, explain_run, save_overview
+from crosslens.explanations.run_comparison import compare_overviews, tabulate_overviews
+from crosslens.explanations.statistics import SCOPES, column_of
 
 
 @pytest.fixture(scope="module")

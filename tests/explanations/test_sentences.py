@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 from hypothesis import example, given, strategies as st
 
-from crosslens.explanations.local.explanation import Claim
-from crosslens.explanations.local.findings import Findings, ObjectPhrase, WrongValue
-from crosslens.explanations.local.sentences import OTHER, WORDS, rounded_down, sentences
+from crosslens.explanations.explanation import Claim
+from crosslens.explanations.sentences import OTHER, WORDS, Findings, ObjectPhrase, WrongValue, rounded_down, sentences
 
 
 def facts(**known: Any) -> Findings:

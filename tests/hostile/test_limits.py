@@ -19,7 +19,7 @@ import crosslens.encode.stream as stream
 from crosslens.core import LIMITS, Dataset
 from crosslens.data import load_dataset, read_image_bytes, read_text
 from crosslens.encode import as_picture, decode_image, encode_images
-from crosslens.perturbations.images.picture import opened
+from crosslens.perturbations.images.changes import opened
 from tests.hostile.conftest import Refuses
 
 MEGAPIXEL = 1_000_000

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, strategies as st
 
-from crosslens.language.articles import takes_an
+from crosslens.language.inflection import takes_an
 
 AN_WORDS = """
 apple orange hour hourglass honest honor honour honorable honorary heir heirloom umbrella uncle underwater unusual

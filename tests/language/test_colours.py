@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from crosslens.core.errors import UsageError
-from crosslens.language.colour_names import (
+from crosslens.language.words import (
     COLOUR_THRESHOLDS,
     check_colour_space,
     colour_distance,

@@ -10,7 +10,7 @@ from hypothesis import given, strategies as st
 from crosslens.language.parse import Parse, repaired
 from crosslens.language.parsing import parse_texts
 from crosslens.language.scene_graphs import SceneGraph, scene_graph
-from crosslens.language.scene_words import COLOURS, SIZES, is_number, number_word
+from crosslens.language.words import COLOURS, SIZES, is_number, number_word
 from tests.language.golden_graphs import GRAPHS
 from tests.language.pipelines import needs_the_small_pipeline
 

@@ -21,8 +21,7 @@ from crosslens.perturbations import (
     perturbation,
     perturbations_with,
 )
-from crosslens.perturbations.caption import Caption
-from crosslens.perturbations.draws import Draws
+from crosslens.perturbations.caption import Caption, Draws
 from crosslens.perturbations.selection import GROUPS
 from tests.language.pipelines import needs_a_pipeline
 

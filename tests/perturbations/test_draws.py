@@ -8,7 +8,7 @@ from itertools import permutations
 
 from hypothesis import given, strategies as st
 
-from crosslens.perturbations.draws import Draws
+from crosslens.perturbations.caption import Draws
 
 
 def test_the_first_draw_is_the_documented_hash() -> None:

@@ -10,11 +10,10 @@ from hypothesis import given, strategies as st
 
 from crosslens.core.errors import CrosslensError
 from crosslens.perturbations import apply_edits, perturb
-from crosslens.perturbations.caption import Caption, Edit, Edits
-from crosslens.perturbations.draws import Draws
+from crosslens.perturbations.caption import Caption, Draws, Edit, Edits
 from crosslens.perturbations.outcomes import candidate_edits, edit_distance, outcomes
-from crosslens.perturbations.registry import CannotApply
-from crosslens.perturbations.text.typos import KEY_NEIGHBOURS
+from crosslens.perturbations.perturbing import CannotApply
+from crosslens.perturbations.text.surface import KEY_NEIGHBOURS
 
 WORDS = st.lists(st.text("abcde", min_size=1, max_size=5), min_size=1, max_size=6)
 

@@ -11,7 +11,7 @@ import pytest
 from crosslens.perturbations import GROUPS, PERTURBATIONS, Perturbed, apply_edits
 from crosslens.perturbations.caption import words_of
 from crosslens.perturbations.perturbing import perturb_each
-from crosslens.perturbations.text.typos import KEY_NEIGHBOURS
+from crosslens.perturbations.text.surface import KEY_NEIGHBOURS
 from tests.language.pipelines import needs_a_pipeline
 
 

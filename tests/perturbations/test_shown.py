@@ -11,7 +11,7 @@ from hypothesis import given, strategies as st
 import crosslens as cl
 from crosslens.perturbations import Edit, Perturbed
 from crosslens.perturbations.caption import diff_spans
-from crosslens.perturbations.sections import PerturbedCaptions, changed_first
+from crosslens.perturbations.selection import PerturbedCaptions, changed_first
 
 SWAPPED = Perturbed("A <b>dog</b> & I", "A <b>dgo</b> & I", True, "", (Edit(6, 8, "og", "go"),))
 LOST = Perturbed("A dog", "A dg", True, "", (Edit(3, 4, "o", ""),))

@@ -8,10 +8,10 @@ from typing import Any
 import polars as pl
 import pytest
 
-from crosslens.explanations.concepts.lexicon import hypernym_path
-from crosslens.explanations.overview import sections
-from crosslens.explanations.overview.confusions import ATLAS_COLUMNS
-from crosslens.explanations.overview.sections import atlas_map, synset_label
+from crosslens.explanations import overview
+from crosslens.explanations.lexicon import hypernym_path
+from crosslens.explanations.overview import atlas_map, synset_label
+from crosslens.explanations.statistics import ATLAS_COLUMNS
 
 ROWS = [
     ("dog.n.01", "cat.n.01", 9), ("dog.n.01", "car.n.01", 2), ("truck.n.01", "car.n.01", 4),
@@ -43,7 +43,7 @@ def test_every_count_is_in_its_cell() -> None:
 
 
 def test_like_things_stand_together_and_the_rarest_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sections, "_MOST_CONCEPTS", 2)
+    monkeypatch.setattr(overview, "_MOST_CONCEPTS", 2)
     drawn = atlas_map(OVERVIEW, atlas(ROWS), "title")
     assert list(drawn.rows) == [
         synset_label(synset)

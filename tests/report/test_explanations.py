@@ -17,10 +17,9 @@ import pytest
 import crosslens as cl
 from crosslens.core.dataset import Dataset
 from crosslens.core.run import Run
-from crosslens.explanations.local.explainer import explain_queries
-from crosslens.explanations.local.explanation import Explanation
-from crosslens.explanations.local.sections import ExplainedQueries
-from crosslens.explanations.overview.sections import size_notes
+from crosslens.explanations.explainer import explain_queries
+from crosslens.explanations.explanation import ExplainedQueries, Explanation
+from crosslens.explanations.overview import size_notes
 from crosslens.report.forms.boxes import label_positions
 from tests.report.browser import Watched
 

@@ -12,7 +12,7 @@ from hypothesis import given, strategies as st
 
 from crosslens.core.errors import InputError, UsageError
 from crosslens.language.scene_graphs import SceneGraph
-from crosslens.language.scene_words import COLOURS, SIZES, is_number
+from crosslens.language.words import COLOURS, SIZES, is_number
 from crosslens.similarity import load_similarity
 from crosslens.similarity.measures.spice import PARTS, Spice, prepare_graphs
 from tests.language.pipelines import needs_a_pipeline

@@ -5,38 +5,35 @@ from crosslens.explanations.api import (
     image_files_of_run as image_files_of_run,
     image_folder_of as image_folder_of,
 )
-from crosslens.explanations.changes.changes import compare_queries as compare_queries
-from crosslens.explanations.changes.values import (
+from crosslens.explanations.causes import CAUSES as CAUSES, cause_column as cause_column, plain_text as plain_text
+from crosslens.explanations.changes import (
     QueryChange as QueryChange,
     RunChanges as RunChanges,
     TopHit as TopHit,
+    compare_queries as compare_queries,
 )
-from crosslens.explanations.concepts.lexicon import (
-    GENERIC_NOUNS as GENERIC_NOUNS,
-    PERSON as PERSON,
-    hypernym_path as hypernym_path,
-    hypernyms_of as hypernyms_of,
-    is_tangible as is_tangible,
-    meaning as meaning,
-    same_meaning as same_meaning,
-    senses as senses,
-    synset_word as synset_word,
-)
-from crosslens.explanations.concepts.metrics import concept_metrics as concept_metrics, concept_table as concept_table
-from crosslens.explanations.concepts.objects import (
-    ImageObjects as ImageObjects,
-    image_objects as image_objects,
-    objects_of as objects_of,
-)
-from crosslens.explanations.counterfactuals.options import CounterfactualOptions as CounterfactualOptions
-from crosslens.explanations.counterfactuals.result import (
+from crosslens.explanations.concept_batches import concept_table as concept_table
+from crosslens.explanations.concepts import concept_metrics as concept_metrics
+from crosslens.explanations.counterfactual_options import CounterfactualOptions as CounterfactualOptions
+from crosslens.explanations.counterfactuals import (
     Counterfactual as Counterfactual,
     Counterfactuals as Counterfactuals,
     Radius as Radius,
-)
-from crosslens.explanations.counterfactuals.search import (
     find_counterfactual as find_counterfactual,
     find_counterfactuals as find_counterfactuals,
+)
+from crosslens.explanations.explainer import (
+    DatasetObjects as DatasetObjects,
+    HitComparison as HitComparison,
+    compare_hits as compare_hits,
+    explain_queries as explain_queries,
+)
+from crosslens.explanations.explanation import (
+    DIRECTION_NAMES as DIRECTION_NAMES,
+    ExplainedQueries as ExplainedQueries,
+    Explanation as Explanation,
+    marked_words as marked_words,
+    picture_cards as picture_cards,
 )
 from crosslens.explanations.failures import (
     TEXT_TO_TEXT as TEXT_TO_TEXT,
@@ -53,34 +50,35 @@ from crosslens.explanations.galleries import (
     GalleryQuery as GalleryQuery,
     retrieval_gallery as retrieval_gallery,
 )
-from crosslens.explanations.local.explainer import (
-    DatasetObjects as DatasetObjects,
-    explain_queries as explain_queries,
+from crosslens.explanations.lexicon import (
+    GENERIC_NOUNS as GENERIC_NOUNS,
+    PERSON as PERSON,
+    hypernym_path as hypernym_path,
+    hypernyms_of as hypernyms_of,
+    is_tangible as is_tangible,
+    meaning as meaning,
+    same_meaning as same_meaning,
+    senses as senses,
+    synset_word as synset_word,
 )
-from crosslens.explanations.local.explanation import Explanation as Explanation
-from crosslens.explanations.local.hits import HitComparison as HitComparison, compare_hits as compare_hits
-from crosslens.explanations.local.sections import (
-    DIRECTION_NAMES as DIRECTION_NAMES,
-    ExplainedQueries as ExplainedQueries,
-    marked_words as marked_words,
-    picture_cards as picture_cards,
+from crosslens.explanations.mentions import OPEN as OPEN, SATISFIED as SATISFIED, VIOLATED as VIOLATED
+from crosslens.explanations.objects import (
+    AnnotatedImage as AnnotatedImage,
+    ImageObject as ImageObject,
+    ImageObjects as ImageObjects,
+    image_objects as image_objects,
+    objects_of as objects_of,
 )
-from crosslens.explanations.overview.causes import CAUSES as CAUSES, cause_column as cause_column
-from crosslens.explanations.overview.comparison import (
-    OverviewComparison as OverviewComparison,
-    compare_overviews as compare_overviews,
-)
-from crosslens.explanations.overview.evidence import plain_text as plain_text
-from crosslens.explanations.overview.models import (
-    ConceptTable as ConceptTable,
-    tabulate_overviews as tabulate_overviews,
-)
-from crosslens.explanations.overview.overview import (
+from crosslens.explanations.overview import (
     Overview as Overview,
     explain_run as explain_run,
     save_overview as save_overview,
+    table_of_totals as table_of_totals,
 )
-from crosslens.explanations.overview.sections import table_of_totals as table_of_totals
-from crosslens.explanations.overview.statistics import association_rules as association_rules
-from crosslens.explanations.words.checks import OPEN as OPEN, SATISFIED as SATISFIED, VIOLATED as VIOLATED
-from crosslens.explanations.words.images import AnnotatedImage as AnnotatedImage, ImageObject as ImageObject
+from crosslens.explanations.run_comparison import (
+    ConceptTable as ConceptTable,
+    OverviewComparison as OverviewComparison,
+    compare_overviews as compare_overviews,
+    tabulate_overviews as tabulate_overviews,
+)
+from crosslens.explanations.statistics import association_rules as association_rules

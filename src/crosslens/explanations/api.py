@@ -17,8 +17,8 @@ from crosslens.data import image_files, is_dataset_name, is_dataset_path, load_d
 from crosslens.encode import EACH, MEAN, text_queries
 
 if TYPE_CHECKING:
-    from crosslens.explanations.local.explanation import Explanation
-    from crosslens.explanations.overview.overview import Overview
+    from crosslens.explanations.explanation import Explanation
+    from crosslens.explanations.overview import Overview
 
 
 @overload
@@ -46,8 +46,8 @@ def explain(
     ``competitors``; for all failures: ``depth``, ``threshold``, ``base``, ``areas``, ``minimum``, ``resamples``,
     ``level``, ``seed`` and ``progress``.
     """
-    from crosslens.explanations.local.explainer import explain_queries
-    from crosslens.explanations.overview.overview import explain_run
+    from crosslens.explanations.explainer import explain_queries
+    from crosslens.explanations.overview import explain_run
 
     signature = inspect.signature(explain_run if query is None else explain_queries)
     known = [name for name, parameter in signature.parameters.items() if parameter.kind is parameter.KEYWORD_ONLY]
@@ -117,18 +117,14 @@ def dataset_change(run: Run, dataset: Dataset) -> str | None:
     known = run.provenance.get("dataset")
     stored = known.get("fingerprint") if isinstance(known, Mapping) else None
     same = stored is None or stored in (dataset.fingerprint, _evaluated_part(run, dataset).fingerprint)
-    if same and not _corpus_changed(run):
+    # Of a run over two text sets, the dataset's captions are its queries; its corpus is another dataset.
+    ranked = (run.provenance.get("text_sets") or {}).get("corpus", {}).get("fingerprint")
+    if ranked is not None and _recipe_table(run, "queries"):
+        corpus = _recipe_dataset(run, "dataset", {})
+        same = same and (corpus is None or corpus.fingerprint == ranked)
+    if same:
         return None
     return f"The dataset {dataset.name} has changed since the run was made: explanations use its current content."
-
-
-def _corpus_changed(run: Run) -> bool:
-    """Whether the corpus of a run over two text sets is no longer the same; its queries are captions of the dataset."""
-    known = (run.provenance.get("text_sets") or {}).get("corpus", {}).get("fingerprint")
-    if known is None or not _recipe_table(run, "queries"):
-        return False
-    corpus = _recipe_dataset(run, "dataset", {})
-    return corpus is not None and corpus.fingerprint != known
 
 
 def _evaluated_part(run: Run, dataset: Dataset) -> Dataset:

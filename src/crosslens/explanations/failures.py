@@ -76,7 +76,12 @@ def query_outcomes(run: Run | Mapping[str, Ranking], dataset: Dataset, direction
     else:
         retrieved, truth = gallery[items], gallery[best]
         texts = [dataset.texts[row] for row in _rows(ranking.query_ids, dataset.caption_ids, "caption", dataset)[rows]]
-    scores, own, last = _scores(ranking, rows, best)
+    # The scores of the top-1 item, of the relevant item (NaN beyond the top k) and of the last item.
+    lists, values = ranking.top_items[rows], ranking.top_scores[rows].astype(np.float64)
+    kept = lists != UNRANKED
+    own = np.where((lists == best[:, None]) & kept, values, np.nan)
+    own = np.where(np.isnan(own).all(axis=1), np.nan, np.nanmax(np.nan_to_num(own, nan=-np.inf), axis=1))
+    scores, last = values[:, 0], values[np.arange(len(rows)), np.maximum(kept.sum(axis=1) - 1, 0)]
     # An imported ranking may leave out an item for any reason: nothing bounds its score.
     bounded = np.isnan(own) & (rank != UNRANKED)
     table = {
@@ -122,10 +127,8 @@ def ranking_of(
             expected="at least the top-1 item of every query",
             fix="repeat the evaluation with a depth of 1 or more (the default is 10)",
         )
-    return ranking if dataset is None else _spelled_as(dataset, ranking)
-
-
-def _spelled_as(dataset: Dataset, ranking: Ranking) -> Ranking:
+    if dataset is None:
+        return ranking
     sides = dataset.image_ids, dataset.caption_ids
     queries, items = sides if ranking.direction == IMAGE_TO_TEXT else sides[::-1]
     query_ids, item_ids = spelled_as(queries, ranking.query_ids), spelled_as(items, ranking.item_ids)
@@ -145,15 +148,6 @@ def first_relevant(ranking: Ranking) -> tuple[Array, Array]:
     best[queries] = ranking.relevant[leading]
     rank[queries] = np.where(ranks[leading] == far, UNRANKED, ranks[leading])
     return best, rank
-
-
-def _scores(ranking: Ranking, rows: Array, best: Array) -> tuple[Array, Array, Array]:
-    """Of each query: the score of the top-1 item, of the relevant item (NaN beyond the top k), of the last item."""
-    lists, values = ranking.top_items[rows], ranking.top_scores[rows].astype(np.float64)
-    kept = lists != UNRANKED
-    own = np.where((lists == best[:, None]) & kept, values, np.nan)
-    truth = np.where(np.isnan(own).all(axis=1), np.nan, np.nanmax(np.nan_to_num(own, nan=-np.inf), axis=1))
-    return values[:, 0], truth, values[np.arange(len(rows)), np.maximum(kept.sum(axis=1) - 1, 0)]
 
 
 def item_rows(ranking: Ranking, dataset: Dataset) -> Array:

@@ -139,20 +139,18 @@ class Gallery(Presented):
     def _asked(self, query: GalleryQuery) -> tuple[Cards, ...]:
         """The picture of the query, or those of the images that are relevant to its text."""
         if query.image is not None:
-            return (
-                Cards(
-                    "", (PictureCard("query image", image=query.image, details=(query.query,)),), self.pictures, most=0
-                ),
-            )
+            card = PictureCard("query image", image=query.image, details=(query.query,))
+            return (Cards("", (card,), self.pictures, most=0),)
         shown = tuple(PictureCard("relevant", image=image, details=(image,)) for image in query.right[:_MOST_RIGHT])
         return (Cards(format_count(query.relevant, "relevant item"), shown, self.pictures, most=0),)
 
     def _table(self, query: GalleryQuery) -> Table:
-        columns = [
-            [f"{_RELEVANT if item.relevant else ' '} {item.score:.3f} {item.item if item.text is None else item.text}"
-             for item in own.items] + [ABSENT] * (self.k - len(own.items))
-            for own in query.lists
-        ]  # fmt: skip
+        columns = []
+        for own in query.lists:
+            marks = (_RELEVANT if item.relevant else " " for item in own.items)
+            said = (item.item if item.text is None else item.text for item in own.items)
+            cells = [f"{mark} {item.score:.3f} {text}" for mark, item, text in zip(marks, own.items, said, strict=True)]
+            columns.append(cells + [ABSENT] * (self.k - len(cells)))
         rows = [(str(rank), *cells) for rank, cells in enumerate(zip(*columns, strict=True), start=1)]
         rows.append(("first relevant", *(_rank_words(own.first_relevant) for own in query.lists)))
         return Table(("rank", *self.models), tuple(rows), "l" * (len(self.models) + 1), cut=True, aside=True)
@@ -176,16 +174,6 @@ def _rank_words(rank: int | None) -> str:
     return "none in the list" if rank is None else f"rank {rank:,}"
 
 
-@dataclass(frozen=True)
-class QueryChoice:
-    """Which queries are shown: by id or a part of their text, those of the worst ranks, and drawn ones."""
-
-    queries: Sequence[str] = ()
-    hardest: int = 0
-    random: int = 0
-    seed: int = 0
-
-
 def retrieval_gallery(
     runs: Mapping[str, Run],
     dataset: Dataset,
@@ -203,36 +191,15 @@ def retrieval_gallery(
     model ranks badly: by the best rank of any model, the worst first. ``random`` adds drawn ones; 5 where nothing else
     is chosen. ``direction``: by default the first that a run has, captions first.
     """
-    rankings = _rankings(runs, dataset, queries, direction)
-    first = next(iter(rankings.values()))
-    _check_depth(rankings, k)
-    shared = _shared_queries(rankings)
-    views = {name: _View(ranking, dataset, k) for name, ranking in rankings.items()}
-    choice = QueryChoice(queries, hardest, random if random or hardest or queries else min(5, len(shared)), seed)
-    chosen, notes = _choose(choice, shared, views, dataset, first.direction)
-    return Gallery(
-        dataset.name, first.direction, k, tuple(rankings),
-        tuple(_query(query, views, dataset, first.direction) for query in chosen),
-        float(np.mean([_overlap([view.items(query) for view in views.values()]) for query in shared])),
-        len(shared), tuple(notes),
-    )  # fmt: skip
-
-
-def _rankings(
-    runs: Mapping[str, Run], dataset: Dataset, queries: Sequence[str], direction: str | None
-) -> dict[str, Ranking]:
-    """The rankings of one direction: the one named, or the first of the first run; the other if only that has an id."""
     first = next(iter(runs.values()))
     chosen = ranking_of(first, direction, dataset)
-    if direction is None and queries and not set(queries) & set(chosen.query_ids):
+    if direction is None and queries and not set(queries) & set(chosen.query_ids):  # the other direction may have them
         others = [ranking_of(first, other, dataset) for other in first.rankings if other != chosen.direction]
         chosen = next((other for other in others if set(queries) & set(other.query_ids)), chosen)
-    return {name: ranking_of(run, chosen.direction, dataset) for name, run in runs.items()}
-
-
-def _check_depth(rankings: Mapping[str, Ranking], k: int) -> None:
+    direction = chosen.direction
     if k < 1:
         raise UsageError(f"k is {k}", fix="k must be at least 1", option="k")
+    rankings = {name: ranking_of(run, direction, dataset) for name, run in runs.items()}
     for name, ranking in rankings.items():
         if ranking.depth < min(k, len(ranking.item_ids)):
             raise UsageError(
@@ -240,22 +207,35 @@ def _check_depth(rankings: Mapping[str, Ranking], k: int) -> None:
                 fix=f"choose {argument('k')} up to {ranking.depth}, or repeat the evaluation with a larger depth",
                 option="k",
             )
-
-
-def _shared_queries(rankings: Mapping[str, Ranking]) -> list[str]:
     common = set.intersection(*(set(ranking.query_ids) for ranking in rankings.values()))
     if not common:
         raise InputError(
             "the runs have no query in common", expected="runs of one dataset", fix="name runs of the same queries"
         )
-    first = next(iter(rankings.values()))
-    return [query for query in first.query_ids if query in common]
+    shared = [query for query in rankings[next(iter(rankings))].query_ids if query in common]
+    views = {name: _View(ranking, k) for name, ranking in rankings.items()}
+    notes: list[str] = []
+    shown: dict[str, None] = {}
+    for word in queries:
+        matches = [word] if word in common else _matching(word, shared, dataset, direction)
+        if len(matches) > _MOST_MATCHES:
+            notes.append(f"{len(matches):,} queries contain {word!r}: the first {_MOST_MATCHES} are shown")
+        shown.update(dict.fromkeys(matches[:_MOST_MATCHES]))
+    if hardest:
+        shown.update(dict.fromkeys(_hardest(shared, views)[:hardest]))
+    if drawn := random if random or hardest or queries else min(5, len(shared)):
+        order = random_stream(seed, "gallery", direction).permutation(len(shared))
+        rest = [query for query in (sorted(shared)[row] for row in order) if query not in shown]
+        shown.update(dict.fromkeys(rest[:drawn]))
+    overlap = float(np.mean([_overlap([view.items(query) for view in views.values()]) for query in shared]))
+    gallery = tuple(_query(query, views, dataset, direction) for query in shown)
+    return Gallery(dataset.name, direction, k, tuple(rankings), gallery, overlap, len(shared), tuple(notes))
 
 
 class _View:
     """A ranking by query id: the top of a list, what is relevant, and the rank of the first relevant item."""
 
-    def __init__(self, ranking: Ranking, dataset: Dataset, k: int) -> None:
+    def __init__(self, ranking: Ranking, k: int) -> None:
         self.ranking, self.k = ranking, k
         self._row = {query: row for row, query in enumerate(ranking.query_ids)}
         self._best, self._rank = first_relevant(ranking)
@@ -264,10 +244,6 @@ class _View:
         """The ids of the top k."""
         row = self.ranking.top_items[self._row[query], : self.k]
         return [self.ranking.item_ids[item] for item in row if item != UNRANKED]
-
-    def scores(self, query: str) -> list[float]:
-        """The scores of the top k."""
-        return [score for _, score in self.ranking.top(query, self.k)]
 
     def relevant(self, query: str) -> list[str]:
         """The ids of the relevant items."""
@@ -286,32 +262,12 @@ class _View:
         return int(self._best[self._row[query]]) != UNRANKED
 
 
-def _choose(
-    choice: QueryChoice, shared: Sequence[str], views: Mapping[str, _View], dataset: Dataset, direction: str
-) -> tuple[list[str], list[str]]:
-    notes: list[str] = []
-    chosen: dict[str, None] = {}
-    known = set(shared)
-    for word in choice.queries:
-        matches = [word] if word in known else _matching(word, shared, dataset, direction)
-        if len(matches) > _MOST_MATCHES:
-            notes.append(f"{len(matches):,} queries contain {word!r}: the first {_MOST_MATCHES} are shown")
-        chosen.update(dict.fromkeys(matches[:_MOST_MATCHES]))
-    if choice.hardest:
-        chosen.update(dict.fromkeys(_hardest(shared, views)[: choice.hardest]))
-    if choice.random:
-        order = random_stream(choice.seed, "gallery", direction).permutation(len(shared))
-        rest = [query for query in (sorted(shared)[row] for row in order) if query not in chosen]
-        chosen.update(dict.fromkeys(rest[: choice.random]))
-    return list(chosen), notes
-
-
 def _matching(word: str, shared: Sequence[str], dataset: Dataset, direction: str) -> list[str]:
     """The queries whose text contains the word, in any case."""
     part = word.casefold()
-    keys = [dataset.image_ids[row] for row in dataset.caption_image] if direction == IMAGE_TO_TEXT else (
-        dataset.caption_ids
-    )  # fmt: skip
+    keys = dataset.caption_ids
+    if direction == IMAGE_TO_TEXT:
+        keys = tuple(dataset.image_ids[row] for row in dataset.caption_image)
     containing = {key for key, text in zip(keys, dataset.texts, strict=True) if part in text.casefold()}
     matches = [query for query in shared if query in containing] if part.strip() else []
     if not matches:
@@ -347,27 +303,26 @@ def _query(query: str, views: Mapping[str, _View], dataset: Dataset, direction: 
     tops = {name: view.items(query) for name, view in views.items()}
     relevant = list(dict.fromkeys(item for view in views.values() for item in view.relevant(query)))
     forward = direction == IMAGE_TO_TEXT
-    row_of = {caption: row for row, caption in enumerate(dataset.caption_ids)}
-
-    def texts(item: str) -> tuple[str | None, str | None]:
-        """The image to show for an item, and its text if it is a caption."""
-        if not forward:
-            return item, None
-        row = row_of.get(item)  # a ready-made list may name captions that the dataset does not have
-        return (None, None) if row is None else (dataset.image_ids[dataset.caption_image[row]], dataset.texts[row])
-
     lists = []
     for name, view in views.items():
         own = set(view.relevant(query))
-        items = [
-            GalleryItem(
-                rank, item, score, item in own, *texts(item), sum(item in top for top in tops.values())
-            )
-            for rank, (item, score) in enumerate(zip(tops[name], view.scores(query), strict=True), start=1)
-        ]  # fmt: skip
+        items = []
+        for rank, (item, score) in enumerate(view.ranking.top(query, view.k), start=1):
+            image: str | None = item
+            text = None
+            if forward:  # a ready-made list may name captions that the dataset does not have
+                row = dataset.caption_rows.get(item)
+                image = None if row is None else dataset.image_ids[dataset.caption_image[row]]
+                text = None if row is None else dataset.texts[row]
+            lists_with = sum(item in top for top in tops.values())
+            items.append(GalleryItem(rank, item, score, item in own, image, text, lists_with))
         lists.append(GalleryList(name, tuple(items), view.rank(query)))
-    text = None if forward else dataset.texts[row_of[query]]
     return GalleryQuery(
-        query, text, query if forward else None, () if forward else tuple(relevant), len(relevant), tuple(lists),
+        query,
+        None if forward else dataset.texts[dataset.caption_rows[query]],
+        query if forward else None,
+        () if forward else tuple(relevant),
+        len(relevant),
+        tuple(lists),
         _overlap(list(tops.values())),
-    )  # fmt: skip
+    )

@@ -1,19 +1,10 @@
-from crosslens.language.articles import takes_an as takes_an
-from crosslens.language.colour_names import (
-    COLOUR_THRESHOLDS as COLOUR_THRESHOLDS,
-    Colour as Colour,
-    ColourSpace as ColourSpace,
-    ColourValues as ColourValues,
-    check_colour_space as check_colour_space,
-    colour_distance as colour_distance,
-    named_colours as named_colours,
-)
 from crosslens.language.inflection import (
     SAME_IN_PLURAL as SAME_IN_PLURAL,
     inflected as inflected,
     is_plural as is_plural,
     pluralise as pluralise,
     singularise as singularise,
+    takes_an as takes_an,
 )
 from crosslens.language.parse import Parse as Parse, Parses as Parses, is_phrase as is_phrase
 from crosslens.language.parsing import parse_texts as parse_texts
@@ -23,9 +14,13 @@ from crosslens.language.scene_graphs import (
     positioned_graph as positioned_graph,
     scene_graph as scene_graph,
 )
-from crosslens.language.scene_words import (
+from crosslens.language.spacy_pipeline import find_pipeline as find_pipeline
+from crosslens.language.tokens import count_words as count_words, tokenize as tokenize, tokenizer as tokenizer
+from crosslens.language.wordnet import load_wordnet as load_wordnet
+from crosslens.language.words import (
     ALWAYS_PAIRS as ALWAYS_PAIRS,
     CO_CAPTION_QUANTITIES as CO_CAPTION_QUANTITIES,
+    COLOUR_THRESHOLDS as COLOUR_THRESHOLDS,
     COLOURS as COLOURS,
     COUNTED_AS as COUNTED_AS,
     FEMALE as FEMALE,
@@ -37,12 +32,15 @@ from crosslens.language.scene_words import (
     SHE as SHE,
     SIDES as SIDES,
     SIZES as SIZES,
+    STOP_WORDS as STOP_WORDS,
     THEY as THEY,
+    Colour as Colour,
+    ColourSpace as ColourSpace,
+    ColourValues as ColourValues,
+    check_colour_space as check_colour_space,
+    colour_distance as colour_distance,
     is_number as is_number,
+    named_colours as named_colours,
     number_word as number_word,
     word_set as word_set,
 )
-from crosslens.language.spacy_pipeline import find_pipeline as find_pipeline
-from crosslens.language.stop_words import STOP_WORDS as STOP_WORDS
-from crosslens.language.tokens import count_words as count_words, tokenize as tokenize, tokenizer as tokenizer
-from crosslens.language.wordnet import load_wordnet as load_wordnet

@@ -8,10 +8,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
 
-from crosslens.language.grammar import Grammar
-from crosslens.language.parse import Parse
-from crosslens.language.scene_words import COLOURS, LIGHT_VERBS, SIZES
+from crosslens.language.parse import Grammar, Parse
 from crosslens.language.wordnet import load_wordnet
+from crosslens.language.words import COLOURS, LIGHT_VERBS, SIZES
 
 
 @dataclass(frozen=True)

@@ -17,10 +17,8 @@ import numba
 import numpy as np
 
 from crosslens.core import Progress, SilentProgress, stage
-from crosslens.perturbations.caption import Caption, CaptionWord, Edit, Edits, apply_edits
-from crosslens.perturbations.draws import Draws
-from crosslens.perturbations.perturbing import Captions, PerturbationCall, prepare_calls
-from crosslens.perturbations.registry import CannotApply, Perturbation
+from crosslens.perturbations.caption import Caption, CaptionWord, Draws, Edit, Edits, apply_edits
+from crosslens.perturbations.perturbing import CannotApply, Captions, Perturbation, PerturbationCall, prepare_calls
 
 
 def edit_distance(left: str, right: str) -> int:

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import gc
 import inspect
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from crosslens.core import (
     Dataset,
     Entry,
     InputError,
     Progress,
+    Registry,
     SilentProgress,
     UsageError,
     call_function,
@@ -20,9 +21,60 @@ from crosslens.core import (
     wrong_code,
 )
 from crosslens.language import parse_texts
-from crosslens.perturbations.caption import Caption, Edit, Perturbed, apply_edits
-from crosslens.perturbations.draws import Draws
-from crosslens.perturbations.registry import PERTURBATIONS, CannotApply, Perturbation
+from crosslens.perturbations.caption import Caption, Draws, Edit, Edits, Perturbed, apply_edits
+
+Perturbation = Callable[..., Edits]
+"""A function of a :class:`Caption` and its :class:`Draws`, with options by keyword; returns the edits to make.
+
+It raises :class:`CannotApply` where the caption offers nothing to change. It never returns edits that leave the text as
+it was. What it returns depends on the caption, the draws and the options alone.
+"""
+
+Level = Literal["word", "sentence", "adversarial", "beyond"]
+
+PERTURBATIONS: Registry[Perturbation] = Registry("perturbation", "perturbations", ("crosslens.perturbations.text",))
+
+CorpusOptions = Callable[[Sequence[Caption]], Mapping[str, Any]]
+"""Options that follow from all captions together, such as the colours that occur in them."""
+
+
+class CannotApply(Exception):
+    """The caption offers nothing that this perturbation could change; the message says what is missing."""
+
+
+def perturbation(
+    name: str,
+    *,
+    level: Level,
+    tags: bool = False,
+    corpus: CorpusOptions | None = None,
+    order: int | None = None,
+    brit: bool = False,
+    aro: bool = False,
+    typo: bool = False,
+    keeps_meaning: bool = False,
+) -> Callable[[Perturbation], Perturbation]:
+    """Register a perturbation.
+
+    With ``tags`` its captions come parsed, so that it can read their ``tokens``. ``corpus`` computes, once per run, the
+    options that depend on the whole set of captions and that the caller did not pass. ``order`` is its rank in listings
+    and groups; without one it is in no group and listed last. Facts that :func:`perturbations_with` looks up: ``brit``
+    (one of BRIT's thirteen), ``aro`` (a wrong order of COCO-Order and Flickr30k-Order), ``typo``, and ``keeps_meaning``
+    (the caption stays as true as it was).
+    """
+    facts = {"brit": brit, "aro": aro, "typo": typo, "keeps_meaning": keeps_meaning}
+    return PERTURBATIONS.register(name, level=level, tags=tags, corpus=corpus, order=order, **facts)
+
+
+def ordered_perturbations() -> list[Entry[Perturbation]]:
+    """All perturbations of captions: those with a declared ``order`` by it, then those of plugins by name."""
+    return sorted(PERTURBATIONS, key=lambda entry: (entry.details["order"] is None, entry.details["order"] or 0))
+
+
+def perturbations_with(fact: Literal["brit", "aro", "typo", "keeps_meaning"]) -> tuple[str, ...]:
+    """The names of the perturbations that were registered with a fact, in their order."""
+    return tuple(entry.name for entry in ordered_perturbations() if entry.details[fact])
+
 
 Captions = Sequence[str] | Mapping[str, str] | Dataset
 

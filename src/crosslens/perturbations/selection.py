@@ -2,11 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
-from crosslens.core import UnknownNameError, UsageError
-from crosslens.perturbations.images.registry import IMAGE_PERTURBATIONS, parse_image_perturbation
-from crosslens.perturbations.registry import PERTURBATIONS, ordered_perturbations, perturbations_with
+from crosslens.core import (
+    Cell,
+    Dataset,
+    Diffs,
+    Entry,
+    FactList,
+    Figure,
+    Presented,
+    Section,
+    Table,
+    Text,
+    TextDiff,
+    UnknownNameError,
+    UsageError,
+)
+from crosslens.perturbations.caption import Perturbed, diff_spans
+from crosslens.perturbations.images.changes import IMAGE_PERTURBATIONS, parse_image_perturbation
+from crosslens.perturbations.perturbing import PERTURBATIONS, options_of, ordered_perturbations, perturbations_with
 
 BRIT_PERTURBATIONS = perturbations_with("brit")
 """The thirteen perturbations of BRIT, in the order of the paper's table."""
@@ -64,3 +81,114 @@ def _expand(name: str) -> Iterable[str]:
         return [str(parse_image_perturbation(name))]
     known = [entry.name for registry in (PERTURBATIONS, IMAGE_PERTURBATIONS) for entry in registry]
     raise UnknownNameError("perturbation", name, [*known, *GROUP_NAMES])
+
+
+_LEVELS = {
+    "word": "Words",
+    "sentence": "Sentences",
+    "adversarial": "Adversarial: one decisive word",
+    "beyond": "Beyond",
+}
+
+
+@dataclass(frozen=True, eq=False)
+class PerturbedCaptions(Presented):
+    """How many captions each perturbation changed (``counts``), and some of them by their ids (``captions``).
+
+    A terminal and JSON have the first ``shown`` of each.
+    """
+
+    dataset: str
+    counts: Mapping[str, Mapping[str, Any]]
+    captions: Mapping[str, Mapping[str, Perturbed]] = field(default_factory=dict)
+    shown: int = 3
+
+    @property
+    def title(self) -> str:
+        """The heading of a page."""
+        return f"{self.dataset}: perturbed captions"
+
+    def sections(self, **options: Any) -> Iterator[Section]:
+        """A table of counts, which a terminal shows where it shows no captions; then the captions by perturbation."""
+        rows: list[tuple[Cell, ...]] = []
+        for name, counts in self.counts.items():
+            if counts.get("kind") == "image":
+                rows.append((name, f"{counts['images']:,} pictures", "", ""))
+            else:
+                share = Figure.percent(counts["applied_share"], unit="%")
+                rows.append((name, counts["applied"], share, next(iter(counts["reasons"]), "")))
+        folded = bool(self.captions and self.shown)
+        header = ("perturbation", "changed", "share", "if not, mostly")
+        table = Table(header, tuple(rows), "lrrl", title="How many were changed" if folded else "", folded=folded)
+        yield Section("", (table,) if rows else ())
+        for name, captions in self.captions.items():
+            diffs = []
+            for caption, perturbed in captions.items():
+                reason = () if perturbed.applied else (f"unchanged: {perturbed.reason}",)
+                diffs.append(TextDiff(caption, diff_spans(perturbed.original, perturbed.edits), facts=reason))
+            title = f"{name}: {plain_summary(PERTURBATIONS[name])}"
+            yield Section("", (Diffs(tuple(diffs), title, changed_share(self.counts[name]), self.shown),))
+
+    def as_dict(self) -> dict[str, Any]:
+        """As JSON can hold it."""
+        shown = {
+            name: [
+                {"caption": id, **perturbed._asdict(), "edits": [edit._asdict() for edit in perturbed.edits]}
+                for id, perturbed in list(captions.items())[: self.shown]
+            ]
+            for name, captions in self.captions.items()
+        }
+        return {"perturbations": self.counts, **({"shown": shown} if shown and self.shown else {})}
+
+
+def changed_first(dataset: Dataset, results: Sequence[Perturbed], most: int) -> dict[str, Perturbed]:
+    """So many captions by their ids: changed ones; where these are too few, others with their reasons."""
+    rows = sorted(range(len(results)), key=lambda row: not results[row].applied)[:most]
+    return {dataset.caption_ids[row]: results[row] for row in rows}
+
+
+def changed_share(counts: Mapping[str, Any]) -> str:
+    """``24,812 of 25,000 captions changed (99.2%)``, and why not the others."""
+    text = f"{counts['applied']:,} of {counts['captions']:,} captions changed ({counts['applied_share']:.1%})"
+    reasons = "; ".join(f"{reason} ({number:,})" for reason, number in counts["reasons"].items())
+    return f"{text}; the others: {reasons}" if reasons else text
+
+
+class ListedPerturbations(Presented):
+    """All perturbations, with what they do, under their kinds."""
+
+    @property
+    def title(self) -> str:
+        """The heading of a page."""
+        return "Perturbations"
+
+    def sections(self, **options: Any) -> Iterator[Section]:
+        """A list per kind, then the groups."""
+        entries = ordered_perturbations()
+        parts: list[FactList] = []
+        for level in dict.fromkeys(entry.details["level"] for entry in entries):
+            rows = ((entry.name, plain_summary(entry)) for entry in entries if entry.details["level"] == level)
+            parts.append(FactList(tuple(rows), _LEVELS.get(level, level)))
+        pictures = tuple((entry.name, plain_summary(entry)) for entry in IMAGE_PERTURBATIONS)
+        parts.append(FactList(pictures, "Images (severity 1 to 5: blur@1 … blur@5; blur alone is blur@3)"))
+        groups = Text.of("Groups: all (words and sentences), adversarial, beyond, everything, images")
+        yield Section("", (*parts, groups))
+
+    def as_dict(self) -> dict[str, Any]:
+        """The same for programs, with the options and their defaults."""
+        rows: list[dict[str, Any]] = [
+            {
+                "name": entry.name,
+                "kind": entry.details["level"],
+                "summary": entry.summary,
+                "options": {key: option.default for key, option in options_of(entry).items()},
+            }
+            for entry in ordered_perturbations()
+        ]
+        rows += [{"name": entry.name, "kind": "image", "summary": entry.summary} for entry in IMAGE_PERTURBATIONS]
+        return {"perturbations": rows, "groups": {**GROUPS, IMAGES: [entry.name for entry in IMAGE_PERTURBATIONS]}}
+
+
+def plain_summary(entry: Entry[Any]) -> str:
+    """What a perturbation does, without the marks of the documentation."""
+    return entry.summary.replace("*", "").replace("`", "")

@@ -37,10 +37,13 @@ from crosslens.core import (
 )
 from crosslens.data import image_files
 from crosslens.perturbations.caption import Edit, Perturbed
-from crosslens.perturbations.images.folder import REQUEST, stored_pictures
-from crosslens.perturbations.images.writing import has_images, perturb_images
-from crosslens.perturbations.perturbing import check_options, options_of, perturb_each
-from crosslens.perturbations.registry import PERTURBATIONS
+from crosslens.perturbations.images.writing import REQUEST, ChangedImages, perturb_images, stored_pictures
+from crosslens.perturbations.perturbing import (
+    PERTURBATIONS,
+    check_options,
+    options_of,
+    perturb_each,
+)
 from crosslens.perturbations.selection import chosen_perturbations, is_image_perturbation
 
 SUMMARY = "perturbations.json"
@@ -98,7 +101,11 @@ def write_perturbations(
             perturbed = perturb_images(dataset, name, work.new / name, overwrite=True, **common, **pictures)
             done[name] = {**requests[name], "images": len(perturbed.image_ids), "fingerprint": perturbed.fingerprint}
             _write_summary(work.new, dataset, done)
-        _write_texts(work.new, dataset, done)
+        for file in _text_files(done):
+            name = file.removesuffix(".jsonl")
+            captions = dataset if name == UNPERTURBED else Dataset.load(work.new / name)
+            rows = captions.captions.select("caption", "image", "text").iter_rows(named=True)
+            write_text(work.new / file, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
         work.publish(_LAYOUT, _other_files(folder))
     return {name: done[name] for name in chosen}
 
@@ -140,19 +147,15 @@ def read_perturbed(dataset: Dataset) -> tuple[Perturbed, ...]:
             expected=f"the columns {', '.join(columns)}",
             fix="write it with crosslens perturb",
         )
-    rows = dataset.captions.select(columns).iter_rows()
-    return tuple(
-        Perturbed(original, text, applied, reason, _read_edits(edits, row))
-        for row, (original, text, applied, reason, edits) in enumerate(rows)
-    )
-
-
-def _read_edits(text: Any, row: int) -> tuple[Edit, ...]:
-    try:
-        return tuple(Edit(**edit) for edit in parse_json(text))
-    except (InputError, TypeError) as error:
-        problem = f"the edits are {text!r:.60}"
-        raise InputError(problem, row=row, expected="a list of edits", fix="write it with crosslens perturb") from error
+    results = []
+    for row, (original, text, applied, reason, stored) in enumerate(dataset.captions.select(columns).iter_rows()):
+        try:
+            edits = tuple(Edit(**edit) for edit in parse_json(stored))
+        except (InputError, TypeError) as error:
+            problem, fix = f"the edits are {stored!r:.60}", "write it with crosslens perturb"
+            raise InputError(problem, row=row, expected="a list of edits", fix=fix) from error
+        results.append(Perturbed(original, text, applied, reason, edits))
+    return tuple(results)
 
 
 def _request(name: str, seed: int, options: Mapping[str, Any], pipeline: str | None) -> dict[str, Any]:
@@ -189,15 +192,15 @@ def _existing(
     if outdated and not overwrite:
         changed = ", ".join(_changes(existing[outdated[0]], requests[outdated[0]]))
         raise ConflictError(f"{folder / outdated[0]} was made with other settings (different: {changed})", fix=fix)
-    kept = {name: facts for name, facts in existing.items() if name not in outdated}
-    return {
-        name: facts
-        for name, facts in kept.items()
-        if _complete(folder / name, facts)
-        and (name not in requests or not is_image_perturbation(name) or has_images(
-            dataset, name, folder / name, overwrite=overwrite, **pictures
-        ))
-    }  # fmt: skip
+    kept = {}
+    for name, facts in existing.items():
+        if name in outdated or not _complete(folder / name, facts):
+            continue
+        requested = name in requests and is_image_perturbation(name)
+        if requested and ChangedImages.of(dataset, name, **pictures).stored(folder / name, overwrite) is None:
+            continue
+        kept[name] = facts
+    return kept
 
 
 def _changes(before: Mapping[str, Any], request: Mapping[str, Any]) -> list[str]:
@@ -258,15 +261,6 @@ def _text_files(done: Mapping[str, Mapping[str, Any]]) -> list[str]:
     """The plain files beside the folders of perturbed captions."""
     names = [name for name, facts in done.items() if facts.get("kind") != "image"]
     return [f"{name}.jsonl" for name in (UNPERTURBED, *names)] if names else []
-
-
-def _write_texts(folder: Path, dataset: Dataset, done: Mapping[str, Mapping[str, Any]]) -> None:
-    """The ids and texts of every perturbation of captions, and of the captions as they were."""
-    for file in _text_files(done):
-        name = file.removesuffix(".jsonl")
-        captions = dataset if name == UNPERTURBED else Dataset.load(folder / name)
-        rows = captions.captions.select("caption", "image", "text").iter_rows(named=True)
-        write_text(folder / file, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
 
 
 def _with_absolute_paths(dataset: Dataset, image_folder: str | Path | None) -> Dataset:

@@ -22,8 +22,7 @@ from crosslens.perturbations import (
     perturb_picture,
     severity_sheet,
 )
-from crosslens.perturbations.images.degradations import _poisson_table
-from crosslens.perturbations.images.framing import crop_move, kept_part, patch, rotate_move
+from crosslens.perturbations.images.changes import _poisson_table, crop_move, kept_part, patch, rotate_move
 
 Image = pytest.importorskip("PIL.Image", reason="pip install 'crosslens[scenes]'")
 

@@ -24,8 +24,7 @@ from crosslens.core.dataset import Dataset
 from crosslens.core.errors import ConflictError, InputError, UnknownNameError
 from crosslens.data.io.image_paths import image_files
 from crosslens.perturbations import IMAGE_PERTURBATIONS, perturb_images, perturb_picture
-from crosslens.perturbations.images.folder import file_names
-from crosslens.perturbations.images.writing import LEAST_LEFT
+from crosslens.perturbations.images.writing import LEAST_LEFT, file_names
 from crosslens.synth import write_scenes
 
 Image = pytest.importorskip("PIL.Image", reason="pip install 'crosslens[scenes]'")

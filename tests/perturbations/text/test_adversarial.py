@@ -11,15 +11,14 @@ from hypothesis import given, settings, strategies as st
 
 import crosslens as cl
 from crosslens.core.errors import UsageError
-from crosslens.language.articles import takes_an
-from crosslens.language.colour_names import COLOUR_THRESHOLDS, ColourSpace, colour_distance, named_colours
+from crosslens.language.inflection import takes_an
 from crosslens.language.parsing import parse_texts
 from crosslens.language.wordnet import load_wordnet
+from crosslens.language.words import COLOUR_THRESHOLDS, ColourSpace, colour_distance, named_colours
 from crosslens.perturbations import PERTURBATIONS, CannotApply, Perturbed, apply_edits
-from crosslens.perturbations.caption import Caption
-from crosslens.perturbations.draws import Draws
+from crosslens.perturbations.caption import Caption, Draws
 from crosslens.perturbations.text.colours import colour_uses
-from crosslens.perturbations.text.sizes import LARGE, SMALL
+from crosslens.perturbations.text.opposites import LARGE, SMALL
 from tests.language.pipelines import needs_a_pipeline, needs_the_small_pipeline
 
 pytestmark = needs_a_pipeline

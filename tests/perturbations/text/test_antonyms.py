@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from crosslens.language.wordnet import load_wordnet
-from crosslens.perturbations.text.antonyms import antonym_table, attribute_antonyms, opposites_of
+from crosslens.perturbations.text.opposites import antonym_table, attribute_antonyms, opposites_of
 
 NONE: set[str] = set()
 

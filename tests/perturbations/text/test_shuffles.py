@@ -12,9 +12,8 @@ from hypothesis import given, strategies as st
 import crosslens as cl
 from crosslens.language.parse import Parse
 from crosslens.perturbations import PERTURBATIONS, CannotApply, apply_edits
-from crosslens.perturbations.caption import Caption
-from crosslens.perturbations.draws import Draws
-from crosslens.perturbations.text.shuffles import slot_kinds
+from crosslens.perturbations.caption import Caption, Draws
+from crosslens.perturbations.text.surface import slot_kinds
 from tests.language.pipelines import needs_the_small_pipeline
 
 UNTAGGED = ("shuffle_all_words", "shuffle_within_trigrams", "shuffle_trigrams")

@@ -16,9 +16,9 @@ from crosslens.language.parse import Parse
 from crosslens.language.parsing import parse_texts
 from crosslens.language.wordnet import load_wordnet
 from crosslens.perturbations import PERTURBATIONS, CannotApply, Edit, Perturbed, apply_edits
-from crosslens.perturbations.caption import Caption
-from crosslens.perturbations.draws import Draws
-from crosslens.perturbations.text.synonym_lexicon import (
+from crosslens.perturbations.caption import Caption, Draws
+from crosslens.perturbations.text.opposites import _LEFT_ALONE, _REVIEWED, opposites
+from crosslens.perturbations.text.synonyms import (
     COMMON,
     EVERYDAY,
     LEFT_ALONE,
@@ -31,7 +31,6 @@ from crosslens.perturbations.text.synonym_lexicon import (
     rarest_synonyms,
     sensible_synonyms,
 )
-from crosslens.perturbations.text.verbs import _LEFT_ALONE, _REVIEWED, opposites
 from tests.language.pipelines import needs_a_pipeline, needs_the_small_pipeline
 
 PARTS = ("n", "a")

@@ -15,7 +15,7 @@ from hypothesis import given, strategies as st
 import crosslens as cl
 from crosslens.core.errors import UsageError
 from crosslens.perturbations import Perturbed, candidate_edits
-from crosslens.perturbations.text.typos import KEY_NEIGHBOURS
+from crosslens.perturbations.text.surface import KEY_NEIGHBOURS
 
 TOUCHING = """
 q:aw w:aeqs e:drsw r:deft t:fgry y:ghtu u:hijy i:jkou o:iklp p:lo

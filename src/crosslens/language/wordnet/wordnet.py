@@ -16,8 +16,20 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from crosslens.core import InputError
-from crosslens.language.wordnet.lexicon import FILED, SATELLITE, Lexicon, filed_under, letters, plain
-from crosslens.language.wordnet.tables import NO_PATH, PARTS, Array, Links, Tables, read_tables
+from crosslens.language.wordnet.tables import (
+    FILED,
+    NO_PATH,
+    PARTS,
+    SATELLITE,
+    Array,
+    Lexicon,
+    Links,
+    Tables,
+    filed_under,
+    letters,
+    plain,
+    read_tables,
+)
 
 if TYPE_CHECKING:
     from scipy import sparse

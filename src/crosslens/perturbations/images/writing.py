@@ -2,42 +2,64 @@
 
 from __future__ import annotations
 
+import re
+from collections import deque
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
 
 from crosslens.core import (
-    Card,
+    DATASET_LAYOUT,
+    ConflictError,
     Dataset,
     InputError,
+    Layout,
     Progress,
     SilentProgress,
+    UsageError,
     argument,
+    atomic_file,
     available_cores,
+    fingerprint,
+    read_header,
+    stage,
+    tidy_output,
     where_option,
     workspace,
+    write_header,
 )
-from crosslens.data import REGION_SIDES, image_files
-from crosslens.perturbations.images.folder import (
-    IMAGES_LAYOUT,
-    PictureCopy,
-    file_names,
-    finished,
-    key_of,
-    request,
-    stored_pictures,
-    write_copies,
-    write_tables,
+from crosslens.data import REGION_SIDES, REPAIR_IMAGE, image_files, outer_file, read_image_bytes
+from crosslens.perturbations.images.changes import (
+    SEVERITIES,
+    ImagePerturbation,
+    Move,
+    Size,
+    image_draws,
+    join,
+    opened,
+    parse_image_perturbation,
+    perturb_picture,
+    pillow,
+    png,
+    split,
 )
-from crosslens.perturbations.images.framing import Move, Size
-from crosslens.perturbations.images.picture import pillow
-from crosslens.perturbations.images.registry import ImagePerturbation, image_draws, parse_image_perturbation
 
+REQUEST = "perturbation.json"
+DRAWING = 1
+"""Raised whenever the same seed gives other pictures than before."""
+IMAGES_LAYOUT = Layout("a set of changed images", REQUEST, (DATASET_LAYOUT.marker, *DATASET_LAYOUT.files))
+"""Without the pictures: their names are in the dataset."""
 LEAST_LEFT = 0.1
 """Share of its box that must still be in the picture, or the object is taken off the list."""
+_LONGEST = 100
+_AHEAD = 4
+"""Pictures in progress for each thread: enough to keep it busy while files are written."""
 
 
 def perturb_images(
@@ -60,116 +82,200 @@ def perturb_images(
     Interrupted runs resume. A picture that cannot be read raises with its name; with ``skip_bad`` it is left out
     together with its captions.
     """
-    folder, change = Path(output), name if isinstance(name, ImagePerturbation) else parse_image_perturbation(name)
-    sources = image_files(dataset, image_folder, skip_bad=skip_bad)
-    requested = request(dataset, change, seed, sources)
-    if finished(folder, requested, overwrite):
-        return _complete(Dataset.load(folder), dataset, folder, skip_bad)
-    with workspace(folder, key_of(requested)) as work:
-        if finished(folder, requested, overwrite):  # by another process, just now
-            return _complete(Dataset.load(folder), dataset, folder, skip_bad)
-        changed = _write(work.new, dataset, change, seed, sources, threads, skip_bad, progress)
-        changed = replace(changed, home=folder)
-        write_tables(work.new, changed, requested)
+    folder = Path(output)
+    images = ChangedImages.of(dataset, name, seed, image_folder, skip_bad)
+    if (stored := images.stored(folder, overwrite)) is not None:
+        return stored
+    with workspace(folder, images.key) as work:
+        if (stored := images.stored(folder, overwrite)) is not None:  # written by another process, just now
+            return stored
+        changed = replace(
+            images.write(work.new, threads or available_cores(), progress or SilentProgress()), home=folder
+        )
+        changed.write_into(work.new)
+        write_header(work.new / REQUEST, images.requested)
         work.publish(IMAGES_LAYOUT, stored_pictures(folder))
     return changed
 
 
-def has_images(
-    dataset: Dataset, name: str, folder: Path, *, seed: int, image_folder: str | Path | None, skip_bad: bool,
-    overwrite: bool,
-) -> bool:  # fmt: skip
-    """Whether :func:`perturb_images` with these arguments has nothing to do; raises where it would."""
-    sources = image_files(dataset, image_folder, skip_bad=skip_bad)
-    if not finished(folder, request(dataset, parse_image_perturbation(name), seed, sources), overwrite):
-        return False
-    _complete(Dataset.load(folder), dataset, folder, skip_bad)
-    return True
+def stored_pictures(folder: Path) -> list[str]:
+    """The pictures that were written into a folder: paths within it, as its dataset names them."""
+    return Dataset.load(folder).images["file"].to_list() if IMAGES_LAYOUT.holds(folder) else []
 
 
-def _write(
-    folder: Path, dataset: Dataset, change: ImagePerturbation, seed: int, sources: Sequence[str], threads: int | None,
-    skip_bad: bool, progress: Progress | None,
-) -> Dataset:  # fmt: skip
-    """Write the pictures that are not there yet; returns the dataset of all of them."""
-    files = file_names(dataset.image_ids)
-    copies = [
-        PictureCopy(image, source, folder / file)
-        for image, source, file in zip(dataset.image_ids, sources, files, strict=True)
-    ]
-    threads, progress = threads or available_cores(), progress or SilentProgress()
-    bad = write_copies(copies, change, seed, threads=threads, skip_bad=skip_bad, progress=progress)
-    changed = _with_files(dataset, files, change, seed)
-    if bad:
-        changed = _without(changed, bad)
-    changed, gone = _with_moved_boxes(changed, change, seed, folder)
-    return replace(changed, card=_card(dataset.card, change, seed, gone, len(bad)))
+@dataclass(frozen=True)
+class ChangedImages:
+    """The images of a dataset under one change; ``sources`` are their files as they were."""
+
+    dataset: Dataset
+    change: ImagePerturbation
+    seed: int
+    sources: Sequence[str]
+    skip_bad: bool
+
+    @staticmethod
+    def of(
+        dataset: Dataset,
+        name: str | ImagePerturbation,
+        seed: int,
+        image_folder: str | Path | None,
+        skip_bad: bool,
+    ) -> ChangedImages:
+        change = name if isinstance(name, ImagePerturbation) else parse_image_perturbation(name)
+        return ChangedImages(dataset, change, seed, image_files(dataset, image_folder, skip_bad=skip_bad), skip_bad)
+
+    @cached_property
+    def requested(self) -> dict[str, Any]:
+        """What decides the content of a folder: the pictures, the change, the seed, and the programs it is done with.
+
+        The sizes of the files are enough to notice other pictures under the same names, without reading them all.
+        """
+        files = list(dict.fromkeys(map(outer_file, self.sources)))
+        sizes = {"sizes": [file.stat().st_size if file.is_file() else None for file in files]}
+        return {
+            "format": "crosslens/image-perturbation",
+            "version": 1,
+            "perturbation": str(self.change),
+            "amount": self.change.amount,
+            "seed": self.seed,
+            "dataset": self.dataset.fingerprint,
+            "pictures": fingerprint("files", sizes),
+            "drawing": DRAWING,
+            "pillow": pillow().__version__,
+        }
+
+    @property
+    def key(self) -> str:
+        """The same for two calls that write the same folder."""
+        return fingerprint("image-perturbation", self.requested)
+
+    def stored(self, folder: Path, overwrite: bool) -> Dataset | None:
+        """What the folder holds of it, None where it has to be written; raises where it holds something else.
+
+        Nor does a set serve that lacks unreadable images, unless those may be missing.
+        """
+        if not IMAGES_LAYOUT.holds(folder):
+            return None
+        header = read_header(folder / REQUEST, "image-perturbation")
+        changed = [name for name in self.requested if header.get(name) != self.requested[name]]
+        if changed and changed != ["pillow"]:
+            if not overwrite:
+                raise ConflictError(
+                    f"{folder} already contains a different set of changed images (different: {', '.join(changed)})",
+                    fix=f"choose another output, or pass {argument('overwrite', True)}",
+                )
+            IMAGES_LAYOUT.refuse_foreign_files(folder, stored_pictures(folder))
+            return None
+        tidy_output(folder, self.key)
+        existing = Dataset.load(folder)
+        missing = self.dataset.images.height - existing.images.height
+        if missing and not self.skip_bad:
+            count = "1 unreadable image was" if missing == 1 else f"{missing:,} unreadable images were"
+            raise InputError(
+                f"{count} left out of this set",
+                file=folder,
+                fix="repair the files and choose another output"
+                + where_option("skip_bad", f", or pass {argument('skip_bad', True)}"),
+            )
+        return existing
+
+    def write(self, folder: Path, threads: int, progress: Progress) -> Dataset:
+        """Write the pictures that are not there yet; returns the dataset of all of them."""
+        dataset, change, seed = self.dataset, self.change, self.seed
+        files = file_names(dataset.image_ids)
+        bad = self._write_pictures([folder / file for file in files], threads, progress)
+        # A column tells this dataset from one with other pictures.
+        label = pl.lit(f"{change} (seed {seed})")
+        earlier = "perturbation" in dataset.images.columns and dataset.images.schema["perturbation"] == pl.String
+        column = pl.concat_str("perturbation", label, separator=", ", ignore_nulls=True) if earlier else label
+        images = dataset.images.with_columns(pl.Series("file", files), perturbation=column)
+        changed = replace(dataset, name=f"{dataset.name}-{change}", images=images)
+        if bad:
+            readable = [image for image in dataset.image_ids if image not in bad]
+            if not readable:
+                problem = "no image could be read; image {!r} is {}".format(*next(iter(bad.items())))
+                raise InputError(problem, fix=f"check {argument('image_folder')}")
+            changed = changed.select(readable)
+        changed, gone = self._with_moved_boxes(changed, folder)
+        unreadable = "picture was" if len(bad) == 1 else "pictures were"
+        notes = [
+            dataset.card.notes.rstrip(". "),
+            f"Pictures changed by {change} ({change.amount:g}: {change.entry.details['unit']}), seed {seed}, "
+            f"Pillow {pillow().__version__}; captions are those of the unchanged pictures",
+            "Boxes moved with the pictures and cut off at the frame" if change.entry.details["move"] else "",
+            f"{gone:,} objects of which less than a tenth was left were taken off" if gone else "",
+            f"{len(bad):,} unreadable {unreadable} left out with their captions" if bad else "",
+        ]
+        return replace(changed, card=replace(dataset.card, notes=". ".join(note for note in notes if note)))
+
+    def _write_pictures(self, targets: Sequence[Path], threads: int, progress: Progress) -> dict[str, str]:
+        """Write the missing files; returns the ids of unreadable pictures, and why (with ``skip_bad``).
+
+        Several threads compute, one after the other is written.
+        """
+        copies = list(zip(self.dataset.image_ids, self.sources, targets, strict=True))
+        missing = [copy for copy in copies if not copy[2].exists()]
+        bad: dict[str, str] = {}
+        with stage(progress, f"changing images: {self.change}", len(copies)), ThreadPoolExecutor(threads) as pool:
+            progress.advance(len(copies) - len(missing))
+            waiting: deque[tuple[str, str, Path, Future[bytes]]] = deque()
+            left = iter(missing)
+            try:
+                while True:
+                    while len(waiting) < _AHEAD * threads and (copy := next(left, None)) is not None:
+                        waiting.append((*copy, pool.submit(self._changed, *copy[:2])))
+                    if not waiting:
+                        return bad
+                    image, source, target, future = waiting.popleft()
+                    try:
+                        content = future.result()
+                    except InputError as error:
+                        if not self.skip_bad:
+                            problem = f"image {image!r} is {error.problem}"
+                            raise InputError(problem, file=source, fix=REPAIR_IMAGE) from error
+                        bad[image] = error.problem
+                    else:
+                        with atomic_file(target) as partial:
+                            partial.write_bytes(content)
+                    progress.advance()
+            finally:
+                for *_, future in waiting:
+                    future.cancel()
+
+    def _changed(self, image: str, source: str) -> bytes:
+        try:
+            content = read_image_bytes(source)
+        except OSError as error:
+            problem = "missing" if isinstance(error, FileNotFoundError) else f"cannot be opened: {error}"
+            raise InputError(problem) from error
+        return png(perturb_picture(self.change, opened(content), seed=self.seed, key=image))
+
+    def _with_moved_boxes(self, dataset: Dataset, folder: Path) -> tuple[Dataset, int]:
+        """The dataset with boxes where the objects now are, and how many objects are gone."""
+        move = self.change.entry.details["move"]
+        if move is None:
+            return dataset, 0
+        moves = {}
+        for image, file in dataset.images.select("image", "file").iter_rows():
+            with pillow().Image.open(folder / file) as picture:  # reads no more than the size
+                size = picture.size
+            moves[image] = move(size, self.change.amount, image_draws(self.change, self.seed, image)), size
+        schema = dataset.captions.schema
+        regions = [pl.lit(None).cast(schema[side]).alias(side) for side in REGION_SIDES if side in schema]
+        dataset = replace(dataset, captions=dataset.captions.with_columns(regions)) if regions else dataset
+        return _moved_objects(dataset, moves)
 
 
-def _complete(existing: Dataset, dataset: Dataset, folder: Path, skip_bad: bool) -> Dataset:
-    """What was written earlier, unless it lacks images and ``skip_bad`` is not set now."""
-    missing = dataset.images.height - existing.images.height
-    if missing and not skip_bad:
-        count = "1 unreadable image was" if missing == 1 else f"{missing:,} unreadable images were"
-        raise InputError(
-            f"{count} left out of this set",
-            file=folder,
-            fix="repair the files and choose another output"
-            + where_option("skip_bad", f", or pass {argument('skip_bad', True)}"),
-        )
-    return existing
+def file_names(ids: Sequence[str]) -> list[str]:
+    """The path of each picture within the folder: named after its id, or where ids make poor names, numbered."""
+    names = [re.sub(r"[^\w.-]+", "-", id).lstrip(".-") for id in ids]
+    distinct = len({name.casefold() for name in names}) == len(names)  # some file systems do not tell A from a
+    if not distinct or not all(0 < len(name.encode()) <= _LONGEST for name in names):
+        names = [f"{row:07d}" for row in range(len(ids))]
+    return [f"images/{name}.png" for name in names]
 
 
-def _with_files(dataset: Dataset, files: Sequence[str], change: ImagePerturbation, seed: int) -> Dataset:
-    """The images' new files, and a column that tells this dataset from one with other pictures."""
-    label = pl.lit(f"{change} (seed {seed})")
-    earlier = "perturbation" in dataset.images.columns and dataset.images.schema["perturbation"] == pl.String
-    column = pl.concat_str("perturbation", label, separator=", ", ignore_nulls=True) if earlier else label
-    images = dataset.images.with_columns(pl.Series("file", files), perturbation=column)
-    return replace(dataset, name=f"{dataset.name}-{change}", images=images)
-
-
-def _without(dataset: Dataset, bad: Mapping[str, str]) -> Dataset:
-    readable = [image for image in dataset.image_ids if image not in bad]
-    if not readable:
-        first = next(iter(bad))
-        raise InputError(
-            f"no image could be read; image {first!r} is {bad[first]}", fix=f"check {argument('image_folder')}"
-        )
-    return dataset.select(readable)
-
-
-def _with_moved_boxes(dataset: Dataset, change: ImagePerturbation, seed: int, folder: Path) -> tuple[Dataset, int]:
-    """The dataset with boxes where the objects now are, and how many objects are gone."""
-    move = change.entry.details["move"]
-    if move is None:
-        return dataset, 0
-    moves = {}
-    for image, file in dataset.images.select("image", "file").iter_rows():
-        with pillow().Image.open(folder / file) as picture:  # reads no more than the size
-            size = picture.size
-        moves[image] = move(size, change.amount, image_draws(change, seed, image)), size
-    schema = dataset.captions.schema
-    regions = [pl.lit(None).cast(schema[side]).alias(side) for side in REGION_SIDES if side in schema]
-    dataset = replace(dataset, captions=dataset.captions.with_columns(regions)) if regions else dataset
-    return moved_objects(dataset, moves)
-
-
-def _card(card: Card, change: ImagePerturbation, seed: int, gone: int, bad: int) -> Card:
-    """The card with what was done to the images added to its notes."""
-    unreadable = "picture was" if bad == 1 else "pictures were"
-    notes = [
-        card.notes.rstrip(". "),
-        f"Pictures changed by {change} ({change.amount:g}: {change.entry.details['unit']}), seed {seed}, "
-        f"Pillow {pillow().__version__}; captions are those of the unchanged pictures",
-        "Boxes moved with the pictures and cut off at the frame" if change.entry.details["move"] else "",
-        f"{gone:,} objects of which less than a tenth was left were taken off" if gone else "",
-        f"{bad:,} unreadable {unreadable} left out with their captions" if bad else "",
-    ]
-    return replace(card, notes=". ".join(note for note in notes if note))
-
-
-def moved_objects(dataset: Dataset, moves: Mapping[str, tuple[Move, Size]]) -> tuple[Dataset, int]:
+def _moved_objects(dataset: Dataset, moves: Mapping[str, tuple[Move, Size]]) -> tuple[Dataset, int]:
     """The dataset with boxes where the objects now are, and how many objects are gone.
 
     ``moves`` has, for every image, what happened to it and its size in pixels. Boxes are cut off at the frame. An
@@ -220,3 +326,96 @@ def _between(relations: pl.DataFrame | None, objects: pl.DataFrame) -> pl.DataFr
         ends = objects.select("image", pl.col("object").alias(end)).unique()
         relations = relations.join(ends, on=["image", end], how="semi", maintain_order="left")
     return relations
+
+
+SHEET_IMAGES = 3
+"""How many images of a dataset a sheet shows."""
+_FORMATS = {".png": "PNG", ".jpg": "JPEG", ".jpeg": "JPEG", ".webp": "WEBP"}
+_GAP, _LINE = 6, 18
+_PAPER, _INK = (255, 255, 255), (40, 40, 40)
+
+
+def severity_sheet(
+    pictures: Sequence[Any], names: Sequence[str], *, keys: Sequence[str] | None = None, seed: int = 0, side: int = 180
+) -> Any:
+    """A Pillow picture with a row for each perturbation of each picture: unchanged, then severities 1 to 5.
+
+    ``pictures`` are Pillow pictures or arrays; ``names`` perturbations, whose severity, if one is given, is ignored;
+    ``keys`` the images' ids, which decide what chance does to them. ``side`` is the longer side of a shown picture.
+    """
+    if not pictures or not names:
+        raise UsageError("a sheet needs pictures and perturbations", fix="give at least one of each")
+    if keys is not None and len(keys) != len(pictures):
+        raise UsageError(f"{len(keys)} keys for {len(pictures)} pictures", fix="give each picture its id")
+    stems = [parse_image_perturbation(name).name for name in names]
+    keys = keys or [str(number) for number in range(len(pictures))]
+    rows = [_row(name, picture, key, seed) for picture, key in zip(pictures, keys, strict=True) for name in stems]
+    shown = [[(label, _small(picture, side)) for label, picture in row] for row in rows]
+    heights = [_LINE + max(picture.height for _, picture in row) + _GAP for row in shown]
+    sheet = pillow().Image.new("RGB", (len(shown[0]) * (side + _GAP) + _GAP, sum(heights) + _GAP), _PAPER)
+    draw = pillow().ImageDraw.Draw(sheet)
+    top = _GAP
+    for row, height in zip(shown, heights, strict=True):
+        for column, (label, picture) in enumerate(row):
+            left = _GAP + column * (side + _GAP)
+            draw.text((left, top), label, fill=_INK, font=pillow().ImageFont.load_default(12))
+            sheet.paste(picture, (left, top + _LINE))
+        top += height
+    return sheet
+
+
+def check_sheet(file: Path, *, overwrite: bool = False) -> None:
+    """Raise for a file that a sheet cannot be written to: before the work, not after it."""
+    if file.suffix.lower() not in _FORMATS:
+        raise UsageError(f"{file}: unknown image format", fix=f"use a file name that ends in {', '.join(_FORMATS)}")
+    if file.exists() and not overwrite:
+        raise ConflictError(f"{file} already exists", fix=f"choose another name, or pass {argument('overwrite', True)}")
+
+
+def write_sheet(
+    dataset: Dataset,
+    names: Sequence[str],
+    file: str | Path,
+    *,
+    seed: int = 0,
+    image_folder: str | Path | None = None,
+    overwrite: bool = False,
+) -> Path:
+    """A sheet of a dataset's first images, as the perturbed dataset will show them."""
+    file = Path(file)
+    check_sheet(file, overwrite=overwrite)
+    shown = dataset.select(dataset.image_ids[:SHEET_IMAGES])
+    pictures = list(map(_opened, shown.image_ids, image_files(shown, image_folder)))
+    once = list(dict.fromkeys(parse_image_perturbation(name).name for name in names))
+    sheet = severity_sheet(pictures, once, keys=shown.image_ids, seed=seed)
+    with atomic_file(file) as partial:
+        sheet.save(partial, _FORMATS[file.suffix.lower()])
+    return file
+
+
+def _opened(image: str, source: str) -> Any:
+    try:
+        return opened(read_image_bytes(source))
+    except OSError as error:
+        raise InputError(f"image {image!r} cannot be opened: {error}", file=source) from error
+    except InputError as error:
+        problem = f"image {image!r} is {error.problem}"
+        raise InputError(problem, file=source, fix="repair or replace the file") from error
+
+
+def _row(name: str, picture: Any, key: str, seed: int) -> list[tuple[str, Any]]:
+    steps = [ImagePerturbation(name, severity) for severity in SEVERITIES]
+    changed = [(f"{step}: {step.amount:g}", perturb_picture(step, picture, seed=seed, key=key)) for step in steps]
+    return [(f"image {key}", picture), *changed]
+
+
+def _small(picture: Any, side: int) -> Any:
+    """The picture the right way up, on white where it is transparent, no larger than a cell of the sheet."""
+    if isinstance(picture, np.ndarray):
+        picture = join(*split(picture), like=pillow().Image.new("L", (1, 1)))
+    upright = pillow().ImageOps.exif_transpose(picture).convert("RGBA")
+    paper = pillow().Image.new("RGBA", upright.size, (*_PAPER, 255))
+    paper.alpha_composite(upright)
+    shown = paper.convert("RGB")
+    shown.thumbnail((side, side), pillow().Image.Resampling.BICUBIC)
+    return shown

@@ -1,0 +1,346 @@
+"""Two runs, query by query: which queries the second wins and loses, and what is wrong with the hits of either."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any, Literal
+
+import numpy as np
+import polars as pl
+
+from crosslens.core import (
+    DIRECTION_LABELS,
+    IMAGE_TO_TEXT,
+    Cards,
+    Dataset,
+    Figure,
+    InputError,
+    MissingExtraError,
+    Part,
+    PictureCard,
+    Presented,
+    Progress,
+    Run,
+    Section,
+    Shares,
+    Table,
+    Text,
+    json_form,
+)
+from crosslens.explanations.causes import (
+    CAUSES,
+    NEAR_MISS,
+    UNCLEAR,
+    cause_column,
+    cause_table,
+    judge_failures,
+    texts_of,
+)
+from crosslens.explanations.failures import failed, query_outcomes, ranking_of
+from crosslens.explanations.mentions import mentioned_concepts
+from crosslens.explanations.objects import objects_of
+from crosslens.similarity import Phi, load_similarity, prepare_dataset
+from crosslens.statistics import PairedTest, paired_permutation
+
+Array = np.ndarray[Any, Any]
+Faults = tuple[tuple[str, ...], tuple[str, ...]]
+"""The causes of a failure, and the phrases of the query that its hit contradicts."""
+
+SHOWN = 20
+"""Won queries, and lost ones, that are shown."""
+_PRINTED = 3
+"""Those of them on a terminal."""
+_DIRECTIONS = {**DIRECTION_LABELS, "t2t": "text → image by its captions"}
+_KEY = ("query", "item")
+_SCHEMA: dict[str, Any] = {"cause": pl.String, **dict.fromkeys(("first", "second", "gone", "new"), pl.Int64)}
+
+
+@dataclass(frozen=True)
+class TopHit:
+    """The first item of a query's list in one run.
+
+    ``rank`` is that of the first relevant item, None where a given list ends before it; ``phi`` how much the hit says
+    what the query says; ``causes`` what is wrong with the hit, and ``wrong`` the phrases that disagree with it.
+    """
+
+    item: str
+    image: str
+    text: str | None
+    rank: int | None
+    phi: float | None
+    causes: tuple[str, ...] = ()
+    wrong: tuple[str, ...] = ()
+
+    @property
+    def right(self) -> bool:
+        """Whether it is relevant."""
+        return self.rank == 1
+
+
+@dataclass(frozen=True)
+class QueryChange:
+    """One query in both runs; ``image`` is the relevant image, or the query image itself."""
+
+    query: str
+    text: str | None
+    image: str
+    first: TopHit
+    second: TopHit
+
+
+@dataclass(frozen=True, eq=False)
+class RunChanges(Presented):
+    """Two runs on the same queries of one direction.
+
+    A query is won where its first relevant item is ranked higher by the second run. ``ranks`` tests the difference of
+    the mean reciprocal ranks, ``phi`` that of the mean φ of the top hits, whose means are ``phi_means``. ``causes``
+    has a row per cause: how many queries fail so in either run, in how many won queries it is gone, and in how many
+    lost ones new. ``won`` and ``lost`` are the queries that changed most; ``captions`` has a caption of each image that
+    they name, ``pictures`` its file, and ``problem`` says why there are none.
+    """
+
+    runs: tuple[str, str]
+    dataset: str
+    direction: str
+    queries: int
+    wins: int
+    losses: int
+    ranks: PairedTest
+    phi_name: str
+    phi_means: tuple[float, float]
+    phi: PairedTest
+    causes: pl.DataFrame
+    won: tuple[QueryChange, ...]
+    lost: tuple[QueryChange, ...]
+    notes: tuple[str, ...] = ()
+    captions: Mapping[str, str] = field(default_factory=dict)
+    pictures: Mapping[str, str] = field(default_factory=dict)
+    problem: str | None = None
+
+    @property
+    def title(self) -> str:
+        """The heading of the page."""
+        return f"What {self.runs[1]} changed"
+
+    def sections(self, **options: Any) -> Iterator[Section]:
+        """The balance, what is wrong with top hits, and the queries that changed most."""
+        second, by_image = self.runs[1], self.direction == IMAGE_TO_TEXT
+        equal = self.queries - self.wins - self.losses
+        where = f"{_DIRECTIONS.get(self.direction, self.direction)} on {self.dataset}"
+        meaning = "the query says what the captions of the top hit say"
+        if by_image:
+            meaning = "the top hit says what the captions of the query image say"
+        balance = Shares(
+            title="Queries won and lost",
+            about=f"{where}, {self.queries:,} queries",
+            groups=(second,),
+            levels=("won", "equal", "lost"),
+            counts=((self.wins, equal, self.losses),),
+            heading="run",
+        )
+        text = Text.of(
+            f"{where}, {self.queries:,} queries: {self.wins:,} won, {equal:,} equal, {self.losses:,} lost. "
+            f"A query is won where its first relevant item is ranked higher; φ is how much {meaning} "
+            f"({self.phi_name}).",
+            f"Mean reciprocal rank: {_tested(self.ranks, Figure(None, scale=100.0, digits=1, unit=' points'))}.",
+            "φ of the top hits: {:.3f} → {:.3f}, ".format(*self.phi_means)
+            + f"{_tested(self.phi, Figure(None, digits=3))}.",
+        )
+        parts: list[Part] = [balance, text]
+        if self.causes.height:
+            lacking = "what it lacks of what the query mentions"
+            if by_image:
+                lacking = "what the retrieved caption mentions and the query image lacks"
+            about = (
+                f"Queries whose top hit is not relevant, by {lacking}; a hit may have several faults.",
+                "A near miss lacks nothing of it; of an unclear one, too little could be judged.",
+                "The last two columns count won queries whose hit has the fault no more, and lost queries whose hit "
+                "did not have it before.",
+            )
+            header = ("fault of the top hit", *self.runs, "won: fault gone", "lost: fault new")
+            parts.append(Table(header, tuple(self.causes.iter_rows()), "lrrrr", title="Causes", notes=about))
+        missing = [image for image in self.images if image not in self.pictures]
+        notes = list(self.notes)
+        if missing:
+            reason = f": {self.problem}" if self.problem else ""
+            notes.append(f"{len(missing):,} of {len(self.images):,} pictures are missing{reason}.")
+        yield Section(self.title, (*parts, Text(tuple(notes), note=True)))
+        for verb, count, shown in (("wins", self.wins, self.won), ("loses", self.losses, self.lost)):
+            which = "all of them" if len(shown) == count else f"the {len(shown):,} whose reciprocal rank changes most"
+            lead = Text.of(f"{count:,} queries; {which}.", note=True) if shown else Text.of("None.")
+            cards = (self._cards(change, number < _PRINTED) for number, change in enumerate(shown))
+            yield Section(f"Queries that {second} {verb}", (lead, *cards))
+
+    def _cards(self, change: QueryChange, printed: bool) -> Cards:
+        """What was asked for; then the first hit of either run: its picture, what it says, and what it lacks."""
+        asked, said = f": {change.text}", None
+        what = "Relevant image"
+        if change.text is None:
+            asked, said, what = "", self.captions.get(change.image), "Query image"
+        cards = [PictureCard(f"{what} {change.image}", () if said is None else (said,), change.image)]
+        for hit, run in zip((change.first, change.second), self.runs, strict=True):
+            said = hit.text or self.captions.get(hit.image)
+            faults = tuple(f"✗ {phrase}" for phrase in hit.wrong) or (", ".join(hit.causes),) * bool(hit.causes)
+            phi = "" if hit.phi is None else f", φ {hit.phi:.2f}"
+            title = f"{run}{phi}, {'✓ relevant' if hit.right else 'not relevant'}"
+            mark: Literal["", "right"] = "right" if hit.right else ""
+            texts = () if said is None else (said,)
+            cards.append(PictureCard(title, texts, hit.image, mark=mark, details=(*faults, hit.item)))
+        ranks = ("not listed" if hit.rank is None else f"{hit.rank:,}" for hit in (change.first, change.second))
+        title = f"{change.query}, rank {' → '.join(ranks)}{asked}"
+        return Cards(title, tuple(cards), self.pictures, most=None if printed else 0)
+
+    @property
+    def images(self) -> tuple[str, ...]:
+        """The images that are shown."""
+        changes = (*self.won, *self.lost)
+        return tuple(
+            dict.fromkeys(
+                image for change in changes for image in (change.image, change.first.image, change.second.image)
+            )
+        )
+
+    def as_dict(self) -> dict[str, Any]:
+        """The JSON form."""
+        facts = {
+            name: getattr(self, name)
+            for name in ("runs", "dataset", "direction", "queries", "wins", "losses", "phi_name", "phi_means", "notes")
+        }
+        tests = {name: asdict(getattr(self, name)) for name in ("ranks", "phi")}
+        shown = {name: [asdict(change) for change in getattr(self, name)] for name in ("won", "lost")}
+        content: dict[str, Any] = json_form({**facts, **tests, "causes": self.causes.to_dicts(), **shown})
+        return content
+
+
+def _tested(test: PairedTest, unit: Figure) -> str:
+    difference = replace(unit, value=test.difference, low=test.low, high=test.high, signed=True)
+    p = Figure.p(test.p_value, test.permutations).number
+    return f"{difference}, p {f'< {p[1:]}' if p.startswith('<') else f'= {p}'}"
+
+
+def compare_queries(
+    first: Run,
+    second: Run,
+    dataset: Dataset,
+    direction: str | None = None,
+    *,
+    names: tuple[str, str] | None = None,
+    phi: Phi = "cider",
+    most: int = SHOWN,
+    permutations: int = 10_000,
+    seed: int = 0,
+    progress: Progress | None = None,
+) -> RunChanges:
+    """Which queries the second run wins over the first and which it loses, with their top hits, φ of these, and causes.
+
+    ``direction``: by default the first that the first run has, captions first. ``most`` won and ``most`` lost queries
+    are listed: those whose reciprocal rank changes most, and of equal ones those in the dataset's order.
+    """
+    direction = ranking_of(first, direction, dataset).direction
+    outcomes = [query_outcomes(run, dataset, direction) for run in (first, second)]
+    shared = outcomes[0].join(outcomes[1], on="query", how="inner", suffix="_after", maintain_order="left")
+    if not shared.height:
+        raise InputError(
+            f"{first.name} and {second.name} have no query in common",
+            expected="two runs on one dataset",
+            fix="compare runs of the same queries",
+        )
+    # 1 / rank; 0 where a given list ends before the relevant item
+    ranks = [(1.0 / shared[name].cast(pl.Float64)).fill_null(0.0).to_numpy() for name in ("rank", "rank_after")]
+    gain = ranks[1] - ranks[0]
+    by_image = direction == IMAGE_TO_TEXT
+    queries = _rows(shared["query"], dataset.image_ids if by_image else dataset.caption_ids)
+    clusters = np.arange(shared.height) if by_image else np.asarray(dataset.caption_image)[queries]
+    # φ of each top hit: of a caption with the query image's captions; of an image, whose captions, with the query.
+    prepared = prepare_dataset(dataset, phi, progress=progress)
+    hits = []
+    for name in ("item", "item_after"):
+        items = _rows(shared[name], dataset.caption_ids if by_image else dataset.image_ids)
+        sides = (queries, items) if by_image else (items, queries)
+        hits.append(np.asarray(prepared.pairs(*sides), np.float64))
+    faults, notes = _faults_of_hits(outcomes, shared["query"], dataset, progress)
+
+    def listed(change: Array) -> tuple[QueryChange, ...]:
+        """The queries that change most."""
+        rows = [int(row) for row in np.argsort(-change, kind="stable")[:most] if change[row] > 0]
+        return tuple(_change(shared.row(row, named=True), [float(own[row]) for own in hits], faults) for row in rows)
+
+    test: dict[str, Any] = {"permutations": permutations, "seed": seed}
+    return RunChanges(
+        runs=names or (first.name, second.name),
+        dataset=dataset.name,
+        direction=direction,
+        queries=shared.height,
+        wins=int((gain > 0).sum()),
+        losses=int((gain < 0).sum()),
+        ranks=paired_permutation(ranks[1], ranks[0], clusters, bounds=(0, 1), **test),
+        phi_name=load_similarity(phi).name,
+        phi_means=(float(hits[0].mean()), float(hits[1].mean())),
+        phi=paired_permutation(hits[1], hits[0], clusters, **test),
+        causes=_cause_changes(shared, gain, faults),
+        won=listed(gain),
+        lost=listed(-gain),
+        notes=notes,
+        captions=dict(dataset.described.captions.select("image", "text").reverse().iter_rows()),
+    )
+
+
+def _rows(ids: Iterable[str], known: Sequence[str]) -> Array:
+    row_of = {item: row for row, item in enumerate(known)}
+    return np.array([row_of[item] for item in ids], np.int64)
+
+
+def _faults_of_hits(
+    outcomes: Sequence[pl.DataFrame], queries: pl.Series, dataset: Dataset, progress: Progress | None
+) -> tuple[list[dict[str, Faults]], tuple[str, ...]]:
+    """Per run the failed queries and what is wrong with their top hits. A hit of both runs is judged once."""
+    tables = [table.filter(failed() & pl.col("query").is_in(queries.implode())) for table in outcomes]
+    distinct = pl.concat(tables).unique(_KEY, keep="first", maintain_order=True)
+    try:
+        mentions = mentioned_concepts(texts_of(distinct), progress=progress)
+        objects = objects_of(dataset, progress=progress)
+    except MissingExtraError as error:
+        return [{}, {}], (f"Causes are left out: {error.problem}; {error.fix}.",)
+    judged = judge_failures(distinct, dataset, objects, mentions, progress)
+    causes = cause_table([[judgement for _, judgement in row] for row in judged]).to_dicts()
+    by_hit: dict[tuple[str, str], Faults] = {}
+    for (query, item), row, judgements in zip(distinct.select(_KEY).iter_rows(), causes, judged, strict=True):
+        phrases: dict[str, None] = {}
+        for mention, judgement in judgements:
+            phrase = mention.text.lower()
+            if mention.kind == "relation":
+                phrase = f"{mention.noun} {mention.value} {mention.other}"
+            elif mention.noun not in phrase:
+                phrase = f"{phrase} {mention.noun}"
+            if judgement.holds is False:
+                phrases[f"{judgement.cause}: {phrase}"] = None
+        violated = tuple(cause for cause in CAUSES if row[cause_column(cause)])
+        by_hit[query, item] = (violated or (row["main_cause"],), tuple(phrases))
+    faults = [{query: by_hit[query, item] for query, item in table.select(_KEY).iter_rows()} for table in tables]
+    captions = objects.source == "captions"
+    source = "captions, as no objects are annotated" if captions else "annotated objects and captions"
+    return faults, (f"Causes are judged by {source}.",)
+
+
+def _cause_changes(shared: pl.DataFrame, gain: Array, faults: Sequence[Mapping[str, Faults]]) -> pl.DataFrame:
+    """Per cause: queries that fail so in either run, won queries without it since, lost queries that have it since."""
+    counts = {cause: dict.fromkeys(("first", "second", "gone", "new"), 0) for cause in (*CAUSES, NEAR_MISS, UNCLEAR)}
+    for query, change in zip(shared["query"], gain, strict=True):
+        before, after = (set(side[query][0]) if query in side else set() for side in faults)
+        for cause in before | after:
+            counts[cause]["first"] += cause in before
+            counts[cause]["second"] += cause in after
+            counts[cause]["gone"] += change > 0 and cause not in after
+            counts[cause]["new"] += change < 0 and cause not in before
+    rows = [{"cause": cause, **{name: int(value) for name, value in row.items()}} for cause, row in counts.items()]
+    return pl.DataFrame([row for row in rows if row["first"] or row["second"]], schema=_SCHEMA)
+
+
+def _change(row: Mapping[str, Any], phi: Sequence[float], faults: Sequence[Mapping[str, Faults]]) -> QueryChange:
+    hits = []
+    for side, suffix in enumerate(("", "_after")):
+        item, image, text, rank = (row[f"{name}{suffix}"] for name in ("item", "retrieved", "answer", "rank"))
+        causes, wrong = faults[side].get(row["query"], ((), ()))
+        hits.append(TopHit(item, image, text, rank, phi[side], causes, wrong))
+    return QueryChange(row["query"], row["text"], row["ground_truth"], *hits)

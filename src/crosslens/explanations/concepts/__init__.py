@@ -1,1 +1,0 @@
-"""What two images have in common and what not: objects, counts, sizes, attributes, positions."""

@@ -1,1 +1,0 @@
-"""The smallest edit of a query that flips its result."""

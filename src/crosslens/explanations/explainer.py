@@ -1,0 +1,362 @@
+"""From a run and the ids of queries to their explanations; what all of them need is read once."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+from crosslens.core import (
+    IMAGE_TO_TEXT,
+    UNRANKED,
+    Dataset,
+    InputError,
+    MissingExtraError,
+    Ranking,
+    Run,
+    UsageError,
+    match_ids,
+)
+from crosslens.explanations.concepts import METRICS, SizeComparison, compare_images
+from crosslens.explanations.explanation import Competitor, Explanation, MentionComparison
+from crosslens.explanations.failures import DIRECTIONS, query_outcomes, ranking_of
+from crosslens.explanations.mentions import (
+    SATISFIED,
+    VIOLATED,
+    MentionCheck,
+    QueryMentions,
+    Vocabulary,
+    check_mentions,
+    mentioned_concepts,
+)
+from crosslens.explanations.objects import (
+    AnnotatedImage,
+    ImageObjects,
+    annotated_image,
+    crowd_flags,
+    finite,
+    image_objects,
+    objects_of,
+)
+from crosslens.explanations.sentences import Findings, image_findings, listed, mention_findings, sentences
+
+COMPETITORS = 5
+_SUGGESTED = 3
+_NO_OBJECTS = "No objects are annotated: the images are compared by what their captions mention, without boxes."
+_SHRUNK = (
+    "SD divides by the area of the right image's box: a box that is less than half of it differs by less than 1, and "
+    "is not counted in SD[binary]."
+)
+_NO_BOXES = "The objects have no boxes: sizes and positions are not compared."
+
+
+def explain_queries(
+    run: Run | Mapping[str, Ranking],
+    dataset: Dataset,
+    queries: Sequence[str],
+    direction: str | None = None,
+    *,
+    threshold: float = 1.0,
+    base: str = "ground_truth",
+    areas: str = "share",
+    competitors: int = COMPETITORS,
+    objects: DatasetObjects | None = None,
+) -> list[Explanation]:
+    """Each query in full. Without a ``direction``, captions are searched for the ids first, then images.
+
+    ``objects`` are those of the dataset where they have been read already. Where objects are what captions mention,
+    only the captions of images that are compared are parsed.
+    """
+    if isinstance(queries, str):
+        raise UsageError("queries must be a list", fix=f"write [{queries!r}]", option="queries")
+    searched = [_find_query(run, str(query), direction, dataset) for query in queries]
+    sizes = SizeComparison(threshold, base)
+    explainers = {name: _Explainer(run, dataset, name, sizes, competitors) for name in {name for _, name in searched}}
+    for name, explainer in explainers.items():
+        explainer.parse([query for query, own in searched if own == name])
+    compared = {image for query, name in searched for image in explainers[name].case(query).images}
+    shared = (objects or DatasetObjects(dataset, areas)).of(compared)
+    return [explainers[name].explain(query, shared) for query, name in searched]
+
+
+def _find_query(
+    run: Run | Mapping[str, Ranking], query: str, direction: str | None, dataset: Dataset
+) -> tuple[str, str]:
+    """The query as the dataset writes it, and the direction that has it."""
+    rankings = run.rankings if isinstance(run, Run) else run
+    names = [ranking_of(run, direction).direction] if direction else [name for name in DIRECTIONS if name in rankings]
+    searched = [ranking_of(run, name, dataset) for name in names] or [ranking_of(run)]
+    for ranking in searched:
+        row = int(match_ids([query], ranking.query_ids)[0])
+        if row >= 0:
+            return ranking.query_ids[row], ranking.direction
+    known = [query_id for ranking in searched for query_id in ranking.query_ids]
+    near = difflib.get_close_matches(query, known[:100_000], n=_SUGGESTED, cutoff=0.5)
+    fix = f"did you mean {' or '.join(near)}?" if near else f"ids look like {', '.join(known[:_SUGGESTED])}"
+    raise UsageError(f"no query {query!r} in this run", fix=fix, code="unknown-id", subject=query)
+
+
+class DatasetObjects:
+    """The objects of all images of a dataset, read when first needed: to be kept from one query to the next."""
+
+    def __init__(self, dataset: Dataset, areas: str = "share") -> None:
+        self.dataset, self.areas = dataset, areas
+
+    @cached_property
+    def objects(self) -> ImageObjects:
+        return objects_of(self.dataset, areas=self.areas)
+
+    @cached_property
+    def vocabulary(self) -> Vocabulary:
+        return Vocabulary.of(self.objects)
+
+    @cached_property
+    def crowds(self) -> Any:
+        return crowd_flags(self.dataset, self.objects)
+
+    def of(self, images: Collection[str]) -> DatasetObjects:
+        """The same for these images, where no others are needed: captions say all that is known of an image.
+
+        Annotated objects stay those of all images: an object that was annotated in no image at all may be in any.
+        """
+        annotated = self.dataset.objects is not None and self.dataset.objects.height > 0
+        if annotated or "objects" in vars(self):
+            return self
+        return DatasetObjects(self.dataset.select(images), self.areas)
+
+    def image(self, image: str) -> AnnotatedImage:
+        return annotated_image(self.dataset, self.objects, image, self.crowds)
+
+
+class _Case(NamedTuple):
+    """The outcome of a query, its top k, the item it is compared with, and the text whose mentions are checked."""
+
+    outcome: Mapping[str, Any]
+    top: Sequence[Competitor]
+    other: Competitor | None
+    spoken: str | None
+
+    @property
+    def images(self) -> tuple[str, ...]:
+        """The images that are compared: the right one, and that of the item it is compared with."""
+        return (self.outcome["ground_truth"], *([self.other.image] if self.other else ()))
+
+
+class _Explainer:
+    """Explains the queries of one direction of a run."""
+
+    def __init__(
+        self,
+        run: Run | Mapping[str, Ranking],
+        dataset: Dataset,
+        direction: str,
+        sizes: SizeComparison,
+        competitors: int,
+    ) -> None:
+        self.name = run.name if isinstance(run, Run) else "run"
+        self.dataset, self.direction, self.sizes, self.competitors = dataset, direction, sizes, competitors
+        self.ranking = ranking_of(run, direction, dataset)
+        self.outcomes = query_outcomes(run, dataset, direction)
+        self.outcome_rows = {query: row for row, query in enumerate(self.outcomes["query"])}
+        self.rows = {query: row for row, query in enumerate(self.ranking.query_ids)}
+        self.mentions: dict[str, QueryMentions] = {}
+        self.notes: list[str] = []
+
+    def parse(self, queries: Sequence[str]) -> None:
+        """Parse the texts of all queries at once: a parser takes longer to start than to parse."""
+        texts = list(dict.fromkeys(text for query in queries if (text := self.case(query).spoken) is not None))
+        try:
+            self.mentions = dict(zip(texts, mentioned_concepts(texts), strict=True)) if texts else {}
+        except MissingExtraError as error:
+            self.notes = [f"The words were not parsed: {error.problem}; {error.fix}."]
+
+    def case(self, query: str) -> _Case:
+        """A query is compared with its top-1 item; a success with the first item of another image that is wrong."""
+        if query not in self.outcome_rows:
+            raise InputError(
+                f"the query {query!r} has no relevant item in this run, or its list is empty or names unknown items",
+                expected="a query with a relevant item, and a list of items of the dataset",
+                fix="explain another query",
+                subject=query,
+            )
+        outcome = self.outcomes.row(self.outcome_rows[query], named=True)
+        row, ranking, data = self.rows[query], self.ranking, self.dataset
+        own = slice(ranking.offsets[row], ranking.offsets[row + 1])
+        relevant = set(ranking.relevant[own][ranking.grades[own] > 0].tolist())
+        top = []
+        for rank, item in enumerate((int(item) for item in ranking.top_items[row] if item != UNRANKED), start=1):
+            name, text = ranking.item_ids[item], None
+            image, score = name, finite(ranking.top_scores[row, rank - 1])
+            if self.direction == IMAGE_TO_TEXT:
+                caption = data.caption_rows[name]
+                image, text = data.image_ids[data.caption_image[caption]], data.texts[caption]
+            top.append(Competitor(rank, name, image, score, item in relevant, text))
+        other: Competitor | None = top[0]
+        if outcome["rank"] == 1:
+            wrong = (item for item in top if not item.right and item.image != outcome["ground_truth"])
+            other = next(wrong, None)
+        spoken = outcome["text"] if self.direction != IMAGE_TO_TEXT else None if other is None else other.text
+        return _Case(outcome, top, other, spoken)
+
+    def explain(self, query: str, shared: DatasetObjects) -> Explanation:
+        case = self.case(query)
+        outcome, other = case.outcome, case.other
+        images = [shared.image(image) for image in case.images]
+        mentions = None if case.spoken is None else self.mentions.get(case.spoken)
+        checks: tuple[MentionComparison, ...] = ()
+        compared: Mapping[str, Any] = {}
+        informed: Mapping[str, Any] = {}
+        if len(images) == 2:
+            objects = shared.objects
+            rows = [int(row) for row in objects.rows([image.image for image in images])]
+            compared = compare_images(objects, *rows, sizes=self.sizes)
+            if mentions is not None:
+                both = (check_mentions(mentions, image, shared.vocabulary) for image in images)
+                checks = tuple(MentionComparison(*sides) for sides in zip(*both, strict=True))
+                only = mentions.mentioned(objects.synsets)
+                whole = compare_images(objects, *rows, mentioned=only, sizes=self.sizes)
+                informed = {name: whole[name] for name in METRICS}
+        notes = [*self.notes, *_notes(images)]
+        # What SD does not see, where there is such a pair of boxes.
+        shrunk = any(2 * pair[4] < pair[3] for pair in compared.get("box_pairs", ()))
+        if shrunk and self.sizes.base == "ground_truth" and self.sizes.threshold >= 1:
+            notes.append(_SHRUNK)
+        findings = self._findings(case, images, mentions, checks)
+        return Explanation(
+            run=self.name,
+            dataset=self.dataset.name,
+            direction=self.direction,
+            source=findings.source,
+            query=query,
+            query_text=outcome["text"],
+            succeeded=findings.succeeded,
+            rank=findings.rank,
+            gallery=None if findings.listed else findings.gallery,
+            score=outcome["score"],
+            truth_score=outcome["truth_score"],
+            margin=findings.margin,
+            margin_at_least=findings.margin_at_least,
+            right=images[0],
+            other=images[1] if other else None,
+            other_item=other.item if other else None,
+            spoken=case.spoken,
+            competitors=tuple(case.top[: self.competitors]),
+            words=checks,
+            comparison=compared,
+            informed=informed,
+            sentences=sentences(findings),
+            notes=tuple(notes),
+        )
+
+    def _findings(
+        self,
+        case: _Case,
+        images: Sequence[AnnotatedImage],
+        mentions: QueryMentions | None,
+        checks: Sequence[MentionComparison],
+    ) -> Findings:
+        outcome, other = case.outcome, case.other
+        # The score of the top-1 item minus that of the relevant item or, of a success, of the next item.
+        margin = outcome["margin"]
+        if outcome["rank"] == 1:
+            scores = (outcome["score"], None if other is None else other.score)
+            margin = None if None in scores else scores[0] - scores[1]
+        known: dict[str, Any] = {}
+        if mentions is not None and checks:
+            own, others = [check.right for check in checks], [check.other for check in checks]
+            known |= mention_findings(mentions, *((own, others) if self.direction == IMAGE_TO_TEXT else (others, own)))
+        if len(images) == 2:
+            reported = [phrase.noun for name in ("lacking", "lacking_both") for phrase in known.get(name, ())]
+            known |= image_findings(images[0], images[1], reported)
+        return Findings(
+            direction=self.direction,
+            source=images[0].source,
+            succeeded=outcome["rank"] == 1,
+            rank=outcome["rank"],
+            gallery=int(self.ranking.known[self.rows[outcome["query"]]]),
+            listed=not self.ranking.complete,
+            margin=None if margin is None else float(margin),
+            margin_at_least=outcome["margin_at_least"],
+            compared=len(images) == 2,
+            checked=mentions is not None,
+            **known,
+        )
+
+
+def _notes(images: Sequence[AnnotatedImage]) -> list[str]:
+    if images[0].source == "captions":
+        return [_NO_OBJECTS]
+    notes = [f"No object of image {image.image} is annotated." for image in images if not image.objects]
+    objects = [item for image in images for item in image.objects]
+    return [*notes, _NO_BOXES] if objects and not any(item.box for item in objects) else notes
+
+
+@dataclass(frozen=True)
+class HitComparison:
+    """``checks`` holds, for every mention of the sentence, what it found in each of the ``images``.
+
+    ``common`` are the names of objects that the first two images share, ``only_first`` and ``only_second`` those that
+    one of them has. ``source`` says where objects come from: ``annotations``, or ``captions``.
+    """
+
+    images: tuple[str, ...]
+    source: str = ""
+    checks: tuple[tuple[MentionCheck, ...], ...] = ()
+    common: tuple[str, ...] = ()
+    only_first: tuple[str, ...] = ()
+    only_second: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    def satisfied(self, image: int) -> list[str]:
+        """What of the sentence an image has, as written."""
+        return [own[image].word.text for own in self.checks if own[image].verdict == SATISFIED]
+
+    def violated(self, image: int) -> list[str]:
+        """What of the sentence an image does not have, as written; nothing is said of objects that are not there."""
+        checks = [own[image] for own in self.checks]
+        present = {check.word.noun for check in checks if check.verdict == SATISFIED}
+        violated = (check.word for check in checks if check.verdict == VIOLATED)
+        return [word.text for word in violated if word.kind == "object" or word.noun in present]
+
+    @property
+    def sentences(self) -> list[str]:
+        """What was found, in words."""
+        names = ("first", "second")[: len(self.images)]
+        stated = []
+        for number, name in enumerate(names):
+            has, lacks = (list(dict.fromkeys(words)) for words in (self.satisfied(number), self.violated(number)))
+            if has or lacks:
+                parts = [f"has {listed(has)}"] if has else []
+                parts += [f"lacks {listed(lacks)}"] if lacks else []
+                stated.append(f"Of what the sentence mentions, the {name} image {' and '.join(parts)}.")
+        return stated
+
+
+def compare_hits(dataset: Dataset, text: str | None, images: Sequence[str]) -> HitComparison:
+    """The first images of a search, compared by their objects; with ``text``, by what the sentence mentions, too.
+
+    Where nothing is annotated, an image has what its captions mention; only those of these images are read.
+    """
+    images = tuple(images[:2])
+    annotated = dataset.objects is not None and dataset.objects.height > 0
+    try:
+        objects = image_objects(dataset) if annotated else objects_of(dataset.select(images))
+        mentions = None if text is None else mentioned_concepts([text])[0]
+    except MissingExtraError as error:
+        return HitComparison(images, notes=(f"The words were not parsed: {error.problem}; {error.fix}.",))
+    crowds = crowd_flags(dataset, objects) if annotated else None
+    shown = [annotated_image(dataset, objects, image, crowds) for image in images]
+    vocabulary = Vocabulary.of(objects)
+    columns = [] if mentions is None else [check_mentions(mentions, image, vocabulary) for image in shown]
+    names = [dict.fromkeys(item.name for item in image.objects) for image in shown]
+    first, second = names[0], names[1] if len(names) > 1 else {}
+    return HitComparison(
+        images,
+        objects.source,
+        tuple(zip(*columns, strict=True)),
+        tuple(name for name in first if name in second),
+        tuple(name for name in first if name not in second) if len(names) > 1 else (),
+        tuple(name for name in second if name not in first),
+    )

@@ -1,1 +1,0 @@
-"""One failure, in full and in plain words."""

@@ -1,0 +1,484 @@
+"""All failures of one run: how the concepts of relevant and retrieved images differ, causes, and confused concepts.
+
+Saved as a folder:
+
+``failures.parquet``     one row per failure: every metric, query-agnostic and query-informed, and every cause
+``overview.json``        means, correlations, causes, rules, the most frequent confusions, settings and notes
+``atlas.parquet``        which concepts are confused with which; ``atlas-query.parquet``: asked for, and shown instead
+``rules.csv``            association rules between causes
+``comparison.json``      only of two runs: where they fail differently
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from math import nan
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from crosslens.core import (
+    Cell,
+    ConflictError,
+    Dataset,
+    Figure,
+    Heat,
+    InputError,
+    Layout,
+    Presented,
+    Progress,
+    Ranking,
+    Run,
+    Section,
+    Table,
+    Text,
+    argument,
+    atomic_folder,
+    json_form,
+    parquet_bytes,
+)
+from crosslens.explanations.causes import (
+    CAUSES,
+    cause_column,
+    cause_numbers,
+    cause_shares,
+    cause_table,
+    judge_failures,
+    limitations,
+    texts_of,
+)
+from crosslens.explanations.failures import failed, query_outcomes, ranking_of
+from crosslens.explanations.lexicon import hypernym_path, synset_word
+from crosslens.explanations.mentions import QueryMentions, mentioned_concepts
+from crosslens.explanations.objects import objects_of
+from crosslens.explanations.statistics import (
+    QUERY,
+    association_rules,
+    concept_pairs,
+    confusion_atlas,
+    failure_totals,
+    metric_correlations,
+    metric_means,
+)
+from crosslens.metrics import format_count
+from crosslens.statistics import Bootstrap
+
+TOP = 20
+"""Confusions that a summary lists; all of them are a table of its own."""
+_SUMMARY, _COMPARISON = "overview.json", "comparison.json"
+_LAYOUT = Layout(
+    "an overview of failures",
+    _SUMMARY,
+    ("failures.parquet", "atlas.parquet", "atlas-query.parquet", "rules.csv", _COMPARISON),
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Overview(Presented):
+    """The summary of all failures of a run.
+
+    ``queries``       every answered query and its relevant image; ``failures`` those that failed, with every metric
+                      (those that begin with "query " count only what the query mentions) and cause
+    ``metrics``       means and intervals; ``correlations`` of metrics with each other and with the rank
+    ``totals``        synsets, matchings and multiplicities over all failures together
+    ``causes``        the share of failures by cause; ``cause_numbers`` by how many causes they have; ``rules`` between
+                      causes
+    ``atlas``         which concepts are confused; ``query_atlas`` what was asked for, and what was shown instead
+    ``pairs``         the matched concepts behind the atlas, by failure
+    ``notes``         what the annotation cannot decide
+    ``names``         what the dataset calls a synset, where that is one name
+    ``listed``        how many rules and confusions are shown
+    """
+
+    run: str
+    dataset: str
+    direction: str
+    source: str
+    queries: pl.DataFrame
+    failures: pl.DataFrame
+    metrics: pl.DataFrame
+    correlations: pl.DataFrame
+    causes: pl.DataFrame
+    cause_numbers: pl.DataFrame
+    rules: pl.DataFrame
+    pairs: pl.DataFrame
+    atlas: pl.DataFrame
+    query_atlas: pl.DataFrame
+    notes: tuple[str, ...] = ()
+    depth: int | None = None
+    level: float = 0.95
+    resamples: int = 1000
+    seed: int = 0
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    names: Mapping[str, str] = field(default_factory=dict)
+    listed: int = 10
+
+    @cached_property
+    def totals(self) -> pl.DataFrame:
+        return failure_totals(self.failures)
+
+    @property
+    def title(self) -> str:
+        """The heading of the page."""
+        return f"Why {self.run} fails"
+
+    def sections(self, **options: Any) -> Iterator[Section]:
+        """Both atlases, then a table per question; those that would be empty are left out."""
+        whole, failing = self.queries.height, self.failures.height
+        head = (
+            f"{self.run} on {self.dataset}: {failing:,} of {format_count(whole, 'query')} failed "
+            f"({100 * failing / whole:.1f}%), {self.direction}; concepts from {self.source}"
+        )
+        asked = "Query concepts, and what was retrieved instead"
+        maps = [
+            atlas_map(self, atlas, title)
+            for atlas, title in ((self.atlas, "Confused concepts"), (self.query_atlas, asked))
+            if atlas.height
+        ]
+        yield Section("", (Text.of(head), *maps))
+        kinds = "" if self.depth is None else f", {self.depth} steps below the top of WordNet's tree"
+        confused = replace(table_of_confusions(self.atlas, self.listed, self.names), notes=(
+            "times: failures whose right image has the first and whose retrieved image has the second instead; lift: "
+            "how much more often than chance; (2): the word's second sense in WordNet.",
+        ))  # fmt: skip
+        tables = {
+            "Right and retrieved image, mean over failures": _table_of_metrics(self),
+            "Over all failures together": table_of_totals(self.metrics.to_dicts(), self.totals.to_dicts()),
+            "Causes": _table_of_causes(self),
+            "Number of causes": _table_of_cause_numbers(self),
+            "Rules": table_of_rules(self.rules, self.listed),
+            f"Confused with{kinds}": confused,
+            f"{asked}{kinds}": table_of_confusions(self.query_atlas, self.listed, self.names),
+            "Correlations over failures": table_of_correlations(self),
+        }
+        for title, table in tables.items():
+            if table.rows:
+                yield Section(title, (table,))
+        yield from self.limits()
+
+    def limits(self) -> Iterator[Section]:
+        """What the annotation cannot decide."""
+        if self.notes:
+            yield Section("Limits of these facts", (Text.of(*self.notes, note=True),))
+
+    def as_dict(self) -> dict[str, Any]:
+        """The summary, for JSON: everything but the tables of failures and the tail of the atlas."""
+        names = ("run", "dataset", "direction", "source", "depth", "level", "resamples", "seed")
+        about = {name: getattr(self, name) for name in names}
+        listed = ("metrics", "totals", "correlations", "causes", "cause_numbers", "rules")
+        tables = {name: getattr(self, name).to_dicts() for name in listed}
+        tops = {name: getattr(self, name).head(TOP).to_dicts() for name in ("atlas", "query_atlas")}
+        about |= {"queries": self.queries.height, "failures": self.failures.height, "settings": dict(self.settings)}
+        head = {"format": "crosslens/explain-overview", "version": 1}
+        whole: dict[str, Any] = json_form({**head, **about, **tables, **tops, "notes": list(self.notes)})
+        return whole
+
+    def __repr__(self) -> str:
+        return f"<Overview of {self.run}: {self.failures.height:,} failures of {self.queries.height:,} queries>"
+
+
+def explain_run(
+    run: Run | Mapping[str, Ranking],
+    dataset: Dataset,
+    direction: str | None = None,
+    *,
+    depth: int | None = None,
+    threshold: float = 1.0,
+    base: str = "ground_truth",
+    areas: str = "share",
+    minimum: int = 5,
+    resamples: int = 1000,
+    level: float = 0.95,
+    seed: int = 0,
+    progress: Progress | None = None,
+) -> Overview:
+    """Explain every failure of a run, and summarise them.
+
+    ``depth`` replaces the concepts of the atlas by their hypernyms that many steps below the root of WordNet.
+    ``threshold``, ``base`` and ``areas`` are those of the size metrics; ``minimum`` is how often a cause must occur to
+    be part of a rule. Intervals resample images.
+    """
+    from crosslens.explanations.concept_batches import concept_table  # compiled code loads slowly
+
+    outcomes = query_outcomes(run, dataset, direction)
+    name = run.name if isinstance(run, Run) else "run"
+    failures = outcomes.filter(failed())
+    if not failures.height:
+        raise InputError(
+            f"{name} has no failures in this direction",
+            expected="at least one query whose relevant item is not first",
+            fix=f"there is nothing to explain; choose another run or another {argument('direction')}",
+        )
+    objects = objects_of(dataset, areas=areas, progress=progress)
+    queries = mentioned_concepts(texts_of(failures), progress=progress)
+    of_noun = {
+        mention.noun: QueryMentions("", (mention,)).mentioned(objects.synsets)
+        for mention in {mention.noun: mention for query in queries for mention in query.of("object")}.values()
+    }
+    mentioned = [frozenset().union(*(of_noun[mention.noun] for mention in query.of("object"))) for query in queries]
+    rows = objects.rows(failures["ground_truth"]), objects.rows(failures["retrieved"])
+    metrics = concept_table(objects, *rows, threshold=threshold, base=base)
+    informed = concept_table(objects, *rows, mentioned=mentioned, threshold=threshold, base=base)
+    judged = judge_failures(failures, dataset, objects, queries, progress)
+    causes = cause_table([[judgement for _, judgement in mentions] for mentions in judged])
+    table = pl.concat([failures, metrics, informed.select(pl.all().name.prefix(QUERY)), causes], how="horizontal")
+    clusters = np.unique(failures["ground_truth"].to_numpy(), return_inverse=True)[1]
+    draws = Bootstrap(clusters, resamples, seed)
+    pairs = concept_pairs(objects, *rows)
+    query_ids = failures["query"].to_list()
+    by_cause = table.select(pl.col(cause_column(cause)).alias(cause) for cause in CAUSES)
+    return Overview(
+        run=name,
+        dataset=dataset.name,
+        direction=ranking_of(run, direction).direction,
+        source=objects.source,
+        queries=outcomes.select("query", "ground_truth"),
+        failures=table,
+        metrics=metric_means(table, draws, level),
+        correlations=metric_correlations(table, clusters, resamples=min(resamples, 200), level=level, seed=seed),
+        causes=cause_shares(table, draws, level),
+        cause_numbers=cause_numbers(table, draws, level),
+        rules=association_rules(by_cause, minimum=minimum),
+        pairs=pairs,
+        atlas=confusion_atlas(pairs, query_ids, depth=depth),
+        query_atlas=confusion_atlas(concept_pairs(objects, *rows, mentioned=mentioned), query_ids, depth=depth),
+        notes=limitations(dataset, objects, table, queries),
+        depth=depth,
+        level=level,
+        resamples=resamples,
+        seed=seed,
+        settings={"threshold": threshold, "base": base, "areas": areas, "minimum": minimum},
+        names=objects.names_of_synsets(),
+    )
+
+
+def save_overview(
+    overview: Overview, path: str | Path, *, comparison: dict[str, Any] | None = None, overwrite: bool = False
+) -> Path:
+    """Write the folder, whole or not at all; the same overview gives the same bytes.
+
+    A folder that holds another overview is kept unless ``overwrite``; one with other files is never replaced.
+    """
+    path = Path(path)
+    summary = _json(overview.as_dict())
+    if _LAYOUT.holds(path):
+        stored = path / _SUMMARY
+        if not overwrite and stored.exists() and stored.read_text(encoding="utf-8") != summary:
+            raise ConflictError(
+                f"{path} already contains a different overview",
+                fix=f"choose another folder, or pass {argument('overwrite', True)}",
+            )
+    with atomic_folder(path, _LAYOUT) as folder:
+        tables = {"failures": overview.failures, "atlas": overview.atlas, "atlas-query": overview.query_atlas}
+        for name, table in tables.items():
+            (folder / f"{name}.parquet").write_bytes(parquet_bytes(table))
+        overview.rules.with_columns(pl.col("if").list.join(" + ")).write_csv(folder / "rules.csv")
+        if comparison is not None:
+            (folder / _COMPARISON).write_text(_json(json_form(comparison)), encoding="utf-8")
+        (folder / _SUMMARY).write_text(summary, encoding="utf-8")
+    return path
+
+
+def _json(content: Any) -> str:
+    return json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+METRIC_NAMES: Mapping[str, str] = {
+    "CA": "CA, %",
+    "NonCommonSimilarity": "concept similarity",
+    "CE": "CE",
+    "SD": "SD",
+    "SD[binary]": "SD[binary], %",
+    "object_hit": "objects hit",
+    "object_miss": "objects missed",
+    "object_extra": "objects extra",
+    "matched_synsets": "matched, %",
+    "wrong_count": "wrong count, %",
+    "attribute_agreement": "attributes, %",
+    "spatial_agreement": "places, %",
+}
+"""How tables call the metrics."""
+_PERCENT = tuple(name for name, words in METRIC_NAMES.items() if words.endswith("%"))
+_MOST_CONCEPTS = 30
+"""Along each side of an atlas; the table has the most frequent confusions."""
+GROUND_TRUTH = "ground_truth"
+
+
+def atlas_map(overview: Overview, atlas: pl.DataFrame, title: str) -> Heat:
+    """The most frequent concepts, related ones adjacent; a number says in how many failures."""
+    downs, acrosses = (_frequent(atlas, side) for side in ("expected", "shown"))
+    counts = {(row["expected"], row["shown"]): row["count"] for row in atlas.to_dicts()}
+    failures = format_count(overview.failures.height, "failure")
+    return Heat(
+        title=title,
+        about=f"{overview.run} on {overview.dataset}, {failures}, concepts from {overview.source}; expected down, "
+        "shown instead across",
+        rows=tuple(synset_label(synset, overview.names) for synset in downs),
+        columns=tuple(synset_label(synset, overview.names) for synset in acrosses),
+        cells=tuple(tuple(Figure(counts.get((down, across)), digits=0) for across in acrosses) for down in downs),
+        heading="expected",
+    )
+
+
+def _frequent(atlas: pl.DataFrame, side: str) -> list[str]:
+    """By their path down WordNet's tree, so that related concepts are adjacent."""
+    totals = atlas.group_by(side).agg(pl.col("count").sum()).sort(["count", side], descending=[True, False])
+    return sorted(totals[side].head(_MOST_CONCEPTS).to_list(), key=lambda synset: hypernym_path(synset)[::-1])
+
+
+def _table_of_metrics(overview: Overview) -> Table:
+    """Metrics down; query-agnostic and query-informed side by side."""
+    by_scope = {(row["scope"], row["metric"]): row for row in overview.metrics.to_dicts()}
+    rows: list[tuple[Cell, ...]] = []
+    for metric, words in METRIC_NAMES.items():
+        sides = [by_scope["all", metric], by_scope["query", metric]]
+        if any(row["mean"] is not None for row in sides):
+            rows.append((words, *(cell for row in sides for cell in (concept_figure(metric, row), row["undefined"]))))
+    notes = (
+        "CA: concepts of the right image that the retrieved one has; concept similarity: path similarity of the "
+        "others, matched in pairs; CE: difference of counts; SD: difference of box areas; matched: synsets in such a "
+        "pair, of all not in common; wrong count: of common concepts; attributes, places: agreement of common objects.",
+        *size_notes(overview.settings, overview.metrics),
+        f"skipped: failures in which a metric is undefined. {100 * overview.level:g}% intervals over images.",
+    )
+    return Table(("", "every object", "skipped", "query concepts", "skipped"), tuple(rows), "lrrrr", notes=notes)
+
+
+def table_of_totals(metrics: Sequence[Mapping[str, Any]], totals: Sequence[Mapping[str, Any]]) -> Table:
+    """Sums and pooled shares down, query-agnostic and query-informed side by side."""
+    by_metric = {(row["scope"], row["metric"]): row for row in metrics}
+    columns = []
+    for row in totals:
+        hit, missed = (by_metric[row["scope"], name]["total"] for name in ("object_hit", "object_miss"))
+        agreement, sizes = (by_metric[row["scope"], name]["pooled"] for name in ("CA", "SD[binary]"))
+        matched = row["matchings"] / row["non_common_synsets"] if row["non_common_synsets"] else None
+        most = "–" if row["most_common_CE"] is None else f"{row['most_common_CE']:,}"
+        columns.append({
+            "objects hit": f"{hit:,.0f}",
+            "objects missed": f"{missed:,.0f}",
+            "common synsets": f"{row['common_synsets']:,}",
+            "non-common synsets": f"{row['non_common_synsets']:,}",
+            "matchings (% of non-common)": _counted(row["matchings"], matched),
+            "same multiplicity (% of common)": _counted(row["same_multiplicity"], row["same_share"]),
+            "different multiplicities (% of common)": _counted(row["different_multiplicities"], row["different_share"]),
+            "most common CE (failures)": f"{most} ({row['most_common_CE_failures']:,})",
+            "CA, %": "–" if agreement is None else f"{100 * agreement:.1f}",
+            "SD[binary], %": "–" if sizes is None else f"{100 * sizes:.1f}",
+        })  # fmt: skip
+    rows = tuple((name, *(column[name] for column in columns)) for name in columns[0])
+    note = (
+        "Synsets, matchings and multiplicities as EXPL counts them: non-common synsets of both images, matched in "
+        "pairs; common synsets with as many objects in both images, or not."
+    )
+    return Table(("", "every object", "query concepts"), rows, "lrr", notes=(note,))
+
+
+def _counted(number: int, share: float | None) -> str:
+    return f"{number:,}" if share is None else f"{number:,} ({100 * share:.1f})"
+
+
+def concept_figure(metric: str, row: Mapping[str, Any]) -> Figure:
+    """The mean of a concept metric with its interval."""
+    scale, digits = (100, 1) if metric in _PERCENT else (1, 3 if metric == "NonCommonSimilarity" else 2)
+    return row_figure(row, scale, digits)
+
+
+def row_figure(
+    row: Mapping[str, Any], scale: float = 1, digits: int = 2, name: str = "mean", *, signed: bool = False
+) -> Figure:
+    """A figure of a table's row and its interval, where it has one."""
+    low, high = (nan if row[end] is None else row[end] for end in ("low", "high"))
+    return Figure(row[name], low, high, scale, digits, signed=signed)
+
+
+def size_notes(settings: Mapping[str, Any], metrics: pl.DataFrame) -> tuple[str, ...]:
+    """What the base of SD hides: relative to the right image's box, a smaller box differs by less than 1."""
+    measured = metrics.filter((pl.col("metric") == "SD[binary]") & pl.col("mean").is_not_null()).height > 0
+    if not measured or settings.get("base", GROUND_TRUTH) != GROUND_TRUTH or settings.get("threshold", 1.0) < 1:
+        return ()
+    return (
+        "SD[binary] counts boxes that differ from those of the right image by at least "
+        f"{100 * settings.get('threshold', 1.0):g}% of their area: a box that shrank never does, however small it "
+        "became; the base min (--size-base min) is symmetric.",
+    )
+
+
+def _table_of_causes(overview: Overview) -> Table:
+    rows = tuple(
+        (
+            row["cause"], row["asked"], None if row["asked"] is None else row["open"], row["count"],
+            row_figure(row, 100, 1, "share"), Figure.percent(row["main_share"]),
+        )
+        for row in overview.causes.to_dicts()
+    )  # fmt: skip
+    note = (
+        "asked: failures whose query mentions it; open: of these, undecided; main: counted once per failure, by "
+        "the first that applies from above."
+    )
+    return Table(("cause", "asked", "open", "failures", "% of failures", "main, %"), rows, "lrrrrr", notes=(note,))
+
+
+def _table_of_cause_numbers(overview: Overview) -> Table:
+    """How many failures have no cause, one, two …"""
+    rows = tuple(
+        (
+            f"{row['causes']}", row["count"], row_figure(row, 100, 1, "share"),
+            None if row["of_caused"] is None else Figure.percent(row["of_caused"]),
+        )
+        for row in overview.cause_numbers.to_dicts()
+    )  # fmt: skip
+    note = "of caused: of the failures with a cause; near misses and unclear ones have none."
+    return Table(("causes", "failures", "% of failures", "of caused, %"), rows, "lrrr", notes=(note,))
+
+
+def table_of_rules(rules: pl.DataFrame, listed: int) -> Table:
+    """Rules that chance does not explain first; only those that make something likelier."""
+    rows = tuple(
+        (
+            " and ".join(row["if"]), row["then"], row["count"], Figure.percent(row["support"]),
+            Figure.percent(row["confidence"]), Figure(row["lift"]), Figure.p(row["p_adjusted"], 1000),
+        )
+        for row in rules.filter(pl.col("lift") > 1).head(listed).to_dicts()
+    )  # fmt: skip
+    header = ("if wrong", "then wrong", "times", "support, %", "confidence, %", "lift", "p")
+    note = "p: Fisher's exact test that A makes B likelier, corrected for all rules tested."
+    return Table(header, rows, "llrrrrr", notes=(note,))
+
+
+def table_of_confusions(atlas: pl.DataFrame, listed: int, names: Mapping[str, str] | None = None) -> Table:
+    """The most frequent confusions."""
+    rows = tuple(
+        (
+            synset_label(row["expected"], names), synset_label(row["shown"], names), row["count"],
+            Figure(row["share_of_expected"], scale=100, digits=0), Figure(row["lift"], digits=1),
+            Figure(row["similarity"]),
+        )
+        for row in atlas.head(listed).to_dicts()
+    )  # fmt: skip
+    return Table(("expected", "shown", "times", "of expected, %", "lift", "similarity"), rows, "llrrrr")
+
+
+def table_of_correlations(overview: Overview) -> Table:
+    """Each two metrics, Spearman and Kendall."""
+    rows = []
+    for row in overview.correlations.filter(pl.col("spearman").is_not_null()).to_dicts():
+        figures = [
+            row_figure({"mean": row[name], "low": row[f"{name}_low"], "high": row[f"{name}_high"]})
+            for name in ("spearman", "kendall-b")
+        ]
+        names = (METRIC_NAMES.get(row[side], row[side]).removesuffix(", %") for side in ("first", "second"))
+        rows.append((", ".join(names), *figures, row["failures"]))
+    return Table(("", "Spearman ρ", "Kendall τ-b", "failures"), tuple(rows), "lrrr")
+
+
+def synset_label(synset: str, names: Mapping[str, str] | None = None) -> str:
+    """A synset as the dataset calls it (``names``), else its first word; with its number if it is a later sense."""
+    if names and synset in names:
+        return names[synset]
+    word, number = synset_word(synset), synset.rsplit(".", 1)[-1]
+    return word if number == "01" else f"{word} ({number.lstrip('0')})"

@@ -1,0 +1,498 @@
+"""What is certain about one query: the findings that its two sentences may be built from."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import ROUND_DOWN, Context
+from math import isfinite
+from typing import Any, NamedTuple
+
+from crosslens.explanations.explanation import Claim, Sentence
+from crosslens.explanations.lexicon import ATTRIBUTE_FAMILIES, are_related, is_object_word, is_visible, word_set
+from crosslens.explanations.mentions import SATISFIED, VIOLATED, MentionCheck, QueryMentions
+from crosslens.explanations.objects import AnnotatedImage, ImageObject
+from crosslens.language import ALWAYS_PAIRS, NUMBERS, is_plural, pluralise, takes_an
+
+_LISTED = re.compile(r"\s*,?\s*(?:and\s+)?|\s*[/-]\s*")
+
+
+class ObjectPhrase(NamedTuple):
+    """Objects under one noun: ``plural`` where they are several, ``number`` how many, where the text states it."""
+
+    noun: str
+    plural: bool = False
+    number: int | None = None
+
+
+class WrongValue(NamedTuple):
+    """The text states ``asked`` (as written); every such object of the image is ``observed`` instead."""
+
+    phrase: ObjectPhrase
+    family: str
+    asked: str
+    observed: tuple[str, ...]
+    number: int
+
+
+@dataclass(frozen=True)
+class Findings:
+    """Everything that a sentence may state.
+
+    The mentions are the query's, or the retrieved caption's for an image query; they are checked against the image that
+    should satisfy them: the retrieved one, or the query image. ``right`` is the image that is relevant to the query,
+    ``other`` the one that was retrieved (or, where the query succeeded, came next).
+
+    ``lacking``      mentioned objects of which the checked image has none, but the other does (or may)
+    ``lacking_both`` mentioned objects of which neither image has any
+    ``wrong_counts`` (noun, number mentioned, number of such objects in the checked image: at least one)
+    ``misplaced``    (noun, side, other noun): mentioned on a side of the other, where none of the checked image's is
+    ``fitting``      mentioned objects that the checked image has
+    ``checked``      whether the text was parsed at all
+    ``listed``       whether the list came ready-made, and may be shorter than the gallery: ``gallery`` is its length
+    ``only_right``   objects of the right image of which the other has none; ``only_other`` the reverse
+    ``both``         objects of both; ``counts`` (noun, right, other) where their numbers differ
+    """
+
+    direction: str
+    source: str
+    succeeded: bool
+    rank: int | None
+    gallery: int
+    margin: float | None = None
+    margin_at_least: float | None = None
+    compared: bool = True
+    checked: bool = True
+    lacking: tuple[ObjectPhrase, ...] = ()
+    lacking_both: tuple[ObjectPhrase, ...] = ()
+    wrong_counts: tuple[tuple[str, int, int], ...] = ()
+    wrong_values: tuple[WrongValue, ...] = ()
+    misplaced: tuple[tuple[str, str, str], ...] = ()
+    fitting: tuple[ObjectPhrase, ...] = ()
+    only_right: tuple[ObjectPhrase, ...] = ()
+    only_other: tuple[ObjectPhrase, ...] = ()
+    both: tuple[ObjectPhrase, ...] = ()
+    counts: tuple[tuple[str, int, int], ...] = ()
+    listed: bool = False
+
+
+def mention_findings(
+    mentions: QueryMentions, checked: Sequence[MentionCheck], own: Sequence[MentionCheck]
+) -> dict[str, Any]:
+    """The fields of :class:`Findings` about the mentions, from their checks against the image that should satisfy them,
+    and against their ``own`` image, which the text was written for."""
+    numbers = {mention.noun: mention.number for mention in mentions.of("count")}
+    phrases = {
+        mention.noun: ObjectPhrase(mention.noun, is_plural(mention.text.lower()), numbers.get(mention.noun))
+        for mention in mentions.of("object")
+    }
+    objects = [check for check in checked if check.word.kind == "object"]
+    lacking = list(dict.fromkeys(check.word.noun for check in objects if check.verdict == VIOLATED))
+    doubtful = {check.word for check in own if check.verdict == VIOLATED}
+    lacking_own = {mention.noun for mention in doubtful if mention.kind == "object"}
+    wrong = [check for check in checked if check.verdict == VIOLATED and check.word.noun not in lacking]
+    wrong.sort(key=lambda check: check.word in doubtful)  # what fits neither image says little about this one
+    counts, misplaced = [], []
+    values: dict[WrongValue, None] = {}
+    for check in wrong:
+        word = check.word
+        if word.kind == "count" and check.number and word.number is not None:
+            counts.append((word.noun, word.number, check.number))
+        elif word.kind in ATTRIBUTE_FAMILIES and check.observed:
+            asked = _asked(check, mentions)
+            values[WrongValue(phrases[word.noun], word.kind, asked, check.observed, check.number or 1)] = None
+        elif word.kind == "relation" and word.other not in lacking and check.side:
+            misplaced.append((word.noun, check.side, word.other))
+    # What is there, once: sheet and paper are one object where a sheet of paper is all that they name.
+    satisfied = [check for check in objects if check.verdict == SATISFIED]
+    distinct = {(check.observed, check.number): check for check in reversed(satisfied)}
+    fitting: dict[ObjectPhrase, None] = {}
+    for check in reversed(distinct.values()):
+        phrase = phrases[check.word.noun]
+        if phrase.plural and check.number == 1:  # several were mentioned and one is there: of people, the person
+            phrase = ObjectPhrase(check.observed[0] if is_plural(phrase.noun) else phrase.noun)
+        fitting[phrase] = None
+    return {
+        "lacking": tuple(phrases[noun] for noun in lacking if noun not in lacking_own),
+        "lacking_both": tuple(phrases[noun] for noun in lacking if noun in lacking_own),
+        "wrong_counts": tuple(counts),
+        "wrong_values": tuple(values),
+        "misplaced": tuple(misplaced),
+        "fitting": tuple(fitting),
+    }
+
+
+def _asked(check: MentionCheck, mentions: QueryMentions) -> str:
+    """A value with those that are listed with it: of a *black and white dog*, both."""
+    start, end = check.word.start, check.word.end
+    listed = [word for word in mentions.of(check.word.kind) if word.noun == check.word.noun]
+    for word in [*listed, *reversed(listed)]:
+        if end < word.start and _LISTED.fullmatch(mentions.text[end : word.start]):
+            end = word.end
+        elif word.end < start and _LISTED.fullmatch(mentions.text[word.end : start]):
+            start = word.start
+    if (start, end) == (check.word.start, check.word.end):
+        return check.word.text.lower()
+    return re.sub(r"\s+,", ",", mentions.text[start:end].lower())
+
+
+def image_findings(right: AnnotatedImage, other: AnnotatedImage, reported: Collection[str] = ()) -> dict[str, Any]:
+    """The fields of :class:`Findings` about both images: only what no other annotation in them makes doubtful.
+
+    Objects that the nouns ``reported`` name are left out where only one image has them.
+    """
+    mine, theirs = _by_name(right), _by_name(other)
+    shared = [name for name in mine if name in theirs]
+    countable = [name for name in shared if _is_countable(name, right) and _is_countable(name, other)]
+    return {
+        "only_right": _only(mine, other, reported),
+        "only_other": _only(theirs, right, reported),
+        "both": tuple(ObjectPhrase(name, len(mine[name]) > 1 and len(theirs[name]) > 1) for name in shared),
+        "counts": tuple(
+            (name, len(mine[name]), len(theirs[name])) for name in countable if len(mine[name]) != len(theirs[name])
+        ),
+    }
+
+
+def _by_name(image: AnnotatedImage) -> dict[str, list[ImageObject]]:
+    """The objects by name, those that fill most of the image first."""
+    objects: dict[str, list[ImageObject]] = {}
+    for item in image.objects:
+        if image.source == "annotations" or (is_object_word(item.name) and is_visible(item.name)):
+            objects.setdefault(item.name, []).append(item)
+    size = {name: sum(item.area or 0.0 for item in items) for name, items in objects.items()}
+    return dict(sorted(objects.items(), key=lambda entry: (-size[entry[0]], entry[0])))
+
+
+def _only(
+    by_name: Mapping[str, Sequence[ImageObject]], other: AnnotatedImage, reported: Collection[str]
+) -> tuple[ObjectPhrase, ...]:
+    """What the other image lacks."""
+    return tuple(
+        ObjectPhrase(name, len(items) > 1)
+        for name, items in by_name.items()
+        if _is_absent(name, items, other) and not any(item.is_a(noun) for item in items for noun in reported)
+    )
+
+
+def _is_absent(name: str, objects: Sequence[ImageObject], image: AnnotatedImage) -> bool:
+    """Whether an image has nothing of that name, no synonym of it, and nothing that may be the same after all."""
+    if image.of(name) or image.may_have(name) or (image.source == "captions" and image.says(name)):
+        return False
+    if any(item.synset is None for item in objects):  # what it is is unknown
+        return False
+    present = {item.synset for item in image.objects if item.synset is not None}
+    return not any(are_related(item.synset, synset) for item in objects if item.synset for synset in present)
+
+
+def _is_countable(name: str, image: AnnotatedImage) -> bool:
+    """Whether the objects of that name are all that the name can mean, and each is a single one."""
+    objects = [item for item in image.objects if item.name == name]
+    if image.source == "captions" or is_plural(name) or any(item.crowd for item in objects):
+        return False
+    return len(image.of(name)) == len(objects) and not image.may_have(name)
+
+
+_MASS = word_set(
+    """air asphalt bacon beer bread broccoli butter cardboard cement cheese chocolate clothing coffee concrete corn
+    cutlery dirt equipment fabric fog food foliage fruit fur furniture graffiti grass gravel greenery hair hay ice
+    jewelry juice land lettuce lighting luggage meat metal milk mud paint pavement pepperoni plastic rain rice sand
+    scenery seaweed silverware smoke snow soil soup steam straw sunlight sushi tea text traffic trash vegetation water
+    wheat wine wood writing"""
+)
+"""Nouns without an article or a plural."""
+_CAPITALS = {"tv": "TV", "atm": "ATM", "suv": "SUV", "dvd": "DVD", "cd": "CD", "pc": "PC", "usb": "USB", "atv": "ATV"}
+_ALWAYS_PLURAL = {word[:-2] if word.endswith("sses") else word[:-1]: word for word in ALWAYS_PAIRS - {"glasses"}}
+"""Lemmas that are no words of their own: a *jean*."""
+_ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth")
+_DIGITS = 3
+
+
+# Forms of nouns and numbers
+
+
+def spelled(name: str) -> str:
+    """Names are kept in lower case, as lemmas; a few have capitals or are always plural."""
+    *words, head = name.split(" ")
+    return " ".join(_CAPITALS.get(word, word) for word in (*words, _ALWAYS_PLURAL.get(head, head)))
+
+
+def with_article(name: str) -> str:
+    """A noun with its indefinite article, if it takes one."""
+    name = spelled(name)
+    if is_plural(name) or _is_mass(name):
+        return name
+    return f"{'an' if takes_an(name) else 'a'} {name}"
+
+
+def plural(name: str) -> str:
+    """The plural; a name that is plural already stays."""
+    name = spelled(name)
+    return name if is_plural(name) or _is_mass(name) else pluralise(name)
+
+
+def _is_mass(name: str) -> bool:
+    """By the head noun: *loaf of bread* is countable."""
+    return name.split(" of ")[0].split(" ")[-1] in _MASS
+
+
+def counted(number: int, name: str) -> str:
+    """*one dog*, *three dogs*, *42 dogs*; *no dog*."""
+    if number == 0:
+        return f"no {spelled(name)}"
+    return f"{number_word(number)} {spelled(name) if number == 1 else plural(name)}"
+
+
+def number_word(number: int) -> str:
+    """Small numbers as words."""
+    return NUMBERS[number] if number < len(NUMBERS) else f"{number:,}"
+
+
+def listed(parts: Sequence[str], joint: str = "and") -> str:
+    """*a*, *a and b*, *a, b and c*."""
+    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} {joint} {parts[-1]}"
+
+
+def ordinal(rank: int) -> str:
+    """*second*, *13th*."""
+    if rank <= len(_ORDINALS):
+        return _ORDINALS[rank - 1]
+    ending = "th" if rank % 100 in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(rank % 10, "th")
+    return f"{rank:,}{ending}"
+
+
+def rounded(value: float) -> str:
+    """Three significant digits."""
+    return f"{value:.{_DIGITS}g}" if abs(value) < 10**_DIGITS else f"{value:,.0f}"
+
+
+def rounded_down(value: float) -> str:
+    """Three significant digits, never more than the value: for what is said to be *at least* so much."""
+    if not isfinite(value) or value <= 0:
+        return "0"
+    # In decimals: between the smallest floats no power of ten has a reciprocal.
+    shown = Context(prec=_DIGITS, rounding=ROUND_DOWN).create_decimal_from_float(value)
+    return f"{float(shown):.{_DIGITS}g}"
+
+
+RIGHT, OTHER, WORDS, RANKING = "right", "other", "words", "ranking"
+_MOST_NAMES, _MOST_FAULTS = 3, 2
+_SIDES = {"left": "to the left of", "right": "to the right of", "above": "above", "below": "below"}
+
+
+@dataclass(frozen=True)
+class _Terms:
+    """How the images and the text are called: it depends on the direction, and on what came first."""
+
+    subject: str
+    """Whose words they are: *The query*."""
+    verb: str
+    checked: str
+    """The image that the words are checked against, and ``about`` which of the two that is."""
+    about: str
+    other: str
+    """The other image, seen from the right one."""
+    other_image: str
+    right: str
+    """The right image as the subject of a clause after *unlike*."""
+
+    @staticmethod
+    def of(findings: Findings) -> _Terms:
+        if findings.direction == "i2t":
+            caption = "The next caption of another picture" if findings.succeeded else "The retrieved caption"
+            home = f"the picture of {'that' if findings.succeeded else 'the retrieved'} caption"
+            return _Terms(caption, "speaks of", "the query picture", RIGHT, home, home, "the query picture")
+        which = "next" if findings.succeeded else "retrieved"
+        checked = f"the {which} picture"
+        return _Terms("The query", "asks for", checked, OTHER, f"the {which} one", checked, "it")
+
+    @property
+    def lower_subject(self) -> str:
+        return self.subject[:1].lower() + self.subject[1:]
+
+
+def sentences(findings: Findings) -> tuple[Sentence, Sentence]:
+    """What is wrong (or right) with the retrieved image, and the rank: of a failure the words first."""
+    terms = _Terms.of(findings)
+    clauses = [_rank(findings), *([_difference(findings, terms)] if findings.compared else [])]
+    clauses = [clause for clause in clauses if clause.text]
+    ranking = Sentence("; ".join(clause.text for clause in clauses) + ".", _claims(clauses))
+    words = _about_words(findings, terms)
+    return (ranking, words) if findings.succeeded else (words, ranking)
+
+
+# What the words ask for
+
+
+def _about_words(findings: Findings, terms: _Terms) -> Sentence:
+    if not findings.compared:
+        return Sentence("No other picture was kept to compare it with.")
+    faults = _faults(findings, terms)[:_MOST_FAULTS]
+    if faults:
+        text = f"; it also {terms.verb} ".join(clause.text for clause in faults)
+        return Sentence(f"{terms.subject} {terms.verb} {text}.", _claims(faults))
+    if findings.lacking_both:
+        clause = _lacking_both(findings)
+        return Sentence(f"{terms.subject} names {clause.text}.", clause.claims)
+    if findings.fitting:
+        return _fitting(findings, terms)
+    if not findings.checked:
+        return Sentence(f"{terms.subject} was not read word by word.")
+    seen = "captions" if findings.source == "captions" else "annotated objects"
+    text = f"Nothing that {terms.lower_subject} {terms.verb} can be checked against the {seen}."
+    return Sentence(text, (Claim(WORDS, "unchecked"),))
+
+
+def _faults(findings: Findings, terms: _Terms) -> list[Sentence]:
+    """What is wrong with the checked image, the plainest first; each continues after *asks for*."""
+    faults = [_lacking(findings, terms)] if findings.lacking else []
+    for noun, asked, observed in findings.wrong_counts:
+        text = f"{counted(asked, noun)}, but {terms.checked} has {number_word(observed)}"
+        faults.append(Sentence(text, (Claim(WORDS, "count", noun, asked), Claim(terms.about, "count", noun, observed))))
+    faults += [_wrong_value(wrong, findings, terms) for wrong in findings.wrong_values]
+    for noun, side, other in findings.misplaced:
+        where = f"{_SIDES[side]} {with_article(other)}"
+        text = f"{with_article(noun)} {where}, but in {terms.checked} no {spelled(noun)} is there"
+        claims = Claim(WORDS, "place", noun, (side, other)), Claim(terms.about, "not placed", noun, (side, other))
+        faults.append(Sentence(text, claims))
+    return faults
+
+
+def _lacking(findings: Findings, terms: _Terms) -> Sentence:
+    shown = findings.lacking[:_MOST_NAMES]
+    if findings.source == "captions":
+        them = ("", " either of them", " any of them")[len(shown) - 1]
+        text = f"{'which' if len(shown) == 1 else 'but'} no caption of {terms.checked} mentions{them}"
+    else:
+        text = f"but {terms.checked} has {('none', 'neither', 'none of them')[len(shown) - 1]}"
+    claims = (*_as_claimed(shown), *(Claim(terms.about, "lacks", asked.noun) for asked in shown))
+    return Sentence(f"{listed([_called(asked) for asked in shown])}, {text}", claims)
+
+
+def _lacking_both(findings: Findings) -> Sentence:
+    shown = findings.lacking_both[:_MOST_NAMES]
+    alone = "one" if with_article(shown[0].noun) != spelled(shown[0].noun) and not shown[0].plural else "any"
+    if findings.source == "captions":
+        text = f"no caption of either picture mentions {'that' if len(shown) == 1 else 'any of them'}"
+    else:
+        text = f"neither picture has {(alone, 'either', 'any of them')[len(shown) - 1]}"
+    lacks = [Claim(about, "lacks", asked.noun) for asked in shown for about in (RIGHT, OTHER)]
+    return Sentence(f"{listed([_called(asked) for asked in shown])}, but {text}", (*_as_claimed(shown), *lacks))
+
+
+def _as_claimed(phrases: Sequence[ObjectPhrase]) -> list[Claim]:
+    """What the words are said to ask for."""
+    counts = [Claim(WORDS, "count", asked.noun, asked.number) for asked in phrases if asked.number is not None]
+    return [*(Claim(WORDS, "name", asked.noun) for asked in phrases), *counts]
+
+
+def _wrong_value(wrong: WrongValue, findings: Findings, terms: _Terms) -> Sentence:
+    name, observed = wrong.phrase.noun, listed(wrong.observed)
+    asked = f"{wrong.asked} {plural(name)}" if wrong.phrase.plural else with_article(f"{wrong.asked} {name}")
+    value = f"made of {observed}" if wrong.family == "material" else observed
+    if findings.source == "captions":
+        it = "them" if wrong.phrase.plural else "it"
+        text = f"{asked}, but the captions of {terms.checked} call {it} {observed}"
+    elif wrong.number == 1:
+        text = f"{asked}, but the one in {terms.checked} is {value}"
+    else:
+        text = f"{asked}, but those in {terms.checked} are {value}"
+    claims = (
+        Claim(WORDS, wrong.family, name, wrong.asked),
+        Claim(terms.about, wrong.family, name, wrong.observed),
+        Claim(terms.about, "several" if wrong.number > 1 else "single", name, wrong.number),
+    )
+    return Sentence(text, claims[:2] if findings.source == "captions" else claims)
+
+
+def _fitting(findings: Findings, terms: _Terms) -> Sentence:
+    shown = findings.fitting[:_MOST_NAMES]
+    names = listed([_plainly(asked) for asked in shown])
+    if findings.source == "captions":
+        fits = f"the captions of {terms.checked} fit: they mention {names}"
+    else:
+        fits = f"{terms.checked} fits: it has {names}"
+    claims = [
+        Claim(about, kind, asked.noun) for asked in shown for about, kind in ((WORDS, "name"), (terms.about, "has"))
+    ]
+    text = f"As far as the words of {terms.lower_subject} can be checked, {fits}."
+    return Sentence(text, (*claims, Claim(WORDS, "no fault")))
+
+
+# The rank of the relevant item, and how the images differ
+
+
+def _rank(findings: Findings) -> Sentence:
+    what = "caption" if findings.direction == "i2t" else "picture"
+    right = "A caption of the query picture" if findings.direction == "i2t" else "The right picture"
+    # A ready-made list may hold the first few of a large gallery: its length is all that is known.
+    among = f"in a list of {findings.gallery:,} {what}s" if findings.listed else f"of {findings.gallery:,} {what}s"
+    if findings.rank is None:
+        return Sentence(f"{right} is not in the list that was kept", (Claim(RANKING, "unlisted"),))
+    if findings.succeeded:
+        text = f"{right} comes first {among}"
+    else:
+        best = "The best caption of the query picture" if findings.direction == "i2t" else right
+        text = f"{best} comes {ordinal(findings.rank)} {among}"
+    size = "list" if findings.listed else "gallery"
+    claims = [Claim(RANKING, "rank", value=findings.rank), Claim(RANKING, size, value=findings.gallery)]
+    if findings.margin == 0:
+        text += ", with the same score as the next" if findings.succeeded else ", with the same score as the first"
+        claims.append(Claim(RANKING, "margin", value=0.0))
+    elif findings.margin is not None:
+        ahead = "ahead of the next" if findings.succeeded else "behind the first"
+        text += f", {rounded(abs(findings.margin))} {ahead} in score"
+        claims.append(Claim(RANKING, "margin", value=findings.margin))
+    elif findings.margin_at_least:
+        text += f", at least {rounded_down(findings.margin_at_least)} behind the first in score"
+        claims.append(Claim(RANKING, "margin at least", value=findings.margin_at_least))
+    return Sentence(text, tuple(claims))
+
+
+def _difference(findings: Findings, terms: _Terms) -> Sentence:
+    """What the right image has and the other lacks, or the reverse; else a count; else what both have."""
+    reported = {asked.noun for asked in (*findings.lacking, *findings.lacking_both)}
+    more = [named for named in findings.only_right if named.noun not in reported][:_MOST_NAMES]
+    less = [named for named in findings.only_other if named.noun not in reported][:_MOST_NAMES]
+    if more or less:
+        claims = [*_one_sided(more, RIGHT, OTHER), *_one_sided(less, OTHER, RIGHT)]
+        have = listed([_plainly(named) for named in more]) if more else ""
+        lack = f"no {listed([spelled(named.noun) for named in less], 'or')}" if less else ""
+        unlike = f"unlike {terms.other}, {terms.right} has"
+        if findings.source == "captions":
+            its = "its captions" if terms.right == "it" else f"the captions of {terms.right}"
+            unlike = f"unlike those of {terms.other}, {its} mention"
+        return Sentence(f"{unlike} {', but '.join(part for part in (have, lack) if part)}", tuple(claims))
+    if findings.counts:
+        name, mine, theirs = findings.counts[0]
+        text = f"{terms.right} has {counted(mine, name)}, {terms.other_image} {number_word(theirs)}"
+        return Sentence(text, (Claim(RIGHT, "count", name, mine), Claim(OTHER, "count", name, theirs)))
+    if findings.both:
+        shared = findings.both[:_MOST_NAMES]
+        verb = "the captions of both mention" if findings.source == "captions" else "both pictures have"
+        claims = [Claim(about, "has", named.noun) for named in shared for about in (RIGHT, OTHER)]
+        return Sentence(f"{verb} {listed([_plainly(named) for named in shared])}", tuple(claims))
+    return Sentence("")
+
+
+def _one_sided(phrases: Sequence[ObjectPhrase], having: str, lacking: str) -> list[Claim]:
+    return [
+        claim for named in phrases for claim in (Claim(having, "has", named.noun), Claim(lacking, "lacks", named.noun))
+    ]
+
+
+# Forms of a phrase
+
+
+def _plainly(named: ObjectPhrase) -> str:
+    return plural(named.noun) if named.plural else with_article(named.noun)
+
+
+def _called(asked: ObjectPhrase) -> str:
+    """As the words call it, with its number if they give one."""
+    return _plainly(asked) if not asked.number else counted(asked.number, asked.noun)
+
+
+def _claims(clauses: Sequence[Sentence]) -> tuple[Claim, ...]:
+    return tuple(claim for clause in clauses for claim in clause.claims)

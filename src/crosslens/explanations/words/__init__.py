@@ -1,1 +1,0 @@
-"""What a query mentions, and whether an image has it."""

@@ -1,0 +1,382 @@
+"""An adjective replaced by its opposite, in the sense in which captions use it.
+
+WordNet proposes: its direct antonyms, then those of the adjectives a word is similar to. But *green* has *ripe* for an
+antonym, and *open* has forty. A table read by hand, ``antonyms.txt``, says which of WordNet's opposites captions mean,
+beside which nouns. Words that it does not have are settled by kind: the first sense of the word and the sense of its
+opposite must be values of the same attribute (*size*, *age*, *wetness* …), and the opposite an everyday word.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from pathlib import Path
+from typing import NamedTuple
+
+from crosslens.language import CO_CAPTION_QUANTITIES, COUNTED_AS, inflected, load_wordnet, word_set
+from crosslens.perturbations.caption import Caption, Draws, Edits, Token, replaced
+from crosslens.perturbations.perturbing import CannotApply, perturbation
+from crosslens.perturbations.text.colours import TABLES, colour_uses, described_noun, noun_kinds
+
+TABLE = Path(__file__).with_name("antonyms.txt")
+COLOURED = "+coloured"
+"""Of nouns that have a colour as such: whether they do depends on the caption."""
+
+_LISTS = {f"+{name}": word_set(nouns) for name, nouns in TABLES["lists"].items()}
+_STEADY = ("size.n.01", "beauty.n.01", "cleanness.n.01")
+"""Attributes whose words mean the same thing more or less strongly."""
+_FEWEST_USES = 2
+"""How often WordNet's tagged texts must use an opposite for it to count as an everyday word."""
+
+
+@perturbation("antonym", level="adversarial", tags=True, order=14)
+def antonym(caption: Caption, draws: Draws, *, every: bool = False) -> Edits:
+    """Replace an adjective by its opposite: *a young man* becomes *an old man*.
+
+    every: replace every adjective that has an opposite, not one of them
+    """
+    return _substituted(caption, draws, _opposed_adjectives(caption), every, "no adjective that has an opposite here")
+
+
+@perturbation("antonym[any]", level="adversarial", tags=True, order=24)
+def any_antonym(caption: Caption, draws: Draws, *, every: bool = False) -> Edits:
+    """Replace an adjective by any word that WordNet opposes to it, in whatever sense, as the EXPL paper says.
+
+    The words are antonyms of the adjective itself, not of those similar to it, and any adjective counts: *a dark horse*
+    becomes *a light horse*, and *a green field* *a ripe field*.
+
+    every: replace every adjective that has an antonym, not one of them
+    """
+    adjectives = (position for position, token in enumerate(caption.tokens) if token.pos == "ADJ")
+    opposed = ((position, _any_opposites(caption.tokens[position])) for position in adjectives)
+    candidates = [(position, words) for position, words in opposed if words]
+    return _substituted(caption, draws, candidates, every, "no adjective that has an antonym in WordNet")
+
+
+def _substituted(
+    caption: Caption, draws: Draws, candidates: list[tuple[int, tuple[str, ...]]], every: bool, reason: str
+) -> Edits:
+    if not candidates:
+        raise CannotApply(reason)
+    chosen = candidates if every else [draws.choice(candidates)]
+    return sum((replaced(caption, position, draws.choice(words)) for position, words in chosen), ())
+
+
+def _any_opposites(token: Token) -> tuple[str, ...]:
+    """WordNet's antonyms of an adjective, of every sense, in the degree that it has."""
+    base, tag = _base_form(token)
+    forms = (inflected(word.replace("_", " "), tag) for word in load_wordnet().antonyms(base, "a"))
+    return tuple(dict.fromkeys(form for form in forms if form.lower() != token.text.lower()))
+
+
+def _opposed_adjectives(caption: Caption) -> list[tuple[int, tuple[str, ...]]]:
+    """The adjectives with an opposite, each with its opposites in its own form."""
+    coloured = {use.first for use in colour_uses(caption) if not use.beside and not use.plain}
+    opposed: list[tuple[int, int, tuple[str, ...]]] = []
+    for position, token in enumerate(caption.tokens):
+        if token.pos != "ADJ" or (noun := described_noun(caption, position)) is None:
+            continue
+        base, tag = _base_form(token)
+        between = frozenset(word.text.lower() for word in caption.tokens[position + 1 : noun])
+        words = opposites_of(base, caption.tokens[noun].lemma, between=between, coloured=position in coloured)
+        if tag != "JJ":
+            words = tuple(inflected(word, tag) for word in words if word != "little")
+        if words:
+            opposed.append((position, noun, words))
+    # Beside a word of the same meaning the opposite would be a contradiction: a small tiny dog.
+    return [
+        (position, words)
+        for position, noun, words in opposed
+        if not any(noun == other and position != at and set(words) & set(same) for at, other, same in opposed)
+    ]
+
+
+def _base_form(token: Token) -> tuple[str, str]:
+    """An adjective as the table has it, and the tag of the degree to put its opposite into: taggers overlook some."""
+    word = token.text.lower()
+    if word in antonym_table():
+        return word, "JJ"
+    if token.tag == "JJ" and word.endswith(("er", "est")):
+        base = load_wordnet().morphy(word, "a")
+        if base not in (None, word):
+            return base or word, "JJR" if word.endswith("er") else "JJS"
+    return (word, "JJ") if token.tag == "JJ" else (token.lemma, token.tag)
+
+
+class TableRow(NamedTuple):
+    """A row of the table: these opposites, beside these nouns (all, where none are named), not beside those."""
+
+    opposites: tuple[str, ...]
+    nouns: frozenset[str]
+    refused: frozenset[str]
+
+    def suits(self, noun: str, between: frozenset[str], coloured: bool) -> bool:
+        """Whether the row is about this noun, with these words between the adjective and it."""
+        kinds = {noun, *(f"+{kind}" for kind in noun_kinds(noun))} | ({COLOURED} if coloured else set())
+        kinds |= {name for name, nouns in _LISTS.items() if noun in nouns}
+        return not (kinds | between) & self.refused and (not self.nouns or bool(kinds & self.nouns))
+
+
+@lru_cache(maxsize=1 << 14)
+def opposites_of(
+    adjective: str, noun: str = "", *, between: frozenset[str] = frozenset(), coloured: bool = False
+) -> tuple[str, ...]:
+    """What a caption could say instead to mean the contrary, of this noun (empty: of one not named).
+
+    ``between`` are the words between the two; ``coloured``: the adjective is the one colour of the noun.
+    """
+    rows = antonym_table().get(adjective)
+    if rows is None:
+        return attribute_antonyms(adjective)
+    return next((row.opposites for row in rows if row.suits(noun, between, coloured)), ())
+
+
+@lru_cache(maxsize=1)
+def antonym_table() -> dict[str, tuple[TableRow, ...]]:
+    """The table read by hand, by adjective."""
+    rows: dict[str, tuple[TableRow, ...]] = {}
+    for line in TABLE.read_text(encoding="utf-8").splitlines():
+        if not line.strip() or line.startswith("#"):
+            continue
+        adjectives, opposites, nouns = (part.split() for part in line.split("|"))
+        row = TableRow(
+            tuple(word for word in opposites if word != "-"),
+            frozenset(noun for noun in nouns if not noun.startswith("-")),
+            frozenset(noun[1:] for noun in nouns if noun.startswith("-")),
+        )
+        for adjective in adjectives:
+            rows[adjective] = (*rows.get(adjective, ()), row)
+    return rows
+
+
+@lru_cache(maxsize=1 << 12)
+def attribute_antonyms(adjective: str) -> tuple[str, ...]:
+    """The antonyms of its first sense that are values of the same attribute as it.
+
+    Where it has none of its own, those of the adjective it is similar to; but similar words stray (*puffy* is filed
+    under *large*), so only a word of one sense may go that way, and only for attributes in which few do.
+    """
+    net = load_wordnet()
+    senses = net.synsets(adjective, "a")
+    if not senses.size or adjective not in (lemma.lower() for lemma in net.lemmas(int(senses[0]))):
+        return ()
+    first = int(senses[0])
+    direct = [synset for number, _, synset in net.opposites(adjective, "a") if number == 1]
+    if direct:
+        return _sharing_attributes(direct, set(net.attributes(first).tolist()))
+    if senses.size > 1 or net.part(first) != "s":
+        return ()
+    head = int(net.similar_to(first)[0])
+    steady = {net.synset(name) for name in _STEADY}
+    return _sharing_attributes(net.antonym_synsets(head).tolist(), set(net.attributes(head).tolist()) & steady)
+
+
+def _sharing_attributes(synsets: list[int], attributes: set[int]) -> tuple[str, ...]:
+    sharing = [synset for synset in synsets if attributes & set(load_wordnet().attributes(synset).tolist())]
+    return tuple(dict.fromkeys(word for synset in sharing for word in _everyday(synset)))
+
+
+def _everyday(synset: int) -> list[str]:
+    """The word that a synset is best known by, if it is one word and often used."""
+    used = zip(load_wordnet().uses(synset), load_wordnet().lemmas(synset), strict=True)
+    count, word = max(used, key=lambda pair: pair[0])
+    return [word] if count >= _FEWEST_USES and word.isalpha() and word.islower() else []
+
+
+LARGE = ("large", "big", "enormous", "huge")
+SMALL = ("small", "little", "minor", "tiny")
+
+_COMPARED = {"large": ("large", "big"), "small": ("small", "tiny")}
+"""Those that are compared: nobody writes *huger* or *littler*."""
+_BASES = {"larger": "large", "largest": "large", "bigger": "big", "biggest": "big", "smaller": "small"} | {
+    "smallest": "small", "tinier": "tiny", "tiniest": "tiny", "littlest": "little", "hugest": "huge",
+}  # fmt: skip
+
+_MASS = word_set("""bit while water snow milk sugar salt sauce food time help fun light space room sunlight grass
+    dirt sand money work traffic ice butter cheese rain hair clothing furniture vegetation foliage
+    effort attention luck wind more less over under too later way one something extra""")
+"""What *a little* counts rather than measures."""
+_AMOUNTS = word_set("amount number quantity percentage portion degree extent majority")
+_NAMES = word_set("""league leaguer brother sister bit air top rig screen bang foot apple deal shot wheel smile toe
+    finger dipper italy mac ben""")
+_MINOR_READS = word_set("""accident adjustment bruise change collision crack crash cut damage dent detail difference
+    earthquake error fault injury leak league mistake part problem quake repair road role scratch
+    setback spill street surgery wound""")
+_OTHERS = word_set("giant gigantic great massive mini miniature oversized vast")
+"""Further words for size, beside which another one is left alone."""
+_DEGREES = word_set("very so too as quite how really fairly rather extremely pretty somewhat")
+
+
+@perturbation("size", level="adversarial", tags=True, order=17)
+def size(caption: Caption, draws: Draws, *, minor: bool = False, every: bool = False) -> Edits:
+    """Replace a word for large by one for small, or the other way: *a big dog* becomes *a tiny dog*.
+
+    minor: offer *minor* wherever another word for small can stand, not only where it reads well
+    every: replace every such word of the caption, not one of them
+    """
+    uses = []
+    for position, token in enumerate(caption.tokens):
+        base = size_of(token)
+        if base is None or (noun := described_noun(caption, position)) is None:
+            continue
+        if not _excluded(caption, position, base, noun):
+            uses.append((position, _replacements(caption, position, base, noun, minor)))
+    if not uses:
+        raise CannotApply("no word for large or small")
+    chosen = uses if every else [draws.choice(uses)]
+    return sum((replaced(caption, position, draws.choice(words)) for position, words in chosen), ())
+
+
+def size_of(token: Token) -> str | None:
+    """The size word that a token is a form of."""
+    word = token.text.lower()
+    base = _BASES.get(word, word)
+    return base if token.pos == "ADJ" and (base in LARGE or base in SMALL) else None
+
+
+def _excluded(caption: Caption, position: int, base: str, noun: int) -> bool:
+    tokens = caption.tokens
+    name = tokens[noun].lemma
+    between = {token.lemma for token in tokens[position + 1 : noun + 1]}
+    if between & _NAMES:
+        return True
+    others = tokens[:position] + tokens[position + 1 :]
+    rivals = (token for token in others if size_of(token) or token.text in _OTHERS)
+    if any(rival.head == tokens[position].head and rival.arc == "amod" for rival in rivals):
+        return True  # a great big dog: one word would contradict the other
+    if base == "little":
+        bare = position > 0 and tokens[noun].tag == "NN" and not _has_determiner(caption, position)
+        return name in _MASS or noun < position or bare
+    return False
+
+
+def _has_determiner(caption: Caption, position: int) -> bool:
+    noun = caption.tokens[position].head
+    arcs = (token.arc for token in caption.tokens[:position] if token.head == noun)
+    return not {"det", "poss", "nummod", "predet"}.isdisjoint(arcs)
+
+
+def _replacements(caption: Caption, position: int, base: str, noun: int, minor: bool) -> tuple[str, ...]:
+    """The words of the other side that can replace a size, in its own form."""
+    tokens = caption.tokens
+    name, tag = tokens[noun].lemma, tokens[position].tag
+    others = SMALL if base in LARGE else LARGE
+    if tag in ("JJR", "JJS"):
+        return tuple(inflected(word, tag) for word in _COMPARED[others[0]])
+    predicate = noun < position
+    degree = position > 0 and tokens[position - 1].text.lower() in _DEGREES
+    refused = set()
+    if not minor and (predicate or name not in _MINOR_READS):
+        refused.add("minor")
+    if predicate or degree:
+        refused.add("little")
+    if degree:
+        refused |= {"huge", "enormous"}
+    if name in _AMOUNTS:
+        refused |= {"little", "big"}
+    if base in SMALL and "person" in noun_kinds(name):
+        refused |= {"huge", "enormous"}
+    return tuple(word for word in others if word not in refused)
+
+
+_TAGS = frozenset({"VB", "VBP", "VBZ", "VBG", "VBD"})
+_MAIN = frozenset({"ROOT", "acl", "relcl", "advcl", "conj", "ccomp", "pcomp", "xcomp"})
+
+_REVIEWED = {
+    "attack": ("defend",), "come": ("go",), "cry": ("laugh",), "float": ("sink",), "have": ("lack",), "hit": ("miss",),
+    "laugh": ("cry",), "lie": ("sit", "stand"), "lower": ("raise",), "raise": ("lower",), "win": ("lose",),
+}  # fmt: skip
+"""Opposites in WordNet that belong to another sense than the first, and are the opposite that captions mean."""
+
+_LEFT_ALONE = word_set(
+    """act add admire arrange background balance begin bend box change color continue cover divide dress end fill
+    follow gather give go include know let make attach pass relax repel rest scramble set show sink spread start stop
+    stretch tie travel twist wet work"""
+)
+"""Verbs whose listed opposite says nothing about an image, or does not fit where the verb was."""
+
+_WITHOUT_OBJECT = word_set("sit stand lie walk come sleep wake arrive leave float sink laugh cry rise fall win")
+"""Verbs that are opposed only where they have no object: *walk down the street*, not *walk a dog*."""
+
+_POSTURES = frozenset({"sit", "stand", "lie"})
+"""Opposites only for who can take another posture: a vase that sits on a table stands on it as well."""
+
+_ONLY_WITH_OBJECT = frozenset({"have", "hit", "pull", "push", "raise", "lower", "attack"})
+
+
+@perturbation("verb_antonym", level="beyond", tags=True, order=18)
+def verb_antonym(caption: Caption, draws: Draws) -> Edits:
+    """Replace one verb by an opposite that WordNet lists, in the same form: *opens* → *closes*."""
+    tokens = caption.tokens
+    verbs = [at for at, token in enumerate(tokens) if token.pos == "VERB" and token.tag in _TAGS]
+    if not verbs:
+        raise CannotApply("no verb")
+    fit = [(verb, words) for verb in verbs if (words := _opposites_here(tokens, verb))]
+    if not fit:
+        raise CannotApply("no verb with an opposite")
+    verb, words = draws.choice(fit)
+    return replaced(caption, verb, inflected(draws.choice(words), tokens[verb].tag))
+
+
+def _opposites_here(tokens: tuple[Token, ...], verb: int) -> tuple[str, ...]:
+    """The opposites of a verb, none where its particle, its object or its position in the sentence forbid them."""
+    token = tokens[verb]
+    words = opposites(token.lemma)
+    if not words or token.arc not in _MAIN:
+        return ()
+    arcs = {other.arc for other in tokens if other.head == verb}
+    if arcs & {"prt", "xcomp", "auxpass"} or (token.tag == "VBD" and token.text.endswith("ed")):
+        return ()
+    with_object = bool(arcs & {"dobj", "dative"})
+    if (with_object and token.lemma in _WITHOUT_OBJECT) or (not with_object and token.lemma in _ONLY_WITH_OBJECT):
+        return ()
+    nobody_leaves_at = token.lemma == "arrive" and "prep" in arcs
+    if nobody_leaves_at or (token.lemma == "have" and token.tag == "VBG"):
+        return ()
+    if token.lemma in _POSTURES and (who := _subject(tokens, verb)) is not None and _is_inanimate(tokens[who].lemma):
+        return ()
+    return words
+
+
+def _subject(tokens: tuple[Token, ...], verb: int) -> int | None:
+    """Who or what does a verb, as far as the parse shows it; of *a row of chairs*, the chairs."""
+    for _ in range(len(tokens)):  # a damaged parse may go round in circles
+        own = [at for at, token in enumerate(tokens) if token.head == verb and token.arc in ("nsubj", "nsubjpass")]
+        if own and tokens[own[0]].tag not in ("WDT", "WP"):
+            return _counted(tokens, own[0])
+        head, arc = tokens[verb].head, tokens[verb].arc
+        if arc in ("acl", "relcl"):
+            return _counted(tokens, head)
+        if head == verb or tokens[head].pos not in ("VERB", "AUX"):
+            return None
+        verb = head
+    return None
+
+
+def _counted(tokens: tuple[Token, ...], noun: int) -> int:
+    if tokens[noun].lemma not in CO_CAPTION_QUANTITIES and tokens[noun].lemma not in COUNTED_AS:
+        return noun
+    links = [at for at, token in enumerate(tokens) if token.head == noun and token.text.lower() == "of"]
+    return next((at for at, token in enumerate(tokens) if token.head in links and token.arc == "pobj"), noun)
+
+
+@lru_cache(maxsize=1 << 12)
+def _is_inanimate(noun: str) -> bool:
+    """Whether a noun's first sense is of something physical that is neither a person nor an animal."""
+    words = load_wordnet()
+    senses = words.synsets(noun, "n")
+    above = set(words.hypernym_closure(int(senses[0])).tolist()) if senses.size else set()
+    beings = {words.synset("person.n.01"), words.synset("animal.n.01")}
+    return words.synset("physical_entity.n.01") in above and not beings & {*above, int(senses[0])}
+
+
+@lru_cache(maxsize=1 << 12)
+def opposites(verb: str) -> tuple[str, ...]:
+    """The opposites of a verb's first sense that are known first of all for that, and the reviewed ones of others."""
+    if verb in _REVIEWED:
+        return _REVIEWED[verb]
+    if verb in _LEFT_ALONE:
+        return ()
+    words = load_wordnet()
+    listed = ((other, synset) for number, other, synset in words.opposites(verb, "v") if number == 1)
+    known = (other for other, synset in listed if words.synsets(other, "v")[:1].tolist() == [synset])
+    return tuple(dict.fromkeys(filter(str.isalpha, known)))

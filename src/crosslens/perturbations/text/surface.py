@@ -1,0 +1,396 @@
+"""Typing errors: one letter of one word swapped, lost, doubled up with its neighbour, or missed.
+
+First the word is drawn, each with the same chance, then the position in it. A letter that carries a combining mark is
+left alone, so that no mark ends up on another letter.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from itertools import pairwise
+from string import ascii_lowercase
+from typing import Literal
+
+from crosslens.core import UsageError
+from crosslens.perturbations.caption import Caption, Draws, Edit, Edits, Token
+from crosslens.perturbations.perturbing import CannotApply, perturbation
+
+ROWS = (("qwertyuiop", 0.0), ("asdfghjkl", 0.25), ("zxcvbnm", 0.75))
+"""The rows of letters, and how far each is set in, in widths of a key: they are not straight below each other."""
+
+
+_KEYS = {
+    letter: (row, inset + column) for row, (letters, inset) in enumerate(ROWS) for column, letter in enumerate(letters)
+}
+
+
+def _touch(letter: str, other: str) -> bool:
+    """Keys touch when they are in the same row or the next one, and less than a width and a bit apart."""
+    down, across = (abs(mine - its) for mine, its in zip(_KEYS[letter], _KEYS[other], strict=True))
+    return (down == 0 and across == 1) or (down == 1 and across < 1)
+
+
+KEY_NEIGHBOURS = {letter: "".join(other for other in _KEYS if _touch(letter, other)) for letter in _KEYS}
+"""For each letter (lower case) the letters whose keys touch its own: ``s`` has ``w e a d z x``."""
+
+_remembered = lru_cache(maxsize=1 << 16)
+"""Captions have few different words: most are looked at once."""
+
+Positions = Callable[[str], list[int]]
+"""The positions in a word (with the punctuation around it) at which an error can happen."""
+
+
+@perturbation("char_swap", level="word", order=1, brit=True, typo=True, keeps_meaning=True)
+def char_swap(caption: Caption, draws: Draws, k: int = 1) -> Edits:
+    """Swap two different letters that stand side by side.
+
+    k: in how many words this happens, where the caption has as many
+    """
+    words = _drawn(caption, draws, k, _even_pairs, _pairs, "no two different letters side by side")
+    return tuple(
+        Edit(start + at, start + at + 2, word[at : at + 2], word[at + 1] + word[at]) for start, word, at in words
+    )
+
+
+@perturbation("missing_char", level="word", order=2, brit=True, typo=True, keeps_meaning=True)
+def missing_char(caption: Caption, draws: Draws, k: int = 1) -> Edits:
+    """Leave out one letter of a word that has two or more.
+
+    k: in how many words this happens, where the caption has as many
+    """
+    words = _drawn(caption, draws, k, _plain_spares, _spares, "no word of two letters or more")
+    return tuple(Edit(start + at, start + at + 1, word[at], "") for start, word, at in words)
+
+
+@perturbation("extra_char", level="word", order=3, brit=True, typo=True, keeps_meaning=True)
+def extra_char(caption: Caption, draws: Draws, k: int = 1) -> Edits:
+    """Type a keyboard neighbour right before or after its letter.
+
+    k: in how many words this happens, where the caption has as many
+    """
+    return _inserted(caption, draws, k, lambda letter: KEY_NEIGHBOURS[letter.lower()])
+
+
+@perturbation("extra_char[any]", level="word", order=23, typo=True, keeps_meaning=True)
+def any_extra_char(caption: Caption, draws: Draws, k: int = 1) -> Edits:
+    """Type a letter of the alphabet, any of them, right before or after a letter: BRIT's "extra random character".
+
+    k: in how many words this happens, where the caption has as many
+    """
+    return _inserted(caption, draws, k, lambda _: ascii_lowercase)
+
+
+@perturbation("nearby_char", level="word", order=4, brit=True, typo=True, keeps_meaning=True)
+def nearby_char(caption: Caption, draws: Draws, k: int = 1) -> Edits:
+    """Replace one letter by a keyboard neighbour, its case kept.
+
+    k: in how many words this happens, where the caption has as many
+    """
+    edits = []
+    for start, word, at in _drawn(caption, draws, k, _keyboard_letters, _keyboard_letters, "no letter of the keyboard"):
+        near = draws.choice(KEY_NEIGHBOURS[word[at].lower()])
+        edits.append(Edit(start + at, start + at + 1, word[at], near.upper() if word[at].isupper() else near))
+    return tuple(edits)
+
+
+def _inserted(caption: Caption, draws: Draws, k: int, offered: Callable[[str], str]) -> Edits:
+    """A letter more in each of ``k`` words, drawn from those that are offered for a letter beside it."""
+    edits = []
+    for start, word, at in _drawn(caption, draws, k, _keyboard_letters, _keyboard_letters, "no letter of the keyboard"):
+        extra = draws.choice(offered(word[at]))
+        shouted = word.isupper() and sum(map(str.isalnum, word)) > 1
+        # Nothing comes before the capital of a word: "Man" becomes "Mnan", not "nMan".
+        may_precede = word[at].islower() or shouted or not _begins(word, at)
+        insertion = start + at + (0 if may_precede and draws.below(2) else 1)
+        edits.append(Edit(insertion, insertion, "", extra.upper() if shouted else extra))
+    return tuple(edits)
+
+
+def _drawn(
+    caption: Caption, draws: Draws, k: int, preferred: Positions, allowed: Positions, reason: str
+) -> list[tuple[int, str, int]]:
+    """``k`` words, each with its start and a position in it, in the order of the text; fewer where there are none.
+
+    Words that offer a preferred position come first; only where none is left, any allowed position will do. A word is
+    drawn before it is looked at, which costs less than looking at all of them, and gives each the same chance: what
+    offers no position is put back.
+    """
+    if not isinstance(k, int) or k < 1:
+        raise UsageError(f"k = {k!r}", fix="k, the number of words to change, must be a whole number of at least 1")
+    words = caption.text.split()  # with their punctuation, which offers no position
+    drawn: list[tuple[int, int]] = []
+    pool = list(range(len(words)))
+    for positions in (preferred, allowed) if preferred is not allowed else (allowed,):
+        without = []
+        while pool and len(drawn) < k:
+            word = pool.pop(draws.below(len(pool)))
+            offered = positions(words[word])
+            if offered:
+                drawn.append((word, offered[draws.below(len(offered))]))
+            else:
+                without.append(word)
+        pool += without
+    if not drawn:
+        raise CannotApply(reason)
+    return [(_start(caption.text, word), words[word], at) for word, at in sorted(drawn)]
+
+
+def _start(text: str, word: int) -> int:
+    """Where a word starts, by its number."""
+    return len(text) - len(text.split(None, word)[word])
+
+
+def _letters(word: str) -> list[int]:
+    """The positions of the letters that carry no mark."""
+    letters = [at for at, character in enumerate(word) if character.isalpha()]
+    return letters if word.isascii() else [at for at in letters if not _is_mark(word[at + 1 : at + 2])]
+
+
+def _is_mark(character: str) -> bool:
+    """Marks, and the invisible joiners that tie letters together."""
+    return bool(character) and unicodedata.category(character) in ("Mn", "Mc", "Me", "Cf")
+
+
+def _begins(word: str, at: int) -> bool:
+    """Whether nothing but punctuation precedes."""
+    return not any(map(str.isalnum, word[:at]))
+
+
+@_remembered
+def _pairs(word: str) -> list[int]:
+    """The positions of two different letters side by side."""
+    adjacent = [at for at, after in pairwise(_letters(word)) if after == at + 1]
+    return [at for at in adjacent if word[at] != word[at + 1] and word[at].lower() != word[at + 1].lower()]
+
+
+@_remembered
+def _even_pairs(word: str) -> list[int]:
+    """Such pairs of the same case: swapped, they leave the capitals where they were."""
+    if word.islower() or word.isupper():
+        return _pairs(word)
+    return [at for at in _pairs(word) if word[at].isupper() == word[at + 1].isupper()]
+
+
+@_remembered
+def _spares(word: str) -> list[int]:
+    """The letters of a word that has another one."""
+    letters = _letters(word)
+    return letters if len(letters) > 1 or sum(map(str.isalpha, word)) > 1 else []
+
+
+@_remembered
+def _plain_spares(word: str) -> list[int]:
+    """Such letters, but for the capital at the beginning of an ordinary word."""
+    spares = _spares(word)
+    if spares and word[spares[0]].isupper() and not word.isupper() and _begins(word, spares[0]):
+        return spares[1:]
+    return spares
+
+
+@_remembered
+def _keyboard_letters(word: str) -> list[int]:
+    """The letters that a keyboard has."""
+    return [at for at in _letters(word) if word[at].isascii()]
+
+
+_BLANKS = "".join(filter(str.isspace, map(chr, range(0x3001))))
+_AT_THE_END = f"{_BLANKS}.!?…,;:"
+
+
+@perturbation("distraction_true", level="sentence", order=7, brit=True, keeps_meaning=True)
+def distraction_true(caption: Caption, draws: Draws) -> Edits:
+    """Append *and true is true.*"""
+    return _appended(caption, " and true is true.")
+
+
+@perturbation("distraction_false", level="sentence", order=8, brit=True, keeps_meaning=True)
+def distraction_false(caption: Caption, draws: Draws) -> Edits:
+    """Append *and false is false.*"""
+    return _appended(caption, " and false is false.")
+
+
+def _appended(caption: Caption, words: str) -> Edits:
+    """The caption's own full stop gives way: the sentence goes on."""
+    text = caption.text
+    if not any(map(str.isalnum, text)):
+        raise CannotApply("no words")
+    end = len(text.rstrip(_AT_THE_END))
+    return (Edit(end, len(text), text[end:], words),)
+
+
+Kind = Literal["noun", "name", "pronoun", "adjective", "other"]
+
+
+def slot_kinds(caption: Caption) -> list[Kind]:
+    """For each word of the caption what it is.
+
+    The parser cuts words where a reader does not: *man's* into *man* and *'s*, *T-shirt* into *T*, *-* and *shirt*,
+    *don't* into *do* and *n't*. A word is what its head is, the first of its tokens that hangs on something outside
+    the word: *man* and *shirt*, nouns, and *do*, a verb. A word without tokens of its own is anything.
+    """
+    tokens = caption.tokens
+    kinds: list[Kind] = []
+    at, count = 0, len(tokens)
+    for word in caption.words:
+        while at < count and tokens[at].end <= word.start:
+            at += 1
+        last = at
+        while last < count and tokens[last].start < word.end:
+            last += 1
+        if last == at:
+            kinds.append("other")
+        else:
+            kinds.append(_kind(tokens[at] if last == at + 1 else _head(tokens, at, last)))
+        at = last
+    return kinds
+
+
+def _head(tokens: tuple[Token, ...], first: int, last: int) -> Token:
+    for token in tokens[first:last]:
+        outside = not first <= token.head < last or token.arc == "ROOT"
+        if outside and token.pos not in ("PUNCT", "SPACE"):
+            return token
+    return tokens[last - 1]
+
+
+def _kind(token: Token) -> Kind:
+    tag = token.tag
+    if tag.startswith("JJ"):
+        return "adjective"
+    if not tag.startswith("NN"):
+        return "other"
+    if token.pos == "PRON":  # "someone", "nothing": tagged like nouns, and yet none
+        return "pronoun"
+    return "name" if tag.startswith("NNP") else "noun"
+
+
+_STOP = re.compile(r"[.!?…]")
+_ABBREVIATION = re.compile(r"(?:mr|mrs|ms|dr|st|vs|no|jr|sr|prof|[a-z])\Z", re.IGNORECASE)
+_FIRST_PERSON = re.compile(r"I(?:['’]\w+)?\Z")
+
+
+def sentence_starts(caption: Caption) -> frozenset[int]:
+    """The words (by position) that begin a sentence and have a capital for it; none in a caption all in capitals."""
+    words, text = caption.words, caption.text
+    if not words or text.isupper():
+        return frozenset()
+    starts = [0] if words[0].text[0].isupper() else []
+    if _STOP.search(text, words[0].end, words[-1].start):
+        for position in range(1, len(words)):
+            before, word = words[position - 1], words[position]
+            ends = _STOP.search(text, before.end, word.start) is not None
+            if ends and word.text[0].isupper() and not _ABBREVIATION.match(before.text):
+                starts.append(position)
+    return frozenset(starts)
+
+
+def recased(word: str, *, leaves: bool, enters: bool, name: bool = False) -> str:
+    """The word as it is written when it ``leaves`` the start of a sentence, or ``enters`` one.
+
+    A name keeps its capital; so does *I*, and what has capitals further on: *SUV*, *T-Shirt*, *McDonald*.
+    """
+    if leaves == enters or word[1:] != word[1:].lower():
+        return word
+    if enters:
+        new = word[0].upper() + word[1:]
+    else:
+        new = word if name or _FIRST_PERSON.match(word) else word[0].lower() + word[1:]
+    # A few letters (the dotless ı) become another letter in the other case: those stay as they are.
+    return new if new.casefold() == word.casefold() else word
+
+
+@perturbation("shuffle_nouns_and_adj", level="sentence", tags=True, order=9, brit=True, aro=True)
+def shuffle_nouns_and_adj(caption: Caption, draws: Draws) -> Edits:
+    """Permute the nouns among the nouns, and the adjectives among the adjectives."""
+    kinds = slot_kinds(caption)
+    nouns = [slot for slot, kind in enumerate(kinds) if kind in ("noun", "name")]
+    adjectives = [slot for slot, kind in enumerate(kinds) if kind == "adjective"]
+    return _shuffled(caption, draws, [nouns, adjectives], "no two different nouns or adjectives", kinds)
+
+
+@perturbation("shuffle_all_words", level="sentence", order=10, brit=True)
+def shuffle_all_words(caption: Caption, draws: Draws) -> Edits:
+    """Permute all words."""
+    return _shuffled(caption, draws, [range(len(caption.words))], "no two different words")
+
+
+@perturbation("shuffle_allbut_nouns_and_adj", level="sentence", tags=True, order=11, brit=True, aro=True)
+def shuffle_allbut_nouns_and_adj(caption: Caption, draws: Draws) -> Edits:
+    """Permute all words but the nouns and adjectives."""
+    kinds = slot_kinds(caption)
+    others = [slot for slot, kind in enumerate(kinds) if kind == "other"]
+    return _shuffled(caption, draws, [others], "no two different words besides nouns and adjectives", kinds)
+
+
+@perturbation("shuffle_within_trigrams", level="sentence", order=12, brit=True, aro=True)
+def shuffle_within_trigrams(caption: Caption, draws: Draws) -> Edits:
+    """Permute the words within each three, and within the two that may be left."""
+    return _shuffled(caption, draws, _trigrams(caption), "no two different words")
+
+
+@perturbation("shuffle_trigrams", level="sentence", order=13, brit=True, aro=True)
+def shuffle_trigrams(caption: Caption, draws: Draws) -> Edits:
+    """Permute the groups of three words; each group keeps its order."""
+    keys, blocks = _keys(caption), _trigrams(caption)
+    # Blocks that read alike, or made of one word only, can be put in any order without a visible change.
+    if len(set(keys)) < 2 or len({tuple([keys[slot] for slot in block]) for block in blocks}) < 2:
+        raise CannotApply("no two different groups of three words")
+    while True:
+        order = [slot for block in draws.shuffled(blocks) for slot in block]
+        if [keys[slot] for slot in order] != keys:
+            return _moved(caption, order)
+
+
+def _trigrams(caption: Caption) -> list[range]:
+    count = len(caption.words)
+    return [range(first, min(first + 3, count)) for first in range(0, count, 3)]
+
+
+def _shuffled(
+    caption: Caption, draws: Draws, groups: Sequence[Sequence[int]], reason: str, kinds: Sequence[str] | None = None
+) -> Edits:
+    """Each group of slots gets its own words in another order, where there is one."""
+    keys = _keys(caption)
+    as_is = list(range(len(keys)))
+    sources = list(as_is)
+    for group in groups:
+        for slot, source in zip(group, _other_order(draws, group, keys), strict=True):
+            sources[slot] = source
+    if sources == as_is:
+        raise CannotApply(reason)
+    return _moved(caption, sources, kinds)
+
+
+def _other_order(draws: Draws, slots: Sequence[int], keys: Sequence[str]) -> Sequence[int]:
+    """The slots in a random order that reads differently; as they are where all orders read the same."""
+    as_is = [keys[slot] for slot in slots]
+    order = slots
+    while len(set(as_is)) > 1 and [keys[slot] for slot in order] == as_is:
+        order = draws.shuffled(slots)
+    return order
+
+
+def _keys(caption: Caption) -> list[str]:
+    """What a word is known by: capitals do not make another word of it."""
+    return [word.text.casefold() for word in caption.words]
+
+
+def _moved(caption: Caption, sources: Sequence[int], kinds: Sequence[str] | None = None) -> Edits:
+    """The edits that put into every slot the word of the slot named for it, capitals adapted."""
+    words = caption.words
+    starts = sentence_starts(caption)
+    edits = []
+    for slot, source in enumerate(sources):
+        if slot == source:
+            continue
+        start, end, before = words[slot]
+        after = words[source].text
+        if source in starts or slot in starts:
+            name = kinds is not None and kinds[source] == "name"
+            after = recased(after, leaves=source in starts, enters=slot in starts, name=name)
+        if after != before:
+            edits.append(Edit(start, end, before, after))
+    return tuple(edits)
