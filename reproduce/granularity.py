@@ -19,7 +19,7 @@ import numpy as np
 
 import crosslens as cl
 from crosslens.analyze import Granularity, measure_granularity as granularity
-from crosslens.analyze.granularity.features import FEATURES
+from crosslens.analyze.granularity import FEATURES
 from crosslens.cli.console import progress_bar
 from crosslens.core.rendering import decimal
 from crosslens.language.parse import Parse

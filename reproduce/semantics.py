@@ -23,7 +23,7 @@ from typing import TypeVar
 import numpy as np
 
 import crosslens as cl
-from crosslens.analyze.agreement.measure import HumanAgreement, pair_similarity
+from crosslens.analyze.agreement import HumanAgreement, pair_similarity
 from crosslens.cli.console import progress_bar
 from crosslens.core.errors import CrosslensError
 from crosslens.core.hashing import random_stream

@@ -9,7 +9,6 @@ import pytest
 
 import crosslens as cl
 from crosslens.analyze import HumanAgreement
-from crosslens.analyze.agreement import sections
 from crosslens.core import Scatter
 from crosslens.core.errors import UsageError
 from crosslens.data import Judgements
@@ -49,7 +48,7 @@ def test_dots_are_the_judged_pairs() -> None:
 
 
 def test_many_pairs_are_thinned_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sections, "_MOST_DOTS", 50)
+    monkeypatch.setattr("crosslens.analyze.agreement._MOST_DOTS", 50)
     (chart,) = charts(measured(names=("first",)))
     counts = [len(cloud.points) for cloud in chart.clouds]
     assert max(counts) == 50

@@ -20,7 +20,6 @@ from crosslens.analyze import (
     read_thresholds,
     write_thresholds,
 )
-from crosslens.analyze.difficulty import calibration as calibration_module
 from crosslens.analyze.difficulty.assignment import assign_levels
 from crosslens.core import CrosslensError, InputError, Lines, UsageError, random_stream
 from crosslens.statistics import cohen_kappa
@@ -50,7 +49,7 @@ def slow_pairs(dataset: cl.Dataset, scores: np.ndarray, batches: list[list[int]]
 @pytest.mark.parametrize("negatives", ["all", "in-batch"])
 @pytest.mark.parametrize("block", [1 << 20, 7])
 def test_the_threshold_is_that_of_the_pairs(negatives: str, block: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(calibration_module, "_CELLS", block)
+    monkeypatch.setattr("crosslens.analyze.difficulty.thresholds._CELLS", block)
     dataset, images, captions = world(9, seed=3)
     scores = (images @ captions.T).round(0)  # with ties
     batches = None

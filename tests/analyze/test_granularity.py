@@ -13,8 +13,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 import crosslens as cl
-from crosslens.analyze.granularity.features import FEATURES
-from crosslens.analyze.granularity.measure import Granularity, compare_granularity, measure_granularity as granularity
+from crosslens.analyze.granularity import FEATURES, Granularity, compare_granularity, measure_granularity as granularity
 from crosslens.core import Lines
 from crosslens.core.errors import InputError, UnknownNameError, UsageError
 from crosslens.data.subsets import captions_by, captions_where
@@ -160,9 +159,8 @@ def test_a_caption_does_not_depend_on_its_company(texts: list[str]) -> None:
 
 
 def test_blocks_change_nothing(measured: Granularity, monkeypatch: pytest.MonkeyPatch) -> None:
-    from crosslens.analyze.granularity import features
 
-    monkeypatch.setattr(features, "_BLOCK", 5)
+    monkeypatch.setattr("crosslens.analyze.granularity._BLOCK", 5)
     again = granularity(CAPTIONS)
     for name in FEATURES:
         assert again.of(name).tolist() == pytest.approx(measured.of(name).tolist(), nan_ok=True)

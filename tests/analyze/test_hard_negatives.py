@@ -12,11 +12,13 @@ from hypothesis import given, strategies as st
 from scipy.stats import binom
 
 from crosslens.analyze.hard_negatives.cases import HardNegatives
-from crosslens.analyze.hard_negatives.outcomes import category_accuracies, judge_cases, macro_estimate
 from crosslens.analyze.hard_negatives.result import (
     HardNegativesResult,
+    category_accuracies,
     compare_hard_negatives,
     evaluate_scores,
+    judge_cases,
+    macro_estimate,
     mcnemar,
 )
 from crosslens.core.errors import InputError, UnknownNameError, UsageError

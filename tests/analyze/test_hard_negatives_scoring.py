@@ -12,7 +12,7 @@ import pytest
 
 import crosslens as cl
 from crosslens.analyze import load_hard_negatives
-from crosslens.analyze.hard_negatives.perturbed import perturbed_negatives
+from crosslens.analyze.hard_negatives.cases import perturbed_negatives
 from crosslens.core.errors import CrosslensError, InputError, UsageError
 from crosslens.encode import Cache
 from crosslens.perturbations import perturbations_with

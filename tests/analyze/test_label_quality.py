@@ -13,10 +13,10 @@ import pytest
 from hypothesis import given, strategies as st
 
 from crosslens.analyze import LabelSettings, assess_label_quality as label_quality
+from crosslens.analyze.label_quality.assess import REVIEW_COLUMNS, own_image_ranks, preferred_image
 from crosslens.analyze.label_quality.concepts import CaptionNouns, compare_concepts
-from crosslens.analyze.label_quality.duplicates import DuplicateImages, duplicate_captions, duplicate_images
 from crosslens.analyze.label_quality.review import LabelQuality, apply_review
-from crosslens.analyze.label_quality.signals import REVIEW_COLUMNS, own_image_ranks, preferred_image
+from crosslens.analyze.near_duplicates import DuplicateImages, duplicate_captions, duplicate_images
 from crosslens.core.dataset import Dataset
 from crosslens.core.embeddings import Embeddings
 from crosslens.core.errors import CrosslensError, InputError, UsageError

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 import crosslens as cl
-from crosslens.analyze.missing_positives import search as room
-from crosslens.analyze.missing_positives.search import held_out_similarity
+from crosslens.analyze.missing_positives import held_out_similarity
 from crosslens.core.errors import InputError, UsageError
 from crosslens.similarity import references_of
 
@@ -38,7 +37,7 @@ def verified(seed: int = 0, direction: str = "i2t") -> cl.Relevance:
 
 @pytest.mark.parametrize("cells", [1, 170, 1 << 20])
 def test_the_same_pairs_as_a_slow_search(cells: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(room, "_CELLS", cells)
+    monkeypatch.setattr("crosslens.analyze.missing_positives._CELLS", cells)
     phi = Overlap()
     result = cl.missing_positives(DATASET, phi, threshold=0.6)
     values = matrix()
@@ -51,7 +50,7 @@ def test_the_same_pairs_as_a_slow_search(cells: int, monkeypatch: pytest.MonkeyP
 
 
 def test_the_highest_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(room, "_CELLS", 1)
+    monkeypatch.setattr("crosslens.analyze.missing_positives._CELLS", 1)
     whole = cl.missing_positives(DATASET, Overlap(), threshold=0.3)
     some = cl.missing_positives(DATASET, Overlap(), threshold=0.3, most=25)
     for name in ("images", "captions", "values"):
@@ -107,7 +106,7 @@ def test_the_table_reads_back(tmp_path: Path) -> None:
 @pytest.mark.parametrize("both", [True, False])
 def test_precision_and_recall_as_sklearn_has_them(both: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     metrics = pytest.importorskip("sklearn.metrics")
-    monkeypatch.setattr(room, "_CELLS", 200)
+    monkeypatch.setattr("crosslens.analyze.missing_positives._CELLS", 200)
     people: dict[str, cl.Relevance] = {"i2t": verified()} | ({"t2i": verified(1, "t2i")} if both else {})
     missing = cl.missing_positives(DATASET, Overlap(), threshold=0.5, verified=people if both else people["i2t"])
     judged, positive = np.zeros((20, 60), bool), np.zeros((20, 60), bool)

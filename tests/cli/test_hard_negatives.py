@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 import crosslens as cl
-from crosslens.analyze.hard_negatives.sections import accuracy_bars
+from crosslens.analyze.hard_negatives.result import accuracy_bars
 from tests.analyze.negative_files import write_sugar, write_winoground
 from tests.data.files import write
 

@@ -14,7 +14,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-import crosslens.similarity.matrix_cache as matrix_cache
+import crosslens.similarity.matrix as matrix_cache
 from crosslens.core import Dataset, InputError, file_fingerprint
 from crosslens.data import read_array
 from crosslens.encode import Cache, encode_texts, stored_pixels

@@ -8,7 +8,7 @@ import pytest
 
 from crosslens.core import percent
 from crosslens.metrics import MetricSpec
-from crosslens.metrics.formatting import (
+from crosslens.metrics.family import (
     format_count,
     format_figure,
     format_interval,

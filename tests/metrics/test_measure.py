@@ -19,8 +19,7 @@ from crosslens.metrics import (
     metric,
     parse_metric,
 )
-from crosslens.metrics.coverage import FloatArray
-from crosslens.metrics.relevant_ranks import RelevantRanks
+from crosslens.metrics.relevant_ranks import FloatArray, RelevantRanks
 from crosslens.statistics import estimate
 from tests.metrics.brute import rank
 

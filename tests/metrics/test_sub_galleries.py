@@ -13,7 +13,7 @@ from hypothesis import given, settings, strategies as st
 
 from crosslens.core.errors import InputError, UsageError
 from crosslens.metrics import SubGalleries, Ties, compute, parse_metric, require_expectation
-from crosslens.metrics.sub_galleries.draws import chance_of, chance_up_to, mean_reciprocal
+from crosslens.metrics.sub_galleries import chance_of, chance_up_to, mean_reciprocal
 
 from .brute import rank
 from .reference import value

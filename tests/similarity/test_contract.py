@@ -70,7 +70,7 @@ def test_shape_and_type(name: str) -> None:
 @every
 @pytest.mark.parametrize("filled", [0, 4], ids=["one by one", "as a grid"])
 def test_a_block_equals_its_pairs(name: str, filled: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("crosslens.similarity.grid._FILLED", filled)
+    monkeypatch.setattr("crosslens.similarity.protocol._FILLED", filled)
     images, captions = np.divmod(np.arange(matrix(name).size), len(CAPTIONS))
     order = np.random.default_rng(0).permutation(len(images))
     pairs = prepare(name).pairs(images[order], captions[order])

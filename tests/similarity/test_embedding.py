@@ -90,7 +90,7 @@ def test_vectors_in_files_are_as_good_as_an_encoder(tmp_path, monkeypatch, over,
     np.testing.assert_allclose(matrix, encoded, atol=1e-6)
     assert not matrix[-1].any()
     rows, columns = np.random.default_rng(0).permutation(np.argwhere(np.ones(matrix.shape)))[:9].T
-    monkeypatch.setattr("crosslens.similarity.grid._FILLED", 0)
+    monkeypatch.setattr("crosslens.similarity.protocol._FILLED", 0)
     pairs = cl.relevance_pairs(dataset, stored, rows, columns)
     np.testing.assert_allclose(pairs, matrix[rows, columns], atol=1e-6)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from hypothesis import given, strategies as st
 
-from crosslens.similarity.grid import as_grid
+from crosslens.similarity.protocol import as_grid
 
 
 @given(st.lists(st.tuples(st.integers(0, 6), st.integers(0, 4)), max_size=30))

@@ -12,7 +12,7 @@ import crosslens as cl
 from crosslens.core import Workspace
 from crosslens.core.errors import ConflictError, InputError, UnknownNameError, UsageError
 from crosslens.similarity import Cider, load_similarity, matrix, prepare_dataset
-from crosslens.similarity.description import read_description
+from crosslens.similarity.precomputed import read_description
 
 from .test_cider import captions_like
 

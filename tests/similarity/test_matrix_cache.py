@@ -13,7 +13,7 @@ import pytest
 import crosslens as cl
 from crosslens.encode import EncodeOptions
 from crosslens.pipeline import EvaluateOptions, InputOptions, Recipe, run_recipe
-from crosslens.similarity import SIMILARITIES, load_similarity, matrix_cache, relevance_matrix
+from crosslens.similarity import SIMILARITIES, load_similarity, relevance_matrix
 
 DATASET = cl.Dataset.of({"park": ["a dog runs", "a brown dog"], "sofa": ["a cat sleeps"]})
 
@@ -43,7 +43,7 @@ class Counted:
 @pytest.fixture(autouse=True)
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("CROSSLENS_CACHE", str(tmp_path))
-    monkeypatch.setattr(matrix_cache, "WORTH_KEEPING", 0.0)
+    monkeypatch.setattr("crosslens.similarity.matrix.WORTH_KEEPING", 0.0)
     return tmp_path / "similarities"
 
 
@@ -88,7 +88,7 @@ def test_what_cannot_be_recognised_again_is_not_kept(cache: Path, monkeypatch: p
     relevance_matrix(DATASET, lambda references, caption: 1.0)
     relevance_matrix(DATASET, np.ones((2, 3), np.float32))
     assert not cache.exists()
-    monkeypatch.setattr(matrix_cache, "WORTH_KEEPING", 60.0)
+    monkeypatch.setattr("crosslens.similarity.matrix.WORTH_KEEPING", 60.0)
     relevance_matrix(DATASET, Counted())
     assert not cache.exists(), "nothing is kept that is computed in no time"
 

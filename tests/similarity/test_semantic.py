@@ -17,7 +17,7 @@ from hypothesis import given, settings, strategies as st
 from crosslens.core.errors import InputError, MissingExtraError, UnknownNameError, UsageError
 from crosslens.encode import hub, similarity as by_name
 from crosslens.encode.similarity import BOTH, MINILM, PARAPHRASE, load_semantic
-from crosslens.similarity.roles import ROLES
+from crosslens.similarity.roles import EMPTY_WORDS, ROLES, SharedWords, content_words, fold
 from crosslens.similarity.semantic import (
     GRID,
     LONGEST_VECTOR,
@@ -30,7 +30,6 @@ from crosslens.similarity.semantic import (
     packaged_semantic_fits,
     semantic_fits,
 )
-from crosslens.similarity.shared_words import EMPTY_WORDS, SharedWords, content_words, fold
 
 Array = np.ndarray[Any, Any]
 FIT = SemanticFit(5.0, 1.0, -1.5, unigrams=0.7, bigrams=1.0, skipgrams=0.4, inverted=0.6, negation=0.5)

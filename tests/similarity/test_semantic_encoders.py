@@ -17,7 +17,7 @@ from crosslens.core.long_work import Progress
 from crosslens.encode.encoder import load_encoder
 from crosslens.encode.hub import package_folder
 from crosslens.similarity.embedding import Vectors
-from crosslens.similarity.loading import load_similarity
+from crosslens.similarity.matrix import load_similarity
 from crosslens.similarity.semantic import (
     PreparedSemantic,
     Semantic,

@@ -121,7 +121,7 @@ def test_large_draws_are_not_kept_and_are_the_same(monkeypatch: pytest.MonkeyPat
     kept = Bootstrap(clusters)
     expected = kept.estimate(values), kept.estimate(values, "median")
     monkeypatch.setattr("crosslens.statistics.bootstrap._KEPT_BYTES", 0)
-    monkeypatch.setattr("crosslens.statistics.aggregation._CELLS", 100)
+    monkeypatch.setattr("crosslens.statistics.bootstrap._CELLS", 100)
     bounded = Bootstrap(clusters)
     assert (bounded.estimate(values), bounded.estimate(values, "median")) == expected
     assert not bounded._drawn

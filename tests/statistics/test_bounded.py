@@ -11,7 +11,7 @@ from hypothesis import given, strategies as st
 from scipy import optimize, stats
 
 from crosslens.statistics import Bootstrap, Samples, estimate, paired_permutation, paired_samples, sum_of_means
-from crosslens.statistics.bounded import _binomial_limits, _trinomial_limits
+from crosslens.statistics.bootstrap import _binomial_limits, _trinomial_limits
 
 SHARE = (0.0, 1.0)
 

@@ -32,9 +32,8 @@ from crosslens.core.hashing import random_stream
 from crosslens.core.storage import write_text
 from crosslens.encode.similarity import BOTH, MINILM, PARAPHRASE, load_semantic
 from crosslens.similarity import references_of
-from crosslens.similarity.roles import ROLES
+from crosslens.similarity.roles import ROLES, content_words
 from crosslens.similarity.semantic import PreparedSemantic, Semantic, SemanticFit
-from crosslens.similarity.shared_words import content_words
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "reproduce"))
 from semantic_roles import Case, first_half, read_cases

@@ -1,28 +1,23 @@
-from crosslens.analyze.agreement.measure import (
+from crosslens.analyze.agreement import (
     HumanAgreement as HumanAgreement,
     measure_agreement as measure_agreement,
 )
-from crosslens.analyze.approximate import ApproximateSearch as ApproximateSearch
 from crosslens.analyze.caption_features import (
     CaptionFeatures as CaptionFeatures,
 )
-from crosslens.analyze.categories.labels import (
+from crosslens.analyze.categories import (
+    ALL as ALL,
+    CATEGORY as CATEGORY,
     NO_CATEGORY as NO_CATEGORY,
+    RETRIEVAL_METRICS as RETRIEVAL_METRICS,
     TOTAL as TOTAL,
     Categories as Categories,
-)
-from crosslens.analyze.categories.negatives import (
-    ClassificationPairs as ClassificationPairs,
-    classification_pairs as classification_pairs,
-)
-from crosslens.analyze.categories.results import (
     CategoryResults as CategoryResults,
     category_results as category_results,
 )
-from crosslens.analyze.categories.retrieval import (
-    ALL as ALL,
-    CATEGORY as CATEGORY,
-    RETRIEVAL_METRICS as RETRIEVAL_METRICS,
+from crosslens.analyze.classification import (
+    ClassificationPairs as ClassificationPairs,
+    classification_pairs as classification_pairs,
 )
 from crosslens.analyze.difficulty.assignment import (
     Difficulty as Difficulty,
@@ -31,54 +26,41 @@ from crosslens.analyze.difficulty.assignment import (
     read_difficulty as read_difficulty,
     write_table as write_table,
 )
-from crosslens.analyze.difficulty.calibration import (
-    THRESHOLDS_FILE as THRESHOLDS_FILE,
-    Calibration as Calibration,
-    calibrate as calibrate,
-    read_thresholds as read_thresholds,
-    write_thresholds as write_thresholds,
-)
 from crosslens.analyze.difficulty.filter_loss import (
     FilterLoss as FilterLoss,
     measure_filter_loss as measure_filter_loss,
 )
-from crosslens.analyze.difficulty.levels import DEFAULT_LEVELS as DEFAULT_LEVELS, DIFFICULTY as DIFFICULTY
-from crosslens.analyze.difficulty.options import (
-    WEB_THRESHOLDS as WEB_THRESHOLDS,
-    CalibrationOptions as CalibrationOptions,
-)
-from crosslens.analyze.difficulty.sections import DifficultyStudy as DifficultyStudy
-from crosslens.analyze.difficulty.stability import (
+from crosslens.analyze.difficulty.study import (
+    DifficultyStudy as DifficultyStudy,
     LeftOut as LeftOut,
     Stability as Stability,
     measure_left_out as measure_left_out,
     measure_stability as measure_stability,
 )
-from crosslens.analyze.difficulty.threshold import (
+from crosslens.analyze.difficulty.thresholds import (
+    THRESHOLDS_FILE as THRESHOLDS_FILE,
+    Calibration as Calibration,
     PrecisionRecall as PrecisionRecall,
+    calibrate as calibrate,
     match_threshold as match_threshold,
     precision_recall as precision_recall,
+    read_thresholds as read_thresholds,
+    write_thresholds as write_thresholds,
 )
-from crosslens.analyze.discriminability.dataset import (
+from crosslens.analyze.discriminability import (
     DatasetDiscriminability as DatasetDiscriminability,
+    Discriminability as Discriminability,
     DiscriminabilityComparison as DiscriminabilityComparison,
     compare_discriminability as compare_discriminability,
     dataset_discriminability as dataset_discriminability,
-)
-from crosslens.analyze.discriminability.measure import (
-    Discriminability as Discriminability,
     default_temperature as default_temperature,
     entropy as entropy,
     entropy_histogram as entropy_histogram,
     measure_discriminability as measure_discriminability,
 )
-from crosslens.analyze.discriminability.options import (
-    DiscriminabilityOptions as DiscriminabilityOptions,
-    entropy_band as entropy_band,
-)
 from crosslens.analyze.farthest import farthest_points as farthest_points
-from crosslens.analyze.granularity.features import FEATURES as FEATURES
-from crosslens.analyze.granularity.measure import (
+from crosslens.analyze.granularity import (
+    FEATURES as FEATURES,
     Granularity as Granularity,
     GranularityComparison as GranularityComparison,
     compare_granularity as compare_granularity,
@@ -88,39 +70,35 @@ from crosslens.analyze.hard_negatives.cases import (
     ACCURACY as ACCURACY,
     HardNegatives as HardNegatives,
     hard_negatives_of as hard_negatives_of,
+    perturbed_negatives as perturbed_negatives,
 )
-from crosslens.analyze.hard_negatives.evaluate import score_hard_negatives as score_hard_negatives
-from crosslens.analyze.hard_negatives.options import CaseOptions as CaseOptions, JudgingOptions as JudgingOptions
-from crosslens.analyze.hard_negatives.outcomes import (
+from crosslens.analyze.hard_negatives.reading import load_hard_negatives as load_hard_negatives
+from crosslens.analyze.hard_negatives.result import (
     ALL_CASES as ALL_CASES,
     MACRO as MACRO,
     ROUNDING as ROUNDING,
     CategoryAccuracy as CategoryAccuracy,
-)
-from crosslens.analyze.hard_negatives.perturbed import perturbed_negatives as perturbed_negatives
-from crosslens.analyze.hard_negatives.reading import load_hard_negatives as load_hard_negatives
-from crosslens.analyze.hard_negatives.result import (
     CategoryDifference as CategoryDifference,
     HardNegativesComparison as HardNegativesComparison,
     HardNegativesResult as HardNegativesResult,
-    compare_hard_negatives as compare_hard_negatives,
-)
-from crosslens.analyze.hard_negatives.sections import (
     HardNegativesStudy as HardNegativesStudy,
     accuracy as accuracy,
     category_label as category_label,
+    compare_hard_negatives as compare_hard_negatives,
 )
-from crosslens.analyze.label_quality.assess import assess_label_quality as assess_label_quality
-from crosslens.analyze.label_quality.duplicates import words_of as words_of
+from crosslens.analyze.hard_negatives.scoring import score_hard_negatives as score_hard_negatives
+from crosslens.analyze.label_quality.assess import (
+    assess_label_quality as assess_label_quality,
+)
 from crosslens.analyze.label_quality.review import (
+    REASONS as REASONS,
+    VERDICTS as VERDICTS,
     LabelQuality as LabelQuality,
     ReviewedLabels as ReviewedLabels,
     apply_review as apply_review,
     check_review_file as check_review_file,
 )
-from crosslens.analyze.label_quality.settings import LabelSettings as LabelSettings
-from crosslens.analyze.label_quality.signals import REASONS as REASONS, VERDICTS as VERDICTS
-from crosslens.analyze.missing_positives.search import (
+from crosslens.analyze.missing_positives import (
     MissingPositives as MissingPositives,
     find_missing_positives as find_missing_positives,
     held_out_similarity as held_out_similarity,
@@ -131,33 +109,48 @@ from crosslens.analyze.near_duplicates import (
     NearDuplicates as NearDuplicates,
     hash_files as hash_files,
     unit_vectors as unit_vectors,
+    words_of as words_of,
 )
-from crosslens.analyze.neighbours import Neighbours as Neighbours, nearest_items as nearest_items
+from crosslens.analyze.neighbours import (
+    ApproximateSearch as ApproximateSearch,
+    Neighbours as Neighbours,
+    nearest_items as nearest_items,
+)
+from crosslens.analyze.options import (
+    DEFAULT_LEVELS as DEFAULT_LEVELS,
+    DIFFICULTY as DIFFICULTY,
+    WEB_THRESHOLDS as WEB_THRESHOLDS,
+    CalibrationOptions as CalibrationOptions,
+    CaseOptions as CaseOptions,
+    ClusterOptions as ClusterOptions,
+    DiscriminabilityOptions as DiscriminabilityOptions,
+    JudgingOptions as JudgingOptions,
+    LabelSettings as LabelSettings,
+    entropy_band as entropy_band,
+)
 from crosslens.analyze.pair_scores import ImageCaptionPairs as ImageCaptionPairs
 from crosslens.analyze.polysemy.clusters import (
     ImageCluster as ImageCluster,
     PolysemyClusters as PolysemyClusters,
     cluster_images as cluster_images,
 )
-from crosslens.analyze.polysemy.co_captions import (
+from crosslens.analyze.polysemy.measure import (
     CaptionDiversity as CaptionDiversity,
     PairValues as PairValues,
-    measure_caption_diversity as measure_caption_diversity,
-)
-from crosslens.analyze.polysemy.measure import (
     Polysemy as Polysemy,
     check_sizes as check_sizes,
+    measure_caption_diversity as measure_caption_diversity,
     measure_polysemy as measure_polysemy,
 )
-from crosslens.analyze.polysemy.options import ClusterOptions as ClusterOptions
 from crosslens.analyze.polysemy.sections import (
     NEIGHBOURHOOD_SIZES as NEIGHBOURHOOD_SIZES,
     MeasuredDataset as MeasuredDataset,
     PolysemyStudy as PolysemyStudy,
     kernel_density as kernel_density,
 )
-from crosslens.analyze.scorers.comparison import (
+from crosslens.analyze.scorers import (
+    CLIPSCORES as CLIPSCORES,
     ScorerComparison as ScorerComparison,
+    clipscore as clipscore,
     compare_scorers as compare_scorers,
 )
-from crosslens.analyze.scorers.cosine_forms import CLIPSCORES as CLIPSCORES, clipscore as clipscore

@@ -100,7 +100,7 @@ class _Search:
 
     def step(self) -> int:
         """Lower all bounds by the latest picks, choose the next ones; returns how many."""
-        from crosslens.analyze.farthest_kernels import build_heap, choose
+        from crosslens.analyze.kernels import build_heap, choose
 
         rows, before = self.rows, self.number
         with threadpool_limits(1, "blas"):
@@ -114,7 +114,7 @@ class _Search:
         return self.number - before
 
     def _lower_exactly(self, part: slice) -> None:
-        from crosslens.analyze.farthest_kernels import lower_exactly
+        from crosslens.analyze.kernels import lower_exactly
 
         rows = self.rows
         lower_exactly(
@@ -123,7 +123,7 @@ class _Search:
         )  # fmt: skip
 
     def _lower(self, part: slice) -> None:
-        from crosslens.analyze.farthest_kernels import lower_bounds
+        from crosslens.analyze.kernels import lower_bounds
 
         rows, new = self.rows, slice(self.accounted, self.number)
         picks, squares, own = self.picks[:, new], self.squares[new], rows.squares[part]

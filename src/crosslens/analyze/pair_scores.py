@@ -15,9 +15,12 @@ from crosslens.core import (
     Embeddings,
     InputError,
     Progress,
+    Relevance,
+    UsageError,
     argument,
     is_inexact,
     match_ids,
+    positions,
     reading,
 )
 from crosslens.data import by_row, check_ids, format_suffix, read_records, read_table
@@ -35,6 +38,31 @@ from crosslens.encode import (
 )
 from crosslens.rank import Scorer, default_score, scorer_of
 from crosslens.similarity import IdSimilarity, Phi, load_similarity
+
+
+def ground_truth_of(dataset: Dataset, relevance: Relevance | None) -> Relevance:
+    """Images × captions of the dataset: each caption's own image, or ``relevance`` with images as queries.
+
+    ``relevance`` may name a part of the images and captions, in either direction, as a qrels file does.
+    """
+    if relevance is None:
+        return Relevance.from_dataset(dataset)
+    sides = [(match_ids(ids, dataset.image_ids) >= 0).any() for ids in (relevance.query_ids, relevance.item_ids)]
+    if sides == [False, True]:
+        relevance = relevance.flip()
+    try:
+        images = positions(relevance.query_ids, dataset.image_ids, "image", any_ending=True)
+        captions = positions(relevance.item_ids, dataset.caption_ids, "caption")
+    except InputError as error:
+        raise UsageError(
+            f"the ground truth is not over the images and captions of the dataset: {error.problem}",
+            fix="check that both are of the same collection and split",
+        ) from error
+    ids = (dataset.image_ids, dataset.caption_ids)
+    return Relevance.from_indices(
+        *ids, images[relevance.rows], captions[relevance.items], relevance.grades, relevance.source
+    )
+
 
 FloatArray = np.ndarray[Any, np.dtype[np.float64]]
 IntArray = np.ndarray[Any, np.dtype[np.int64]]

@@ -19,11 +19,19 @@ from crosslens.core import (
     call_function,
     wrong_code,
 )
-from crosslens.metrics.coverage import Coverage, FloatArray, IntArray, Ties, require_ties
 from crosslens.metrics.family import Family, MetricSpec, family_of
-from crosslens.metrics.gain_matrix import GainMatrix
-from crosslens.metrics.graded import GradedRanking
-from crosslens.metrics.relevant_ranks import ExpectedRanks, OrderedRanks, RelevantPairs, RelevantRanks
+from crosslens.metrics.graded import GainMatrix, GradedRanking
+from crosslens.metrics.relevant_ranks import (
+    Coverage,
+    ExpectedRanks,
+    FloatArray,
+    IntArray,
+    OrderedRanks,
+    RelevantPairs,
+    RelevantRanks,
+    Ties,
+    require_ties,
+)
 from crosslens.metrics.request import MetricRequest, parse_metrics
 from crosslens.statistics import Bootstrap, sum_of_means
 

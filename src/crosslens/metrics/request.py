@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from crosslens.core import CrosslensError, UnknownNameError, UsageError, plugin_hashes, split_name
-from crosslens.metrics.family import METRICS, MetricSpec, family_of, read_spec
+from crosslens.core import CrosslensError, Relevance, Run, UnknownNameError, UsageError, plugin_hashes, split_name
+from crosslens.metrics.family import METRICS, RSUM_CUTOFFS, MetricSpec, family_of, read_spec
 
 DIRECTIONS = ("i2t", "t2i", "t2t")
 DEFAULT_METRICS = ("Hit@1", "Hit@5", "Hit@10", "MRR", "MedR", "mAP@R", "RPrecision", "Fails", "Rsum")
@@ -112,3 +112,82 @@ def _note_on_recall(k: str) -> str:
         f"R@{k} read as Hit@{k}, any relevant item in the top {k}, as the image-text matching literature means it; "
         f"for the IR definition write Recall@{k}, for the one capped at k write CappedRecall@{k}"
     )
+
+
+def select_metrics(run: Run, metrics: str | Sequence[str] | None = None) -> list[str]:
+    """The full names of the chosen metrics in a run; a name without a direction means every direction that has it."""
+    if metrics is None:
+        return list(run)
+    chosen: dict[str, None] = {}
+    for metric in metric_names(metrics):
+        matching = matching_names(metric, run)
+        if not matching:
+            known = {*run, *(split_name(name)[1] for name in run)}
+            raise UnknownNameError("metric in this run", metric, _same_letters(metric, known) or known)
+        chosen.update(dict.fromkeys(matching))
+    return list(chosen)
+
+
+def metric_names(metrics: str | Sequence[str]) -> list[str]:
+    """The chosen metrics as a list."""
+    return split_metrics(metrics) if isinstance(metrics, str) else list(metrics)
+
+
+def _same_letters(metric: str, known: set[str]) -> set[str]:
+    """Names that differ in case only: ``hit@5`` can only be meant for ``Hit@5``."""
+    return {name for name in known if name.casefold() == metric.casefold()}
+
+
+def dataset_name(run: Run) -> str:
+    """The name of the dataset behind a run; nothing where it had none."""
+    return str(run.provenance.get("dataset", {}).get("name", ""))
+
+
+def dataset_revision(run: Run) -> str:
+    """The fingerprint of the dataset behind a run; nothing where it had none."""
+    return str(run.provenance.get("dataset", {}).get("fingerprint", ""))
+
+
+def option_values(requests: Sequence[MetricRequest], option: str) -> list[str]:
+    """The values of ``option`` in the graded metrics among ``requests``, each once."""
+    return list(dict.fromkeys(value for value, _ in requests_naming(requests, option)))
+
+
+def requests_naming(requests: Sequence[MetricRequest], option: str) -> Iterator[tuple[str, MetricRequest]]:
+    """The graded metrics that name a value of ``option``, each with that value."""
+    for request in graded_requests(requests):
+        value = family_of(request.spec).value_of(request.spec, option)
+        if value is not None:
+            yield value, request
+
+
+def graded_requests(requests: Sequence[MetricRequest]) -> list[MetricRequest]:
+    """The graded metrics among ``requests``."""
+    return [request for request in requests if family_of(request.spec).graded]
+
+
+def list_depth(requests: Sequence[MetricRequest], relevance: Mapping[str, Relevance]) -> int:
+    """How much of each retrieved list the graded metrics among ``requests`` need; 0 without any."""
+    return max((_cutoff(request) + _removed(request, relevance) for request in graded_requests(requests)), default=0)
+
+
+def ideal_depth(requests: Sequence[MetricRequest], relevance: Mapping[str, Relevance]) -> int:
+    """How much of each ideal list the graded metrics among ``requests`` need."""
+    return max(
+        (int(request.spec.setting("m") or _cutoff(request)) + _removed(request, relevance)
+         for request in graded_requests(requests)), default=1,
+    )  # fmt: skip
+
+
+def _cutoff(request: MetricRequest) -> int:
+    return request.spec.cutoff or RSUM_CUTOFFS[-1]
+
+
+def _removed(request: MetricRequest, relevance: Mapping[str, Relevance]) -> int:
+    """The most ground-truth items that are taken out of a list."""
+    if not request.spec.has("non-gt"):
+        return 0
+    import numpy as np
+
+    counts = [np.bincount(judged.rows[judged.grades > 0], minlength=1).max(initial=0) for judged in relevance.values()]
+    return int(max(counts, default=0))

@@ -1,21 +1,24 @@
-from crosslens.similarity.description import description_file as description_file
 from crosslens.similarity.embedding import (
     EmbeddingSimilarity as EmbeddingSimilarity,
     StoredEmbeddingSimilarity as StoredEmbeddingSimilarity,
     WordVectors as WordVectors,
 )
-from crosslens.similarity.loading import load_similarity as load_similarity, prepare_dataset as prepare_dataset
 from crosslens.similarity.matrix import (
+    CacheChoice as CacheChoice,
+    load_similarity as load_similarity,
     pairs_table as pairs_table,
+    prepare_dataset as prepare_dataset,
     read_pairs as read_pairs,
     relevance_matrix as relevance_matrix,
     relevance_pairs as relevance_pairs,
     summarise_matrix as summarise_matrix,
     write_pairs as write_pairs,
 )
-from crosslens.similarity.matrix_cache import CacheChoice as CacheChoice
-from crosslens.similarity.measures.cider import Cider as Cider
-from crosslens.similarity.precomputed import PrecomputedSimilarity as PrecomputedSimilarity
+from crosslens.similarity.measures.ngrams import Cider as Cider
+from crosslens.similarity.precomputed import (
+    PrecomputedSimilarity as PrecomputedSimilarity,
+    description_file as description_file,
+)
 from crosslens.similarity.protocol import (
     SIMILARITIES as SIMILARITIES,
     Array as Array,
@@ -23,7 +26,9 @@ from crosslens.similarity.protocol import (
     Phi as Phi,
     PreparedSimilarity as PreparedSimilarity,
     Similarity as Similarity,
+    in_parallel as in_parallel,
     references_of as references_of,
+    thread_count as thread_count,
 )
 from crosslens.similarity.semantic import (
     Semantic as Semantic,
@@ -32,4 +37,3 @@ from crosslens.similarity.semantic import (
     packaged_semantic_fits as packaged_semantic_fits,
     semantic_fits as semantic_fits,
 )
-from crosslens.similarity.threads import in_parallel as in_parallel, thread_count as thread_count

@@ -27,8 +27,7 @@ from crosslens.core import (
 )
 from crosslens.data import read_vectors, vector_files
 from crosslens.rank import unit_blocks
-from crosslens.similarity.grid import as_grid
-from crosslens.similarity.protocol import Array, References, Texts, distinct_texts, group_members, group_starts
+from crosslens.similarity.protocol import Array, References, Texts, as_grid, distinct_texts, group_members, group_starts
 
 _PAIR_NUMBERS = 1 << 21
 _REFERENCE_NUMBERS = 1 << 24

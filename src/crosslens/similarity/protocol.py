@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence, Sized
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
-from crosslens.core import Dataset, Progress, Registry
+from crosslens.core import Dataset, Progress, Registry, UsageError, available_cores, core_limit, wait_for_all
 
 Array = np.ndarray[Any, Any]
 Texts = Sequence[str]
@@ -103,3 +104,77 @@ def group_members(groups: Array, start: Array) -> Array:
     count = np.diff(start)[groups]
     members: Array = np.repeat(start[groups] - (np.cumsum(count) - count), count) + np.arange(count.sum())
     return members
+
+
+_PIECES_PER_THREAD = 8
+
+
+def thread_count(threads: int | None) -> int:
+    """The number that is passed, or that of the cores."""
+    if threads is not None and threads < 1:
+        raise UsageError(f"threads = {threads}", fix="use 1 or more, or leave it out", option="threads")
+    return threads or available_cores()
+
+
+def in_parallel(work: Callable[[int, int], object], count: int, threads: int) -> None:
+    """Call ``work(start, stop)`` for ranges that together cover ``range(count)``."""
+    threads = min(threads, core_limit() or threads)  # prepared by a process that has more cores than this one
+    if threads == 1 or count < 2:
+        work(0, count)
+        return
+    step = max(1, -(-count // (threads * _PIECES_PER_THREAD)))
+    with ThreadPoolExecutor(threads) as pool:
+        try:
+            wait_for_all([pool.submit(work, at, min(at + step, count)) for at in range(0, count, step)])
+        except BaseException:
+            pool.shutdown(cancel_futures=True)
+            raise
+
+
+def in_cells(
+    kernel: Callable[..., None], images: Array, captions: Array, arguments: tuple[Any, ...], threads: int
+) -> Array:
+    """Single cells, float32, from a kernel that is called with the output, images, captions and ``arguments``."""
+    images, captions = np.asarray(images, np.int64), np.asarray(captions, np.int64)
+    out = np.empty(len(images), np.float32)
+
+    def work(start: int, stop: int) -> None:
+        part = slice(start, stop)
+        if start < stop:
+            kernel(out[part], images[part], captions[part], *arguments)
+
+    in_parallel(work, len(out), threads)
+    return out
+
+
+_FILLED = 4
+"""A grid is worth its cells where at least one in so many is asked for."""
+
+
+class PairGrid(NamedTuple):
+    """Distinct images and captions, and the row and column of each pair."""
+
+    images: Array
+    captions: Array
+    row: Array
+    column: Array
+
+
+def as_grid(images: Array, captions: Array, shape: tuple[int, int]) -> PairGrid | None:
+    """The grid that pairs fill; None where they are too few for it."""
+    if not len(images):
+        return None
+    distinct_images, row = _distinct_positions(images, shape[0])
+    distinct_captions, column = _distinct_positions(captions, shape[1])
+    if len(distinct_images) * len(distinct_captions) > _FILLED * len(images):
+        return None
+    return PairGrid(distinct_images, distinct_captions, row, column)
+
+
+def _distinct_positions(positions: Array, count: int) -> tuple[Array, Array]:
+    """The distinct positions, and where among them each one is: without sorting, which would cost more than φ."""
+    number = np.zeros(count, np.int64)
+    number[positions] = 1
+    distinct = np.flatnonzero(number)
+    number[distinct] = np.arange(len(distinct))
+    return distinct, number[positions]

@@ -30,10 +30,17 @@ from threadpoolctl import threadpool_limits
 from crosslens.core import InputError, Progress, UnknownNameError, UsageError, fingerprint, read_json_file, reading
 from crosslens.rank import unit_rows
 from crosslens.similarity.embedding import Vectors
-from crosslens.similarity.protocol import Array, References, Texts, distinct_texts, group_members, group_starts
-from crosslens.similarity.roles import ROLES, Roles, SameContent
-from crosslens.similarity.shared_words import SharedWords
-from crosslens.similarity.threads import in_parallel, thread_count
+from crosslens.similarity.protocol import (
+    Array,
+    References,
+    Texts,
+    distinct_texts,
+    group_members,
+    group_starts,
+    in_parallel,
+    thread_count,
+)
+from crosslens.similarity.roles import ROLES, Roles, SameContent, SharedWords
 
 FILE = "semantic_fit.json"
 _FIT_AGAIN = "fit again with training/semantic/fit.py"

@@ -1,52 +1,49 @@
-from crosslens.statistics.aggregation import aggregate as aggregate
 from crosslens.statistics.bootstrap import (
     Bootstrap as Bootstrap,
+    Bounds as Bounds,
     Estimate as Estimate,
+    aggregate as aggregate,
+    difference_bounds as difference_bounds,
     estimate as estimate,
     share_of_sums as share_of_sums,
     sum_of_means as sum_of_means,
 )
-from crosslens.statistics.bounded import Bounds as Bounds, difference_bounds as difference_bounds
-from crosslens.statistics.corrections import (
-    CORRECTION_WORDS as CORRECTION_WORDS,
-    CORRECTIONS as CORRECTIONS,
-    correct as correct,
-    floor_of_p as floor_of_p,
-    holm as holm,
-    significance_sentence as significance_sentence,
-)
 from crosslens.statistics.correlation import (
     COEFFICIENTS as COEFFICIENTS,
+    SCALES as SCALES,
+    BlandAltman as BlandAltman,
     Correlations as Correlations,
+    bland_altman as bland_altman,
     correlations as correlations,
+    rescaled as rescaled,
 )
 from crosslens.statistics.judges import (
+    AlphaScale as AlphaScale,
     JudgeAgreement as JudgeAgreement,
     cohen_kappa as cohen_kappa,
     judge_agreement as judge_agreement,
     kappa_estimate as kappa_estimate,
-)
-from crosslens.statistics.krippendorff import AlphaScale as AlphaScale, krippendorff_alpha as krippendorff_alpha
-from crosslens.statistics.method_agreement import (
-    SCALES as SCALES,
-    BlandAltman as BlandAltman,
-    bland_altman as bland_altman,
-    rescaled as rescaled,
+    krippendorff_alpha as krippendorff_alpha,
 )
 from crosslens.statistics.paired import (
+    CORRECTION_WORDS as CORRECTION_WORDS,
+    CORRECTIONS as CORRECTIONS,
     PairedChange as PairedChange,
+    PairedRepetitions as PairedRepetitions,
+    PairedTest as PairedTest,
     Samples as Samples,
+    correct as correct,
+    floor_of_p as floor_of_p,
+    holm as holm,
+    mean_over_repetitions as mean_over_repetitions,
+    paired_permutation as paired_permutation,
+    paired_repetitions as paired_repetitions,
     paired_samples as paired_samples,
     relative_interval as relative_interval,
+    significance_sentence as significance_sentence,
 )
-from crosslens.statistics.permutation import PairedTest as PairedTest, paired_permutation as paired_permutation
 from crosslens.statistics.precision_recall import (
     AREAS as AREAS,
     Area as Area,
     auprc as auprc,
-)
-from crosslens.statistics.repetitions import (
-    PairedRepetitions as PairedRepetitions,
-    mean_over_repetitions as mean_over_repetitions,
-    paired_repetitions as paired_repetitions,
 )

@@ -1,39 +1,178 @@
-"""Two samples of different sizes over the same images: before and after, with different captions of each image.
+"""Is a difference more than chance? Paired tests over images and over repetitions, and corrections for many tests.
 
-Where every query has its counterpart, :func:`paired_permutation` pairs queries. Here only images are the same: each has
-any number of values before and after. The figure over all values before is compared with the figure over all values
-after; images are resampled, and swapped, with all their values.
+Where every query has its counterpart, :func:`paired_permutation` pairs queries. In :func:`paired_samples` only images
+are the same: each has any number of values before and after, and is resampled, and swapped, with all its values.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
-from crosslens.core import InputError, Statistic, UsageError
-from crosslens.statistics.aggregation import (
+from crosslens.core import InputError, Statistic, UnknownNameError, UsageError, random_stream
+from crosslens.statistics.bootstrap import (
+    Bootstrap,
+    Bounds,
+    Estimate,
     FloatArray,
     IntArray,
-    MedianTable,
-    aggregate,
-    floored,
-    percentiles,
-    require_statistic,
-)
-from crosslens.statistics.bootstrap import Bootstrap, valid_bounds, weighted_sums
-from crosslens.statistics.bounded import (
-    Bounds,
     Linearised,
+    MedianTable,
     WeightedMean,
+    aggregate,
     bounded_interval,
     difference_bounds,
+    floored,
     linearise,
+    percentiles,
+    require_level,
+    require_statistic,
     stratified,
+    valid_bounds,
+    valid_rows,
+    weighted_sums,
 )
-from crosslens.statistics.permutation import SLACK, PairedTest, swaps_of
+
+_SWAPS = 256
+SLACK = 1e-12
+"""Two differences count as equal within this share of the sum of all absolute ones: rounding must not decide."""
+
+
+@dataclass(frozen=True)
+class PairedTest:
+    """The difference first − second, its interval (paired bootstrap over images) and its two-sided p-value."""
+
+    difference: float
+    low: float
+    high: float
+    p_value: float
+    n: int
+    clusters: int
+    permutations: int
+    statistic: Statistic = "mean"
+    level: float = 0.95
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        return self.low, self.high
+
+
+def paired_permutation(
+    first: FloatArray,
+    second: FloatArray,
+    clusters: IntArray,
+    *,
+    statistic: Statistic = "mean",
+    strata: IntArray | None = None,
+    permutations: int = 10_000,
+    resamples: int = 1000,
+    level: float = 0.95,
+    seed: int = 0,
+    bounds: Bounds | None = None,
+) -> PairedTest:
+    """Test whether two runs differ in ``statistic`` on the same queries.
+
+    Under the null hypothesis it does not matter which run an image's values came from: each permutation swaps the two
+    runs' values for a random half of the images. p = (1 + permutations at least as extreme) / (1 + permutations).
+    Queries that lack a value in either run are left out of both. ``bounds`` are those of a run's values.
+    """
+    first, second, clusters = np.asarray(first, np.float64), np.asarray(second, np.float64), np.asarray(clusters)
+    if not len(first) == len(second) == len(clusters):
+        counts = f"{len(first)} and {len(second)} values for {len(clusters)} clusters"
+        raise InputError(counts, expected="one value of each run per query")
+    if permutations < 1:
+        fix = "use 1 or more; 10000 is usual"
+        raise UsageError(f"{permutations} permutations", fix=fix, option="permutations")
+    either = np.isnan(first) | np.isnan(second)
+    first, second = np.where(either, np.nan, first), np.where(either, np.nan, second)
+    difference = aggregate(first, statistic, strata) - aggregate(second, statistic, strata)
+    bootstrap = Bootstrap(clusters, resamples, seed, strata)
+    low, high = _swap_interval(first, second, bootstrap, statistic, level, bounds and difference_bounds(bounds))
+    return PairedTest(
+        difference,
+        low,
+        high,
+        _swap_p_value(first, second, clusters, strata, statistic, difference, permutations, seed),
+        n=int((~either).sum()),
+        clusters=len(np.unique(clusters[~either])),
+        permutations=permutations,
+        statistic=statistic,
+        level=level,
+    )
+
+
+def _swap_interval(
+    first: FloatArray,
+    second: FloatArray,
+    bootstrap: Bootstrap,
+    statistic: Statistic,
+    level: float,
+    bounds: Bounds | None,
+) -> tuple[float, float]:
+    if statistic == "mean":
+        return bootstrap.estimate(first - second, level=level, bounds=bounds).interval
+    if np.isnan(bootstrap.estimate(first - second, level=level, method="percentile").low):
+        return float("nan"), float("nan")
+    return percentiles(bootstrap.replicates(first, statistic) - bootstrap.replicates(second, statistic), level)
+
+
+def _swap_p_value(
+    first: FloatArray,
+    second: FloatArray,
+    clusters: IntArray,
+    strata: IntArray | None,
+    statistic: Statistic,
+    difference: float,
+    permutations: int,
+    seed: int,
+) -> float:
+    per_stratum, slack = [], 0.0
+    for number, part in enumerate(valid_rows(first, strata)):
+        distinct, groups = np.unique(clusters[part], return_inverse=True)
+        swaps = swaps_of(seed, number, permutations, len(distinct))
+        swapped = _swapped_means if statistic == "mean" else _swapped_medians
+        per_stratum.append(swapped(first[part], second[part], groups, len(distinct), swaps, statistic))
+        slack += float(np.mean(np.abs(first[part] - second[part])))
+    if not per_stratum:
+        return float("nan")
+    chance = np.abs(np.mean(per_stratum, axis=0))
+    extreme = int((chance >= abs(difference) - SLACK * slack).sum())
+    return (1 + extreme) / (1 + permutations)
+
+
+def swaps_of(seed: int, stratum: int, permutations: int, size: int) -> Iterator[np.ndarray[Any, np.dtype[np.uint8]]]:
+    """1 where a cluster changes sides: permutations × clusters, a few permutations at a time."""
+    random = random_stream(seed, "swaps", stratum)
+    for start in range(0, permutations, _SWAPS):
+        rows = min(_SWAPS, permutations - start)
+        drawn = np.frombuffer(random.bytes(rows * ((size + 7) // 8)), np.uint8).reshape(rows, -1)
+        yield np.unpackbits(drawn, axis=1, count=size)
+
+
+def _swapped_means(
+    first: FloatArray, second: FloatArray, groups: IntArray, size: int, swaps: Iterator[Any], _: Statistic
+) -> FloatArray:
+    sums = np.bincount(groups, first - second, size)
+    total = sums.sum()
+    return np.concatenate([total - 2 * weighted_sums(chunk, sums) for chunk in swaps]) / len(groups)
+
+
+def _swapped_medians(
+    first: FloatArray, second: FloatArray, groups: IntArray, size: int, swaps: Iterator[Any], statistic: Statistic
+) -> FloatArray:
+    # One table of both runs' values, the second run's clusters numbered after the first's: a swap moves weight across.
+    table = MedianTable(np.concatenate([first, second]), np.concatenate([groups, groups + size]), 2 * size)
+    everything = table.counts(np.ones((1, 2 * size), np.uint8))
+    differences = []
+    for chunk in (part for rows in swaps for part in table.chunks(rows)):
+        counts = table.counts(np.hstack([1 - chunk, chunk]))
+        medians = (floored(table.medians(own), statistic) for own in (counts, everything - counts))
+        differences.append(next(medians) - next(medians))
+    return np.concatenate(differences)
 
 
 @dataclass(frozen=True, eq=False)
@@ -294,3 +433,137 @@ def _p_value(tables: Sequence[_Table], difference: float, permutations: int, see
 
 def _ratio(before: float, after: float) -> float:
     return after / before - 1 if before and np.isfinite(before) else float("nan")
+
+
+_MOST_FLIPPED = 16
+"""Up to so many repetitions, all ways to flip signs are counted; beyond, a sample of them."""
+
+
+@dataclass(frozen=True)
+class PairedRepetitions:
+    """The difference first − second over paired repetitions, its t interval, and two p-values, both two-sided.
+
+    ``p_value`` is of the paired t test, which takes the differences to be normally distributed; ``sign_flip_p`` needs
+    no such assumption, and cannot be below ``smallest_p``. NaN where the differences do not determine them.
+    """
+
+    difference: float
+    low: float
+    high: float
+    p_value: float
+    sign_flip_p: float
+    n: int
+    level: float = 0.95
+
+    @property
+    def smallest_p(self) -> float:
+        """The smallest p-value that flipping the signs of so many differences can give."""
+        return 2.0 ** (1 - self.n) if self.n else 1.0
+
+
+def mean_over_repetitions(values: Sequence[float] | FloatArray, level: float = 0.95) -> Estimate:
+    """The mean and its t interval; no interval for a single value, or where all values are equal but for rounding."""
+    require_level(level)
+    numbers = np.asarray(values, np.float64)
+    if not len(numbers):
+        return Estimate(float("nan"), float("nan"), float("nan"))
+    mean, half = float(numbers.mean()), float("nan")
+    if len(numbers) > 1 and np.ptp(numbers) > SLACK * np.abs(numbers).sum():
+        from scipy.special import stdtrit
+
+        half = float(stdtrit(len(numbers) - 1, (1 + level) / 2)) * _standard_error(numbers)
+    return Estimate(mean, mean - half, mean + half)
+
+
+def paired_repetitions(
+    first: Sequence[float] | FloatArray, second: Sequence[float] | FloatArray, level: float = 0.95
+) -> PairedRepetitions:
+    """Compare two series, repetition by repetition (the same seeds in the same order)."""
+    if len(first) != len(second):
+        raise InputError(f"{len(first)} and {len(second)} values", expected="one value of each per repetition")
+    ours, theirs = np.asarray(first, np.float64), np.asarray(second, np.float64)
+    differences = ours - theirs
+    if len(differences) and np.ptp(differences) <= SLACK * (np.abs(ours) + np.abs(theirs)).sum():
+        differences[:] = differences.mean()  # equal but for the rounding of the values, which may be far larger
+    figure = mean_over_repetitions(differences, level)
+    p_value = float("nan")
+    if not np.isnan(figure.low):
+        from scipy.special import stdtr
+
+        t = figure.mean / _standard_error(differences)
+        p_value = 2 * float(stdtr(len(differences) - 1, -abs(t)))
+    return PairedRepetitions(
+        figure.mean, figure.low, figure.high, p_value, _sign_flip_p(ours, theirs), len(differences), level
+    )
+
+
+def _standard_error(values: FloatArray) -> float:
+    return float(values.std(ddof=1) / np.sqrt(len(values)))
+
+
+def _sign_flip_p(first: FloatArray, second: FloatArray) -> float:
+    """The share of all ways to flip the signs of the differences whose mean is at least as far from 0."""
+    differences = first - second
+    count = len(differences)
+    if not count:
+        return float("nan")
+    if count > _MOST_FLIPPED:
+        return paired_permutation(first, second, np.arange(count), resamples=0).p_value
+    sums = np.zeros(1)
+    for difference in differences.tolist():
+        sums = np.concatenate([sums + difference, sums - difference])
+    slack = SLACK * float(np.abs(differences).sum())
+    return float(np.mean(np.abs(sums) >= abs(float(differences.sum())) - slack))
+
+
+def correct(p_values: Sequence[float] | FloatArray, correction: str = "holm") -> FloatArray:
+    """Adjust by the name of a correction: ``holm``, ``bh`` or ``none``. NaN stays NaN."""
+    if correction not in CORRECTIONS:
+        raise UnknownNameError("correction", correction, CORRECTIONS)
+    result = np.array(p_values, np.float64)
+    tested = np.flatnonzero(~np.isnan(result))
+    wrong = tested[(result[tested] < 0) | (result[tested] > 1)]
+    if len(wrong):
+        raise InputError(f"p-value {result[wrong[0]]}", row=int(wrong[0]), expected="a number from 0 to 1")
+    order = tested[np.argsort(result[tested], kind="stable")]
+    result[order] = np.minimum(CORRECTIONS[correction](result[order]), 1)
+    return result
+
+
+def holm(p_values: Sequence[float] | FloatArray) -> FloatArray:
+    """Holm's step-down adjustment: the chance of any false finding stays below the level."""
+    return correct(p_values, "holm")
+
+
+def _holm(ascending: FloatArray) -> FloatArray:
+    return np.maximum.accumulate(ascending * np.arange(len(ascending), 0, -1))
+
+
+def _benjamini_hochberg(ascending: FloatArray) -> FloatArray:
+    scaled = ascending * len(ascending) / np.arange(1, len(ascending) + 1)
+    return np.minimum.accumulate(scaled[::-1])[::-1]
+
+
+CORRECTIONS: Mapping[str, Callable[[FloatArray], FloatArray]] = MappingProxyType(
+    {"holm": _holm, "bh": _benjamini_hochberg, "none": lambda ascending: ascending}
+)
+"""Name → how ascending p-values are adjusted."""
+CORRECTION_WORDS = MappingProxyType(
+    {"holm": "corrected by Holm", "bh": "corrected by Benjamini–Hochberg", "none": "not corrected"}
+)
+"""How a sentence about p-values says it."""
+
+
+def significance_sentence(test: str, permutations: int, correction: str, tests: int) -> str:
+    """How p-values were computed and corrected, and the smallest that can come out of it."""
+    number = "" if correction == "none" else f" for {tests:,} test{'s' if tests != 1 else ''}"
+    least = floor_of_p(permutations, correction, tests)
+    return (
+        f"p: {test}, two-sided, {CORRECTION_WORDS[correction]}{number}; {permutations:,} permutations give no p below "
+        f"{least:.2g}."
+    )
+
+
+def floor_of_p(permutations: int, correction: str, tests: int) -> float:
+    """The smallest p-value that so many permutations can give; Holm multiplies the smallest by the number of tests."""
+    return (tests if correction == "holm" else 1) / (permutations + 1)

@@ -10,9 +10,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from crosslens.core import InputError, UnknownNameError, random_stream
-from crosslens.statistics.aggregation import FloatArray, IntArray, require_level
-from crosslens.statistics.bootstrap import Estimate
-from crosslens.statistics.bounded import Linearised, bounded_interval
+from crosslens.statistics.bootstrap import Estimate, FloatArray, IntArray, Linearised, bounded_interval, require_level
 
 Area = Literal["step", "trapezoid"]
 AREAS: tuple[Area, ...] = get_args(Area)

@@ -3,24 +3,28 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
 
-from crosslens.analyze.difficulty.levels import DIFFICULTY, Levels
-from crosslens.analyze.difficulty.sections import DifficultyStudy
-from crosslens.analyze.difficulty.threshold import check_threshold
-from crosslens.analyze.ground_truth import ground_truth_of
+from crosslens.analyze.options import DEFAULT_LEVELS, DIFFICULTY
+from crosslens.analyze.pair_scores import ground_truth_of
 from crosslens.core import (
+    Cell,
     Dataset,
+    Figure,
     InputError,
     Presented,
     Relevance,
     Section,
+    Shares,
+    Table,
     UsageError,
     argument,
     json_form,
@@ -30,7 +34,107 @@ from crosslens.core import (
     require_entries,
 )
 from crosslens.data import existing_file, format_suffix, read_table, writing_bytes
+from crosslens.metrics import format_count
 from crosslens.statistics import Estimate, share_of_sums
+
+_RANGE = re.compile(r"(\d+(?:\.\d+)?)(?:-(\d+(?:\.\d+)?))?(%?)")
+_FORM = 'such as "easy=5-6 medium=2-4 hard=0-1", "easy=75-100% hard=0-74%" or "easy=all medium=rest hard=none"'
+
+
+@dataclass(frozen=True)
+class _Range:
+    """Votes, or shares of them in percent, from ``low`` to ``high``, both included."""
+
+    low: Fraction
+    high: Fraction
+    percent: bool
+
+    def holds(self, votes: int, models: int) -> bool:
+        value = Fraction(100 * votes, models) if self.percent else Fraction(votes)
+        return self.low <= value <= self.high
+
+
+@dataclass(frozen=True)
+class Levels:
+    """Names of levels, each with its votes, in the order in which they were written; ``rest`` names all other votes."""
+
+    text: str
+    ranges: dict[str, _Range]
+    rest: str | None
+
+    @staticmethod
+    def parse(text: str | None = None) -> Levels:
+        """From ``NAME=VOTES`` parts, where VOTES is a number, a range, a share in percent, all, none or rest."""
+        text = DEFAULT_LEVELS if text is None else " ".join(str(text).replace(",", " ").split())
+        ranges: dict[str, _Range] = {}
+        rest: str | None = None
+        names: list[str] = []
+        for part in text.split():
+            name, separator, votes = part.partition("=")
+            if not (name and separator and votes):
+                raise _wrong(f"{part!r} in the mapping is not NAME=VOTES")
+            if name in names:
+                raise _wrong(f"the mapping names {name!r} twice")
+            names.append(name)
+            if votes == "rest":
+                if rest is not None:
+                    raise _wrong(f"both {rest} and {name} are the rest")
+                rest = name
+            else:
+                ranges[name] = _parse_range(votes, part)
+        if not names:
+            raise _wrong("the mapping is empty")
+        return Levels(text, ranges, rest)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The levels in the order in which they were written."""
+        return tuple(part.partition("=")[0] for part in self.text.split())
+
+    @property
+    def count_votes(self) -> bool:
+        """Whether a level is a number of votes, not a share of them: then a panel of another size has other levels."""
+        return any(not votes_of.percent for votes_of in self.ranges.values())
+
+    def names_of(self, possible: Sequence[tuple[int, int]]) -> dict[tuple[int, int], str]:
+        """The level of each (votes, models); raises for votes with no level or with two, and for ranges past them."""
+        most = max(votes for votes, _ in possible)
+        for name, votes_of in self.ranges.items():
+            if votes_of.high > (100 if votes_of.percent else most):
+                limit = "100%" if votes_of.percent else f"{most}, the most votes of the panel"
+                raise _wrong(f"{name} in the mapping {self.text!r} goes past {limit}")
+        return {(votes, models): self._name(votes, models) for votes, models in possible}
+
+    def _name(self, votes: int, models: int) -> str:
+        names = [name for name, votes_of in self.ranges.items() if votes_of.holds(votes, models)]
+        if not names and self.rest is not None:
+            return self.rest
+        if len(names) != 1:
+            count = f"{votes} of {models} votes"
+            problem = f"{count} belong to both {names[0]} and {names[1]}" if names else f"{count} belong to no level"
+            raise _wrong(f"{problem} of the mapping {self.text!r}")
+        return names[0]
+
+
+def _parse_range(votes: str, part: str) -> _Range:
+    if votes in ("all", "none"):
+        share = Fraction(100 if votes == "all" else 0)
+        return _Range(share, share, percent=True)
+    match = _RANGE.fullmatch(votes)
+    if match is None:
+        raise _wrong(f"{part!r} in the mapping is not NAME=VOTES")
+    low, high = Fraction(match[1]), Fraction(match[2] or match[1])
+    if low > high:
+        raise _wrong(f"{part!r} in the mapping begins above its end")
+    return _Range(low, high, percent=bool(match[3]))
+
+
+def _wrong(problem: str) -> UsageError:
+    return UsageError(problem, fix=f"give every number of votes one level, {_FORM}", option="mapping")
+
+
+if TYPE_CHECKING:
+    from crosslens.analyze.difficulty.thresholds import Calibration
 
 Array = np.ndarray[Any, Any]
 
@@ -65,12 +169,12 @@ class Difficulty(Presented):
 
     @property
     def title(self) -> str:
-        """The heading of a page that shows the levels."""
-        return DifficultyStudy(self).title
+        return f"Difficulty of pairs: {self.dataset}"
 
     def sections(self, **options: Any) -> Iterator[Section]:
         """The share of each level, and the thresholds."""
-        return DifficultyStudy(self).sections()
+        thresholds = (thresholds_table(self, {}),) if self.thresholds else ()
+        yield Section("", (shares_chart([self]), shares_table([self]), *thresholds))
 
     @property
     def levels(self) -> tuple[str, ...]:
@@ -385,6 +489,14 @@ def pair_scores(dataset: Dataset, scores: Any, images: Array, captions: Array, m
     return values
 
 
+def check_threshold(value: Any, model: str) -> float:
+    """A threshold as a finite number, or an error that names its model."""
+    if isinstance(value, (bool, str)) or not np.isscalar(value) or not np.isfinite(np.float64(value)):  # type: ignore[arg-type]
+        fix = "pass a finite number, such as match_threshold gives"
+        raise UsageError(f"the threshold of {model} is {value!r:.60}", fix=fix, option="thresholds")
+    return float(value)  # type: ignore[arg-type]
+
+
 def _check_models(scores: Mapping[str, Any], thresholds: Mapping[str, Any]) -> None:
     if not scores:
         raise UsageError("no models", fix="pass the scores of at least one model", option="scores")
@@ -393,3 +505,74 @@ def _check_models(scores: Mapping[str, Any], thresholds: Mapping[str, Any]) -> N
             known = ", ".join(map(str, thresholds)) or "none"
             fix = f"add it to the thresholds (there are: {known})"
             raise UsageError(f"no threshold for {model}", fix=fix, option="thresholds")
+
+
+def shares_chart(results: Sequence[Difficulty]) -> Shares:
+    """A strip per dataset, divided among the levels."""
+    levels = tuple(dict.fromkeys(level for result in results for level in result.levels))
+    sizes = sorted({len(result.panel) for result in results if result.panel})
+    panel = f"votes of {' or '.join(map(str, sizes))} models" if sizes else "votes of a panel"
+    mappings = dict.fromkeys(result.mapping for result in results if result.mapping)
+    counts = [result.counts() for result in results]
+    return Shares(
+        title="Difficulty of pairs", about=f"share of pairs, {panel}; {'; '.join(mappings)}".rstrip("; "),
+        groups=tuple(f"{result.dataset} ({format_count(len(result), 'pair')})" for result in results), levels=levels,
+        counts=tuple(tuple(own.get(level, 0) for level in levels) for own in counts), heading="dataset", noun="pairs",
+    )  # fmt: skip
+
+
+def shares_table(results: Sequence[Difficulty]) -> Table:
+    """A row per dataset, a column per level with its interval."""
+    levels = list(dict.fromkeys(level for result in results for level in result.levels))
+    rows: list[tuple[Cell, ...]] = []
+    for result in results:
+        shares = result.shares()
+        known = [shares.get(level) for level in levels]
+        cells = (None if own is None else Figure.percent(own.mean, own.low, own.high) for own in known)
+        rows.append((result.dataset, len(result), *cells))
+    first = results[0]
+    voters = format_count(len(first.panel), "model") if first.panel else "a panel"
+    votes = f" Votes of {voters}: {first.mapping}." if first.mapping else ""
+    return Table(
+        ("dataset", "pairs", *levels), tuple(rows), "lr" + "l" * len(levels),
+        notes=(f"In percent of pairs, with 95% intervals over images.{votes}",),
+    )  # fmt: skip
+
+
+def thresholds_table(result: Difficulty, calibrations: Mapping[str, Calibration]) -> Table:
+    """A row per model: its threshold, what that reached on the calibration set, and how many pairs match here."""
+    rows: list[tuple[Cell, ...]] = []
+    for model, threshold in result.thresholds.items():
+        own = calibrations.get(model)
+        reached = (None, None, None) if own is None else (own.precision, own.recall, own.f1)
+        matches = float(np.mean(result.matches(model))) if len(result) else None
+        rows.append(
+            (model_label(model, result), Figure(threshold, digits=4), *map(Figure.percent, (*reached, matches)))
+        )
+    notes = ["matches: the share of pairs here that reach the threshold."]
+    origins: dict[str, list[str]] = {}
+    for model, calibration in calibrations.items():
+        origins.setdefault(_origin(calibration), []).append(model)
+    for origin, models in origins.items():
+        whose = "Thresholds" if len(origins) == 1 else f"Threshold of {', '.join(models)}"
+        datasets = dict.fromkeys(name for model in models if (name := calibrations[model].dataset))
+        notes.append(f"{whose} {origin}{' on ' if datasets else ''}{', '.join(datasets)}.")
+    if result.tie_breaker is not None:
+        notes.append(f"{result.tie_breaker} is asked where the panel disagrees; its vote is added to the panel's.")
+    header = ("model", "threshold", "precision", "recall", "F1", "matches")
+    return Table(header, tuple(rows), "lrrrrr", notes=tuple(notes))
+
+
+def _origin(calibration: Calibration) -> str:
+    if not calibration.dataset:
+        return "given as numbers"
+    kind = f"in batches of {calibration.batch_size}" if calibration.batch_size else "of all images and captions"
+    return (
+        f"of highest F1 between {format_count(calibration.matching, 'matching pair')} and "
+        f"{calibration.mismatches:,} mismatches {kind}"
+    )
+
+
+def model_label(model: str, result: Difficulty) -> str:
+    """The name of a model, marked where it is the tie-breaker."""
+    return f"{model} (tie-breaker)" if model == result.tie_breaker else model

@@ -14,8 +14,7 @@ import numpy as np
 import polars as pl
 
 from crosslens.analyze.difficulty.assignment import Difficulty
-from crosslens.analyze.difficulty.levels import DIFFICULTY
-from crosslens.analyze.difficulty.options import WEB_THRESHOLDS
+from crosslens.analyze.options import DIFFICULTY, WEB_THRESHOLDS
 from crosslens.core import (
     Cell,
     Figure,

@@ -8,8 +8,7 @@ from typing import Any
 
 import polars as pl
 
-from crosslens.analyze.hard_negatives.cases import RIGHT, WRONG, HardNegatives, hard_negatives_of
-from crosslens.analyze.hard_negatives.perturbed import perturbed_negatives
+from crosslens.analyze.hard_negatives.cases import RIGHT, WRONG, HardNegatives, hard_negatives_of, perturbed_negatives
 from crosslens.core import (
     HEADER_FILE,
     Dataset,

@@ -18,9 +18,8 @@ import numpy as np
 import polars as pl
 
 from crosslens.analyze.near_duplicates import unit_vectors
-from crosslens.analyze.polysemy.measure import joint_vectors
-from crosslens.analyze.polysemy.neighbourhoods import CaptionGroups
-from crosslens.analyze.polysemy.options import ClusterOptions
+from crosslens.analyze.options import ClusterOptions
+from crosslens.analyze.polysemy.measure import CaptionGroups, joint_vectors
 from crosslens.core import (
     Dataset,
     Ids,

@@ -36,8 +36,7 @@ if TYPE_CHECKING:
     import polars as pl
 
     from crosslens.analyze.polysemy.clusters import ImageCluster, PolysemyClusters
-    from crosslens.analyze.polysemy.co_captions import CaptionDiversity
-    from crosslens.analyze.polysemy.measure import Polysemy
+    from crosslens.analyze.polysemy.measure import CaptionDiversity, Polysemy
 
 NEIGHBOURHOOD_SIZES = (1, 5, 10, 25, 50, 100)
 """The neighbourhood sizes R of the paper's Figure 3."""

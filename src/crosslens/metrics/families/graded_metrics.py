@@ -7,10 +7,9 @@ from math import inf
 
 import numpy as np
 
-from crosslens.metrics.coverage import BoolArray, FloatArray, IntArray
-from crosslens.metrics.families.rank_metrics import RSUM_CUTOFFS
-from crosslens.metrics.family import MetricSpec, Option, metric
+from crosslens.metrics.family import RSUM_CUTOFFS, MetricSpec, Option, metric
 from crosslens.metrics.graded import GradedRanking
+from crosslens.metrics.relevant_ranks import BoolArray, FloatArray, IntArray
 
 OWN_SCORES = "own"
 """The relevance encoder that is the evaluated model itself."""

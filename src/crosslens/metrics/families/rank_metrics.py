@@ -7,11 +7,8 @@ from math import inf
 
 import numpy as np
 
-from crosslens.metrics.coverage import FloatArray
-from crosslens.metrics.family import MetricSpec, Option, metric
-from crosslens.metrics.relevant_ranks import RelevantRanks
-
-RSUM_CUTOFFS = (1, 5, 10)
+from crosslens.metrics.family import RSUM_CUTOFFS, MetricSpec, Option, metric
+from crosslens.metrics.relevant_ranks import FloatArray, RelevantRanks
 
 _ALL = Option("all", "over every (query, relevant item) pair, not only the best-ranked one of each query", pooled=True)
 _FLOOR = Option(

@@ -1,0 +1,440 @@
+"""Does a relevance function agree with people? φ against their scores, on all pairs and outside the ground truth."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from itertools import combinations
+from math import isfinite
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from crosslens.analyze.pair_scores import ground_truth_of
+from crosslens.core import (
+    Cell,
+    Cloud,
+    Dataset,
+    Figure,
+    InputError,
+    Part,
+    Presented,
+    Progress,
+    Relevance,
+    Row,
+    Scatter,
+    Section,
+    Table,
+    Text,
+    UnknownNameError,
+    UsageError,
+    json_form,
+    random_stream,
+)
+from crosslens.data import Judgements, read_judgements
+from crosslens.metrics import format_count
+from crosslens.similarity import IdSimilarity, Phi, load_similarity, references_of
+from crosslens.statistics import COEFFICIENTS, Estimate, JudgeAgreement, correlations, judge_agreement
+
+Array = np.ndarray[Any, Any]
+
+BINARY = "binary"
+"""The φ of ordinary recall: 1 for a pair of the ground truth, 0 for any other."""
+ALL_PAIRS, OUTSIDE_GROUND_TRUTH, NOT_A_REFERENCE = "all", "non-gt", "non-reference"
+SUBSET_TITLES = {
+    ALL_PAIRS: "All pairs",
+    OUTSIDE_GROUND_TRUTH: "Outside the ground truth",
+    NOT_A_REFERENCE: "Caption not among the references",
+}
+COEFFICIENT_LABELS = {
+    "pearson": "Pearson",
+    "spearman": "Spearman",
+    "kendall-b": "Kendall τ-b",
+    "kendall-c": "Kendall τ-c",
+}
+ONE_JUDGE, CEILING, OF_CEILING = "one judge", "ceiling", "of ceiling"
+"""The rows below the φ that say how far people agree with each other."""
+_KINDS = ((True, "in the ground truth"), (False, "outside the ground truth"))
+_MOST_DOTS = 1500
+_MEAN_STEPS, _FEWEST = 12, 8
+
+
+def agreement_sections(result: HumanAgreement, kendall: str) -> Iterator[Section]:
+    """A chart per φ, then the tables: φ down, coefficients across."""
+    if kendall not in ("b", "c"):
+        raise UsageError(f"Kendall's τ-{kendall}", fix="use 'b' or 'c'", option="kendall")
+    shown = ("pearson", "spearman", f"kendall-{kendall}")
+    parts: list[Part] = [_table(part, subset, shown, result.pooled) for part, subset in result.subsets.items()]
+    notes = Text(tuple(_notes(result)), note=True)
+    yield Section(f"{result.judgements.source} on {result.dataset}", (Row(tuple(_scatters(result))), *parts, notes))
+
+
+def _table(part: str, subset: AgreementSubset, shown: tuple[str, ...], pooled: bool) -> Table:
+    """Each φ, under it how much it is above the first that is not the ground truth itself; then people themselves."""
+    size = format_count(subset.pairs, "pair") + (f", {format_count(subset.observations, 'score')}" if pooled else "")
+    title = f"{SUBSET_TITLES[part]}: {size} of {format_count(subset.images, 'image')}"
+    first = next((phi for phi in subset.figures if phi != BINARY), "")
+    rows: list[tuple[Cell, ...]] = []
+    for phi, coefficients in subset.figures.items():
+        share = subset.of_ceiling(phi, pooled)
+        beside = Figure(share, scale=100, digits=0, unit=" %") if isfinite(share) else None
+        rows.append((phi, beside, *(_coefficient(coefficients[name]) for name in shown)))
+        if (difference := subset.differences.get((phi, first))) is not None:
+            cells = (_coefficient(difference[name], signed=True) for name in shown)
+            rows.append((f"  − {first}", None, *cells))
+    ceiling = Figure(None)
+    if (judges := subset.judges) is not None:
+        ceiling = Figure(judges.ceiling(pooled), digits=3)
+        rows.append((ONE_JUDGE, None, *(Figure(judges.one_against_others[name], digits=3) for name in shown)))
+        rows.append((CEILING, None, *(ceiling if name == "pearson" else Figure(None) for name in shown)))
+    labels = tuple(COEFFICIENT_LABELS[name] for name in shown)
+    if not ceiling.known:
+        return Table(("φ", *labels), tuple((row[0], *row[2:]) for row in rows), title=title)
+    ordered = tuple((row[0], row[2], row[1], *row[3:]) for row in rows)
+    return Table(("φ", labels[0], OF_CEILING, *labels[1:]), ordered, title=title)
+
+
+def _coefficient(estimate: Estimate, signed: bool = False) -> Figure:
+    return Figure(estimate.mean, estimate.low, estimate.high, digits=3, signed=signed, short=True)
+
+
+def _notes(result: HumanAgreement) -> Iterator[str]:
+    yield "binary: 1 for a pair of the ground truth, 0 for any other; outside it, it says nothing (–)."
+    yield f"In brackets: {100 * result.level:g}% intervals from resampling images."
+    if any(len(subset.figures) > 2 for subset in result.subsets.values()):
+        yield "−: the difference on the same pairs, with its own interval."
+    if NOT_A_REFERENCE in result.subsets:
+        yield "Not among the references: word for word, whichever image the caption was written for."
+    if result.pooled:
+        yield "Each judge's score is an observation of its own."
+    if result.judges is not None:
+        yield from _about_people(result.judges, result.pooled)
+    if result.judgements.skipped:
+        yield f"{format_count(result.judgements.skipped, 'row')} of images or captions not in the dataset left out."
+
+
+def _about_people(judges: JudgeAgreement, pooled: bool) -> Iterator[str]:
+    def number(value: float) -> str:
+        return str(Figure(value, digits=3))
+
+    kappa = judges.kappa
+    scores = "single scores" if pooled else "the mean scores"
+    yield (
+        f"{ONE_JUDGE}: one judge against the mean of the pair's others. {CEILING}: Pearson between {scores} and scores "
+        "without the judges' noise (the root of the reliability), which no φ is expected to exceed. "
+        f"{OF_CEILING}: Pearson of a φ as a share of that."
+    )
+    kappas = (
+        f"; Cohen's κ of two judges {number(kappa['none'])}, weighted linearly {number(kappa['linear'])}, "
+        f"quadratically {number(kappa['quadratic'])}"
+        if isfinite(kappa["none"])
+        else ""
+    )
+    yield (
+        f"People: {format_count(judges.judgements, 'score')} for {format_count(judges.pairs, 'pair')}; reliability of "
+        f"their mean {number(judges.reliability)}, of one score {number(judges.single_reliability)}; "
+        f"Krippendorff's α {number(judges.alpha)}{kappas}."
+    )
+
+
+def _scatters(result: HumanAgreement) -> Iterator[Scatter]:
+    """Of each φ the judged pairs, and the mean score of pairs outside the ground truth with about the same φ.
+
+    Where φ agrees with people, that line rises.
+    """
+    drawn = np.zeros(len(result.truth), np.bool_)
+    for inside, words in _KINDS:
+        members = np.flatnonzero(result.truth == inside)
+        if len(members) > _MOST_DOTS:
+            members = random_stream(0, "dots", words).choice(members, _MOST_DOTS, replace=False)
+        drawn[members] = True
+    scores, pairs = result.judgements.scores, len(result.truth)
+    steps = np.diff(np.unique(scores))
+    room = min(float(np.median(steps)), float(np.ptp(scores)) / 12) if len(steps) else 0.0
+    fewer = f", {int(drawn.sum()):,} of them drawn" if not drawn.all() else ""
+    for name, values in result.values.items():
+        if name == BINARY:
+            continue
+        estimates = [
+            f"{figure} {words}"
+            for part, words in ((ALL_PAIRS, "all"), (OUTSIDE_GROUND_TRUTH, "outside"))
+            if (figure := Figure(result.figure(name, "pearson", part).mean, digits=3)).known
+        ]
+        yield Scatter(
+            title=name,
+            about=f"Pearson {', '.join(estimates) or '–'}; {pairs:,} judged pairs{fewer}; line: mean score outside the "
+            "ground truth",
+            clouds=tuple(
+                Cloud(words, tuple(zip(values[own].tolist(), scores[own].tolist(), strict=True)))
+                for inside, words in _KINDS
+                if (own := drawn & (result.truth == inside)).any()
+            ),
+            axis=name, up="people's score", trends=(Cloud("", _means(result, values)),), spread=0.35 * room,
+        )  # fmt: skip
+
+
+def _means(result: HumanAgreement, values: Array) -> tuple[tuple[float, float], ...]:
+    """The mean score over steps of φ outside the ground truth; a step with few pairs is skipped."""
+    outside = ~result.truth if (~result.truth).any() else np.ones(len(result.truth), np.bool_)
+    values, scores = values[outside], result.judgements.scores[outside]
+    # A far outlier must not stretch the steps over everything else.
+    edges = np.linspace(values.min(), np.quantile(values, 0.995), _MEAN_STEPS + 1)[1:-1]
+    steps = np.searchsorted(edges, values, side="right")
+    counts = np.bincount(steps, minlength=_MEAN_STEPS)
+    there = counts >= min(_FEWEST, counts.max())
+    across, up = (np.bincount(steps, own, _MEAN_STEPS)[there] / counts[there] for own in (values, scores))
+    return tuple(zip(across.tolist(), up.tolist(), strict=True))
+
+
+Coefficients = Mapping[str, Estimate]
+
+
+@dataclass(frozen=True)
+class AgreementSubset:
+    """Coefficients over some of the judged pairs.
+
+    ``figures`` holds the coefficients of each φ; ``differences`` those of each two φ, first less second, on the same
+    pairs. ``observations`` is the number of pairs, or of single judgements where they were pooled. ``judges`` says how
+    far people agree with each other on these pairs; None where nobody judged a pair that another did.
+    """
+
+    pairs: int
+    observations: int
+    images: int
+    figures: Mapping[str, Coefficients]
+    differences: Mapping[tuple[str, str], Coefficients]
+    judges: JudgeAgreement | None = None
+
+    def of_ceiling(self, phi: str, pooled: bool = False) -> float:
+        """Pearson's r of a φ as a share of the human ceiling; NaN where people did not judge the same pairs."""
+        ceiling = float("nan") if self.judges is None else self.judges.ceiling(pooled)
+        return self.figures[phi]["pearson"].mean / ceiling if ceiling > 0 else float("nan")
+
+    def as_dict(self) -> dict[str, Any]:
+        """As JSON can hold it."""
+        return {
+            "pairs": self.pairs,
+            "observations": self.observations,
+            "images": self.images,
+            "phi": {name: _as_dict(coefficients) for name, coefficients in self.figures.items()},
+            "differences": [
+                {"first": first, "second": second, **_as_dict(coefficients)}
+                for (first, second), coefficients in self.differences.items()
+            ],
+            "judges": _judges_dict(self.judges),
+        }
+
+
+@dataclass(frozen=True, eq=False)
+class HumanAgreement(Presented):
+    """Each φ against people; prints as a table.
+
+    ``values`` holds φ of every judged pair, ``truth`` whether the pair is in the ground truth. ``kendall`` is which of
+    Kendall's τ is printed, ``b`` or ``c``.
+    """
+
+    dataset: str
+    judgements: Judgements
+    values: Mapping[str, Array]
+    truth: Array
+    subsets: Mapping[str, AgreementSubset]
+    pooled: bool = False
+    level: float = 0.95
+    kendall: str = "b"
+
+    @property
+    def title(self) -> str:
+        """The heading of a page."""
+        return f"Agreement with people: {self.judgements.source} on {self.dataset}"
+
+    def sections(self, kendall: str | None = None, **options: Any) -> Iterator[Section]:
+        """A chart per φ, a table per subset, and what they mean."""
+        return agreement_sections(self, kendall or self.kendall)
+
+    @property
+    def judges(self) -> JudgeAgreement | None:
+        """How far people agree with each other, over all pairs."""
+        return self.subsets[ALL_PAIRS].judges
+
+    def figure(self, phi: str, coefficient: str = "pearson", subset: str = ALL_PAIRS) -> Estimate:
+        """One coefficient of one φ, with its interval."""
+        for kind, name, known in (
+            ("subset", subset, self.subsets),
+            ("φ", phi, self.values),
+            ("coefficient", coefficient, COEFFICIENTS),
+        ):
+            if name not in known:
+                raise UnknownNameError(kind, name, known)
+        return self.subsets[subset].figures[phi][coefficient]
+
+    @property
+    def table(self) -> pl.DataFrame:
+        """One row per subset, φ and coefficient."""
+        rows = [
+            (part, phi, coefficient, subset.pairs, estimate.mean, estimate.low, estimate.high)
+            for part, subset in self.subsets.items()
+            for phi, coefficients in subset.figures.items()
+            for coefficient, estimate in coefficients.items()
+        ]
+        return pl.DataFrame(rows, ["pairs", "phi", "coefficient", "n", "value", "low", "high"], orient="row")
+
+    def as_dict(self) -> dict[str, Any]:
+        """Everything but the values of single pairs, as JSON can hold it."""
+        content = {
+            "dataset": self.dataset,
+            "judgements": self.judgements.source,
+            "skipped": self.judgements.skipped,
+            "pooled": self.pooled,
+            "level": self.level,
+            "subsets": {
+                part: subset.as_dict()
+                | {"of_ceiling": {phi: subset.of_ceiling(phi, self.pooled) for phi in self.values}}
+                for part, subset in self.subsets.items()
+            },
+            "judges": _judges_dict(self.judges),
+        }
+        return dict(json_form(content))
+
+
+def _judges_dict(judges: JudgeAgreement | None) -> dict[str, Any] | None:
+    if judges is None:
+        return None
+    return asdict(judges) | {"ceiling": judges.ceiling(), "single_ceiling": judges.ceiling(pooled=True)}
+
+
+def _as_dict(coefficients: Coefficients) -> dict[str, Any]:
+    return {
+        name: {"value": estimate.mean, "low": estimate.low, "high": estimate.high}
+        for name, estimate in coefficients.items()
+    }
+
+
+def measure_agreement(
+    dataset: Dataset,
+    judgements: Judgements | str | Path,
+    phi: Phi | Sequence[Phi] | Mapping[str, Phi] = ("cider",),
+    *,
+    ground_truth: Relevance | None = None,
+    without_references: bool = False,
+    pooled: bool = False,
+    resamples: int = 1000,
+    level: float = 0.95,
+    seed: int = 0,
+    threads: int | None = None,
+    progress: Progress | None = None,
+) -> HumanAgreement:
+    """How well each φ agrees with people: Pearson, Spearman, Kendall τ-b and τ-c, with intervals that resample images.
+
+    ``judgements`` are a :class:`crosslens.data.Judgements` or a file (see :func:`crosslens.data.read_judgements`).
+    ``phi`` is one or several of: a name (``cider``, ``semantic``), a matrix or its file, a function
+    φ(references, caption), or one number per judged pair; a mapping names them. The ground truth itself (``binary``)
+    is always the first.
+
+    Results are over all pairs and over pairs outside the ground truth, which is each caption's own image unless
+    ``ground_truth`` says more. ``without_references`` adds the pairs whose caption is not word for
+    word one of the image's references: a φ that sees the answer among its references has an easy task there.
+    ``pooled`` takes every judge's score as an observation of its own, as some papers do, not the mean of a pair.
+
+    Where pairs have several judges, each subset also says how far people agree with each other, and the highest
+    Pearson that a φ can be expected to reach (``result.subsets["non-gt"].judges.ceiling()``).
+    """
+    if not isinstance(judgements, Judgements):
+        judgements = read_judgements(judgements, dataset)
+    judgements.check(dataset)
+    truth = judgements.is_relevant(ground_truth_of(dataset, ground_truth))
+    values = {BINARY: truth.astype(np.float64)}
+    for name, similarity in name_similarities(phi).items():
+        is_binary = isinstance(similarity, str) and similarity == BINARY
+        values[name] = (
+            values[BINARY] if is_binary else _pair_values(dataset, judgements, name, similarity, threads, progress)
+        )
+    parts = {ALL_PAIRS: np.ones(len(judgements), np.bool_), OUTSIDE_GROUND_TRUTH: ~truth}
+    if without_references:
+        parts[NOT_A_REFERENCE] = ~judgements.among_references(dataset)
+    resampling = {"resamples": resamples, "seed": seed, "threads": threads}
+    subsets = {part: _subset(judgements, values, rows, pooled, level, resampling) for part, rows in parts.items()}
+    return HumanAgreement(dataset.name, judgements, values, truth, subsets, pooled=pooled, level=level)
+
+
+def name_similarities(phi: Phi | Sequence[Phi] | Mapping[str, Phi]) -> dict[str, Phi]:
+    """Every φ under the name that it has in results."""
+    if isinstance(phi, Mapping):
+        return {str(name): similarity for name, similarity in phi.items()}
+    several = list(phi) if isinstance(phi, Sequence) and not isinstance(phi, str) else [phi]
+    by_name: dict[str, Phi] = {}
+    for number, item in enumerate(several, start=1):
+        name = item if isinstance(item, str) else getattr(item, "name", None) or getattr(item, "__name__", None)
+        name = f"phi {number}" if not isinstance(name, str) or isinstance(item, np.ndarray) else name
+        if name in by_name:
+            raise UsageError(
+                f"two φ are named {name!r}", fix="drop one, or name them in a mapping: {'first': …, 'second': …}"
+            )
+        by_name[name] = item
+    return by_name
+
+
+def _pair_values(
+    dataset: Dataset, judgements: Judgements, name: str, phi: Phi, threads: int | None, progress: Progress | None
+) -> Array:
+    """φ of every judged pair."""
+    if isinstance(phi, np.ndarray) and phi.ndim == 1:
+        values = np.asarray(phi, np.float64)
+        if len(values) != len(judgements):
+            raise InputError(
+                f"{name}: {len(values):,} numbers for {len(judgements):,} judged pairs", expected="one each"
+            )
+    else:
+        values = pair_similarity(dataset, judgements, phi, threads, progress)
+    if not np.isfinite(values).all():
+        row = int(np.argmax(~np.isfinite(values)))
+        image = dataset.image_ids[judgements.images[row]]
+        raise InputError(f"{name} of judged pair {row} (image {image!r}) is {values[row]}", expected="finite numbers")
+    return values
+
+
+def pair_similarity(
+    dataset: Dataset, judgements: Judgements, phi: Phi, threads: int | None = None, progress: Progress | None = None
+) -> Array:
+    """φ of every judged pair, from the image's captions as references."""
+    similarity = load_similarity(phi)
+    if isinstance(similarity, IdSimilarity):
+        if judgements.others:
+            raise UsageError(
+                f"{len(judgements.others):,} judged captions are not in the dataset: a matrix has no φ for them",
+                fix="use a φ that reads texts, such as cider, or add the captions to the dataset",
+            )
+        prepared = similarity.prepare_ids(dataset)
+        return np.asarray(prepared.pairs(judgements.images, judgements.captions), np.float64)
+    # Only the judged captions: there are often far fewer than the dataset has.
+    judged, columns = np.unique(judgements.captions, return_inverse=True)
+    known = (*dataset.texts, *judgements.others)
+    texts = [known[caption] for caption in judged.tolist()]
+    prepared = similarity.prepare(references_of(dataset), texts, progress=progress, threads=threads)
+    return np.asarray(prepared.pairs(judgements.images, columns.reshape(-1)), np.float64)
+
+
+def _subset(
+    judgements: Judgements,
+    values: Mapping[str, Array],
+    chosen: Array,
+    pooled: bool,
+    level: float,
+    resampling: Mapping[str, Any],
+) -> AgreementSubset:
+    """The coefficients over the chosen pairs."""
+    pairs = np.flatnonzero(chosen)
+    scores = judgements.scores[pairs]
+    people = judge_agreement(judgements.judges[pairs], judgements.same_persons)
+    if pooled:
+        single = np.isfinite(judgements.judges[pairs])
+        pairs, scores = np.repeat(pairs, single.sum(axis=1)), judgements.judges[pairs][single]
+    images = judgements.images[pairs]
+    fits = {phi: correlations(own[pairs], scores, images, **resampling) for phi, own in values.items()}
+    figures = {phi: {key: fit.estimate(key, level) for key in COEFFICIENTS} for phi, fit in fits.items()}
+    differences = {
+        (second, first): {key: fits[second].less(fits[first], key, level) for key in COEFFICIENTS}
+        for first, second in combinations(fits, 2)
+    }
+    return AgreementSubset(int(chosen.sum()), len(pairs), len(np.unique(images)), figures, differences, people)

@@ -1,1 +1,0 @@
-"""Does a relevance function agree with people's judgements?"""

@@ -1,0 +1,630 @@
+"""Results by category: how well each level of difficulty, or any other group of pairs, is retrieved and recognised.
+
+A pair counts in its own category; the ranks are those of the whole gallery, in which the pairs of other categories stay
+where they are. So a category's metric is that of the same ranking with its relevant pairs restricted to the category.
+
+Two denominators. ``category``: the mean over the queries that have a relevant pair of the category. ``all``: the same
+sum over all queries that have any relevant pair. Each caption query has one category, so the ``all`` columns of t2i add
+up to the total; an image has captions of several categories, and counts in each of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from math import isfinite, nan
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import polars as pl
+
+from crosslens.analyze.classification import ClassificationPairs
+from crosslens.analyze.difficulty.assignment import Difficulty, read_difficulty
+from crosslens.analyze.options import DIFFICULTY
+from crosslens.core import (
+    BOTH,
+    DIRECTION_LABELS,
+    IMAGE_TO_TEXT,
+    Bars,
+    Cell,
+    Dataset,
+    Figure,
+    InputError,
+    MetricValues,
+    Part,
+    Presented,
+    Ranking,
+    Row,
+    Run,
+    Section,
+    Series,
+    Table,
+    Text,
+    UnknownNameError,
+    UsageError,
+    json_form,
+    match_ids,
+    split_name,
+)
+from crosslens.data import read_table
+from crosslens.metrics import (
+    MetricRequest,
+    Ties,
+    family_of,
+    measure,
+    metric_figure,
+    parse_metrics,
+    unit_of,
+    unit_sentence,
+)
+from crosslens.statistics import Area, Bootstrap, auprc
+
+IntArray = np.ndarray[Any, np.dtype[np.int64]]
+Key = Literal["caption", "image", "pair"]
+
+TOTAL = "total"
+"""What results call all pairs together."""
+NO_CATEGORY = "(none)"
+"""Pairs that the table does not mention, or whose value is empty."""
+USUAL_ORDER = ("easy", "medium", "hard")
+MOST_CATEGORIES = 20
+
+Source = pl.DataFrame | str | Path | Any
+"""A table, its file, or a result that has one, such as a ``Difficulty``."""
+
+
+@dataclass(frozen=True, eq=False)
+class Categories:
+    """``labels`` maps an id to the position of its category in ``names``.
+
+    The ids are captions where the table has a row per caption, images where it has only those, and (caption, image)
+    where a caption has several rows. ``table`` is the whole table.
+    """
+
+    column: str
+    key: Key
+    names: tuple[str, ...]
+    labels: Mapping[Any, int]
+    table: pl.DataFrame
+
+    @staticmethod
+    def of(source: Source, column: str = DIFFICULTY) -> Categories:
+        """The categories in a column of a table with the columns ``caption``, ``image`` or both."""
+        table, levels = _read(source, column)
+        ids = [name for name in ("caption", "image") if name in table.columns]
+        if not ids:
+            raise InputError(
+                f"neither a column 'caption' nor 'image' (columns: {', '.join(table.columns)})",
+                file=source if isinstance(source, str | Path) else None,
+                expected="the ids of captions, of images or of both",
+                fix="rename the column that holds the ids",
+            )
+        if column not in table.columns:
+            raise UnknownNameError("column", column, [name for name in table.columns if name not in ids])
+        table = table.with_columns(pl.col(ids).cast(pl.String))
+        key: Key = "image" if ids == ["image"] else "caption"
+        if key == "caption" and len(ids) == 2 and table["caption"].n_unique() < table.height:
+            key = "pair"
+        columns = ids if key == "pair" else [key]
+        values = _values(table[column])
+        names = _order(values, levels)
+        _refuse_contradictions(table, columns)
+        position_of = {name: position for position, name in enumerate(names)}
+        rows = table.select(columns).rows() if key == "pair" else table[key].to_list()
+        labels = {row: position_of[value] for row, value in zip(rows, values, strict=True) if value is not None}
+        return Categories(column, key, names, labels, table)
+
+    def of_ranking(self, ranking: Ranking) -> IntArray:
+        """The category of every relevant pair of a ranking, by position; −1 for one without."""
+        sides = ranking.query_ids, ranking.item_ids
+        queries, items = ranking.rows, ranking.relevant
+        if ranking.direction == IMAGE_TO_TEXT:
+            return self.of_pairs(*sides, queries, items)
+        return self.of_pairs(*sides[::-1], items, queries)
+
+    def of_dataset(self, dataset: Dataset) -> IntArray:
+        """The category of every caption with its own image, by position; −1 for one without."""
+        captions = np.arange(len(dataset.caption_ids))
+        return self.of_pairs(dataset.image_ids, dataset.caption_ids, dataset.caption_image, captions)
+
+    def of_pairs(
+        self, image_ids: Sequence[str], caption_ids: Sequence[str], images: IntArray, captions: IntArray
+    ) -> IntArray:
+        """The category of pairs of positions among these ids."""
+        if self.key == "pair":
+            known = list(dict.fromkeys(image for _, image in self.labels))
+            spelled = [known[row] if row >= 0 else "" for row in match_ids(image_ids, known)]
+            pairs = zip(captions.tolist(), images.tolist(), strict=True)
+            codes = [self.labels.get((caption_ids[caption], spelled[image]), -1) for caption, image in pairs]
+            return np.array(codes, np.int64)
+        ids, own = (caption_ids, captions) if self.key == "caption" else (image_ids, images)
+        stored = np.array([*self.labels.values(), -1], np.int64)
+        # −1, an id that the table does not have, takes the last entry.
+        rows = match_ids(ids, list(self.labels), any_ending=self.key == "image")
+        return np.asarray(stored[rows][own], np.int64)
+
+    def shown(self, codes: IntArray) -> tuple[str, ...]:
+        """The names to list: all of the table's, and the one for pairs without a category where there are any."""
+        return self.names + ((NO_CATEGORY,) if (codes < 0).any() else ())
+
+
+def _read(source: Source, column: str) -> tuple[pl.DataFrame, tuple[str, ...]]:
+    """The table, and the order of its levels of difficulty where it says one."""
+    if isinstance(source, pl.DataFrame):
+        return source, ()
+    if isinstance(source, str | Path):
+        if Path(source).suffix.lower() == ".jsonl":
+            raise UsageError(f"{source} ends in '.jsonl'", fix="use .csv, .tsv or .parquet")
+        table = read_table(source).frame
+        known = column == DIFFICULTY and {"caption", "image", DIFFICULTY} <= set(table.columns)
+        return table, read_difficulty(source).levels if known else ()
+    own = getattr(source, "table", None)
+    if not isinstance(own, pl.DataFrame):
+        raise UsageError(f"categories from {type(source).__name__}", fix="pass a table, its file or a Difficulty")
+    return own, source.levels if isinstance(source, Difficulty) and column == DIFFICULTY else ()
+
+
+def _values(column: pl.Series) -> list[str | None]:
+    if column.dtype.is_nested():
+        raise UsageError(f"the column {column.name!r} holds lists", fix="name a column with one value per row")
+    return column.cast(pl.String).replace("", None).to_list()
+
+
+def _order(values: Sequence[str | None], levels: Sequence[str]) -> tuple[str, ...]:
+    """Levels of difficulty from easy to hard; numbers by size; anything else by the alphabet."""
+    names = {value for value in values if value is not None}
+    if not names:
+        raise InputError("no row has a category", expected="at least one value in the column", fix="name another one")
+    if len(names) > MOST_CATEGORIES:
+        raise UsageError(
+            f"{len(names):,} different values are too many categories (at most {MOST_CATEGORIES})",
+            fix="name a column with few values, or put values together first",
+        )
+    for reserved in (TOTAL, NO_CATEGORY):
+        if reserved in names:
+            raise InputError(f"a category is called {reserved!r}", fix="give it another name: results use this one")
+    for order in (levels, USUAL_ORDER):
+        if names <= set(order):
+            return tuple(name for name in order if name in names)
+    try:
+        return tuple(sorted(names, key=float))
+    except ValueError:
+        return tuple(sorted(names))
+
+
+def _refuse_contradictions(table: pl.DataFrame, columns: Sequence[str]) -> None:
+    repeated = table.select(columns).is_duplicated()
+    if repeated.any():
+        row = int(repeated.arg_max() or 0)
+        named = " and ".join(f"{name} {table[name][row]!r}" for name in columns)
+        raise InputError(f"{named} has several rows", row=row, expected="one category per pair", fix="keep one row")
+
+
+RETRIEVAL_METRICS = ("Hit@1", "Hit@5", "Hit@10", "MedR[all]", "MeanR[all]", "mAP@R")
+"""Those of IMP Tables 3 and 4."""
+ALL, CATEGORY = "all", "category"
+
+
+@dataclass(frozen=True)
+class Resampling:
+    """How intervals are computed."""
+
+    resamples: int = 1000
+    level: float = 0.95
+    seed: int = 0
+
+
+def restricted(ranking: Ranking, kept: np.ndarray[Any, np.dtype[np.bool_]]) -> Ranking:
+    """The same ranking with some of its relevant pairs; the others count as any other item."""
+    offsets = np.zeros_like(ranking.offsets)
+    np.cumsum(np.bincount(ranking.rows[kept], minlength=len(ranking.query_ids)), out=offsets[1:])
+    pairs = {name: getattr(ranking, name)[kept] for name in ("relevant", "grades", "above", "tied", "tied_before")}
+    return replace(ranking, offsets=offsets, **pairs)
+
+
+def rank_requests(metrics: str | Sequence[str] | None) -> list[MetricRequest]:
+    """The metrics asked for; raises for one that is not computed from the ranks of a single direction."""
+    requests = parse_metrics(RETRIEVAL_METRICS if metrics is None else metrics)
+    for request in requests:
+        if family_of(request.spec).graded or request.spans_both or family_of(request.spec).across:
+            raise UsageError(
+                f"{request.spec} cannot be split by category", fix="name metrics of ranks, such as Hit@5 or MedR[all]"
+            )
+    return requests
+
+
+def category_rows(
+    run: Run, model: str, categories: Categories, requests: Sequence[MetricRequest], resampling: Resampling
+) -> Iterator[dict[str, Any]]:
+    """One row per direction, metric, category and denominator, the total first."""
+    if not run.rankings:
+        raise InputError(
+            f"the run {run.name!r} keeps no rankings",
+            expected="a run whose folder holds ranking-t2i or ranking-i2t",
+            fix="repeat the evaluation with -o",
+        )
+    ties: Ties = run.provenance.get("options", {}).get("ties", "stable")
+    matched = False
+    for direction, ranking in run.rankings.items():
+        chosen = [request for request in requests if request.direction in (None, direction)]
+        codes = categories.of_ranking(ranking)
+        matched |= bool((codes >= 0).any())
+        if chosen:
+            yield from _direction(
+                ranking, codes, model, categories, chosen, clusters_of(run, ranking), ties, resampling
+            )
+    if not matched:
+        raise InputError(
+            f"no pair of the run {run.name!r} has a {categories.column}",
+            expected="a table with the ids of this run's dataset",
+            fix="name the table that belongs to this dataset",
+        )
+
+
+def clusters_of(run: Run, ranking: Ranking) -> IntArray:
+    """The image of every query of a direction, as the run's metrics have it."""
+    for name, values in run.values.items():
+        if split_name(name)[0] == ranking.direction and values.query_ids == ranking.query_ids:
+            return values.clusters
+    if split_name(next(iter(run.values), BOTH))[0] == BOTH or ranking.direction == "i2t":
+        return np.arange(len(ranking.query_ids))
+    raise InputError(f"the run {run.name!r} has no metric of {ranking.direction}", fix="repeat the evaluation")
+
+
+def _direction(
+    ranking: Ranking,
+    codes: IntArray,
+    model: str,
+    categories: Categories,
+    requests: Sequence[MetricRequest],
+    clusters: IntArray,
+    ties: Ties,
+    resampling: Resampling,
+) -> Iterator[dict[str, Any]]:
+    direction = ranking.direction
+    settings: dict[str, Any] = {"ties": ties, **vars(resampling)}
+    specs = [request.spec for request in requests]
+    whole = measure({direction: ranking}, {direction: clusters}, specs, **settings)
+    places = {name: place for place, name in enumerate(categories.names)} | {NO_CATEGORY: -1}
+    parts = {
+        name: measure({direction: restricted(ranking, codes == places[name])}, {direction: clusters}, specs, **settings)
+        for name in categories.shown(codes)
+    }
+    draws = Bootstrap(clusters, resampling.resamples, resampling.seed)
+    for spec in specs:
+        name, family = f"{direction}/{spec}", family_of(spec)
+        total = whole[name]
+        fields = {"model": model, "direction": direction, "metric": str(spec)}
+        yield fields | {"category": TOTAL, "denominator": None} | _figures(total)
+        for category, values in parts.items():
+            own = fields | {"category": category}
+            if family.statistic_of(spec) == "mean" and family.bounds() is not None:
+                # A query without a pair of the category contributes nothing; one that never counts stays out.
+                filled = np.where(np.isnan(total.values), np.nan, np.nan_to_num(values[name].values))
+                share = draws.estimate(filled, level=resampling.level, bounds=family.bounds())
+                figures = {"value": share.mean, "low": share.low, "high": share.high, "queries": total.n}
+                yield own | {"denominator": ALL} | figures
+            yield own | {"denominator": CATEGORY} | _figures(values[name])
+
+
+def _figures(values: MetricValues) -> dict[str, Any]:
+    return {"value": values.mean, "low": values.low, "high": values.high, "queries": values.n}
+
+
+AUPRC = "AUPRC"
+_DRAWN = "Hit@5"
+"""The metric of the chart, where it is among the results."""
+
+
+def category_sections(result: CategoryResults) -> Iterator[Section]:
+    """Charts, every direction with both denominators, then the AUPRC, and what the columns mean."""
+    parts: list[Part] = [Row(tuple(_charts(result)))]
+    for direction in dict.fromkeys(result.retrieval["direction"]):
+        for denominator, words in ((ALL, "of all queries"), (CATEGORY, "of the category's queries")):
+            if rows := _retrieval_rows(result, direction, denominator):
+                columns = ((TOTAL,) if denominator == ALL else ()) + result.categories
+                parts.append(_table(result, f"{DIRECTION_LABELS.get(direction, direction)}, {words}", columns, rows))
+    if result.classification.height:
+        columns = (TOTAL, *result.categories)
+        rows = _metric_rows(result, result.classification, AUPRC, columns)
+        chance = {row["category"]: row["chance"] for row in _first_model(result).iter_rows(named=True)}
+        names = (AUPRC, "chance") if len(result.models) > 1 else ("chance",)
+        rows.append((*names, *(_figure(AUPRC, chance.get(category)) for category in columns)))
+        parts.append(_table(result, f"{AUPRC}: matching pairs against pairs that do not match", columns, rows))
+    heading = f"Results by {result.column}: {', '.join(result.categories)}"
+    yield Section(heading, (*parts, Text(tuple(_notes(result)), note=True)))
+
+
+def _retrieval_rows(result: CategoryResults, direction: str, denominator: str) -> list[tuple[Cell, ...]]:
+    """A row per metric and model; none where no metric has this denominator."""
+    rows = result.retrieval.filter(pl.col("direction") == direction)
+    columns = ((TOTAL,) if denominator == ALL else ()) + result.categories
+    lines: list[tuple[Cell, ...]] = []
+    for metric in rows.filter(pl.col("denominator") == denominator)["metric"].unique(maintain_order=True):
+        part = rows.filter(
+            pl.col("metric") == metric, pl.col("denominator").eq_missing(denominator) | (pl.col("category") == TOTAL)
+        )
+        # Parts of the whole are there to be added up; their intervals would hide that.
+        lines += _metric_rows(result, part, metric, columns, intervals=denominator == CATEGORY)
+    return lines
+
+
+def _metric_rows(
+    result: CategoryResults, rows: pl.DataFrame, metric: str, columns: Sequence[str], *, intervals: bool = True
+) -> list[tuple[Cell, ...]]:
+    """The rows of a metric: its models and, where there are several, their mean and spread."""
+    several = len(result.models) > 1
+    lines: list[tuple[Cell, ...]] = []
+    for model in dict.fromkeys(rows["model"]):
+        own = {row["category"]: row for row in rows.filter(pl.col("model") == model).iter_rows(named=True)}
+        cells = (_cell(metric, own.get(category), intervals and not several) for category in columns)
+        lines.append((metric, *((model,) if several else ()), *cells))
+    if several and len(lines) > 1:
+        for label, statistic in (("mean", pl.col("value").mean()), ("sd", pl.col("value").std())):
+            values = dict(rows.group_by("category").agg(statistic).iter_rows())
+            lines.append((metric, label, *(_figure(metric, values.get(category)) for category in columns)))
+    return lines
+
+
+def _table(result: CategoryResults, title: str, columns: Sequence[str], rows: Sequence[tuple[Cell, ...]]) -> Table:
+    names = ("metric", "model") if len(result.models) > 1 else ("metric",)
+    align = "l" * len(names) + "r" * len(columns)
+    return Table((*names, *columns), tuple(rows), align, title=title, names=len(names))
+
+
+def _cell(metric: str, row: dict[str, Any] | None, intervals: bool) -> Cell:
+    if row is None:
+        return ""
+    ends = [nan if row[end] is None or not intervals else row[end] for end in ("low", "high")]
+    return _figure(metric, row["value"], *ends)
+
+
+def _figure(metric: str, value: float | None, low: float = nan, high: float = nan) -> Figure:
+    """AUPRC is a share like a hit; every other metric is registered."""
+    return metric_figure("Hit@1" if metric == AUPRC else metric, value, low, high)
+
+
+def _first_model(result: CategoryResults) -> pl.DataFrame:
+    return result.classification.filter(pl.col("model") == result.classification["model"][0])
+
+
+def _charts(result: CategoryResults) -> Iterator[Bars]:
+    """One metric in each direction, of the category's own queries, and the AUPRC."""
+    metrics = result.retrieval["metric"].unique(maintain_order=True).to_list()
+    if metrics:
+        metric = _DRAWN if _DRAWN in metrics else metrics[0]
+        own = result.retrieval.filter(pl.col("metric") == metric, pl.col("denominator") == CATEGORY)
+        for direction in own["direction"].unique(maintain_order=True):
+            title = f"{metric}, {DIRECTION_LABELS.get(direction, direction)}"
+            yield _bars(result, own.filter(pl.col("direction") == direction), metric, title)
+    if result.classification.height:
+        chance = {row["category"]: row["chance"] for row in _first_model(result).iter_rows(named=True)}
+        mark = Series("chance", tuple(_figure(AUPRC, chance.get(name)) for name in result.categories))
+        yield _bars(result, result.classification, AUPRC, AUPRC, mark)
+
+
+def _bars(result: CategoryResults, rows: pl.DataFrame, metric: str, title: str, mark: Series | None = None) -> Bars:
+    series = []
+    for model in result.models:
+        own = {row["category"]: row for row in rows.filter(pl.col("model") == model).iter_rows(named=True)}
+        cells = (_cell(metric, own.get(name), True) for name in result.categories)
+        series.append(Series(model, tuple(cell if isinstance(cell, Figure) else Figure(None) for cell in cells)))
+    about = f"{100 * result.level:g}% intervals over images"
+    if len(result.models) > 1:
+        about += "; mean ± standard deviation over the models"
+        spread = {name: (mean, sd or 0.0) for name, mean, sd in rows.group_by("category").agg(
+            mean=pl.col("value").mean(), sd=pl.col("value").std()).iter_rows()}  # fmt: skip
+        known = [spread.get(name, (None, 0.0)) for name in result.categories]
+        figures = (_figure(metric, m, *(nan, nan) if m is None else (m - sd, m + sd)) for m, sd in known)
+        series.append(Series("mean ± sd", tuple(figures)))
+    share = metric == AUPRC or unit_of(metric) == "share"
+    return Bars(
+        title=title, about=about + ("; | is chance" if mark else ""), groups=result.categories, series=tuple(series),
+        heading=result.column, axis="%" if share else "", limits=(0.0, 1.0) if share else None, mark=mark,
+    )  # fmt: skip
+
+
+def _notes(result: CategoryResults) -> Iterator[str]:
+    if result.retrieval.height:
+        directions, metrics = set(result.retrieval["direction"]), dict.fromkeys(result.retrieval["metric"])
+        yield unit_sentence(metrics)
+        if "t2i" in directions:
+            yield "text → image, of all queries: the categories add up to the total."
+        if "i2t" in directions:
+            yield "image → text: an image counts in the category of each of its captions."
+        if {"MedR[all]", "MeanR[all]"} & set(metrics):
+            yield "[all]: over every relevant pair of the category."
+    if result.classification.height:
+        own = _first_model(result)
+        counts = ", ".join(f"{row['category']} {row['positives']:,}" for row in own.iter_rows(named=True))
+        how = "average precision" if result.area == "step" else "trapezoids"
+        yield f"{AUPRC} ({how}): {counts} matching pairs against {own['negatives'][0]:,} {result.negatives}."
+    if len(result.models) == 1 and any(low is not None and isfinite(low) for low in result.table["low"]):
+        yield f"In brackets: {100 * result.level:g}% intervals over images."
+    if len(result.models) > 1:
+        yield f"mean, sd: over the {len(result.models)} models."
+    yield from result.notes
+
+
+_RETRIEVAL: Mapping[str, Any] = {
+    **dict.fromkeys(("model", "direction", "metric", "category", "denominator"), pl.String),
+    **dict.fromkeys(("value", "low", "high"), pl.Float64),
+    "queries": pl.Int64,
+}
+_CLASSIFICATION: Mapping[str, Any] = {
+    **dict.fromkeys(("model", "metric", "category"), pl.String),
+    **dict.fromkeys(("value", "low", "high", "chance"), pl.Float64),
+    **dict.fromkeys(("positives", "negatives"), pl.Int64),
+}
+_KEYS = ("direction", "metric", "category", "denominator")
+
+
+@dataclass(frozen=True, eq=False)
+class CategoryResults(Presented):
+    """``retrieval`` and ``classification``: a row per model, metric and category; fractions, never percent.
+
+    A retrieval row has a ``direction`` and a ``denominator``: ``all`` divides by all queries, ``category`` by those
+    that have a pair of the category; the category ``total`` is the metric of the whole run. A classification row has
+    the numbers of matching and other pairs and their share of matching ones, which is the AUPRC of a constant score.
+    """
+
+    column: str
+    categories: tuple[str, ...]
+    models: tuple[str, ...]
+    retrieval: pl.DataFrame
+    classification: pl.DataFrame
+    negatives: str = ""
+    area: Area = "step"
+    level: float = 0.95
+    notes: tuple[str, ...] = field(default=())
+
+    @property
+    def title(self) -> str:
+        """The heading of a page."""
+        return f"Results by {self.column}"
+
+    def sections(self, **options: Any) -> Iterator[Section]:
+        """Charts, a table per direction and denominator, the AUPRC, and what the columns mean."""
+        return category_sections(self)
+
+    @property
+    def table(self) -> pl.DataFrame:
+        """Both tables as one."""
+        return pl.concat([self.retrieval, self.classification], how="diagonal")
+
+    @property
+    def panel(self) -> pl.DataFrame:
+        """Over the models, per metric and category: mean, standard deviation (n − 1), lowest, highest, and how many."""
+        return (
+            self.table.group_by(_KEYS, maintain_order=True)
+            .agg(
+                mean=pl.col("value").mean(),
+                sd=pl.col("value").std(),
+                minimum=pl.col("value").min(),
+                maximum=pl.col("value").max(),
+                models=pl.col("value").is_not_null().sum(),
+            )
+            .with_columns(pl.col("models").cast(pl.Int64))
+        )
+
+    def value(
+        self, model: str, metric: str, category: str, *, direction: str | None = None, denominator: str | None = None
+    ) -> float:
+        """A single figure; NaN where there is none."""
+        rows = self.table.filter(
+            pl.col("model") == model,
+            pl.col("metric") == metric,
+            pl.col("category") == category,
+            pl.col("direction").eq_missing(pl.lit(direction)),
+            pl.col("denominator").eq_missing(pl.lit(denominator)),
+        )["value"]
+        return float(rows[0]) if len(rows) and rows[0] is not None else float("nan")
+
+    def as_dict(self) -> dict[str, Any]:
+        """As JSON can hold it."""
+        return dict(
+            json_form(
+                {
+                    "by": self.column,
+                    "categories": list(self.categories),
+                    "models": list(self.models),
+                    "level": self.level,
+                    "retrieval": self.retrieval.to_dicts(),
+                    "classification": self.classification.to_dicts(),
+                    "negatives": self.negatives or None,
+                    "area": self.area,
+                    "panel": self.panel.to_dicts() if len(self.models) > 1 else [],
+                    "notes": list(self.notes),
+                }
+            )
+        )
+
+
+def category_results(
+    runs: Run | Sequence[Run] | Mapping[str, Run] = (),
+    categories: Source | Categories = None,
+    *,
+    by: str = DIFFICULTY,
+    metrics: str | Sequence[str] | None = None,
+    pairs: ClassificationPairs | None = None,
+    scores: Mapping[str, Any] | None = None,
+    area: Area = "step",
+    resamples: int = 1000,
+    level: float = 0.95,
+    seed: int = 0,
+) -> CategoryResults:
+    """How well the pairs of each category are retrieved, and told from pairs that do not match.
+
+    ``categories`` is a table (or its file, or a ``Difficulty``) with the ids of captions, of images or of both, and
+    the column ``by``. Retrieval comes from the rankings of ``runs``: every metric is given with both denominators.
+
+    For the area under the precision–recall curve (AUPRC), ``pairs`` are the pairs from :func:`classification_pairs`
+    and ``scores`` what each model gives them: one number per pair, or a matrix of images × captions. ``area`` is
+    ``step`` (average precision) or ``trapezoid``. Intervals resample images.
+    """
+    labels = categories if isinstance(categories, Categories) else Categories.of(categories, by)
+    named = _named(runs)
+    if not named and pairs is None:
+        raise UsageError("neither runs nor scored pairs", fix="name run folders, or pass pairs and their scores")
+    resampling = Resampling(resamples, level, seed)
+    requests = rank_requests(metrics)
+    rows = [row for name, run in named.items() for row in category_rows(run, name, labels, requests, resampling)]
+    retrieval = pl.DataFrame(rows, schema=dict(_RETRIEVAL), strict=False, nan_to_null=True)
+    judged = [] if pairs is None else list(_classified(pairs, scores or {}, area, resampling))
+    classification = pl.DataFrame(judged, schema=dict(_CLASSIFICATION), strict=False, nan_to_null=True)
+    models = tuple(dict.fromkeys([*named, *classification["model"]]))
+    shown = {*retrieval["category"], *classification["category"]}
+    names = tuple(name for name in (*labels.names, NO_CATEGORY) if name in shown)
+    negatives = "" if pairs is None else pairs.negatives
+    return CategoryResults(labels.column, names, models, retrieval, classification, negatives, area, level)
+
+
+def _named(runs: Run | Sequence[Run] | Mapping[str, Run]) -> dict[str, Run]:
+    if isinstance(runs, Mapping):
+        return dict(runs)
+    several = [runs] if isinstance(runs, Run) else list(runs)
+    names = [run.name for run in several]
+    repeated = next((name for name in names if names.count(name) > 1), None)
+    if repeated is not None:
+        raise UsageError(f"two runs are named {repeated!r}", fix="pass a mapping from names to runs")
+    return dict(zip(names, several, strict=True))
+
+
+def _classified(
+    labelled: ClassificationPairs, scores: Mapping[str, Any], area: Area, resampling: Resampling
+) -> Iterator[dict[str, Any]]:
+    """A row per model and category, the total first."""
+    for model, given in {**labelled.scores, **scores}.items():
+        values = _per_pair(labelled, given, model)
+        parts = {TOTAL: labelled.matches}
+        parts |= {name: labelled.categories == number for number, name in enumerate(labelled.names)}
+        parts[NO_CATEGORY] = labelled.matches & (labelled.categories < 0)
+        for name, positive in parts.items():
+            if not positive.any():
+                continue
+            kept = positive | ~labelled.matches
+            figure = auprc(positive[kept], values[kept], labelled.images[kept], kind=area, **vars(resampling))
+            yield {
+                "model": model, "metric": AUPRC, "category": name, "value": figure.mean, "low": figure.low,
+                "high": figure.high, "chance": float(positive.sum() / kept.sum()), "positives": int(positive.sum()),
+                "negatives": int((~labelled.matches).sum()),
+            }  # fmt: skip
+
+
+def _per_pair(labelled: ClassificationPairs, given: Any, model: str) -> np.ndarray[Any, Any]:
+    single = isinstance(given, np.ndarray | list | tuple) and np.asarray(given).ndim == 1
+    values = np.asarray(given, np.float64) if single else labelled.pairs.from_matrix(given, f"the scores of {model}")
+    if len(values) != len(labelled.pairs):
+        problem = f"{len(values):,} scores of {model} for {len(labelled.pairs):,} pairs"
+        raise InputError(problem, expected="one score per pair", fix="score the pairs of these categories")
+    missing = np.flatnonzero(~np.isfinite(values))
+    if len(missing):
+        image, caption = labelled.pairs.named[missing[0]]
+        more = f" (and {len(missing) - 1:,} more)" if len(missing) > 1 else ""
+        raise InputError(
+            f"{model} has no finite score of image {image!r} and caption {caption!r}{more}",
+            expected="a score for every pair",
+            fix="score these pairs, or leave the model out",
+        )
+    return values

@@ -1,1 +1,0 @@
-"""Results by category: how well each level of difficulty, or any other group of pairs, is retrieved and recognised."""

@@ -1,0 +1,219 @@
+"""Pairs that do not match: captions that people rejected, or captions of other images drawn with a seed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+
+from crosslens.analyze.pair_scores import ImageCaptionPairs, ground_truth_of
+from crosslens.core import (
+    Dataset,
+    InputError,
+    Relevance,
+    UsageError,
+    argument,
+    positions,
+    random_stream,
+    reading,
+)
+from crosslens.data import by_row, check_ids, format_suffix, read_records, read_table
+
+if TYPE_CHECKING:
+    from crosslens.analyze.categories import Categories
+
+IntArray = np.ndarray[Any, np.dtype[np.int64]]
+
+ALL_REJECTED = "all"
+_TRIES = 64
+
+
+@dataclass(frozen=True, eq=False)
+class ClassificationPairs:
+    """Pairs that match, each with its category, and pairs that do not.
+
+    ``pairs`` are of the dataset with the rejected captions added to it. ``categories`` has the position of a matching
+    pair's category in ``names`` (−1: none) and −1 for a pair that does not match. ``scores`` are those that the
+    tables held already, by model.
+    """
+
+    pairs: ImageCaptionPairs
+    matches: np.ndarray[Any, np.dtype[np.bool_]]
+    categories: IntArray
+    names: tuple[str, ...]
+    negatives: str
+    scores: Mapping[str, np.ndarray[Any, Any]] = field(default_factory=dict)
+
+    @property
+    def images(self) -> IntArray:
+        """The image of every pair: intervals resample images."""
+        return self.pairs.images
+
+
+def classification_pairs(
+    dataset: Dataset,
+    categories: Categories,
+    rejected: pl.DataFrame | str | Path | None = None,
+    *,
+    negatives: int | str = 1,
+    relevance: Relevance | None = None,
+    seed: int = 0,
+) -> ClassificationPairs:
+    """Every caption with its image, and pairs that do not match.
+
+    Those are the captions in ``rejected`` (columns ``image`` and ``text``; ``score[MODEL]`` where they are scored
+    already), or else captions of other images, drawn with the seed. ``negatives`` of them are taken per image, or
+    ``"all"`` rejected ones; an image with fewer rejected captions has those.
+    """
+    limit = _limit(negatives, drawn=rejected is None)
+    own = ImageCaptionPairs.own(dataset)
+    codes = categories.of_dataset(dataset)
+    if rejected is None:
+        assert limit is not None
+        images, captions = _mismatched(dataset, ground_truth_of(dataset, relevance), limit, seed)
+        extended, words = dataset, f"captions of other images, {limit} per image, drawn with the seed {seed}"
+        scores: dict[str, np.ndarray[Any, Any]] = {}
+    else:
+        table = _read_rejected(rejected, dataset)
+        table = _chosen(table, limit, seed)
+        extended = _with_captions(dataset, table)
+        images = table["row"].to_numpy()
+        captions = np.arange(len(dataset.caption_ids), len(extended.caption_ids))
+        words = f"rejected captions, {'all of them' if limit is None else f'at most {limit} per image'}"
+        scores = _stored_scores(own, categories.table, table)
+    pairs = ImageCaptionPairs(extended, np.concatenate([own.images, images]), np.concatenate([own.captions, captions]))
+    matches = np.arange(len(pairs)) < len(own)
+    labels = np.concatenate([codes, np.full(len(images), -1, np.int64)])
+    return ClassificationPairs(pairs, matches, labels, categories.names, words, scores)
+
+
+def _stored_scores(
+    own: ImageCaptionPairs, table: pl.DataFrame, rejected: pl.DataFrame
+) -> dict[str, np.ndarray[Any, Any]]:
+    """The scores of every pair, of the models that both tables have a column ``score[MODEL]`` of."""
+    columns = [name for name in rejected.columns if name.startswith("score[") and name in table.columns]
+    keys = [name for name in ("image", "caption") if name in table.columns]
+    if not columns or "caption" not in keys:
+        return {}
+    tables = {column: table.select(*keys, pl.col(column).alias("score")) for column in columns}
+    return {
+        column[len("score[") : -1]: np.concatenate([own.from_table(part), rejected[column].to_numpy()])
+        for column, part in tables.items()
+    }
+
+
+def _limit(negatives: int | str, *, drawn: bool) -> int | None:
+    """How many pairs per image; None for all."""
+    if negatives == ALL_REJECTED:
+        if drawn:
+            raise UsageError(
+                "all pairs that do not match, without rejected captions",
+                fix=f"pass a number per image, or the rejected captions: {argument('rejected')}",
+                option="negatives",
+            )
+        return None
+    try:
+        number = int(negatives)
+    except ValueError:
+        number = 0
+    if number < 1 or isinstance(negatives, bool):
+        raise UsageError(f"{negatives!r} negatives per image", fix="pass a number from 1, or all", option="negatives")
+    return number
+
+
+def _mismatched(dataset: Dataset, truth: Relevance, count: int, seed: int) -> tuple[IntArray, IntArray]:
+    """For every image with captions, captions that are not relevant to it, nor word for word equal to one that is."""
+    relevant = truth.relevant()
+    own: list[set[int]] = [set() for _ in dataset.image_ids]
+    for image, caption in zip(relevant.rows.tolist(), relevant.items.tolist(), strict=True):
+        own[image].add(caption)
+    texts, total = dataset.texts, len(dataset.caption_ids)
+    images: list[int] = []
+    captions: list[int] = []
+    for image, relevant_captions in enumerate(own):
+        if not relevant_captions:
+            continue
+        known = {texts[caption] for caption in relevant_captions}
+        stream = random_stream(seed, "mismatched caption", dataset.image_ids[image])
+        drawn: dict[int, None] = {}
+        for _ in range(_TRIES):
+            for caption in stream.integers(0, total, size=4 * count).tolist():
+                if caption not in relevant_captions and texts[caption] not in known and len(drawn) < count:
+                    drawn[caption] = None
+            if len(drawn) == count:
+                break
+        else:
+            raise InputError(
+                f"{total:,} captions are too few to draw {count} of other images for each image",
+                expected="enough captions of other images",
+                fix="draw fewer per image",
+            )
+        images += [image] * count
+        captions += drawn
+    return np.array(images, np.int64), np.array(captions, np.int64)
+
+
+def _read_rejected(source: pl.DataFrame | str | Path, dataset: Dataset) -> pl.DataFrame:
+    """The columns ``row`` (the image's position), ``image``, ``text`` and ``score[MODEL]``."""
+    if isinstance(source, pl.DataFrame):
+        return _checked(source, dataset, by_row)
+    with reading(source):
+        if format_suffix(source) == ".jsonl":
+            records = read_records(source)
+            return _checked(pl.DataFrame(records.rows, infer_schema_length=None), dataset, records.row_name)
+        table = read_table(source)
+        return _checked(table.frame, dataset, table.row_name)
+
+
+def _checked(frame: pl.DataFrame, dataset: Dataset, row_name: Any) -> pl.DataFrame:
+    text = next((name for name in ("text", "caption") if name in frame.columns), None)
+    if "image" not in frame.columns or text is None:
+        raise InputError(
+            f"the columns are {', '.join(frame.columns) or 'none'}",
+            expected="the columns image and text",
+            fix="name the image's id and the rejected caption so",
+        )
+    if not frame.height:
+        raise InputError("no rejected captions", expected="at least one row", fix="check the file")
+    images = check_ids(frame["image"].to_list(), "image", row_name)
+    rows = positions(images, dataset.image_ids, "image", any_ending=True)
+    texts = [str(value or "").strip() for value in frame[text].to_list()]
+    own: dict[int, set[str]] = {}
+    for caption, image in zip(dataset.texts, dataset.caption_image.tolist(), strict=True):
+        own.setdefault(image, set()).add(caption)
+    for row, (image, value) in enumerate(zip(rows.tolist(), texts, strict=True)):
+        if not value:
+            raise InputError("an empty caption", row=row_name(row), expected="a text", fix="remove the row")
+        if value in own.get(image, ()):
+            raise InputError(
+                f"the rejected caption {value!r:.80} is a caption of the image {images[row]!r} in the dataset",
+                row=row_name(row),
+                expected="captions that do not match",
+                fix="remove the row, or the caption from the dataset",
+            )
+    scores = [pl.col(name).cast(pl.Float64) for name in frame.columns if name.startswith("score[")]
+    return pl.DataFrame({"row": rows, "image": [dataset.image_ids[row] for row in rows], "text": texts}).with_columns(
+        frame.select(scores)
+    )
+
+
+def _chosen(table: pl.DataFrame, limit: int | None, seed: int) -> pl.DataFrame:
+    """At most ``limit`` rows per image, drawn with the seed from its texts: the order of the file does not matter."""
+    table = table.unique(["image", "text"], maintain_order=True)
+    if limit is None:
+        return table
+    kept: list[int] = []
+    for (image,), part in table.with_row_index("at").sort("text").group_by("image", maintain_order=True):
+        order = random_stream(seed, "rejected caption", str(image)).permutation(part.height)
+        kept += part["at"].gather(order[:limit]).to_list()
+    return table[sorted(kept)]
+
+
+def _with_captions(dataset: Dataset, table: pl.DataFrame) -> Dataset:
+    names: Sequence[str] = [f"rejected:{number}" for number in range(1, table.height + 1)]
+    added = table.select(pl.Series("caption", names), "image", "text")
+    return replace(dataset, captions=pl.concat([dataset.captions, added], how="diagonal"))

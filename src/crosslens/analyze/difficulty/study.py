@@ -1,0 +1,361 @@
+"""How difficulty is shown: shares of levels, thresholds, pairs; and does a level depend on the panel (IMP 4.2)?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from itertools import combinations
+from math import comb, isfinite
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from crosslens.analyze.difficulty.assignment import (
+    Difficulty,
+    Levels,
+    count_votes,
+    model_label,
+    name_levels,
+    shares_chart,
+    shares_table,
+    thresholds_table,
+)
+from crosslens.analyze.options import DIFFICULTY
+from crosslens.core import (
+    Cards,
+    Cell,
+    Cloud,
+    Dataset,
+    Figure,
+    Part,
+    PictureCard,
+    Presented,
+    Scatter,
+    Section,
+    Table,
+    Text,
+    UsageError,
+    json_form,
+    random_stream,
+)
+from crosslens.metrics import format_count
+from crosslens.statistics import cohen_kappa
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from crosslens.analyze.difficulty.thresholds import Calibration, PrecisionRecall
+
+
+Array = np.ndarray[Any, Any]
+
+STRONGEST, WEAKEST, TIE_BREAKER = "strongest", "weakest", "tie-breaker"
+_MOST_LISTED = 100_000
+"""Panels that are listed to draw from; of more, the drawn ones are checked for repetition instead."""
+
+
+@dataclass(frozen=True)
+class Stability:
+    """κ of every two assignments by random panels of ``size`` models.
+
+    ``kappas`` has one value per two panels, NaN where both give every pair the same single level. ``shares`` are the
+    shares of the levels that each panel assigns.
+    """
+
+    size: int
+    models: int
+    panels: tuple[tuple[str, ...], ...]
+    kappas: tuple[float, ...]
+    shares: tuple[dict[str, float], ...]
+
+    @property
+    def defined(self) -> tuple[float, ...]:
+        return tuple(kappa for kappa in self.kappas if np.isfinite(kappa))
+
+    @property
+    def mean(self) -> float:
+        return float(np.mean(self.defined)) if self.defined else float("nan")
+
+    @property
+    def lowest(self) -> float:
+        return min(self.defined, default=float("nan"))
+
+    @property
+    def highest(self) -> float:
+        return max(self.defined, default=float("nan"))
+
+    def as_dict(self) -> dict[str, Any]:
+        """As JSON can hold it."""
+        return dict(json_form({**asdict(self), "mean": self.mean, "lowest": self.lowest, "highest": self.highest}))
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """The levels that a panel assigns without one of its models, against those of the whole panel.
+
+    ``role`` is ``"strongest"`` for the model of the panel that matches the most pairs (all belong together: it is right
+    most often), ``"weakest"`` for the one that matches the fewest, ``"tie-breaker"``, or empty. ``changed`` is the
+    share of pairs whose level changes; ``kappa`` is NaN where both panels give every pair the same single level.
+    """
+
+    model: str
+    role: str
+    matches: float
+    changed: float
+    kappa: float
+    shares: dict[str, float]
+
+    def as_dict(self) -> dict[str, Any]:
+        """As JSON can hold it."""
+        return dict(json_form(asdict(self)))
+
+
+def measure_left_out(difficulty: Difficulty) -> tuple[LeftOut, ...]:
+    """The levels without each one of the models; none for a panel of one, and for a mapping that counts votes.
+
+    Five of five votes are not five of six: only levels that are shares of the votes compare panels of two sizes. A
+    tie-breaker is asked by panels of an even size.
+    """
+    levels, members = _mapping(difficulty), difficulty.panel
+    if len(members) < 2 or levels.count_votes or not len(difficulty):
+        return ()
+    whole = _positions(difficulty.table[DIFFICULTY].to_numpy(), levels)
+    matched = {model: float(difficulty.matches(model).mean()) for model in difficulty.models}
+    ordered = sorted(members, key=lambda model: matched[model])
+    roles = {difficulty.tie_breaker: TIE_BREAKER}
+    if matched[ordered[0]] < matched[ordered[-1]]:
+        roles |= {ordered[0]: WEAKEST, ordered[-1]: STRONGEST}
+    results = []
+    for model in difficulty.models:
+        rest = tuple(member for member in members if member != model)
+        codes = _assign(difficulty, rest, levels, None if model == difficulty.tie_breaker else difficulty.tie_breaker)
+        changed = float(np.mean(codes != whole))
+        kappa = cohen_kappa(np.stack((whole, codes), axis=1))
+        results.append(LeftOut(model, roles.get(model, ""), matched[model], changed, kappa, _shares(codes, levels)))
+    return tuple(results)
+
+
+def measure_stability(difficulty: Difficulty, size: int, *, repeats: int = 10, seed: int = 0) -> Stability:
+    """κ between the levels that ``repeats`` different random panels of ``size`` of the panel's models assign.
+
+    The models vote by the same thresholds and mapping. A tie-breaker is asked by panels of an even size.
+    """
+    members = difficulty.panel
+    if not 1 <= size < len(members):
+        fix = f"use a whole number from 1 to {len(members) - 1}, or add models"
+        raise UsageError(f"panels of {size} of {len(members)} models", fix=fix, option="stability")
+    if repeats < 2:
+        raise UsageError(f"{repeats} panels to compare", fix="use 2 or more", option="repeats")
+    levels = _mapping(difficulty)
+    panels = draw_panels(members, size, repeats, seed)
+    codes = [_assign(difficulty, panel, levels, difficulty.tie_breaker) for panel in panels]
+    kappas = tuple(cohen_kappa(np.stack(two, axis=1)) for two in combinations(codes, 2))
+    return Stability(size, len(members), tuple(panels), kappas, tuple(_shares(own, levels) for own in codes))
+
+
+def draw_panels(models: Sequence[str], size: int, count: int, seed: int) -> list[tuple[str, ...]]:
+    """``count`` different panels, or all there are; the models of each in the order given."""
+    random = random_stream(seed, "panels", size)
+    possible = comb(len(models), size)
+    if possible <= _MOST_LISTED:
+        every = list(combinations(models, size))
+        return [every[row] for row in random.permutation(possible)[:count]]
+    drawn: dict[tuple[int, ...], None] = {}
+    while len(drawn) < count:
+        drawn[tuple(sorted(random.choice(len(models), size, replace=False).tolist()))] = None
+    return [tuple(models[row] for row in rows) for rows in drawn]
+
+
+def _mapping(difficulty: Difficulty) -> Levels:
+    if not difficulty.mapping:
+        fix = "measure the difficulty again, or keep its table as .parquet"
+        raise UsageError("the table does not say which votes give which level", fix=fix, option="stability")
+    return Levels.parse(difficulty.mapping)
+
+
+def _assign(difficulty: Difficulty, panel: Sequence[str], levels: Levels, tie_breaker: str | None) -> Array:
+    """The level of every pair by the votes of these models, as its position in the mapping."""
+    tie_breaker = tie_breaker if len(panel) % 2 == 0 else None
+    asked = (*panel, tie_breaker) if tie_breaker is not None else panel
+    votes = count_votes({model: difficulty.matches(model) for model in asked}, tie_breaker)
+    return _positions(name_levels(*votes, levels, len(panel), tie_breaker=tie_breaker is not None), levels)
+
+
+def _positions(named: Array, levels: Levels) -> Array:
+    codes = np.zeros(len(named))
+    for position, name in enumerate(levels.names):
+        codes[named == name] = position
+    return codes
+
+
+def _shares(codes: Array, levels: Levels) -> dict[str, float]:
+    return {name: float(np.mean(codes == position)) for position, name in enumerate(levels.names)}
+
+
+_MOST_PAIRS = 60
+"""On a page, of the hardest and of those of each model."""
+_MOST_TEXTS = 4
+"""Captions that stand for a picture."""
+_MOST_POINTS = 300
+"""Of a curve: more could not be told apart."""
+_LEFT_OUT = (
+    "In percent of pairs: those whose level changes without the model, and the levels then; κ is against the whole "
+    "panel's levels. The strongest model matches the most pairs here, the weakest the fewest."
+)
+
+
+@dataclass(frozen=True, eq=False)
+class DifficultyStudy(Presented):
+    """A dataset's levels with all that was asked beside them; of the ``dataset`` pairs are shown too.
+
+    ``disagreements`` are the pairs that only one of two models matches, shown instead of the hardest. A terminal shows
+    ``shown`` pairs. ``pictures`` are files by image.
+    """
+
+    result: Difficulty
+    beside: tuple[Difficulty, ...] = ()
+    calibrations: Mapping[str, Calibration] = field(default_factory=dict)
+    left_out: tuple[LeftOut, ...] = ()
+    stability: Stability | None = None
+    disagreements: Mapping[str, pl.DataFrame] | None = None
+    dataset: Dataset | None = None
+    pictures: Mapping[str, str] = field(default_factory=dict)
+    shown: int = 5
+
+    @property
+    def title(self) -> str:
+        """The heading of the page."""
+        return self.result.title
+
+    def sections(self, **options: Any) -> Iterator[Section]:
+        """Shares, thresholds, panels, then pairs."""
+        result = self.result
+        parts: list[Part] = [shares_chart([result, *self.beside]), shares_table([result, *self.beside])]
+        if result.thresholds:
+            parts += [*precision_recall_chart(self.calibrations), thresholds_table(result, self.calibrations)]
+        if self.left_out:
+            parts.append(_left_out_table(self.left_out))
+        if self.stability is not None:
+            parts.append(Text.of(stability_line(self.stability)))
+        if self.disagreements is not None:
+            parts.append(_disagreements_table(self.disagreements))
+            parts += [self._cards(f"Only {model} matches:", rows) for model, rows in self.disagreements.items()]
+        elif self.dataset is not None:
+            heading = "Hardest pairs (fewest votes, then furthest below the thresholds):"
+            parts.append(self._cards(heading, result.hardest(_MOST_PAIRS)))
+        yield Section("", tuple(parts))
+
+    def as_dict(self) -> dict[str, Any]:
+        """As JSON can hold it."""
+        return {
+            **self.result.as_dict(),
+            "calibration": {name: chosen.as_dict() for name, chosen in self.calibrations.items()},
+            "beside": [other.as_dict() for other in self.beside],
+            "left_out": [own.as_dict() for own in self.left_out],
+            "stability": None if self.stability is None else self.stability.as_dict(),
+            "disagreements": self.disagreements
+            and {
+                model: {
+                    "pairs": rows.height,
+                    "levels": dict(rows[DIFFICULTY].value_counts(sort=True).iter_rows()),
+                    "hardest": rows.head(self.shown).to_dicts(),
+                }
+                for model, rows in self.disagreements.items()
+            },
+            "hardest": self.result.hardest(self.shown).to_dicts(),
+        }
+
+    def _cards(self, heading: str, rows: pl.DataFrame) -> Cards:
+        """Pairs as cards: without a picture, the other captions say what is to be seen."""
+        assert self.dataset is not None
+        texts = dict(zip(self.dataset.caption_ids, self.dataset.texts, strict=True))
+        described = self.dataset.described.captions.group_by("image", maintain_order=True).agg("text")
+        told: dict[str, list[str]] = dict(described.iter_rows())
+        cards = []
+        for row in rows.head(_MOST_PAIRS).iter_rows(named=True):
+            image, text = row["image"], texts.get(row["caption"], row["caption"])
+            others = [other for other in dict.fromkeys(told.get(image, ())) if other != text]
+            cards.append(
+                PictureCard(
+                    f"{row['votes']} of {row['models']} votes, {image}", (text,), image,
+                    details=(
+                        *(f"also: {other}" for other in others[:_MOST_TEXTS] if image not in self.pictures),
+                        f"{row[DIFFICULTY]}, caption {row['caption']}", *_verdicts(row, self.result),
+                    ),
+                )
+            )  # fmt: skip
+        return Cards(heading, tuple(cards), self.pictures, most=self.shown)
+
+
+def _verdicts(row: Mapping[str, Any], result: Difficulty) -> Iterator[str]:
+    """What every model made of a pair."""
+    for model in result.models:
+        matches, threshold = row[f"vote[{model}]"], result.thresholds.get(model, float("nan"))
+        sign, against = ("✓", "≥") if matches else ("✗", "<")
+        yield f"{sign} {model_label(model, result)}: {row[f'score[{model}]']:.4f} {against} {threshold:.4f}"
+
+
+def precision_recall_chart(calibrations: Mapping[str, Calibration]) -> Iterator[Scatter]:
+    """A curve per model that was calibrated here, with its threshold marked; none where all thresholds were given."""
+    curves = {model: own.curve for model, own in calibrations.items() if own.curve is not None}
+    if not curves:
+        return
+    first = next(calibrations[model] for model in curves)
+    yield Scatter(
+        title="Precision and recall of matching",
+        about=f"{first.dataset}: {format_count(first.matching, 'matching pair')}, {first.mismatches:,} mismatches; "
+        "points: the threshold of highest F1",
+        axis="recall, %", up="precision, %",
+        clouds=tuple(
+            Cloud(model, _points(curve, [curve.best]),
+                  (f"{model}: threshold {curve.threshold:.4g}, F1 {Figure.percent(float(curve.f1[curve.best]))}",))
+            for model, curve in curves.items()
+        ),
+        trends=tuple(Cloud(model, _points(curve)) for model, curve in curves.items()),
+    )  # fmt: skip
+
+
+def _points(curve: PrecisionRecall, rows: Sequence[int] | None = None) -> tuple[tuple[float, float], ...]:
+    """Recall and precision in percent at these rows, or at some, evenly spread, with the best among them."""
+    if rows is None:
+        last = len(curve.thresholds) - 1
+        spread = np.linspace(0, last, min(last + 1, _MOST_POINTS)).round().astype(int)
+        rows = np.unique([curve.best, *spread]).tolist()
+    return tuple(zip((100 * curve.recall[rows]).tolist(), (100 * curve.precision[rows]).tolist(), strict=True))
+
+
+def _left_out_table(left_out: Sequence[LeftOut]) -> Table:
+    """A row per model: what its absence does to the levels."""
+    levels = tuple(left_out[0].shares)
+    rows: list[tuple[Cell, ...]] = [
+        (f"{own.model} ({own.role})" if own.role else own.model, Figure.percent(own.changed), _kappa(own.kappa),
+         *(Figure.percent(own.shares[level]) for level in levels))
+        for own in left_out
+    ]  # fmt: skip
+    align = "l" + "r" * (2 + len(levels))
+    return Table(("without", "changed", "κ", *levels), tuple(rows), align, notes=(_LEFT_OUT,))
+
+
+def _disagreements_table(disagreements: Mapping[str, pl.DataFrame]) -> Table:
+    """How many pairs only the one model matches, and only the other, by level."""
+    labels = {model: rows[DIFFICULTY].to_list() for model, rows in disagreements.items()}
+    levels = list(dict.fromkeys(level for own in labels.values() for level in reversed(own)))
+    rows: list[tuple[Cell, ...]] = [(model, len(own), *map(own.count, levels)) for model, own in labels.items()]
+    return Table(("only this model matches", "pairs", *levels), tuple(rows), "l" + "r" * (len(levels) + 1))
+
+
+def stability_line(stability: Stability) -> str:
+    """κ between the panels, in a sentence."""
+    undefined = len(stability.kappas) - len(stability.defined)
+    text = (
+        f"Stability: {len(stability.panels)} random panels of {stability.size} of the {stability.models} models; "
+        f"Cohen's κ between their levels is {_kappa(stability.mean)} on average, "
+        f"from {_kappa(stability.lowest)} to {_kappa(stability.highest)}."
+    )
+    if undefined:
+        text += f" {format_count(undefined, 'pair of panels')} without κ: both give every pair the same level."
+    return text
+
+
+def _kappa(value: float) -> Figure | str:
+    return Figure(value, digits=2) if isfinite(value) else "undefined"

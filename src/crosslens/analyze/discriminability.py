@@ -1,0 +1,385 @@
+"""How well a description distinguishes its image from the others: dis(t), the entropy of a guess (ReCoS).
+
+A model guesses which image a description t means, its own image left out: p = softmax(cos(t, S(t)) / T) over the k
+most similar others S(t), and dis(t) = −Σ p ln p. Near 0 the model is sure of one image: the description is
+over-detailed. Near ln k every image fits as well as any other: it says too little.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from crosslens.analyze.caption_features import (
+    CaptionFeatures,
+    FeatureChange,
+    FeatureComparison,
+    compare_features,
+    distribution_lines,
+)
+from crosslens.analyze.neighbours import Neighbours, nearest_items
+from crosslens.analyze.options import DiscriminabilityOptions, check_temperature, entropy_band
+from crosslens.core import (
+    Cards,
+    Dataset,
+    Embeddings,
+    Figure,
+    Histogram,
+    Ids,
+    InputError,
+    Part,
+    PictureCard,
+    Progress,
+    Section,
+    UsageError,
+    align_embeddings,
+    argument,
+    frozen,
+    match_ids,
+    require_one_source,
+)
+from crosslens.encode import (
+    IMAGES,
+    TEXTS,
+    Cache,
+    EncodeOptions,
+    Encoder,
+    encode_captions,
+    encode_dataset,
+    images_from_captions,
+    load_encoder,
+    require_modality,
+)
+from crosslens.statistics import Estimate
+
+Array = np.ndarray[Any, Any]
+
+_BAR = "█"
+
+
+@dataclass(frozen=True, eq=False)
+class Discriminability:
+    """dis(t) of each description, and the images it was computed over."""
+
+    ids: Ids
+    values: Array
+    neighbours: Neighbours
+    temperature: float
+
+    @property
+    def k(self) -> int:
+        return int(self.neighbours.items.shape[1])
+
+    def centring_temperature(self) -> float:
+        """The temperature at which the median of dis is ln k / 2, the middle of every band.
+
+        0 where no temperature does it: where half of the descriptions have equally near neighbours.
+        """
+        goal = math.log(self.k) / 2
+        low, high = 1e-6, 1e6
+        if self.k == 1 or float(np.median(entropy(self.neighbours.cosines, low))) > goal:
+            return 0.0
+        for _ in range(60):  # the entropy grows with the temperature
+            middle = math.sqrt(low * high)
+            low, high = (low, middle) if np.median(entropy(self.neighbours.cosines, middle)) > goal else (middle, high)
+        return math.sqrt(low * high)
+
+
+def measure_discriminability(
+    captions: Embeddings,
+    images: Embeddings,
+    own: Sequence[int] | Array,
+    *,
+    k: int = 20,
+    temperature: float = 1.0,
+    tile: int | None = None,
+) -> Discriminability:
+    """dis(t) of every caption over its ``k`` most similar images without its own.
+
+    ``own`` is the row of each caption's image (-1: it is not among the images). The result is exact: it depends neither
+    on the tile nor on the order of images or captions. The paper's temperature is 1, at which every value is near ln k;
+    a model's own is the inverse of its logit scale.
+    """
+    check_temperature(temperature)
+    neighbours = nearest_items(captions, images, k, without=own, tile=tile)
+    return Discriminability(captions.ids, entropy(neighbours.cosines, temperature), neighbours, temperature)
+
+
+def default_temperature(
+    logit_scale: float | None, encoder: str, at: Callable[[float], Discriminability] | None
+) -> float:
+    """The inverse of the encoder's logit scale; without one it raises, with a value that suits these descriptions.
+
+    ``at`` measures them at a temperature; None where there are none.
+    """
+    if logit_scale:
+        return 1 / logit_scale
+    centre = 0.0 if at is None else at(1.0).centring_temperature()
+    middle = f"; {centre:.2g} puts the median of these descriptions in the middle of the band" if centre else ""
+    raise UsageError(
+        f"{encoder} has no logit scale to take the temperature from",
+        fix=f"pass {argument('temperature')}: 1 is the paper's, 0.01 CLIP's{middle}",
+    )
+
+
+def entropy(cosines: Array, temperature: float) -> Array:
+    """The entropy, in nats, of softmax(cosines / temperature) along the last axis: from 0 to ln k."""
+    check_temperature(temperature)
+    shifted = np.asarray(cosines, np.float64)
+    shifted = (shifted - shifted.max(axis=-1, keepdims=True)) / temperature
+    weights = np.exp(shifted)
+    total = weights.sum(axis=-1)
+    # −Σ p ln p with p = w / total; written so that a weight that underflows to 0 adds 0.
+    values = np.log(total) - (weights * shifted).sum(axis=-1) / total
+    return np.asarray(np.clip(values, 0.0, math.log(cosines.shape[-1])))
+
+
+def entropy_histogram(values: Array, k: int, eta: float | None = None, *, bins: int = 20, width: int = 40) -> str:
+    """The values as bars of text, from 0 to ln k; bins whose middle lies in the band of ``eta`` are marked."""
+    edges = np.linspace(0, math.log(k), bins + 1)
+    counts = np.histogram(np.clip(values, edges[0], edges[-1]), edges)[0]
+    low, high = entropy_band(k, eta) if eta is not None else (math.inf, -math.inf)
+    most = max(int(counts.max()), 1)
+    lines = [
+        f"  {left:5.2f}–{right:4.2f} {'·' if low <= (left + right) / 2 <= high else ' '} "
+        f"{count:>7,} {_BAR * math.ceil(width * count / most)}".rstrip()
+        for left, right, count in zip(edges, edges[1:], counts, strict=False)
+    ]
+    return "\n".join(lines)
+
+
+BAND_FEATURES = {"in_band": "in the band", "below_band": "below: too detailed", "above_band": "above: too vague"}
+"""Shares of captions by where dis(t) lies."""
+_BINS = 20
+
+
+@dataclass(frozen=True, eq=False)
+class DatasetDiscriminability(CaptionFeatures):
+    """dis(t) of every caption of a dataset over its other images.
+
+    Features: ``dis`` in nats, ``relative`` = dis / ln k, and 0 or 1 for ``in_band``, ``below_band``, ``above_band``.
+    ``gallery`` are the images that the positions of ``check.neighbours`` count.
+    """
+
+    texts: tuple[str, ...]
+    check: Discriminability
+    gallery: tuple[str, ...]
+    eta: float
+    model: str
+    skipped: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def band(self) -> tuple[float, float]:
+        return entropy_band(self.check.k, self.eta)
+
+    @property
+    def table(self) -> pl.DataFrame:
+        """One row per caption: its text, its features, and the other image that fits it best with its cosine."""
+        neighbours = self.check.neighbours
+        nearest = [self.gallery[item] for item in neighbours.items[:, 0]]
+        return super().table.with_columns(
+            pl.Series("nearest", nearest, dtype=pl.String),
+            pl.Series("cosine", neighbours.cosines[:, 0]),
+            pl.Series("text", self.texts, dtype=pl.String),
+        )
+
+    def extremes(self, count: int, *, least: bool) -> pl.DataFrame:
+        """The least discriminable captions (the highest dis first), or the most; equal ones in the dataset's order."""
+        return self.table.sort("dis", descending=least, maintain_order=True).head(count)
+
+    def histogram(self) -> Histogram:
+        """How many captions have which dis(t), from 0 to ln k."""
+        low, high = self.band
+        edges = np.linspace(0, math.log(self.check.k), _BINS + 1)
+        temperature = f"temperature {self.check.temperature:.4g}"
+        return Histogram(
+            title=f"{self.name}: {len(self.gallery):,} images, {temperature}, band {low:.2f} to {high:.2f} (·)",
+            about=f"over the {self.check.k} most similar other images; shaded: kept at η = {self.eta:g}",
+            edges=tuple(edges.tolist()),
+            counts=tuple(np.histogram(np.clip(self.of("dis"), 0, edges[-1]), edges)[0].tolist()),
+            axis="dis(t)", unit=Figure(None), noun="captions", band=(low, high, f"kept at η = {self.eta:g}"),
+            printed=True,
+        )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class DiscriminabilityComparison(FeatureComparison[DatasetDiscriminability]):
+    """The discriminability of several datasets side by side.
+
+    ``shown`` is how many of the least and of the most discriminable captions of each are listed.
+    """
+
+    shown: int = 10
+
+    @property
+    def title(self) -> str:
+        """The heading of a page."""
+        return "How well captions single out an image"
+
+    def sections(self, **options: Any) -> Iterator[Section]:
+        """How dis(t) is distributed, means and changes; of each dataset the histogram and the captions at both ends."""
+        k, largest = self.sets[0].check.k, math.log(self.sets[0].check.k)
+        charts: tuple[Part, ...] = ()
+        if len(self.sets) > 1:
+            samples = {captions.name: np.clip(captions.of("dis"), 0, largest) for captions in self.sets}
+            band = *self.sets[0].band, f"kept at η = {self.sets[0].eta:g}"
+            about = f"percent of captions; shaded: {band[2]}"
+            edges, axis = np.linspace(0, largest, _BINS + 1), f"dis(t) in nats; ln {k} = {largest:.2f}"
+            charts = (distribution_lines("How dis(t) is distributed", axis, samples, edges, about=about, band=band),)
+        labels = {"dis": "dis(t), nats", "relative": f"of ln {k} = {largest:.2f}", **BAND_FEATURES}
+        yield Section("", (*charts, *self.feature_parts(labels, _mean, _change)))
+        for captions in self.sets:
+            ends = ((True, "least discriminable"), (False, "most discriminable")) if self.shown else ()
+            cards = (
+                Cards(f"{captions.name}, {title}", tuple(
+                    PictureCard(f"{dis:.3f}  {caption}", (text,))
+                    for dis, caption, text in captions.extremes(self.shown, least=least)
+                    .select("dis", "caption", "text").iter_rows()
+                ))
+                for least, title in ends
+            )  # fmt: skip
+            yield Section("", (captions.histogram(), *cards))
+
+    def as_dict(self) -> dict[str, Any]:
+        """The JSON form, with the least and the most discriminable captions of each dataset."""
+        content = super().as_dict()
+        for entry, captions in zip(content["datasets"], self.sets, strict=True):
+            check, (low, high) = captions.check, captions.band
+            entry |= {
+                "model": captions.model, "gallery": len(captions.gallery), "k": check.k, "eta": captions.eta,
+                "temperature": check.temperature, "largest": math.log(check.k), "band": [low, high],
+                "skipped": dict(captions.skipped),
+                "least": captions.extremes(self.shown, least=True).to_dicts(),
+                "most": captions.extremes(self.shown, least=False).to_dicts(),
+            }  # fmt: skip
+        return content
+
+
+def dataset_discriminability(
+    dataset: Dataset,
+    model: str | Encoder | None = None,
+    *,
+    images: Any = None,
+    captions: Any = None,
+    image_text: str | None = None,
+    name: str | None = None,
+    progress: Progress | None = None,
+    **options: Any,
+) -> DatasetDiscriminability:
+    """dis(t) of every caption over the ``k`` most similar images without its own; prints as ``.table``.
+
+    With a ``model`` of images and texts, or a model of texts and ``image_text`` (``mean`` or a summariser), which makes
+    an image of its captions; or with ``images`` and ``captions``, embeddings in the dataset's order or with ids.
+    ``options``: ``k``, ``eta``, ``temperature`` (default: the inverse of the model's logit scale) and those of
+    :class:`crosslens.encode.EncodeOptions`.
+    """
+    settings = DiscriminabilityOptions.pick(options)
+    encoding = EncodeOptions.of(options)
+    fix = f"pass {argument('model')}, or both {argument('images')} and {argument('captions')}"
+    if require_one_source(fix, model=model, embeddings=(images, captions)) == "embeddings":
+        if image_text is not None:
+            raise UsageError(f"{argument('image_text')} requires {argument('model')}", fix=fix)
+        sources = _Sources(dataset, align_embeddings(images, dataset.image_ids, "image"),
+                           align_embeddings(captions, dataset.caption_ids, "caption"), None, {})  # fmt: skip
+    else:
+        sources = _encoded(dataset, load_encoder(model, encoding), image_text, encoding, progress)
+    return _measured(sources, settings, name or dataset.name)
+
+
+def _mean(feature: str, mean: Estimate) -> Figure:
+    if feature == "dis":
+        return Figure(mean.mean, mean.low, mean.high)
+    return Figure.percent(mean.mean, mean.low, mean.high, unit=" %")
+
+
+def _change(feature: str, change: FeatureChange) -> Figure:
+    """In nats, or in points of percent."""
+    if feature == "dis":
+        return Figure(change.difference, change.low, change.high, signed=True)
+    return Figure.percent(change.difference, change.low, change.high, signed=True, unit=" pp")
+
+
+@dataclass(frozen=True, eq=False)
+class _Sources:
+    dataset: Dataset
+    images: Embeddings
+    captions: Embeddings
+    logit_scale: float | None
+    skipped: dict[str, str]
+
+
+def _encoded(
+    dataset: Dataset, encoder: Encoder, image_text: str | None, options: EncodeOptions, progress: Progress | None
+) -> _Sources:
+    require_modality(encoder, TEXTS)
+    cache = None if options.cache is None else Cache.of(options.cache, options.notify)
+    how: dict[str, Any] = {
+        "cache": cache, "batch_size": options.batch_size, "precision": options.precision, "progress": progress,
+    }  # fmt: skip
+    if image_text is not None:
+        captions = encode_captions(dataset, encoder, **how)
+        gallery = images_from_captions(dataset, encoder, image_text, captions=captions, **how)
+        return _Sources(dataset, gallery, captions, encoder.logit_scale, {})
+    require_modality(encoder, IMAGES)
+    encoded = encode_dataset(dataset, encoder, image_folder=options.image_folder, skip_bad=options.skip_bad, **how)
+    _require_captions(encoded.dataset)
+    assert encoded.images is not None
+    assert encoded.captions is not None
+    return _Sources(encoded.dataset, encoded.images, encoded.captions, encoder.logit_scale, encoded.skipped)
+
+
+def _require_captions(dataset: Dataset) -> None:
+    if not dataset.caption_ids:
+        raise InputError(
+            "no captions", expected="at least one caption", fix="check the file and the options of its reader"
+        )
+
+
+def _measured(sources: _Sources, settings: DiscriminabilityOptions, name: str) -> DatasetDiscriminability:
+    dataset = sources.dataset
+    _require_captions(dataset)
+    # Where images are made of captions, an image without any is in no caption's gallery.
+    own = match_ids(dataset.image_ids, sources.images.ids)[dataset.caption_image]
+    measure = partial(measure_discriminability, sources.captions, sources.images, own, k=settings.k)
+    temperature = settings.temperature
+    if temperature is None:
+        encoder = sources.captions.model or "a file of embeddings"
+        temperature = default_temperature(sources.logit_scale, encoder, lambda value: measure(temperature=value))
+    check = measure(temperature=temperature)
+    low, high = entropy_band(settings.k, settings.eta)
+    features = {
+        "dis": check.values,
+        "relative": check.values / math.log(settings.k),
+        "in_band": (check.values >= low) & (check.values <= high),
+        "below_band": check.values < low,
+        "above_band": check.values > high,
+    }
+    return DatasetDiscriminability(
+        name, dataset.caption_ids, dataset.image_ids, dataset.caption_image,
+        {feature: frozen(np.asarray(values, np.float64)) for feature, values in features.items()},
+        texts=dataset.texts, check=check, gallery=sources.images.ids, eta=settings.eta,
+        model=sources.captions.model, skipped=tuple(sources.skipped.items()),
+    )  # fmt: skip
+
+
+def compare_discriminability(
+    sets: Sequence[DatasetDiscriminability],
+    *,
+    resamples: int = 1000,
+    permutations: int = 10_000,
+    level: float = 0.95,
+    seed: int = 0,
+) -> DiscriminabilityComparison:
+    """Every dataset's means with intervals, and how each differs from the first: see :func:`compare_features`."""
+    settings = {(captions.check.k, captions.eta) for captions in sets}
+    if len(settings) > 1:
+        raise UsageError("the datasets differ in k or eta", fix="measure all of them with the same settings")
+    return compare_features(
+        DiscriminabilityComparison, sets, resamples=resamples, permutations=permutations, level=level, seed=seed
+    )

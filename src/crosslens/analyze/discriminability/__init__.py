@@ -1,1 +1,0 @@
-"""How well a description distinguishes its image from the others."""

@@ -1,1 +1,0 @@
-"""How fine-grained captions are."""

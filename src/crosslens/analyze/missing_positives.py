@@ -1,0 +1,525 @@
+"""Pairs that nobody annotated although they match: as relevant as annotated ones, and outside the ground truth.
+
+What is as relevant as an annotated pair? One caption of each image is held out, and φ compares it with the others (over
+two text sets, with the corpus): so high is φ for a caption that people wrote about the image. A quantile of these
+values (half of them are above the median) is the threshold for all other pairs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from math import nan
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from crosslens.analyze.pair_scores import ground_truth_of
+from crosslens.core import (
+    IMAGE_TO_TEXT,
+    TEXT_TO_IMAGE,
+    Cards,
+    Cell,
+    Dataset,
+    Figure,
+    Ids,
+    InputError,
+    Part,
+    PictureCard,
+    Presented,
+    Progress,
+    Relevance,
+    Section,
+    SilentProgress,
+    Table,
+    Text,
+    UsageError,
+    argument,
+    json_form,
+    match_ids,
+    random_stream,
+    stage,
+)
+from crosslens.data import writing_bytes
+from crosslens.metrics import format_count
+from crosslens.similarity import (
+    IdSimilarity,
+    Phi,
+    PreparedSimilarity,
+    Similarity,
+    load_similarity,
+    prepare_dataset,
+    references_of,
+)
+from crosslens.statistics import Estimate, share_of_sums
+
+_SHOWN, _EXAMINED = 5, 100
+
+
+def missing_sections(result: MissingPositives) -> Iterator[Section]:
+    """A summary, the counts at several thresholds, and the first pairs."""
+    others = len(result.dataset.image_ids) * len(result.dataset.caption_ids) - len(result.truth.relevant().items)
+    head = (
+        f"{result.phi} on {result.dataset.name}: "
+        f"{format_count(result.levels[0].pairs, 'pair')} outside the ground truth "
+        f"of {others:,} reach φ ≥ {result.threshold:.4g}"
+    )
+    parts: list[Part] = [_levels(result), Text(tuple(_notes(result)), note=True)]
+    if len(result):
+        parts.append(Cards("The first:", tuple(_first_pairs(result))))
+    yield Section(head, tuple(parts))
+
+
+def _levels(result: MissingPositives) -> Table:
+    header = ["φ at least", "annotated pairs", "missing positives"]
+    rows: list[list[Cell]] = []
+    for level in result.levels:
+        reached = np.mean(result.annotated >= np.float32(level.threshold)) if len(result.annotated) else nan
+        rows.append([f"{level.threshold:.4g}", Figure(float(reached), scale=100, digits=0, unit=" %"), level.pairs])
+    rows[0][0] = f"{rows[0][0]} ←"
+    if result.verification is not None:
+        header += ["precision", "recall"]
+        for row, point in zip(rows, result.verification.points, strict=True):
+            row += [_percent(point.precision), _percent(point.recall)]
+    order = np.argsort([-level.threshold for level in result.levels], kind="stable")
+    return Table(tuple(header), tuple(tuple(rows[row]) for row in order), "l" + "r" * (len(header) - 1))
+
+
+def _percent(value: float, low: float = nan, high: float = nan) -> Figure:
+    """In percent; a very small share with two digits that count."""
+    digits = len(f"{100 * value:.2g}".partition(".")[2]) if 0 < value < 0.001 else 1
+    return Figure(value, low, high, scale=100, digits=digits, unit=" %")
+
+
+def _notes(result: MissingPositives) -> Iterator[str]:
+    yield "← the threshold. Annotated pairs: how many captions, each against the others of its image, reach it."
+    if result.left_out:
+        yield f"Kept: the {len(result):,} highest; {format_count(result.left_out, 'pair')} more reach the threshold."
+    if (verified := result.verification) is not None:
+        precision, recall = (
+            _percent(estimate.mean, estimate.low, estimate.high) for estimate in (verified.precision, verified.recall)
+        )
+        yield (
+            f"Measured on the {verified.pairs:,} pairs of queries that people judged, {verified.positives:,} of them "
+            f"verified: precision {precision}, recall {recall}, "
+            f"average precision {_percent(verified.average_precision)} (guessing: {_percent(verified.chance)}). A pair "
+            f"that nobody looked at counts as wrong: precision is a lower bound."
+        )
+
+
+def _first_pairs(result: MissingPositives) -> Iterator[PictureCard]:
+    table = result.table.head(_EXAMINED).with_columns(pl.col("text", "image_caption").str.replace_all(r"\s+", " "))
+    table = table.unique(("image", pl.col("text").str.to_lowercase()), keep="first", maintain_order=True)
+    for image, phi, text, own in table.head(_SHOWN).select("image", "phi", "text", "image_caption").iter_rows():
+        yield PictureCard(f"{phi:.4g}  image {image}, “{own}”:", (f"“{text}”",), image=image)
+
+
+Array = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True)
+class ThresholdPoint:
+    """Retrieval at a threshold among the judged pairs: how many are found, and how many of them are verified."""
+
+    threshold: float
+    found: int
+    hits: int
+    positives: int
+
+    @property
+    def precision(self) -> float:
+        return self.hits / self.found if self.found else float("nan")
+
+    @property
+    def recall(self) -> float:
+        return self.hits / self.positives if self.positives else float("nan")
+
+
+@dataclass(frozen=True, eq=False)
+class Verification:
+    """Precision and recall over the pairs of judged images and captions, outside the ground truth.
+
+    People reviewed the pairs that some systems had found and confirmed part of them; a pair that they never saw counts
+    as wrong here. So precision is a lower bound.
+
+    ``points`` are the chosen threshold and the usual quantiles; ``curve`` has one row per distinct φ of a verified
+    pair, highest first: threshold, found, hits. ``average_precision`` is the area under it, Σ (Rₙ − Rₙ₋₁) Pₙ.
+    """
+
+    pairs: int
+    positives: int
+    points: tuple[ThresholdPoint, ...]
+    precision: Estimate
+    recall: Estimate
+    average_precision: float
+    curve: Array
+
+    @property
+    def chance(self) -> float:
+        """The precision, and the average precision, of guessing."""
+        return self.positives / self.pairs if self.pairs else float("nan")
+
+    def as_dict(self) -> dict[str, Any]:
+        """As JSON can hold it, without the curve."""
+        return {
+            "pairs": self.pairs,
+            "positives": self.positives,
+            "precision": {"value": self.precision.mean, "low": self.precision.low, "high": self.precision.high},
+            "recall": {"value": self.recall.mean, "low": self.recall.low, "high": self.recall.high},
+            "average_precision": self.average_precision,
+            "chance": self.chance,
+            "points": [
+                {name: getattr(point, name) for name in ("threshold", "found", "precision", "recall")}
+                for point in self.points
+            ],
+        }
+
+
+@dataclass(frozen=True, eq=False)
+class VerifiedPairs:
+    """Which pairs are judged, which of them are verified, and what φ these have."""
+
+    images: Array
+    captions: Array
+    keys: Array
+    values: Array
+
+    @staticmethod
+    def of(
+        verified: Relevance | Mapping[str, Relevance], truth: Relevance, prepared: PreparedSimilarity
+    ) -> VerifiedPairs:
+        """From verified positives of one direction or both; ids that the dataset lacks are left out."""
+        directions = verified if isinstance(verified, Mapping) else {_direction(verified, truth): verified}
+        images = np.zeros(len(truth.query_ids), np.bool_)
+        captions = np.zeros(len(truth.item_ids), np.bool_)
+        keys = [np.empty(0, np.int64)]
+        for direction, judged in directions.items():
+            seen = judged.relevant() if direction == IMAGE_TO_TEXT else judged.relevant().flip()
+            rows = match_ids(seen.query_ids, truth.query_ids)[seen.rows]
+            columns = match_ids(seen.item_ids, truth.item_ids)[seen.items]
+            inside = (rows >= 0) & (columns >= 0)
+            if direction == IMAGE_TO_TEXT:
+                images[rows[inside]] = True
+            else:
+                captions[columns[inside]] = True
+            keys.append(rows[inside] * len(captions) + columns[inside])
+        relevant = truth.relevant()
+        positives = np.setdiff1d(np.concatenate(keys), relevant.rows * len(captions) + relevant.items)
+        if not len(positives):
+            raise InputError(
+                "no verified positive lies outside the ground truth",
+                expected="verified pairs of the dataset's own images and captions",
+                fix="check that both are of the same collection and split",
+            )
+        values = np.asarray(prepared.pairs(positives // len(captions), positives % len(captions)), np.float32)
+        return VerifiedPairs(images, captions, positives, values)
+
+
+class ThresholdCounter:
+    """Counts at every threshold, gathered a few rows of φ at a time."""
+
+    def __init__(self, thresholds: Sequence[float], verified: VerifiedPairs | None) -> None:
+        self._thresholds = np.asarray(thresholds, np.float32)
+        self._verified = verified
+        self.totals = np.zeros(len(thresholds), np.int64)
+        self._levels = np.unique(np.concatenate([self._thresholds, verified.values if verified else []]))
+        self._retrieved = np.zeros(len(self._levels) + 1, np.int64)
+        self._per_image: list[Array] = []
+        self._pairs = 0
+
+    def add(self, rows: slice, values: Array) -> None:
+        """Count the pairs of these rows; those of the ground truth are −∞."""
+        self.totals += [int((values >= threshold).sum()) for threshold in self._thresholds]
+        if self._verified is None:
+            return
+        judged = self._verified.images[rows, None] | self._verified.captions[None]
+        judged &= values > -np.inf
+        self._pairs += int(judged.sum())
+        chosen = values[judged & (values >= self._levels[0])]
+        self._retrieved += np.bincount(
+            np.searchsorted(self._levels, chosen, side="right"), minlength=len(self._retrieved)
+        )
+        self._per_image.append((judged & (values >= self._thresholds[0])).sum(axis=1))
+
+    def verification(self) -> Verification:
+        """Everything that was counted, as precision and recall."""
+        assert self._verified is not None
+        # A pair in bin b reaches the first b levels: those at least as high as level n are in the bins above n.
+        retrieved = self._retrieved[::-1].cumsum()[::-1][1:]
+        level_of = np.searchsorted(self._levels, self._verified.values)
+        hits = np.bincount(level_of, minlength=len(self._levels))[::-1].cumsum()[::-1]
+        positives = len(self._verified.values)
+        points = tuple(
+            ThresholdPoint(float(threshold), int(retrieved[level]), int(hits[level]), positives)
+            for threshold, level in zip(self._thresholds, np.searchsorted(self._levels, self._thresholds), strict=True)
+        )
+        reached = np.unique(level_of)[::-1]
+        curve = np.column_stack([self._levels[reached], retrieved[reached], hits[reached]]).astype(np.float64)
+        steps = np.diff(curve[:, 2], prepend=0.0) / positives
+        area = float((steps * curve[:, 2] / curve[:, 1]).sum())
+        precision, recall = self._intervals(points[0])
+        return Verification(self._pairs, positives, points, precision, recall, area, curve)
+
+    def _intervals(self, point: ThresholdPoint) -> tuple[Estimate, Estimate]:
+        """Precision and recall at the chosen threshold, with intervals over images."""
+        assert self._verified is not None
+        retrieved = np.concatenate(self._per_image)
+        owners = self._verified.keys // len(self._verified.captions)
+        positives = np.bincount(owners, minlength=len(retrieved))
+        hits = np.bincount(owners, self._verified.values >= np.float32(point.threshold), len(retrieved))
+        return share_of_sums(hits, retrieved), share_of_sums(hits, positives)
+
+
+def _direction(verified: Relevance, truth: Relevance) -> str:
+    def known(left: Ids, right: Ids) -> int:
+        pairs = ((verified.query_ids, left), (verified.item_ids, right))
+        return sum(int((match_ids(names, ids) >= 0).sum()) for names, ids in pairs)
+
+    as_images, as_captions = known(truth.query_ids, truth.item_ids), known(truth.item_ids, truth.query_ids)
+    return IMAGE_TO_TEXT if as_images >= as_captions else TEXT_TO_IMAGE
+
+
+QUANTILES = (0.1, 0.25, 0.5, 0.75, 0.9)
+"""Of annotated pairs' φ: thresholds at which counts are reported beside the chosen one."""
+_CELLS = 1 << 22
+
+
+@dataclass(frozen=True)
+class ThresholdCount:
+    """How many pairs outside the ground truth reach a threshold."""
+
+    threshold: float
+    pairs: int
+
+
+@dataclass(frozen=True, eq=False)
+class MissingPositives(Presented):
+    """Pairs outside the ground truth that are as relevant as annotated ones, the highest φ first; prints as a summary.
+
+    ``images`` and ``captions`` are rows of the dataset. ``annotated`` is φ of captions that people wrote about an
+    image, each against the image's others. ``levels`` begin with the threshold itself.
+    """
+
+    dataset: Dataset
+    phi: str
+    truth: Relevance
+    images: Array
+    captions: Array
+    values: Array
+    threshold: float
+    annotated: Array
+    levels: tuple[ThresholdCount, ...]
+    verification: Verification | None = None
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    @property
+    def title(self) -> str:
+        """The heading of a page."""
+        return f"Missing positives: {self.dataset.name}"
+
+    def sections(self, **options: Any) -> Iterator[Section]:
+        """A summary, the counts at several thresholds, and the first pairs."""
+        return missing_sections(self)
+
+    @property
+    def left_out(self) -> int:
+        """How many pairs reach the threshold and were not kept."""
+        return self.levels[0].pairs - len(self)
+
+    def relevance(self, *, extra_only: bool = False) -> Relevance:
+        """The ground truth and the missing pairs, as judgements to evaluate with; or the missing pairs alone."""
+        truth = self.truth.relevant()
+        images, captions = self.images, self.captions
+        grades = np.ones(len(images), np.float32)
+        if not extra_only:
+            images, captions = np.concatenate([truth.rows, images]), np.concatenate([truth.items, captions])
+            grades = np.concatenate([truth.grades, grades])
+        source = f"{self.phi} ≥ {self.threshold:.4g}"
+        source = source if extra_only else f"{truth.source} + {source}"
+        return Relevance.from_indices(truth.query_ids, truth.item_ids, images, captions, grades, source)
+
+    @property
+    def table(self) -> pl.DataFrame:
+        """One row per pair: image, caption, φ, the caption's text and its own image, and a caption of the image."""
+        first = [next(iter(texts), "") for texts in references_of(self.dataset)]
+        columns: dict[str, Any] = {
+            "image": [self.dataset.image_ids[row] for row in self.images],
+            "caption": [self.dataset.caption_ids[row] for row in self.captions],
+            "phi": self.values,
+            "text": [self.dataset.texts[row] for row in self.captions],
+            "caption_of": [self.dataset.image_ids[self.dataset.caption_image[row]] for row in self.captions],
+            "image_caption": [first[row] for row in self.images],
+        }
+        return pl.DataFrame(columns, schema_overrides={"phi": pl.Float32, "image": pl.String, "caption": pl.String})
+
+    def write_table(self, path: str | Path) -> Path:
+        """Write the table as a CSV file (.gz too); an existing file is replaced."""
+        with writing_bytes(path) as out:
+            self.table.write_csv(out)
+        return Path(path)
+
+    def as_dict(self) -> dict[str, Any]:
+        """The counts, without the pairs."""
+        quantiles = {f"q{100 * q:g}": float(np.quantile(self.annotated, q)) for q in QUANTILES if len(self.annotated)}
+        content: dict[str, Any] = {
+            "dataset": self.dataset.name,
+            "phi": self.phi,
+            "threshold": self.threshold,
+            "pairs": self.levels[0].pairs,
+            "kept": len(self),
+            "annotated": {"pairs": len(self.annotated), **quantiles},
+            "levels": [asdict(level) for level in self.levels],
+        }
+        if self.verification is not None:
+            content["verification"] = self.verification.as_dict()
+        return dict(json_form(content))
+
+
+def find_missing_positives(
+    dataset: Dataset,
+    phi: Phi = "semantic",
+    *,
+    quantile: float = 0.5,
+    threshold: float | None = None,
+    ground_truth: Relevance | None = None,
+    verified: Relevance | Mapping[str, Relevance] | None = None,
+    most: int | None = 1_000_000,
+    resamples: int = 1000,
+    seed: int = 0,
+    threads: int | None = None,
+    progress: Progress | None = None,
+) -> MissingPositives:
+    """Pairs outside the ground truth with φ as high as annotated pairs', the highest first.
+
+    ``quantile`` of the annotated pairs' φ, each caption compared with the image's others, is the threshold, unless
+    ``threshold`` names one. The ground truth is each caption's own image unless ``ground_truth`` says otherwise.
+    ``verified`` are positives that people confirmed, such as :func:`crosslens.data.read_eccv` gives:
+    precision and recall are measured against them. At most ``most`` pairs are kept.
+
+    φ is computed a few rows at a time: memory does not grow with images × captions.
+    """
+    _check(quantile, threshold, most)
+    similarity = load_similarity(phi)
+    truth = ground_truth_of(dataset, ground_truth)
+    annotated = held_out_similarity(dataset, similarity, seed, threads=threads, progress=progress)
+    if threshold is None:
+        threshold = _quantile(annotated, quantile, similarity)
+    prepared = prepare_dataset(dataset, similarity, progress=progress, threads=threads)
+    pairs = None if verified is None else VerifiedPairs.of(verified, truth, prepared)
+    usual = [float(np.quantile(annotated, q)) for q in QUANTILES] if len(annotated) else []
+    thresholds = list(dict.fromkeys([threshold, *usual]))  # the chosen one first
+    kept = _Best(threshold, most)
+    counter = ThresholdCounter(thresholds, pairs)
+    with stage(
+        progress or SilentProgress(), f"looking for missing positives by {similarity.name}", prepared.shape[0]
+    ) as bar:
+        for rows, values in _outside(prepared, truth):
+            kept.add(rows.start, values)
+            counter.add(rows, values)
+            bar.advance(rows.stop - rows.start)
+    images, captions, values = kept.ranked()
+    return MissingPositives(
+        dataset,
+        similarity.name,
+        truth,
+        images,
+        captions,
+        values,
+        threshold,
+        annotated,
+        tuple(ThresholdCount(level, int(total)) for level, total in zip(thresholds, counter.totals, strict=True)),
+        None if pairs is None else counter.verification(),
+    )
+
+
+def _check(quantile: float, threshold: float | None, most: int | None) -> None:
+    if not 0 < quantile < 1:
+        raise UsageError(f"quantile = {quantile}", fix="use a number between 0 and 1, such as 0.5", option="quantile")
+    if threshold is not None and not np.isfinite(threshold):
+        raise UsageError(f"threshold = {threshold}", fix="use a finite number, or leave it out", option="threshold")
+    if most is not None and most < 0:
+        raise UsageError(f"most = {most}", fix="use 0 or more", option="most")
+
+
+def held_out_similarity(
+    dataset: Dataset,
+    similarity: Similarity,
+    seed: int = 0,
+    *,
+    threads: int | None = None,
+    progress: Progress | None = None,
+) -> Array:
+    """φ of one caption of each image, drawn by the seed, against the image's other captions, or its corpus without it.
+
+    Images without another text are left out; a matrix, which has no texts, gives none.
+    """
+    if isinstance(similarity, IdSimilarity):
+        return np.empty(0, np.float32)
+    references, captions = references_of(dataset), references_of(replace(dataset, corpus=None))
+    chances = random_stream(seed, "left-out caption").random(len(references))
+    held_out: dict[int, str] = {}
+    for row, own in enumerate(captions):
+        chosen, others = own[int(chances[row] * len(own))] if own else "", references[row].copy()
+        if chosen in others:
+            others.remove(chosen)
+        if own and others:
+            held_out[row], references[row] = chosen, others
+    if not held_out:
+        return np.empty(0, np.float32)
+    prepared = similarity.prepare(references, list(held_out.values()), progress=progress, threads=threads)
+    return prepared.pairs(np.array(list(held_out)), np.arange(len(held_out)))
+
+
+def _quantile(annotated: Array, quantile: float, similarity: Similarity) -> float:
+    if not len(annotated):
+        reason = "a matrix has no captions" if isinstance(similarity, IdSimilarity) else "no image has two captions"
+        raise UsageError(
+            f"{reason} to derive the threshold from", fix=f"pass {argument('threshold')}", option="threshold"
+        )
+    return float(np.quantile(annotated, quantile))
+
+
+def _outside(prepared: PreparedSimilarity, truth: Relevance) -> Iterator[tuple[slice, Array]]:
+    """φ a few rows at a time, the pairs of the ground truth set to −∞."""
+    images, captions = prepared.shape
+    step = max(1, _CELLS // max(captions, 1))
+    relevant = truth.relevant()
+    for start in range(0, images, step):
+        rows = slice(start, min(start + step, images))
+        values = np.array(prepared.block(rows), np.float32)
+        if np.isnan(values).any():
+            row, column = np.argwhere(np.isnan(values))[0]
+            problem = f"φ of image {truth.query_ids[start + row]!r} and caption {truth.item_ids[column]!r} is NaN"
+            raise InputError(problem, expected="finite numbers", fix="compute φ again")
+        inside = slice(relevant.offsets[rows.start], relevant.offsets[rows.stop])
+        values[relevant.rows[inside] - start, relevant.items[inside]] = -np.inf
+        yield rows, values
+
+
+@dataclass
+class _Best:
+    """The pairs above a threshold, reduced to the best whenever they become too many."""
+
+    threshold: float
+    most: int | None
+    _parts: list[tuple[Array, Array, Array]] = field(default_factory=list)
+    _size: int = 0
+
+    def add(self, start: int, values: Array) -> None:
+        rows, columns = np.nonzero(values >= np.float32(self.threshold))
+        self._parts.append((rows + start, columns, values[rows, columns]))
+        self._size += len(rows)
+        if self.most is not None and self._size > 2 * max(self.most, 1):
+            self._parts = [self.ranked()]
+            self._size = len(self._parts[0][0])
+
+    def ranked(self) -> tuple[Array, Array, Array]:
+        """Highest φ first, equal ones by image and caption."""
+        empty = np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.float32)
+        images, captions, values = map(np.concatenate, zip(empty, *self._parts, strict=True))
+        order = np.lexsort((captions, images, -values))[: self.most]
+        return images[order], captions[order], values[order]

@@ -1,1 +1,0 @@
-"""Pairs that match although nobody annotated them."""

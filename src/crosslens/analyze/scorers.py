@@ -1,0 +1,395 @@
+"""Two scorers over the same pairs: distributions, correlation, limits of agreement, and where they disagree most."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from math import isfinite, nan
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from crosslens.analyze.agreement import COEFFICIENT_LABELS
+from crosslens.analyze.caption_features import distribution_lines, value_steps
+from crosslens.analyze.categories import NO_CATEGORY, TOTAL, Categories, Source
+from crosslens.analyze.options import DIFFICULTY
+from crosslens.analyze.pair_scores import ImageCaptionPairs
+from crosslens.core import (
+    Cards,
+    Cell,
+    Cloud,
+    Dataset,
+    Figure,
+    InputError,
+    PictureCard,
+    Presented,
+    Row,
+    Scatter,
+    Section,
+    Table,
+    Text,
+    UnknownNameError,
+    UsageError,
+    json_form,
+    random_stream,
+)
+from crosslens.metrics import format_count
+from crosslens.statistics import COEFFICIENTS, SCALES, BlandAltman, Estimate, bland_altman, correlations, rescaled
+
+FloatArray = np.ndarray[Any, np.dtype[np.float64]]
+
+CLIPSCORES: Mapping[str, Callable[[FloatArray], FloatArray]] = {
+    "cosine": lambda cosines: cosines,
+    "clipscore": lambda cosines: np.maximum(100 * cosines, 0),
+    "hessel": lambda cosines: 2.5 * np.maximum(cosines, 0),
+}
+"""``clipscore``: max(100 · cos, 0), as torchmetrics prints it; ``hessel``: 2.5 · max(cos, 0), of Hessel et al. (EMNLP
+2021); ``cosine``: as it is, which IMP calls CLIPScore."""
+
+
+def clipscore(cosines: Any, form: str = "clipscore") -> FloatArray:
+    """Cosines in one of the forms that are called CLIPScore."""
+    if form not in CLIPSCORES:
+        raise UnknownNameError("form of CLIPScore", form, CLIPSCORES)
+    return CLIPSCORES[form](np.asarray(cosines, np.float64))
+
+
+SCALE_WORDS = {
+    "raw": "scores as they are",
+    "z": "standardised",
+    "rank": "rank, from 0 to 1",
+    "range": "range, from 0 to 1",
+}
+_MOST_DOTS = 2000
+
+
+def scorer_sections(result: ScorerComparison) -> Iterator[Section]:
+    """Distributions, correlations, Bland–Altman figures, and the largest disagreements."""
+    head = f"{result.first} and {result.second}: {format_count(len(result), 'pair')} of {result.dataset}"
+    left_out = f"{format_count(result.left_out, 'pair')} without a score of both left out." if result.left_out else ""
+    notes = [
+        "Limits of agreement: mean ± 1.96 standard deviations of the differences. Standardised and ranked scores have "
+        "the same mean by construction: there the limits alone say how far the two agree."
+    ]
+    if isfinite(result.agreement["raw"].mean.low):
+        notes.append(f"In brackets: {100 * result.level:g}% intervals over images.")
+    yield Section(
+        head,
+        (
+            Text.of(left_out),
+            Row(_distributions(result)),
+            _distribution_table(result),
+            _correlation_table(result),
+            Row(_scatters(result)),
+            _agreement_table(result),
+            Text(tuple(notes), note=True),
+        ),
+    )
+    if result.shown:
+        rows = result.disagreements(result.shown).iter_rows(named=True)
+        cards = tuple(PictureCard(_facts(result, row), (row["text"],), image=row["image"]) for row in rows)
+        yield Section("", (Cards("Largest disagreements, by rank", cards, result.pictures),))
+
+
+def _distribution_table(result: ScorerComparison) -> Table:
+    """A row per scorer and category."""
+    header = ("scorer", result.column or "pairs of", "pairs", "mean", "sd", "25%", "median", "75%")
+    names = ("mean", "sd", "lower_quartile", "median", "upper_quartile")
+    rows = tuple(
+        (row["scorer"], row["category"], row["pairs"], *(_score(row[name]) for name in names))
+        for row in result.distributions.iter_rows(named=True)
+    )
+    title = f"Scores by {result.column}" if result.column else "Scores"
+    return Table(header, rows, "llrrrrrr", title=title, names=2)
+
+
+def _correlation_table(result: ScorerComparison) -> Table:
+    """A row per coefficient, over all pairs and within each category."""
+    # With intervals of every category the table would be too wide: those are in the JSON form.
+    rows: tuple[tuple[Cell, ...], ...] = tuple(
+        (label, *(_estimate(own[name], part == TOTAL) for part, own in result.correlations.items()))
+        for name, label in COEFFICIENT_LABELS.items()
+        if name in result.correlations[TOTAL]
+    )
+    return Table(("", *result.correlations), rows, title="Correlation")
+
+
+def _agreement_table(result: ScorerComparison) -> Table:
+    """A row per scale: the mean difference and the limits of agreement."""
+    rows: tuple[tuple[Cell, ...], ...] = tuple(
+        (SCALE_WORDS[scale], *map(_estimate, (figures.mean, figures.lower, figures.upper)))
+        for scale, figures in result.agreement.items()
+    )
+    header = ("scale", "mean difference", "lower limit", "upper limit")
+    return Table(header, rows, title=f"Bland–Altman: {result.second} − {result.first}")
+
+
+def _estimate(estimate: Estimate, interval: bool = True) -> Figure:
+    return _score(estimate.mean, *(estimate.low, estimate.high) if interval else ())
+
+
+def _score(value: float | None, low: float = nan, high: float = nan) -> Figure:
+    """Three digits that count: scores may be of any size."""
+    large = value is not None and isfinite(value) and abs(round(value, 3)) >= 100
+    return Figure(value, low, high, digits=1 if large else 3)
+
+
+def _facts(result: ScorerComparison, row: Mapping[str, Any]) -> str:
+    """What both say of a pair, and which of them ranks it higher."""
+    scores = ", ".join(f"{name} {_score(row[f'score[{name}]'])}" for name in (result.first, result.second))
+    higher = result.second if row["rank_difference"] > 0 else result.first
+    gap = f"{higher} ranks it {100 * abs(row['rank_difference']):.0f} points higher"
+    category = f", {row['category']}" if "category" in row else ""
+    return f"{scores}; {gap}; image {row['image']}{category}"
+
+
+def _members(result: ScorerComparison) -> dict[str, Any]:
+    """Which pairs are in each category; of pairs without categories, all."""
+    if not result.categories:
+        return {TOTAL: np.ones(len(result), np.bool_)}
+    labels = result.table["category"].to_numpy()
+    return {name: labels == name for name in result.categories}
+
+
+def _distributions(result: ScorerComparison) -> tuple[Any, ...]:
+    charts = []
+    for scorer in (result.first, result.second):
+        scores = result.scores(scorer)
+        samples = {name: scores[own] for name, own in _members(result).items()}
+        lines = distribution_lines(scorer, "score", samples, value_steps([scores]), about="percent of pairs by score")
+        charts.append(lines)
+    return tuple(charts)
+
+
+def _scatters(result: ScorerComparison) -> tuple[Scatter, ...]:
+    """One scorer against the other, and Bland–Altman by rank."""
+    drawn = np.zeros(len(result), np.bool_)
+    drawn[random_stream(0, "dots").permutation(len(result))[:_MOST_DOTS]] = True
+    first, second = result.scores(result.first), result.scores(result.second)
+    ranks = rescaled(first, "rank"), rescaled(second, "rank")
+    fewer = f", {int(drawn.sum()):,} of them drawn" if not drawn.all() else ""
+    about = f"{format_count(len(result), 'pair')}{fewer}"
+    agreement = result.agreement["rank"]
+    ends = [float(end((ranks[0] + ranks[1])[drawn] / 2)) for end in (np.min, np.max)]
+    trends = (("mean", agreement.mean), ("lower limit", agreement.lower), ("upper limit", agreement.upper))
+    return (
+        Scatter(
+            title=f"{result.first} and {result.second}", about=about, axis=result.first, up=result.second,
+            clouds=_clouds(result, first, second, drawn),
+        ),
+        Scatter(
+            title=f"Bland–Altman, {SCALE_WORDS['rank']}", about=f"{about}; lines: mean ± 1.96 standard deviations",
+            axis="mean of the two", up=f"{result.second} − {result.first}",
+            clouds=_clouds(result, (ranks[0] + ranks[1]) / 2, ranks[1] - ranks[0], drawn),
+            trends=tuple(Cloud(name, tuple((end, line.mean) for end in ends)) for name, line in trends),
+        ),
+    )  # fmt: skip
+
+
+def _clouds(result: ScorerComparison, across: Any, up: Any, drawn: Any) -> tuple[Cloud, ...]:
+    captions = result.table["caption"].to_numpy()
+    clouds = []
+    for name, members in _members(result).items():
+        own = members & drawn
+        points = zip(across[own].tolist(), up[own].tolist(), strict=True)
+        clouds.append(Cloud(name, tuple(points), tuple(map(str, captions[own]))))
+    return tuple(clouds)
+
+
+_DISTRIBUTION: Mapping[str, Any] = {
+    **dict.fromkeys(("scorer", "category"), pl.String),
+    "pairs": pl.Int64,
+    **dict.fromkeys(("mean", "sd", "minimum", "lower_quartile", "median", "upper_quartile", "maximum"), pl.Float64),
+}
+
+
+@dataclass(frozen=True, eq=False)
+class ScorerComparison(Presented):
+    """``table`` has a row per pair: ``caption``, ``image``, ``text``, ``category``, both scores (``score[NAME]``), and
+    ``rank_difference``: the share of pairs that the second scorer puts below this one, less that of the first.
+
+    ``distributions`` describes both scores per category. ``correlations`` has the coefficients over all pairs and in
+    each category, ``agreement`` the Bland–Altman figures of second − first on every scale. Intervals are over images.
+    ``shown`` is how many disagreements are listed, ``pictures`` are the files of images that pages show with them.
+    """
+
+    dataset: str
+    first: str
+    second: str
+    table: pl.DataFrame = field()
+    distributions: pl.DataFrame
+    correlations: Mapping[str, Mapping[str, Estimate]]
+    agreement: Mapping[str, BlandAltman]
+    column: str = ""
+    categories: tuple[str, ...] = ()
+    left_out: int = 0
+    level: float = 0.95
+    shown: int = 5
+    pictures: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def title(self) -> str:
+        """The heading of a page."""
+        return f"{self.first} and {self.second}"
+
+    def sections(self, **options: Any) -> Iterator[Section]:
+        """Distributions, correlations, Bland–Altman figures, and the largest disagreements."""
+        return scorer_sections(self)
+
+    def __len__(self) -> int:
+        return self.table.height
+
+    def scores(self, scorer: str) -> FloatArray:
+        """A scorer's score of every row."""
+        return self.table[f"score[{scorer}]"].to_numpy()
+
+    def disagreements(self, most: int = 10) -> pl.DataFrame:
+        """The pairs on which the two disagree most, by rank: largest difference first, either way."""
+        order = pl.col("rank_difference").abs()
+        return self.table.sort(order, pl.col("caption"), descending=[True, False]).head(most)
+
+    def as_dict(self) -> dict[str, Any]:
+        """As JSON can hold it."""
+        return dict(
+            json_form(
+                {
+                    "dataset": self.dataset,
+                    "first": self.first,
+                    "second": self.second,
+                    "pairs": len(self),
+                    "left_out": self.left_out,
+                    "by": self.column or None,
+                    "level": self.level,
+                    "distributions": self.distributions.to_dicts(),
+                    "correlations": {
+                        part: {name: vars(figure) for name, figure in figures.items()}
+                        for part, figures in self.correlations.items()
+                    },
+                    "bland_altman": {
+                        scale: {
+                            "mean": vars(figure.mean), "sd": figure.sd, "lower": vars(figure.lower),
+                            "upper": vars(figure.upper),
+                        }
+                        for scale, figure in self.agreement.items()
+                    },
+                    "disagreements": self.disagreements(self.shown).to_dicts(),
+                }
+            )
+        )  # fmt: skip
+
+
+def compare_scorers(
+    dataset: Dataset,
+    scores: Mapping[str, Any],
+    categories: Source | Categories | None = None,
+    *,
+    by: str = DIFFICULTY,
+    resamples: int = 1000,
+    level: float = 0.95,
+    seed: int = 0,
+) -> ScorerComparison:
+    """Compare two scorers of every caption with its image.
+
+    ``scores`` has two entries: one number per caption, or a matrix of images × captions. A pair that one of them does
+    not score (NaN) is left out and counted. ``categories`` is a table (or its file, or a ``Difficulty``) whose column
+    ``by`` splits the pairs.
+    """
+    if len(scores) != 2:
+        raise UsageError(f"{len(scores)} scorers", fix="name exactly two scorers", option="scores")
+    names_of = list(scores)
+    pairs = ImageCaptionPairs.own(dataset)
+    values = {name: _per_caption(pairs, given, name) for name, given in scores.items()}
+    kept = np.flatnonzero(np.isfinite(np.stack(list(values.values()))).all(axis=0))
+    if len(kept) < 2:
+        raise InputError(
+            f"{len(kept)} of {len(pairs):,} pairs have a score of both scorers",
+            expected="at least two",
+            fix="check that both belong to this dataset",
+        )
+    first, second = (column[kept] for column in values.values())
+    labels, names, column = _labels(dataset, categories, by, kept)
+    images = dataset.caption_image[kept]
+    resampling = {"resamples": resamples, "seed": seed}
+    parts = {TOTAL: np.ones(len(kept), np.bool_), **{name: labels == name for name in names}}
+    fits = {part: correlations(first[rows], second[rows], images[rows], **resampling) for part, rows in parts.items()}
+    ranks = [rescaled(column, "rank") for column in (first, second)]
+    table = pl.DataFrame(
+        {
+            "caption": [dataset.caption_ids[row] for row in kept],
+            "image": [dataset.image_ids[row] for row in images],
+            "text": [dataset.texts[row] for row in kept],
+            **({"category": labels.tolist()} if names else {}),
+            **{f"score[{name}]": column for name, column in zip(values, (first, second), strict=True)},
+            "rank_difference": ranks[1] - ranks[0],
+        }
+    )
+    return ScorerComparison(
+        dataset.name,
+        names_of[0],
+        names_of[1],
+        table,
+        pl.DataFrame(
+            [
+                _distribution(name, part, column[rows])
+                for name, column in zip(values, (first, second), strict=True)
+                for part, rows in parts.items()
+                if rows.any()
+            ],
+            schema=dict(_DISTRIBUTION),
+            nan_to_null=True,
+        ),
+        {part: {name: fit.estimate(name, level) for name in COEFFICIENTS} for part, fit in fits.items()},
+        {
+            scale: bland_altman(
+                rescaled(first, scale), rescaled(second, scale), images, intervals=resamples > 0, level=level
+            )
+            for scale in SCALES
+        },
+        column,
+        names,
+        len(pairs) - len(kept),
+        level,
+    )
+
+
+def _per_caption(pairs: ImageCaptionPairs, given: Any, name: str) -> FloatArray:
+    single = isinstance(given, np.ndarray | list | tuple) and np.asarray(given).ndim == 1
+    values = np.asarray(given, np.float64) if single else pairs.from_matrix(given, f"the scores of {name}")
+    if len(values) != len(pairs):
+        problem = f"{len(values):,} scores of {name} for {len(pairs):,} captions"
+        raise InputError(problem, expected="one score per caption", fix="score every caption with its image")
+    if np.isinf(values).any():
+        row = int(np.argmax(np.isinf(values)))
+        raise InputError(f"{name} scores caption {pairs.dataset.caption_ids[row]!r} as {values[row]}", row=row)
+    return values
+
+
+def _labels(
+    dataset: Dataset, categories: Source | Categories | None, by: str, kept: Any
+) -> tuple[np.ndarray[Any, Any], tuple[str, ...], str]:
+    """The category of every kept pair, those that occur, and their column."""
+    if categories is None:
+        return np.full(len(kept), "", object), (), ""
+    known = categories if isinstance(categories, Categories) else Categories.of(categories, by)
+    codes = known.of_dataset(dataset)[kept]
+    if (codes < 0).all():
+        raise InputError(
+            f"no caption of {dataset.name!r} has a {known.column}",
+            expected="a table with the ids of this dataset",
+            fix="name the table that belongs to this dataset",
+        )
+    labels = np.array([*known.names, NO_CATEGORY], object)[codes]  # −1 is the last
+    return labels, tuple(name for name in known.shown(codes) if (labels == name).any()), known.column
+
+
+def _distribution(scorer: str, category: str, values: FloatArray) -> dict[str, Any]:
+    quartiles = np.quantile(values, [0, 0.25, 0.5, 0.75, 1]).tolist()
+    return {
+        "scorer": scorer,
+        "category": category,
+        "pairs": len(values),
+        "mean": float(values.mean()),
+        "sd": float(values.std(ddof=1)) if len(values) > 1 else float("nan"),
+        **dict(zip(("minimum", "lower_quartile", "median", "upper_quartile", "maximum"), quartiles, strict=True)),
+    }

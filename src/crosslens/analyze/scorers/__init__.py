@@ -1,1 +1,0 @@
-"""Two scorers of the same pairs: do they agree, and where not?"""

@@ -1,0 +1,386 @@
+"""Metrics in random sub-galleries: the exact expectation of each query's value, without drawing any.
+
+A sub-gallery of ``size`` items holds all relevant items of the query; the others in it are drawn at random, each set of
+them equally likely. How many of the items before a relevant one are in the sub-gallery is
+hypergeometric; chances are computed from Loader's saddle point form and from ratios of neighbours, so that they are as
+exact among a thousand million items as among ten.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from crosslens.core import InputError, Ranking, UsageError
+from crosslens.metrics.family import RSUM_CUTOFFS, MetricSpec, family_of
+from crosslens.metrics.relevant_ranks import RelevantPairs, Ties, require_ties
+
+FloatArray = np.ndarray[Any, np.dtype[np.float64]]
+IntArray = np.ndarray[Any, np.dtype[np.int64]]
+
+_STIRLING = (1 / 12, 1 / 360, 1 / 1260, 1 / 1680, 1 / 1188)
+
+
+def chance_of(taken: IntArray, others: IntArray, before: IntArray, drawn: IntArray) -> FloatArray:
+    """P(X = taken)."""
+    taken, others, before, drawn = np.broadcast_arrays(taken, others, before, drawn)
+    possible = (taken >= np.maximum(0, before + drawn - others)) & (taken <= np.minimum(before, drawn))
+    taken = np.where(possible, taken, np.maximum(0, before + drawn - others))
+    share = drawn / np.maximum(others, 1)
+    logarithm = (
+        _log_binomial(taken, before, share)
+        + _log_binomial(drawn - taken, others - before, share)
+        - _log_binomial(drawn, others, share)
+    )
+    return np.where(possible, np.exp(logarithm), 0.0)
+
+
+def chance_up_to(most: IntArray, others: IntArray, before: IntArray, drawn: IntArray) -> FloatArray:
+    """P(X ≤ most); the arguments are arrays of one length."""
+    least = np.maximum(0, before + drawn - others)
+    largest = np.minimum(before, drawn)
+    result = (most >= largest).astype(np.float64)
+    mean = drawn * (before / np.maximum(others, 1))
+    variance = mean * (1 - before / np.maximum(others, 1)) * ((others - drawn) / np.maximum(others - 1, 1))
+    # By Bernstein's inequality less than 1e-16 of X is further from its mean.
+    reach = 12 * np.sqrt(np.maximum(variance, 0)) + 30
+    result[most > mean + reach] = 1.0
+    open_rows = np.flatnonzero((most >= least) & (most < largest) & (most <= mean + reach) & (most >= mean - reach))
+    if not len(open_rows):
+        return result
+    most, others, before, drawn = (part[open_rows] for part in (most, others, before, drawn))
+    taken = np.maximum(least[open_rows], np.floor(mean[open_rows] - reach[open_rows]).astype(np.int64))
+    taken = np.minimum(taken, most)
+    term = chance_of(taken, others, before, drawn)
+    total = term.copy()
+    rest = others - before - drawn
+    for _ in range(int((most - taken).max())):
+        going = taken < most
+        # P(X = x + 1) / P(X = x)
+        ratio = (before - taken) / (taken + 1.0) * ((drawn - taken) / np.maximum(rest + taken + 1.0, 1.0))
+        term = np.where(going, term * ratio, 0.0)
+        total += term
+        taken = taken + going
+    result[open_rows] = np.minimum(total, 1.0)
+    return result
+
+
+def mean_reciprocal(others: IntArray, before: IntArray, drawn: IntArray, most: int | None = None) -> FloatArray:
+    """E[1 / (X + 1)], counting only X < ``most``: closed, as C(b, x) / (x + 1) = C(b + 1, x + 1) / (b + 1)."""
+    zero = np.zeros_like(before)
+    none = chance_of(zero, others + 1, before + 1, drawn + 1)
+    some = 1 - none
+    if most is not None:
+        some = np.maximum(chance_up_to(zero + most, others + 1, before + 1, drawn + 1) - none, 0)
+    return np.asarray((others + 1.0) / ((before + 1.0) * (drawn + 1.0)) * some, np.float64)
+
+
+def _log_binomial(taken: Any, trials: Any, share: FloatArray) -> FloatArray:
+    """The logarithm of a binomial chance, without what cancels between the three of a hypergeometric one (Loader)."""
+    taken, trials = np.asarray(taken, np.float64), np.asarray(trials, np.float64)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        inner = (
+            _stirling_error(trials) - _stirling_error(taken) - _stirling_error(trials - taken)
+            - _deviance(taken, trials * share) - _deviance(trials - taken, trials * (1 - share))
+            + 0.5 * np.log(trials / (2 * np.pi * taken * (trials - taken)))
+        )  # fmt: skip
+        lowest, highest = trials * np.log1p(-share), trials * np.log(share)
+    ends = np.where(taken == 0, np.where(trials == 0, 0.0, lowest), highest)
+    return np.where((taken == 0) | (taken == trials), ends, inner)
+
+
+def _stirling_error(count: FloatArray) -> FloatArray:
+    """log(n!) less Stirling's formula for it."""
+    from scipy.special import gammaln
+
+    small = np.minimum(np.maximum(count, 1), 16)
+    direct = gammaln(small + 1) - (small + 0.5) * np.log(small) + small - 0.5 * np.log(2 * np.pi)
+    large = np.maximum(count, 16)
+    series = sum((-1) ** order * factor / large ** (2 * order + 1) for order, factor in enumerate(_STIRLING))
+    return np.asarray(np.where(count <= 16, direct, series), np.float64)
+
+
+def _deviance(observed: FloatArray, expected: FloatArray) -> FloatArray:
+    """x·log(x / m) + m − x, also where x and m are close."""
+    observed, expected = np.asarray(observed), np.maximum(np.asarray(expected), 1e-300)
+    distance = (observed - expected) / (observed + expected)
+    near = np.abs(distance) < 0.1
+    narrow = np.where(near, distance, 0.0)
+    # 2·x·(v³/3 + v⁵/5 + …) + (x − m)·v, v = (x − m) / (x + m)
+    power, series = narrow, np.zeros_like(narrow)
+    for order in range(1, 10):
+        power = power * narrow * narrow
+        series = series + power / (2 * order + 1)
+    close = (observed - expected) * narrow + 2 * observed * series
+    with np.errstate(divide="ignore", invalid="ignore"):
+        far = np.where(observed > 0, observed * np.log(np.maximum(observed, 1e-300) / expected), 0.0)
+    return np.where(near, close, far + expected - observed)
+
+
+@dataclass(frozen=True)
+class Positions:
+    """Each relevant pair is one of few cases; a case is one or (ties in random order) several weighted entries.
+
+    Of an entry, ``earlier`` relevant items and ``before`` others come before the item, whose query has ``relevant``
+    relevant items; entries of one case are next to each other, from ``starts`` on.
+    """
+
+    queries: int
+    gallery: int
+    counts: IntArray
+    rows: IntArray
+    """The query of each pair, best item first within a query."""
+    case_of: IntArray
+    starts: IntArray
+    earlier: IntArray
+    before: IntArray
+    relevant: IntArray
+    weight: FloatArray
+
+    def per_pair(self, per_entry: FloatArray) -> FloatArray:
+        """The expectation over the entries of each pair's case."""
+        return np.asarray(np.add.reduceat(self.weight * per_entry, self.starts)[self.case_of], np.float64)
+
+
+def positions_of(ranking: Ranking, ties: Ties = "stable") -> Positions:
+    """The positions of a ranking's relevant items under a tie mode."""
+    require_ties(ties)
+    _require_every_rank(ranking)
+    pairs = RelevantPairs(ranking)
+    counts = pairs.counts[pairs.rows]
+    among = np.arange(len(pairs.rows)) - np.repeat(pairs.starts, pairs.sharers)
+    sharers = np.repeat(pairs.sharers, pairs.sharers)
+    first = pairs.position - among  # relevant items above the tie
+    above, others = pairs.above - first, pairs.size - sharers
+    if ties == "stable":
+        # Relevant items before this one within the tie are among those with a lower index.
+        above, others = pairs.above + pairs.before - pairs.position, np.zeros_like(above)
+    elif ties == "optimistic":
+        others = np.zeros_like(above)
+    elif ties == "pessimistic":
+        above, others = above + others, np.zeros_like(above)
+    inside = np.where(others > 0, np.stack([sharers, among]), 0)
+    cases, case_of = np.unique(np.stack([counts, pairs.position, above, others, *inside]), axis=1, return_inverse=True)
+    gallery = len(ranking.item_ids)
+    return _expanded(cases, case_of.ravel(), Shape(len(ranking.query_ids), gallery, pairs.counts, pairs.rows))
+
+
+@dataclass(frozen=True)
+class Shape:
+    """What a ranking is, beside the positions."""
+
+    queries: int
+    gallery: int
+    counts: IntArray
+    rows: IntArray
+
+
+def _expanded(cases: IntArray, case_of: IntArray, shape: Shape) -> Positions:
+    relevant, earlier, above, others, sharers, among = cases
+    sizes = others + 1
+    starts = np.concatenate([[0], np.cumsum(sizes)[:-1]]).astype(np.int64)[: len(sizes)]
+    passed = np.arange(sizes.sum()) - np.repeat(starts, sizes)
+    weight = np.ones(len(passed))
+    spread = np.repeat(others > 0, sizes)
+    if spread.any():
+        ends = (np.repeat(part, sizes)[spread] for part in (others, sharers, among))
+        weight[spread] = _chance_of_passing(passed[spread], *ends)
+    wide = (np.repeat(part, sizes) for part in (earlier, above, relevant))
+    before_relevant, before, own = wide
+    return Positions(
+        shape.queries, shape.gallery, shape.counts, shape.rows, case_of, starts, before_relevant, before + passed, own,
+        weight,
+    )  # fmt: skip
+
+
+def _chance_of_passing(passed: IntArray, others: IntArray, sharers: IntArray, among: IntArray) -> FloatArray:
+    """That ``passed`` of the others in a tie come before its relevant item number ``among`` (from 0), in random order.
+
+    C(passed + among, among) · C(others − passed + sharers − 1 − among, sharers − 1 − among) / C(others + sharers, sharers)
+    """  # noqa: E501
+    from scipy.special import gammaln
+
+    def choices(items: IntArray, taken: IntArray) -> FloatArray:
+        return np.asarray(gammaln(items + 1) - gammaln(taken + 1) - gammaln(items - taken + 1), np.float64)
+
+    later = sharers - 1 - among
+    logarithm = choices(passed + among, among) + choices(others - passed + later, later)
+    chance = np.exp(logarithm - choices(others + sharers, sharers))
+    return np.where(sharers == 1, 1 / (others + 1), chance)
+
+
+def _require_every_rank(ranking: Ranking) -> None:
+    """Raise for lists that were cut off: past their end, nobody knows how many items come before a relevant one."""
+    counted = ranking.relevant_counts > 0
+    short = counted & (ranking.known < len(ranking.item_ids))
+    if not ranking.complete or short.any():
+        query = int(np.argmax(short)) if short.any() else 0
+        raise InputError(
+            f"the {ranking.direction} lists do not hold the whole gallery: that of query "
+            f"{ranking.query_ids[query]!r} has {int(ranking.known[query]):,} of {len(ranking.item_ids):,} items",
+            expected="the rank of every relevant item among all items",
+            fix="evaluate from embeddings or scores, or from lists of the whole gallery",
+        )
+
+
+class SubGalleries:
+    """The ranks of a ranking's relevant items in random sub-galleries."""
+
+    def __init__(self, ranking: Ranking, ties: Ties = "stable") -> None:
+        self.positions = positions_of(ranking, ties)
+        self.gallery = self.positions.gallery
+        self._ids = ranking.query_ids
+        self._first = self.positions.earlier == 0
+
+    @property
+    def smallest(self) -> int:
+        """The fewest items that hold the relevant ones of every query."""
+        return int(self.positions.counts.max(initial=1))
+
+    def values(self, spec: MetricSpec, size: int) -> FloatArray:
+        """The expected value of every query; NaN for queries without a relevant item. MedR has none: see ``within``."""
+        at = SizedGallery(self, self._checked(size))
+        values = _expectation(spec)(at, spec)
+        return np.where(self.positions.counts > 0, values, np.nan)
+
+    def pair_ranks(self, size: int) -> FloatArray:
+        """The expected rank of every relevant item; those of a query together, best first."""
+        at = SizedGallery(self, self._checked(size))
+        return self.positions.per_pair(at.mean_ranks())
+
+    def within(self, k: int, size: int, *, each: bool = False) -> FloatArray:
+        """The chance that the best relevant item (``each``: every one, an entry per pair) is among the first ``k``."""
+        at = SizedGallery(self, self._checked(size))
+        if each:
+            return self.positions.per_pair(at.chance_within(k))
+        return np.where(self.positions.counts > 0, at.hit(k), np.nan)
+
+    def _checked(self, size: int) -> int:
+        if size > self.gallery:
+            raise UsageError(f"a sub-gallery of {size:,} items", fix=f"the gallery has {self.gallery:,}")
+        if size < self.smallest:
+            query = int(np.argmax(self.positions.counts > size))
+            raise InputError(
+                f"a gallery of {size:,} cannot hold the {int(self.positions.counts[query]):,} relevant items of query "
+                f"{self._ids[query]!r}",
+                expected=f"sizes of at least {self.smallest:,}",
+                fix=f"use sizes from {self.smallest:,} on",
+            )
+        return size
+
+
+class SizedGallery:
+    """Sub-galleries of one size."""
+
+    def __init__(self, whole: SubGalleries, size: int) -> None:
+        self.positions = whole.positions
+        self.relevant = whole.positions.counts
+        entries = whole.positions
+        self._others, self._drawn = entries.gallery - entries.relevant, size - entries.relevant
+        self._before, self._earlier, self._of = entries.before, entries.earlier, entries.relevant
+
+    def hit(self, k: int) -> FloatArray:
+        """The chance of any relevant item among the first k."""
+        return self.sums(self._only_first(self.chance_within(k)))
+
+    def retrieved(self, k: int | IntArray) -> FloatArray:
+        """How many relevant items are expected among the first k, which may differ by the number of relevant items."""
+        return self.sums(self.chance_within(k))
+
+    def chance_within(self, k: int | IntArray) -> FloatArray:
+        """Per entry: the chance that its item is among the first k."""
+        return chance_up_to(k - 1 - self._earlier, self._others, self._before, self._drawn)
+
+    def chance_at(self, rank: int) -> FloatArray:
+        """Per entry: the chance that its item has this rank."""
+        return chance_of(rank - 1 - self._earlier, self._others, self._before, self._drawn)
+
+    def mean_ranks(self) -> FloatArray:
+        """Per entry: the expected rank."""
+        return np.asarray(1.0 + self._earlier + self._drawn * (self._before / np.maximum(self._others, 1)), np.float64)
+
+    def first_rank(self) -> FloatArray:
+        """The expected rank of the best relevant item."""
+        return self.sums(self._only_first(self.mean_ranks()))
+
+    def reciprocal(self, k: int | None) -> FloatArray:
+        """The expected 1 / rank of the best relevant item."""
+        return self.sums(self._only_first(mean_reciprocal(self._others, self._before, self._drawn, k)))
+
+    def precisions(self, k: int | IntArray) -> FloatArray:
+        """The expected sum, over relevant items among the first k, of the precision at the rank of each."""
+        limit = np.broadcast_to(np.asarray(k), self._before.shape)
+        total = np.zeros(len(self._before))
+        for rank in range(1, int(limit.max(initial=0)) + 1):
+            total += np.where(rank <= limit, self.chance_at(rank) * (self._earlier + 1) / rank, 0.0)
+        return self.sums(total)
+
+    def own_counts(self) -> IntArray:
+        """Per entry: R, the number of relevant items of its query."""
+        return self._of
+
+    def _only_first(self, per_entry: FloatArray) -> FloatArray:
+        return np.where(self._earlier == 0, per_entry, 0.0)
+
+    def sums(self, per_entry: FloatArray) -> FloatArray:
+        """Summed over the relevant items of each query."""
+        pairs = self.positions.per_pair(per_entry)
+        return np.bincount(self.positions.rows, pairs, self.positions.queries).astype(np.float64, copy=False)
+
+
+Expectation = Callable[[SizedGallery, MetricSpec], FloatArray]
+
+
+def _divided(values: FloatArray, by: Any) -> FloatArray:
+    return np.asarray(values / np.maximum(by, 1), np.float64)
+
+
+def _average_precision(at: SizedGallery, spec: MetricSpec) -> FloatArray:
+    if spec.cutoff is not None:
+        return _divided(at.precisions(spec.cutoff), at.relevant)
+    if (at.relevant > 1).any():
+        raise UsageError(
+            "AP of queries with several relevant items has no closed form in smaller galleries",
+            fix="use a cutoff, such as AP@10, or mAP@R",
+        )
+    return at.reciprocal(None)
+
+
+def _rsum(at: SizedGallery, spec: MetricSpec) -> FloatArray:
+    part = _EXPECTATIONS["CappedRecall" if spec.has("capped") else "Hit"]
+    return np.asarray(100 * sum(part(at, MetricSpec("Hit", cutoff=k)) for k in RSUM_CUTOFFS), np.float64)
+
+
+_EXPECTATIONS: dict[str, Expectation] = {
+    "Hit": lambda at, spec: at.hit(spec.k),
+    "Fails": lambda at, _: 1 - at.hit(1),
+    "Recall": lambda at, spec: _divided(at.retrieved(spec.k), at.relevant),
+    "CappedRecall": lambda at, spec: _divided(at.retrieved(spec.k), np.minimum(at.relevant, spec.k)),
+    "Precision": lambda at, spec: at.retrieved(spec.k) / spec.k,
+    "RPrecision": lambda at, _: _divided(at.retrieved(at.own_counts()), at.relevant),
+    "mAP@R": lambda at, _: _divided(at.precisions(at.own_counts()), at.relevant),
+    "AP": _average_precision,
+    "MRR": lambda at, spec: at.reciprocal(spec.cutoff),
+    "MeanR": lambda at, _: at.first_rank(),
+    "Rsum": _rsum,
+}
+_MEDIANS = ("MedR",)
+
+
+def require_expectation(spec: MetricSpec) -> None:
+    """Raise for a metric whose expectation in a sub-gallery is not known in closed form."""
+    if spec.family not in (*_EXPECTATIONS, *_MEDIANS):
+        raise UsageError(
+            f"{spec} has no closed form in smaller galleries",
+            fix=f"use one of {', '.join((*_EXPECTATIONS, *_MEDIANS))}",
+        )
+
+
+def _expectation(spec: MetricSpec) -> Expectation:
+    require_expectation(spec)
+    if spec.family in _MEDIANS:
+        raise UsageError(f"{spec} is a median over queries", fix="take it from SubGalleries.within")
+    return _EXPECTATIONS[family_of(spec).name]
