@@ -17,7 +17,7 @@ from crosslens.analyze.granularity.features import FEATURES
 from crosslens.analyze.granularity.measure import Granularity, compare_granularity, measure_granularity as granularity
 from crosslens.core import Lines
 from crosslens.core.errors import InputError, UnknownNameError, UsageError
-from crosslens.data.subsets import captions_by, captions_where
+from crosslens.data.variants import captions_by, captions_where
 from crosslens.language.parsing import parse_texts
 from crosslens.language.wordnet import load_wordnet
 from tests.language.pipelines import needs_a_pipeline

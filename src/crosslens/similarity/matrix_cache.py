@@ -1,6 +1,6 @@
 """φ kept between runs, found by content: the same measure of the same captions is not computed a second time.
 
-A matrix is an array of the cache (:mod:`crosslens.core.output.array_cache`), named by a hash of the measure (its name
+A matrix is an array of the cache (:mod:`crosslens.core.arrays`), named by a hash of the measure (its name
 and revision, the version of crosslens), the reference captions and the captions.
 """
 
