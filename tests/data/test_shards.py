@@ -209,7 +209,7 @@ def test_list_columns(tmp_path, suffix, kind, fixed):
 
 
 def test_a_large_table_is_decoded_into_a_file_of_the_cache(tmp_path, monkeypatch):
-    from crosslens.data.io import packed_arrays
+    from crosslens.data import vectors as packed_arrays
 
     monkeypatch.setenv("CROSSLENS_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr(packed_arrays, "_IN_MEMORY", 100)
@@ -258,7 +258,7 @@ def test_the_recipe_of_a_run_of_shards_repeats_it(tmp_path, monkeypatch, call):
 
 
 def test_shards_are_saved_a_block_at_a_time(tmp_path, monkeypatch):
-    from crosslens.core.vectors import blocks
+    from crosslens.core import blocks
 
     monkeypatch.setattr(blocks, "BLOCK_BYTES", 50)
     write_shards(tmp_path / "emb", IMAGES, CAPTIONS)

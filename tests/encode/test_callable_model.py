@@ -15,7 +15,7 @@ import crosslens as cl
 from crosslens.core.errors import InputError, MissingExtraError, UnknownNameError, UsageError
 from crosslens.encode import ENCODERS, Encoder, encode_dataset, load_encoder
 from crosslens.encode.encoder import EncodeOptions
-from crosslens.encode.hub import find_model, folder_revision, needed_files
+from crosslens.encode.loading import find_model, folder_revision, needed_files
 from tests.encode.conftest import Counting
 
 MODULE = """

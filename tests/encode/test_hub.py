@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from crosslens.core import InputError, UsageError
-from crosslens.encode import EncodeOptions, hub
+from crosslens.encode import EncodeOptions, loading as hub
 
 huggingface_hub = pytest.importorskip("huggingface_hub")
 

@@ -12,7 +12,7 @@ from crosslens.core.errors import UsageError
 from crosslens.encode import load_encoder, load_summariser
 from crosslens.encode.encoder import EncodeOptions
 from crosslens.encode.similarity import _minilm
-from crosslens.encode.summaries import Extractive
+from crosslens.encode.text_retrieval import Extractive
 from tests.encode.tiny_models import TEXTS, save_tokenizer
 
 

@@ -13,7 +13,7 @@ transformers = pytest.importorskip("transformers", reason="pip install 'crosslen
 
 from crosslens.core import Dataset, UsageError  # noqa: E402
 from crosslens.encode import encode_dataset, load_encoder  # noqa: E402
-from crosslens.encode.adapters.vision_grid import patch_grid  # noqa: E402
+from crosslens.encode.adapters.torch_encoders import patch_grid  # noqa: E402
 from tests.encode.tiny_models import pictures, save_model  # noqa: E402
 
 

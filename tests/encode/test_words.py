@@ -7,7 +7,7 @@ import pytest
 
 from crosslens.core.errors import UsageError
 from crosslens.encode.adapters.onnx import TINY, OnnxEncoder, TextTower
-from crosslens.encode.words import word_vectors
+from crosslens.encode.encoder import word_vectors
 
 
 def test_pieces_of_a_word_add_their_directions() -> None:

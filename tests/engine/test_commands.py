@@ -13,8 +13,8 @@ import pytest
 
 import crosslens as cl
 from crosslens.cli.flags import recorded_command
-from crosslens.core.engine import engine as engines
-from crosslens.core.engine.options import EngineOptions
+from crosslens.core import engine as engines
+from crosslens.core.engine import EngineOptions
 from crosslens.rank import parts
 from tests.commands import Call, call as call
 from tests.engine.stand_in import StandInEngine

@@ -11,7 +11,7 @@ import pytest
 
 import crosslens as cl
 from crosslens.core.errors import CrosslensError, InputError
-from crosslens.encode import Cache, encode_images, encode_texts, load_encoder, tasks
+from crosslens.encode import Cache, batches as tasks, encode_images, encode_texts, load_encoder
 from crosslens.encode.stream import Vectors
 from tests.encode.conftest import Counting
 from tests.engine.stand_in import Recorded, StandInEngine

@@ -15,13 +15,8 @@ from typing import Any
 import pytest
 
 import crosslens as cl
-from crosslens.core import current_engine
-from crosslens.core.engine import ray_engine
-from crosslens.core.engine.engine import LocalEngine
-from crosslens.core.engine.options import EngineOptions
-from crosslens.core.engine.packing import pack
-from crosslens.core.engine.ray_engine import RayEngine, _task_error
-from crosslens.core.engine.remote import _SHARED, TaskFailure, TaskSetting, execute
+from crosslens.core import current_engine, ray_engine
+from crosslens.core.engine import EngineOptions, LocalEngine
 from crosslens.core.errors import (
     CrosslensError,
     InputError,
@@ -31,6 +26,7 @@ from crosslens.core.errors import (
     UserCodeError,
 )
 from crosslens.core.long_work import available_cores, core_limit, limit_cores
+from crosslens.core.ray_engine import _SHARED, RayEngine, TaskFailure, TaskSetting, _task_error, execute, pack
 from tests.engine.stand_in import StandInEngine
 
 HERE = TaskSetting(cl.__version__, (), True)
@@ -233,7 +229,7 @@ def test_a_worker_uses_one_core_and_keeps_what_is_shared() -> None:
 FAULTS = """
 import resource, sys, threading
 import numpy as np
-from crosslens.core.engine.remote import _keep_memory
+from crosslens.core.ray_engine import _keep_memory
 
 def work():
     before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt

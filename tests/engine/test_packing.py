@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from crosslens.core.engine.packing import pack, unpack
 from crosslens.core.errors import CrosslensError
+from crosslens.core.ray_engine import pack, unpack
 
 
 @pytest.fixture(scope="module")

@@ -13,7 +13,7 @@ from hypothesis import given, settings, strategies as st
 import crosslens as cl
 from crosslens.analyze import nearest_items
 from crosslens.core import Embeddings, Ranking, Relevance
-from crosslens.core.engine.packing import pack, unpack
+from crosslens.core.ray_engine import pack, unpack
 from crosslens.rank import InnerProduct, ScoreMatrix, Scorer, parts, rank_both, rank_queries, scorer_of
 from crosslens.rank.direction_state import Direction
 from crosslens.rank.kernels import merge_lists

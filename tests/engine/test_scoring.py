@@ -12,10 +12,9 @@ import pytest
 
 import crosslens as cl
 from crosslens.core.errors import CrosslensError, InputError
-from crosslens.encode import Cache, load_encoder, load_pair_scorer, score_pairs, tasks
+from crosslens.encode import Cache, batches as tasks, load_encoder, load_pair_scorer, score_pairs
 from crosslens.encode.encoder import loaded_as
-from crosslens.encode.pairs.matrix import ReadImages, score_texts
-from crosslens.encode.pairs.scorers import SecondStage
+from crosslens.encode.pairs import ReadImages, SecondStage, score_texts
 from tests.engine.stand_in import Recorded, StandInEngine
 
 Array = np.ndarray[Any, Any]

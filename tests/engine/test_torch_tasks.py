@@ -12,7 +12,7 @@ from hypothesis import given, settings, strategies as st
 
 import crosslens as cl
 from crosslens.core import LocalEngine, Ranking, Relevance
-from crosslens.core.engine.packing import pack
+from crosslens.core.ray_engine import pack
 from crosslens.rank import InnerProduct, ScoreMatrix, parts, rank_both, scorer_of, unit_rows
 from tests.engine.stand_in import Recorded, StandInEngine
 from tests.rank.test_exactness import check, exact_matrix, many, random_relevance

@@ -146,7 +146,7 @@ def test_unpacked_columns(
 ) -> None:
     """Vectors of a table that were unpacked into a file."""
     monkeypatch.setenv("CROSSLENS_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr("crosslens.data.io.packed_arrays._IN_MEMORY", 0)
+    monkeypatch.setattr("crosslens.data.vectors._IN_MEMORY", 0)
     table, right = tmp_path / "v.parquet", np.arange(12, dtype=np.float32).reshape(4, 3)
     pl.DataFrame({"vectors": right}).write_parquet(table)
     np.testing.assert_array_equal(read_array(table), right)
@@ -159,7 +159,7 @@ def test_unpacked_columns(
 def test_a_table_of_the_same_size_and_time_is_unpacked_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The key of an entry covers the content that it was made of."""
     monkeypatch.setenv("CROSSLENS_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr("crosslens.data.io.packed_arrays._IN_MEMORY", 0)
+    monkeypatch.setattr("crosslens.data.vectors._IN_MEMORY", 0)
     table = tmp_path / "v.parquet"
     for number in (1.5, 2.5):
         pl.DataFrame({"vectors": np.full((4, 3), number, np.float32)}).write_parquet(table)

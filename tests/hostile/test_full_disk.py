@@ -103,7 +103,7 @@ def test_a_disk_too_small_for_what_is_mapped(name: str, inputs: Path, tmp_path: 
     environment = {**os.environ, "CROSSLENS_CACHE": str(small), "CROSSLENS_MAX_VECTOR_BYTES": "1000000"}
     if name == "encode":
         environment |= {"CROSSLENS_CACHE": str(tmp_path / "cache")}
-    code = "import crosslens.data.io.packed_arrays as packed; packed._IN_MEMORY = 0\n" + LIMITED
+    code = "import crosslens.data.vectors as packed; packed._IN_MEMORY = 0\n" + LIMITED
     words = shlex.split(IN_SMALL_CACHE[name].format(small=small))
     command = [sys.executable, "-c", code, str(1 << 40), *words]
     done = _on_small_disk(small, 100_000, command, environment, work)

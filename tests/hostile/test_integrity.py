@@ -15,7 +15,7 @@ import pytest
 
 import crosslens as cl
 from crosslens.cli.app import run_command
-from crosslens.core import CrosslensError, InputError, integrity, verification
+from crosslens.core import CrosslensError, InputError, hashing as integrity, verification
 from crosslens.encode import Cache, encode_texts
 from crosslens.language import parsing
 from crosslens.language.spacy_pipeline import Pipeline

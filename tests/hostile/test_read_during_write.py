@@ -25,11 +25,11 @@ from crosslens.core import (
     InputError,
     Run,
     being_written,
+    output as reading,
+    run as stored_run,
     write_header,
 )
-from crosslens.core.output import reading
-from crosslens.core.output.lock import LOCK_FILE
-from crosslens.core.runs import stored_run
+from crosslens.core.output import LOCK_FILE
 from crosslens.data import write_dataset
 from crosslens.encode import EncodeOptions
 from crosslens.pipeline import InputOptions, Recipe, Robustness, load_audit
@@ -43,7 +43,7 @@ from tests.pipeline.robustness_study.letters import Letters, captions, text_stud
 _WRITER = """
 import itertools, shutil, sys, time
 from pathlib import Path
-from crosslens.core.output import workspace
+from crosslens.core import output as workspace
 
 at_once, target, *sources = sys.argv[1:]
 if at_once == "in two steps":  # as on a file system that cannot exchange two folders

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from crosslens.core.input_files.remote import _in_time
+from crosslens.core.remote import _in_time
 from crosslens.data import read_vectors
 from tests.hostile.conftest import Call, Refuses
 

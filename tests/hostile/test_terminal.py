@@ -27,9 +27,10 @@ from crosslens.core import (
     printable,
     printable_json,
     printable_line,
+    to_stderr,
     two_columns,
 )
-from crosslens.encode import ENCODERS, to_stderr
+from crosslens.encode import ENCODERS
 from tests.hostile.conftest import Call
 
 EVIL = "\x1b]0;title\x07\x1b[2J\x9b8m\x85\x08\x7f\u202e\u2066\u2028\rfake"

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from crosslens.core.errors import InputError, MissingExtraError, UnknownNameError, UsageError
-from crosslens.encode import hub, similarity as by_name
+from crosslens.encode import loading as hub, similarity as by_name
 from crosslens.encode.similarity import BOTH, MINILM, PARAPHRASE, load_semantic
 from crosslens.similarity.roles import EMPTY_WORDS, ROLES, SharedWords, content_words, fold
 from crosslens.similarity.semantic import (

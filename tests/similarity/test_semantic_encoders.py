@@ -15,7 +15,7 @@ import pytest
 
 from crosslens.core.long_work import Progress
 from crosslens.encode.encoder import load_encoder
-from crosslens.encode.hub import package_folder
+from crosslens.encode.loading import package_folder
 from crosslens.similarity.embedding import Vectors
 from crosslens.similarity.matrix import load_similarity
 from crosslens.similarity.semantic import (

@@ -22,8 +22,8 @@ from crosslens.build.originals import OriginalSelector
 from crosslens.build.pages import build_notes, check_summary
 from crosslens.build.selection import BenchmarkImage, ImageSelector, verdict_facts, version_dataset
 from crosslens.build.verification import SHEET, VerificationSheet, read_sheet
-from crosslens.core import Dataset, Progress, UsageError, argument, fingerprint, hold_output, positions
-from crosslens.encode import EncodeOptions, Encoder, Notify, load_encoder
+from crosslens.core import Dataset, Notify, Progress, UsageError, argument, fingerprint, hold_output, positions
+from crosslens.encode import EncodeOptions, Encoder, load_encoder
 
 _NEIGHBOURS = 10
 """How many images are tried as the confusable of an original: a generator may be asked for texts of each."""

@@ -11,46 +11,13 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from crosslens.core.errors import (
-    InputError,
-    argument,
-    reading,
-)
-from crosslens.core.hashing import (
-    fingerprint,
-)
-from crosslens.core.ids import (
-    Ids,
-    as_ids,
-    frozen,
-    positions,
-)
-from crosslens.core.input_files.image_names import (
-    ImageName,
-    images_below,
-    unknown_images,
-)
-from crosslens.core.input_files.json_text import (
-    is_encodable,
-)
-from crosslens.core.input_files.limits import (
-    CAPTION_CHARACTERS,
-)
-from crosslens.core.input_files.stored import (
-    require_entries,
-)
-from crosslens.core.integrity import (
-    is_verifying,
-)
+from crosslens.core.arrays import require_entries
+from crosslens.core.errors import InputError, argument, reading
+from crosslens.core.hashing import HEADER_FILE, fingerprint, is_verifying
+from crosslens.core.ids import Ids, ImageName, as_ids, frozen, images_below, positions, unknown_images
+from crosslens.core.input_files import CAPTION_CHARACTERS, is_encodable
 from crosslens.core.parts import FORMS, FactList, Section, Table
-from crosslens.core.storage import (
-    HEADER_FILE,
-    folder_layout,
-    read_folder,
-    read_manifest,
-    write_folder,
-    write_parts,
-)
+from crosslens.core.storage import folder_layout, read_folder, read_manifest, write_folder, write_parts
 
 OBJECT_COLUMNS: Mapping[str, Any] = {
     **dict.fromkeys(("image", "object", "name", "synset"), pl.String),
@@ -107,7 +74,24 @@ class Dataset:
         object.__setattr__(self, "captions", _with_ids(self.captions, "captions", "caption", "image"))
         if not self.images.height:
             raise InputError("no images", expected="at least one image", fix="check the path and the split")
-        _check_texts(self.captions)
+        texts = self.captions["text"]
+        if texts.dtype != pl.String:
+            raise InputError(f"caption texts are {texts.dtype}", expected="strings", fix="quote every caption")
+        bad = (texts.is_null() | (texts.str.strip_chars() == "")).arg_true()
+        if len(bad):
+            row = int(bad[0])
+            raise InputError(
+                f"empty caption {self.captions['caption'][row]!r}",
+                row=row,
+                expected="a non-empty text",
+                fix="write the caption or remove the row",
+                code="empty-caption",
+                subject=self.captions["caption"][row],
+            )
+        lengths = texts.str.len_chars()
+        if texts.len():
+            row = int(lengths.arg_max() or 0)
+            CAPTION_CHARACTERS.check(int(lengths[row]), f"the caption {self.captions['caption'][row]!r}", row=row)
         assert len(self.caption_image) == self.captions.height
         if self.objects is not None:
             object.__setattr__(self, "objects", _complete(self.objects, "objects", OBJECT_COLUMNS))
@@ -247,7 +231,14 @@ class Dataset:
                 home=Path(path),
             )
         if verify and is_verifying():
-            _check_fingerprint(dataset, file)
+            # Raise where the tables of a folder without hashes do not have the fingerprint in its header.
+            header, manifest = read_manifest(file, "dataset")
+            if manifest.hashes is None and header.get("fingerprint", dataset.fingerprint) != dataset.fingerprint:
+                problem = (
+                    f"the tables have changed since they were written: their fingerprint is not the one in {file.name}"
+                )
+                fix = f"write the dataset again; {argument('verify', False)} reads it as it is"
+                raise InputError(problem, file=file.parent, fix=fix, code="changed-file")
         return dataset
 
     def __repr__(self) -> str:
@@ -261,15 +252,6 @@ class Dataset:
         table = Table(("image", "caption", "text"), tuple(first.iter_rows()), "lll", title="The first captions")
         html: str = FORMS["html"].value([Section(self.name, (FactList(tuple(sizes)), table))])
         return html
-
-
-def _check_fingerprint(dataset: Dataset, file: Path) -> None:
-    """Raise where the tables of a folder without hashes do not have the fingerprint in its header."""
-    header, manifest = read_manifest(file, "dataset")
-    if manifest.hashes is None and header.get("fingerprint", dataset.fingerprint) != dataset.fingerprint:
-        problem = f"the tables have changed since they were written: their fingerprint is not the one in {file.name}"
-        fix = f"write the dataset again; {argument('verify', False)} reads it as it is"
-        raise InputError(problem, file=file.parent, fix=fix, code="changed-file")
 
 
 def _require(table: pl.DataFrame, what: str, columns: tuple[str, ...]) -> None:
@@ -301,27 +283,6 @@ def _complete(table: pl.DataFrame, what: str, columns: Mapping[str, Any]) -> pl.
         for name, kind in columns.items()
     ]
     return table.select(*known, pl.exclude(list(columns)))
-
-
-def _check_texts(captions: pl.DataFrame) -> None:
-    texts = captions["text"]
-    if texts.dtype != pl.String:
-        raise InputError(f"caption texts are {texts.dtype}", expected="strings", fix="quote every caption")
-    bad = (texts.is_null() | (texts.str.strip_chars() == "")).arg_true()
-    if len(bad):
-        row = int(bad[0])
-        raise InputError(
-            f"empty caption {captions['caption'][row]!r}",
-            row=row,
-            expected="a non-empty text",
-            fix="write the caption or remove the row",
-            code="empty-caption",
-            subject=captions["caption"][row],
-        )
-    lengths = texts.str.len_chars()
-    if texts.len():
-        row = int(lengths.arg_max() or 0)
-        CAPTION_CHARACTERS.check(int(lengths[row]), f"the caption {captions['caption'][row]!r}", row=row)
 
 
 def _check_objects(objects: pl.DataFrame, image_ids: Ids) -> None:

@@ -12,24 +12,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from crosslens.core.errors import InputError, UsageError, reading
-from crosslens.core.hashing import fingerprint
-from crosslens.core.ids import Ids, as_ids, frozen, positions
-from crosslens.core.input_files.limits import VECTOR_BYTES
-from crosslens.core.input_files.stored import (
-    require_entries,
-)
-from crosslens.core.storage import (
-    HEADER_FILE,
-    cache_folder,
-    folder_layout,
-    id_table,
-    read_folder,
-    reserve,
-    stored_ids,
-    write_folder,
-)
-from crosslens.core.vectors.blocks import (
+from crosslens.core.arrays import require_entries
+from crosslens.core.blocks import (
     ArrayBlocks,
     PatchedBlocks,
     VectorBlocks,
@@ -38,6 +22,11 @@ from crosslens.core.vectors.blocks import (
     each_block,
     select_rows,
 )
+from crosslens.core.errors import InputError, UsageError, reading
+from crosslens.core.hashing import HEADER_FILE, fingerprint
+from crosslens.core.ids import Ids, as_ids, frozen, positions
+from crosslens.core.input_files import VECTOR_BYTES
+from crosslens.core.storage import cache_folder, folder_layout, id_table, read_folder, reserve, stored_ids, write_folder
 
 Array = np.ndarray[Any, Any]
 Kind = Literal["single", "multi", "probabilistic"]

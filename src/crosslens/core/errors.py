@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from crosslens.core.safety.terminal import printable, printable_line
+from crosslens.core.rendering import printable, printable_line
 
 _MARK, _PART = "\x1f", "\x1e"
 _ARGUMENT = re.compile(f"{_MARK}(\\w+)(?:=(.*?))?{_MARK}", re.DOTALL)

@@ -17,7 +17,14 @@ from typing import Any
 def offer(package: str) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
     """``__getattr__``, ``__dir__`` and ``__all__`` of ``package``, from the stub file beside its ``__init__``."""
     module = sys.modules[package]
-    homes = _homes(Path(str(module.__file__)).with_suffix(".pyi"))
+    # Public name → its module and its name there, from lines such as from crosslens.rank.x import A as A.
+    statements = ast.parse(Path(str(module.__file__)).with_suffix(".pyi").read_text(encoding="utf-8")).body
+    homes = {
+        alias.asname or alias.name: (str(statement.module), alias.name)
+        for statement in statements
+        if isinstance(statement, ast.ImportFrom)
+        for alias in statement.names
+    }
 
     def load(name: str) -> Any:
         if name not in homes:
@@ -28,14 +35,3 @@ def offer(package: str) -> tuple[Callable[[str], Any], Callable[[], list[str]], 
         return value
 
     return load, lambda: sorted(homes), sorted(homes)
-
-
-def _homes(stub: Path) -> dict[str, tuple[str, str]]:
-    """Public name → its module and its name there, from lines such as ``from crosslens.rank.x import A as A``."""
-    statements = ast.parse(stub.read_text(encoding="utf-8")).body
-    return {
-        alias.asname or alias.name: (str(statement.module), alias.name)
-        for statement in statements
-        if isinstance(statement, ast.ImportFrom)
-        for alias in statement.names
-    }

@@ -76,10 +76,7 @@ def wait_for_all(jobs: Iterable[Future[Any]]) -> None:
 
 
 def in_threads(
-    blocks: Iterable[T],
-    threads: int,
-    progress: Progress,
-    work: Callable[[Iterator[T], int, threading.Event], None],
+    blocks: Iterable[T], threads: int, progress: Progress, work: Callable[[Iterator[T], int, threading.Event], None]
 ) -> None:
     """Call ``work`` in every thread, with blocks that no other thread has, its number, and a sign to stop."""
     remaining, lock, stop = iter(blocks), threading.Lock(), threading.Event()

@@ -13,27 +13,11 @@ from typing import Any
 
 import numpy as np
 
+from crosslens.core.arrays import require_array, require_entries, require_offsets
 from crosslens.core.errors import InputError
-from crosslens.core.hashing import fingerprint
-from crosslens.core.ids import (
-    Ids,
-    as_ids,
-    frozen,
-    positions,
-)
-from crosslens.core.input_files.stored import (
-    require_array,
-    require_entries,
-    require_offsets,
-)
-from crosslens.core.storage import (
-    HEADER_FILE,
-    folder_layout,
-    id_table,
-    read_folder,
-    stored_ids,
-    write_folder,
-)
+from crosslens.core.hashing import HEADER_FILE, fingerprint
+from crosslens.core.ids import Ids, as_ids, frozen, positions
+from crosslens.core.storage import folder_layout, id_table, read_folder, stored_ids, write_folder
 
 UNRANKED = -1
 """``above`` of a relevant item that a truncated list does not contain; padding of ``top_items``."""

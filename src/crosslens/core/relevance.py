@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from crosslens.core.arrays import require_array, require_entries, require_offsets
 from crosslens.core.errors import InputError, UnknownNameError
-from crosslens.core.hashing import fingerprint
+from crosslens.core.hashing import HEADER_FILE, fingerprint
 from crosslens.core.ids import Ids, as_ids, frozen, positions
-from crosslens.core.input_files.stored import require_array, require_entries, require_offsets
-from crosslens.core.storage import HEADER_FILE, id_table, read_folder, stored_ids, write_folder
+from crosslens.core.storage import id_table, read_folder, stored_ids, write_folder
 
 if TYPE_CHECKING:
     from crosslens.core.dataset import Dataset

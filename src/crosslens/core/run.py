@@ -9,34 +9,219 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_args
 
+import numpy as np
 import polars as pl
 
-from crosslens.core.errors import ConflictError, InputError, UnknownNameError, argument
-from crosslens.core.hashing import fingerprint
-from crosslens.core.input_files.json_text import read_text_file
-from crosslens.core.input_files.tables import read_parquet_file
-from crosslens.core.integrity import verification
-from crosslens.core.output.reading import read_whole
-from crosslens.core.output.workspace import atomic_folder
+from crosslens.core.arrays import require_entries
+from crosslens.core.errors import ConflictError, CrosslensError, InputError, UnknownNameError, argument
+from crosslens.core.hashing import HEADER_FILE, Manifest, fingerprint, verification
+from crosslens.core.ids import Ids, frozen
+from crosslens.core.input_files import read_parquet_file, read_text_file, require_columns
+from crosslens.core.output import Layout, atomic_folder, read_whole, state_of
 from crosslens.core.parts import ENDINGS, Presented
-from crosslens.core.ranking import Ranking
-from crosslens.core.runs.metric_values import MetricValues, split_name
-from crosslens.core.runs.stored_run import (
-    QUERIES_FILE,
-    RECIPE_FILE,
-    RESERVED,
-    RUN_FILE,
-    RUN_LAYOUT,
-    StoredRankings,
-    check_stored,
-    ranking_header,
-    stored_values,
+from crosslens.core.ranking import RANKING_LAYOUT, Ranking
+from crosslens.core.storage import FORMAT_VERSION, json_form, parquet_bytes, read_manifest, write_header
+
+Statistic = Literal["mean", "median", "floor-median"]
+Unit = Literal["share", "rank", "points", "number"]
+
+
+@dataclass(frozen=True)
+class MetricFacts:
+    """What a reader of a metric's values has to know: its direction, its unit, whether it is taken over pairs.
+
+    Stored with every run, for a run may be read where the metric itself is not installed.
+    """
+
+    higher_is_better: bool = True
+    unit: Unit = "share"
+    pooled: bool = False
+
+
+ASSUMED_FACTS = MetricFacts()
+"""Those of a metric that nobody knows, neither this crosslens nor the run: nearly all metrics are shares."""
+
+_STORED_FACTS: dict[str, MetricFacts] = {}
+
+
+def stored_facts(name: str) -> MetricFacts | None:
+    """What the runs and studies that were loaded say about a metric."""
+    return _STORED_FACTS.get(name)
+
+
+@dataclass(frozen=True, eq=False)
+class MetricValues:
+    """One metric of one run: one number per query (NaN: excluded, as it has no relevant item), and its figure.
+
+    ``clusters`` names the image each query belongs to: intervals and tests resample images, not queries.
+    ``mean`` is the headline figure; where the metric is a median (``MedR``) it is that median: see ``statistic``.
+    """
+
+    name: str
+    query_ids: Ids
+    values: np.ndarray[Any, np.dtype[np.float64]]
+    clusters: np.ndarray[Any, np.dtype[np.int64]]
+    mean: float
+    low: float
+    high: float
+    statistic: Statistic = "mean"
+    level: float = 0.95
+    facts: MetricFacts | None = None
+    """None in a run of a version that did not store them."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "values", frozen(self.values))
+        object.__setattr__(self, "clusters", frozen(self.clusters))
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        return self.low, self.high
+
+    @property
+    def n(self) -> int:
+        """How many queries count."""
+        return int(np.isfinite(self.values).sum())
+
+    @property
+    def excluded(self) -> int:
+        """How many queries have no relevant item, or (graded metrics) nothing to compare with."""
+        return len(self.values) - self.n
+
+    def as_dict(self) -> dict[str, Any]:
+        """The JSON form: fractions, never percent."""
+        names = ("mean", "low", "high", "n", "excluded", "statistic", "level")
+        return {name: json_form(getattr(self, name)) for name in names} | (asdict(self.facts) if self.facts else {})
+
+    def __repr__(self) -> str:
+        return f"MetricValues({self.name}: {self.mean:.4f} [{self.low:.4f}, {self.high:.4f}], n={self.n})"
+
+
+BOTH = "both"
+"""The direction of a metric that sums over both, such as ``Rsum``; its queries are the images."""
+DIRECTION_LABELS = {"i2t": "image → text", "t2i": "text → image", BOTH: "both directions"}
+
+
+def split_name(name: str) -> tuple[str, str]:
+    """``t2i/Hit@5`` is the metric ``Hit@5`` of the direction ``t2i``; without a direction it spans both."""
+    direction, slash, metric = name.partition("/")
+    # An option may hold a slash of its own: NCS[embed:some/model]@10.
+    return (direction, metric) if slash and "[" not in direction else (BOTH, name)
+
+
+def read_facts(name: str, figures: Mapping[str, Any]) -> MetricFacts | None:
+    """The facts of a metric among its stored figures, if they are there; from then on :func:`stored_facts` has them."""
+    values = {entry.name: figures[entry.name] for entry in fields(MetricFacts) if entry.name in figures}
+    if values.get("unit", "share") not in get_args(Unit):
+        del values["unit"]  # of a later version
+    if not values:
+        return None
+    _STORED_FACTS[name] = MetricFacts(**values)
+    return _STORED_FACTS[name]
+
+
+RUN_FILE = "run.json"
+QUERIES_FILE = "queries.parquet"
+RECIPE_FILE = "recipe.toml"
+_THRESHOLDS_FILE = "thresholds.json"
+"""Where a person may keep the thresholds of the run's model: it goes when the run is replaced."""
+RUN_LAYOUT = Layout(
+    "a run", RUN_FILE, (QUERIES_FILE, RECIPE_FILE, _THRESHOLDS_FILE, *RANKING_LAYOUT.within("ranking-*"))
 )
-from crosslens.core.storage import FORMAT_VERSION, parquet_bytes, read_manifest, write_header
+
+_NUMBERS = (pl.Float64, pl.Float32, pl.Int64, pl.Int32, pl.Boolean, pl.Null)
+QUERY_COLUMNS = {"direction": pl.String, "query": pl.String, "cluster": (pl.Int64, pl.Int32, pl.UInt32, pl.UInt64)}
+RESERVED = tuple(QUERY_COLUMNS)
+
+
+def check_stored_protocol(protocol: Mapping[str, Any], file: Path) -> None:
+    """Raise unless a stored protocol is one: its name, its paper, φ and conventions as texts."""
+    if not protocol:
+        return
+    types = {"name": str, "paper": str, "phi": list, "tokens": dict, "conventions": list}
+    require_entries(protocol, types, file, inside="protocol")
+    for convention in protocol.get("conventions", []):
+        require_entries(convention, {"key": str, "value": str, "about": str}, file, inside="protocol")
+
+
+def stored_values(name: str, figures: Mapping[str, Any], queries: Mapping[Any, pl.DataFrame]) -> MetricValues:
+    """A metric of a stored run, from its figures and the rows of the queries by direction."""
+    direction, metric = split_name(name)
+    table = queries[direction]
+    mean, low, high = (
+        float("nan") if figures.get(part) is None else float(figures[part]) for part in ("mean", "low", "high")
+    )
+    return MetricValues(
+        name,
+        tuple(table["query"]),
+        table[metric].cast(pl.Float64).fill_null(float("nan")).to_numpy(),
+        table["cluster"].to_numpy(),
+        mean,
+        low,
+        high,
+        figures["statistic"],
+        figures.get("level", 0.95),
+        read_facts(name, figures),
+    )
+
+
+def _stored_bytes(folder: Path) -> int:
+    return sum(file.stat().st_size for file in folder.iterdir()) if folder.is_dir() else 0
+
+
+def ranking_header(direction: str) -> str:
+    """The file that stands for a ranking in a run's list of files: it holds the hashes of the ranking's own."""
+    return f"ranking-{direction}/{HEADER_FILE}"
+
+
+_SMALL = 16 << 20
+"""Bytes of rankings that are read with their run, so that they are of the same run whatever is written meanwhile."""
+
+
+class StoredRankings(Mapping[str, Ranking]):
+    """The rankings of a run folder. Large ones are read on demand: most viewers never need them."""
+
+    def __init__(self, folder: Path, manifest: Manifest, verify: bool) -> None:
+        directions = (part.name.removeprefix("ranking-") for part in sorted(folder.glob("ranking-*")))
+        known = manifest.hashes
+        self._folders = {
+            direction: folder / f"ranking-{direction}"
+            for direction in directions
+            if known is None or ranking_header(direction) in known
+        }
+        self._manifest, self._verify = manifest, verify
+        self._loaded: dict[str, Ranking] = {}
+        self._state = state_of(manifest.source)
+        if sum(_stored_bytes(part) for part in self._folders.values()) <= _SMALL:
+            for direction in self._folders:
+                with suppress(CrosslensError, OSError):  # a damaged one concerns those who use it
+                    self[direction]
+
+    def __getitem__(self, direction: str) -> Ranking:
+        if direction not in self._loaded:
+            folder = self._folders[direction]
+            try:
+                with verification(self._verify):
+                    self._manifest.check_folder((ranking_header(direction),))
+                    ranking = Ranking.load(folder)
+            finally:
+                if self._state != state_of(self._manifest.source):
+                    raise InputError(
+                        "the run was replaced or removed after it was opened, before its rankings were read",
+                        file=folder.parent, fix="open it again", code="replaced",
+                    )  # fmt: skip
+            self._loaded[direction] = ranking
+        return self._loaded[direction]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._folders)
+
+    def __len__(self) -> int:
+        return len(self._folders)
 
 
 @dataclass(frozen=True, eq=False)
@@ -177,7 +362,25 @@ class Run(Presented):
         if not isinstance(metrics, dict):
             expected = "an entry 'metrics'"
             raise InputError("no metrics", file=path / RUN_FILE, expected=expected, fix="repeat the evaluation")
-        check_stored(content, queries, path)
+        # Raise for a figure of another type, or a metric without its values per query.
+        file = path / RUN_FILE
+        require_entries(content, {"name": str, "provenance": dict, "protocol": dict}, file)
+        check_stored_protocol(content.get("protocol", {}), file)
+        require_columns(queries, QUERY_COLUMNS, path / QUERIES_FILE)
+        directions = set(queries["direction"])
+        for name, figures in content["metrics"].items():
+            require_entries(figures, {"statistic": str, "level": float}, file, inside=name)
+            numbers = {part: float for part in ("mean", "low", "high") if figures.get(part) is not None}
+            require_entries(figures, numbers, file, inside=name)
+            direction, metric = split_name(name)
+            if figures.get("statistic") not in get_args(Statistic) or direction not in directions:
+                problem = (
+                    f"{name} has the statistic {figures.get('statistic')!r:.40}, and queries of {sorted(directions)}"
+                )
+                raise InputError(
+                    problem, file=file, expected="the figures that crosslens wrote", fix="repeat the evaluation"
+                )
+            require_columns(queries, {metric: _NUMBERS}, path / QUERIES_FILE)
         plain = {split_name(name)[1] for name in metrics}
         per_direction = {key[0]: part for key, part in queries.partition_by("direction", as_dict=True).items()}
         free = [name for name in queries.columns if name not in plain and name not in RESERVED]

@@ -18,46 +18,19 @@ from typing import IO, TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from crosslens.core.errors import (
-    ConflictError,
-    FormatVersionError,
-    InputError,
-    argument,
-    reading,
-)
-from crosslens.core.ids import (
-    Ids,
-    as_ids,
-)
-from crosslens.core.input_files.arrays import (
-    open_array,
-)
-from crosslens.core.input_files.json_text import (
-    read_json_file,
-)
-from crosslens.core.input_files.tables import (
-    read_parquet_file,
-    require_columns,
-)
-from crosslens.core.integrity import (
-    Manifest,
-    sealed,
-    unsealed,
-    verification,
-)
-from crosslens.core.output.layout import (
-    Layout,
-)
-from crosslens.core.output.reading import read_whole
-from crosslens.core.output.workspace import atomic_folder, write_text
-from crosslens.core.vectors.blocks import VectorBlocks, each_block
+from crosslens.core.arrays import open_array
+from crosslens.core.blocks import VectorBlocks, each_block
+from crosslens.core.errors import ConflictError, FormatVersionError, InputError, argument, reading
+from crosslens.core.hashing import HEADER_FILE, Manifest, sealed, unsealed, verification
+from crosslens.core.ids import Ids, as_ids
+from crosslens.core.input_files import read_json_file, read_parquet_file, require_columns
+from crosslens.core.output import Layout, atomic_folder, read_whole, write_text
 
 if TYPE_CHECKING:  # rankings are made without it where it is not installed
     import polars as pl
 
 T = TypeVar("T")
 
-HEADER_FILE = "header.json"
 FORMAT_VERSION = 1
 _ZEROS = 1 << 20
 _CANNOT_RESERVE = (errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL)

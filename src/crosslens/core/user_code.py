@@ -11,14 +11,86 @@ import linecache
 import sys
 import sysconfig
 import traceback
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass, replace
 from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from types import CodeType
 from typing import Any, NamedTuple, TypeVar
 
-from crosslens.core.errors import InputError, UsageError, UserCodeError
+from crosslens.core.errors import InputError, UsageError, UserCodeError, argument
+from crosslens.core.hashing import file_fingerprint
+
+
+@dataclass(frozen=True)
+class NamedCode:
+    """Code that a file asks for: the file, the name that it writes, and what would be executed."""
+
+    origin: str
+    source: str
+    path: str
+
+
+TrustCode = bool | Callable[[NamedCode], bool]
+"""Whether code that files name may run: True, False, or a function that asks."""
+
+
+@dataclass(frozen=True)
+class _Policy:
+    trust_code: TrustCode = False
+    origin: str | None = None
+
+
+_USERS_OWN = _Policy()
+_POLICY: ContextVar[_Policy] = ContextVar("policy", default=_USERS_OWN)
+_CONFIRMED: set[NamedCode] = set()
+"""What was asked about and allowed: nobody is asked twice."""
+
+
+class UntrustedCodeError(UsageError):
+    """A file names code, and nobody said that it may run."""
+
+
+@contextmanager
+def trusting(trust_code: TrustCode | None) -> Iterator[None]:
+    """Inside, ``trust_code`` decides about code that files name; None leaves it as it is."""
+    token = _POLICY.set(_POLICY.get() if trust_code is None else replace(_POLICY.get(), trust_code=trust_code))
+    try:
+        yield
+    finally:
+        _POLICY.reset(token)
+
+
+@contextmanager
+def code_named_by(origin: str | Path | None) -> Iterator[None]:
+    """Inside, names come from the file ``origin``; None leaves it as it is."""
+    token = _POLICY.set(_POLICY.get() if origin is None else replace(_POLICY.get(), origin=str(origin)))
+    try:
+        yield
+    finally:
+        _POLICY.reset(token)
+
+
+def require_trust(source: str, path: str | Path) -> None:
+    """Raise unless the code at ``path``, which somebody wrote as ``source``, may run."""
+    policy = _POLICY.get()
+    if policy.origin is None or policy.trust_code is True:
+        return
+    code = NamedCode(policy.origin, source, str(path))
+    if code in _CONFIRMED:
+        return
+    if callable(policy.trust_code) and policy.trust_code(code):
+        _CONFIRMED.add(code)
+        return
+    raise UntrustedCodeError(
+        f"{code.origin} names code that would run: {code.path} ({code.source})",
+        fix=f"read that code; if you trust it, pass {argument('trust_code', True)}",
+        code="untrusted-code",
+        subject=code.path,
+    )
+
 
 T = TypeVar("T")
 
@@ -53,11 +125,21 @@ def load_module(name: str) -> Any:
                 f"cannot import {name!r}: {error}", fix="check the name, or write the path of a .py file"
             ) from error
     file = _existing(path)
-    content = _content(file)
+    content = file_fingerprint([file])
     loaded = _FILES.get(str(file))
     if loaded is not None and loaded.content == content:
         return loaded.module
-    module = _execute(file)
+    spec = importlib.util.spec_from_file_location(file.stem, file, loader=_UncachedLoader(file.stem, str(file)))
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    _USER_CODE.add(file)
+    sys.modules.setdefault(file.stem, module)
+    current = _LOADING.set(str(file))
+    try:
+        spec.loader.exec_module(module)
+    finally:
+        _LOADING.reset(current)
     _FILES[str(file)] = _LoadedFile(content, module)
     return module
 
@@ -70,21 +152,6 @@ class _UncachedLoader(SourceFileLoader):
         path = self.get_filename(fullname)
         code: CodeType = self.source_to_code(self.get_data(path), path)
         return code
-
-
-def _execute(file: Path) -> Any:
-    spec = importlib.util.spec_from_file_location(file.stem, file, loader=_UncachedLoader(file.stem, str(file)))
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    _USER_CODE.add(file)
-    sys.modules.setdefault(file.stem, module)
-    current = _LOADING.set(str(file))
-    try:
-        spec.loader.exec_module(module)
-    finally:
-        _LOADING.reset(current)
-    return module
 
 
 def load_plugin(path: str | Path) -> None:
@@ -104,7 +171,7 @@ def loaded_plugins() -> list[str]:
 
 def is_plugin_loaded(path: str | Path) -> bool:
     """Whether a file of exactly this content is loaded, this one or a copy of it."""
-    content = _content(_existing(Path(path).expanduser()))
+    content = file_fingerprint([_existing(Path(path).expanduser())])
     return any(loaded.content == content for loaded in _FILES.values())
 
 
@@ -194,12 +261,6 @@ def _is_user_file(name: str) -> bool:
     if any(own == file or own in file.parents for own in _USER_CODE):
         return True
     return not _INSTALLED & set(file.parts) and _STANDARD_LIBRARY not in file.parents
-
-
-def _content(file: Path) -> str:
-    from crosslens.core.hashing import file_fingerprint  # brings numpy, which the help texts do without
-
-    return file_fingerprint([file])
 
 
 def _existing(path: Path) -> Path:

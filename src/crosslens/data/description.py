@@ -92,33 +92,39 @@ class DatasetDescription(Presented):
 
 def describe(dataset: Dataset) -> DatasetDescription:
     """Statistics of a dataset, and the problems it seems to have."""
-    per_image = _captions_per_image(dataset)
+    counts = dataset.captions.group_by("image").len("count")
+    joined = dataset.images.select("image").join(counts, on="image", how="left", maintain_order="left")
+    per_image = joined["count"].fill_null(0)
     texts = dataset.captions["text"]
-    within, across = _repeated(dataset.captions)
+    normal = dataset.captions.select(
+        "image", text=pl.col("text").str.to_lowercase().str.replace_all(r"\s+", " ").str.strip_chars()
+    )
+    by_text = normal.group_by("text").agg(pl.col("image").n_unique().alias("images"), pl.len().alias("captions"))
     objects = dataset.objects
+    bins: dict[str, int] = {}
+    for count, images in sorted(per_image.value_counts(name="images").iter_rows()):
+        label = str(count) if count < _MOST_BINS else f"{_MOST_BINS}+"
+        bins[label] = bins.get(label, 0) + images
+    names = 0 if objects is None else objects["name"].drop_nulls().n_unique()
     facts: dict[str, Any] = {
         "images": dataset.images.height,
         "captions": dataset.captions.height,
         "images_without_captions": int((per_image == 0).sum()),
         "captions_per_image": _spread(per_image),
-        "captions_histogram": _histogram(per_image),
+        "captions_histogram": bins,
         "words": _spread(count_words(texts)),
         "characters": _spread(texts.str.len_chars()),
-        "repeated_within": within,
-        "repeated_across": across,
+        "repeated_within": normal.height - normal.unique().height,
+        "repeated_across": int(by_text.filter(pl.col("images") > 1)["captions"].sum()),
         "objects": 0 if objects is None else objects.height,
         "objects_without_box": 0 if objects is None else objects["x"].null_count(),
         "relations": 0 if dataset.relations is None else dataset.relations.height,
-        "groups": _groups("images", dataset.images) | _groups("captions", dataset.captions) | _object_names(objects),
+        "groups": _groups("images", dataset.images)
+        | _groups("captions", dataset.captions)
+        | ({"objects": names} if names > 1 else {}),
     }
     notes = (dataset.card.notes,) if dataset.card.notes else ()
     return DatasetDescription(dataset.name, **facts, problems=tuple(_problems(dataset, facts)), notes=notes)
-
-
-def _captions_per_image(dataset: Dataset) -> pl.Series:
-    counts = dataset.captions.group_by("image").len("count")
-    joined = dataset.images.select("image").join(counts, on="image", how="left", maintain_order="left")
-    return joined["count"].fill_null(0)
 
 
 def _spread(values: pl.Series) -> Spread:
@@ -126,27 +132,6 @@ def _spread(values: pl.Series) -> Spread:
         return Spread(0.0, 0.0, 0.0, 0.0)
     figures = values.cast(pl.Float64)
     return Spread(*map(float, (figures.min(), figures.mean(), figures.median(), figures.max())))  # type: ignore[arg-type]
-
-
-def _histogram(counts: pl.Series) -> dict[str, int]:
-    bins: dict[str, int] = {}
-    for count, images in sorted(counts.value_counts(name="images").iter_rows()):
-        label = str(count) if count < _MOST_BINS else f"{_MOST_BINS}+"
-        bins[label] = bins.get(label, 0) + images
-    return bins
-
-
-def _normal(text: pl.Expr) -> pl.Expr:
-    return text.str.to_lowercase().str.replace_all(r"\s+", " ").str.strip_chars()
-
-
-def _repeated(captions: pl.DataFrame) -> tuple[int, int]:
-    """Captions that repeat an earlier one of their image; captions whose text another image has too."""
-    normal = captions.select("image", text=_normal(pl.col("text")))
-    within = normal.height - normal.unique().height
-    images = normal.group_by("text").agg(pl.col("image").n_unique().alias("images"), pl.len().alias("captions"))
-    across = images.filter(pl.col("images") > 1)["captions"].sum()
-    return within, int(across)
 
 
 def _groups(table: str, frame: pl.DataFrame) -> dict[str, int]:
@@ -164,44 +149,34 @@ def _groups(table: str, frame: pl.DataFrame) -> dict[str, int]:
     return groups
 
 
-def _object_names(objects: pl.DataFrame | None) -> dict[str, int]:
-    names = 0 if objects is None else objects["name"].drop_nulls().n_unique()
-    return {"objects": names} if names > 1 else {}
-
-
 def _problems(dataset: Dataset, facts: Mapping[str, Any]) -> list[str]:
-    texts = dataset.captions["text"]
-    without = f"{facts['images_without_captions']} of {facts['images']}"
-    counts = {
-        f"images without a caption: {without}; as queries they are excluded, in the gallery they remain": (
-            facts["images_without_captions"] if facts["captions"] else 0
+    texts, images, without = dataset.captions["text"], facts["images"], facts["images_without_captions"]
+    outside = 0
+    if dataset.objects is not None and {"width", "height"} <= set(dataset.images.columns):
+        sized = dataset.objects.join(dataset.images.select("image", "width", "height"), on="image", how="left")
+        slack = 1.0  # annotation tools round
+        low = (pl.col("x") < -slack) | (pl.col("y") < -slack)
+        right = pl.col("x") + pl.col("w") > pl.col("width") + slack
+        bottom = pl.col("y") + pl.col("h") > pl.col("height") + slack
+        outside = sized.filter(low | right | bottom).height
+    counts: tuple[tuple[str, int], ...] = (
+        (
+            f"images without a caption: {{}} of {images}; as queries they are excluded, in the gallery they remain",
+            without if facts["captions"] else 0,
         ),
-        "no captions: only the images can be used": not facts["captions"],
-        "captions that repeat an earlier caption of their image: {}": facts["repeated_within"],
-        "captions whose text another image has too: {}; retrieval cannot tell those images apart by them": facts[
-            "repeated_across"
-        ],
-        "captions of fewer than three words: {}": int((count_words(texts) < 3).sum()),
-        "captions with a line break or a tab: {}": int(texts.str.contains(r"[\n\r\t]").sum()),
-        "captions with the replacement character \ufffd: {}; their encoding was damaged earlier": int(
-            texts.str.contains("\ufffd", literal=True).sum()
+        ("no captions: only the images can be used", not facts["captions"]),
+        ("captions that repeat an earlier caption of their image: {}", facts["repeated_within"]),
+        (
+            "captions whose text another image has too: {}; retrieval cannot tell those images apart by them",
+            facts["repeated_across"],
         ),
-        "objects without a box: {}": facts["objects_without_box"],
-        "boxes that reach beyond their image: {}": _outside(dataset),
-    }
-    return [line.format(count) for line, count in counts.items() if count]
-
-
-def _outside(dataset: Dataset) -> int:
-    """Boxes that reach beyond their image, where its size is known."""
-    if dataset.objects is None or not {"width", "height"} <= set(dataset.images.columns):
-        return 0
-    sized = dataset.objects.join(dataset.images.select("image", "width", "height"), on="image", how="left")
-    slack = 1.0  # annotation tools round
-    beyond = (
-        (pl.col("x") < -slack)
-        | (pl.col("y") < -slack)
-        | (pl.col("x") + pl.col("w") > pl.col("width") + slack)
-        | (pl.col("y") + pl.col("h") > pl.col("height") + slack)
+        ("captions of fewer than three words: {}", int((count_words(texts) < 3).sum())),
+        ("captions with a line break or a tab: {}", int(texts.str.contains(r"[\n\r\t]").sum())),
+        (
+            "captions with the replacement character \ufffd: {}; their encoding was damaged earlier",
+            int(texts.str.contains("\ufffd", literal=True).sum()),
+        ),
+        ("objects without a box: {}", facts["objects_without_box"]),
+        ("boxes that reach beyond their image: {}", outside),
     )
-    return sized.filter(beyond).height
+    return [line.format(count) for line, count in counts if count]

@@ -30,10 +30,9 @@ from crosslens.core import (
     read_whole,
     wrong_code,
 )
-from crosslens.data.extra_images import EXTRA_IMAGES, add_extra_images
-from crosslens.data.io.files import existing_file, format_suffix, read_json, read_lines
-from crosslens.data.known.catalogue import KNOWN
-from crosslens.data.known.finding import DATA_FOLDER, KnownFiles, find_known, is_known, require_captions
+from crosslens.data.files import existing_file, format_suffix, read_json, read_lines
+from crosslens.data.known import DATA_FOLDER, KNOWN, find_known, is_known, require_captions
+from crosslens.data.variants import EXTRA_IMAGES, add_extra_images
 
 Reader = Callable[..., Dataset]
 
@@ -108,7 +107,23 @@ class ReaderRegistry(Registry[Reader]):
         """
 
         def enrol(reader: Reader) -> Reader:
-            return super(ReaderRegistry, self).register(name, options=_options(reader), **details)(reader)
+            lines = re.findall(r"^(\w+): (.*(?:\n    .*)*)", inspect.getdoc(reader) or "", flags=re.MULTILINE)
+            hints, explained = get_type_hints(reader), {name: " ".join(text.split()) for name, text in lines}
+            return super(ReaderRegistry, self).register(
+                name,
+                options={
+                    name: ReaderOption(
+                        name,
+                        _plain_types(hints.get(name)),
+                        None if parameter.default is parameter.empty else parameter.default,
+                        parameter.default is parameter.empty,
+                        Path in (hints.get(name), *get_args(hints.get(name))),
+                        explained.get(name, ""),
+                    )
+                    for name, parameter in inspect.signature(reader).parameters.items()
+                },
+                **details,
+            )(reader)
 
         return enrol
 
@@ -161,30 +176,9 @@ def is_dataset_path(source: str, base: Path = Path()) -> bool:
     return "/" in source or "\\" in source or Path(source).suffix != "" or (base / source).exists()
 
 
-def _options(reader: Reader) -> dict[str, ReaderOption]:
-    hints, explained = get_type_hints(reader), _explained(reader)
-    return {
-        name: ReaderOption(
-            name,
-            _plain_types(hints.get(name)),
-            None if parameter.default is parameter.empty else parameter.default,
-            parameter.default is parameter.empty,
-            Path in (hints.get(name), *get_args(hints.get(name))),
-            explained.get(name, ""),
-        )
-        for name, parameter in inspect.signature(reader).parameters.items()
-    }
-
-
 def _plain_types(hint: Any) -> tuple[type, ...]:
     kinds = {str if kind is Path else kind for kind in get_args(hint) or (hint,)} - {NoneType}
     return tuple(kind for kind in _NOUNS if kind in kinds) if kinds <= _NOUNS.keys() else ()
-
-
-def _explained(reader: Reader) -> dict[str, str]:
-    """The lines ``option: meaning`` of a docstring, with the indented lines that continue them."""
-    lines = re.findall(r"^(\w+): (.*(?:\n    .*)*)", inspect.getdoc(reader) or "", flags=re.MULTILINE)
-    return {name: " ".join(text.split()) for name, text in lines}
 
 
 def load_dataset(source: str | Path, **options: Any) -> Dataset:
@@ -212,7 +206,20 @@ def _load(source: str | Path, options: dict[str, Any]) -> Dataset:
     if isinstance(source, str) and not is_dataset_path(source):
         if is_known(source):
             require_captions(KNOWN[source])
-            return _load_known(find_known(source, options.pop(DATA_FOLDER, None)), options)
+            # A known dataset under its name, with its licence; a copy that is not whole says so.
+            files = find_known(source, options.pop(DATA_FOLDER, None))
+            known = files.known
+            if files.reader:
+                dataset = _call(READERS[files.reader], {**files.options, **options})
+            else:
+                dataset = _load_folder(files.path, options)
+            notes = dataset.card.notes
+            if known.images and len(dataset.image_ids) != known.images and not options:
+                notes = f"{known.name} has {known.images:,} images, and this copy {len(dataset.image_ids):,}"
+            card = replace(dataset.card, licence=dataset.card.licence or known.licence, notes=notes)
+            home = dataset.home or files.pictures
+            name = known.called or known.name
+            return replace(dataset, name=dataset.name if options else name, card=card, home=home)
         if source not in READERS:
             raise UnknownNameError("dataset reader", source, [*READERS.names(), *KNOWN])
         return _call(READERS[source], options)
@@ -225,26 +232,17 @@ def _load(source: str | Path, options: dict[str, Any]) -> Dataset:
         return _call(entry, {file.option: path, **options})
     reader = next((entry for entry in READERS if suffix in entry.details.get("suffixes", ())), None)
     if reader is None:
-        raise _unknown_suffix(path, suffix)
+        likely = next((entry for entry in READERS if suffix in entry.details.get("suggested_for", ())), READERS["coco"])
+        option = next(iter(likely.details["options"]))
+        raise UsageError(
+            f"{path}: the ending {suffix!r} does not tell the format",
+            fix=f"name the reader, for example load_dataset({likely.name!r}, {option}={path.name!r}); "
+            f"readers: {', '.join(entry.name for entry in READERS)}",
+            code="unknown-format",
+        )
     if suffix == ".csv" and "|" in read_lines(path)[0]:
         reader = READERS["csv"]
     return _call(reader, {"captions": path, **options})
-
-
-def _load_known(files: KnownFiles, options: dict[str, Any]) -> Dataset:
-    """A known dataset under its name, with its licence; a copy that is not whole says so."""
-    known = files.known
-    if files.reader:
-        dataset = _call(READERS[files.reader], {**files.options, **options})
-    else:
-        dataset = _load_folder(files.path, options)
-    notes = dataset.card.notes
-    if known.images and len(dataset.image_ids) != known.images and not options:
-        notes = f"{known.name} has {known.images:,} images, and this copy {len(dataset.image_ids):,}"
-    card = replace(dataset.card, licence=dataset.card.licence or known.licence, notes=notes)
-    home = dataset.home or files.pictures
-    name = known.called or known.name
-    return replace(dataset, name=dataset.name if options else name, card=card, home=home)
 
 
 def _recognise(path: Path) -> tuple[Entry[Reader], JsonFile]:
@@ -261,17 +259,6 @@ def _recognise(path: Path) -> tuple[Entry[Reader], JsonFile]:
         expected="one of " + "; ".join(f"{file.title} {file.layout}" for _, file in kinds),
         fix="name the reader, for example load_dataset('coco', captions=…); readers: "
         + ", ".join(entry.name for entry in READERS),
-        code="unknown-format",
-    )
-
-
-def _unknown_suffix(path: Path, suffix: str) -> UsageError:
-    likely = next((entry for entry in READERS if suffix in entry.details.get("suggested_for", ())), READERS["coco"])
-    option = next(iter(likely.details["options"]))
-    return UsageError(
-        f"{path}: the ending {suffix!r} does not tell the format",
-        fix=f"name the reader, for example load_dataset({likely.name!r}, {option}={path.name!r}); "
-        f"readers: {', '.join(entry.name for entry in READERS)}",
         code="unknown-format",
     )
 

@@ -10,7 +10,7 @@ from typing import Any
 import polars as pl
 
 from crosslens.core import Dataset, Registry, UsageError, argument, refuse_existing
-from crosslens.data.io.files import format_suffix, writing_text
+from crosslens.data.files import format_suffix, writing_text
 
 WRITERS: Registry[Callable[..., None]] = Registry("output format", "writers", ("crosslens.data.writers",))
 """Functions of a dataset and a path. Details: ``loses(dataset, path, images)`` gives phrases for what the format cannot

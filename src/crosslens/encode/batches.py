@@ -1,24 +1,89 @@
-"""How many items go through a model at once.
+"""How items go through a model: pictures decoded, items in batches, and batches in tasks of an engine.
 
-The size never depends on measured time or on what the machine is doing: the last bits of a vector depend on the batch
-it was computed in, and equal inputs and settings have to give equal bits.
+The size of a batch never depends on measured time or on what the machine is doing: the last bits of a vector depend on
+the batch it was computed in, and equal inputs and settings have to give equal bits. In tasks the batches are those that
+are formed without them: they depend on which items are cached, unreadable or equal, which their content decides. So
+files are hashed first, in tasks as well; then batches of paths travel, and pictures are decoded where they are encoded.
 """
 
 from __future__ import annotations
 
 import gc
+import os
+import socket
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
-from typing import Any, TypeVar
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
 
-from crosslens.core import PIXELS_IN_FLIGHT, CrosslensError, UsageError, argument
-from crosslens.encode.encoder import IMAGES, TEXTS, Array
-from crosslens.encode.images import read_ahead
+from crosslens.core import PIXELS_IN_FLIGHT, CrosslensError, Engine, InputError, UsageError, argument, missing_on_node
+from crosslens.data import outer_file, read_image_bytes, readable_picture
+from crosslens.encode.cache import key_of
+from crosslens.encode.encoder import IMAGES, METHODS, TEXTS, Array, Encoder, load_encoder, loaded_as, map_path
+from crosslens.encode.options import EncodeOptions
 
 T = TypeVar("T")
+R = TypeVar("R")
+
+_THREADS, _AHEAD = 4, 64
+
+
+def decode_image(content: bytes) -> Any:
+    """The picture in an image file's bytes, as RGB; whatever is wrong with it raises an ``InputError``."""
+    with readable_picture(content) as picture:
+        return picture.convert("RGB")
+
+
+def pixels_of(content: bytes) -> int:
+    """How many pixels the picture in an image file's bytes has, which are not decoded."""
+    with readable_picture(content) as picture:
+        width, height = picture.size
+        return int(width * height)
+
+
+def as_picture(image: Any) -> Any:
+    """A picture from a picture, or from the path of one."""
+    if not isinstance(image, str | Path):
+        return image if getattr(image, "mode", "RGB") == "RGB" else image.convert("RGB")
+    try:
+        return decode_image(read_image_bytes(image))
+    except OSError as error:
+        raise InputError(f"cannot be opened: {error.strerror or error}", file=image, fix="check the path") from error
+    except InputError as error:
+        error.file = str(image)
+        raise
+
+
+def as_pictures(images: Sequence[Any]) -> list[Any]:
+    """Pictures from pictures or paths; a path that occurs again is read once."""
+    paths = dict.fromkeys(image for image in images if isinstance(image, str | Path))
+    pictures = {str(path): as_picture(path) for path in paths}
+    return [pictures[str(image)] if isinstance(image, str | Path) else as_picture(image) for image in images]
+
+
+def read_ahead(
+    work: Callable[[T], R], items: Iterable[T], threads: int = _THREADS, most: int = _AHEAD
+) -> Generator[R, None, None]:
+    """The results of ``work`` in order, worked out by a few threads a little ahead of their use."""
+    with ThreadPoolExecutor(threads) as pool:
+        futures: deque[Future[R]] = deque()
+        try:
+            for item in items:
+                futures.append(pool.submit(work, item))
+                if len(futures) > most:
+                    yield futures.popleft().result()
+            while futures:
+                yield futures.popleft().result()
+        finally:
+            for future in futures:
+                future.cancel()
+
 
 PAIRS = "pairs"
 _SIZES = {IMAGES: 32, TEXTS: 64, PAIRS: 16}
@@ -128,3 +193,157 @@ def _free_memory() -> None:
     torch = sys.modules.get("torch")
     if torch is not None and torch.cuda.is_available():
         torch.cuda.empty_cache()
+
+
+_FILES_AT_ONCE = 256
+_MOST_BATCHES = 8
+"""Batches of one task, at most: a batch of short texts takes no longer than sending it."""
+_TASKS_PER_SLOT = 4
+
+
+@dataclass(frozen=True)
+class ModelToLoad:
+    """How a worker gets the model: by its name, or the model itself where it has none."""
+
+    name: Any
+    options: EncodeOptions
+    revision: str
+    loader: Callable[[str, EncodeOptions], Any] | None = None
+    """What loads it; None: :func:`load_encoder`."""
+
+    @staticmethod
+    def of(model: Any, loader: Callable[[str, EncodeOptions], Any] | None = None) -> ModelToLoad:
+        """The model that this process has loaded: an encoder, or what else ``loader`` loads."""
+        origin = loaded_as(model)
+        if origin is None:
+            return ModelToLoad(model, EncodeOptions(), model.revision)
+        name, options = origin
+        device = str(getattr(model, "device", "")).partition(":")[0] or options.device  # a worker has one GPU
+        plain = EncodeOptions(device=device, precision=options.precision, offline=options.offline)
+        return ModelToLoad(map_path(name, Path.cwd(), os.path.abspath), plain, model.revision, loader)
+
+    def load(self) -> Any:
+        """The model, once per process."""
+        if not isinstance(self.name, str):
+            return self.name
+        if self not in _LOADED:
+            _LOADED.clear()  # one model at a time: two may not fit
+            _LOADED[self] = (self.loader or load_encoder)(self.name, self.options)
+        model = _LOADED[self]
+        if model.revision != self.revision:
+            raise CrosslensError(
+                f"the model {model.name} of the node {socket.gethostname()} has other weights than here",
+                fix="put the model on storage that all nodes share, or the same files on every node",
+                code="other-version",
+            )
+        return model
+
+
+_LOADED: dict[ModelToLoad, Any] = {}
+
+
+class FileFacts(NamedTuple):
+    """What is known of an image file without decoding it; ``bad`` says why it cannot be used."""
+
+    key: bytes
+    pixels: int
+    bad: str
+
+
+def read_facts_of(shared: None, files: Sequence[str]) -> list[FileFacts]:
+    """Key and size of each image file."""
+    return [_facts(file) for file in files]
+
+
+def _facts(file: str) -> FileFacts:
+    key = b""
+    try:
+        content = read_image_bytes(file)
+        key = key_of(content)
+        return FileFacts(key, pixels_of(content), "")
+    except (OSError, InputError) as error:
+        return FileFacts(key, 0, unreadable(error))
+
+
+def unreadable(error: OSError | InputError) -> str:
+    """Why an image cannot be used."""
+    if isinstance(error, InputError):
+        return error.problem
+    return "missing" if isinstance(error, FileNotFoundError) else f"cannot be opened: {error}"
+
+
+def facts_of_files(engine: Engine, files: Sequence[str | Path]) -> Iterator[FileFacts]:
+    """Key and size of each file, in order; one that this process can read and a worker cannot raises."""
+    paths = [os.path.abspath(file) for file in files]
+    parts = [paths[start : start + _FILES_AT_ONCE] for start in range(0, len(paths), _FILES_AT_ONCE)]
+    for part, facts in zip(parts, engine.run(read_facts_of, None, parts), strict=True):
+        for path, known in zip(part, facts, strict=True):
+            if known.bad == "missing" and outer_file(path).exists():
+                raise missing_on_node(f"{path} does not exist")
+            yield known
+
+
+class EncodedBatch(NamedTuple):
+    """The vectors of a batch; or, in ``bad``, which of its items cannot be decoded, and why."""
+
+    parts: list[Array]
+    bad: dict[int, str]
+
+
+class EncodeRequest(NamedTuple):
+    """Batches for one task: texts, features, or the paths of pictures."""
+
+    modality: str
+    are_files: bool
+    batches: list[list[Any]]
+
+
+def encode_batches(model: ModelToLoad, request: EncodeRequest) -> list[EncodedBatch]:
+    """The vectors of each batch, up to the first with an item that cannot be decoded."""
+    encoder = model.load()
+    encode = getattr(encoder, METHODS[request.modality])
+    encoded = []
+    for contents in request.batches:
+        bad: dict[int, str] = {}
+        if request.are_files:
+            contents, bad = _decoded(contents)
+        parts = [] if bad else Batches(request.modality, encoder, len(contents)).run(encode, contents)
+        encoded.append(EncodedBatch(parts, bad))
+        if bad:
+            break
+    return encoded
+
+
+def _decoded(files: Sequence[str]) -> tuple[list[Any], dict[int, str]]:
+    pictures, bad = [], {}
+    for number, file in enumerate(files):
+        try:
+            pictures.append(decode_image(read_image_bytes(file)))
+        except (OSError, InputError) as error:
+            bad[number] = unreadable(error)
+    return pictures, bad
+
+
+def run_batches(
+    engine: Engine, encoder: Encoder, modality: str, batches: Sequence[Sequence[Any]], content: Callable[[Any], Any],
+    *, are_files: bool,
+) -> Iterator[EncodedBatch]:  # fmt: skip
+    """The batches encoded, in order, up to the first with an item that cannot be decoded."""
+    groups = in_groups(batches, engine)
+    requests = (EncodeRequest(modality, are_files, [[content(item) for item in batch] for batch in group])
+                for group in groups)  # fmt: skip
+    for encoded in engine.run(encode_batches, ModelToLoad.of(encoder), requests, gpu=uses_gpu(encoder)):
+        yield from encoded
+        if encoded[-1].bad:
+            return
+
+
+def in_groups(batches: Sequence[T], engine: Engine) -> list[Sequence[T]]:
+    """The batches of each task: several, where all cores have enough to do all the same."""
+    several = max(1, min(_MOST_BATCHES, len(batches) // (_TASKS_PER_SLOT * engine.slots())))
+    return [batches[start : start + several] for start in range(0, len(batches), several)]
+
+
+def uses_gpu(model: Any) -> bool:
+    """Whether this process runs the model on a GPU: then each task needs one."""
+    return "cuda" in str(getattr(model, "device", ""))

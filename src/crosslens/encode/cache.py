@@ -23,6 +23,7 @@ import numpy as np
 from crosslens.core import (
     NPZ_ERRORS,
     InputError,
+    Notify,
     argument,
     atomic_file,
     cache_folder,
@@ -31,10 +32,11 @@ from crosslens.core import (
     open_npz,
     read_json_file,
     remove_abandoned,
+    to_stderr,
     write_text,
 )
-from crosslens.encode.encoder import METHODS, Array
-from crosslens.encode.options import Notify, to_stderr
+
+Array = np.ndarray[Any, Any]
 
 SHARD_ITEMS = 1_024
 """A shard is written as soon as it holds so many vectors; a killed process loses at most so many and a batch."""
@@ -84,7 +86,19 @@ class EmbeddingStore:
             folder.mkdir(parents=True, exist_ok=True)
         if not (folder / _ABOUT).exists():
             self._describe(None)
-        self._shape = self._described_shape()
+        # Raises where the folder describes vectors of something else: nobody knows whose they are.
+        file = self.folder / _ABOUT
+        try:
+            described = read_json_file(file)
+            shape = described.pop(_SHAPE, None)
+        except (InputError, AttributeError, TypeError):
+            described = shape = None
+        if described != self.about or not (shape is None or isinstance(shape, list)):
+            problem = "the folder's name and this file describe different vectors"
+            fix = f"remove the folder, whose items are then encoded again; or pass {argument('cache', False)}"
+            expected = f"the vectors of {self.about.get('encoder', 'one encoder')}"
+            raise InputError(problem, file=file, expected=expected, fix=fix, code="changed-file")
+        self._shape = None if shape is None else tuple(shape)
         remove_abandoned(folder)
         self._rows: dict[bytes, tuple[Path, int]] = {}
         self._shapes: dict[Path, tuple[int, ...]] = {}
@@ -185,21 +199,6 @@ class EmbeddingStore:
             write_text(self.folder / _ABOUT, json.dumps(facts, indent=2, ensure_ascii=False) + "\n", wait=True)
         self._shape = shape
 
-    def _described_shape(self) -> tuple[int, ...] | None:
-        """Raises where the folder describes vectors of something else: nobody knows whose they are."""
-        file = self.folder / _ABOUT
-        try:
-            described = read_json_file(file)
-            shape = described.pop(_SHAPE, None)
-        except (InputError, AttributeError, TypeError):
-            described = shape = None
-        if described != self.about or not (shape is None or isinstance(shape, list)):
-            problem = "the folder's name and this file describe different vectors"
-            fix = f"remove the folder, whose items are then encoded again; or pass {argument('cache', False)}"
-            expected = f"the vectors of {self.about.get('encoder', 'one encoder')}"
-            raise InputError(problem, file=file, expected=expected, fix=fix, code="changed-file")
-        return None if shape is None else tuple(shape)
-
     @contextmanager
     def _changing(self) -> Iterator[None]:
         try:
@@ -223,19 +222,3 @@ class EmbeddingStore:
         self.notify(f"note: a damaged cache file was removed, its items are encoded again: {shard} ({reason})")
         self._shapes.pop(shard, None)
         self._rows = {key: row for key, row in self._rows.items() if row[0] != shard}
-
-
-def open_store(cache: Cache | None, model: Any, kind: str, precision: str) -> EmbeddingStore | None:
-    """The store of a model's vectors of one kind of item; none where nobody knows whether they are this model's."""
-    if cache is None or not model.revision:
-        return None
-    return cache.store(
-        {
-            "encoder": model.name,
-            "revision": model.revision,
-            "preprocessing": getattr(model, "preprocessing", ""),
-            "precision": precision,
-            "items": kind,
-        },
-        getattr(model, "dimension", None) if kind in METHODS else 1,
-    )

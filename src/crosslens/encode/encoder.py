@@ -6,23 +6,17 @@ import importlib
 import importlib.util
 import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from crosslens.core import (
-    MissingExtraError,
-    Progress,
-    Registry,
-    UsageError,
-    argument,
-    call_function,
-    where_option,
-)
+from crosslens.core import MissingExtraError, Progress, Registry, UsageError, argument, call_function, where_option
+from crosslens.encode.cache import Cache, EmbeddingStore
 from crosslens.encode.options import EncodeOptions
+from crosslens.rank import unit_rows
 
 Array = np.ndarray[Any, Any]
 
@@ -227,3 +221,40 @@ def require_modality(encoder: Encoder, modality: str) -> None:
                 "image_text", f", or evaluate a text encoder with {argument('image_text')} (text-only retrieval)"
             ),
         )
+
+
+def open_store(cache: Cache | None, model: Any, kind: str, precision: str) -> EmbeddingStore | None:
+    """The store of a model's vectors of one kind of item; none where nobody knows whether they are this model's."""
+    if cache is None or not model.revision:
+        return None
+    return cache.store(
+        {
+            "encoder": model.name,
+            "revision": model.revision,
+            "preprocessing": getattr(model, "preprocessing", ""),
+            "precision": precision,
+            "items": kind,
+        },
+        getattr(model, "dimension", None) if kind in METHODS else 1,
+    )
+
+
+def word_vectors(
+    pieces: Iterable[int | None], offsets: Iterable[tuple[int, int]], text: str, vectors: Array
+) -> tuple[list[str], Array]:
+    """The words of a text, and for each the sum of the directions of its pieces.
+
+    ``pieces`` says of each piece which word it belongs to, or None for marks that are not in the text.
+    """
+    spans: dict[int, tuple[int, int]] = {}
+    kept: list[int] = []
+    owner: list[int] = []
+    for at, (word, (start, end)) in enumerate(zip(pieces, offsets, strict=True)):
+        if word is not None:
+            spans[word] = (spans[word][0] if word in spans else start, end)
+            kept.append(at)
+            owner.append(len(spans) - 1)
+    sums = np.zeros((len(spans), vectors.shape[1]), np.float32)
+    if kept:
+        np.add.at(sums, owner, unit_rows(np.asarray(vectors, np.float32)[kept]))
+    return [text[start:end] for start, end in spans.values()], sums

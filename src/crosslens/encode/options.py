@@ -2,25 +2,16 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from crosslens.core import Options, UsageError, option, printable
+from crosslens.core import Notify, Options, UsageError, option, to_stderr
 
 if TYPE_CHECKING:
     from crosslens.encode.cache import Cache
 
 PRECISIONS = ("fp32", "fp16", "bf16")
-
-Notify = Callable[[str], None]
-
-
-def to_stderr(text: str) -> None:
-    """Print a note for the person at the terminal."""
-    print(printable(text), file=sys.stderr)
 
 
 @dataclass(frozen=True)

@@ -33,10 +33,9 @@ from crosslens.encode.encoder import (
     require_library,
     require_modality,
 )
-from crosslens.encode.hub import folder_revision, package_folder
+from crosslens.encode.loading import SAFE, Compute, folder_revision, loading, package_folder
 from crosslens.encode.options import EncodeOptions
 from crosslens.encode.stream import encode_texts
-from crosslens.encode.torch_model import SAFE, Compute, loading
 from crosslens.similarity import (
     SIMILARITIES,
     CacheChoice,

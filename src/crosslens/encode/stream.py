@@ -1,33 +1,66 @@
-"""Items through an encoder: what the cache holds is taken from there, the rest goes through the model in batches."""
+"""Items through an encoder: what the cache holds is taken from there, the rest goes through the model in batches.
+
+The embeddings of a dataset are made of them, or given and brought into its order; they are saved as one folder.
+"""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
 from operator import attrgetter
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
 from crosslens.core import (
+    DATASET_LAYOUT,
+    EMBEDDINGS_LAYOUT,
+    HEADER_FILE,
+    ConflictError,
     CrosslensError,
+    Dataset,
+    Embeddings,
     Engine,
     InputError,
+    Layout,
     Progress,
     SilentProgress,
+    UsageError,
+    align_embeddings,
     argument,
+    atomic_folder,
     check_vectors,
     current_engine,
+    fingerprint,
     stage,
+    tidy_output,
     zero_vectors,
 )
-from crosslens.data import REPAIR_IMAGE, PixelBudget, read_image_bytes
-from crosslens.encode.batches import Batches
-from crosslens.encode.cache import Cache, EmbeddingStore, key_of, open_store
-from crosslens.encode.encoder import IMAGES, METHODS, TEXTS, Array, Encoder, require_modality
-from crosslens.encode.images import decode_image, pixels_of, read_ahead
-from crosslens.encode.tasks import facts_of_files, run_batches, unreadable
+from crosslens.data import REPAIR_IMAGE, PixelBudget, image_files, read_image_bytes
+from crosslens.encode.batches import (
+    Batches,
+    decode_image,
+    facts_of_files,
+    pixels_of,
+    read_ahead,
+    run_batches,
+    unreadable,
+)
+from crosslens.encode.cache import Cache, EmbeddingStore, key_of
+from crosslens.encode.encoder import (
+    IMAGES,
+    METHODS,
+    TEXTS,
+    Array,
+    Encoder,
+    FeatureReader,
+    label,
+    open_store,
+    require_modality,
+)
 
 
 class Item(NamedTuple):
@@ -305,7 +338,20 @@ class _Rows:
     def add(self, batch: Sequence[Item], parts: Sequence[Array]) -> None:
         """Take the vectors of a batch."""
         vectors = np.concatenate([np.asarray(part, np.float32) for part in parts])
-        self._check(batch, vectors)
+        if vectors.ndim not in (2, 3) or len(vectors) != len(batch):
+            raise CrosslensError(
+                f"the encoder gave an array of shape {vectors.shape} for {len(batch)} items",
+                fix="return one row per item",
+            )
+        try:
+            check_vectors(vectors, "the vector")
+        except InputError as error:
+            row = error.row if isinstance(error.row, int) else 0
+            raise InputError(
+                f"{error.problem} of {self.source.name(batch[row].position)}",
+                expected="finite numbers",
+                fix=f"half precision may overflow: try {argument('precision', 'fp32')} or bf16",
+            ) from error
         if self.store is not None:
             self.store.add([item.key for item in batch], vectors)
         self._set([item.position for item in batch], vectors)
@@ -347,18 +393,178 @@ class _Rows:
             )
         self.rows[list(positions)] = vectors
 
-    def _check(self, batch: Sequence[Item], vectors: Array) -> None:
-        if vectors.ndim not in (2, 3) or len(vectors) != len(batch):
-            raise CrosslensError(
-                f"the encoder gave an array of shape {vectors.shape} for {len(batch)} items",
-                fix="return one row per item",
-            )
-        try:
-            check_vectors(vectors, "the vector")
-        except InputError as error:
-            row = error.row if isinstance(error.row, int) else 0
+
+class StoredEmbeddings:
+    """Vectors by id. Nothing can be encoded; :func:`crosslens.encode.encode_dataset` looks its items up."""
+
+    preprocessing = ""
+    logit_scale: float | None = None
+
+    def __init__(self, folder: str | Path) -> None:
+        folder = Path(folder).expanduser()
+        parts = {IMAGES: folder / "images", TEXTS: folder / "captions"}
+        self.stored = {modality: Embeddings.load(part, mmap=True) for modality, part in parts.items() if part.is_dir()}
+        if not self.stored:
             raise InputError(
-                f"{error.problem} of {self.source.name(batch[row].position)}",
-                expected="finite numbers",
-                fix=f"half precision may overflow: try {argument('precision', 'fp32')} or bf16",
-            ) from error
+                "contains no embeddings",
+                file=folder,
+                expected="sub-folders images and captions",
+                fix="write them with crosslens encode -o FOLDER",
+            )
+        self.abilities = frozenset(self.stored)
+        first = next(iter(self.stored.values()))
+        self.dimension: int | None = first.dimension
+        self.name = first.model or f"file:{folder}"
+        self.revision = "+".join(embeddings.fingerprint for embeddings in self.stored.values())
+
+    def encode_images(self, images: Sequence[Any]) -> NoReturn:
+        """Not possible: vectors are looked up by id."""
+        raise UsageError(f"{self.name} holds vectors, not a model", fix="name the model that made them")
+
+    encode_texts = encode_images
+
+
+@dataclass(frozen=True)
+class Encoded:
+    """What encoding a dataset gives.
+
+    ``dataset`` is the dataset without the images that could not be read, which are in ``skipped`` with the reason.
+    ``images`` or ``captions`` is None where the encoder does not take that kind. ``content`` is a hash of the files
+    and texts that went in.
+    """
+
+    dataset: Dataset
+    images: Embeddings | None
+    captions: Embeddings | None
+    skipped: dict[str, str]
+    content: str = ""
+
+
+def encode_dataset(
+    dataset: Dataset,
+    encoder: Encoder,
+    *,
+    image_folder: str | Path | None = None,
+    cache: Cache | None = None,
+    batch_size: int | None = None,
+    precision: str = "fp32",
+    skip_bad: bool = False,
+    progress: Progress | None = None,
+) -> Encoded:
+    """Encode the images, the captions, or both: whatever the encoder takes.
+
+    Image files are looked for under their ``file`` (or id) below ``image_folder``; an encoder of stored features finds
+    images by their ids. With ``skip_bad`` an image that
+    is not there or unreadable is left out together with its captions; without it, it raises.
+    """
+    if isinstance(encoder, StoredEmbeddings):
+        return _stored(dataset, encoder)
+    skipped: dict[str, str] = {}
+    images: Embeddings | None = None
+    content: list[str] = []
+    stream: dict[str, Any] = {
+        "cache": cache, "batch_size": batch_size, "precision": precision, "progress": progress
+    }  # fmt: skip
+    if not encoder.abilities:
+        require_modality(encoder, IMAGES)
+    if IMAGES in encoder.abilities:
+        if isinstance(encoder, FeatureReader):
+            features = encoder.features_of(dataset.image_ids)
+            image_vectors = encode_features(encoder, features, names=dataset.image_ids, **stream)
+        else:
+            files = image_files(dataset, image_folder, skip_bad=skip_bad)
+            image_vectors = encode_images(encoder, files, names=dataset.image_ids, skip_bad=skip_bad, **stream)
+        skipped = {dataset.image_ids[row]: problem for row, problem in image_vectors.bad.items()}
+        kept = np.array([row for row in range(len(dataset.image_ids)) if row not in image_vectors.bad])
+        if skipped:
+            dataset = dataset.select(dataset.image_ids[row] for row in kept)
+        images = Embeddings(
+            dataset.image_ids, image_vectors.rows[kept] if skipped else image_vectors.rows, model=label(encoder)
+        )
+        content.append(_content(image_vectors))
+    captions: Embeddings | None = None
+    if TEXTS in encoder.abilities and dataset.caption_ids:
+        text_vectors = encode_texts(encoder, dataset.texts, **stream)
+        captions = Embeddings(dataset.caption_ids, text_vectors.rows, model=label(encoder))
+        content.append(_content(text_vectors))
+    if images is None and captions is None:
+        raise UsageError(f"{encoder.name} has nothing to encode here", fix="check that the dataset has captions")
+    return Encoded(dataset, images, captions, skipped, "+".join(content))
+
+
+def _content(vectors: Vectors) -> str:
+    return fingerprint("items", {"keys": np.frombuffer(b"".join(vectors.keys), np.uint8)})
+
+
+def _stored(dataset: Dataset, encoder: StoredEmbeddings) -> Encoded:
+    images, captions = (
+        None if kind not in encoder.stored else align_embeddings(encoder.stored[kind], ids, what)
+        for kind, ids, what in ((IMAGES, dataset.image_ids, "image"), (TEXTS, dataset.caption_ids, "caption"))
+    )
+    return Encoded(dataset, images, captions, {}, encoder.revision)
+
+
+def encode_captions(dataset: Dataset, encoder: Encoder, **encoding: Any) -> Embeddings:
+    """The embeddings of the captions: encoded as :func:`encode_texts` does, or looked up where they are stored."""
+    if not dataset.caption_ids:
+        return Embeddings((), np.zeros((0, encoder.dimension or 1), np.float32), model=label(encoder))
+    if not isinstance(encoder, StoredEmbeddings):
+        vectors = encode_texts(encoder, dataset.texts, **encoding).rows
+        return Embeddings(dataset.caption_ids, vectors, model=label(encoder))
+    stored = _stored(dataset, encoder).captions
+    assert stored is not None
+    return stored
+
+
+def caption_rows(dataset: Dataset) -> list[list[int]]:
+    """For each image the rows of its captions."""
+    rows: list[list[int]] = [[] for _ in dataset.image_ids]
+    for row, image in enumerate(dataset.caption_image):
+        rows[image].append(row)
+    return rows
+
+
+_EMBEDDINGS = ("images", "captions")
+_DATASET = "dataset"
+_LAYOUT = Layout(
+    "a folder of embeddings",
+    f"*/{HEADER_FILE}",
+    (*(file for part in _EMBEDDINGS for file in EMBEDDINGS_LAYOUT.within(part)), *DATASET_LAYOUT.within(_DATASET)),
+)
+
+
+def save_encoded(encoded: Encoded, output: str | Path, *, overwrite: bool = False) -> dict[str, Path]:
+    """Write ``images/`` and ``captions/``; returns their paths. Other embeddings are replaced only with ``overwrite``.
+
+    Where images were skipped there is also ``dataset/``, without them: embeddings of a part of a dataset can be
+    evaluated only with that part.
+    """
+    output = Path(output)
+    embeddings = zip(_EMBEDDINGS, (encoded.images, encoded.captions), strict=True)
+    parts: dict[str, Embeddings | Dataset] = {name: part for name, part in embeddings if part is not None}
+    if encoded.skipped:
+        parts[_DATASET] = encoded.dataset
+    written = {name: output / name for name in parts}
+    if _LAYOUT.holds(output) and not overwrite:
+        if not _is_stored(parts, output):
+            fix = f"choose another output, or pass {argument('overwrite', True)}"
+            raise ConflictError(f"{output} already contains other embeddings", fix=fix)
+        tidy_output(output)
+        return written
+    with atomic_folder(output, _LAYOUT) as folder:
+        for name, part in parts.items():
+            part.save(folder / name)
+    return written
+
+
+def _is_stored(parts: Mapping[str, Embeddings | Dataset], folder: Path) -> bool:
+    """Whether the folder holds exactly these."""
+    if sorted(path.name for path in folder.iterdir() if path.is_dir()) != sorted(parts):
+        return False
+    with suppress(CrosslensError):
+        return all(_fingerprint(name, folder / name) == part.fingerprint for name, part in parts.items())
+    return False
+
+
+def _fingerprint(name: str, folder: Path) -> str:
+    return (Dataset.load(folder) if name == _DATASET else Embeddings.load(folder, mmap=True)).fingerprint

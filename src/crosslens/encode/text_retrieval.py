@@ -6,9 +6,12 @@ two: the queries from one set of texts, the gallery from another, matched by ima
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+import re
+from collections import Counter
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import polars as pl
@@ -18,17 +21,107 @@ from crosslens.core import (
     Embeddings,
     InputError,
     Progress,
+    Registry,
     UsageError,
     argument,
     match_ids,
     where_option,
 )
 from crosslens.encode.cache import Cache
-from crosslens.encode.dataset import caption_rows, encode_captions
 from crosslens.encode.encoder import TEXTS, Array, Encoder, label, require_modality
-from crosslens.encode.options import EACH, MEAN, query_choice
-from crosslens.encode.stream import encode_texts
-from crosslens.encode.summaries import Summariser, load_summariser
+from crosslens.encode.loading import PretrainedModel, ids_and_mask
+from crosslens.encode.options import EACH, MEAN, EncodeOptions, query_choice
+from crosslens.encode.stream import caption_rows, encode_captions, encode_texts
+
+_BATCH, _LONGEST = 16, 64  # texts written at once, and the tokens of each
+
+
+class Summariser(Protocol):
+    """Makes one text of each group of sentences."""
+
+    name: str
+    revision: str
+
+    def __call__(self, groups: Sequence[Sequence[str]]) -> list[str]:
+        """One summary per group."""
+
+
+SUMMARISERS: Registry[Callable[[str, EncodeOptions], Summariser]] = Registry("summariser", "summarisers")
+
+
+def load_summariser(name: str, options: EncodeOptions | None = None) -> Summariser:
+    """The summariser that ``extractive``, ``extractive:2`` or ``transformers:google/pegasus-xsum`` stands for."""
+    kind, _, source = name.partition(":")
+    return SUMMARISERS[kind].value(source, options or EncodeOptions())
+
+
+@SUMMARISERS.register("extractive")
+def load_extractive(source: str, options: EncodeOptions) -> Summariser:
+    """The most central sentence, or with ``extractive:2`` the two most central ones, unchanged."""
+    return Extractive(int(source) if source.isdigit() and int(source) else 1)
+
+
+class Extractive:
+    """Chooses the sentences that share most with the others: highest mean cosine of their TF-IDF vectors.
+
+    Words are counted within the group only, so the choice does not depend on other images; of equals the earlier one.
+    """
+
+    revision = "1"
+
+    def __init__(self, sentences: int = 1) -> None:
+        self.sentences = sentences
+        self.name = f"extractive:{sentences}"
+
+    def __call__(self, groups: Sequence[Sequence[str]]) -> list[str]:
+        """The chosen sentences of each group, in their own order."""
+        return [self._choose(list(group)) for group in groups]
+
+    def _choose(self, group: list[str]) -> str:
+        if len(group) <= self.sentences:
+            return " ".join(group)
+        bags = [Counter(re.findall(r"\w+", sentence.casefold())) for sentence in group]
+        spread = Counter(word for bag in bags for word in bag)
+        weights = [
+            {word: count * math.log(1 + len(group) / spread[word]) for word, count in bag.items()} for bag in bags
+        ]
+        central = [sum(_cosine(vector, other) for other in weights if other is not vector) for vector in weights]
+        by_centrality = sorted(range(len(group)), key=lambda row: (-round(central[row], 12), row))
+        return " ".join(group[row] for row in sorted(by_centrality[: self.sentences]))
+
+
+@SUMMARISERS.register("transformers")
+class Abstractive(PretrainedModel):
+    """A text-to-text model of the transformers library, such as T5 or PEGASUS, by hub name or path.
+
+    It writes greedily: the same sentences give the same summary.
+    """
+
+    def __init__(self, source: str, options: EncodeOptions) -> None:
+        super().__init__("transformers", source, options, "a summariser", "AutoModelForSeq2SeqLM", images=False)
+        # T5 is told in words what to do; the others know only one thing.
+        self._prompt = "summarize: " if self.model.config.model_type in ("t5", "mt5", "longt5") else ""
+
+    def __call__(self, groups: Sequence[Sequence[str]]) -> list[str]:
+        """One written summary per group."""
+        texts = [self._prompt + " ".join(group) for group in groups]
+        written: list[str] = []
+        for start in range(0, len(texts), _BATCH):
+            written += self._write(texts[start : start + _BATCH])
+        return written
+
+    def _write(self, texts: list[str]) -> list[str]:
+        text_inputs = ids_and_mask(self._tokens(texts))
+        with self._compute.torch.inference_mode():
+            tokens = self.model.generate(**text_inputs, do_sample=False, num_beams=1, max_new_tokens=_LONGEST)
+        return [text.strip() for text in self._tokenizer.batch_decode(tokens, skip_special_tokens=True)]
+
+
+def _cosine(left: dict[str, float], other: dict[str, float]) -> float:
+    shared = sum(weight * other[word] for word, weight in left.items() if word in other)
+    lengths = math.sqrt(sum(w * w for w in left.values()) * sum(w * w for w in other.values()))
+    return shared / lengths if lengths else 0.0
+
 
 _SENTENCE_ENDS = (".", "!", "?")
 
@@ -183,19 +276,15 @@ def text_queries(
             fix=f"name the caption by its number, or pass a second text set: {argument('queries')}",
             option="query_caption",
         )
-    asking, others = _split(dataset, query)
-    corpus = replace(dataset, captions=dataset.captions[[row for own in others for row in own]])
-    asked = replace(dataset, captions=dataset.captions[asking], corpus=corpus.captions)
-    return TextQueries(asked, asked, _single(asked), corpus, (dataset, dataset), query)
-
-
-def _split(dataset: Dataset, query: int) -> tuple[list[int], list[list[int]]]:
-    """For each image the row of the query caption, and the rows of its others."""
+    # For each image the row of the query caption, and the rows of its others.
     rows = caption_rows(dataset)
     for image, own in zip(dataset.image_ids, rows, strict=True):
         if len(own) < max(query + 1, 2):
             raise _too_few_captions(image, len(own), query, ", and another to stand for the image")
-    return [own[query] for own in rows], [own[:query] + own[query + 1 :] for own in rows]
+    asking, others = [own[query] for own in rows], [own[:query] + own[query + 1 :] for own in rows]
+    corpus = replace(dataset, captions=dataset.captions[[row for own in others for row in own]])
+    asked = replace(dataset, captions=dataset.captions[asking], corpus=corpus.captions)
+    return TextQueries(asked, asked, _single(asked), corpus, (dataset, dataset), query)
 
 
 def _too_few_captions(image: str, count: int, query: int, other: str = "") -> InputError:
@@ -242,25 +331,9 @@ def _from_two_sets(dataset: Dataset, queries: Dataset, query: int | str, shared_
         fate = "are left out" if shared_images else "stay in the gallery"
         notes.append(f"{unasked:,} of {int(described.sum()):,} images of the corpus have no query, and {fate}")
     corpus = dataset if kept.all() else dataset.select(np.array(dataset.image_ids)[kept].tolist())
-    return _with_queries(corpus, queries, matches, answerable, query, (queries, dataset), tuple(notes))
-
-
-def _refuse_unshared(problem: str) -> None:
-    raise InputError(
-        problem,
-        expected="a text in the corpus for every image of the queries",
-        fix=f"pass {argument('shared_images', True)} to evaluate the images that both sets have",
-    )
-
-
-def _with_queries(
-    corpus: Dataset, queries: Dataset, matches: Array, answerable: Array, query: int | str,
-    sources: tuple[Dataset, Dataset], notes: tuple[str, ...],
-) -> TextQueries:  # fmt: skip
-    """The corpus' images with the captions of the query set, under the corpus' ids."""
-    known = np.array(sources[1].image_ids, dtype=object)
-    name_of = {image: str(known[row]) for image, row, used in zip(queries.image_ids, matches, answerable, strict=True)
-               if used}  # fmt: skip
+    # The corpus' images with the captions of the query set, under the corpus' ids.
+    matched = zip(queries.image_ids, matches, answerable, strict=True)
+    name_of = {image: dataset.image_ids[row] for image, row, used in matched if used}
     captions = _renamed(queries.captions, name_of)
     more: dict[str, Any] = {}
     if corpus.objects is None and queries.objects is not None:  # the set that has annotations explains
@@ -274,19 +347,26 @@ def _with_queries(
                 raise _too_few_captions(corpus.image_ids[sentences.caption_image[own[0]]], len(own), int(query))
         sentences = replace(sentences, captions=captions[[own[int(query)] for own in rows]])
     several = query == MEAN
-    asked = replace(sentences, captions=_joined(sentences, rows) if several else sentences.captions,
-                    corpus=_not_asking(corpus.captions, sentences.captions))  # fmt: skip
-    made_of = tuple(map(tuple, rows)) if several else _single(asked)
-    return TextQueries(asked, sentences, made_of, corpus, sources, query, notes)
-
-
-def _not_asking(corpus: pl.DataFrame, queries: pl.DataFrame) -> pl.DataFrame:
-    """The texts of the corpus that are no queries, whatever their ids; of an image that has none but queries, all."""
+    # The texts of the corpus that are no queries, whatever their ids; of an image that has none but queries, all.
     times = pl.int_range(pl.len()).over("image", "text").alias("nth")  # a text that an image has twice asks once
-    asking = queries.select("image", "text", times)
-    rest = corpus.with_columns(times).join(asking, on=["image", "text", "nth"], how="anti")
-    return corpus.filter(pl.col("caption").is_in(rest["caption"].implode()) |
-                         ~pl.col("image").is_in(rest["image"].implode()))  # fmt: skip
+    of_queries = sentences.captions.select("image", "text", times)
+    rest = corpus.captions.with_columns(times).join(of_queries, on=["image", "text", "nth"], how="anti")
+    others = pl.col("caption").is_in(rest["caption"].implode()) | ~pl.col("image").is_in(rest["image"].implode())
+    asking_set = replace(
+        sentences,
+        captions=_joined(sentences, rows) if several else sentences.captions,
+        corpus=corpus.captions.filter(others),
+    )
+    made_of = tuple(map(tuple, rows)) if several else _single(asking_set)
+    return TextQueries(asking_set, sentences, made_of, corpus, (queries, dataset), query, tuple(notes))
+
+
+def _refuse_unshared(problem: str) -> None:
+    raise InputError(
+        problem,
+        expected="a text in the corpus for every image of the queries",
+        fix=f"pass {argument('shared_images', True)} to evaluate the images that both sets have",
+    )
 
 
 def _renamed(table: pl.DataFrame, name_of: dict[str, str]) -> pl.DataFrame:

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from crosslens.core import Dataset, MissingExtraError, Progress
-from crosslens.encode import EncodeOptions, to_stderr
+from crosslens.core import Dataset, MissingExtraError, Progress, to_stderr
+from crosslens.encode import EncodeOptions
 from crosslens.pipeline.audit.sources import AuditRequest, DatasetSource
 from crosslens.pipeline.encoding import load_dual_encoder
 from crosslens.pipeline.recipe.options import ModelOptions

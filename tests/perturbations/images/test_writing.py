@@ -22,7 +22,7 @@ import crosslens as cl
 from crosslens.core import Workspace
 from crosslens.core.dataset import Dataset
 from crosslens.core.errors import ConflictError, InputError, UnknownNameError
-from crosslens.data.io.image_paths import image_files
+from crosslens.data.images import image_files
 from crosslens.perturbations import IMAGE_PERTURBATIONS, perturb_images, perturb_picture
 from crosslens.perturbations.images.writing import LEAST_LEFT, file_names
 from crosslens.synth import write_scenes

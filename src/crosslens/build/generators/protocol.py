@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 from crosslens.build.generators.annotations import ObjectAnnotation
-from crosslens.core import Registry, UnknownNameError, UsageError, file_fingerprint, fingerprint
-from crosslens.encode import to_stderr
+from crosslens.core import Registry, UnknownNameError, UsageError, file_fingerprint, fingerprint, to_stderr
 
 Notify = Callable[[str], None]
 

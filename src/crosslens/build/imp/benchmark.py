@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import polars as pl
 
@@ -18,9 +18,6 @@ from crosslens.build.imp.sampling import Array, SampleSpread
 from crosslens.build.imp.sections import dropped_captions, imp_sections
 from crosslens.build.log import DecisionLog
 from crosslens.core import Card, Dataset, Presented, Section
-
-if TYPE_CHECKING:
-    from crosslens.build.imp.diversity import CaptionMap
 
 DATASET = "dataset"
 """The folder of the benchmark itself."""
@@ -59,7 +56,7 @@ class Imp(Presented):
     """Captions → vectors, as the text encoder of the build has them."""
     output: Path | None = None
     """Its folder."""
-    mapped: CaptionMap | None = None
+    mapped: Presented | None = None
     """The map of an image's captions, where it is shown too."""
 
     @property

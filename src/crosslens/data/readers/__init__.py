@@ -1,1 +1,1 @@
-"""One module per dataset format; each registers its reader under the name people load it by."""
+"""Dataset formats; each module registers its readers under the names people load them by."""

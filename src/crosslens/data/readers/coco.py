@@ -1,17 +1,26 @@
-"""COCO: a captions file, and an instances file with boxes, as published at cocodataset.org."""
+"""JSON captions of COCO and Flickr photos: COCO's own files, Karpathy's splits, BLIP's annotations, finer captions."""
 
 from __future__ import annotations
 
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 import polars as pl
 
-from crosslens.core import Dataset, InputError, UsageError, argument, reading
-from crosslens.data.io.checks import box_columns, check_known, check_unique
-from crosslens.data.io.files import json_file, read_json
-from crosslens.data.io.records import Records, as_series, text_columns
+from crosslens.core import Dataset, InputError, UsageError, argument, reading, without_image_ending
+from crosslens.data.files import format_stem, json_file, read_json
 from crosslens.data.loading import READERS, JsonFile
+from crosslens.data.rows import (
+    Records,
+    as_series,
+    box_columns,
+    check_known,
+    check_texts,
+    check_unique,
+    coco_ids_of,
+    number_within,
+    text_columns,
+)
 
 CAPTIONS_LAYOUT = '{"images": [{"id", "file_name", …}], "annotations": [{"id", "image_id", "caption"}]}'
 INSTANCES_LAYOUT = '{"annotations": [{"id", "image_id", "category_id", "bbox"}], "categories": [{"id", "name"}]}'
@@ -76,7 +85,15 @@ def read_coco(captions: str | Path, instances: str | Path | None = None, split: 
     if instances is not None:
         dataset = _with_objects(dataset, instances, split)
     if split is not None and Path(captions).is_file():
-        dataset = _only(dataset, split, file)
+        if "split" not in dataset.images.columns:
+            expected = f"entries with 'split': {split!r}"
+            fix = "leave split out, or pass the folder that holds one file per split"
+            raise InputError("the image entries have no key 'split'", file=file, expected=expected, fix=fix)
+        kept = dataset.images.filter(pl.col("split") == split)["image"]
+        if not len(kept):
+            known = ", ".join(str(name) for name in dataset.images["split"].unique(maintain_order=True))
+            raise UsageError(f"no image has the split {split!r}", fix=f"use one of: {known}")
+        dataset = dataset.select(kept)
     return dataset
 
 
@@ -130,13 +147,189 @@ def _with_objects(dataset: Dataset, instances: str | Path, split: str | None) ->
         return Dataset(dataset.name, dataset.images, dataset.captions, objects)
 
 
-def _only(dataset: Dataset, split: str, file: Path) -> Dataset:
-    if "split" not in dataset.images.columns:
-        expected = f"entries with 'split': {split!r}"
-        fix = "leave split out, or pass the folder that holds one file per split"
-        raise InputError("the image entries have no key 'split'", file=file, expected=expected, fix=fix)
-    kept = dataset.images.filter(pl.col("split") == split)["image"]
-    if not len(kept):
-        known = ", ".join(str(name) for name in dataset.images["split"].unique(maintain_order=True))
-        raise UsageError(f"no image has the split {split!r}", fix=f"use one of: {known}")
-    return dataset.select(kept)
+_KARPATHY = '{"images": [{"filename", "split", "sentences": [{"raw", "sentid"}], …}], "dataset"}'
+_KNOWN = ("image", "file", "filepath", "filename", "split", "sentids", "sentences", "imgid", "cocoid")
+
+
+def _holds_sentences(content: Any) -> bool:
+    images = content.get("images") if isinstance(content, dict) else None
+    return isinstance(images, list) and any(isinstance(row, dict) and "sentences" in row for row in images[:100])
+
+
+@READERS.register(
+    "karpathy", json_files=(JsonFile("captions", "Karpathy's dataset_*.json", _KARPATHY, _holds_sentences),)
+)
+def read_karpathy(
+    captions: str | Path, split: str | None = None, restval: bool = False, image_key: str | None = None
+) -> Dataset:
+    """Karpathy's ``dataset_*.json``: images with their sentences and the split they belong to.
+
+    captions: ``dataset_coco.json``, ``dataset_flickr30k.json`` or another file of that form (may be .gz)
+    split: keep the images of ``train``, ``val``, ``test`` or ``restval`` only; all of them by default
+    restval: count the images of ``restval`` as training images, as most papers do
+    image_key: which entry is an image's id: ``cocoid``, ``filename`` or ``imgid``; by default ``cocoid`` where every
+        image has one, otherwise ``filename``
+
+    A caption's id is its ``sentid``. The split of every image is kept in the column ``split``.
+    """
+    content = read_json(captions)
+    with reading(captions):
+        images = Records.under(content, "images", "image", _KARPATHY)
+        splits = images.strings("split")
+        if restval:
+            splits = ["train" if name == "restval" else name for name in splits]
+        if split is not None:
+            kept = [index for index, name in enumerate(splits) if name == split]
+            if not kept:
+                raise UsageError(
+                    f"no image has the split {split!r}", fix=f"use one of: {', '.join(dict.fromkeys(splits))}"
+                )
+            images, splits = images.only(kept), [split] * len(kept)
+        key = image_key or ("cocoid" if all("cocoid" in row for row in images.rows) else "filename")
+        ids = images.ids(key)
+        check_unique(ids, "image", images.row_name)
+        sentences, owners = images.nested("sentences", "sentence")
+        caption_ids = sentences.ids("sentid")
+        check_unique(caption_ids, "caption", sentences.row_name)
+        # An image lists its sentence ids twice; both lists must be equal.
+        for index, row in enumerate(images.rows):
+            listed = row.get("sentids")
+            if listed is not None and listed != [sentence["sentid"] for sentence in row["sentences"]]:
+                raise InputError(
+                    f"'sentids' is {listed!r:.60}, which are not the ids of its sentences",
+                    row=images.row_name(index),
+                    expected="the sentid of every sentence, in order",
+                    fix="correct 'sentids', or leave it out",
+                )
+        collection = content.get("dataset") or Path(captions).name.partition(".")[0].removeprefix("dataset_")
+        return Dataset(
+            f"{collection}/{split}" if split else str(collection),
+            pl.DataFrame({**text_columns(image=ids, file=_files(images), split=splits), **images.free(_KNOWN)}),
+            pl.DataFrame(
+                text_columns(caption=caption_ids, image=[ids[owner] for owner in owners], text=sentences.texts("raw"))
+                | sentences.free(("caption", "image", "text", "raw", "tokens", "imgid", "sentid"))
+            ),
+        )
+
+
+def _files(images: Records) -> list[str]:
+    folders = [folder if isinstance(folder, str) and folder else None for folder in images.optional("filepath")]
+    names = images.strings("filename")
+    return [f"{folder}/{name}" if folder else name for folder, name in zip(folders, names, strict=True)]
+
+
+_BLIP = '[{"image": "folder/photo.jpg", "caption": ["caption", …]}, …]'
+
+
+def _holds_images_with_captions(content: Any) -> bool:
+    rows = content[:100] if isinstance(content, list) else []
+    return bool(rows) and all(
+        isinstance(row, dict) and isinstance(row.get("image"), str) and isinstance(row.get("caption"), str | list)
+        for row in rows
+    )
+
+
+@READERS.register("blip", json_files=(JsonFile("captions", "BLIP annotations", _BLIP, _holds_images_with_captions),))
+def read_blip(captions: str | Path, coco_ids: bool = False) -> Dataset:
+    """BLIP and ALBEF annotations: a JSON array of images with their captions.
+
+    captions: the file, such as ``flickr30k_test.json`` or ``coco_karpathy_test.json`` (may be .gz)
+    coco_ids: call ``COCO_val2014_000000391895.jpg`` by its COCO id, ``391895``, to match other COCO files
+
+    Training files have an entry for each caption: entries of one image are joined. An image's id is the name of its
+    file, without the folder unless two folders have a file of that name; a caption's id is its image's id, ``#``, and
+    its index. Other single values in the entries become columns of the captions.
+    """
+    content = read_json(captions)
+    with reading(captions):
+        rows = Records.of(content, "entry", _BLIP)
+        files = rows.ids("image")
+        if not files:
+            raise InputError("no images", expected="at least one image", fix="check how the file was written")
+        id_of = _image_ids(list(dict.fromkeys(files)), coco_ids)
+        texts, indices, names = _captions(rows)
+        owners = [id_of[files[index]] for index in indices]
+        check_texts(texts, names.__getitem__)
+        free = rows.free(("image", "caption", "text"))
+        columns = text_columns(caption=number_within(owners), image=owners, text=texts)
+        return Dataset(
+            format_stem(captions),
+            pl.DataFrame(text_columns(image=list(id_of.values()), file=list(id_of))),
+            pl.DataFrame({**columns, **{name: values.gather(indices) for name, values in free.items()}}),
+        )
+
+
+def _image_ids(files: list[str], coco_ids: bool) -> dict[str, str]:
+    """File → id of the image."""
+    names = [PurePosixPath(file).name for file in files]
+    ids = names if len(set(names)) == len(names) else files
+    if coco_ids:
+        ids = coco_ids_of(names, lambda index: f"image {files[index]!r}")
+        check_unique(ids, "image", lambda index: f"image {files[index]!r}")
+    return dict(zip(files, ids, strict=True))
+
+
+def _captions(rows: Records) -> tuple[list[Any], list[int], list[str]]:
+    """The captions, the entry of each, and what each is called in a message."""
+    texts: list[Any] = []
+    indices: list[int] = []
+    names: list[str] = []
+    for index, caption in enumerate(rows.values("caption")):
+        row_name = str(rows.row_name(index))
+        several = caption if isinstance(caption, list) else [caption]
+        texts += several
+        indices += [index] * len(several)
+        names += [f"{row_name}, caption {n}" for n in range(len(several))] if isinstance(caption, list) else [row_name]
+    return texts, indices, names
+
+
+_FINE_GRAINED = '{"file stem": ["caption", …], …}'
+
+
+def _holds_lists_of_texts(content: Any) -> bool:
+    return (
+        isinstance(content, dict)
+        and bool(content)
+        and all(isinstance(texts, list) and all(isinstance(text, str) for text in texts) for texts in content.values())
+    )
+
+
+@READERS.register(
+    "fine_grained", json_files=(JsonFile("captions", "fine-grained captions", _FINE_GRAINED, _holds_lists_of_texts),)
+)
+def read_fine_grained(captions: str | Path, coco_ids: bool = False, extension: str = ".jpg") -> Dataset:
+    """MSCOCO-FG and Flickr30K-FG captions: a JSON object from file stems to lists of captions.
+
+    captions: the JSON file (may be .gz)
+    coco_ids: call ``COCO_val2014_000000391895`` by its COCO id, ``391895``, to match other COCO files
+    extension: what the photos' names end in after the stem, where the file does not say it
+
+    A caption's id is its image's id, ``#``, and its index in the list.
+    """
+    content = read_json(captions)
+    with reading(captions):
+        if not isinstance(content, dict) or not content:
+            top = "an empty object" if content == {} else f"{type(content).__name__}"
+            raise InputError(
+                f"the file holds {top} at its top", expected=_FINE_GRAINED, fix="check that it is of this format"
+            )
+        for stem, texts in content.items():
+            if not isinstance(texts, list):
+                problem = f"the captions are {type(texts).__name__}"
+                fix = "put the captions in a list"
+                raise InputError(problem, row=f"image {stem!r}", expected="a list of captions", fix=fix)
+        stems = list(content)
+        ids = coco_ids_of(stems, lambda index: f"image {stems[index]!r}") if coco_ids else stems
+        check_unique(ids, "image", lambda index: f"image {stems[index]!r}")
+        owners = [image for image, stem in zip(ids, stems, strict=True) for _ in content[stem]]
+        row_names = [f"image {stem!r}, caption {n}" for stem in stems for n in range(len(content[stem]))]
+        texts = check_texts([text for stem in stems for text in content[stem]], row_names.__getitem__)
+        return Dataset(
+            format_stem(captions),
+            pl.DataFrame({"image": ids, "file": [_file(stem, extension) for stem in stems]}),
+            pl.DataFrame(text_columns(caption=number_within(owners), image=owners, text=texts)),
+        )
+
+
+def _file(stem: str, extension: str) -> str:
+    return stem if without_image_ending(stem) != stem else stem + extension

@@ -1,41 +1,58 @@
-"""The plain format: a table with one row per caption, or JSON lines; a second one for the images."""
+"""Tables of captions: the plain format (with a second table for the images), Flickr's token files, Kaggle's tables."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
-from crosslens.core import Dataset, InputError, UsageError, reading, spelled_as
-from crosslens.data.io.checks import (
+from crosslens.core import (
+    Dataset,
+    InputError,
+    UsageError,
+    argument,
+    match_ids,
+    reading,
+    spelled_as,
+    without_image_ending,
+)
+from crosslens.data.files import existing_file, format_stem, format_suffix, numbered_lines, read_lines
+from crosslens.data.loading import READERS
+from crosslens.data.rows import (
+    CAPTION_COLUMNS,
+    IMAGE_COLUMNS,
+    PLAIN_SUFFIXES,
+    TEXT_COLUMNS,
+    Records,
     RowName,
+    caption_table,
     check_ids,
     check_known,
     check_texts,
     check_unique,
+    find_column,
     ids_or_numbers,
     number_within,
-)
-from crosslens.data.io.files import existing_file, format_stem, format_suffix
-from crosslens.data.io.records import (
-    CAPTION_COLUMNS,
-    IMAGE_COLUMNS,
-    TEXT_COLUMNS,
-    DatasetTables,
-    Records,
     objects_in,
+    on_lines,
     read_records,
+    read_table,
     relations_in,
+    require_column,
+    split_csv,
+    split_lines,
     text_columns,
+    typed,
+    wrong_width,
 )
-from crosslens.data.io.tables import PLAIN_SUFFIXES, find_column, read_table, require_column, typed
-from crosslens.data.loading import READERS
 
 _ROW = '{"image": …, "text": …} for a caption, or {"image": …, "captions": [ … ]} for an image'
 _LISTS = ("captions", "objects", "relations")
+_Images = tuple[pl.DataFrame, pl.DataFrame | None, pl.DataFrame | None]
+"""The images, their objects and their relations."""
 
 
 @READERS.register("plain", suffixes=PLAIN_SUFFIXES)
@@ -60,19 +77,28 @@ def read_plain(
 
     Further columns are kept. Without ``images``, the images come in the order in which they first appear.
     """
-    names = (image_column, caption_column, text_column)
     with reading(captions):
         if _suffix(captions) == ".jsonl":
-            tables, row_name = _read_caption_lines(existing_file(captions), *names)
+            (image_table, objects, relations), table, row_name = _read_caption_lines(
+                existing_file(captions), image_column, caption_column, text_column
+            )
         else:
-            tables, row_name = _read_caption_table(captions, *names)
-        check_unique(tables.captions["caption"].to_list(), "caption", row_name)
+            frame, row_name = read_table(captions)
+            text_at = require_column(frame, "caption's text", TEXT_COLUMNS, text_column, "text_column")
+            image_at = require_column(frame, "image", IMAGE_COLUMNS, image_column, "image_column")
+            usual = [name for name in CAPTION_COLUMNS if name not in (text_at, image_at)]
+            caption_at = find_column(frame, caption_column, usual, "caption_column")
+            table = caption_table(frame, row_name, image_at, text_at, caption_at)
+            image_table, objects, relations = _distinct_images(table["image"].to_list()), None, None
+        check_unique(table["caption"].to_list(), "caption", row_name)
         if images is not None:
-            tables = tables.with_images(_read_images(images, image_column))
-            owners = spelled_as(tables.images["image"].to_list(), tables.captions["image"].to_list())
-            tables = replace(tables, captions=tables.captions.with_columns(pl.Series("image", owners, pl.String)))
-            check_known(tables.captions["image"].to_list(), set(tables.images["image"]), "image", row_name)
-        return Dataset(format_stem(captions), tables.images, tables.captions, tables.objects, tables.relations)
+            image_table, their_objects, their_relations = _read_images(images, image_column)
+            objects = objects if their_objects is None else their_objects
+            relations = relations if their_relations is None else their_relations
+            owners = spelled_as(image_table["image"].to_list(), table["image"].to_list())
+            check_known(owners, set(image_table["image"]), "image", row_name)
+            table = table.with_columns(pl.Series("image", owners, pl.String))
+        return Dataset(format_stem(captions), image_table, table, objects, relations)
 
 
 def _suffix(path: str | Path) -> str:
@@ -82,86 +108,35 @@ def _suffix(path: str | Path) -> str:
     return suffix
 
 
-def _read_caption_table(
-    path: str | Path, image_column: str | None, caption_column: str | None, text_column: str | None
-) -> tuple[DatasetTables, RowName]:
-    frame, row_name = read_table(path)
-    text_at = require_column(frame, "caption's text", TEXT_COLUMNS, text_column, "text_column")
-    image_at = require_column(frame, "image", IMAGE_COLUMNS, image_column, "image_column")
-    usual = [name for name in CAPTION_COLUMNS if name not in (text_at, image_at)]
-    caption_at = find_column(frame, caption_column, usual, "caption_column")
-    owners = check_ids(frame[image_at].to_list(), "image id", row_name)
-    texts = check_texts(frame[text_at].to_list(), row_name)
-    if caption_at is None:
-        ids = number_within(owners)
-    else:
-        ids = check_ids(frame[caption_at].to_list(), "caption id", row_name)
-    free = {
-        f"{name}_" if name in ("caption", "image", "text") else name: typed(frame[name])
-        for name in frame.columns
-        if name not in (image_at, text_at, caption_at)
-    }
-    captions = pl.DataFrame({**text_columns(caption=ids, image=owners, text=texts), **free})
-    return DatasetTables(_distinct_images(owners), captions), row_name
-
-
-def _read_images(path: str | Path, image_column: str | None) -> DatasetTables:
-    """The images file: ids and columns, and in JSONL objects and relations."""
+def _read_images(path: str | Path, image_column: str | None) -> _Images:
+    """The images file, one row per image: ids and columns, and in JSONL objects and relations."""
+    # The option names the captions' column; the images' file need not call it the same.
     with reading(path):
         if _suffix(path) == ".jsonl":
-            return _read_image_lines(existing_file(path), image_column)
+            records = read_records(existing_file(path))
+            key = image_column if image_column and records.has(image_column) else _usual(records, IMAGE_COLUMNS)
+            owners = records.ids(key)
+            check_unique(owners, "image", records.row_name)
+            return _images_in(records, owners, range(len(owners)), key)
         frame, row_name = read_table(path)
-        # The option names the captions' column; the images' file need not call it the same.
         name = image_column if image_column in frame.columns else None
         image_at = require_column(frame, "image", IMAGE_COLUMNS, name, "image_column")
         ids = check_ids(frame[image_at].to_list(), "image id", row_name)
         check_unique(ids, "image", row_name)
         free = {name: typed(frame[name]) for name in frame.columns if name not in (image_at, "image")}
-        return DatasetTables(pl.DataFrame({**text_columns(image=ids), **free}))
+        return pl.DataFrame({**text_columns(image=ids), **free}), None, None
 
 
 def _read_caption_lines(
     path: Path, image_key: str | None, caption_key: str | None, text_key: str | None
-) -> tuple[DatasetTables, RowName]:
+) -> tuple[_Images, pl.DataFrame, RowName]:
     """Rows per caption, rows per image, or both; and the name of each caption's row."""
     records = read_records(path)
     per_image = [index for index, row in enumerate(records.rows) if "captions" in row]
     image_key = image_key or _usual(records, IMAGE_COLUMNS)
     owners = records.ids(image_key)
     check_unique([owners[index] for index in per_image], "image", records.only(per_image).row_name)
-    flat = _flatten(records, owners, text_key)
-    text_key = text_key or _usual(flat, TEXT_COLUMNS)
-    usual = [name for name in CAPTION_COLUMNS if name != text_key and flat.has(name)]
-    caption_key = caption_key or (usual[0] if usual else None)
-    texts = check_texts(flat.values(text_key), flat.row_name)
-    images = [row["image"] for row in flat.rows]
-    ids = flat.optional(caption_key) if caption_key else [None] * len(images)
-    columns = text_columns(caption=ids_or_numbers(ids, images, "caption id", flat.row_name), image=images, text=texts)
-    free = flat.free((*columns, image_key, text_key, caption_key or "caption", *_LISTS))
-    image_table = _image_table(records, owners, per_image, image_key)
-    objects = objects_in(records, owners)
-    relations = relations_in(records, owners, objects)
-    return DatasetTables(image_table, pl.DataFrame(columns | free), objects, relations), flat.row_name
-
-
-def _read_image_lines(path: Path, image_key: str | None) -> DatasetTables:
-    """One row per image: its columns, objects and relations."""
-    records = read_records(path)
-    # The option names the captions' column; the images' file need not call it the same.
-    image_key = image_key if image_key and records.has(image_key) else _usual(records, IMAGE_COLUMNS)
-    owners = records.ids(image_key)
-    check_unique(owners, "image", records.row_name)
-    objects = objects_in(records, owners)
-    images = _image_table(records, owners, range(len(owners)), image_key)
-    return DatasetTables(images, objects=objects, relations=relations_in(records, owners, objects))
-
-
-def _usual(records: Records, names: Sequence[str]) -> str:
-    return next((name for name in names if records.has(name)), names[0])
-
-
-def _flatten(records: Records, owners: list[str], text_key: str | None) -> Records:
-    """One record per caption, its image's id under ``image``."""
+    # One record per caption, its image's id under image.
     rows: list[dict[str, Any]] = []
     row_names: list[str] = []
     for index, (row, owner) in enumerate(zip(records.rows, owners, strict=True)):
@@ -177,15 +152,147 @@ def _flatten(records: Records, owners: list[str], text_key: str | None) -> Recor
         for number, caption in enumerate(row["captions"]):
             rows.append({**(caption if isinstance(caption, dict) else {text_key or "text": caption}), "image": owner})
             row_names.append(f"{row_name}, caption {number}")
-    return Records(rows, row_names.__getitem__)
+    flat = Records(rows, row_names.__getitem__)
+    text_key = text_key or _usual(flat, TEXT_COLUMNS)
+    usual = [name for name in CAPTION_COLUMNS if name != text_key and flat.has(name)]
+    caption_key = caption_key or (usual[0] if usual else None)
+    texts = check_texts(flat.values(text_key), flat.row_name)
+    images = [row["image"] for row in flat.rows]
+    ids = flat.optional(caption_key) if caption_key else [None] * len(images)
+    columns = text_columns(caption=ids_or_numbers(ids, images, "caption id", flat.row_name), image=images, text=texts)
+    free = flat.free((*columns, image_key, text_key, caption_key or "caption", *_LISTS))
+    return _images_in(records, owners, per_image, image_key), pl.DataFrame(columns | free), flat.row_name
 
 
-def _image_table(records: Records, owners: list[str], rows: Sequence[int], image_key: str) -> pl.DataFrame:
-    """Images in order of appearance, with the columns that the rows per image hold."""
+def _usual(records: Records, names: Sequence[str]) -> str:
+    return next((name for name in names if records.has(name)), names[0])
+
+
+def _images_in(records: Records, owners: list[str], rows: Sequence[int], image_key: str) -> _Images:
+    """Images in order of appearance, with the columns that the rows per image hold, their objects and relations."""
     free = records.only(rows).free((image_key, "image", *_LISTS))
     columns = pl.DataFrame({**text_columns(image=[owners[index] for index in rows]), **free})
-    return _distinct_images(owners).join(columns, on="image", how="left", maintain_order="left")
+    images = _distinct_images(owners).join(columns, on="image", how="left", maintain_order="left")
+    objects = objects_in(records, owners)
+    return images, objects, relations_in(records, owners, objects)
 
 
 def _distinct_images(owners: Sequence[str]) -> pl.DataFrame:
     return pl.DataFrame(text_columns(image=list(dict.fromkeys(owners))))
+
+
+@READERS.register("flickr", suggested_for=(".token", ".txt"))
+def read_flickr(captions: str | Path, images: str | Path | None = None) -> Dataset:
+    """Flickr token files: a photo's name, ``#`` and a number, a tab, and the caption.
+
+    captions: the token file, such as ``Flickr8k.token.txt`` or ``results_20130124.token`` (may be .gz)
+    images: a file that lists the photos to keep, one name per line, such as ``Flickr_8k.testImages.txt``; the images
+        then come in its order
+
+    An image's id is the photo's name as the token file spells it; a caption's id is ``photo.jpg#0``.
+    """
+    with reading(captions):
+        lines, numbers = numbered_lines(captions)
+        row_name = on_lines(numbers)
+        ids, owners, texts = [], [], []
+        for number, line in zip(numbers, lines, strict=True):
+            caption, tab, text = line.partition("\t")
+            # Names may hold further dots and hashes (Flickr8k has photo.jpg.1#0): only the last # counts.
+            image, mark, count = caption.rpartition("#")
+            if not (tab and mark and image and count.strip().isdigit()):
+                expected = "photo.jpg#0, a tab, and the caption"
+                fix = "check that the file is a token file, and that the tab was not lost"
+                raise InputError(f"{line!r:.60} is not a caption", row=f"line {number}", expected=expected, fix=fix)
+            ids.append(caption.strip())
+            owners.append(image.strip())
+            texts.append(text)
+        check_texts(texts, row_name)
+        check_unique(ids, "caption", row_name)
+        photos = list(dict.fromkeys(owners))
+        dataset = Dataset(
+            Path(captions).name.partition(".")[0],
+            pl.DataFrame({"image": photos, "file": photos}),
+            pl.DataFrame({"caption": ids, "image": owners, "text": texts}),
+        )
+    return dataset if images is None else dataset.select(_listed(images, dataset))
+
+
+def _listed(images: str | Path, dataset: Dataset) -> list[str]:
+    """The photos of a split list, by the ids of the dataset; lists without ``.jpg`` are understood."""
+    with reading(images):
+        lines, numbers = numbered_lines(images)
+        known, names = set(dataset.image_ids), [line.strip() for line in lines]
+        # A name with and without its ending is one photo, listed twice.
+        photos = []
+        rows = match_ids([without_image_ending(name) for name in names], dataset.image_ids)
+        for number, name, row in zip(numbers, names, rows, strict=True):
+            if name not in known and row < 0:
+                problem = f"photo {name!r} has no captions in the token file"
+                fix = "check that the list and the token file belong together, or remove this line"
+                raise InputError(problem, row=f"line {number}", expected=f"one of the {len(known)} photos", fix=fix)
+            photos.append(name if name in known else dataset.image_ids[row])
+        check_unique(photos, "image", on_lines(numbers))
+    return photos
+
+
+_IMAGE = ("image", "image_name", "image_id", "filename", "file_name")
+_TEXT = ("caption", "comment", "text")
+_NUMBER = ("comment_number", "caption_number")
+
+
+@READERS.register("csv")
+def read_kaggle_csv(captions: str | Path) -> Dataset:
+    """Kaggle-style caption tables: ``image,caption`` or ``image_name| comment_number| comment``.
+
+    captions: the file, such as Flickr8k's ``captions.txt`` or Flickr30k's ``results.csv`` (may be .gz)
+
+    The first line names the columns, and the caption comes last; commas in it need no quotes. An image's id is the
+    photo's name; a caption's id is ``photo.jpg#0``, with the number of the file where it has one.
+    """
+    with reading(captions):
+        header, rows, lines = _split(captions)
+        image_at, number_at = _columns(header)
+        row_name = on_lines(lines)
+        owners = check_ids([row[image_at].strip() for row in rows], "photo's name", row_name)
+        texts = check_texts([row[-1].strip() for row in rows], row_name)
+        if number_at is None:
+            ids = number_within(owners)
+        else:
+            ids = [f"{image}#{row[number_at].strip()}" for image, row in zip(owners, rows, strict=True)]
+        check_unique(ids, "caption", row_name)
+        photos = list(dict.fromkeys(owners))
+        return Dataset(
+            format_stem(captions),
+            pl.DataFrame(text_columns(image=photos, file=photos)),
+            pl.DataFrame(text_columns(caption=ids, image=owners, text=texts)),
+        )
+
+
+def _split(captions: str | Path) -> tuple[list[str], list[list[str]], list[int]]:
+    """Header, rows as wide as the header, and their lines."""
+    mark = "|" if "|" in read_lines(captions)[0] else ","
+    header, rows, lines = split_lines(captions, mark) if mark == "|" else split_csv(captions)
+    last = len(header) - 1
+    for row, line in zip(rows, lines, strict=True):
+        # Every copy of Flickr30k's results.csv has one line that lost its second mark: "photo.jpg| 4   A dog …".
+        if mark == "|" and len(row) == 2 and last == 2 and (lost := re.fullmatch(r"\s*(\d+)\s+(\S.*)", row[1])):
+            row[1:] = [lost[1], lost[2]]
+        if len(row) < len(header):
+            expected = f"{len(header)} columns: {', '.join(header)}"
+            raise wrong_width(row, f"line {line}", expected, "add what is missing, or remove the line")
+        # The caption comes last, so whatever follows belongs to it: it was written without quotes.
+        row[last:] = [mark.join(row[last:])]
+    return header, rows, lines
+
+
+def _columns(header: list[str]) -> tuple[int, int | None]:
+    """The columns of the photo's name and of the caption's number."""
+    named = [name.lower() for name in header]
+    image = next((named.index(name) for name in _IMAGE if name in named), None)
+    if image is None or named[-1] not in _TEXT:
+        expected = "a header such as image,caption or image_name| comment_number| comment, the caption last"
+        fix = (
+            f"add the header, or read the file as 'plain' with {argument('image_column')} and {argument('text_column')}"
+        )
+        raise InputError(f"the first line is {', '.join(header)!r:.80}", row="line 1", expected=expected, fix=fix)
+    return image, next((named.index(name) for name in _NUMBER if name in named), None)

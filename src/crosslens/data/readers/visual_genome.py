@@ -1,19 +1,94 @@
-"""Visual Genome: images, region descriptions as captions, objects, attributes and relationships."""
+"""Visual Genome: images, region descriptions (or COCO's captions), objects, attributes and relationships."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
 from crosslens.core import Dataset, InputError, reading
-from crosslens.data.coco_join import join_coco
-from crosslens.data.io.checks import box_columns, check_known, check_unique
-from crosslens.data.io.files import json_file, read_json
-from crosslens.data.io.records import OBJECT_TYPES, REGION_SIDES, Records, box_of, no_captions, text_columns
+from crosslens.data.files import json_file, read_json
 from crosslens.data.loading import READERS
+from crosslens.data.readers.coco import read_coco
+from crosslens.data.rows import (
+    OBJECT_TYPES,
+    REGION_SIDES,
+    Records,
+    box_columns,
+    box_of,
+    check_known,
+    check_unique,
+    no_captions,
+    text_columns,
+)
+
+COCO_ID = "coco_id"
+
+
+def join_coco(genome: Dataset, captions: str | Path) -> Dataset:
+    """The images of Visual Genome whose ``coco_id`` has captions in COCO, with those captions.
+
+    ``captions`` is a captions file, or a folder of which every ``captions_*.json`` is read. Images keep the ids of
+    Visual Genome, captions have those of COCO. Of several images with one ``coco_id`` the first is kept: a caption
+    belongs to one image. What has no counterpart is counted in the notes of the dataset's card.
+    """
+    # The captions of a file, or of all captions files of a folder: caption, image and text.
+    path = Path(captions)
+    files = sorted(path.glob("captions_*.json*")) if path.is_dir() else [path]
+    if not files:
+        raise InputError("no captions_*.json here", file=path, expected="COCO's captions files", fix="check the path")
+    tables = [read_coco(file).captions.select("caption", "image", "text") for file in files]
+    texts = pl.concat(tables)
+    if len(files) > 1:
+        names = [file.name for file, table in zip(files, tables, strict=True) for _ in range(table.height)]
+        check_unique(texts["caption"].to_list(), "caption", lambda row: names[row])
+    described = dict.fromkeys(texts["image"])
+    image_of: dict[str, str] = {}
+    unlinked = absent = repeated = 0
+    for image, coco in zip(genome.image_ids, _coco_ids(genome), strict=True):
+        if coco is None:
+            unlinked += 1
+        elif coco not in described:
+            absent += 1
+        elif coco in image_of:
+            repeated += 1
+        else:
+            image_of[coco] = image
+    if not image_of:
+        raise InputError(
+            f"no {COCO_ID} of Visual Genome's {len(genome.image_ids):,} images has captions here",
+            file=captions,
+            expected="COCO captions of images that Visual Genome has",
+            fix="name the captions of train2017 and val2017, or of train2014 and val2014: a folder with both files",
+        )
+    joined = texts.filter(pl.col("image").is_in(list(image_of)))
+    joined = joined.with_columns(image=pl.col("image").replace_strict(image_of, return_dtype=pl.String))
+    shared = replace(genome, name="visual_genome+coco", captions=joined).select(image_of.values())
+    counts = {
+        f"images of Visual Genome have no {COCO_ID}": unlinked,
+        f"have a {COCO_ID} without captions here": absent,
+        f"repeat the {COCO_ID} of an earlier image": repeated,
+        "captioned images of COCO are not in Visual Genome": len(described) - len(image_of),
+    }
+    return replace(shared, card=replace(genome.card, notes=_note(len(image_of), counts)))
+
+
+def _note(shared: int, counts: Mapping[str, int]) -> str:
+    left_out = "; ".join(f"{count:,} {what}" for what, count in counts.items() if count)
+    return f"{shared:,} images of Visual Genome have captions in COCO" + (f". Left out: {left_out}" if left_out else "")
+
+
+def _coco_ids(genome: Dataset) -> Iterable[str | None]:
+    if COCO_ID not in genome.images.columns:
+        raise InputError(
+            f"no image has a {COCO_ID}",
+            expected=f"image_data.json with {COCO_ID}, as published",
+            fix="use image_data.json of Visual Genome 1.2 or later",
+        )
+    return (None if value is None else str(value) for value in genome.images[COCO_ID])
 
 
 @READERS.register("visual_genome")

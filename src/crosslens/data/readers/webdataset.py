@@ -15,12 +15,10 @@ from typing import IO, Any, cast
 import polars as pl
 
 from crosslens.core import MEMBER_BYTES, Dataset, InputError, decode, parse_json, reading
-from crosslens.data.io.archives import TAR_ERRORS, open_tar, read_to_end
-from crosslens.data.io.checks import check_ids, check_texts, check_unique, number_within
-from crosslens.data.io.files import existing_file
-from crosslens.data.io.image_paths import MEMBER_SEPARATOR
-from crosslens.data.io.records import Records, text_columns
+from crosslens.data.files import TAR_ERRORS, existing_file, open_tar, read_to_end
+from crosslens.data.images import MEMBER_SEPARATOR
 from crosslens.data.loading import READERS
+from crosslens.data.rows import Records, check_ids, check_texts, check_unique, number_within, text_columns
 
 IMAGE_ENDINGS = ("jpg", "jpeg", "png", "webp", "gif", "bmp", "tif", "tiff")
 _TEXT_KEYS = ("caption", "captions", "text")
@@ -49,13 +47,30 @@ def read_webdataset(shards: str | Path, text_key: str | None = None) -> Dataset:
     ``key.json`` become columns.
     """
     samples: list[_Sample] = []
-    files = _shards(str(shards))
+    # The files that a pattern matches, in order.
+    pattern = str(shards)
+    if Path(pattern).is_dir():
+        files = sorted(file for file in Path(pattern).iterdir() if file.name.endswith((".tar", ".tar.gz", ".tgz")))
+    elif "{" in pattern:
+        files = [existing_file(name) for name in _braces(pattern)]
+    elif any(mark in pattern for mark in "*?["):
+        files = [Path(name) for name in sorted(glob.glob(pattern))]
+    else:
+        files = [existing_file(pattern)]
+    if not files:
+        raise InputError("no tar file here", file=pattern, expected="one or more .tar files", fix="check the pattern")
     home = Path(os.path.commonpath([shard.parent.absolute() for shard in files]))
     for shard in files:
         with reading(shard):
             samples += _read_shard(shard, shard.absolute().relative_to(home).as_posix(), text_key)
     with reading(str(shards)):
-        _check_captions(samples)
+        # Raise where no sample has a caption, but an entry of the JSON is named like one.
+        entries = dict.fromkeys(key for sample in samples for key in sample.record)
+        likely = [key for key in entries if any(word.rstrip("s") in key.casefold() for word in _TEXT_KEYS)]
+        if likely and not any(sample.texts for sample in samples):
+            problem = f"no sample has a caption (the JSON holds: {', '.join(list(entries)[:8])})"
+            expected = f"a member key.txt, or an entry {' or '.join(_TEXT_KEYS)} in key.json"
+            raise InputError(problem, expected=expected, fix=f"name the entry that holds it: pass text_key={likely[0]}")
         keys = check_ids([sample.key for sample in samples], "key", lambda index: f"sample {index}")
         check_unique(keys, "image", lambda index: samples[index].file)
         records = Records([sample.record for sample in samples], lambda index: samples[index].file)
@@ -76,31 +91,6 @@ def _name(shards: Path) -> str:
     """The fixed start of a pattern (``shard`` of ``shard-{0..9}.tar``), otherwise the folder."""
     start = re.split(r"[*?{[]", shards.name)[0]
     return start.partition(".")[0].rstrip("-_") or shards.parent.name or "webdataset"
-
-
-def _check_captions(samples: list[_Sample]) -> None:
-    """Raise where no sample has a caption, but an entry of the JSON is named like one."""
-    keys = dict.fromkeys(key for sample in samples for key in sample.record)
-    likely = [key for key in keys if any(word.rstrip("s") in key.casefold() for word in _TEXT_KEYS)]
-    if likely and not any(sample.texts for sample in samples):
-        problem = f"no sample has a caption (the JSON holds: {', '.join(list(keys)[:8])})"
-        expected = f"a member key.txt, or an entry {' or '.join(_TEXT_KEYS)} in key.json"
-        raise InputError(problem, expected=expected, fix=f"name the entry that holds it: pass text_key={likely[0]}")
-
-
-def _shards(pattern: str) -> list[Path]:
-    """The files that a pattern matches, in order."""
-    if Path(pattern).is_dir():
-        files = sorted(file for file in Path(pattern).iterdir() if file.name.endswith((".tar", ".tar.gz", ".tgz")))
-    elif "{" in pattern:
-        files = [existing_file(name) for name in _braces(pattern)]
-    elif any(mark in pattern for mark in "*?["):
-        files = [Path(name) for name in sorted(glob.glob(pattern))]
-    else:
-        files = [existing_file(pattern)]
-    if not files:
-        raise InputError("no tar file here", file=pattern, expected="one or more .tar files", fix="check the pattern")
-    return files
 
 
 def _braces(pattern: str) -> Iterator[str]:
@@ -166,23 +156,21 @@ def _members(shard: Path) -> Iterator[tuple[str, bytes]]:
                 is_text = member.name.lower().endswith((".txt", ".json"))
                 content = tar.extractfile(member) if is_text else None
                 yield member.name, content.read() if content else b""
-            _check_end(tar)
+            # A tar ends in empty blocks. tarfile silently stops at a damaged header or a missing end.
+            source = cast(IO[bytes], tar.fileobj)
+            source.seek(tar.offset)
+            block = source.read(tarfile.BLOCKSIZE)
+            if len(block) < tarfile.BLOCKSIZE or any(block):
+                raise InputError(
+                    f"ends early, at byte {tar.offset}",
+                    expected="a complete tar file, with its end mark",
+                    fix=_INCOMPLETE,
+                )
+            read_to_end(tar)
     except TAR_ERRORS as error:
         raise InputError(
             f"cannot be read as a tar file: {error}", expected="a complete tar file", fix=_INCOMPLETE
         ) from error
-
-
-def _check_end(tar: tarfile.TarFile) -> None:
-    """A tar ends in empty blocks. tarfile silently stops at a damaged header or a missing end."""
-    source = cast(IO[bytes], tar.fileobj)
-    source.seek(tar.offset)
-    block = source.read(tarfile.BLOCKSIZE)
-    if len(block) < tarfile.BLOCKSIZE or any(block):
-        raise InputError(
-            f"ends early, at byte {tar.offset}", expected="a complete tar file, with its end mark", fix=_INCOMPLETE
-        )
-    read_to_end(tar)
 
 
 def _parse(text: str) -> dict[str, Any]:

@@ -8,9 +8,8 @@ from pathlib import Path
 import polars as pl
 
 from crosslens.core import Dataset, InputError, UsageError, argument, parquet_bytes
-from crosslens.data.io.checks import number_within
-from crosslens.data.io.files import format_suffix, writing_bytes, writing_text
-from crosslens.data.io.tables import PLAIN_SUFFIXES
+from crosslens.data.files import format_suffix, writing_bytes, writing_text
+from crosslens.data.rows import PLAIN_SUFFIXES, number_within
 from crosslens.data.writing import KEY_COLUMNS, WRITERS, by_image, check_image_order, lost_columns, lost_objects
 
 _FLAT_SUFFIXES = (".csv", ".tsv")
@@ -68,17 +67,13 @@ def _write_table(frame: pl.DataFrame, path: Path) -> None:
         elif suffix == ".csv":
             flat.write_csv(out)
         else:
-            _check_tabs(flat, path)
+            for name in flat.columns:
+                if flat[name].dtype == pl.String and len(rows := flat[name].str.contains(_BREAKS).arg_true()):
+                    row = int(rows[0])
+                    problem = f"the {name} {flat[name][row]!r:.60} holds a tab or line break"
+                    expected = "values on one line: a .tsv file has no quotes"
+                    raise InputError(problem, file=path, row=row, expected=expected, fix="write a .csv or .jsonl file")
             flat.write_csv(out, separator="\t", quote_style="never")
-
-
-def _check_tabs(frame: pl.DataFrame, path: Path) -> None:
-    for name in frame.columns:
-        if frame[name].dtype == pl.String and len(rows := frame[name].str.contains(_BREAKS).arg_true()):
-            row = int(rows[0])
-            problem = f"the {name} {frame[name][row]!r:.60} holds a tab or line break"
-            expected = "values on one line: a .tsv file has no quotes"
-            raise InputError(problem, file=path, row=row, expected=expected, fix="write a .csv or .jsonl file")
 
 
 def _lost_in_lines(dataset: Dataset, *_: object) -> list[str]:

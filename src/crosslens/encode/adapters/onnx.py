@@ -23,10 +23,9 @@ from crosslens.core import (
     read_json_file,
     reading,
 )
-from crosslens.encode.encoder import ENCODERS, IMAGES, TEXTS, Array, Encoder, import_library, name_of
-from crosslens.encode.images import as_pictures
+from crosslens.encode.batches import as_pictures
+from crosslens.encode.encoder import ENCODERS, IMAGES, TEXTS, Array, Encoder, import_library, name_of, word_vectors
 from crosslens.encode.options import EncodeOptions
-from crosslens.encode.words import word_vectors
 
 TINY = Path(__file__).parents[1] / "tiny"
 """The encoder that comes with the package; ``training/tiny`` in the repository makes its files."""
@@ -124,7 +123,11 @@ class OnnxEncoder:
         if text is None and image is None:
             raise UsageError("an ONNX encoder without a model", fix="name a text model, an image model, or both")
         self.name, self.logit_scale = name, logit_scale
-        files = [Path(base) / file for tower in (text, image) for file in _files(tower)]
+        files = [
+            Path(base) / file
+            for tower in (text, image)
+            for file in [getattr(tower, part) for part in _FILES if hasattr(tower, part)]
+        ]
         for file in files:
             if not file.is_file():
                 raise InputError("no such file", file=file, expected="a model or tokenizer", fix="check the path")
@@ -174,13 +177,6 @@ class OnnxEncoder:
         return self._models[modality](items)
 
 
-def _session_options(onnxruntime: Any, threads: int | None) -> Any:
-    """As many threads as are asked for or this process may use, where others work beside it; else all cores."""
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = threads or core_limit() or 0
-    return options
-
-
 class _Session:
     """An ONNX model and the one of its outputs that is wanted."""
 
@@ -190,7 +186,10 @@ class _Session:
         if provider[0] not in onnxruntime.get_available_providers():
             raise UsageError("this onnxruntime computes on the CPU only", fix=f"leave out {argument('device')}")
         try:
-            settings = _session_options(onnxruntime, threads)
+            # As many threads as are asked for or this process may use, where others work beside it; else all
+            # cores.
+            settings = onnxruntime.SessionOptions()
+            settings.intra_op_num_threads = threads or core_limit() or 0
             self._model = onnxruntime.InferenceSession(str(file), settings, providers=[provider])
         except Exception as error:  # the library's own kinds derive from Exception alone
             raise InputError(f"not a model: {str(error).splitlines()[0]}", file=file, fix="export it again") from error
@@ -299,10 +298,6 @@ def _pooled(values: Array, pooling: str, mask: Array | None) -> Array:
     if pooling != "none":
         raise UnknownNameError("pooling", pooling, POOLING)
     return values
-
-
-def _files(tower: TextTower | ImageTower | None) -> list[str]:
-    return [getattr(tower, part) for part in _FILES if hasattr(tower, part)]
 
 
 def _settings(tower: TextTower | ImageTower | None) -> dict[str, Any]:

@@ -1,1 +1,0 @@
-"""Language models behind an OpenAI-compatible address: one exchange that ends, retries, pictures to send."""

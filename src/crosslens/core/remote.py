@@ -1,0 +1,232 @@
+"""Files behind an address (``s3://``, ``gs://``, ``hf://``, ``https://``), copied to the cache once, through fsspec.
+
+Ranking reads blocks many times and in parallel: from a local file that is quick, from a bucket it would take days. A
+copy belongs to the address and to what the store says of the file (size, time, hash): a changed file is copied again.
+Every wait has an end, and so has every file: a server may be silent, send a byte a second, or never stop.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from contextlib import contextmanager
+from pathlib import Path, PurePosixPath
+from typing import Any, TypeVar
+
+from crosslens.core.errors import InputError, MissingExtraError
+from crosslens.core.hashing import fingerprint
+from crosslens.core.input_files import REMOTE_BYTES, REMOTE_SECONDS
+from crosslens.core.output import atomic_file
+from crosslens.core.storage import cache_folder
+
+T = TypeVar("T")
+
+_ADDRESS = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]+://")
+_IDENTITY = (
+    "ETag", "etag", "LastModified", "last_modified", "updated", "mtime", "generation", "md5Hash", "crc32c", "blob_id",
+    "lfs", "created",
+)  # fmt: skip
+"""What stores say of a file that changes when the file does; other facts (scans, access times) change by themselves."""
+_RIGHTS = {
+    "s3": "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE; for a public bucket FSSPEC_S3_ANON=true",
+    "gs": "log in with gcloud auth application-default login, or set GOOGLE_APPLICATION_CREDENTIALS; for a "
+    "public bucket FSSPEC_GS_TOKEN=anon",
+    "hf": "log in with hf auth login, or set HF_TOKEN, and ask for access on the repository's page",
+}
+_REFUSED = ("credential", "forbidden", "access denied", "unauthorized", "access key", "signature", "401", "403")
+_LISTED = 5
+_MEGABYTE = 1 << 20
+_POLL = 0.2
+_PACKAGES = {"s3": "s3fs", "gs": "gcsfs", "hf": "huggingface_hub", "http": "aiohttp", "https": "aiohttp"}
+
+
+def is_remote(path: Any) -> bool:
+    """Whether a path is an address such as ``s3://bucket/folder``."""
+    return isinstance(path, str) and _ADDRESS.match(path) is not None
+
+
+def local_copy(address: str, folders: tuple[str, ...] = ()) -> Path:
+    """A local copy of the file or folder at an address.
+
+    Of a folder that has any of ``folders``, only those are copied. What an interrupted copy has fetched is kept.
+    """
+    system, root = _system(address)
+    with _explaining(address, system):
+        info = _in_time(lambda _: system.info(root))
+        if info["type"] != "directory":
+            key = fingerprint("remote file", {"address": address, "info": _stable(info)})
+            target = cache_folder() / "remote" / key / PurePosixPath(root).name
+            _fetch(system, root, target, info["size"])
+            return target
+        files: dict[str, Any] = {}
+        for name, about in sorted(_in_time(lambda _: system.find(root, detail=True)).items()):
+            relative = PurePosixPath(name.removeprefix(root).lstrip("/"))
+            if about["type"] == "file" and (relative.is_absolute() or ".." in relative.parts):
+                raise InputError(f"a file named {name!r:.80}", file=address, expected="files inside the folder")
+            if about["type"] == "file":
+                files[relative.as_posix()] = about
+        inside = {name: about for name, about in files.items() if name.partition("/")[0] in folders and "/" in name}
+        files = inside or files
+    if not files:
+        raise InputError("no files here", file=address, expected="a folder of shards", fix="check the address")
+    key = fingerprint("remote folder", {"address": address, "files": [[name, _stable(files[name])] for name in files]})
+    target = cache_folder() / "remote" / key / (PurePosixPath(root).name or "root")
+    with _explaining(address, system):
+        for name, about in files.items():
+            _fetch(system, about["name"], target / name, about["size"])
+    return target
+
+
+def _system(address: str) -> tuple[Any, str]:
+    protocol = _protocol(address)
+    try:
+        from fsspec.core import url_to_fs
+    except ImportError as error:
+        raise MissingExtraError(f"{protocol}://", "fsspec", "remote") from error
+    options: dict[str, Any] = {}
+    try:
+        if protocol in ("http", "https"):  # by itself a client gives up after five minutes, however much has arrived
+            from aiohttp import ClientTimeout
+
+            seconds = REMOTE_SECONDS.value
+            limit = ClientTimeout(total=None, sock_connect=seconds, sock_read=seconds)
+            options = {"client_kwargs": {"timeout": limit}}
+        system, root = url_to_fs(address, **options)
+    except ImportError as error:
+        raise MissingExtraError(f"{protocol}://", _PACKAGES.get(protocol, protocol), "remote") from error
+    except ValueError as error:
+        fix = "use a local path, s3://, gs://, hf:// or https://"
+        raise InputError(f"{protocol}:// is not supported", file=address, fix=fix) from error
+    except Exception as error:  # some stores look for credentials at once
+        raise _refusal(address, error) from error
+    return system, str(root).rstrip("/")
+
+
+def _stable(info: dict[str, Any]) -> str:
+    known = {name: info[name] for name in _IDENTITY if info.get(name) is not None}
+    return json.dumps({"size": info["size"], **(known or info)}, sort_keys=True, default=str)
+
+
+def _fetch(system: Any, source: str, target: Path, size: int | None) -> None:
+    """Copy a file unless it is there; a server that does not tell the size is asked every time."""
+    if target.is_file() and target.stat().st_size == size:
+        return
+    if size is not None:
+        REMOTE_BYTES.check(size, source)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with atomic_file(target) as partial:
+        _in_time(lambda arriving: system.get_file(source, str(partial), callback=arriving), size)
+        if size is not None and partial.stat().st_size != size:
+            problem = f"{partial.stat().st_size:,} of {size:,} bytes of {source} arrived"
+            raise InputError(problem, expected="the whole file", fix="run the same command again")
+
+
+class _Arriving:
+    """What is known of something that a store sends; several threads look at it."""
+
+    def __init__(self, announced: int | None) -> None:
+        self._announced = announced
+        self.bytes, self._counted, self._latest = 0, 0, time.monotonic()
+        self._is_stopped = self.is_late = False
+
+    def count(self, size: int | None, arrived: int, **_: Any) -> None:
+        """Called by fsspec for every part; more than may come raises."""
+        if self._is_stopped:
+            raise InterruptedError("nobody waits for it any longer")
+        self.bytes = arrived
+        if arrived >= self._counted + _MEGABYTE:
+            self._counted, self._latest = arrived, time.monotonic()
+        if self._announced is not None and arrived > self._announced:
+            raise InputError(f"{arrived:,} bytes arrive, and more", expected=f"{self._announced:,} bytes, as announced")
+        REMOTE_BYTES.check(arrived, "what arrives")
+
+    def check_time(self) -> None:
+        """Raise if the first answer, or the next megabyte, has taken too long."""
+        if self.is_late or time.monotonic() - self._latest > REMOTE_SECONDS.value:
+            self._is_stopped = True
+            since = f"less than a megabyte after {self.bytes:,} bytes" if self.bytes else "no answer"
+            raise REMOTE_SECONDS.error(f"{since} within {REMOTE_SECONDS.value} seconds")
+
+
+def _in_time(work: Callable[[Any], T], announced: int | None = None) -> T:
+    """The result of what a store is asked for, within the limits of time and size; ``work`` takes fsspec's callback.
+
+    It runs in a thread of its own, which is left alone where it hangs, and ends with the next bytes.
+    """
+    from fsspec.callbacks import Callback
+
+    arriving, outcome = _Arriving(announced), Future[T]()
+
+    def run() -> None:
+        try:
+            outcome.set_result(work(Callback(hooks={"limits": arriving.count})))
+        except BaseException as error:
+            if isinstance(error, TimeoutError) or isinstance(error.__cause__, TimeoutError):  # of the connection
+                arriving.is_late = True
+            else:
+                outcome.set_exception(error)
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    while thread.is_alive():
+        thread.join(_POLL)
+        if not outcome.done():
+            arriving.check_time()
+    return outcome.result(0)
+
+
+@contextmanager
+def _explaining(address: str, system: Any) -> Iterator[None]:
+    """Whatever a store raises, in words; it is neither a mistake in crosslens nor one of the data."""
+    try:
+        yield
+    except InputError as error:
+        error.file = error.file or address
+        raise
+    except FileNotFoundError as error:
+        cause = error.__cause__  # whatever fails there is called so, not only 404
+        is_missing = cause is None or isinstance(cause, FileNotFoundError) or getattr(cause, "status", 0) == 404
+        if _protocol(address).startswith("http") and not is_missing:
+            raise _refusal(address, cause) from error
+        expected, fix = "an existing file or folder", f"check the address{_existing(address, system)}"
+        raise InputError("nothing is there", file=address, expected=expected, fix=fix) from error
+    except ImportError as error:
+        protocol = _protocol(address)
+        raise MissingExtraError(f"{protocol}://", _PACKAGES.get(protocol, protocol), "remote") from error
+    except Exception as error:  # each store has exceptions of its own
+        raise _refusal(address, error) from error
+
+
+def _existing(address: str, system: Any) -> str:
+    """What there is instead, in the nearest folder that exists; nothing where that cannot be said."""
+    scheme, _, path = address.rstrip("/").partition("://")
+    while "/" in path and not scheme.startswith("http"):  # whose listings are pages of any length
+        path = path.rpartition("/")[0]
+        try:
+            names = sorted(PurePosixPath(name).name for name in _in_time(lambda _: system.ls(path, detail=False)))  # noqa: B023
+        except Exception:  # it does not exist either, or may not be listed
+            continue
+        if names:
+            more = f" and {len(names) - _LISTED:,} more" if len(names) > _LISTED else ""
+            return f": {scheme}://{path} has {', '.join(names[:_LISTED])}{more}"
+    return f": there is no {path}, or you have no right to list it" if scheme in ("s3", "gs", "gcs", "hf") else ""
+
+
+def _refusal(address: str, error: BaseException | None) -> InputError:
+    """The error of a store that could be reached and said no, or that could not be reached."""
+    text = str(error).strip()
+    reason = text.splitlines()[0] if text else type(error).__name__
+    if isinstance(error, PermissionError) or any(word in text.lower() for word in _REFUSED):
+        fix = _RIGHTS.get(_protocol(address), "check your rights to it")
+        return InputError(f"access is refused: {reason}", file=address, fix=fix, code="no-access")
+    fix = "check the address and the network, and run the same command again: files that have arrived are kept"
+    return InputError(f"cannot be read: {reason}", file=address, fix=fix)
+
+
+def _protocol(address: str) -> str:
+    protocol = address.partition("://")[0].lower()
+    return "gs" if protocol == "gcs" else protocol

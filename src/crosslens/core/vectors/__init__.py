@@ -1,1 +1,0 @@
-"""Vectors that are read a block at a time, wherever they lie."""

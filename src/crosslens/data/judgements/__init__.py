@@ -1,1 +1,0 @@
-"""Human judgements of image–caption pairs: file formats, alignment with a dataset, ECCV Caption."""

@@ -1,0 +1,431 @@
+"""Ranked lists and qrels in and out: TREC, JSON and JSON lines.
+
+TREC files are read in columns: runs (``query Q0 item rank score system``) and qrels (``query 0 item grade``). What
+trec_eval reads is read here: blank lines and lines that begin with ``#`` are skipped, text after the system of a run is
+ignored, and a grade below 0 is no judgement. Unlike trec_eval, ties follow the rank column, and a file of two systems
+is refused. JSON is ``{query: [ids]}`` or ``{query: {id: number}}`` (as ranx writes it); JSON lines hold one query each.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from crosslens.core import (
+    LARGEST_WHOLE,
+    UNRANKED,
+    Ids,
+    InputError,
+    RankedLists,
+    Ranking,
+    Relevance,
+    decode,
+    is_finite_number,
+    is_inexact,
+    parse_json,
+    reading,
+)
+from crosslens.data.files import existing_file, format_stem, format_suffix, read_bytes, read_json, writing_bytes
+from crosslens.data.rows import check_ids, check_unique, read_records, wrong_width
+
+_RUN = {
+    "query": pl.String,
+    "Q0": pl.String,
+    "item": pl.String,
+    "rank": pl.Int64,
+    "score": pl.Float64,
+    "system": pl.String,
+}
+_QRELS = {"query": pl.String, "iteration": pl.String, "item": pl.String, "grade": pl.Float64}
+_COMMENT = "#"
+_NUMBERS: Mapping[Any, tuple[Callable[[str], float], str]] = {
+    pl.Int64: (int, "a whole number"),
+    pl.Float64: (float, "a number"),
+}
+
+
+def parse_run(content: bytes) -> RankedLists:
+    """The lists of a run: higher scores first, equal scores in the order of the rank column, then of the lines."""
+    table = _Lines(content, _RUN, ignore_rest=True)
+    frame = table.frame()
+    table.refuse(~frame["score"].is_finite(), "score", "a finite number", "correct the score, or remove the line")
+    table.refuse(_inexact(table, frame["score"]), "score", "a whole number up to 2⁵³", "write a smaller score")
+    system = _first_word(frame["system"][0])
+    # Where tabs separate the columns, the last one may hold more than the system.
+    if set(map(_first_word, frame["system"].unique())) != {system}:
+        expected = f"one system per file (the first is {system!r})"
+        other = frame["system"].str.extract(r"(\S+)") != system
+        table.refuse(other, "system", expected, "split the file into one run per system")
+    coded, query_ids, item_ids = _coded(frame, "score", "rank")
+    table.refuse_repeated(coded, "ranked")
+    del frame  # the texts are the bulk of the memory, and no longer needed
+    # Whether the lines already come query by query, best first: most files do, and sorting is the slow part.
+    query, score, rank = (coded[name].to_numpy() for name in ("query", "score", "rank"))
+    later, same = query[1:] > query[:-1], query[1:] == query[:-1]
+    down = (score[1:] < score[:-1]) | ((score[1:] == score[:-1]) & (rank[1:] >= rank[:-1]))
+    if not bool((later | (same & down)).all()):
+        coded = coded.sort("query", "score", "rank", descending=[False, True, False], maintain_order=True)
+    queries = len(query_ids)
+    offsets = np.zeros(queries + 1, np.int64)
+    np.cumsum(np.bincount(coded["query"].to_numpy(), minlength=queries), out=offsets[1:])
+    return RankedLists(
+        query_ids,
+        item_ids,
+        offsets,
+        coded["item"].to_numpy().astype(np.int64),
+        coded["score"].to_numpy().copy(),
+        system,
+    )
+
+
+def _inexact(table: _Lines, scores: pl.Series) -> pl.Series:
+    """Which scores are whole numbers that float64 rounds: two of them could become equal."""
+    large = scores.abs() >= LARGEST_WHOLE
+    if not large.any():
+        return large
+    texts = replace(table, schema={**table.schema, "score": pl.String}).frame()["score"]
+    whole = large & texts.str.contains(r"^[+-]?\d+$")
+    rows = [row for row in whole.arg_true() if is_inexact(int(texts[row]))]
+    return pl.Series(np.isin(np.arange(len(whole)), rows))
+
+
+def parse_qrels(content: bytes, source: str) -> Relevance:
+    """The grades of a qrels file: grade 0 is judged irrelevant, a grade below 0 is no judgement."""
+    table = _Lines(content, _QRELS)
+    frame = table.frame()
+    table.refuse(~frame["grade"].is_finite(), "grade", "a finite number", "correct the grade, or remove the line")
+    coded, query_ids, item_ids = _coded(frame, "grade")
+    table.refuse_repeated(coded, "judged")
+    coded = coded.filter(pl.col("grade") >= 0)
+    rows, columns = coded["query"].to_numpy(), coded["item"].to_numpy()
+    grades = coded["grade"].to_numpy()
+    return Relevance.from_indices(query_ids, item_ids, rows.astype(np.int64), columns.astype(np.int64), grades, source)
+
+
+@dataclass(frozen=True)
+class _Lines:
+    """A file of white-space separated columns; if the fast way to read it fails, the bad line is named."""
+
+    content: bytes
+    schema: Mapping[str, Any]
+    ignore_rest: bool = False
+    """Whether text after the last column is ignored; otherwise it is an error."""
+
+    def frame(self) -> pl.DataFrame:
+        frame = self._by_separator()
+        if frame is None:
+            frame = self._by_pattern()
+        if frame is None:
+            names, lines = list(self.schema), 0
+            for number, line in enumerate(decode(self.content).split("\n"), start=1):
+                fields = line.split()
+                if not fields or fields[0].startswith(_COMMENT):
+                    continue
+                lines += 1
+                if len(fields) < len(names) or (len(fields) > len(names) and not self.ignore_rest):
+                    expected = f"{len(names)} columns: {' '.join(names)}"
+                    raise wrong_width(fields, f"line {number}", expected, _other_format(len(fields)))
+                for name, text in zip(names, fields, strict=False):
+                    convert, kind = _NUMBERS.get(self.schema[name], (None, ""))
+                    if convert is not None and not _converts(text, convert):
+                        fix = f"correct the {name}, or remove the line"
+                        raise InputError(f"the {name} is {text!r}", row=f"line {number}", expected=kind, fix=fix)
+            columns = f"lines of {' '.join(names)}"
+            if not lines:
+                raise InputError("no lines besides comments", expected=columns, fix="check how it was written")
+            raise InputError("cannot be read", expected=columns, fix="separate columns by one space")
+        return frame
+
+    def _by_separator(self) -> pl.DataFrame | None:
+        """The usual case: single spaces, or single tabs, throughout."""
+        first = self.content[: self.content.find(b"\n") + 1] or self.content
+        frame = self._csv("\t" if b"\t" in first else " ", self.schema, comment_prefix=_COMMENT)
+        return None if frame is None or not frame.height or _has_null(frame) else frame
+
+    def _by_pattern(self) -> pl.DataFrame | None:
+        """Runs of spaces and tabs, blank lines: slower, still in columns."""
+        lines = self._csv("\x1f", {"line": pl.String})
+        if lines is None:
+            return None
+        gap = r"[ \t]+"
+        rest = r"(?:[ \t].*)?[\r]*$" if self.ignore_rest else r"[ \t\r]*$"
+        pattern = r"^[ \t]*" + gap.join(rf"(?<{name}>\S+)" for name in self.schema) + rest
+        text = pl.col("line").str.strip_chars()
+        texts = lines.filter((text != "") & ~text.str.starts_with(_COMMENT))["line"]
+        frame = texts.str.extract_groups(pattern).struct.unnest()
+        frame = frame.with_columns(pl.col(name).cast(kind, strict=False) for name, kind in self.schema.items())
+        return None if not frame.height or _has_null(frame) else frame
+
+    def _csv(self, separator: str, schema: Mapping[str, Any], **options: Any) -> pl.DataFrame | None:
+        try:
+            return pl.read_csv(
+                io.BytesIO(self.content), has_header=False, separator=separator, quote_char=None, schema=dict(schema),
+                truncate_ragged_lines=self.ignore_rest, **options,
+            )  # fmt: skip
+        except pl.exceptions.PolarsError:
+            return None
+
+    def refuse(self, bad: pl.Series, column: str, expected: str, fix: str) -> None:
+        """Name the first line where ``bad`` is true, if there is one."""
+        if bad.any():
+            number, line = self._line(int(bad.arg_max() or 0))
+            value = line.split()[list(self.schema).index(column)]
+            raise InputError(f"the {column} is {value!r}", row=f"line {number}", expected=expected, fix=fix)
+
+    def refuse_repeated(self, coded: pl.DataFrame, verb: str) -> None:
+        """Name the first line whose query and item occur together on an earlier one."""
+        # One number per pair: many times faster to compare than a pair of columns.
+        pairs = coded["query"].cast(pl.Int64) * (coded["item"].max() + 1) + coded["item"].cast(pl.Int64)  # type: ignore[operator]
+        if pairs.n_unique() == len(pairs):
+            return
+        number, line = self._line(int((~pairs.is_first_distinct()).arg_max() or 0))
+        fields = line.split()
+        problem = f"item {fields[2]!r} is {verb} twice for query {fields[0]!r}"
+        fix = "remove the second occurrence"
+        raise InputError(problem, row=f"line {number}", expected="each item at most once per query", fix=fix)
+
+    def _line(self, row: int) -> tuple[int, str]:
+        """The number and text of a line, by its index among those that are neither blank nor comments."""
+        for number, line in enumerate(self.content.split(b"\n"), start=1):
+            if line.strip() and not line.strip().startswith(_COMMENT.encode()):
+                if row == 0:
+                    return number, line.decode()
+                row -= 1
+        raise AssertionError("fewer lines than rows")
+
+
+def _first_word(text: str) -> str:
+    return " ".join(text.split()[:1])
+
+
+def _has_null(frame: pl.DataFrame) -> bool:
+    return any(frame[name].null_count() for name in frame.columns)
+
+
+def _converts(text: str, convert: Callable[[str], float]) -> bool:
+    try:
+        return not math.isnan(convert(text)) or text.lower() in ("nan", "-nan", "+nan")
+    except ValueError:
+        return False
+
+
+def _other_format(columns: int) -> str:
+    likely = {4: "a qrels file: pass it as the qrels", 6: "a run: pass it as the ranking"}
+    return f"this looks like {likely[columns]}" if columns in likely else "check the separators; ids hold no spaces"
+
+
+def _coded(frame: pl.DataFrame, *values: str) -> tuple[pl.DataFrame, Ids, Ids]:
+    """Queries and items as numbers in order of appearance, with their ids."""
+    ids, codes = {}, {}
+    for name in ("query", "item"):
+        ids[name] = frame[name].unique(maintain_order=True)
+        codes[name] = frame[name].cast(pl.Enum(ids[name])).to_physical()
+    coded = pl.DataFrame({**codes, **{name: frame[name] for name in values}})
+    return coded, tuple(ids["query"]), tuple(ids["item"])
+
+
+_BLOCK = 1_000_000
+_LAYOUT = "{query: [item, …]} or {query: {item: number}}"
+
+
+_Ranked = list[str] | dict[str, float]
+"""The items of a query, with their scores or grades where the file has them."""
+
+
+def _from_mapping(path: Path) -> Iterator[tuple[str, _Ranked]]:
+    content = read_json(path)
+    if not isinstance(content, dict) or not content:
+        top = "nothing" if content in ({}, []) else type(content).__name__
+        raise InputError(f"the file holds {top} at its top", expected=_LAYOUT, fix="write one entry per query")
+    for query, ranked in content.items():
+        row_name = f"query {query!r}"
+        if isinstance(ranked, Mapping):
+            yield query, _numbered(list(ranked), list(ranked.values()), row_name)
+        elif isinstance(ranked, list):
+            yield query, _items(ranked, row_name)
+        else:
+            fix = "write the query's items as a list"
+            raise InputError(f"the list is {ranked!r:.60}", row=row_name, expected=_LAYOUT, fix=fix)
+
+
+def _from_lines(path: Path, key: str) -> Iterator[tuple[str, _Ranked]]:
+    records = read_records(path)
+    queries = records.ids("query")
+    check_unique(queries, "query", records.row_name)
+    for index, (query, items) in enumerate(zip(queries, records.values("items"), strict=True)):
+        row_name = str(records.row_name(index))
+        if not isinstance(items, list):
+            raise InputError(f"'items' is {items!r:.60}", row=row_name, expected="a list of ids", fix="put it in […]")
+        numbers = records.rows[index].get(key)
+        if numbers is not None and (not isinstance(numbers, list) or len(numbers) != len(items)):
+            count = len(numbers) if isinstance(numbers, list) else 0
+            expected, fix = f"one of the {key} for every item", f"complete {key!r}, or leave it out"
+            raise InputError(f"{count} {key} for {len(items)} items", row=row_name, expected=expected, fix=fix)
+        ids = _items(items, row_name)
+        yield query, ids if numbers is None else _numbered(ids, numbers, row_name)
+
+
+def _items(items: list[Any], row_name: str) -> list[str]:
+    ids = check_ids(items, "item id", lambda index: f"{row_name}, item {index}")
+    check_unique(ids, "item", lambda index: f"{row_name}, item {index}")
+    return ids
+
+
+def _numbered(items: list[str], values: list[Any], row_name: str) -> dict[str, float]:
+    for item, value in zip(items, values, strict=True):
+        if not is_finite_number(value) or is_inexact(value):
+            problem = f"the number of item {item!r} is {value!r:.40}"
+            expected = "a whole number up to 2⁵³" if type(value) is int else "a finite number"
+            raise InputError(problem, row=row_name, expected=expected, fix="correct it, or leave the item out")
+    return {item: float(value) for item, value in zip(items, values, strict=True)}
+
+
+def read_run(path: str | Path) -> RankedLists:
+    """The ranking of a system: higher scores first, equal scores in the order of the file's ranks.
+
+    TREC (``query Q0 item rank score system``), JSON (``{query: [ids]}`` best first, or ``{query: {id: score}}`` as
+    ranx saves it), or JSON lines (``{"query": …, "items": […], "scores": […]}``); each may be .gz.
+    """
+    content, entries = _read(existing_file(path), "scores")
+    with reading(path):
+        lists: dict[str, Any] = {} if entries is None else dict(entries)
+        return parse_run(content) if entries is None else RankedLists.of(lists)
+
+
+def read_qrels(path: str | Path) -> Relevance:
+    """Qrels: which items are relevant to which query, with grades.
+
+    TREC qrels (``query 0 item grade``), JSON (``{query: [ids]}`` or ``{query: {id: grade}}``), or JSON lines
+    (``{"query": …, "items": […], "grades": […]}``); each may be .gz. Grade 0 is judged irrelevant, a grade below 0 is
+    no judgement.
+    """
+    content, entries = _read(existing_file(path), "grades")
+    source = format_stem(path)
+    with reading(path):
+        if entries is None:
+            return parse_qrels(content, source)
+        ranked = dict(entries)
+        graded = {
+            query: items if isinstance(items, dict) else dict.fromkeys(items, 1.0) for query, items in ranked.items()
+        }
+        pairs = [(query, item, grade) for query, items in graded.items() for item, grade in items.items() if grade >= 0]
+        return Relevance.from_pairs(
+            [query for query, _, _ in pairs],
+            [item for _, item, _ in pairs],
+            [grade for _, _, grade in pairs],
+            query_ids=list(graded),
+            item_ids=dict.fromkeys(item for items in graded.values() for item in items),
+            source=source,
+        )
+
+
+def write_run(ranking: Ranking | RankedLists, path: str | Path, system: str | None = None) -> Path:
+    """Write ranked lists: TREC, or by the ending ``.json`` (``{query: {id: score}}``) or ``.jsonl``; .gz too.
+
+    ``system`` is the name in the last TREC column. An existing file is replaced.
+    """
+    if isinstance(ranking, Ranking):
+        kept = ranking.top_items != UNRANKED
+        rows, ranks = np.nonzero(kept)
+        items, scores = ranking.top_items[kept], ranking.top_scores[kept]
+    else:
+        rows = np.repeat(np.arange(len(ranking.query_ids)), np.diff(ranking.offsets))
+        ranks = np.arange(len(rows)) - ranking.offsets[rows]
+        items, scores = ranking.items, ranking.scores
+    name = system or (ranking.system if isinstance(ranking, RankedLists) else "") or "crosslens"
+    columns = {"rank": pl.Series(ranks + 1), "score": pl.Series(scores), "system": pl.lit(name)}
+    pairs = _Pairs(ranking.query_ids, ranking.item_ids, rows, items, scores, "scores")
+    return pairs.write(path, "Q0", columns, system=name)
+
+
+def write_qrels(relevance: Relevance, path: str | Path) -> Path:
+    """Write qrels: TREC qrels, or by the ending ``.json`` (``{query: {id: grade}}``) or ``.jsonl``; .gz too.
+
+    Whole grades are written without a decimal point. An existing file is replaced.
+    """
+    whole = bool((relevance.grades == np.round(relevance.grades)).all())
+    grades = relevance.grades.astype(np.int64) if whole else relevance.grades
+    pairs = _Pairs(relevance.query_ids, relevance.item_ids, relevance.rows, relevance.items, grades, "grades")
+    return pairs.write(path, "0", {"grade": pl.Series(grades)})
+
+
+def _read(path: Path, key: str) -> tuple[bytes, Iterator[tuple[str, _Ranked]] | None]:
+    """The content, and its entries if it is JSON or JSON lines: by the ending, otherwise by how the content begins."""
+    content = read_bytes(path)
+    head = content[:4096].removeprefix(b"\xef\xbb\xbf").lstrip()
+    if not head:
+        raise InputError("the file is empty", file=path, expected="a run or qrels", fix="check how it was written")
+    if format_suffix(path) == ".jsonl":
+        return content, _from_lines(path, key)
+    if not head.startswith((b"{", b"[")):
+        return content, _from_mapping(path) if format_suffix(path) == ".json" else None
+    try:
+        row = parse_json(decode(content.lstrip().split(b"\n", 1)[0]))
+    except InputError:
+        row = None
+    is_line = isinstance(row, dict) and {"query", "items"} <= row.keys()
+    return content, _from_lines(path, key) if is_line else _from_mapping(path)
+
+
+def _check_words(ids: Ids, what: str, path: str | Path) -> None:
+    bad = pl.Series(ids, dtype=pl.String).str.contains(r"\s").arg_true()
+    if len(bad):
+        expected = "names without spaces: columns of TREC files are separated by them"
+        fix = "rename it, or write a .json or .jsonl file"
+        raise InputError(f"the {what} {ids[int(bad[0])]!r} holds white space", file=path, expected=expected, fix=fix)
+
+
+@dataclass(frozen=True)
+class _Pairs:
+    """Queries and items to be written, query by query, with the ``numbers`` that JSON lines call ``key``."""
+
+    query_ids: Ids
+    item_ids: Ids
+    rows: np.ndarray[Any, Any]
+    items: np.ndarray[Any, Any]
+    numbers: np.ndarray[Any, Any]
+    key: str
+
+    def write(self, path: str | Path, second: str, columns: dict[str, Any], system: str = "") -> Path:
+        """As JSON by the ending of ``path``, else as TREC, with ``second`` as second column and ``columns`` last."""
+        with writing_bytes(path) as out:
+            if (suffix := format_suffix(path)) in (".json", ".jsonl"):
+                out.write(self._json(suffix).encode())
+            else:
+                _check_words((system,), "system name", path)
+                _check_words(self.query_ids, "query id", path)
+                _check_words(self.item_ids, "item id", path)
+                queries, names = pl.Series(self.query_ids, dtype=pl.String), pl.Series(self.item_ids, dtype=pl.String)
+                frame = pl.DataFrame({"row": self.rows, "column": self.items}).with_columns(**columns)
+                for block in frame.iter_slices(_BLOCK):
+                    block.select(
+                        queries.gather(block["row"]).alias("query"),
+                        pl.lit(second).alias("second"),
+                        names.gather(block["column"]).alias("item"),
+                        pl.exclude("row", "column"),
+                    ).write_csv(out, include_header=False, separator=" ", quote_style="never")
+        return Path(path)
+
+    def _json(self, suffix: str) -> str:
+        # numpy prints the shortest text that gives the number back; through Python's float a float32 would grow digits.
+        texts = self.numbers.astype(str).tolist()
+        names = [json.dumps(self.item_ids[item], ensure_ascii=False) for item in self.items]
+        offsets = np.searchsorted(self.rows, np.arange(len(self.query_ids) + 1))
+        rows = []
+        for query, start, end in zip(self.query_ids, offsets[:-1], offsets[1:], strict=True):
+            quoted = json.dumps(query, ensure_ascii=False)
+            if suffix == ".json":
+                pairs = zip(names[start:end], texts[start:end], strict=True)
+                rows.append(f"{quoted}: {{{', '.join(f'{name}: {text}' for name, text in pairs)}}}")
+            else:
+                both = f'"items": [{", ".join(names[start:end])}], "{self.key}": [{", ".join(texts[start:end])}]'
+                rows.append(f'{{"query": {quoted}, {both}}}')
+        return "{" + ",\n".join(rows) + "}\n" if suffix == ".json" else "".join(f"{row}\n" for row in rows)

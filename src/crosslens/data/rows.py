@@ -1,0 +1,566 @@
+"""Rows of input files: tables (CSV, TSV, Parquet) and arrays of JSON objects, and what every reader checks of them.
+
+A :data:`RowName` names a row the way its format does: by its line, or by its number.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import polars as pl
+
+from crosslens.core import (
+    CAPTION_CHARACTERS,
+    OBJECT_COLUMNS,
+    InputError,
+    UnknownNameError,
+    UsageError,
+    is_encodable,
+    is_finite_number,
+    parse_json,
+    read_parquet_file,
+    reading,
+    without_image_ending,
+)
+from crosslens.data.files import existing_file, format_suffix, numbered_lines, read_text
+
+RowName = Callable[[int], int | str]
+"""From the index of a row to its name in a message: ``line 17``, ``annotation 16``, row 16."""
+
+_TYPE_NAMES = {
+    bool: "true or false",
+    int: "a number",
+    float: "a number with a fraction",
+    list: "a list",
+    dict: "an object",
+}
+
+
+def counted(what: str) -> RowName:
+    """Rows of a JSON array: ``annotation 16``."""
+    return lambda index: f"{what} {index}"
+
+
+def on_lines(lines: Sequence[int]) -> RowName:
+    """Rows on these lines of a text file: ``line 17``."""
+    return lambda index: f"line {lines[index]}"
+
+
+def by_row(index: int) -> int:
+    """Rows of a table without lines: ``row 16``."""
+    return index
+
+
+def check_unique(ids: Sequence[str], what: str, row_name: RowName) -> None:
+    """Every id once."""
+    if len(set(ids)) == len(ids):
+        return
+    first: dict[str, int] = {}
+    for index, name in enumerate(ids):
+        if name in first:
+            earlier = row_name(first[name])
+            raise InputError(
+                f"duplicate {what} id {name!r} (first at {earlier if isinstance(earlier, str) else f'row {earlier}'})",
+                row=row_name(index),
+                expected=f"each {what} once",
+                fix="remove or rename one of the two",
+            )
+        first[name] = index
+
+
+def check_known(ids: Sequence[str], known: Collection[str], what: str, row_name: RowName) -> None:
+    """Every id among the ``known`` ones."""
+    known = known if isinstance(known, (set, dict)) else set(known)
+    index = next((index for index, name in enumerate(ids) if name not in known), None)
+    if index is None:
+        return
+    near = UnknownNameError(what, ids[index], list(known)[:20_000]).suggestions
+    expected = f"one of the {len(known)} {what} ids"
+    fix = f"did you mean {near[0]!r}?" if near else f"add the {what} {ids[index]!r}, or remove this entry"
+    raise InputError(f"unknown {what} id {ids[index]!r}", row=row_name(index), expected=expected, fix=fix)
+
+
+def check_texts(texts: Sequence[Any], row_name: RowName) -> list[str]:
+    """Captions: strings with something in them."""
+    for index, text in enumerate(texts):
+        if not isinstance(text, str):
+            raise InputError(
+                f"the caption is {_type_name(text)}", row=row_name(index), expected="a string", fix="quote the caption"
+            )
+        if not text or text.isspace():
+            expected = "a non-empty text"
+            fix = "write the caption or remove it"
+            raise InputError("empty caption", row=row_name(index), expected=expected, fix=fix, code="empty-caption")
+        CAPTION_CHARACTERS.check(len(text), "the caption", row=row_name(index))
+    _check_encodable(texts, "caption", row_name)
+    return list(texts)
+
+
+def _check_encodable(texts: Sequence[Any], what: str, row_name: RowName) -> None:
+    """No half of a surrogate pair, as in a file name that is not UTF-8: no file could hold it."""
+    for index, text in enumerate(texts):
+        if isinstance(text, str) and not is_encodable(text):
+            expected, fix = "text that UTF-8 can hold", "correct the text, or rename the file"
+            raise InputError(f"the {what} is {text!r:.60}", row=row_name(index), expected=expected, fix=fix)
+
+
+def check_ids(values: Sequence[Any], what: str, row_name: RowName) -> list[str]:
+    """Ids: non-empty strings or whole numbers, returned as strings."""
+    for index, value in enumerate(values):
+        if type(value) is int or (type(value) is str and value):
+            continue
+        expected = "a non-empty string or a whole number"
+        fix = f"give this entry its {what}"
+        raise InputError(f"the {what} is {_type_name(value)}", row=row_name(index), expected=expected, fix=fix)
+    _check_encodable(values, what, row_name)
+    return [str(value) for value in values]
+
+
+def coco_ids_of(names: Sequence[str], row_name: RowName) -> list[str]:
+    """The numbers at the end of COCO's file names: 391895 of ``COCO_val2014_000000391895.jpg``."""
+    ids = []
+    for index, name in enumerate(names):
+        number = re.search(r"(\d+)$", without_image_ending(name))
+        if number is None:
+            problem = f"the file name {name!r} does not end in a number"
+            fix = "pass coco_ids=False to use the names as ids"
+            expected = "a name such as COCO_val2014_000000391895"
+            raise InputError(problem, row=row_name(index), expected=expected, fix=fix)
+        ids.append(str(int(number[1])))
+    return ids
+
+
+def box_columns(boxes: Sequence[Any], row_name: RowName) -> dict[str, list[float | None]]:
+    """The columns x, y, w, h from boxes ``[x, y, width, height]``; None is an object without a box.
+
+    A box of no width or no height is stored as no box: published annotations contain a few (rounding), and there is
+    nothing inside them to look at.
+    """
+    rows: list[tuple[float | None, ...]] = []
+    for index, box in enumerate(boxes):
+        if box is not None and not _is_box(box):
+            expected = "[x, y, width, height] in pixels: four finite numbers, width and height not negative"
+            fix = "correct the box, or leave it out for an object without one"
+            raise InputError(f"bad box {box!r}", row=row_name(index), expected=expected, fix=fix)
+        is_empty = box is None or box[2] == 0 or box[3] == 0
+        rows.append((None,) * 4 if is_empty else tuple(float(side) for side in box))
+    return {name: [row[side] for row in rows] for side, name in enumerate("xywh")}
+
+
+def _is_box(box: Any) -> bool:
+    if not isinstance(box, (list, tuple)) or len(box) != 4:
+        return False
+    if not all(is_finite_number(side) for side in box):
+        return False
+    return bool(box[2] >= 0 and box[3] >= 0)
+
+
+def number_within(images: Sequence[str], mark: str = "#") -> list[str]:
+    """Ids for rows that have none: ``<image>#<n>``, counted from 0 within each image."""
+    seen: Counter[str] = Counter()
+    ids = []
+    for image in images:
+        ids.append(f"{image}{mark}{seen[image]}")
+        seen[image] += 1
+    return ids
+
+
+def ids_or_numbers(
+    values: Sequence[Any], images: Sequence[str], what: str, row_name: RowName, mark: str = "#"
+) -> list[str]:
+    """The ids in ``values``, numbers within the image where they are None."""
+    numbers = number_within(images, mark)
+    ids = [number if value is None else value for value, number in zip(values, numbers, strict=True)]
+    return check_ids(ids, what, row_name)
+
+
+def wrong_width(fields: Sequence[str], row_name: int | str, expected: str, fix: str) -> InputError:
+    """The error for a line with too many or too few columns; ``expected``: how many, and which."""
+    count = "1 column" if len(fields) == 1 else f"{len(fields)} columns"
+    return InputError(count, row=row_name, expected=expected, fix=fix)
+
+
+def _type_name(value: Any) -> str:
+    if value is None:
+        return "missing (null)"
+    return "empty" if value == "" else _TYPE_NAMES.get(type(value), type(value).__name__)
+
+
+# 007 and 1_000 are names, not numbers; a whole number has at most 18 digits, to fit.
+_NUMBERS = {pl.Int64: r"^-?(0|[1-9]\d{0,17})$", pl.Float64: r"^-?(0|[1-9]\d*)(\.\d+)?([eE][-+]?\d{1,2})?$"}
+TABLE_SUFFIXES = (".csv", ".tsv", ".parquet")
+PLAIN_SUFFIXES = (*TABLE_SUFFIXES, ".jsonl")
+
+
+class InputTable(NamedTuple):
+    """Rows, and what each is called in a message."""
+
+    frame: pl.DataFrame
+    row_name: RowName
+
+
+def read_table(path: str | Path) -> InputTable:
+    """A ``.csv`` (quoted as usual), ``.tsv`` (nothing is quoted) or ``.parquet`` file with a header."""
+    path = existing_file(path)
+    suffix = format_suffix(path)
+    if suffix == ".parquet":
+        with readable_parquet(path):
+            return InputTable(read_parquet_file(path), by_row)
+    if suffix not in TABLE_SUFFIXES:
+        raise UsageError(f"{path} ends in {suffix!r}", fix="use a .csv, .tsv, .jsonl or .parquet file")
+    with reading(path):
+        header, rows, lines = split_csv(path) if suffix == ".csv" else split_lines(path, "\t")
+        for index, name in enumerate(header):
+            if not name or name in header[:index]:
+                problem = f"column {index + 1} has no name" if not name else f"two columns are named {name!r}"
+                fix = "name every column in the first line"
+                raise InputError(
+                    problem, row="line 1", expected="a header with a different name for every column", fix=fix
+                )
+        for row, line in zip(rows, lines, strict=True):
+            if len(row) != len(header):
+                tip = "quote texts that contain commas" if suffix == ".csv" else "check for lost or extra tabs"
+                raise wrong_width(row, f"line {line}", f"{len(header)} columns: {', '.join(header)}", tip)
+        return InputTable(pl.DataFrame(rows, schema=dict.fromkeys(header, pl.String), orient="row"), on_lines(lines))
+
+
+def split_csv(path: str | Path) -> tuple[list[str], list[list[str]], list[int]]:
+    """Header, rows, and the line each row begins on; blank lines are skipped."""
+    source = io.StringIO(read_text(path), newline="")
+    reader = csv.reader(source, strict=True)
+    rows: list[list[str]] = []
+    lines: list[int] = []
+    start = 1
+    try:
+        for row in reader:
+            if any(field.strip() for field in row):
+                rows.append(row)
+                lines.append(start)
+            start = reader.line_num + 1
+    except csv.Error as error:
+        expected = 'fields that hold a comma, a quote or a line break inside "…", quotes in them doubled'
+        fix = "quote the whole field and double its quotes"
+        raise InputError(f"badly quoted: {error}", row=f"line {start}", expected=expected, fix=fix) from error
+    return [name.strip() for name in rows[0]], rows[1:], lines[1:]
+
+
+def typed(column: pl.Series) -> pl.Series:
+    """A column of text as whole numbers or numbers, where every value is written as one; empty values are null."""
+    if column.dtype != pl.String:
+        return column
+    column = column.replace({"": None})
+    for kind, pattern in _NUMBERS.items():
+        if column.null_count() < len(column) and column.str.contains(pattern).fill_null(True).all():
+            return column.cast(kind)
+    return column
+
+
+def find_column(frame: pl.DataFrame, name: str | None, usual: Sequence[str], option: str) -> str | None:
+    """The column ``name``, given as ``option``; without one the first of the usual names that the table has."""
+    if name is None:
+        return next((column for column in usual if column in frame.columns), None)
+    if name not in frame.columns:
+        fix = f"pass {option}= one of: {', '.join(frame.columns)}"
+        raise InputError(f"no column {name!r}", row="line 1", expected=f"the column that {option}= names", fix=fix)
+    return name
+
+
+def require_column(
+    frame: pl.DataFrame, what: str, usual: Sequence[str], name: str | None = None, option: str | None = None
+) -> str:
+    """Like :func:`find_column`, for a column that the table must have."""
+    column = find_column(frame, name, usual, option or "")
+    if column is None:
+        problem = f"no column for the {what} (found: {', '.join(frame.columns)})"
+        fix = "rename the column" + (f", or pass {option}=" if option else "")
+        raise InputError(problem, row="line 1", expected=f"a header with {' or '.join(usual)}", fix=fix)
+    return column
+
+
+def split_lines(path: str | Path, separator: str) -> tuple[list[str], list[list[str]], list[int]]:
+    """Like :func:`split_csv`, without quotes."""
+    lines, numbers = numbered_lines(path)
+    rows = [line.split(separator) for line in lines]
+    return [name.strip() for name in rows[0]], rows[1:], numbers[1:]
+
+
+def parquet_schema(path: str | Path) -> dict[str, pl.DataType]:
+    """The columns of a Parquet file and their types, without their content."""
+    with readable_parquet(path):
+        return dict(pl.scan_parquet(existing_file(path), glob=False).collect_schema())
+
+
+def parquet_columns(path: str | Path, columns: Sequence[str]) -> pl.DataFrame:
+    """These columns of a Parquet file; the others are not read."""
+    with readable_parquet(path):
+        return read_parquet_file(existing_file(path), list(columns))
+
+
+@contextmanager
+def readable_parquet(path: str | Path) -> Iterator[None]:
+    """Whatever is wrong with a Parquet file, in words, with its name."""
+    try:
+        yield
+    except (pl.exceptions.PolarsError, OSError) as error:
+        raise InputError(
+            f"cannot be read: {error}", file=path, expected="a Parquet file", fix="write it again, or check its ending"
+        ) from error
+
+
+_LARGEST = 2**31
+_SCALARS = (str, int, float, bool, type(None))
+_PER_LINE = "one JSON object per line"
+_OTHER_FORMAT = "check that the file is of this format"
+_CORRECT = "correct it, or leave it out"
+
+
+@dataclass(frozen=True)
+class Records:
+    """JSON objects that should look alike, and what each is called in a message."""
+
+    rows: Sequence[Any]
+    row_name: RowName
+
+    @staticmethod
+    def under(content: Any, key: str, what: str, expected: str) -> Records:
+        """The array ``content[key]``, whose entries are called ``<what> <n>``."""
+        if not isinstance(content, dict):
+            top = "an array" if isinstance(content, list) else f"{type(content).__name__}"
+            raise InputError(f"the file holds {top} at its top", expected=expected, fix=_OTHER_FORMAT)
+        if key not in content:
+            fix = "check that the file is complete"
+            raise InputError(f"no key {key!r} at the top (found: {_keys(content)})", expected=expected, fix=fix)
+        return Records.of(content[key], what, f"{key!r} to be an array of objects")
+
+    @staticmethod
+    def of(rows: Any, what: str, expected: str) -> Records:
+        """The array ``rows``, whose entries are called ``<what> <n>``."""
+        if not isinstance(rows, list):
+            raise InputError(f"found {type(rows).__name__} instead of an array", expected=expected, fix=_OTHER_FORMAT)
+        for index, row in enumerate(rows):
+            if not isinstance(row, dict):
+                raise InputError(
+                    f"{row!r:.60} is not an object", row=f"{what} {index}", expected=expected, fix="remove this entry"
+                )
+        return Records(rows, counted(what))
+
+    def only(self, indices: Sequence[int]) -> Records:
+        """These records, each still called by its index among all."""
+        return Records([self.rows[index] for index in indices], lambda index: self.row_name(indices[index]))
+
+    def has(self, key: str) -> bool:
+        """Whether any record has the entry ``key``."""
+        return any(key in row for row in self.rows)
+
+    def values(self, key: str) -> list[Any]:
+        """The entry ``key`` of every record; each must have it."""
+        try:
+            return [row[key] for row in self.rows]
+        except KeyError:
+            index = next(index for index, row in enumerate(self.rows) if key not in row)
+            raise InputError(
+                f"no key {key!r} (found: {_keys(self.rows[index])})",
+                row=self.row_name(index),
+                expected=f"the key {key!r} in every entry",
+                fix="add it, or remove this entry",
+            ) from None
+
+    def optional(self, key: str) -> list[Any]:
+        """The entry ``key`` of every record, None where it is missing."""
+        return [row.get(key) for row in self.rows]
+
+    def ids(self, key: str) -> list[str]:
+        """The entry ``key`` of every record, an id."""
+        return check_ids(self.values(key), key, self.row_name)
+
+    def texts(self, key: str) -> list[str]:
+        """The entry ``key`` of every record, a caption."""
+        return check_texts(self.values(key), self.row_name)
+
+    def strings(self, key: str, optional: bool = False) -> list[Any]:
+        """The entry ``key`` of every record, a string (or None, if it is optional)."""
+        values = self.optional(key) if optional else self.values(key)
+        kinds = (str, type(None)) if optional else (str,)
+        return self._checked(key, values, lambda value: isinstance(value, kinds), "a string", "quote the value")
+
+    def lists(self, key: str) -> list[list[Any]]:
+        """The entry ``key`` of every record, a list of texts or whole numbers; empty where it is missing."""
+        values = [[] if value is None else value for value in self.optional(key)]
+        return self._checked(key, values, _is_list, "a list of words or ids", "correct the list, or leave it out")
+
+    def numbers(self, key: str) -> list[int | None]:
+        """The entry ``key`` of every record, a whole number above 0 such as a width; None where it is missing."""
+        values = self._checked(key, self.optional(key), _is_size, "a whole number above 0")
+        return [None if value is None else int(value) for value in values]
+
+    def reals(self, key: str) -> list[float | None]:
+        """The entry ``key`` of every record, a finite number such as a coordinate; None where it is missing."""
+        values = self._checked(key, self.optional(key), _is_finite, "a finite number")
+        return [None if value is None else float(value) for value in values]
+
+    def nested(self, key: str, what: str) -> tuple[Records, list[int]]:
+        """The records in the arrays under ``key``, and for each the index of the record it is in."""
+        groups = self._checked(key, self.values(key), _is_array, f"{key!r} to be an array of objects", _OTHER_FORMAT)
+        rows = [row for group in groups for row in group]
+        owners = [index for index, group in enumerate(groups) for _ in group]
+        inner = [number for group in groups for number in range(len(group))]
+        return Records(rows, lambda index: f"{self.row_name(owners[index])}, {what} {inner[index]}"), owners
+
+    def free(self, known: Collection[str]) -> dict[str, pl.Series]:
+        """The remaining entries as columns, where they are single values; lists and objects are left out."""
+        names = dict.fromkeys(key for row in self.rows for key in row if key not in known)
+        columns = {}
+        for name in names:
+            values = self.optional(name)
+            if all(isinstance(value, _SCALARS) for value in values) and any(value is not None for value in values):
+                columns[name] = as_series(name, values)
+        return columns
+
+    def _checked(
+        self, key: str, values: list[Any], fits: Callable[[Any], bool], expected: str, fix: str = _CORRECT
+    ) -> list[Any]:
+        for index, value in enumerate(values):
+            if not fits(value):
+                raise InputError(f"{key!r} is {value!r:.60}", row=self.row_name(index), expected=expected, fix=fix)
+        return values
+
+
+def _is_list(value: Any) -> bool:
+    return isinstance(value, list) and all(type(entry) in (str, int) for entry in value)
+
+
+def _is_array(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(row, dict) for row in value)
+
+
+def _is_finite(value: Any) -> bool:
+    return value is None or is_finite_number(value)
+
+
+def _is_size(value: Any) -> bool:
+    return value is None or (type(value) in (int, float) and 0 < value < _LARGEST and value == int(value))
+
+
+def _keys(row: dict[str, Any]) -> str:
+    return ", ".join(list(row)[:8]) or "none"
+
+
+def as_series(name: str, values: Sequence[Any]) -> pl.Series:
+    """A column of one type; values of mixed types become text."""
+    try:
+        return pl.Series(name, values)
+    except (TypeError, OverflowError, pl.exceptions.PolarsError):
+        if all(value is None or type(value) in (int, float) for value in values):
+            return pl.Series(name, values, dtype=pl.Float64, strict=False)
+        return pl.Series(name, [None if value is None else str(value) for value in values])
+
+
+def read_records(path: str | Path) -> Records:
+    """JSON lines: one JSON object per line."""
+    rows: list[Any] = []
+    lines, numbers = numbered_lines(path)
+    for number, line in zip(numbers, lines, strict=True):
+        try:
+            row = parse_json(line, _PER_LINE, "put each object on a line of its own, complete")
+        except InputError as error:
+            column = str(error.row or "").partition(", ")[2]
+            error.row = f"line {number}" + (f", {column}" if column else "")
+            raise
+        if not isinstance(row, dict):
+            raise InputError(
+                f"{row!r:.60} is not an object", row=f"line {number}", expected=_PER_LINE, fix="write {…} on each line"
+            )
+        rows.append(row)
+    return Records(rows, on_lines(numbers))
+
+
+IMAGE_COLUMNS = ("image", "image_id", "image_name", "file_name")
+TEXT_COLUMNS = ("text", "caption_text", "caption")
+CAPTION_COLUMNS = ("caption_id", "caption")
+REGION_SIDES = ("x", "y", "width", "height")
+"""The columns of captions that say which part of its image a caption describes."""
+OBJECT_TYPES = {name: OBJECT_COLUMNS[name] for name in ("synset", "x", "y", "w", "h", "attributes")}
+"""Columns that may hold nothing but nulls, from which their type would not show."""
+
+
+def text_columns(**columns: Sequence[str | None]) -> dict[str, pl.Series]:
+    """Columns of text, also where there are no rows."""
+    return {name: pl.Series(name, values, dtype=pl.String) for name, values in columns.items()}
+
+
+def no_captions() -> pl.DataFrame:
+    """A table of captions without rows."""
+    return pl.DataFrame(text_columns(caption=[], image=[], text=[]))
+
+
+def caption_table(
+    frame: pl.DataFrame, row_name: RowName, image_at: str, text_at: str, caption_at: str | None
+) -> pl.DataFrame:
+    """A row per caption, from a table with these columns; without ids, captions are called ``<image>#<n>``."""
+    owners = check_ids(frame[image_at].to_list(), "image id", row_name)
+    texts = check_texts(frame[text_at].to_list(), row_name)
+    ids = number_within(owners)
+    if caption_at is not None:
+        ids = check_ids(frame[caption_at].to_list(), "caption id", row_name)
+    free = {
+        f"{name}_" if name in ("caption", "image", "text") else name: typed(frame[name])
+        for name in frame.columns
+        if name not in (image_at, text_at, caption_at)
+    }
+    return pl.DataFrame({**text_columns(caption=ids, image=owners, text=texts), **free})
+
+
+def objects_in(records: Records, images: list[str]) -> pl.DataFrame | None:
+    """The lists ``objects`` of the rows that have one; ``images`` names the image of every row."""
+    objects, owners = _nested(records, images, "objects")
+    if not owners:
+        return None
+    ids = [row.get("object", row.get("id")) for row in objects.rows]
+    ids = ids_or_numbers(ids, owners, "object id", objects.row_name, mark="/")
+    check_unique(ids, "object", objects.row_name)
+    boxes = [box_of(row) if row.get("box") is None else row["box"] for row in objects.rows]
+    columns: dict[str, Any] = {
+        "image": owners,
+        "object": ids,
+        "name": objects.strings("name"),
+        "synset": objects.strings("synset", optional=True),
+        **box_columns(boxes, objects.row_name),
+        "attributes": [[str(word) for word in words] or None for words in objects.lists("attributes")],
+    }
+    return pl.DataFrame({**columns, **objects.free((*columns, "id", "box"))}, schema_overrides=OBJECT_TYPES)
+
+
+def relations_in(records: Records, images: list[str], objects: pl.DataFrame | None) -> pl.DataFrame | None:
+    """The lists ``relations`` of the rows that have one; both ends must be objects of the same image."""
+    relations, owners = _nested(records, images, "relations")
+    if not owners:
+        return None
+    ends = {end: relations.ids(end) for end in ("subject", "object")}
+    known = dict.fromkeys(objects.select("object", "image").rows()) if objects is not None else {}
+    for ids in ends.values():
+        unknown = [index for index, pair in enumerate(zip(ids, owners, strict=True)) if pair not in known]
+        if unknown:
+            in_image = {object_id for object_id, image in known if image == owners[unknown[0]]}
+            check_known([ids[unknown[0]]], in_image, "object", relations.only(unknown).row_name)
+    return pl.DataFrame({"image": owners, **ends, "predicate": relations.strings("predicate")})
+
+
+def box_of(row: Mapping[str, Any]) -> list[Any] | None:
+    """The entries x, y, w, h of a row; None where it has none of them."""
+    sides = [row.get(side) for side in "xywh"]
+    return None if all(side is None for side in sides) else sides
+
+
+def _nested(records: Records, images: list[str], key: str) -> tuple[Records, list[str]]:
+    """The records in the lists ``key`` of the rows that have one, and the image of each."""
+    having = [index for index, row in enumerate(records.rows) if row.get(key)]
+    rows, owners = records.only(having).nested(key, key.removesuffix("s"))
+    return rows, [images[having[owner]] for owner in owners]

@@ -1,0 +1,390 @@
+"""Models that score pairs of an image and a text: given pairs, or every image with every text; also in tasks."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from crosslens.core import (
+    CrosslensError,
+    Dataset,
+    Engine,
+    InputError,
+    Progress,
+    Ranking,
+    Registry,
+    SilentProgress,
+    UsageError,
+    current_engine,
+    fingerprint,
+    missing_on_node,
+    stage,
+)
+from crosslens.data import image_files, outer_file, read_image_bytes
+from crosslens.encode.batches import PAIRS, Batches, ModelToLoad, in_groups, read_ahead, uses_gpu
+from crosslens.encode.cache import Cache, EmbeddingStore, key_of
+from crosslens.encode.encoder import (
+    Array,
+    DivisibleScorer,
+    FeatureReader,
+    MatrixScorer,
+    note_origin,
+    open_store,
+    split_model,
+)
+from crosslens.encode.options import EncodeOptions
+from crosslens.encode.stream import encode_images, feature_key
+from crosslens.rank import rerank
+
+
+class PairBatch(NamedTuple):
+    """Images (pictures, paths or features), and as many texts."""
+
+    images: list[Any]
+    texts: list[str]
+
+
+def run_pair_batches(
+    scorer: Any,
+    size: int | None,
+    pairs: Sequence[Any],
+    content: Callable[[Sequence[Any]], PairBatch],
+    loader: Callable[[str, EncodeOptions], Any],
+) -> Iterator[tuple[Sequence[Any], Array]]:
+    """Batches of pairs with their scores, in order; ``content`` gives what the model reads of a batch."""
+    batches, engine = Batches(PAIRS, scorer, size), current_engine()
+    if not engine.distributed:
+        for batch in batches.of(pairs):
+            yield batch, _scored(scorer, batches, content(batch))
+        return
+    planned = list(batches.of(pairs))
+    groups = in_groups(planned, engine)
+    requests = ([_with_paths(content(batch)) for batch in group] for group in groups)
+    scored = engine.run(score_batches, ModelToLoad.of(scorer, loader), requests, gpu=uses_gpu(scorer))
+    for group, results in zip(groups, scored, strict=True):
+        yield from zip(group, results, strict=True)
+
+
+def score_batches(model: ModelToLoad, batches: Sequence[PairBatch]) -> list[Array]:
+    """The scores of each batch, in a task."""
+    scorer = model.load()
+    for image in (image for batch in batches for image in batch.images if isinstance(image, str)):
+        if not outer_file(image).exists():
+            raise missing_on_node(f"{image} does not exist")
+    return [_scored(scorer, Batches(PAIRS, scorer, len(batch.texts)), batch) for batch in batches]
+
+
+def _with_paths(batch: PairBatch) -> PairBatch:
+    """The same images where the working directory is another one."""
+    paths = [os.path.abspath(image) if isinstance(image, str | Path) else image for image in batch.images]
+    return PairBatch(paths, batch.texts)
+
+
+def _scored(scorer: Any, batches: Batches, batch: PairBatch) -> Array:
+    def score(rows: Sequence[int]) -> Array:
+        values = scorer.score_pairs([batch.images[row] for row in rows], [batch.texts[row] for row in rows])
+        return _checked(values, len(rows), scorer)
+
+    return np.concatenate(batches.run(score, range(len(batch.texts))))
+
+
+def _checked(values: Any, count: int, scorer: Any) -> Array:
+    scores = np.asarray(values, np.float32).reshape(-1)
+    if len(scores) != count:
+        raise InputError(f"{scorer.name} gave {len(scores)} scores for {count} pairs", expected="one score per pair")
+    if not np.isfinite(scores).all():
+        raise InputError(f"{scorer.name} gave NaN or infinite scores for pairs", expected="finite numbers")
+    return scores
+
+
+class MatrixWork(NamedTuple):
+    """What all blocks of a matrix of scores read."""
+
+    model: ModelToLoad
+    features: Sequence[Any]
+    texts: Sequence[str]
+
+
+class MatrixBlock(NamedTuple):
+    """Some images and some texts, by their positions."""
+
+    rows: slice
+    columns: Array
+
+
+def score_block(work: MatrixWork, block: MatrixBlock) -> Array:
+    """The scores of a block, in a task."""
+    scores = work.model.load().score_matrix(work.features[block.rows], [work.texts[text] for text in block.columns])
+    return np.asarray(scores, np.float32)
+
+
+def score_in_blocks(
+    engine: Engine, scorer: DivisibleScorer, features: Sequence[Any], texts: Sequence[str], progress: Progress
+) -> Array:
+    """Images × texts, from tasks."""
+    images, columns = scorer.divide(features, texts)
+    blocks = [MatrixBlock(rows, part) for rows in images for part in columns]
+    out = np.empty((len(features), len(texts)), np.float32)
+    size = 4 * max((block.rows.stop - block.rows.start) * len(block.columns) for block in blocks)
+    with stage(progress, "scoring pairs", len(images) * len(texts)):
+        work = MatrixWork(ModelToLoad.of(scorer), features, texts)
+        scored = engine.run(
+            score_block, work, blocks, size=size, gpu=uses_gpu(scorer),
+            done=lambda block: progress.advance(len(block.columns)),
+        )  # fmt: skip
+        for block, scores in zip(blocks, scored, strict=True):
+            out[block.rows, block.columns] = scores
+    return out
+
+
+DEPTH = 100
+"""How many ranks of every list a second stage re-orders by default."""
+
+
+class PairScorer(Protocol):
+    """Scores pairs of an image and a text; higher fits better.
+
+    ``revision`` changes whenever the scores do. Empty means unknown, and then none is ever taken from a cache.
+    """
+
+    name: str
+    revision: str
+
+    def score_pairs(self, images: Sequence[Any], texts: Sequence[str]) -> Array:
+        """n images (pictures or paths) and n texts → n scores."""
+
+
+PAIR_SCORERS: Registry[Callable[[str, EncodeOptions], PairScorer]] = Registry(
+    "pair scorer", "pair_scorers", ("crosslens.encode.adapters",), declared=("path",)
+)
+
+
+def load_pair_scorer(model: str, options: EncodeOptions | None = None, **changes: Any) -> PairScorer:
+    """The pair scorer that a name such as ``blip:Salesforce/blip-itm-base-coco`` stands for.
+
+    ``options`` or single keywords say how it is loaded, as in :func:`load_encoder`.
+    """
+    kind, source = split_model(model, PAIR_SCORERS)
+    options = options or EncodeOptions.of(changes)
+    scorer = PAIR_SCORERS[kind].value(source, options)
+    note_origin(scorer, model, options)
+    return scorer
+
+
+@dataclass(frozen=True)
+class PairCache:
+    """Scores kept between runs, found by the content of image and text; ``images`` holds the images' keys by id."""
+
+    store: EmbeddingStore
+    images: Mapping[str, bytes]
+
+    def key(self, image: str, text: str) -> bytes:
+        """Both keys have one length, so that no two pairs share a key."""
+        return key_of(_by_id(self.images, image, "image") + key_of(text.encode()))
+
+
+def score_pairs(
+    pairs: Sequence[tuple[str, str]],
+    scorer: PairScorer,
+    *,
+    images: Mapping[str, Any],
+    texts: Mapping[str, str],
+    cache: PairCache | None = None,
+    batch_size: int | None = None,
+    progress: Progress | None = None,
+) -> Array:
+    """The scores of these pairs of an image's and a text's id, in their order."""
+    scores = np.zeros(len(pairs), np.float32)
+    keys = [] if cache is None else [cache.key(image, _by_id(texts, text, "text")) for image, text in pairs]
+
+    def content(rows: Sequence[int]) -> PairBatch:
+        part = [pairs[row] for row in rows]
+        return PairBatch(
+            [_by_id(images, image, "image") for image, _ in part], [_by_id(texts, text, "text") for _, text in part]
+        )
+
+    with stage(progress or SilentProgress(), "scoring pairs", len(pairs)) as shown:
+        missing = _fill_from_cache(scores, keys, cache, shown)
+        # Pairs of one image together: a scorer can then look at it once.
+        missing.sort(key=lambda row: pairs[row])
+        for batch, values in run_pair_batches(scorer, batch_size, missing, content, load_pair_scorer):
+            scores[batch] = values
+            if cache is not None:
+                cache.store.add([keys[row] for row in batch], values[:, None])
+            shown.advance(len(batch))
+    if cache is not None:
+        cache.store.flush()
+    return scores
+
+
+def _fill_from_cache(scores: Array, keys: Sequence[bytes], cache: PairCache | None, progress: Progress) -> list[int]:
+    """Fill in the scores that are cached; the rows of the others."""
+    if cache is None:
+        return list(range(len(scores)))
+    rows_of: dict[bytes, list[int]] = {}
+    for row, key in enumerate(keys):
+        rows_of.setdefault(key, []).append(row)
+    cached = np.zeros(len(scores), bool)
+    for stored_keys, values in cache.store.fetch(rows_of):
+        for key, value in zip(stored_keys, values[:, 0], strict=True):
+            scores[rows_of[key]] = value
+            cached[rows_of[key]] = True
+    progress.advance(int(cached.sum()))
+    return [int(row) for row in np.flatnonzero(~cached)]
+
+
+def _by_id(values: Mapping[str, Any], key: str, what: str) -> Any:
+    if key not in values:
+        raise InputError(f"no {what} for id {key!r}", expected=f"every {what} that occurs in a list", subject=key)
+    return values[key]
+
+
+@dataclass(frozen=True)
+class SecondStage:
+    """A pair scorer over a dataset: what an evaluation needs to re-rank the top of its lists.
+
+    ``content`` is a hash of the images: with the scorer's revision, the precision and the depth it decides the
+    result.
+    """
+
+    scorer: PairScorer
+    depth: int
+    images: dict[str, Any] = field(repr=False)
+    texts: dict[str, str] = field(repr=False)
+    content: str
+    precision: str = "fp32"
+    batch_size: int | None = None
+    cache: PairCache | None = field(default=None, repr=False)
+
+    @staticmethod
+    def over(
+        dataset: Dataset,
+        scorer: PairScorer,
+        depth: int = DEPTH,
+        *,
+        image_folder: str | Path | None = None,
+        cache: Cache | None = None,
+        precision: str = "fp32",
+        batch_size: int | None = None,
+        progress: Progress | None = None,
+    ) -> SecondStage:
+        """The second stage of an evaluation of this dataset; every image must have its file, or its features."""
+        if depth < 1:
+            raise UsageError(f"a re-ranking depth of {depth}", fix="re-rank 1 or more")
+        images: dict[str, Any]
+        if isinstance(scorer, FeatureReader):
+            images = dict(zip(dataset.image_ids, scorer.features_of(dataset.image_ids), strict=True))
+            keys = {image: feature_key(features) for image, features in images.items()}
+        else:
+            images = dict(zip(dataset.image_ids, image_files(dataset, image_folder), strict=True))
+            keys = _image_keys(images, progress or SilentProgress())
+        store = open_store(cache, scorer, PAIRS, precision)
+        return SecondStage(
+            scorer,
+            depth,
+            images,
+            dict(zip(dataset.caption_ids, dataset.texts, strict=True)),
+            fingerprint("pictures", {"keys": [key.hex() for key in keys.values()]}),
+            precision,
+            batch_size,
+            None if store is None else PairCache(store, keys),
+        )
+
+    @property
+    def description(self) -> dict[str, Any]:
+        """What the result of re-ranking depends on, beside the lists."""
+        return {
+            "model": self.scorer.name,
+            "revision": self.scorer.revision,
+            "precision": self.precision,
+            "depth": self.depth,
+            "images": self.content,
+        }
+
+    def reorder(self, ranking: Ranking, keep: int, progress: Progress) -> Ranking:
+        """The ranking with its first ranks re-ordered; its lists hold at most ``keep`` items."""
+        return rerank(ranking, lambda pairs: self.score(pairs, progress), min(self.depth, ranking.depth), keep=keep)
+
+    def score(self, pairs: Sequence[tuple[str, str]], progress: Progress | None = None) -> Array:
+        """The scores of pairs of an image's and a caption's id, in their order."""
+        return score_pairs(
+            pairs, self.scorer, images=self.images, texts=self.texts, cache=self.cache, batch_size=self.batch_size,
+            progress=progress,
+        )  # fmt: skip
+
+
+def _image_keys(files: dict[str, str], progress: Progress) -> dict[str, bytes]:
+    def key(file: str) -> bytes:
+        try:
+            return key_of(read_image_bytes(file))
+        except OSError as error:
+            raise InputError(f"cannot be opened: {error}", file=file, fix="check the file") from error
+
+    keys: dict[str, bytes] = {}
+    with stage(progress, "reading images", len(files)):
+        for image, image_key in zip(files, read_ahead(key, files.values()), strict=True):
+            keys[image] = image_key
+            progress.advance()
+    return keys
+
+
+@dataclass(frozen=True)
+class ReadImages:
+    """What a model sees of a dataset's images: ``features`` row by row; ``dataset`` is without those in ``skipped``.
+
+    ``content`` is a hash of the features.
+    """
+
+    dataset: Dataset
+    features: Sequence[Any]
+    skipped: dict[str, str]
+    content: str
+
+
+def read_features(
+    dataset: Dataset,
+    scorer: MatrixScorer,
+    *,
+    image_folder: str | Path | None = None,
+    skip_bad: bool = False,
+    **stream: Any,
+) -> ReadImages:
+    """The features of all images: found by id, or made from their pixels (and cached) by the encoder that the model
+    was trained on; ``stream`` are the other keywords of :func:`encode_images`."""
+    if isinstance(scorer, FeatureReader):
+        features, skipped = list(scorer.features_of(dataset.image_ids)), {}
+    else:
+        assert scorer.pixels is not None
+        files = image_files(dataset, image_folder, skip_bad=skip_bad)
+        vectors = encode_images(scorer.pixels, files, names=dataset.image_ids, skip_bad=skip_bad, **stream)
+        skipped = {dataset.image_ids[row]: problem for row, problem in vectors.bad.items()}
+        kept = [row for row in range(len(files)) if row not in vectors.bad]
+        features = [(vectors.rows[row],) for row in kept]
+        dataset = dataset.select(dataset.image_ids[row] for row in kept) if skipped else dataset
+    keys = np.frombuffer(b"".join(map(feature_key, features)), np.uint8)
+    return ReadImages(dataset, features, skipped, fingerprint("features", {"keys": keys}))
+
+
+def score_texts(
+    scorer: MatrixScorer, images: ReadImages, texts: Sequence[str], progress: Progress | None = None
+) -> Array:
+    """Images × texts, checked."""
+    engine = current_engine()
+    if engine.distributed and isinstance(scorer, DivisibleScorer) and images.features and texts:
+        scores = score_in_blocks(engine, scorer, images.features, texts, progress or SilentProgress())
+    else:
+        scores = np.asarray(scorer.score_matrix(images.features, texts, progress), np.float32)
+    expected = (len(images.features), len(texts))
+    if scores.shape != expected:
+        raise CrosslensError(
+            f"{scorer.name} gave scores of shape {scores.shape} for images × texts of {expected}",
+            fix="return a row per image and a column per text",
+        )
+    if not np.isfinite(scores).all():
+        raise InputError(f"{scorer.name} gave NaN or infinite scores", expected="finite numbers")
+    return scores

@@ -1,1 +1,0 @@
-"""Models that compare an image with a text: a few pairs, or all pairs of a dataset."""

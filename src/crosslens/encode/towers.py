@@ -1,0 +1,223 @@
+"""Pretrained models opened up: their tokens, pixels and torch module, to train them further or to use their states."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import islice
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from crosslens.core import (
+    InputError,
+    Progress,
+    SilentProgress,
+    UsageError,
+    cache_folder,
+    fingerprint,
+    mapped_array,
+    open_array,
+    read_cached_array,
+    stage,
+    write_cached_array,
+)
+from crosslens.data import REPAIR_IMAGE, read_image_bytes
+from crosslens.encode.adapters.torch_encoders import ARCHITECTURES, Architecture, hub_name, patch_counts, vectors_of
+from crosslens.encode.batches import as_picture, as_pictures, read_ahead
+from crosslens.encode.cache import key_of
+from crosslens.encode.encoder import ENCODERS, Array, import_library, is_local, require_library
+from crosslens.encode.loading import SAFE, check_type, find_model, loading, longest_text, model_type_of
+from crosslens.encode.options import EncodeOptions
+
+_PURPOSE = "adapting a pretrained model"
+_SENTENCE = "sentence"
+
+
+class TokenArrays(NamedTuple):
+    """Texts as a model reads them: numbers of tokens (n×longest), which of them count, and how many to keep of each."""
+
+    ids: Array
+    mask: Array | None
+    """None where the model was trained without one."""
+    lengths: Array
+    """Tokens behind these only fill up; where a model wants them all, this is the full length."""
+
+
+class PretrainedOutput(NamedTuple):
+    """What a model makes of items: torch tensors."""
+
+    vectors: Any
+    """One per item, in the common space."""
+    states: Any
+    """Of the last layer of its tower: n × patches (or tokens) × d; None for a model that does not return them."""
+
+
+class Pretrained:
+    """A model of the transformers library on this disk: ``KIND:SOURCE``, or the path or hub name alone."""
+
+    def __init__(self, model: str, options: EncodeOptions | None = None) -> None:
+        for package in ("torch", "transformers"):
+            require_library(package, _PURPOSE)
+        kind, colon, source = model.partition(":")
+        if not colon or kind not in ENCODERS:
+            kind, source = "", model
+        source = hub_name(source) if kind == _SENTENCE else source
+        self.folder, self.revision = find_model(source, options or EncodeOptions())
+        self.model = f"{kind}:{self._lasting(source)}" if kind else self._lasting(source)
+        """The same model from any working folder."""
+        self.architecture = _architecture(self.folder, kind)
+
+    def _lasting(self, source: str) -> str:
+        return str(self.folder.expanduser().resolve()) if is_local(source) else source
+
+    def module(self) -> Any:
+        """The torch module in 32 bits on the CPU, in evaluation mode; loaded anew at every call."""
+        library = import_library("transformers", _PURPOSE)
+        with loading(self.folder):
+            model_class = getattr(library, self.architecture.model_class)
+            return model_class.from_pretrained(self.folder, **SAFE).float().eval()
+
+    def read_images(self, module: Any, pixels: Any) -> PretrainedOutput:
+        """What the module makes of pixels; patches come last among the states, behind tokens of the whole picture."""
+        output = self.architecture.images(module, {"pixel_values": pixels})
+        states = getattr(output, "last_hidden_state", None)
+        if states is not None and states.ndim == 4:  # of a convolutional network
+            states = states.flatten(2).transpose(1, 2)
+        elif states is not None:
+            states = states[:, -math.prod(patch_counts(module, pixels)) :]
+        return PretrainedOutput(vectors_of(output), states)
+
+    def read_texts(self, module: Any, tokens: Any, mask: Any | None) -> PretrainedOutput:
+        """What the module makes of tokens."""
+        inputs = {"input_ids": tokens} if mask is None else {"input_ids": tokens, "attention_mask": mask}
+        assert self.architecture.texts is not None
+        output = self.architecture.texts(module, inputs)
+        return PretrainedOutput(vectors_of(output), getattr(output, "last_hidden_state", None))
+
+    def tokens(self, texts: Sequence[str]) -> TokenArrays:
+        """Texts as the model reads them; longer ones are cut, as the library does."""
+        tokenizer, longest = self._tokenizer
+        tokens = tokenizer(
+            list(texts), padding=self.architecture.padding, truncation=longest is not None, max_length=longest,
+            return_tensors="np",
+        )  # fmt: skip
+        ids, mask = np.asarray(tokens["input_ids"], np.int64), tokens.get("attention_mask")
+        if mask is None or self.architecture.padding is not True:
+            return TokenArrays(ids, mask, np.full(len(ids), ids.shape[1], np.int64))
+        return TokenArrays(ids, np.asarray(mask, np.int64), np.asarray(mask.sum(axis=1), np.int64))
+
+    @cached_property
+    def _tokenizer(self) -> tuple[Any, int | None]:
+        """It, and how many tokens a text may have."""
+        library = import_library("transformers", _PURPOSE)
+        with loading(self.folder):
+            config = library.AutoConfig.from_pretrained(self.folder, **SAFE)
+            tokenizer = library.AutoTokenizer.from_pretrained(self.folder, **SAFE)
+        own_limit = getattr(config, "max_position_embeddings", None)
+        return tokenizer, longest_text(tokenizer, config, self.architecture.longest or own_limit)
+
+    @cached_property
+    def _prepare(self) -> Any:
+        library = import_library("transformers", _PURPOSE)
+        with loading(self.folder):
+            return library.AutoImageProcessor.from_pretrained(self.folder, **SAFE, backend="pil")
+
+    @property
+    def preprocessing(self) -> str:
+        """The settings by which pictures become pixels."""
+        return str(self._prepare.to_json_string())
+
+    def pixels(self, pictures: Sequence[Any]) -> Array:
+        """Pictures, or paths of them → n×channels×height×width, by the model's own image processor."""
+        pixels: Array = self._prepare(images=as_pictures(pictures), return_tensors="np")["pixel_values"]
+        if pixels.ndim != 4:
+            raise UsageError(
+                f"the image processor of {self.folder} gives an array of shape {pixels.shape[1:]} per picture",
+                fix="use a model that takes channels × height × width",
+            )
+        return pixels
+
+
+def _architecture(folder: Path, kind: str) -> Architecture:
+    """How a folder's model is loaded and asked: as its kind says, or as the kind of its type does."""
+    if kind in ARCHITECTURES:
+        check_type(folder, ARCHITECTURES[kind].types, kind)
+        return ARCHITECTURES[kind]
+    model_type = model_type_of(folder)
+    fitting = (known for known in ARCHITECTURES.values() if model_type in known.types)
+    return next(fitting, Architecture(kind or model_type, (model_type,)))
+
+
+_PICTURES = 32
+"""How many are prepared at once."""
+
+
+@dataclass(frozen=True)
+class PixelRows:
+    """Pixels of images, in an array that stays on disk; a selection of rows is read when it is asked for."""
+
+    path: Path
+    """An array of images × channels × height × width, as half-precision numbers."""
+    rows: Array
+    model: str
+    """The model whose image processor made them."""
+    key: str
+    """A hash of pictures and processing: what stands for the array where results are compared."""
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __getitem__(self, rows: Array | slice) -> PixelRows:
+        return PixelRows(self.path, self.rows[rows], self.model, self.key)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """As of the array of these rows."""
+        return (len(self.rows), *open_array(self.path).shape[1:])
+
+    def read(self) -> Array:
+        """The rows, as 32-bit numbers."""
+        return np.asarray(open_array(self.path)[self.rows], np.float32)
+
+
+def stored_pixels(
+    pretrained: Pretrained, files: Sequence[str], *, cache: str | Path | None = None, progress: Progress | None = None
+) -> PixelRows:
+    """The pixels of image files by a model's own image processor, from the cache or computed and put there."""
+    hashes = list(read_ahead(_content_hash, files))
+    key = fingerprint("pixels", {"images": hashes, "preprocessing": pretrained.preprocessing})
+    path = cache_folder(cache) / "pixels" / f"{key}.npy"
+    if read_cached_array(path, (len(files), None, None, None), np.float16) is None:
+        write_cached_array(path, lambda partial: _write(partial, pretrained, files, progress or SilentProgress()))
+    return PixelRows(path, np.arange(len(files)), pretrained.model, key)
+
+
+def _content_hash(file: str) -> str:
+    try:
+        return key_of(read_image_bytes(file)).hex()
+    except OSError as error:
+        raise InputError(f"cannot be opened: {error.strerror or error}", file=file, fix=REPAIR_IMAGE) from error
+
+
+def _write(path: Path, pretrained: Pretrained, files: Sequence[str], progress: Progress) -> None:
+    array: Any = None
+    start = 0
+    with stage(progress, "preparing pictures", len(files)):
+        for pictures in _batches(read_ahead(as_picture, files)):
+            pixels = pretrained.pixels(pictures)
+            if array is None:
+                shape = (len(files), *pixels.shape[1:])
+                array = mapped_array(path, np.float16, shape)
+            array[start : start + len(pixels)] = pixels
+            start += len(pixels)
+            progress.advance(len(pixels))
+        array.flush()
+
+
+def _batches(pictures: Iterator[Any]) -> Iterator[list[Any]]:
+    while batch := list(islice(pictures, _PICTURES)):
+        yield batch
