@@ -40,12 +40,11 @@ from sqlalchemy import select, update
 
 import crosslens as cl
 from crosslens.web import WebSettings, create_app
-from crosslens.web.judging.accounts.passwords import hash_password
-from crosslens.web.judging.accounts.people import create_account
+from crosslens.web.judging.accounts import create_account, hash_password
 from crosslens.web.judging.database.engine import Database, open_database
 from crosslens.web.judging.database.projects import ProjectSettings, add_items, create_project, join
 from crosslens.web.judging.database.tables import AccountRow, JudgementRow
-from crosslens.web.judging.tasks.content import ItemContent, NewItem, ShownPicture, ShownText
+from crosslens.web.judging.tasks import ItemContent, NewItem, ShownPicture, ShownText
 
 _ASSIGNMENT = re.compile(r'name="assignment" value="(\d+)"')
 NO_SERVER = 77

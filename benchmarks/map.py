@@ -25,10 +25,9 @@ import uvicorn
 from crosslens.core import Dataset, Embeddings, Run
 from crosslens.pipeline import EvaluateOptions, InputOptions, Recipe, RunVectors, run_recipe
 from crosslens.web import WebSettings, create_app
-from crosslens.web.map.binary import pack_points
+from crosslens.web.map.maps import EmbeddingMap, Maps, draw
 from crosslens.web.map.projection import PCA
-from crosslens.web.map.service import Maps, draw
-from crosslens.web.map.stored import EmbeddingMap
+from crosslens.web.map.routes import pack_points
 
 
 def clustered(count: int, dimension: int, start: int = 0) -> Embeddings:

@@ -20,18 +20,17 @@ from hypothesis import example, given, settings, strategies as st
 from starlette.responses import RedirectResponse
 
 from crosslens.web import WebSettings, create_app
-from crosslens.web.errors import RESPONSES, status_of
-from crosslens.web.judging.accounts import passwords
-from crosslens.web.judging.accounts.people import create_account
+from crosslens.web.judging.accounts import create_account
 from crosslens.web.judging.context import local_path
 from crosslens.web.judging.database.engine import open_database
+from crosslens.web.pages import RESPONSES, status_of
 from crosslens.web.security import host_name, is_allowed_host
 from tests.web.asking import CSRF, Answered, ask, form, together
 from tests.web.judging.conftest import cheap_hashes  # noqa: F401  (a fixture)
 from tests.web.judging.site import addresses
 
 PASSWORD = "a long enough password"
-SOURCE = Path(passwords.__file__).parents[2]
+SOURCE = Path(str(create_app.__code__.co_filename)).parent
 OPEN = {
     "/static/{hashed}/{name:path}", "/charts.css", "/map-frame/{hashed}", "/map-frame/{hashed}/{name}", "/login",
     "/logout", "/join/{token}", "/join/{token}/account", "/setup/{token}", "/reset/{token}",

@@ -73,9 +73,9 @@ def succeed(*words: object) -> None:
 def judge(folder: Path) -> None:
     """Two people judge every item of the first project of a folder: good or bad, or causes with ratings."""
     from crosslens.web.judging.database.engine import open_database
-    from crosslens.web.judging.database.judging import record_judgement
+    from crosslens.web.judging.database.judgements import record_judgement
     from crosslens.web.judging.database.projects import items, project_by_id
-    from crosslens.web.judging.tasks.answers import Answer
+    from crosslens.web.judging.tasks import Answer
     from tests.web.judging.samples import person
 
     database = open_database(folder / "judging.sqlite")

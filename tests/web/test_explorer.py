@@ -17,9 +17,9 @@ import crosslens as cl
 from crosslens.analyze import find_missing_positives
 from crosslens.language import count_words
 from crosslens.pipeline import Robustness, compare, group_runs
-from crosslens.web.explorer.figures import length_chart, shown_difference, shown_figure, shown_p
-from crosslens.web.explorer.query_table import QueryFilter, QueryTable
-from crosslens.web.explorer.retrieval import Retrieval
+from crosslens.web.explorer.retrieval import QueryFilter, QueryTable, Retrieval
+from crosslens.web.explorer.runs import RunFilter, length_chart, run_list
+from crosslens.web.library import RunSummary
 from tests.web.conftest import IMAGES, client_of, copy_of, toys, write_run
 
 RUN = "model-a"
@@ -159,6 +159,7 @@ def test_leaderboard_filters(client: TestClient) -> None:
 
 def test_comparison_is_that_of_the_command(client: TestClient, runs_folder: Path) -> None:
     view = client.get("/api/comparison?baseline=model-a&other=model-b&metric=Hit").json()
+    assert view["comparisons"] == view["metrics"]
     names = ["i2t/Hit@1", "t2i/Hit@1", "i2t/Hit@5", "t2i/Hit@5"]
     expected = compare(runs_folder / "model-a", runs_folder / "model-b", metrics=names)
     assert [row["metric"] for row in view["metrics"]] == [result.metric for result in expected.results]
@@ -309,16 +310,26 @@ def test_a_run_of_lists_alone_has_the_dataset_that_leaderboards_name(tmp_path: P
     assert "unknown" not in page
 
 
-def test_figures_as_text() -> None:
-    assert shown_figure(0.51234, "share") == "51.2"
-    assert shown_figure(12.0, "rank") == "12"
-    assert shown_figure(None, "share") == "–"
-    assert [shown_figure(value, "points") for value in (161.98, 48.2349, 500.0)] == ["162.0", "48.2", "500.0"]
-    assert shown_difference(-0.021, "share") == "−2.1"
-    assert shown_difference(-0.00001, "share") == "0.0"
-    assert shown_difference(0.5, "rank") == "+0.5"
-    assert shown_p(0.0001) == "< 0.001"
-    chart = length_chart({3: 2, 5: 4}, 40)
-    assert chart is not None
+def test_the_runs_are_a_table_of_figures() -> None:
+    figures = {"t2i/Hit@1": 0.51234, "t2i/MedR": 12.0, "Rsum": 161.98}
+    metrics = {name: {"mean": mean, "low": None, "high": None} for name, mean in figures.items()}
+    runs = [
+        RunSummary("a", Path("a"), "a", "a", (), metrics, dataset="d", dataset_name="D"),
+        RunSummary(
+            "b", Path("b"), "b", "b", (), {**metrics, "t2i/Hit@1": {"mean": 0.6}}, dataset="d", dataset_name="D"
+        ),
+        RunSummary("x", Path("x"), "x", "x", (), problem="unreadable"),
+    ]
+    (section,) = run_list(runs, RunFilter(sort="t2i/Hit@1")).sections()
+    table, damaged = section.tables
+    assert table.header == ("Run", "Folder", "Dataset", "t2i/Hit@1", "t2i/MedR", "Rsum")
+    assert [str(cell) for cell in table.rows[0][3:]] == ["60.0", "12", "162.0"]
+    assert [row[0] for row in table.rows] == ["b", "a"]
+    assert (0, 3) in table.best
+    assert (1, 3) not in table.best
+    assert damaged.rows == (("x", "x", "unreadable"),)
+
+
+def test_caption_lengths() -> None:
+    chart = length_chart({3: 2, 5: 4})
     assert chart.table.rows == (("3", "2"), ("4", "0"), ("5", "4")), "an empty length leaves a gap"
-    assert length_chart({}, 40) is None

@@ -11,9 +11,8 @@ from hypothesis import given, strategies as st
 
 from crosslens.core.errors import InputError, UnknownNameError
 from crosslens.web import WebSettings, library as library_module
-from crosslens.web.kept import Kept
-from crosslens.web.library import RunLibrary
-from crosslens.web.run_folders import address_name
+from crosslens.web.background import RecentCache
+from crosslens.web.library import RunLibrary, address_name
 from tests.web.conftest import client_of, copy_of, toys, write_run
 
 
@@ -104,7 +103,7 @@ def test_a_damaged_run_is_a_row_and_never_a_bug(runs_folder: Path, tmp_path: Pat
 
 def test_the_damaged_row_says_why(client: object, runs_folder: Path, tmp_path: Path) -> None:
     page = client_of(runs_folder, tmp_path).get("/").text
-    assert re.search(r"damaged</span> the file has changed since it was written", page)
+    assert re.search(r"Cannot be read.*the file has changed since it was written", page, re.S)
 
 
 def test_links_and_hidden_folders_are_not_followed(runs_folder: Path, tmp_path: Path) -> None:
@@ -137,7 +136,7 @@ def test_a_dataset_given_beside_the_folder(runs_folder: Path, tmp_path: Path) ->
         file.unlink()
     gone = client_of(folder, tmp_path / "cache")
     assert "Texts and pictures may be missing" in gone.get("/runs/model-a").text
-    assert "not readable" in gone.get("/datasets").text
+    assert "Cannot be read" in gone.get("/datasets").text
     given = client_of(folder, tmp_path / "cache", datasets=(toys(),))
     assert "may be missing" not in given.get("/runs/model-a").text
     assert gone.get("/runs/model-a/query?id=img1%230").status_code == 200
@@ -169,7 +168,7 @@ def test_address_names(texts: list[str]) -> None:
 
 
 def test_values_are_made_once_and_forgotten() -> None:
-    kept: Kept[int] = Kept(2)
+    kept: RecentCache[int] = RecentCache(2)
     made: list[str] = []
 
     def make(key: str) -> int:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from crosslens.web.explorer import likely_positives
+from crosslens.web.explorer import queries as likely_positives
 from tests.web.browser import WatchedPage, running_server
 from tests.web.conftest import copy_of
 from tests.web.test_explorer import write_study
@@ -82,14 +82,15 @@ def test_all_pages_are_accessible_and_fit_a_phone(watched: WatchedPage, path: st
 
 def test_choosing_and_comparing_two_runs(watched: WatchedPage) -> None:
     page = watched.open("/")
-    button = page.get_by_role("button", name="Compare two runs")
-    assert button.is_disabled()
-    page.get_by_label("Compare model a").check()
-    page.get_by_label("Compare model b").check()
-    button.click()
+    page.get_by_label("Compare", exact=True).select_option("model-a")
+    page.get_by_label("with", exact=True).select_option("model-b")
+    page.get_by_role("button", name="Compare two runs").click()
     page.wait_for_url("**/compare?*")
-    assert page.locator("h1").inner_text() == "model a against model b"
-    assert page.locator("tbody tr").count() == 8
+    assert page.locator("h1").inner_text() == "model b against model a"
+    assert page.locator("table").first.locator("tbody tr").count() == 8
+    page.get_by_text("The queries that differ most").click()
+    page.locator("details a").first.click()
+    page.wait_for_url("**/runs/model-a/query?*with=model-b*")
 
 
 def test_finding_a_query(watched: WatchedPage) -> None:

@@ -75,13 +75,13 @@ def test_captions_with_markup_stay_text(client: TestClient) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["<script>alert(1)</script>", '"><img src=x onerror=alert(1)>', "{{ 7*7 }}", "javascript:1"]
+    "text", ["<script>alert(1)</script>", '"><img src=x onerror=alert(1)>', "{{ 7*7777777 }}", "javascript:1"]
 )
 def test_what_is_asked_for_stays_text(client: TestClient, text: str) -> None:
     for path, name in (("/", "name"), ("/runs/model-a", "search"), ("/runs/model-a", "sort"), ("/nowhere", "x")):
         page = client.get(path, params={name: text}).text
         assert text not in page or "<" not in text
-        assert "49" not in page or "{{" not in text
+        assert "54444439" not in page or "{{" not in text
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from crosslens.web.thumbnails import ThumbnailCache
+from crosslens.web.pictures import ThumbnailCache
 
 
 def key(number: int) -> str:

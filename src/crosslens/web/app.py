@@ -14,19 +14,17 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
 from crosslens import __version__
-from crosslens.web import errors
 from crosslens.web.access import password_login
-from crosslens.web.layout import rendering, static_files
 from crosslens.web.library import RunLibrary
+from crosslens.web.pages import RESPONSES, add_error_pages, add_static_files, add_templates
 from crosslens.web.pictures import PictureStore, Size
-from crosslens.web.security import Guard, check_csrf
-from crosslens.web.services import Services
+from crosslens.web.security import Guard, Services, check_csrf
 from crosslens.web.settings import WebSettings, refuse_open_server
 
 FEATURES = ("explorer", "map", "search", "judging")
-"""The folders of this room that hold pages. Each has a module ``routes`` with ``routers(services) -> list[APIRouter]``;
-it may extend the navigation, the body limits and the login of the services. The application includes each router: one
-that includes others makes FastAPI analyse every address once more, which is most of the time a start takes."""
+"""The folders that hold pages. Each has a module ``routes`` with ``routers(services) -> list[APIRouter]``; it may
+extend the navigation, the body limits and the login of the services. The application includes each router: one that
+includes others makes FastAPI analyse every address once more, which is most of the time a start takes."""
 SizeText = Annotated[Size, BeforeValidator(int), Query()]
 """A size as an address holds it: text."""
 
@@ -41,10 +39,10 @@ def create_app(settings: WebSettings) -> FastAPI:
     services = Services(settings, library, pictures)
     app = FastAPI(
         title="crosslens", version=__version__, docs_url=None, redoc_url=None, openapi_url="/api/openapi.json",
-        dependencies=[Depends(check_csrf)], responses=errors.RESPONSES,
+        dependencies=[Depends(check_csrf)], responses=RESPONSES,
     )  # fmt: skip
     app.state.services = services
-    static_files.add_to(app)
+    add_static_files(app)
     app.include_router(_picture_router(services))
     installed = [feature for feature in FEATURES if find_spec(f"crosslens.web.{feature}") is not None]
     routers = [import_module(f"crosslens.web.{feature}.routes").routers(services) for feature in installed]
@@ -54,8 +52,8 @@ def create_app(settings: WebSettings) -> FastAPI:
         services.require_login = password_login(settings.password, services.login_limit)
     if not settings.is_local and services.require_login is None:
         raise refuse_open_server(settings)
-    rendering.add_to(app, services)
-    errors.add_to(app)
+    add_templates(app, services)
+    add_error_pages(app)
     app.add_middleware(Guard, services=services)
     return app
 

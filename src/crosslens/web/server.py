@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import socket
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
 from crosslens.core import MissingExtraError, UsageError, argument
 from crosslens.web.settings import WebSettings, is_loopback
@@ -25,7 +25,8 @@ def serve_pages(settings: WebSettings, warn: Callable[[str], None], announce: Ca
         raise MissingExtraError("the web application", error.name or "fastapi", "web") from error
     app = create_app(settings)
     listener = _listen(settings)
-    address = f"http://{_in_address(settings.host)}:{listener.getsockname()[1]}/"
+    host = f"[{settings.host}]" if ":" in settings.host and not settings.host.startswith("[") else settings.host
+    address = f"http://{host}:{listener.getsockname()[1]}/"
     if not is_loopback(settings.host):
         warn(
             "warning: other computers can reach this server, and without HTTPS passwords and pages can be read on the "
@@ -34,13 +35,13 @@ def serve_pages(settings: WebSettings, warn: Callable[[str], None], announce: Ca
     announce(address)
     for note in app.state.services.start_notes:
         warn(note.replace("{address}", address))
-    threading.Thread(target=_do, args=(app.state.services.start_work,), daemon=True).start()
+
+    def prepare() -> None:
+        for work in app.state.services.start_work:
+            work()
+
+    threading.Thread(target=prepare, daemon=True).start()
     make_server(app, settings).run(sockets=[listener])
-
-
-def _do(work: Iterable[Callable[[], None]]) -> None:
-    for task in work:
-        task()
 
 
 def _listen(settings: WebSettings) -> socket.socket:
@@ -60,7 +61,3 @@ def _listen(settings: WebSettings) -> socket.socket:
             option="port",
         ) from error
     return listener
-
-
-def _in_address(host: str) -> str:
-    return f"[{host}]" if ":" in host and not host.startswith("[") else host

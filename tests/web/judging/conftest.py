@@ -14,7 +14,7 @@ import pytest
 from argon2 import PasswordHasher
 from sqlalchemy import make_url
 
-from crosslens.web.judging.accounts import passwords
+from crosslens.web.judging import accounts
 from crosslens.web.judging.database.engine import Database, open_database
 from tests.web.judging.owned import Owned
 from tests.web.judging.postgresql import NoServer, postgresql
@@ -42,8 +42,8 @@ def cheap_hashes() -> Iterator[None]:
     """Passwords hashed with little memory and in one pass: tests make many accounts."""
     with pytest.MonkeyPatch.context() as patch:
         hasher = PasswordHasher(time_cost=1, memory_cost=64, parallelism=1)
-        patch.setattr(passwords, "_HASHER", hasher)
-        patch.setattr(passwords, "_NOBODY", hasher.hash("nobody"))
+        patch.setattr(accounts, "_HASHER", hasher)
+        patch.setattr(accounts, "_NOBODY", hasher.hash("nobody"))
         yield
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from crosslens.web.judging.results.table import judgement_table
+from crosslens.web.judging.agreement import judgement_table
 
 LABELS = ("object class", "colour", "count", "action", "size", "details", "successful alternative")
 

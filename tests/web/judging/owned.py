@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from crosslens.web.judging.accounts.people import model_account
-from crosslens.web.judging.database.judging import record_judgement
+from crosslens.web.judging.accounts import model_account
+from crosslens.web.judging.database.judgements import record_judgement
 from crosslens.web.judging.database.projects import ProjectSettings, add_items, create_project, items, join
-from crosslens.web.judging.exchange.importing import import_items
-from crosslens.web.judging.tasks.answers import Answer
-from crosslens.web.judging.tasks.content import ItemContent, NewItem, ShownText
+from crosslens.web.judging.importing import import_items
+from crosslens.web.judging.tasks import Answer, ItemContent, NewItem, ShownText
 from tests.web.conftest import NASTY, fill
 from tests.web.judging.samples import person
 from tests.web.judging.site import Site

@@ -7,7 +7,7 @@ from pathlib import Path
 from sqlalchemy import select
 
 from crosslens.web.judging.database.engine import Database, open_database
-from crosslens.web.judging.database.judging import record_judgement
+from crosslens.web.judging.database.judgements import record_judgement
 from crosslens.web.judging.database.projects import (
     JudgingProject,
     ProjectSettings,
@@ -17,9 +17,8 @@ from crosslens.web.judging.database.projects import (
     join,
 )
 from crosslens.web.judging.database.tables import AccountRow, ItemRow, JudgementHistoryRow
-from crosslens.web.judging.results.stored import adjudicate
-from crosslens.web.judging.tasks.answers import Answer
-from crosslens.web.judging.tasks.content import ItemContent, NewItem, ShownText
+from crosslens.web.judging.results import adjudicate
+from crosslens.web.judging.tasks import Answer, ItemContent, NewItem, ShownText
 
 
 def person(database: Database, name: str, *, project: int | None = None, role: str = "annotator") -> int:

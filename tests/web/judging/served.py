@@ -12,7 +12,7 @@ from PIL import Image, ImageDraw
 
 import crosslens as cl
 from crosslens.web.judging.database.projects import add_items, create_project
-from crosslens.web.judging.tasks.content import ItemContent, NewItem, ShownPicture, ShownText
+from crosslens.web.judging.tasks import ItemContent, NewItem, ShownPicture, ShownText
 from tests.web.judging.site import Site
 from tests.web.serving import listening
 

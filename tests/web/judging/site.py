@@ -11,7 +11,7 @@ from fastapi.testclient import TestClient
 from httpx import Response
 
 from crosslens.web import WebSettings, create_app
-from crosslens.web.judging.accounts.sessions import open_session
+from crosslens.web.judging.accounts import open_session
 from crosslens.web.judging.context import SESSION_COOKIE
 from crosslens.web.judging.database.engine import Database, open_database
 from crosslens.web.judging.database.tables import AccountRow

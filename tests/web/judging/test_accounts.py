@@ -11,24 +11,20 @@ from sqlalchemy import select, text
 
 from crosslens.core import ConflictError, CrosslensError
 from crosslens.web import WebSettings, serve_pages
-from crosslens.web.judging.accounts.invitations import (
+from crosslens.web.judging.accounts import (
+    SESSION_SECONDS,
     accept_invitation,
     accept_with_new_account,
-    create_invitation,
-    invitation,
-)
-from crosslens.web.judging.accounts.people import (
     account_by_name,
     create_account,
+    create_invitation,
     has_owner,
-    model_account,
-    set_password,
-)
-from crosslens.web.judging.accounts.sessions import (
-    SESSION_SECONDS,
+    invitation,
     log_in,
     log_out,
+    model_account,
     session_account,
+    set_password,
 )
 from crosslens.web.judging.context import local_path
 from crosslens.web.judging.database.engine import Database
@@ -334,7 +330,7 @@ def test_require_owner(site: Site) -> None:
     from starlette.exceptions import HTTPException
     from starlette.requests import Request
 
-    from crosslens.web.judging.accounts.sessions import open_session
+    from crosslens.web.judging.accounts import open_session
     from crosslens.web.judging.context import JudgingContext
 
     made = project(site.database, 1)

@@ -15,17 +15,21 @@ from hypothesis import given, strategies as st
 from sqlalchemy import Connection, Row, select
 
 from crosslens.core import CrosslensError
-from crosslens.web.judging.accounts.revoking import remove_member
+from crosslens.web.judging.accounts import remove_member
 from crosslens.web.judging.database import assigning
-from crosslens.web.judging.database.answers import judgements
-from crosslens.web.judging.database.assigning import Assigned, assigned_item, next_item
+from crosslens.web.judging.database.assigning import (
+    AccountStanding,
+    Assigned,
+    annotator_progress,
+    assigned_item,
+    next_item,
+    project_progress,
+)
 from crosslens.web.judging.database.engine import Database, open_database
-from crosslens.web.judging.database.judging import judge, record_judgement, undo
-from crosslens.web.judging.database.progress import AccountStanding, annotator_progress, project_progress
+from crosslens.web.judging.database.judgements import judge, judgements, record_judgement, undo
 from crosslens.web.judging.database.projects import JudgingProject, ProjectSettings, add_items, items, join, set_overlap
 from crosslens.web.judging.database.tables import AssignmentRow, ItemRow, JudgementRow
-from crosslens.web.judging.tasks.answers import Answer
-from crosslens.web.judging.tasks.order import checks_due, in_order, shuffled_positions
+from crosslens.web.judging.tasks import Answer, checks_due, in_order, shuffled_positions
 from tests.web.judging.conftest import Clock
 from tests.web.judging.samples import item, person, project, taken_back
 

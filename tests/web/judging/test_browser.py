@@ -9,10 +9,9 @@ from typing import Any
 
 import pytest
 
-from crosslens.web.judging.accounts.invitations import create_invitation
-from crosslens.web.judging.accounts.sessions import open_session
+from crosslens.web.judging.accounts import create_invitation, open_session
 from crosslens.web.judging.context import SESSION_COOKIE
-from crosslens.web.judging.database.answers import judgements
+from crosslens.web.judging.database.judgements import judgements
 from crosslens.web.judging.database.projects import join
 from tests.report.browser import Watched
 from tests.web.judging.samples import person, taken_back

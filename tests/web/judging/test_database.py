@@ -17,7 +17,7 @@ from sqlalchemy import inspect, select, text
 from sqlalchemy.exc import IntegrityError
 
 from crosslens.core import CrosslensError, InputError, UnknownNameError
-from crosslens.web.judging.accounts.sessions import may_see_picture, open_session
+from crosslens.web.judging.accounts import may_see_picture, open_session
 from crosslens.web.judging.database import engine
 from crosslens.web.judging.database.engine import Database, open_database
 from crosslens.web.judging.database.projects import (
@@ -40,7 +40,7 @@ from crosslens.web.judging.database.tables import (
     JudgementRow,
     JudgingTable,
 )
-from crosslens.web.judging.tasks.content import ItemContent, NewItem, picture_key
+from crosslens.web.judging.tasks import ItemContent, NewItem, picture_key
 from tests.web.judging.samples import item, person, project
 
 COLUMNS = {

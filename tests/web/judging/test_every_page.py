@@ -12,14 +12,19 @@ import pytest
 pytest.importorskip("PIL", reason="pip install 'crosslens[web]'")
 pytest.importorskip("sqlalchemy", reason="pip install 'crosslens[web]'")
 
-from crosslens.web.judging.accounts.invitations import create_invitation
-from crosslens.web.judging.accounts.people import create_account, model_account
-from crosslens.web.judging.accounts.revoking import make_reset_link
-from crosslens.web.judging.database.judging import record_judgement
+from crosslens.web.judging.accounts import create_account, create_invitation, make_reset_link, model_account
+from crosslens.web.judging.database.judgements import record_judgement
 from crosslens.web.judging.database.projects import add_items, create_project, items, join
-from crosslens.web.judging.tasks.answers import Answer
-from crosslens.web.judging.tasks.content import ItemContent, NewItem, ShownPicture, ShownText
-from crosslens.web.judging.tasks.form import AnswerForm, AnswerLabel, TextField
+from crosslens.web.judging.tasks import (
+    Answer,
+    AnswerForm,
+    AnswerLabel,
+    ItemContent,
+    NewItem,
+    ShownPicture,
+    ShownText,
+    TextField,
+)
 from tests.web.conftest import NASTY
 from tests.web.judging.samples import person
 from tests.web.judging.site import Site, Visitor, addresses

@@ -17,20 +17,29 @@ from crosslens.analyze import find_missing_positives
 from crosslens.core import InputError, UnknownNameError, UsageError, parquet_bytes
 from crosslens.data import read_judgements, read_relevance
 from crosslens.explanations import concept_metrics, explain_run, save_overview
-from crosslens.web.judging.exchange.answer_files import (
+from crosslens.web.judging.agreement import judgement_table
+from crosslens.web.judging.exporting import (
     ExportedItem,
     answers_csv,
     answers_jsonl,
+    judged_pairs,
+    with_ground_truth,
 )
-from crosslens.web.judging.exchange.judged_pairs import judged_pairs, with_ground_truth
-from crosslens.web.judging.exchange.pair_lists import pair_items, survey_items
-from crosslens.web.judging.exchange.run_failures import run_items
+from crosslens.web.judging.importing import pair_items, run_items, survey_items
 from crosslens.web.judging.options import ImportOptions
-from crosslens.web.judging.results.table import judgement_table
-from crosslens.web.judging.tasks.answers import Answer
-from crosslens.web.judging.tasks.content import ItemContent, NewItem, ShownPicture, ShownText, check_items
-from crosslens.web.judging.tasks.form import label_grades
-from crosslens.web.judging.tasks.kinds import FAILURES, PAIRS, RELEVANCE, VALIDITY
+from crosslens.web.judging.tasks import (
+    FAILURES,
+    PAIRS,
+    RELEVANCE,
+    VALIDITY,
+    Answer,
+    ItemContent,
+    NewItem,
+    ShownPicture,
+    ShownText,
+    check_items,
+    label_grades,
+)
 from tests.web.judging.judged import said
 
 DATASET = cl.Dataset.of({"a": ["a dog", "the dog"], "b": ["a cat", "the cat"], "c": ["two birds"]}, name="toys")

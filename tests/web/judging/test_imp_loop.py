@@ -18,11 +18,11 @@ from crosslens.cli.datasets import served_data
 from crosslens.core import ConflictError, InputError, UsageError
 from crosslens.web import WebSettings
 from crosslens.web.judging.database.engine import Database, open_database
-from crosslens.web.judging.database.judging import record_judgement
+from crosslens.web.judging.database.judgements import record_judgement
 from crosslens.web.judging.database.projects import StoredItem, items
-from crosslens.web.judging.exchange.imp_sheets import as_imp_verdict
-from crosslens.web.judging.results.stored import adjudicate
-from crosslens.web.judging.tasks.answers import Answer
+from crosslens.web.judging.exporting import as_imp_verdict
+from crosslens.web.judging.results import adjudicate
+from crosslens.web.judging.tasks import Answer
 from tests.build.conftest import folder as folder, scenes as scenes
 from tests.build.imp_builds import build
 from tests.build.test_imp_command import BUILD, place as place

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -18,11 +19,10 @@ import crosslens as cl
 from crosslens.core import Tokens
 from crosslens.synth import write_scenes
 from crosslens.web.judging.database.engine import Database, open_database
-from crosslens.web.judging.database.judging import record_judgement
-from crosslens.web.judging.database.model_requests import requests_by_model
+from crosslens.web.judging.database.judgements import record_judgement, requests_by_model
 from crosslens.web.judging.database.projects import items
-from crosslens.web.judging.results.stored import load_answers
-from crosslens.web.judging.tasks.answers import Answer
+from crosslens.web.judging.results import load_answers
+from crosslens.web.judging.tasks import Answer
 from tests.build.generators.test_http import Server, content, fails
 from tests.commands import Call, call as call
 from tests.web.judging.samples import person, two_people_judge
@@ -78,7 +78,7 @@ def test_from_failures_to_relevance_and_the_human_ceiling(root: Path, call: Call
 
     shown = call("judging", "status", "1")
     assert "human ceiling" in shown.out
-    assert "1 disagreements" in shown.out
+    assert re.search(r"disagreements +1\n", shown.out)
     stored = call("judging", "status", "1", "--json").json
     assert stored["decided"] == {"adjudicated": 1, "all": count - 1}
     assert call("judging", "status", "--json").json[0]["judgements"] == 2 * count
@@ -141,10 +141,10 @@ def test_causes_of_people_against_concept_metrics(root: Path, call: Call) -> Non
     (kappa,) = [row for row in status["derived_causes"]["kappa"] if row["cause"] == "near miss"]
     both = sum(row["cause_near_miss"] and name in alternative for row, name in rows)
     assert (kappa["items"], kappa["both"], kappa["people"]) == (count, both, len(alternative) - both)
-    assert f"Successful alternative   {kappa['kappa']:.2f}" in shown
+    assert re.search(rf"Successful alternative .* {kappa['kappa']:.2f}\b", shown)
     ratings = answers.table["rating"]
     assert status["rating"]["mean"] == pytest.approx(ratings.mean())
-    assert f"Ratings: mean {ratings.mean():.2f} [" in shown
+    assert re.search(rf"mean rating +{ratings.mean():.2f} \[", shown)
     assert [row["count"] for row in status["ratings"]] == [int((ratings == n).sum()) for n in range(1, 11)]
 
 
@@ -174,8 +174,8 @@ def test_a_survey_of_the_hard_pairs_with_the_lowest_scores(root: Path, call: Cal
         record_judgement(database, item.id, ann, Answer(("good" if good else "bad",)), source="person")
     database.close()
     shown = call("judging", "status", "1").out
-    assert "agreement that a pair fits 20.0 % on average, 0.0 % at least" in shown
-    assert "True negatives: 3 of 3 judgements right (100.0 %)" in shown
+    assert re.search(r"agreement that a pair fits +20\.0 % on average, 0\.0 % at least", shown)
+    assert re.search(r"true negatives +3 of 3 judgements right \(100\.0 %\)", shown)
 
 
 def test_answers_label_studio_and_what_does_not_go_together(root: Path, call: Call) -> None:

@@ -15,13 +15,18 @@ from xml.etree import ElementTree
 
 import pytest
 
-from crosslens.web.judging.exchange.answer_files import ExportedItem
-from crosslens.web.judging.exchange.label_studio import label_studio_config, label_studio_tasks
-from crosslens.web.judging.results.table import judgement_table
-from crosslens.web.judging.tasks.answers import Answer
-from crosslens.web.judging.tasks.content import ItemContent, ShownPicture, ShownText
-from crosslens.web.judging.tasks.form import AnswerForm, AnswerLabel, read_form
-from crosslens.web.judging.tasks.kinds import TASKS
+from crosslens.web.judging.agreement import judgement_table
+from crosslens.web.judging.exporting import ExportedItem, label_studio_config, label_studio_tasks
+from crosslens.web.judging.tasks import (
+    TASKS,
+    Answer,
+    AnswerForm,
+    AnswerLabel,
+    ItemContent,
+    ShownPicture,
+    ShownText,
+    read_form,
+)
 
 OBJECTS = {"Image": (str, list), "Text": (str, int, float)}
 VALUES = {"choices": "choices", "rating": "rating", "textarea": "text"}

@@ -16,13 +16,26 @@ pytest.importorskip("PIL", reason="pip install 'crosslens[web]'")
 from PIL import Image
 
 from crosslens.core import CrosslensError, Endpoint, InputError, InvalidAnswer, RecordedAnswers, Tokens, UsageError
-from crosslens.web.judging.model_judges.asking import ModelJudge, ask_and_keep
-from crosslens.web.judging.model_judges.pictures import picture_for_model
-from crosslens.web.judging.model_judges.prompts import item_messages, read_item_answer, shown_prompt
+from crosslens.web.judging.model_judges import (
+    ModelJudge,
+    ask_and_keep,
+    item_messages,
+    picture_for_model,
+    read_item_answer,
+    shown_prompt,
+)
 from crosslens.web.judging.options import AskingOptions
-from crosslens.web.judging.tasks.answers import Answer
-from crosslens.web.judging.tasks.content import ItemContent, ShownPicture, ShownText
-from crosslens.web.judging.tasks.kinds import FAILURES, PAIRS, RELEVANCE, TASKS, VALIDITY
+from crosslens.web.judging.tasks import (
+    FAILURES,
+    PAIRS,
+    RELEVANCE,
+    TASKS,
+    VALIDITY,
+    Answer,
+    ItemContent,
+    ShownPicture,
+    ShownText,
+)
 from tests.build.generators.test_http import Server, content, fails
 from tests.web.test_pictures import bomb
 

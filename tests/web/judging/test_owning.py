@@ -15,10 +15,10 @@ import pytest
 
 from crosslens.core import parquet_bytes
 from crosslens.explanations import explain_run
+from crosslens.web.judging import owner_pages
 from crosslens.web.judging.database.projects import create_project, items
-from crosslens.web.judging.owning import exchanging
-from crosslens.web.judging.results.stored import load_answers
-from crosslens.web.judging.tasks.answers import Answer
+from crosslens.web.judging.results import load_answers
+from crosslens.web.judging.tasks import Answer
 from tests.web.conftest import NASTY
 from tests.web.judging.owned import Owned
 from tests.web.judging.site import Visitor, addresses
@@ -64,14 +64,14 @@ def test_annotators_change_nothing_and_no_form_works_without_its_token(owned: Ow
 
 
 def test_the_results_say_what_was_counted(owned: Owned, owner: Visitor) -> None:
-    page = owner.get(owned.address()).text
+    page = html.unescape(owner.get(owned.address()).text)
     stored = owner.get(f"/api/projects/{owned.project}/results").json()
-    assert f">{stored['agreement']['answers']['alpha']:.2f}<" in page
-    assert "Human ceiling" in page
+    assert f"Krippendorff's α {stored['agreement']['answers']['alpha']:.3f}" in page
+    assert "human ceiling" in page
     assert page.count("<svg") >= 3
     assert page.count("<details") >= 3  # a table behind each chart
     mean, low, high = (stored["rating"][name] for name in ("mean", "low", "high"))
-    assert f"<dt>Mean rating</dt><dd>{mean:.2f}<small>95 % interval {low:.2f}–{high:.2f}<" in page
+    assert f">mean rating</th><td>{mean:.2f} [{low:.2f}, {high:.2f}]<" in page
     assert sum(row["count"] for row in stored["ratings"]) == stored["rating"]["judgements"] == 3 * len(owned.items)
     people = owner.get(owned.address("/people")).text
     assert "1 of 1 right" not in people  # the check asks for one label, and they gave others
@@ -88,7 +88,7 @@ def test_concept_metrics_and_derived_causes_beside_what_people_said(owned: Owned
     stored = owner.get(f"/api/projects/{owned.project}/results").json()
     assert {"CA", "rank"} <= {row["metric"] for row in stored["correlations"]}
     assert "<td>CA</td>" in page
-    assert "People’s causes and derived ones" in page
+    assert "People's causes and derived ones" in page
     derived = stored["derived_causes"]
     assert derived["items"] == stored["decided"]["all"]
     (details,) = [row for row in derived["kappa"] if row["label"] == "details"]
@@ -253,7 +253,7 @@ def test_uploaded_tables_are_unpacked_one_at_a_time(tmp_path: Path, monkeypatch:
         time.sleep(0.02)
         at_work.pop()
 
-    monkeypatch.setattr(exchanging.subprocess, "run", unpack)
+    monkeypatch.setattr(owner_pages.subprocess, "run", unpack)
     with ThreadPoolExecutor(8) as threads:
-        list(threads.map(exchanging._require_small, [tmp_path / "table.parquet"] * 8))
+        list(threads.map(owner_pages._require_small, [tmp_path / "table.parquet"] * 8))
     assert most == 1

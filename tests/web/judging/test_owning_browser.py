@@ -10,10 +10,10 @@ from typing import Any
 import polars as pl
 import pytest
 
-from crosslens.web.judging.accounts.sessions import open_session
+from crosslens.web.judging.accounts import open_session
 from crosslens.web.judging.context import SESSION_COOKIE
-from crosslens.web.judging.results.stored import load_answers
-from crosslens.web.judging.tasks.answers import Answer
+from crosslens.web.judging.results import load_answers
+from crosslens.web.judging.tasks import Answer
 from tests.report.browser import Watched
 from tests.web.judging.owned import Owned
 from tests.web.judging.served import running

@@ -12,13 +12,11 @@ import pytest
 pytest.importorskip("sqlalchemy", reason="pip install 'crosslens[web]'")
 
 import crosslens as cl
-from crosslens.web.judging.accounts.people import create_account
-from crosslens.web.judging.accounts.revoking import reset_account
-from crosslens.web.judging.accounts.sessions import open_session, session_account
+from crosslens.web.judging.accounts import create_account, open_session, reset_account, session_account
 from crosslens.web.judging.database.engine import Database, open_database
-from crosslens.web.judging.database.judging import record_judgement
+from crosslens.web.judging.database.judgements import record_judgement
 from crosslens.web.judging.database.projects import join
-from crosslens.web.judging.tasks.answers import Answer
+from crosslens.web.judging.tasks import Answer
 from tests.commands import Call, call as call
 
 PASSWORD = "correct horse battery"

@@ -13,10 +13,10 @@ import pytest
 from PIL import Image
 
 import crosslens as cl
-from crosslens.web.judging.accounts.revoking import close_account, remove_member
+from crosslens.web.judging.accounts import close_account, remove_member
 from crosslens.web.judging.database.projects import add_items, create_project, join
-from crosslens.web.judging.tasks.content import ItemContent, NewItem, ShownPicture, ShownText
-from crosslens.web.run_folders import dataset_id
+from crosslens.web.judging.tasks import ItemContent, NewItem, ShownPicture, ShownText
+from crosslens.web.library import dataset_id
 from tests.web.judging.samples import person
 from tests.web.judging.site import Site, Visitor, addresses
 

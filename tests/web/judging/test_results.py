@@ -13,30 +13,34 @@ from scipy.stats import pearsonr, spearmanr
 
 from crosslens.core import InputError
 from crosslens.statistics import krippendorff_alpha
-from crosslens.web.judging.results.agreement import (
+from crosslens.web.judging.agreement import (
+    ADJUDICATED,
+    ALL,
+    MAJORITY,
+    UNDECIDED,
+    decide,
+    disagreements,
     item_agreement,
+    judged_by,
+    judgement_table,
     measure_project,
+    model_agreement,
     people_table,
     person_agreement,
 )
-from crosslens.web.judging.results.automatic import (
-    compare_causes,
-    label_shares_of_items,
-    metric_correlations,
-    run_metrics,
-)
-from crosslens.web.judging.results.decisions import ADJUDICATED, ALL, MAJORITY, UNDECIDED, decide, disagreements
-from crosslens.web.judging.results.models import model_agreement
-from crosslens.web.judging.results.shares import (
+from crosslens.web.judging.shares import (
     cause_numbers,
     co_occurrence,
+    compare_causes,
     label_rules,
     label_shares,
+    label_shares_of_items,
+    metric_correlations,
     rating_counts,
     rating_mean,
+    run_metrics,
 )
-from crosslens.web.judging.results.table import judged_by, judgement_table
-from crosslens.web.judging.tasks.answers import Answer
+from crosslens.web.judging.tasks import Answer
 from tests.report.conftest import run as run  # a run made by hand
 from tests.web.judging.judged import LABELS, drawn, said
 

@@ -11,36 +11,38 @@ import pytest
 from sqlalchemy import select, text
 
 from crosslens.core import ConflictError, CrosslensError
-from crosslens.web.judging.accounts import routes, sessions
-from crosslens.web.judging.accounts.invitations import (
+from crosslens.web.judging import accounts, routes
+from crosslens.web.judging.accounts import (
+    RESET_DAYS,
+    Account,
     accept_invitation,
     accept_with_new_account,
-    create_invitation,
-    open_invitations,
-    revoke_invitation,
-)
-from crosslens.web.judging.accounts.people import Account, create_account, model_account, set_password
-from crosslens.web.judging.accounts.revoking import (
-    RESET_DAYS,
     close_account,
+    create_account,
+    create_invitation,
     end_sessions,
     list_accounts,
+    log_in,
     make_reset_link,
+    model_account,
+    open_invitations,
+    open_session,
     remove_member,
     reset_account,
     reset_password,
+    revoke_invitation,
+    session_account,
+    set_password,
 )
-from crosslens.web.judging.accounts.sessions import log_in, open_session, session_account
 from crosslens.web.judging.database.assigning import next_item
-from crosslens.web.judging.database.audit import audit_log
 from crosslens.web.judging.database.engine import Database
-from crosslens.web.judging.database.judging import judge
-from crosslens.web.judging.database.projects import join, members
+from crosslens.web.judging.database.judgements import judge
+from crosslens.web.judging.database.projects import audit_log, join, members
 from crosslens.web.judging.database.tables import JudgingTable
-from crosslens.web.judging.exchange.exporting import export_content
+from crosslens.web.judging.exporting import export_content
 from crosslens.web.judging.options import ExportOptions
-from crosslens.web.judging.results.stored import load_answers
-from crosslens.web.judging.tasks.answers import Answer
+from crosslens.web.judging.results import load_answers
+from crosslens.web.judging.tasks import Answer
 from tests.web.judging.conftest import Clock
 from tests.web.judging.owned import Owned
 from tests.web.judging.samples import person, project
@@ -175,7 +177,7 @@ def test_a_login_that_is_overtaken_opens_no_session(
 ) -> None:
     """Between the check of the password and the session, the account is closed or gets another password."""
     account = create_account(database, "Ann", PASSWORD)
-    check = sessions.is_password
+    check = accounts.is_password
 
     def overtaken(stored: str | None, password: str) -> bool:
         is_right = check(stored, password)
@@ -187,7 +189,7 @@ def test_a_login_that_is_overtaken_opens_no_session(
             set_password(database, account.id, OTHER)
         return is_right
 
-    monkeypatch.setattr(sessions, "is_password", overtaken)
+    monkeypatch.setattr(accounts, "is_password", overtaken)
     with pytest.raises(CrosslensError, match="password is wrong"):
         log_in(database, "Ann", PASSWORD)
     assert [line.sessions for line in list_accounts(database)] == [0]

@@ -10,20 +10,23 @@ import pytest
 
 import crosslens as cl
 from crosslens.core import CrosslensError, InputError
-from crosslens.web.judging.accounts.people import account_by_name, create_account, model_account
-from crosslens.web.judging.accounts.revoking import close_account, list_accounts
-from crosslens.web.judging.accounts.sessions import log_in
+from crosslens.web.judging.accounts import (
+    account_by_name,
+    close_account,
+    create_account,
+    list_accounts,
+    log_in,
+    model_account,
+)
 from crosslens.web.judging.database.assigning import next_item
 from crosslens.web.judging.database.engine import Database, open_database
-from crosslens.web.judging.database.judging import judge, record_judgement
+from crosslens.web.judging.database.judgements import judge, record_judgement
 from crosslens.web.judging.database.projects import add_items, create_project, items, join
-from crosslens.web.judging.exchange.exporting import export_content
-from crosslens.web.judging.exchange.importing import import_items, shown_as
-from crosslens.web.judging.exchange.pair_lists import pair_items
+from crosslens.web.judging.exporting import export_content
+from crosslens.web.judging.importing import import_items, pair_items, shown_as
 from crosslens.web.judging.options import ExportOptions
-from crosslens.web.judging.results.stored import adjudicate, load_answers
-from crosslens.web.judging.tasks.answers import Answer
-from crosslens.web.judging.tasks.content import ItemContent, NewItem, ShownPicture, ShownText
+from crosslens.web.judging.results import adjudicate, load_answers
+from crosslens.web.judging.tasks import Answer, ItemContent, NewItem, ShownPicture, ShownText
 from tests.web.conftest import NASTY
 from tests.web.judging.samples import person
 

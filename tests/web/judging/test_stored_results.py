@@ -10,9 +10,10 @@ import pytest
 from scipy.stats import pearsonr
 
 from crosslens.core import CrosslensError
-from crosslens.web.judging.accounts.people import model_account
+from crosslens.web.judging.accounts import model_account
+from crosslens.web.judging.commands import results_of
 from crosslens.web.judging.database.engine import Database
-from crosslens.web.judging.database.judging import record_judgement
+from crosslens.web.judging.database.judgements import record_judgement
 from crosslens.web.judging.database.projects import (
     ProjectSettings,
     add_items,
@@ -20,12 +21,9 @@ from crosslens.web.judging.database.projects import (
     items,
     project_by_id,
 )
-from crosslens.web.judging.exchange.importing import add_new_items
-from crosslens.web.judging.overview import results_of, results_text
-from crosslens.web.judging.results.stored import adjudicate, load_answers, withdraw_decision
-from crosslens.web.judging.results.summary import ProjectResults
-from crosslens.web.judging.tasks.answers import Answer
-from crosslens.web.judging.tasks.content import ItemContent, NewItem, ShownPicture, ShownText
+from crosslens.web.judging.importing import add_new_items
+from crosslens.web.judging.results import ProjectResults, adjudicate, load_answers, withdraw_decision
+from crosslens.web.judging.tasks import Answer, ItemContent, NewItem, ShownPicture, ShownText
 from tests.web.judging.samples import person, project
 
 
@@ -101,9 +99,9 @@ def test_agreement_of_a_survey_is_the_share_who_say_that_a_pair_fits(database: D
     assert (agreement["items"], agreement["fits"]) == (25, "good")
     assert (agreement["by_item"]["mean"], agreement["by_item"]["minimum"]) == (pytest.approx(0.6), 0)
     assert content["known_answers"]["distractor"] == {"right": 15, "given": 16}
-    text = results_text(results, 100)
-    assert "agreement that a pair fits 60.0 % on average, 0.0 % at least" in text
-    assert "True negatives: 15 of 16 judgements right (93.8 %)" in text
+    text = results.text(100)
+    assert re.search(r"agreement that a pair fits +60\.0 % on average, 0\.0 % at least", text)
+    assert re.search(r"true negatives +15 of 16 judgements right \(93\.8 %\)", text)
     assert re.search(r"ann +25 .* 3 of 4$", text, re.M)
     assert re.search(r"bob +25 .* –  +4 of 4$", text, re.M), "no attention check was given"
     assert re.search(r"score\[a\] +0\.\d\d", text), "the score rises with the share of good"

@@ -11,10 +11,20 @@ import pytest
 from hypothesis import given, strategies as st
 
 from crosslens.core import InputError
-from crosslens.web.judging.tasks.answers import Answer, InvalidChoice, check_answer, is_expected
-from crosslens.web.judging.tasks.content import ItemContent, ShownPicture, ShownText, read_content
-from crosslens.web.judging.tasks.form import RESERVED_KEYS, AnswerForm, read_form
-from crosslens.web.judging.tasks.kinds import TASKS
+from crosslens.web.judging.tasks import (
+    RESERVED_KEYS,
+    TASKS,
+    Answer,
+    AnswerForm,
+    InvalidChoice,
+    ItemContent,
+    ShownPicture,
+    ShownText,
+    check_answer,
+    is_expected,
+    read_content,
+    read_form,
+)
 
 FAILURES, VALIDITY, PAIRS, RELEVANCE = (TASKS[name].form for name in ("failures", "validity", "pairs", "relevance"))
 

@@ -13,11 +13,10 @@ from hypothesis import given, strategies as st
 import crosslens as cl
 from crosslens.core import Run, UnknownNameError
 from crosslens.report import LEVEL_COLOURS
-from crosslens.web.map.binary import pack_colouring, pack_points
-from crosslens.web.map.clusters import Cluster
-from crosslens.web.map.colours import LEVELS, NO_VALUE, Palette, of_categories, of_numbers
-from crosslens.web.map.items import MOST_ROWS, ItemLookup
-from crosslens.web.map.stored import EmbeddingMap
+from crosslens.web.map.colours import LEVELS, MOST_ROWS, NO_VALUE, ItemLookup, Palette, of_categories, of_numbers
+from crosslens.web.map.maps import EmbeddingMap
+from crosslens.web.map.projection import Cluster
+from crosslens.web.map.routes import pack_colouring, pack_points
 
 DATA = cl.Dataset.of({"b": ["Blue car", "fast car"], "a": ["A dog", "dog & <b>cat</b>"]}, images={"kind": ["x", None]})
 

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from fastapi.testclient import TestClient
 
-from crosslens.web.map.frame import FRAME_POLICY, LIBRARY
+from crosslens.web.map.routes import FRAME_POLICY, LIBRARY
 from crosslens.web.security import CONTENT_SECURITY_POLICY
 from tests.web.conftest import NASTY, client_of, fill
 from tests.web.serving import write_vector_run
@@ -133,9 +133,9 @@ def test_only_the_frame_may_evaluate_strings(mapped: TestClient) -> None:
 
 
 def test_the_library_is_committed_with_all_its_licences() -> None:
-    from crosslens.web.map import frame
+    from crosslens.web.map import routes
 
-    vendor = Path(frame.__file__).with_name("static") / "vendor"
+    vendor = Path(routes.__file__).with_name("static") / "vendor"
     text = (vendor / LIBRARY.replace(".js", ".LICENSES.txt")).read_text()
     for name in ("regl-scatterplot", "regl ", "regl-line", "gl-matrix", "earcut", "pub-sub-es", "dom-2d-camera",
                  "camera-2d-simple", "@flekschas/utils", "kdbush", "simplify-js"):  # fmt: skip
@@ -146,7 +146,7 @@ def test_closing_the_application_stops_the_work(
     runs_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stopped: list[str] = []
-    monkeypatch.setattr("crosslens.web.map.service.Jobs.stop", lambda self: stopped.append("map"))
+    monkeypatch.setattr("crosslens.web.map.maps.Jobs.stop", lambda self: stopped.append("map"))
     monkeypatch.setattr("crosslens.web.search.encoders.EncoderWorker.stop", lambda self: stopped.append("search"))
     with client_of(runs_folder, tmp_path) as client:
         assert client.get("/map").status_code == 200

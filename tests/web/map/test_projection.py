@@ -7,8 +7,19 @@ import pytest
 from hypothesis import given, strategies as st
 
 from crosslens.core import CrosslensError, Embeddings, UsageError
-from crosslens.web.map.clusters import assign_clusters, characteristic_words, describe_clusters, nearest_centres
-from crosslens.web.map.projection import MOST_FOR_UMAP, PCA, UMAP, default_method, fitted, has_umap, project
+from crosslens.web.map.projection import (
+    MOST_FOR_UMAP,
+    PCA,
+    UMAP,
+    assign_clusters,
+    characteristic_words,
+    default_method,
+    describe_clusters,
+    fitted,
+    has_umap,
+    nearest_centres,
+    project,
+)
 
 
 def sides(images: int = 20, captions: int = 50, dimension: int = 6, seed: int = 0) -> tuple[Embeddings, Embeddings]:

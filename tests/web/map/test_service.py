@@ -16,9 +16,8 @@ import pytest
 import crosslens as cl
 from crosslens.core import ConflictError, InputError, Progress, Run
 from crosslens.pipeline import InputOptions, Recipe, run_recipe
-from crosslens.web.jobs import BUG, MOST_WAITING, JobProgress, Jobs, carry_out
-from crosslens.web.map.service import ABSENT, IMPOSSIBLE, READY, Maps
-from crosslens.web.map.stored import MapStore, map_key
+from crosslens.web.background import BUG, MOST_WAITING, JobProgress, Jobs, carry_out
+from crosslens.web.map.maps import ABSENT, IMPOSSIBLE, READY, Maps, MapStore, map_key
 from tests.web.conftest import toys
 from tests.web.serving import write_vector_run
 
@@ -51,7 +50,7 @@ def test_a_map_is_computed_once_and_survives_a_restart(
     drawn = maps.drawn("first", run, "pca")
     assert drawn.image_ids == toys().image_ids
     assert drawn.caption_ids == toys().caption_ids
-    monkeypatch.setattr("crosslens.web.map.service.vectors_of_run", pytest.fail)
+    monkeypatch.setattr("crosslens.web.map.maps.vectors_of_run", pytest.fail)
     again = Maps(tmp_path)
     assert again.state("first", run, "pca").state == READY
     np.testing.assert_array_equal(again.drawn("other id", run, "pca").points, drawn.points)
@@ -109,8 +108,8 @@ KILLED = """
 import sys, time
 from pathlib import Path
 from crosslens.core import Run
-import crosslens.web.map.stored as stored
-from crosslens.web.map.service import Maps
+import crosslens.web.map.maps as stored
+from crosslens.web.map.maps import Maps
 
 write = stored.write_parts
 def slow(*words, **parts):

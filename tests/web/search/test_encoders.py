@@ -19,8 +19,7 @@ from PIL import Image
 from crosslens.core import ConflictError, InputError, Run, UntrustedCodeError, UsageError
 from crosslens.encode import IMAGES, TEXTS
 from crosslens.web.library import RunLibrary
-from crosslens.web.search.encoders import EncoderChoice, EncoderWorker, encoder_choices
-from crosslens.web.search.uploads import MOST_BYTES, decoded_upload
+from crosslens.web.search.encoders import MOST_BYTES, EncoderChoice, EncoderWorker, decoded_upload, encoder_choices
 from tests.web.conftest import toys
 
 

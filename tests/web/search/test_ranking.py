@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, strategies as st
 
 from crosslens.core import Embeddings, InputError
-from crosslens.web.search.ranking import MOST_WORDS, Hit, SearchGallery, without, word_effects, words_of
-from crosslens.web.search.search import FoundItem, check_text, shared_words
+from crosslens.web.search.encoders import MOST_WORDS, Hit, SearchGallery, without, word_effects, words_of
+from crosslens.web.search.routes import FoundItem, check_text, shared_words
 
 VOCABULARY = ("a", "red", "dog", "near", "the", "car")
 

@@ -165,7 +165,7 @@ def _rows(table: Table) -> str:
     )
     rows = []
     for number, row in enumerate(table.lines):
-        cells = [f'<th scope="row"{_class(sides[0])}>{escape(cell_text(row[0]))}</th>'] if row else []
+        cells = [f'<th scope="row"{_class(sides[0])}>{_cell(row[0])}</th>'] if row else []
         for column, cell in enumerate(row[1:], start=1):
             mark = "best" if (number, column) in table.best else ""
             bounded = "figure" if isinstance(cell, Figure) and cell.interval else ""

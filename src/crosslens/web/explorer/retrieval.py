@@ -1,9 +1,11 @@
-"""One direction of a run, ready for pages: queries with texts, ranks and values, and the top of their lists."""
+"""One direction of a run, ready for pages: queries with texts, ranks and values, searched, filtered and sorted."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from threading import Lock
+from typing import Any, Literal
 
 import numpy as np
 import polars as pl
@@ -18,31 +20,51 @@ from crosslens.core import (
     Ranking,
     Run,
     UnknownNameError,
+    json_form,
     split_name,
 )
 from crosslens.explanations import first_relevant, ranking_of
-from crosslens.web.explorer.models import ItemView, Outcome, number
+from crosslens.pipeline import group_members, group_names
+from crosslens.web.background import RecentCache
+from crosslens.web.security import Services
 
 Array = np.ndarray[Any, Any]
-_ORDER = ("t2i", "t2t", "i2t")
+Rows = np.ndarray[Any, np.dtype[np.int64]]
+_DIRECTIONS = ("t2i", "t2t", "i2t")
+RANK, ORDER = "rank", "order"
+"""What queries can be sorted by besides metrics: the rank of the first relevant item; the dataset's own order."""
+_MOST_VALUES, _TABLES = 200, 16
+
+
+@dataclass(frozen=True)
+class ItemView:
+    """An item: an image, or a caption with its ``text`` and the ``image`` it belongs to."""
+
+    item: str
+    rank: int | None
+    score: float | None
+    relevant: bool
+    image: str | None
+    text: str | None
+    has_picture: bool = False
+
+
+@dataclass(frozen=True)
+class QueryFilter:
+    """Which queries, and in which order."""
+
+    search: str = ""
+    sort: str = ORDER
+    descending: bool = False
+    group: str = ""
+    value: str = ""
+    outcome: Literal["", "hit", "failed"] = ""
 
 
 def directions_of(run: Run) -> list[str]:
     """The directions that a run has values for, captions as queries first."""
     known = {split_name(name)[0] for name in run} - {BOTH}
-    return sorted(known, key=lambda name: (_ORDER.index(name) if name in _ORDER else len(_ORDER), name))
-
-
-def direction_of(run: Run, wanted: str | None) -> str:
-    """The direction asked for, or the first that the run has."""
-    known = directions_of(run)
-    if not known:
-        raise InputError(
-            f"the run {run.name!r} has no values per query", fix="repeat the evaluation", code="no-queries"
-        )
-    if wanted is not None and wanted not in known:
-        raise UnknownNameError("direction of this run", wanted, known)
-    return wanted or known[0]
+    return sorted(known, key=lambda name: (_DIRECTIONS.index(name) if name in _DIRECTIONS else len(_DIRECTIONS), name))
 
 
 class Retrieval:
@@ -56,7 +78,6 @@ class Retrieval:
 
     @cached_property
     def rows(self) -> dict[str, int]:
-        """The row of each query."""
         return {query: row for row, query in enumerate(self.query_ids)}
 
     def row(self, query: str) -> int:
@@ -84,7 +105,6 @@ class Retrieval:
 
     @cached_property
     def item_rows(self) -> dict[str, int]:
-        """The position of each item in the gallery."""
         return {} if self.ranking is None else {item: row for row, item in enumerate(self.ranking.item_ids)}
 
     @cached_property
@@ -108,40 +128,28 @@ class Retrieval:
         judged = (self._ranking_rows >= 0) & (best[self._ranking_rows] != UNRANKED)
         return np.where(judged, np.where(self.ranks == 1, "hit", "failed"), "unknown")
 
-    def outcome(self, row: int) -> Outcome:
-        """What became of a query."""
-        outcome: Outcome = str(self.outcomes[row])  # type: ignore[assignment]
-        return outcome
-
     def rank(self, row: int) -> int | None:
-        """The rank of the first relevant item of a query."""
         rank = int(self.ranks[row])
         return None if rank == UNRANKED else rank
 
     def values(self, row: int) -> dict[str, float | None]:
-        """The metrics of a query."""
-        return {name: number(float(metric.values[row])) for name, metric in self.metrics.items()}
+        return {name: json_form(float(metric.values[row])) for name, metric in self.metrics.items()}
 
     @cached_property
     def texts(self) -> pl.Series:
         """The text of each query; of an image query, its captions."""
-        if self.forward:
-            return self._image_texts()
+        if self.forward and self.dataset is not None:
+            queries = pl.DataFrame({"image": self.query_names}, schema={"image": pl.String})
+            captions = self.dataset.captions.group_by("image").agg(pl.col("text").str.join(" · "))
+            return queries.join(captions, on="image", how="left", maintain_order="left")["text"]
         columns = self.run.columns.get(self.direction)
-        if columns is not None and "text" in columns.columns and columns["text"].dtype == pl.String:
+        if not self.forward and columns is not None and columns.schema.get("text") == pl.String:
             return columns["text"]
         if self.dataset is None:
             return pl.Series("text", [None] * len(self.query_ids), dtype=pl.String)
         known = self.dataset.caption_rows
         texts = [self.dataset.texts[known[query]] if query in known else None for query in self.query_ids]
         return pl.Series("text", texts, dtype=pl.String)
-
-    def _image_texts(self) -> pl.Series:
-        queries = pl.DataFrame({"image": self.query_names}, schema={"image": pl.String})
-        if self.dataset is None:
-            return pl.Series("text", [None] * queries.height, dtype=pl.String)
-        captions = self.dataset.captions.group_by("image").agg(pl.col("text").str.join(" · "))
-        return queries.join(captions, on="image", how="left", maintain_order="left")["text"]
 
     @cached_property
     def query_names(self) -> tuple[str, ...]:
@@ -150,20 +158,16 @@ class Retrieval:
             return tuple(self.query_ids)
         return tuple(self.ranking.query_ids)
 
-    def text(self, row: int) -> str | None:
-        """The text of a caption query."""
-        return None if self.forward else self.texts[row]
-
     def top(self, row: int, k: int) -> list[ItemView]:
-        """The first ``k`` items of a query's list."""
         position = self._ranking_rows[row] if self.ranking is not None else UNRANKED
         if self.ranking is None or position == UNRANKED:
             return []
-        right = set(self._relevant(row).tolist())
+        part = self._part(row)
+        right = set(self.ranking.relevant[part][self.ranking.grades[part] > 0].tolist())
         kept = [item for item in self.ranking.top_items[position][:k].tolist() if item != UNRANKED]
         scores = self.ranking.top_scores[position][: len(kept)].tolist()
         return [
-            self.item(item, rank, score, item in right)
+            self._item(item, rank, score, item in right)
             for rank, (item, score) in enumerate(zip(kept, scores, strict=True), start=1)
         ]
 
@@ -176,7 +180,7 @@ class Retrieval:
         ranks = np.where(above == UNRANKED, np.iinfo(np.int64).max, 1 + above + before)
         order = [index for index in np.argsort(ranks, kind="stable") if self.ranking.grades[part][index] > 0][:most]
         return [
-            self.item(
+            self._item(
                 int(self.ranking.relevant[part][index]),
                 None if above[index] == UNRANKED else int(ranks[index]),
                 None,
@@ -190,12 +194,7 @@ class Retrieval:
         position = self._ranking_rows[row]
         return slice(int(self.ranking.offsets[position]), int(self.ranking.offsets[position + 1]))
 
-    def _relevant(self, row: int) -> Array:
-        assert self.ranking is not None
-        part = self._part(row)
-        return self.ranking.relevant[part][self.ranking.grades[part] > 0]
-
-    def item(self, item: int, rank: int | None, score: float | None, relevant: bool) -> ItemView:
+    def _item(self, item: int, rank: int | None, score: float | None, relevant: bool) -> ItemView:
         """An item of the gallery; a caption comes with its text and image where the dataset has it."""
         assert self.ranking is not None
         name = self.ranking.item_ids[item]
@@ -204,4 +203,133 @@ class Retrieval:
         row = self.dataset.caption_rows.get(name) if self.forward and self.dataset is not None else None
         if self.dataset is not None and row is not None:
             image, text = self.dataset.image_ids[self.dataset.caption_image[row]], self.dataset.texts[row]
-        return ItemView(item=name, rank=rank, score=number(score), relevant=relevant, image=image, text=text)
+        return ItemView(item=name, rank=rank, score=json_form(score), relevant=relevant, image=image, text=text)
+
+
+class QueryTable:
+    """All queries of one direction of a run."""
+
+    def __init__(self, retrieval: Retrieval) -> None:
+        self.retrieval = retrieval
+        self._lock = Lock()
+        self._groups: dict[str, dict[str, Rows]] = {}
+        self._orders: dict[tuple[str, bool], Rows] = {}
+
+    @cached_property
+    def _words(self) -> pl.Series:
+        """Text and id of each query in lower case."""
+        ids = pl.Series("id", self.retrieval.query_ids, dtype=pl.String)
+        texts = self.retrieval.texts.fill_null("")
+        return pl.select(pl.concat_str([texts, pl.lit("\n"), ids]).str.to_lowercase()).to_series()
+
+    @cached_property
+    def groups(self) -> list[str]:
+        """The columns that queries of this direction can be filtered by."""
+        columns = self.retrieval.run.columns.get(self.retrieval.direction)
+        if columns is None:
+            return []
+        usable = []
+        for name in group_names(self.retrieval.run):
+            values = columns[name] if name in columns.columns else None
+            if values is None:
+                usable += ["caption_length"] if name == "caption_length" and not self.retrieval.forward else []
+            elif values.null_count() < len(values) and not (
+                values.dtype == pl.String and values.n_unique() > max(_MOST_VALUES, len(values) // 2)
+            ):
+                usable.append(name)
+        return usable
+
+    def group_rows(self, column: str) -> dict[str, Rows]:
+        """The rows of each group of a column, the largest group first."""
+        if column not in self.groups:
+            raise UnknownNameError("column", column, self.groups)
+        with self._lock:
+            if column not in self._groups:
+                try:
+                    members = group_members(self.retrieval.run, self.retrieval.direction, column)
+                except CrosslensError:
+                    members = {}
+                self._groups[column] = {
+                    value: np.array([self.retrieval.rows[query] for query in queries], np.int64)
+                    for value, queries in members.items()
+                }
+            return self._groups[column]
+
+    def group_counts(self, column: str) -> dict[str, int]:
+        """How many queries each value of a column has; the most frequent values."""
+        return {value: len(rows) for value, rows in list(self.group_rows(column).items())[:_MOST_VALUES]}
+
+    def select(self, chosen: QueryFilter) -> Rows:
+        """The rows that match, in order. Queries without a value come last, whichever way they are sorted."""
+        matching = np.ones(len(self.retrieval.query_ids), np.bool_)
+        if chosen.group and chosen.value:
+            groups = self.group_rows(chosen.group)
+            if chosen.value not in groups:
+                raise UnknownNameError(f"value of {chosen.group}", chosen.value, groups)
+            matching[:] = False
+            matching[groups[chosen.value]] = True
+        if chosen.outcome:
+            matching &= self.retrieval.outcomes == chosen.outcome
+        for word in chosen.search.lower().split():
+            matching &= self._words.str.contains(word, literal=True).to_numpy()
+        order = self._order(chosen.sort, chosen.descending)
+        rows: Rows = order[matching[order]]
+        return rows
+
+    def _order(self, sort: str, descending: bool) -> Rows:
+        """All rows in an order, equal ones as in the dataset; kept, for sorting takes longer than all the rest."""
+        keys = {ORDER: None, RANK: self.retrieval.ranks} | {n: m.values for n, m in self.retrieval.metrics.items()}
+        if sort not in keys:
+            raise UnknownNameError("order", sort, keys)
+        with self._lock:
+            if (sort, descending) not in self._orders:
+                if (values := keys[sort]) is None:
+                    rows = np.arange(len(self.retrieval.query_ids))
+                    rows = rows[::-1] if descending else rows
+                else:
+                    numbers = values.astype(np.float64)
+                    # A rank of −1 is unknown.
+                    unknown = np.isnan(numbers) | ((numbers < 0) & (values.dtype.kind == "i"))
+                    rows = np.lexsort((-numbers if descending else numbers, unknown))
+                self._orders[sort, descending] = rows
+            return self._orders[sort, descending]
+
+
+class QueryTables:
+    """Queries of runs by run and direction, made when first looked at and kept while they are in use."""
+
+    def __init__(self, services: Services) -> None:
+        self.services, self.library = services, services.library
+        self._tables: RecentCache[QueryTable] = RecentCache(_TABLES)
+
+    def dataset_if_known(self, run: str) -> tuple[Dataset | None, str | None]:
+        """The dataset of a run, or why it cannot be read."""
+        try:
+            return self.library.dataset_of(run), None
+        except (CrosslensError, OSError) as error:
+            return None, error.problem if isinstance(error, CrosslensError) else "the dataset cannot be read"
+
+    def table(self, run: str, direction: str | None) -> QueryTable:
+        """The queries of a direction of a run; of the first that it has, where none is named."""
+        opened = self.library.run(run)
+        known = directions_of(opened)
+        if not known:
+            problem = f"the run {opened.name!r} has no values per query"
+            raise InputError(problem, fix="repeat the evaluation", code="no-queries")
+        if direction is not None and direction not in known:
+            raise UnknownNameError("direction of this run", direction, known)
+        chosen = direction or known[0]
+        return self._tables.get(
+            (run, self.library.summary(run).signature, chosen),
+            lambda: QueryTable(Retrieval(opened, chosen, self.dataset_if_known(run)[0])),
+        )
+
+    def retrieval_if_known(self, run: str, direction: str) -> Retrieval | None:
+        """The same; None where the run cannot be read, or has no such direction."""
+        try:
+            return self.table(run, direction).retrieval
+        except (CrosslensError, OSError):
+            return None
+
+    def has_picture(self, dataset: str, image: str | None) -> bool:
+        return image is not None and bool(dataset) and self.services.pictures.exists(dataset, image)

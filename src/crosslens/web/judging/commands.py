@@ -27,12 +27,10 @@ from crosslens.core import (
     write_text,
 )
 from crosslens.data import read_records
-from crosslens.web.judging.accounts.people import Account, account_by_name, model_account
-from crosslens.web.judging.accounts.revoking import list_accounts
-from crosslens.web.judging.database.answers import judgements
+from crosslens.web.judging.accounts import Account, account_by_name, create_invitation, list_accounts, model_account
+from crosslens.web.judging.database.assigning import ProjectProgress, project_progress
 from crosslens.web.judging.database.engine import Database, open_database
-from crosslens.web.judging.database.judging import record_judgement
-from crosslens.web.judging.database.model_requests import ModelRequests, add_requests
+from crosslens.web.judging.database.judgements import ModelRequests, add_requests, judgements, record_judgement
 from crosslens.web.judging.database.projects import (
     JudgingProject,
     ProjectSettings,
@@ -41,14 +39,11 @@ from crosslens.web.judging.database.projects import (
     projects,
 )
 from crosslens.web.judging.database.tables import MODEL
-from crosslens.web.judging.exchange.pair_lists import pair_items
-from crosslens.web.judging.model_judges.asking import AskingOutcome, ModelJudge, ask_and_keep
-from crosslens.web.judging.model_judges.prompts import Pictures, shown_prompt
+from crosslens.web.judging.importing import pair_items
+from crosslens.web.judging.model_judges import AskingOutcome, ModelJudge, Pictures, ask_and_keep, shown_prompt
 from crosslens.web.judging.options import AskingOptions, JudgingFolder, ProjectOptions
-from crosslens.web.judging.tasks.answers import Answer
-from crosslens.web.judging.tasks.content import ItemContent
-from crosslens.web.judging.tasks.form import AnswerForm, read_form
-from crosslens.web.judging.tasks.kinds import task_kind
+from crosslens.web.judging.results import ProjectResults, load_answers
+from crosslens.web.judging.tasks import Answer, AnswerForm, ItemContent, read_form, task_kind
 
 _PAIR = ("image", "caption", "text")
 
@@ -85,6 +80,40 @@ def account_named(database: Database, name: str) -> Account:
     if account is None:
         raise UnknownNameError("account", name, [line.name for line in list_accounts(database)])
     return account
+
+
+@dataclass(frozen=True)
+class ProjectLine:
+    """A project and how far it has come."""
+
+    project: JudgingProject
+    progress: ProjectProgress
+
+    @property
+    def line(self) -> str:
+        return f"{self.project.task}: {self.progress.done:,} of {self.progress.needed:,} judgements"
+
+    def as_dict(self) -> dict[str, Any]:
+        return {
+            "project": self.project.id, "name": self.project.name, "task": self.project.task,
+            "judgements": self.progress.done, "open": self.progress.open, "needed": self.progress.needed,
+        }  # fmt: skip
+
+
+def list_projects(database: Database) -> list[ProjectLine]:
+    """All projects, oldest first."""
+    return [ProjectLine(project, project_progress(database, project.id)) for project in projects(database)]
+
+
+def results_of(database: Database, project: int) -> ProjectResults:
+    """The results of a project."""
+    return ProjectResults(load_answers(database, project))
+
+
+def invitation_path(database: Database, project: str | None, *, role: str, uses: int, days: float) -> str:
+    """The path of a new link to the project of this number or name; without one, for an owner of the server."""
+    number = None if project is None else project_named(database, project).id
+    return f"/join/{create_invitation(database, number, role=role, uses=uses, days=days)}"
 
 
 def new_project(database: Database, name: str, options: ProjectOptions) -> JudgingProject:
@@ -127,7 +156,6 @@ class JudgedByModel:
     """Requests and tokens."""
 
     def as_dict(self) -> dict[str, Any]:
-        """As JSON can hold it."""
         unusable = {self.names[number]: problem for number, problem in self.outcome.unusable.items()}
         return dict(
             json_form(
@@ -150,7 +178,6 @@ class ModelSource:
     replay_only: bool = False
 
     def judge(self, project: JudgingProject, pictures: Pictures, options: AskingOptions) -> ModelJudge:
-        """The model as a judge of the project."""
         return ModelJudge(
             self.endpoint, project.form, project.guidelines, pictures, options, self.record,
             replay_only=self.replay_only,

@@ -16,22 +16,25 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
+from crosslens.core import CrosslensError
 from crosslens.web import security
 from crosslens.web.access import LoginLimit
-from crosslens.web.errors import refused
-from crosslens.web.judging.accounts.people import Account, has_owner, name_key
-from crosslens.web.judging.accounts.sessions import (
+from crosslens.web.judging.accounts import (
     SESSION_SECONDS,
+    Account,
     Visit,
+    has_owner,
     may_see_picture,
+    name_key,
+    new_token,
     session_account,
     session_visit,
 )
-from crosslens.web.judging.accounts.tokens import new_token
 from crosslens.web.judging.database.engine import Database, open_database
 from crosslens.web.judging.database.projects import JudgingProject
 from crosslens.web.judging.database.tables import OWNER
 from crosslens.web.judging.options import DATABASE_FILE
+from crosslens.web.pages import refused
 from crosslens.web.settings import WebSettings
 
 LARGEST_ID = 2**31 - 1
@@ -72,7 +75,6 @@ class JudgingContext:
 
     @property
     def has_owner(self) -> bool:
-        """Whether the first account has been made."""
         return self.exists and has_owner(self.database)
 
     @property
@@ -85,7 +87,6 @@ class JudgingContext:
         return secrets.compare_digest(token.encode(), self._setup_token.encode()) and not self.has_owner
 
     def account(self, request: Request) -> Account | None:
-        """Who is logged in; None for nobody."""
         token = request.cookies.get(SESSION_COOKIE)
         return session_account(self.database, token) if token and self.exists else None
 
@@ -196,3 +197,9 @@ def start_session(request: Request, response: Response, token: str) -> Response:
 def local_path(address: str | None) -> str:
     """Where to go after the login: a path of this server, whatever the address says."""
     return security.local_path(address or "") or "/judging"
+
+
+def sentence(error: CrosslensError) -> str:
+    """The error as a sentence on a page."""
+    text = error.problem if error.fix is None else f"{error.problem}: {error.fix}"
+    return f"{text[:1].upper()}{text[1:]}."

@@ -20,7 +20,6 @@ class JudgingFolder(Options):
 
     @property
     def address(self) -> str | Path:
-        """Where the database is."""
         return self.database or self.folder / DATABASE_FILE
 
 

@@ -6,8 +6,9 @@ from typing import Annotated
 
 import typer
 
+import crosslens.core as core
 import crosslens.web as web
-from crosslens.cli.console import print_json, print_list, print_note, print_result, terminal_width
+from crosslens.cli.console import print_json, print_list, print_note, print_result
 from crosslens.cli.flags import Json, command
 from crosslens.web import JudgingFolder, ProjectOptions
 
@@ -41,6 +42,7 @@ def new(
 @command(
     "crosslens judging status --folder runs",
     "crosslens judging status 1 --folder runs --json",
+    "crosslens judging status 1 --folder runs --write results.html",
     reads_files=False,
 )
 def status(
@@ -49,7 +51,7 @@ def status(
     ] = None,
     location: JudgingFolder = JudgingFolder(),  # noqa: B008
     json: Json = False,
-) -> None:
+) -> core.Presented | None:
     """Show how far projects have come, and how far people agree."""
     database = web.judging_database(location)
     if project is None:
@@ -58,9 +60,5 @@ def status(
             print_json([entry.as_dict() for entry in listed])
         else:
             print_list([(f"{entry.project.id} {entry.project.name}", entry.line) for entry in listed])
-        return
-    results = web.results_of(database, web.project_named(database, project).id)
-    if json:
-        print_json(results.as_dict())
-    else:
-        print_result(web.results_text(results, terminal_width()))
+        return None
+    return web.results_of(database, web.project_named(database, project).id)

@@ -19,19 +19,6 @@ document.addEventListener("keydown", (event) => {
   else target.click();
 });
 
-const compare = document.querySelector("[data-compare]");
-if (compare) {
-  const boxes = [...document.querySelectorAll('input[name="run"]')];
-  const hint = document.querySelector("[data-compare-hint]");
-  const update = () => {
-    const ticked = boxes.filter((box) => box.checked).length;
-    compare.disabled = ticked !== 2;
-    hint.textContent = ticked === 2 ? "" : ticked > 2 ? "Two runs, not more." : "Tick two runs of the same queries.";
-  };
-  for (const box of boxes) box.addEventListener("change", update);
-  update();
-}
-
 async function loadPart(part) {
   part.textContent = "Explaining …";
   try {

@@ -50,7 +50,6 @@ class Database:
         self._writer = engine.execution_options(begin="IMMEDIATE")
 
     def now(self) -> datetime:
-        """The present moment."""
         return self.clock()
 
     @contextmanager
@@ -94,7 +93,6 @@ class Database:
                 driver.execute(f"PRAGMA busy_timeout = {BUSY_SECONDS * 1000}")
 
     def close(self) -> None:
-        """Close all connections."""
         self.engine.dispose()
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlalchemy as sa
 from alembic import op
 
-from crosslens.web.judging.tasks.content import picture_keys
+from crosslens.web.judging.tasks import picture_keys
 
 revision = "0003"
 down_revision = "0002"

@@ -1,0 +1,135 @@
+"""Values that take a while to make, kept while they are in use: the least recently used go first."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from threading import Lock
+from typing import Generic, TypeVar
+
+from crosslens.core import ConflictError, CrosslensError, Progress
+
+V = TypeVar("V")
+
+
+class RecentCache(Generic[V]):
+    """At most ``most`` values by key; two requests for one key make it once."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._values: OrderedDict[Hashable, V] = OrderedDict()
+        self._making: dict[Hashable, Lock] = {}
+        self._lock = Lock()
+
+    def get(self, key: Hashable, make: Callable[[], V]) -> V:
+        """The value of the key, made if it is not kept; what ``make`` raises is not kept."""
+        with self._lock:
+            if key in self._values:
+                self._values.move_to_end(key)
+                return self._values[key]
+            making = self._making.setdefault(key, Lock())
+        with making:
+            with self._lock:
+                if key in self._values:
+                    return self._values[key]
+            try:
+                value = make()
+                with self._lock:
+                    self._values[key] = value
+                    while len(self._values) > self._most:
+                        self._values.popitem(last=False)
+            finally:
+                with self._lock:
+                    self._making.pop(key, None)
+        return value
+
+
+WAITING, RUNNING, FAILED, DONE = "waiting", "running", "failed", "done"
+MOST_WAITING = 8
+BUG = "A bug in crosslens: the terminal of the server shows the details."
+
+
+@dataclass
+class JobProgress:
+    """What a job is doing now; ``total`` is 0 where nobody knows how many steps there are.
+
+    Once ``is_stopped``, the next step of the job raises: a server that is stopped does not wait for hours of encoding.
+    """
+
+    state: str = WAITING
+    stage: str = ""
+    done: int = 0
+    total: int = 0
+    problem: str = ""
+    fix: str = ""
+    started: float = 0.0
+    is_stopped: Callable[[], bool] = lambda: False
+
+    def start(self, label: str, total: int) -> None:
+        self.stage, self.done, self.total = label, 0, total
+
+    def advance(self, steps: int = 1) -> None:
+        self.done += steps
+        if self.is_stopped():
+            raise ConflictError("the server is stopping", fix="start it again: what was encoded is kept")
+
+    def finish(self) -> None:
+        if self.total:
+            self.done = self.total
+
+    @property
+    def seconds(self) -> float:
+        return time.monotonic() - self.started if self.started else 0.0
+
+
+Work = Callable[[Progress, Callable[[], bool]], None]
+
+
+class Jobs:
+    """Named pieces of work, one at a time in the order of their start; a name runs once at a time."""
+
+    def __init__(self) -> None:
+        self._pool = ThreadPoolExecutor(1, thread_name_prefix="crosslens-work")
+        self._progress: dict[str, JobProgress] = {}
+        self._lock = threading.Lock()
+        self._stopped = threading.Event()
+
+    def start(self, name: str, work: Work) -> JobProgress:
+        """Begin ``work`` unless it is under way; too many waiting pieces of work raise."""
+        with self._lock:
+            known = self._progress.get(name)
+            if known is not None and known.state in (WAITING, RUNNING):
+                return known
+            waiting = sum(progress.state == WAITING for progress in self._progress.values())
+            if waiting >= MOST_WAITING:
+                raise ConflictError(f"{waiting} other jobs are waiting", fix="try again when some are done")
+            progress = self._progress[name] = JobProgress(is_stopped=self._stopped.is_set)
+        self._pool.submit(carry_out, progress, lambda: work(progress, self._stopped.is_set))
+        return progress
+
+    def progress(self, name: str) -> JobProgress | None:
+        return self._progress.get(name)
+
+    def stop(self) -> None:
+        """End what is under way: its work is lost, nothing is left half written."""
+        self._stopped.set()
+        self._pool.shutdown(wait=False, cancel_futures=True)
+
+
+def carry_out(progress: JobProgress, work: Callable[[], object]) -> None:
+    """Do the work, and note in its progress how it ended: what goes wrong is a message, not an exception."""
+    progress.state, progress.started = RUNNING, time.monotonic()
+    try:
+        work()
+    except CrosslensError as error:
+        progress.problem, progress.fix, progress.state = error.problem, error.fix or "", FAILED
+    except Exception:  # a page must not wait for ever
+        logging.getLogger("crosslens.web").exception("work in the background")
+        progress.problem, progress.state = BUG, FAILED
+    else:
+        progress.state = DONE

@@ -1,0 +1,424 @@
+"""Queries of a run: a page of them, and one with what several runs retrieve, why, and what perturbations do to it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, replace
+from threading import Thread
+from typing import Any
+from urllib.parse import quote
+
+import numpy as np
+import polars as pl
+
+from crosslens.analyze import held_out_similarity
+from crosslens.core import (
+    CrosslensError,
+    Dataset,
+    Diffs,
+    InputError,
+    Presented,
+    Ranking,
+    Section,
+    TextDiff,
+    UsageError,
+)
+from crosslens.explanations import DatasetObjects, Explanation, explain_queries
+from crosslens.language import find_pipeline, load_wordnet
+from crosslens.report import EmbeddedImage, section_html
+from crosslens.similarity import PreparedSimilarity, load_similarity, prepare_dataset
+from crosslens.web.background import RecentCache
+from crosslens.web.explorer.retrieval import ItemView, QueryFilter, QueryTables, Retrieval, directions_of
+
+PHI, QUANTILE = "cider", 0.75
+"""The similarity, and which quantile of annotated pairs has to be reached: a mark on a page should rarely be wrong."""
+STRIP = 5
+"""Items shown beside each query of a list."""
+_MOST_RELEVANT, _SIDE_BY_SIDE, _LONGEST_VALUE, _MOST_CAPTIONS = 12, 4, 200, 500_000
+_NOT_FACTS = ("image", "file", "caption", "text", "width", "height")
+_PATIENCE = 0.5
+"""Seconds after which pages no longer wait for the first marks: they are renewed when these are there."""
+
+
+@dataclass(frozen=True)
+class QueryRow:
+    """A query in the list of a run; ``rank`` is that of the first relevant item, which is ``expected``.
+
+    The outcome is a ``hit`` where the first item is relevant, ``unknown`` where none is or the run keeps no ranks.
+    """
+
+    query: str
+    text: str | None
+    image: str | None
+    has_picture: bool
+    outcome: str
+    rank: int | None
+    values: dict[str, float | None]
+    expected: ItemView | None
+    top: list[ItemView]
+
+
+@dataclass(frozen=True)
+class QueryList:
+    """A page of the queries of a run; ``group_values`` are the values of the chosen column, with their queries."""
+
+    run: str
+    direction: str
+    directions: list[str]
+    queries: int
+    matching: int
+    offset: int
+    limit: int
+    metrics: list[str]
+    groups: list[str]
+    group_values: dict[str, int]
+    rows: list[QueryRow]
+
+
+@dataclass(frozen=True)
+class RunResult:
+    """What one run retrieves for a query."""
+
+    run: str
+    name: str
+    outcome: str
+    rank: int | None
+    values: dict[str, float | None]
+    items: list[ItemView]
+
+
+@dataclass(frozen=True)
+class QueryView:
+    """A query, what is relevant to it, and what several runs over the same dataset retrieve.
+
+    ``captions`` are those of an image query, ``other_runs`` runs over the same dataset that are not shown.
+    """
+
+    dataset: str
+    direction: str
+    query: str
+    text: str | None
+    image: str | None
+    has_picture: bool
+    captions: list[str]
+    columns: dict[str, str]
+    relevant: list[ItemView]
+    results: list[RunResult]
+    other_runs: dict[str, str]
+    notes: list[str]
+
+
+def query_list(
+    tables: QueryTables, run: str, direction: str | None, chosen: QueryFilter, offset: int, limit: int
+) -> QueryList:
+    """The queries that match from ``offset`` on, at most ``limit``."""
+    table = tables.table(run, direction)
+    retrieval, matching = table.retrieval, table.select(chosen)
+    dataset = tables.library.summary(run).dataset
+    rows = []
+    for row in map(int, matching[offset : offset + limit]):
+        image = retrieval.query_names[row] if retrieval.forward else None
+        expected = _with_pictures(tables, dataset, retrieval.relevant(row, 1))
+        rows.append(
+            QueryRow(
+                query=retrieval.query_ids[row], text=retrieval.texts[row], image=image,
+                has_picture=tables.has_picture(dataset, image), outcome=str(retrieval.outcomes[row]),
+                rank=retrieval.rank(row), values=retrieval.values(row), expected=expected[0] if expected else None,
+                top=_with_pictures(tables, dataset, retrieval.top(row, STRIP)),
+            )
+        )  # fmt: skip
+    return QueryList(
+        run=run, direction=retrieval.direction, directions=directions_of(retrieval.run),
+        queries=len(retrieval.query_ids), matching=len(matching), offset=offset, limit=limit,
+        metrics=list(retrieval.metrics), groups=table.groups,
+        group_values=table.group_counts(chosen.group) if chosen.group else {}, rows=rows,
+    )  # fmt: skip
+
+
+def query_view(
+    tables: QueryTables, run: str, direction: str | None, query: str, others: Sequence[str], k: int
+) -> QueryView:
+    """A query of a run beside what ``others`` retrieve for it; without any, the first runs over the same dataset."""
+    library = tables.library
+    retrieval = tables.table(run, direction).retrieval
+    row, dataset = retrieval.row(query), library.summary(run).dataset
+    members = library.dataset_summary(dataset).runs if dataset else ()
+    same = {member: library.summary(member).name for member in members if member != run}
+    shown = [other for other in others if other in same] or list(same)[: _SIDE_BY_SIDE - 1]
+    results, notes = [_result(tables, run, retrieval, row, k)], []
+    for other in shown[: _SIDE_BY_SIDE - 1]:
+        listed = tables.retrieval_if_known(other, retrieval.direction)
+        if listed is not None and query in listed.rows:
+            results.append(_result(tables, other, listed, listed.row(query), k))
+        elif other in others:
+            notes.append(f"{same[other]} has no such query.")
+    data, problem = tables.dataset_if_known(run)
+    notes += [] if problem is None else [f"Texts and pictures are missing: {problem}."]
+    image = retrieval.query_names[row] if retrieval.forward else None
+    captions: list[str] = []
+    if image is not None and data is not None:
+        captions = data.described.captions.filter(pl.col("image") == image)["text"].to_list()
+    columns = retrieval.run.columns.get(retrieval.direction)
+    compared = {result.run for result in results}
+    return QueryView(
+        dataset=dataset, direction=retrieval.direction, query=query,
+        text=None if retrieval.forward else retrieval.texts[row], image=image,
+        has_picture=tables.has_picture(dataset, image), captions=captions,
+        columns={} if columns is None else shown_facts(columns.row(row, named=True)),
+        relevant=_with_pictures(tables, dataset, retrieval.relevant(row, _MOST_RELEVANT)), results=results,
+        other_runs={member: name for member, name in same.items() if member not in compared}, notes=notes,
+    )  # fmt: skip
+
+
+def _result(tables: QueryTables, run: str, retrieval: Retrieval, row: int, k: int) -> RunResult:
+    summary = tables.library.summary(run)
+    return RunResult(
+        run=run, name=summary.name, outcome=str(retrieval.outcomes[row]), rank=retrieval.rank(row),
+        values=retrieval.values(row), items=_with_pictures(tables, summary.dataset, retrieval.top(row, k)),
+    )  # fmt: skip
+
+
+def _with_pictures(tables: QueryTables, dataset: str, items: Sequence[ItemView]) -> list[ItemView]:
+    return [replace(item, has_picture=tables.has_picture(dataset, item.image)) for item in items]
+
+
+def shown_facts(row: dict[str, Any]) -> dict[str, str]:
+    """What the columns of a dataset say of a query or an image besides its text, each in a line."""
+    facts = {}
+    for name, value in row.items():
+        if value is not None and name not in _NOT_FACTS:
+            text = ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
+            facts[name] = text if len(text) <= _LONGEST_VALUE else f"{text[:_LONGEST_VALUE]} …"
+    return facts
+
+
+@dataclass(frozen=True)
+class QueryPerturbations(Presented):
+    """A query under the perturbations of the robustness studies of its dataset in the folder."""
+
+    rows: tuple[dict[str, Any], ...]
+
+    @property
+    def title(self) -> str:
+        return "Under perturbations"
+
+    def as_dict(self) -> dict[str, Any]:
+        return {"rows": list(self.rows)}
+
+    def sections(self, **options: Any) -> Iterator[Section]:
+        diffs = []
+        for row in self.rows:
+            before, after = row["rank_before"], row["rank_after"]
+            change = "unknown" if before is None else "lost" if after is None else "same"
+            if before is not None and after is not None and before != after:
+                change = f"{abs(after - before):,} {'up' if after < before else 'down'}"
+            ranks = (f"{rank:,}" if rank else word for rank, word in ((before, "–"), (after, "not in list")))
+            facts = f"rank {' → '.join(ranks)}: {change}", f"{row['model']}, {row['study']}"
+            spans = tuple((span["before"], span["after"]) for span in row["spans"])
+            diffs.append(TextDiff(row["perturbation"], spans, "" if row["applied"] else "unchanged", facts))
+        yield Section(self.title, (Diffs(tuple(diffs)),))
+
+
+def perturbations_of(tables: QueryTables, run: str, direction: str | None, query: str) -> QueryPerturbations:
+    """The query under every perturbation, those of the run's own model first."""
+    retrieval, summary = tables.table(run, direction).retrieval, tables.library.summary(run)
+    retrieval.row(query)
+    rows = []
+    for location, study in tables.library.studies(summary.dataset).items():
+        if study.direction != retrieval.direction:
+            continue
+        changes = study.queries.filter((pl.col("query") == query) & (pl.col("seed") == pl.col("seed").min()))
+        captions = study.captions.filter(pl.col("caption") == query) if study.captions.height else study.captions
+        texts = {(caption["perturbation"], caption["seed"]): caption for caption in captions.to_dicts()}
+        for change in changes.to_dicts():
+            ranks = {
+                name: None if change[name] is None or change[name] != change[name] else int(change[name])
+                for name in ("rank_before", "rank_after")
+            }
+            spans = _spans(texts.get((change["perturbation"], change["seed"])))
+            facts = {"model": change["model"], "perturbation": change["perturbation"]}
+            rows.append({"study": location, **facts, "applied": bool(change["applied"]), **ranks, "spans": spans})
+    return QueryPerturbations(tuple(sorted(rows, key=lambda row: row["model"] != summary.name)))
+
+
+def _spans(caption: dict[str, Any] | None) -> list[dict[str, str]]:
+    """The caption from left to right: what stayed, what was changed, what stayed, …"""
+    if caption is None:
+        return []
+    original, position, spans = str(caption["original"]), 0, []
+    for edit in caption["edits"] or ():
+        stayed = original[position : edit["start"]]
+        spans += [(stayed, stayed), (edit["before"], edit["after"])]
+        position = edit["end"]
+    spans.append((original[position:], original[position:]))
+    return [{"before": before, "after": after} for before, after in spans if before or after]
+
+
+class Explanations:
+    """Why queries retrieved what they did, computed when somebody asks and kept."""
+
+    def __init__(self, tables: QueryTables) -> None:
+        self._tables = tables
+        self._kept: RecentCache[Explanation] = RecentCache(256)
+        self._objects: RecentCache[DatasetObjects] = RecentCache(4)
+
+    def explanation(self, run: str, direction: str | None, query: str) -> Explanation:
+        """The explanation of a query; raises where the dataset is not there."""
+        library = self._tables.library
+        retrieval = self._tables.table(run, direction).retrieval
+        retrieval.row(query)
+
+        def make() -> Explanation:
+            dataset = library.dataset_of(run)
+            objects = self._objects.get(dataset.fingerprint, lambda: DatasetObjects(dataset))
+            ranking = one_query(retrieval.run.rankings[retrieval.direction], query)
+            alone = replace(retrieval.run, rankings={retrieval.direction: ranking})
+            return explain_queries(alone, dataset, [query], retrieval.direction, objects=objects)[0]
+
+        return self._kept.get((run, library.summary(run).signature, retrieval.direction, query), make)
+
+    def load_parser(self) -> None:
+        """Load the parser and WordNet, which take seconds: the first explanation need not wait for them."""
+        if not self._tables.library.runs():
+            return
+        try:
+            find_pipeline().load()
+            load_wordnet().hypernym_closure("dog.n.01")
+        except CrosslensError:  # not installed: explanations say so
+            return
+
+    def article(self, run: str, direction: str | None, query: str) -> str:
+        """The explanation as HTML, its pictures under their addresses."""
+        explained = self.explanation(run, direction, query)
+        dataset = self._tables.library.summary(run).dataset
+        drawn = {}
+        for picture in (explained.right, explained.other):
+            if picture is None or not self._tables.has_picture(dataset, picture.image):
+                continue
+            try:
+                size = self._tables.services.pictures.size(dataset, picture.image)
+            except (CrosslensError, OSError):
+                continue
+            address = f"/pictures/{quote(dataset, safe='')}/{quote(picture.image, safe='')}?size=640"
+            drawn[picture.image] = EmbeddedImage(address, *size)
+        return "".join(section_html(section, drawn) for section in explained.sections())
+
+
+def one_query(ranking: Ranking, query: str) -> Ranking:
+    """The ranking of a single query: what is computed from it does not grow with the run."""
+    if query not in ranking.query_ids:
+        raise InputError(f"this run keeps no list for the query {query!r:.200}", code="no-list", subject=query)
+    return ranking.of_queries([ranking.query_ids.index(query)])
+
+
+@dataclass(frozen=True)
+class LikelyPositive:
+    """An item outside the ground truth that its captions say is relevant."""
+
+    item: str
+    phi: float
+
+
+@dataclass(frozen=True)
+class LikelyPositives:
+    """Items of the top lists whose φ reaches the threshold."""
+
+    phi: str
+    threshold: float
+    quantile: float
+    items: list[LikelyPositive]
+
+
+@dataclass(frozen=True)
+class PageMarks:
+    """What a page marks; ``pending`` where the dataset is still being prepared."""
+
+    likely: LikelyPositives | None = None
+    pending: bool = False
+
+    @property
+    def phi(self) -> dict[str, float]:
+        return {} if self.likely is None else {item.item: item.phi for item in self.likely.items}
+
+
+class LikelyPositiveSearch:
+    """Items of top lists that nobody marked as relevant although their captions say so.
+
+    As in ``crosslens missing-positives``: φ of a query's caption against the captions of an image is compared with φ of
+    captions that people wrote about an image, each against the image's others. Here only the pairs of a page are
+    computed; what they need is prepared in the background, as that takes seconds for a large dataset.
+    """
+
+    def __init__(self, tables: QueryTables) -> None:
+        self._tables = tables
+        self._kept: RecentCache[_Preparation] = RecentCache(2)
+
+    def search(
+        self, run: str, direction: str | None, query: str, items: Iterable[ItemView] | None = None, *, k: int = 10,
+        patience: float | None = None,
+    ) -> LikelyPositives:  # fmt: skip
+        """Those of ``items`` (default: the first ``k`` of the query) that are not relevant and reach the threshold.
+
+        Raises TimeoutError where the dataset is not prepared ``patience`` seconds after that began; it goes on.
+        """
+        retrieval = self._tables.table(run, direction).retrieval
+        row = retrieval.row(query)
+        dataset = self._tables.library.dataset_of(run)
+        texts = dataset.fingerprint, dataset.described.fingerprint
+        phi, threshold = self._kept.get(texts, lambda: _Preparation(dataset)).result(patience)
+        shown = retrieval.top(row, k) if items is None else items
+        open_items = list(dict.fromkeys(item.item for item in shown if not item.relevant))
+        name = retrieval.query_names[row]
+        pairs = [(name, item) if retrieval.forward else (item, name) for item in open_items]
+        rows = [(dataset.image_rows.get(image), dataset.caption_rows.get(caption)) for image, caption in pairs]
+        known = [(item, pair) for item, pair in zip(open_items, rows, strict=True) if None not in pair]
+        values = phi.pairs(*np.array([pair for _, pair in known], np.int64).T).tolist() if known else []
+        likely = [
+            LikelyPositive(item, float(value))
+            for (item, _), value in zip(known, values, strict=True)
+            if value >= threshold
+        ]
+        return LikelyPositives(PHI, threshold, QUANTILE, likely)
+
+    def of_view(self, run: str, view: QueryView, patience: float = _PATIENCE) -> PageMarks:
+        """What a page marks among the items of all runs that it shows; nothing where that cannot be computed."""
+        items = [item for result in view.results for item in result.items]
+        try:
+            return PageMarks(self.search(run, view.direction, view.query, items, patience=patience))
+        except TimeoutError:
+            return PageMarks(pending=True)
+        except CrosslensError:
+            return PageMarks()
+
+
+class _Preparation:
+    """φ of a dataset and its threshold, prepared in a thread that ends with the server."""
+
+    def __init__(self, dataset: Dataset) -> None:
+        self._dataset, self._began = dataset, time.monotonic()
+        self._future: Future[tuple[PreparedSimilarity, float]] = Future()
+        Thread(target=self._work, daemon=True).start()
+
+    def _work(self) -> None:
+        try:
+            self._future.set_result(_prepare(self._dataset))
+        except BaseException as error:  # whoever waits for the result is told
+            self._future.set_exception(error)
+
+    def result(self, patience: float | None) -> tuple[PreparedSimilarity, float]:
+        """What was prepared; raises TimeoutError where it is not there ``patience`` seconds after the beginning."""
+        left = None if patience is None else max(0.0, self._began + patience - time.monotonic())
+        return self._future.result(left)
+
+
+def _prepare(dataset: Dataset) -> tuple[PreparedSimilarity, float]:
+    if len(dataset.caption_ids) > _MOST_CAPTIONS:
+        problem = f"{dataset.name} has more than {_MOST_CAPTIONS:,} captions, too many to compare while a page waits"
+        raise UsageError(problem, fix="use crosslens missing-positives", code="too-large")
+    similarity = load_similarity(PHI)
+    annotated = held_out_similarity(dataset, similarity)
+    if not len(annotated):
+        raise UsageError("no image has two captions to derive the threshold from", code="no-threshold")
+    return prepare_dataset(dataset, similarity), float(np.quantile(annotated, QUANTILE))

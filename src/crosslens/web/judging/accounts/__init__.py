@@ -1,1 +1,0 @@
-"""Who takes part: accounts, passwords, sessions, invitation links."""

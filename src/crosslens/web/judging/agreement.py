@@ -1,0 +1,439 @@
+"""The table of judgements that all results are computed from, and judgements as matrices."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from crosslens.core import InputError, json_form
+from crosslens.statistics import JudgeAgreement, cohen_kappa, correlations, judge_agreement, krippendorff_alpha
+from crosslens.web.judging.tasks import Answer
+
+FloatArray = np.ndarray[Any, np.dtype[np.float64]]
+
+PERSON, MODEL = "person", "model"
+"""Who judged: results of people and of models are never mixed."""
+REAL, PRACTICE, CHECK, DISTRACTOR = "real", "practice", "check", "distractor"
+"""Kinds of items: those that count, those with known answers to learn from, attention checks, true negatives."""
+
+JUDGEMENT_COLUMNS: dict[str, Any] = {
+    "item": pl.String,
+    "account": pl.String,
+    "labels": pl.List(pl.String),
+    "rating": pl.Float64,
+    "text": pl.String,
+    "seconds": pl.Float64,
+    "kind": pl.String,
+    "source": pl.String,
+    "created": pl.Datetime("us", "UTC"),
+}
+"""One row per judgement. ``labels`` may be empty; ``rating``, ``text`` and ``seconds`` may be null."""
+
+
+def judgement_table(rows: Iterable[Mapping[str, Any]]) -> pl.DataFrame:
+    """The table of these judgements; an account that judges an item twice raises."""
+    content = [{name: row.get(name) for name in JUDGEMENT_COLUMNS} for row in rows]
+    table = pl.DataFrame(content, schema=JUDGEMENT_COLUMNS, orient="row").with_columns(
+        pl.col("labels").fill_null([]), pl.col("kind").fill_null(REAL), pl.col("source").fill_null(PERSON)
+    )
+    repeated = table.filter(pl.struct("item", "account").is_duplicated())
+    if repeated.height:
+        item, account = repeated.row(0)[:2]
+        raise InputError(
+            f"{account!r} judged item {item!r} twice", expected="each item at most once per judge", fix="keep one"
+        )
+    return table
+
+
+def judged_by(table: pl.DataFrame, source: str = PERSON, kinds: Sequence[str] = (REAL,)) -> pl.DataFrame:
+    """The judgements of people, or of models, on items of these kinds."""
+    return table.filter((pl.col("source") == source) & pl.col("kind").is_in(list(kinds)))
+
+
+def labels_of(table: pl.DataFrame, labels: Sequence[str] = ()) -> tuple[str, ...]:
+    """The labels of a project in its order, then any others that occur."""
+    used = table["labels"].explode().drop_nulls().unique().sort().to_list()
+    return (*labels, *(label for label in used if label not in labels))
+
+
+def label_matrix(table: pl.DataFrame, label: str) -> FloatArray:
+    """Items × judges: 1 where the judge gave the label, 0 where not, NaN where the item was not judged."""
+    return matrix(table, table["labels"].list.contains(label).cast(pl.Float64))
+
+
+def answer_matrix(table: pl.DataFrame) -> FloatArray:
+    """Items × judges: the number of the whole answer, all labels together; NaN where there is none."""
+    answers = table["labels"].list.unique().list.sort().list.join("\x1f")
+    return matrix(table, answers.rank("dense").cast(pl.Float64))
+
+
+def matrix(table: pl.DataFrame, values: pl.Series) -> FloatArray:
+    """Items × judges of one value per judgement, items and judges in their order of appearance."""
+    rows, items = _codes(table["item"])
+    columns, judges = _codes(table["account"])
+    cells = np.full((items, judges), np.nan)
+    cells[rows, columns] = values.fill_null(float("nan")).to_numpy()
+    return cells
+
+
+def _codes(names: pl.Series) -> tuple[np.ndarray[Any, Any], int]:
+    order = {name: number for number, name in enumerate(names.unique(maintain_order=True))}
+    return np.array([order[name] for name in names], np.int64), len(order)
+
+
+ALL, MAJORITY, ADJUDICATED, UNDECIDED = "all", "majority", "adjudicated", "undecided"
+"""Who decided: every judge says the same; more than half do; the owner did; nobody has yet."""
+
+_DECIDED: dict[str, Any] = {
+    "item": pl.String,
+    "labels": pl.List(pl.String),
+    "rating": pl.Float64,
+    "text": pl.String,
+    "judges": pl.Int64,
+    "by": pl.String,
+}
+
+
+def decide(table: pl.DataFrame, adjudicated: Mapping[str, Answer] | None = None) -> pl.DataFrame:
+    """One row per judged or adjudicated item: its labels, mean rating, text, number of judges, and who decided.
+
+    A label holds where more than half of the judges gave it. An item is undecided where a label has exactly half of
+    them, or where no label has more than half and they did not all leave it without one; an adjudicated answer wins
+    over any number of judges. The text is that of all judges who wrote one, if they wrote the same.
+    """
+    final = dict(adjudicated or {})
+    rows = []
+    for (item,), part in table.group_by(["item"], maintain_order=True):
+        labels, by = _majority(part["labels"].to_list())
+        rating, text = part["rating"].mean(), _same(part["text"].to_list())
+        if (answer := final.pop(str(item), None)) is not None:
+            labels, by, text = list(answer.labels), ADJUDICATED, answer.text or text
+            rating = rating if answer.rating is None else answer.rating
+        rows.append((item, labels, rating, text, part.height, by))
+    rows += [(item, list(answer.labels), answer.rating, answer.text or None, 0, ADJUDICATED)
+             for item, answer in final.items()]  # fmt: skip
+    return pl.DataFrame(rows, schema=_DECIDED, orient="row")
+
+
+def _majority(answers: Sequence[Sequence[str]]) -> tuple[list[str] | None, str]:
+    votes = Counter(label for labels in answers for label in dict.fromkeys(labels))
+    if len({frozenset(labels) for labels in answers}) == 1:
+        return list(answers[0]), ALL
+    half = len(answers) / 2
+    held = [label for label, count in votes.items() if count > half]
+    if not held or any(count == half for count in votes.values()):
+        return None, UNDECIDED
+    return held, MAJORITY
+
+
+def _same(texts: Sequence[str | None]) -> str | None:
+    written = {text for text in texts if text}
+    return written.pop() if len(written) == 1 else None
+
+
+@dataclass(frozen=True)
+class Disagreement:
+    """An item that its judges answered differently; ``share`` of the pairs of judges disagree on their labels."""
+
+    item: str
+    answers: Mapping[str, Answer]
+    share: float
+    spread: float
+    """The highest rating less the lowest."""
+    adjudicated: Answer | None = None
+
+
+def disagreements(table: pl.DataFrame, adjudicated: Mapping[str, Answer] | None = None) -> tuple[Disagreement, ...]:
+    """The items on whose labels judges differ, each with what everyone said: open ones first, the most disputed first.
+
+    An item that was adjudicated is listed with its answer, behind the open ones.
+    """
+    final = adjudicated or {}
+    listed = []
+    for (item,), part in table.group_by(["item"], maintain_order=True):
+        answers = {
+            account: Answer(tuple(labels), None if rating is None else int(rating), text or "")
+            for account, labels, rating, text in part.select("account", "labels", "rating", "text").iter_rows()
+        }
+        pairs = [set(a.labels) != set(b.labels) for a, b in combinations(answers.values(), 2)]
+        if any(pairs):
+            ratings = [answer.rating for answer in answers.values() if answer.rating is not None]
+            spread = max(ratings) - min(ratings) if ratings else 0.0
+            share = sum(pairs) / len(pairs)
+            listed.append(Disagreement(str(item), answers, share, spread, final.get(str(item))))
+    return tuple(sorted(listed, key=lambda case: (case.adjudicated is not None, -case.share, -case.spread)))
+
+
+_PEOPLE: dict[str, Any] = {
+    "account": pl.String,
+    "judged": pl.Int64,
+    "seconds": pl.Float64,
+    **{f"{kind}_{what}": pl.Int64 for kind in (CHECK, DISTRACTOR, PRACTICE) for what in ("right", "given")},
+    "agreement": pl.Float64,
+    "first": pl.Datetime("us", "UTC"),
+    "last": pl.Datetime("us", "UTC"),
+}
+
+
+@dataclass(frozen=True)
+class Reliability:
+    """Krippendorff's α and Cohen's κ (of more than two judges, the mean over all pairs); NaN where not defined."""
+
+    alpha: float
+    kappa: float
+
+
+@dataclass(frozen=True)
+class AgreementShares:
+    """Of each item or person, the share of answers that agree; their mean, and the least with what it belongs to."""
+
+    each: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def mean(self) -> float:
+        return float(np.mean(list(self.each.values()))) if self.each else float("nan")
+
+    @property
+    def minimum(self) -> float:
+        return min(self.each.values(), default=float("nan"))
+
+    @property
+    def least(self) -> str | None:
+        return min(self.each, key=lambda name: self.each[name], default=None)
+
+
+@dataclass(frozen=True)
+class ProjectAgreement:
+    """How far the judges of a project agree; ``scores`` only where there are ratings or labels with numbers."""
+
+    items: int
+    repeated: int
+    """Items that at least two judged."""
+    judgements: int
+    judges: int
+    answers: Reliability
+    """Of whole answers, all labels together."""
+    labels: Mapping[str, Reliability]
+    by_item: AgreementShares
+    """Share of an item's judges who say that it fits (as IMP counts) or, without ``fits``, its most frequent answer."""
+    by_person: AgreementShares
+    """Share of a person's items on which they give the answer of most others."""
+    fits: str | None = None
+    """In a survey of pairs, the label that says so."""
+    scores: JudgeAgreement | None = None
+    ordinal: float = float("nan")
+    """Krippendorff's α of the scores as ranks."""
+
+    def as_dict(self) -> dict[str, Any]:
+        content = {
+            **{name: getattr(self, name) for name in ("items", "repeated", "judgements", "judges", "fits", "ordinal")},
+            "answers": asdict(self.answers),
+            "labels": {label: asdict(figures) for label, figures in self.labels.items()},
+            "by_item": _shares_dict(self.by_item),
+            "by_person": _shares_dict(self.by_person),
+            "scores": None if self.scores is None else asdict(self.scores) | {"ceiling": self.scores.ceiling()},
+        }
+        return dict(json_form(content))
+
+
+def measure_project(
+    table: pl.DataFrame,
+    labels: Sequence[str] = (),
+    *,
+    grades: Mapping[str, float] | None = None,
+    fits: str | None = None,
+) -> ProjectAgreement:
+    """Of one table of judgements, all of people or all of models.
+
+    ``grades`` are the numbers of labels that have an order (a judgement's score is its lowest one); without them the
+    scores are the ratings. ``fits`` is the label by which people say that a pair fits, in a survey of pairs.
+    """
+    answers = answer_matrix(table) if table.height else np.empty((0, 0))
+    scores = score_matrix(table, grades)
+    several = np.isfinite(scores).sum(axis=1, initial=0) > 1 if scores.size else np.zeros(0, bool)
+    return ProjectAgreement(
+        items=len(answers),
+        repeated=int((np.isfinite(answers).sum(axis=1) > 1).sum()) if answers.size else 0,
+        judgements=table.height,
+        judges=table["account"].n_unique(),
+        answers=_reliability(answers),
+        labels={label: _reliability(label_matrix(table, label)) for label in labels_of(table, labels)},
+        by_item=item_agreement(table, fits),
+        by_person=person_agreement(table),
+        fits=fits,
+        scores=judge_agreement(scores) if several.any() else None,
+        ordinal=krippendorff_alpha(scores, "ordinal") if several.any() else float("nan"),
+    )
+
+
+def score_matrix(table: pl.DataFrame, grades: Mapping[str, float] | None = None) -> FloatArray:
+    """Items × judges: the number of each judgement, from its labels or else its rating; NaN where it has none."""
+    if not table.height:
+        return np.empty((0, 0))
+    return matrix(table, judgement_scores(table, grades))
+
+
+def judgement_scores(table: pl.DataFrame, grades: Mapping[str, float] | None = None) -> pl.Series:
+    """One number per judgement: the lowest grade of its labels, or its rating where labels have no grades; or null."""
+    if not grades:
+        return table["rating"]
+    scores = [
+        min((grades[label] for label in labels if label in grades), default=None)
+        for labels in table["labels"].to_list()
+    ]
+    return pl.Series("score", scores, dtype=pl.Float64)
+
+
+def item_agreement(table: pl.DataFrame, fits: str | None = None) -> AgreementShares:
+    """Of each item, the share of judges who give the label ``fits``; without it, the most frequent of several answers.
+
+    Five people who all call a pair bad agree with each other, but none of them that it fits: 0 in IMP's Table 1.
+    """
+    shares = {}
+    for (item,), part in table.group_by(["item"], maintain_order=True):
+        given = [frozenset(labels) for labels in part["labels"].to_list()]
+        if fits is not None:
+            shares[str(item)] = sum(fits in answer for answer in given) / len(given)
+        elif len(given) > 1:
+            shares[str(item)] = Counter(given).most_common(1)[0][1] / len(given)
+    return AgreementShares(shares)
+
+
+def person_agreement(table: pl.DataFrame) -> AgreementShares:
+    """Of each person, the share of items with the answer of most others; where these are split, an item is left out."""
+    right: dict[str, list[bool]] = {}
+    for _, part in table.group_by(["item"], maintain_order=True):
+        given = {a: frozenset(labels) for a, labels in part.select("account", "labels").iter_rows()}
+        for account, answer in given.items():
+            if (reference := _most_others(given, account)) is not None:
+                right.setdefault(account, []).append(answer == reference)
+    return AgreementShares({account: sum(answers) / len(answers) for account, answers in right.items()})
+
+
+def _most_others(given: Mapping[str, frozenset[str]], account: str) -> frozenset[str] | None:
+    votes = Counter(answer for other, answer in given.items() if other != account).most_common(2)
+    if not votes or (len(votes) == 2 and votes[0][1] == votes[1][1]):
+        return None
+    return votes[0][0]
+
+
+def people_table(
+    table: pl.DataFrame, expected: Mapping[str, Sequence[str]] | None = None, source: str = PERSON
+) -> pl.DataFrame:
+    """One row per judge, in the order of names.
+
+    ``judged`` counts real items; ``seconds`` is the median time of one; ``check_right`` of ``check_given`` attention
+    checks have the expected answer, and so for distractors and practice items; ``agreement`` is the share of real
+    items answered as most others did.
+    """
+    known = expected or {}
+    own = table.filter(pl.col("source") == source)
+    agreement = person_agreement(own.filter(pl.col("kind") == REAL)).each
+    rows = []
+    for (account,), part in own.sort("account", "created", maintain_order=True).group_by(
+        ["account"], maintain_order=True
+    ):
+        real = part.filter(pl.col("kind") == REAL)
+        known_answers = [count for kind in (CHECK, DISTRACTOR, PRACTICE) for count in _right(part, kind, known)]
+        times = (part["created"].min(), part["created"].max())
+        rows.append(
+            (account, real.height, real["seconds"].median(), *known_answers, agreement.get(str(account)), *times)
+        )
+    return pl.DataFrame(rows, schema=_PEOPLE, orient="row")
+
+
+def _right(part: pl.DataFrame, kind: str, known: Mapping[str, Sequence[str]]) -> tuple[int, int]:
+    """How many answers of a kind are the expected ones, of how many that have an expected one."""
+    answers = [
+        set(known[item]) == set(labels)
+        for item, labels in part.filter(pl.col("kind") == kind).select("item", "labels").iter_rows()
+        if item in known
+    ]
+    return sum(answers), len(answers)
+
+
+def _reliability(judges: FloatArray) -> Reliability:
+    if not judges.size:
+        return Reliability(float("nan"), float("nan"))
+    return Reliability(krippendorff_alpha(judges, "nominal"), cohen_kappa(judges))
+
+
+def _shares_dict(shares: AgreementShares) -> dict[str, Any]:
+    return {"mean": shares.mean, "minimum": shares.minimum, "least": shares.least, "each": dict(shares.each)}
+
+
+@dataclass(frozen=True)
+class ModelAgreement:
+    """One model against people, over the items that both judged and people decided.
+
+    ``same`` is the share of items with exactly the decided labels; ``person`` is the same of a person against the
+    others, on average: what a model has to reach. ``kappa`` is that of whole answers against the decision.
+    """
+
+    model: str
+    judged: int
+    compared: int
+    same: float
+    person: float
+    kappa: float
+    labels: Mapping[str, float]
+    """Cohen's κ of each label."""
+    score: float
+    """Pearson's r between the model's scores and people's means; NaN without ratings or grades."""
+
+    def as_dict(self) -> dict[str, Any]:
+        return dict(json_form(asdict(self)))
+
+
+def model_agreement(
+    models: pl.DataFrame,
+    people: pl.DataFrame,
+    decided: pl.DataFrame,
+    labels: Sequence[str] = (),
+    *,
+    grades: Mapping[str, float] | None = None,
+) -> tuple[ModelAgreement, ...]:
+    """Each model that judged, by name; ``decided`` is what people decided (see :func:`decide`)."""
+    if not models.height:
+        return ()
+    final = decided.filter(pl.col("by") != UNDECIDED)
+    means = dict(
+        people.select("item", score=judgement_scores(people, grades))
+        .group_by("item")
+        .agg(pl.col("score").mean())
+        .rows()
+    )
+    person = person_agreement(people).mean
+    return tuple(
+        _one_model(str(name), part, final, means, person, labels, grades)
+        for (name,), part in models.sort("account", maintain_order=True).group_by(["account"], maintain_order=True)
+    )
+
+
+def _one_model(
+    name: str, own: pl.DataFrame, final: pl.DataFrame, means: Mapping[str, float | None], person: float,
+    labels: Sequence[str], grades: Mapping[str, float] | None,
+) -> ModelAgreement:  # fmt: skip
+    both = own.join(final.select("item", decided="labels"), on="item", how="inner", maintain_order="left")
+    same = [set(given) == set(decided) for given, decided in both.select("labels", "decided").iter_rows()]
+    columns = ["item", "account", "labels"]
+    against = pl.concat(
+        [both.select(columns), both.select("item", pl.lit("\x00people").alias("account"), labels="decided")]
+    )
+    kappas = {label: cohen_kappa(label_matrix(against, label)) if both.height else float("nan") for label in labels}
+    scores = [
+        (score, means[item])
+        for item, score in zip(own["item"], judgement_scores(own, grades), strict=True)
+        if score is not None and means.get(item) is not None
+    ]
+    fit = correlations(*np.array(scores, np.float64).reshape(-1, 2).T).figures["pearson"]
+    return ModelAgreement(
+        name, own.height, both.height, sum(same) / len(same) if same else float("nan"), person,
+        cohen_kappa(answer_matrix(against)) if both.height else float("nan"), kappas, fit,
+    )  # fmt: skip

@@ -1,0 +1,285 @@
+"""Judgements: each acknowledged once it is on disk, counted once however often it is sent, never overwritten."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Connection, bindparam, delete, func, insert, select, update
+from sqlalchemy.orm import Session
+
+from crosslens.core import CrosslensError, Tokens
+from crosslens.web.judging.database.engine import Database
+from crosslens.web.judging.database.projects import StoredItem, as_item, locked_project
+from crosslens.web.judging.database.tables import (
+    DONE,
+    OPEN,
+    PERSON,
+    AccountRow,
+    AssignmentRow,
+    ItemRow,
+    JudgementHistoryRow,
+    JudgementRow,
+    ModelRequestsRow,
+    ProjectRow,
+)
+from crosslens.web.judging.tasks import SHARED_KINDS, Answer, check_answer, is_expected, read_form
+
+LONGEST_SECONDS = 24 * 3600.0
+
+
+@dataclass(frozen=True)
+class Judged:
+    """What became of a submitted answer."""
+
+    judgement: int
+    is_new: bool
+    """False where this assignment had been judged before: the first answer stands."""
+    kind: str
+    expected: dict[str, Any] | None
+    is_right: bool | None
+    """Whether the answer is the known one; None where none is known."""
+
+
+_HELD = (
+    select(
+        AssignmentRow.item,
+        AssignmentRow.state,
+        AssignmentRow.created,
+        ItemRow.kind,
+        ItemRow.expected,
+        ProjectRow.labels,
+    )
+    .join(ItemRow, ItemRow.id == AssignmentRow.item)
+    .join(ProjectRow, ProjectRow.id == ItemRow.project)
+    .where(AssignmentRow.id == bindparam("assignment"), AssignmentRow.account == bindparam("account"))
+    .with_for_update(of=AssignmentRow)
+)
+NEWEST_JUDGEMENTS = (
+    select(JudgementRow)
+    .join(ItemRow, ItemRow.id == JudgementRow.item)
+    .where(
+        JudgementRow.account == bindparam("account"),
+        ItemRow.project == bindparam("project"),
+        JudgementRow.source == PERSON,
+    )
+    .order_by(JudgementRow.created.desc(), JudgementRow.id.desc())
+)
+"""An account's judgements in a project; the first is the one that :func:`undo` would take back."""
+_NEWEST = NEWEST_JUDGEMENTS.limit(1).with_for_update(of=JudgementRow)
+_EARLIER = select(JudgementRow).where(JudgementRow.assignment == bindparam("assignment"))
+_ADD = insert(JudgementRow).returning(JudgementRow.id)
+_ASSIGN = insert(AssignmentRow).returning(AssignmentRow.id)
+_CLOSE = update(AssignmentRow).where(AssignmentRow.id == bindparam("assignment")).values(state=DONE)
+_TAKEN_BACK = (
+    select(JudgementHistoryRow.labels, JudgementHistoryRow.rating, JudgementHistoryRow.text)
+    .where(JudgementHistoryRow.assignment == bindparam("assignment"))
+    .order_by(JudgementHistoryRow.id.desc())
+    .limit(1)
+)
+
+
+def judge(database: Database, assignment: int, account: int, answer: Answer, seconds: float | None = None) -> Judged:
+    """Store the answer to an assignment of the account. A second submission changes nothing.
+
+    It took ``seconds``, or else the time since the item was shown last.
+    """
+    now = database.now()
+    with database.writing_rows() as connection:
+        held = connection.execute(_HELD, {"assignment": assignment, "account": account}).one_or_none()
+        if held is None:
+            raise CrosslensError(
+                "this item is no longer assigned to you: it was open for too long and went to somebody else",
+                fix="go on with the next item",
+                code="no-assignment",
+            )
+        answer = check_answer(read_form(held.labels), answer)
+        took = (now - held.created).total_seconds() if seconds is None else seconds
+        row = _row(assignment, held.item, account, answer, took, PERSON, now)
+        return _store(connection, row, held.state, held.kind, held.expected)
+
+
+def record_judgement(
+    database: Database, item: int, account: int, answer: Answer, *, source: str, seconds: float = 0.0
+) -> Judged:
+    """Store an answer that was not asked for by :func:`next_item`: a model's, or one from a file.
+
+    A model's takes no person's turn at the item.
+    """
+    with database.writing() as session:
+        row = session.get(ItemRow, item)
+        if row is None:
+            raise CrosslensError(f"item {item} does not exist", code="no-item", subject=str(item))
+        form = read_form(locked_project(session, row.project).labels)
+        return record_within(session, row, account, check_answer(form, answer), source, seconds, database.now())
+
+
+def record_within(
+    session: Session, item: ItemRow, account: int, answer: Answer, source: str, seconds: float, created: datetime
+) -> Judged:
+    """The same with an answer that was checked, within a transaction that has locked the project."""
+    connection, state = session.connection(), OPEN
+    of_account = select(AssignmentRow.id, AssignmentRow.state).where(AssignmentRow.account == account)
+    held = connection.execute(of_account.where(AssignmentRow.item == item.id)).one_or_none()
+    if held is not None:
+        assignment, state = held
+    else:
+        assignment = new_assignment(connection, item.id, account, created)
+        if source == PERSON and item.kind in SHARED_KINDS:
+            session.execute(update(ItemRow).where(ItemRow.id == item.id).values(vacancies=ItemRow.vacancies - 1))
+    row = _row(assignment, item.id, account, answer, seconds, source, created)
+    return _store(connection, row, state, item.kind, item.expected)
+
+
+def new_assignment(connection: Connection, item: int, account: int, created: datetime) -> int:
+    """Give an item to an account; returns the assignment."""
+    row = {"item": item, "account": account, "state": OPEN, "created": created}
+    return connection.execute(_ASSIGN, row).scalar_one()
+
+
+def undo(database: Database, project: int, account: int, judgement: int | None = None) -> int | None:
+    """Take back the account's last judgement in the project: its item is open again, the answer moves to the history.
+
+    Returns the assignment, or None where there is nothing to take back. With ``judgement``, nothing happens unless
+    that is the last one: a button pressed twice takes back one judgement.
+    """
+    with database.writing() as session:
+        last = session.scalar(_NEWEST, {"project": project, "account": account})
+        if last is None or judgement not in (None, last.id):
+            return None
+        copied = ("assignment", "item", "account", "labels", "rating", "text", "seconds", "created", "source")
+        session.add(
+            JudgementHistoryRow(**{name: getattr(last, name) for name in copied}, undone=database.now()),
+        )
+        session.execute(delete(JudgementRow).where(JudgementRow.id == last.id))
+        session.execute(
+            update(AssignmentRow).where(AssignmentRow.id == last.assignment).values(state=OPEN, created=database.now())
+        )
+        return last.assignment
+
+
+def own_judgement(database: Database, judgement: int, account: int) -> tuple[StoredItem, Answer] | None:
+    """A judgement of the account and its item; None for a judgement of somebody else."""
+    query = select(JudgementRow, ItemRow).join(ItemRow, ItemRow.id == JudgementRow.item)
+    with database.reading() as session:
+        row = session.execute(query.where(JudgementRow.id == judgement, JudgementRow.account == account)).one_or_none()
+        return None if row is None else (as_item(row[1]), Answer(tuple(row[0].labels), row[0].rating, row[0].text))
+
+
+def answer_taken_back(connection: Connection, assignment: int) -> Answer | None:
+    """What was last answered to an assignment and taken back, as a start for the new answer."""
+    row = connection.execute(_TAKEN_BACK, {"assignment": assignment}).one_or_none()
+    return None if row is None else Answer(tuple(row.labels), row.rating, row.text)
+
+
+def _row(
+    assignment: int, item: int, account: int, answer: Answer, seconds: float, source: str, created: datetime
+) -> dict[str, Any]:
+    return {
+        "assignment": assignment, "item": item, "account": account, "labels": list(answer.labels),
+        "rating": answer.rating, "text": answer.text, "seconds": min(max(seconds, 0.0), LONGEST_SECONDS),
+        "created": created, "source": source,
+    }  # fmt: skip
+
+
+def _store(
+    connection: Connection, row: dict[str, Any], state: str, kind: str, expected: dict[str, Any] | None
+) -> Judged:
+    """Store a judgement, and close its assignment, which is in this state: only one that is done has been judged."""
+    whose = {"assignment": row["assignment"]}
+    earlier = connection.execute(_EARLIER, whose).one_or_none() if state == DONE else None
+    if earlier is not None:
+        first = Answer(tuple(earlier.labels), earlier.rating, earlier.text)
+        return Judged(earlier.id, False, kind, expected, is_expected(expected, first))
+    stored = connection.execute(_ADD, row).scalar_one()
+    connection.execute(_CLOSE, whose)
+    answer = Answer(tuple(row["labels"]), row["rating"], row["text"])
+    return Judged(stored, True, kind, expected, is_expected(expected, answer))
+
+
+@dataclass(frozen=True)
+class JudgementEntry:
+    """A judgement with what is needed to analyse it."""
+
+    item: int
+    account: str
+    labels: tuple[str, ...]
+    rating: int | None
+    text: str
+    kind: str
+    source: str
+    created: datetime
+    seconds: float
+    expected: dict[str, Any] | None
+
+
+def judgements(database: Database, project: int) -> list[JudgementEntry]:
+    """All judgements of a project, oldest first."""
+    query = (
+        select(
+            JudgementRow.item,
+            AccountRow.name,
+            JudgementRow.labels,
+            JudgementRow.rating,
+            JudgementRow.text,
+            ItemRow.kind,
+            JudgementRow.source,
+            JudgementRow.created,
+            JudgementRow.seconds,
+            ItemRow.expected,
+        )
+        .join(ItemRow, ItemRow.id == JudgementRow.item)
+        .join(AccountRow, AccountRow.id == JudgementRow.account)
+        .where(ItemRow.project == project)
+        .order_by(JudgementRow.id)
+    )
+    with database.reading() as session:
+        return [
+            JudgementEntry(item, account, tuple(labels), *rest)
+            for item, account, labels, *rest in session.execute(query)
+        ]
+
+
+@dataclass(frozen=True)
+class ModelRequests:
+    """Requests to a model and their tokens; no ``cost`` where no price was given."""
+
+    requests: int
+    tokens: Tokens
+    cost: float | None
+
+
+def add_requests(database: Database, project: int, account: int, asked: ModelRequests) -> None:
+    """Keep what one run of the command took."""
+    tokens = asked.tokens
+    with database.writing() as session:
+        session.add(
+            ModelRequestsRow(
+                project=project, account=account, requests=asked.requests, sent=tokens.sent,
+                received=tokens.received, uncounted=tokens.uncounted, cost=asked.cost, created=database.now(),
+            )
+        )  # fmt: skip
+
+
+def requests_by_model(database: Database, project: int) -> dict[str, ModelRequests]:
+    """Model → what asking it about the project took in all."""
+    row = ModelRequestsRow
+    query = (
+        select(
+            AccountRow.name,
+            func.sum(row.requests),
+            func.sum(row.sent),
+            func.sum(row.received),
+            func.sum(row.uncounted),
+            func.sum(row.cost),
+        )
+        .join(AccountRow, AccountRow.id == row.account)
+        .where(row.project == project)
+        .group_by(AccountRow.name)
+    )
+    with database.reading() as session:
+        return {
+            name: ModelRequests(int(requests), Tokens(int(sent), int(received), int(uncounted)), cost)
+            for name, requests, sent, received, uncounted, cost in session.execute(query)
+        }

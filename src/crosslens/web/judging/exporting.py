@@ -1,0 +1,513 @@
+"""Judgements as files with a row per judgement, .csv or .jsonl; and such files read again, to the same bytes."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+from xml.sax.saxutils import quoteattr
+
+import polars as pl
+
+from crosslens.build import VERDICTS, Verdict, candidate_captions, is_imp_folder, write_verdicts
+from crosslens.core import (
+    Dataset,
+    InputError,
+    UnknownNameError,
+    UsageError,
+    argument,
+    is_finite_number,
+    parquet_bytes,
+    reading,
+)
+from crosslens.data import format_suffix, read_records, read_table
+from crosslens.web.judging.agreement import MODEL, PERSON, REAL, UNDECIDED, decide, judged_by, judgement_scores
+from crosslens.web.judging.options import ANSWERS, IMP_SHEETS, LABEL_STUDIO, QRELS, ExportOptions
+from crosslens.web.judging.results import ProjectAnswers
+from crosslens.web.judging.tasks import Answer, AnswerForm, ItemContent, label_grades
+
+ADJUDICATED = "adjudicated"
+"""The source of what the owner decided."""
+_FORMULA = r"[=+\-@\t\r]"
+"""How a cell begins that a spreadsheet program may run as a formula; an apostrophe in front makes it a text."""
+
+
+@dataclass(frozen=True)
+class ExportedItem:
+    """An item with what was finally decided about it."""
+
+    id: str
+    kind: str
+    content: ItemContent
+    expected: Mapping[str, Any] | None = None
+
+
+def answers_csv(table: pl.DataFrame, items: Sequence[ExportedItem], adjudicated: Mapping[str, Answer]) -> str:
+    """A row per judgement, labels joined by ``; ``; no spreadsheet program runs a cell as a formula."""
+    rows = [
+        {**row, "labels": "; ".join(row["labels"]), "metrics": json.dumps(row["metrics"], ensure_ascii=False)}
+        for row in answer_rows(table, items, adjudicated)
+    ]
+    schema = dict.fromkeys(_COLUMNS, pl.String) | {"rating": pl.Float64, "seconds": pl.Float64}
+    frame = pl.DataFrame(rows, schema=schema)
+    return frame.with_columns(pl.col(pl.String).str.replace(f"^('*{_FORMULA})", "'${1}")).write_csv()
+
+
+def answers_jsonl(table: pl.DataFrame, items: Sequence[ExportedItem], adjudicated: Mapping[str, Answer]) -> str:
+    """The same, one JSON object per line."""
+    return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in answer_rows(table, items, adjudicated))
+
+
+_COLUMNS = (
+    "item", "kind", "judge", "source", "labels", "rating", "text", "seconds", "created", "image", "caption",
+    "shown_text", "expected", "metrics",
+)  # fmt: skip
+
+
+def answer_rows(
+    table: pl.DataFrame, items: Sequence[ExportedItem], adjudicated: Mapping[str, Answer]
+) -> list[dict[str, Any]]:
+    """A row per judgement and per adjudicated answer, whose source is ``adjudicated``."""
+    known = {item.id: item for item in items}
+    rows = [
+        _row(known[row["item"]], row["account"], row["source"], row["labels"], row["rating"], row["text"])
+        | {"seconds": row["seconds"], "created": row["created"].isoformat() if row["created"] else None}
+        for row in table.iter_rows(named=True)
+    ]
+    rows += [
+        _row(known[item], "", ADJUDICATED, list(answer.labels), answer.rating, answer.text)
+        for item, answer in adjudicated.items()
+    ]
+    return [{name: row.get(name) for name in _COLUMNS} for row in rows]
+
+
+@dataclass(frozen=True)
+class AnswerRow:
+    """A judgement as an export holds it; of what its item shows, there are image, caption and text."""
+
+    item: str
+    kind: str
+    judge: str
+    source: str
+    answer: Answer
+    seconds: float
+    created: datetime | None
+    image: str | None
+    caption: str | None
+    shown_text: str
+    expected: tuple[str, ...]
+    metrics: Mapping[str, Any]
+
+
+def is_answer_file(columns: Sequence[str]) -> bool:
+    """Whether a table is an export of answers."""
+    return set(_COLUMNS) <= set(columns)
+
+
+def read_answers(path: Path) -> list[AnswerRow] | None:
+    """The judgements of an export, .csv or .jsonl; None for a table of another kind."""
+    suffix = format_suffix(path)
+    if suffix not in (".csv", ".jsonl"):
+        return None
+    with reading(path):
+        if suffix == ".jsonl":
+            records = read_records(path)
+            rows, row_name = list(records.rows), records.row_name
+            if not rows or not is_answer_file(list(rows[0])):
+                return None
+        else:
+            frame, row_name = read_table(path)
+            if not is_answer_file(frame.columns):
+                return None
+            rows = [_from_cells(row) for row in frame.iter_rows(named=True)]
+        return [_read(row, row_name(number)) for number, row in enumerate(rows)]
+
+
+def _from_cells(row: Mapping[str, str]) -> dict[str, Any]:
+    cells = {name: re.sub(f"^'('*{_FORMULA})", r"\1", cell) for name, cell in row.items()}
+    try:
+        metrics = json.loads(cells["metrics"])
+    except (ValueError, RecursionError):
+        metrics = None
+    return {**cells, "labels": cells["labels"].split("; ") if cells["labels"] else [], "metrics": metrics}
+
+
+def _read(row: Mapping[str, Any], place: int | str) -> AnswerRow:
+    try:
+        rating, seconds, created = row["rating"], row["seconds"], row["created"]
+        rating = None if rating in (None, "") else float(rating)
+        if rating is not None and rating != int(rating):
+            raise ValueError
+        answer = Answer(tuple(map(str, row["labels"])), None if rating is None else int(rating), str(row["text"] or ""))
+        taken = 0.0 if seconds in (None, "") else float(seconds)
+        moment = datetime.fromisoformat(created) if created else None
+        if not is_finite_number(taken) or (moment is not None and moment.tzinfo is None):
+            raise ValueError
+        expected = tuple(label for label in str(row["expected"] or "").split("; ") if label)
+        named = {name: None if row[name] in (None, "") else str(row[name]) for name in ("image", "caption")}
+        return AnswerRow(
+            str(row["item"]), str(row["kind"]), str(row["judge"] or ""), str(row["source"]), answer, taken, moment,
+            named["image"], named["caption"], str(row["shown_text"] or ""), expected, dict(row["metrics"]),
+        )  # fmt: skip
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
+        raise InputError(
+            "not a judgement as crosslens judging export writes it", row=place, fix="export the project again"
+        ) from error
+
+
+def _row(
+    item: ExportedItem, judge: str, source: str, labels: Sequence[str], rating: float | None, text: str | None
+) -> dict[str, Any]:
+    about = item.content.about
+    return {
+        "item": item.id, "kind": item.kind, "judge": judge, "source": source, "labels": list(labels),
+        "rating": rating, "text": text or "", "image": about.get("image"), "caption": about.get("caption"),
+        "shown_text": " / ".join(shown.text for shown in item.content.texts),
+        "expected": "; ".join((item.expected or {}).get("labels", ())), "metrics": about.get("metrics", {}),
+    }  # fmt: skip
+
+
+GRADE_RULES = ("majority", "mean", "rating")
+PAIR_COLUMNS: dict[str, Any] = {
+    "image": pl.String,
+    "caption": pl.String,
+    "judge": pl.String,
+    "score": pl.Float64,
+    "grade": pl.Float64,
+    "by": pl.String,
+}
+"""One row per pair and judge; ``grade`` is the pair's, ``by`` says who decided. Rows without a judge are pairs that
+only the owner or the dataset's ground truth decided."""
+
+
+def judged_pairs(
+    table: pl.DataFrame,
+    pairs: Mapping[str, tuple[str, str]],
+    form: AnswerForm,
+    rule: str = "majority",
+    *,
+    grades: Mapping[str, float] | None = None,
+    adjudicated: Mapping[str, Answer] | None = None,
+) -> pl.DataFrame:
+    """The judged pairs (see ``PAIR_COLUMNS``); ``pairs`` names image and caption of each item.
+
+    A judgement's score is the lowest grade of its labels, or its rating with the rule ``rating``. The grade of a pair
+    is that of the labels that most judges gave (``majority``; empty where they are split), or the mean of the scores
+    (``mean``, ``rating``); an adjudicated answer wins. A pair that several items show has the mean of their grades.
+    """
+    if rule not in GRADE_RULES:
+        raise UnknownNameError("rule for grades", rule, GRADE_RULES)
+    by_label = None if rule == "rating" else label_grades(form, grades)
+    if by_label is not None and not by_label:
+        raise UsageError(
+            "the labels of this project have no grades",
+            fix=f"pass {argument('grade', 'LABEL=NUMBER')}, or {argument('rule', 'rating')}",
+        )
+    final = adjudicated or {}
+    decided = _grades(table, by_label, rule, final)
+    scores = table.select("item", judge="account").with_columns(score=judgement_scores(table, by_label))
+    rows: list[tuple[Any, ...]] = []
+    for item, (grade, by) in decided.items():
+        if item not in pairs:
+            continue
+        given = scores.filter((pl.col("item") == item) & pl.col("score").is_not_null())
+        own: list[tuple[Any, ...]] = given.select("judge", "score").rows() or [(None, None)]
+        rows += [(*pairs[item], judge, score, grade, by, item) for judge, score in own]
+    return _merged(pl.DataFrame(rows, schema=PAIR_COLUMNS | {"item": pl.String}, orient="row"))
+
+
+def with_ground_truth(judged: pl.DataFrame, dataset: Dataset, grade: float) -> pl.DataFrame:
+    """The judged pairs and the dataset's own, which have this grade unless somebody judged them."""
+    known = set(judged.select("image", "caption").iter_rows())
+    unknown = judged.filter(~pl.col("image").is_in(list(dataset.image_ids)))
+    if unknown.height:
+        image = unknown["image"][0]
+        raise InputError(
+            f"image {image!r} was judged, but is not in {dataset.name}", fix="pass the dataset of the items"
+        )
+    own = [
+        (image, caption, None, None, grade, "ground truth")
+        for image, caption in dataset.captions.select("image", "caption").iter_rows()
+        if (image, caption) not in known
+    ]
+    return pl.concat([judged, pl.DataFrame(own, schema=PAIR_COLUMNS, orient="row")])
+
+
+def _grades(
+    table: pl.DataFrame, by_label: Mapping[str, float] | None, rule: str, final: Mapping[str, Answer]
+) -> dict[str, tuple[float | None, str]]:
+    """Item → its grade and who decided."""
+    decided = decide(table, final)
+    means: dict[str, float | None] = {}
+    if rule != "majority":
+        scored = table.select("item", score=judgement_scores(table, by_label))
+        means = dict(scored.group_by("item").agg(pl.col("score").mean()).iter_rows())
+    grades: dict[str, tuple[float | None, str]] = {}
+    for item, labels, by in decided.select("item", "labels", "by").iter_rows():
+        grade = _of_labels(labels or (), by_label) if by != UNDECIDED else None
+        if rule != "majority":
+            answer = final.get(item)
+            own = None if answer is None else answer.rating if by_label is None else _of_labels(answer.labels, by_label)
+            grade, by = (own, by) if own is not None else (means.get(item), "mean")
+        grades[item] = (grade, by)
+    return grades
+
+
+def _of_labels(labels: Sequence[str], by_label: Mapping[str, float] | None) -> float | None:
+    return min((by_label[label] for label in labels if label in by_label), default=None) if by_label else None
+
+
+def _merged(rows: pl.DataFrame) -> pl.DataFrame:
+    """One row per pair and judge, with one grade per pair."""
+    items = rows.unique("item", maintain_order=True).group_by("image", "caption", maintain_order=True)
+    grades = items.agg(pl.col("grade").mean(), pl.col("by").unique(maintain_order=True).str.join(" + "))
+    scores = rows.group_by("image", "caption", "judge", maintain_order=True).agg(pl.col("score").mean())
+    joined = scores.join(grades, on=["image", "caption"], how="left", maintain_order="left").select(*PAIR_COLUMNS)
+    several = joined.filter(pl.col("judge").is_not_null()).select("image", "caption").unique()
+    judged = joined.filter(pl.col("judge").is_not_null())
+    alone = joined.filter(pl.col("judge").is_null()).join(several, on=["image", "caption"], how="anti")
+    return pl.concat([judged, alone])
+
+
+CHOICES, RATING, CORRECTION = "labels", "rating", "correction"
+"""Names of the controls."""
+
+
+@dataclass(frozen=True)
+class _Shown:
+    """How many pictures and texts the tasks show."""
+
+    pictures: int
+    texts: int
+
+    @staticmethod
+    def of(items: Sequence[ExportedItem]) -> _Shown:
+        contents = [item.content for item in items]
+        return _Shown(
+            max((len(content.pictures) for content in contents), default=0),
+            max((len(content.texts) for content in contents), default=0),
+        )
+
+    @property
+    def images(self) -> list[str]:
+        """The variables that hold pictures: image, image1, …"""
+        return [f"image{number or ''}" for number in range(self.pictures)]
+
+    @property
+    def passages(self) -> list[str]:
+        """The variables that hold texts: text, text1, …"""
+        return [f"text{number or ''}" for number in range(self.texts)]
+
+    @property
+    def judged(self) -> str:
+        return [*self.images, *self.passages, "text"][0]
+
+
+def label_studio_tasks(
+    table: pl.DataFrame, items: Sequence[ExportedItem], adjudicated: Mapping[str, Answer], pictures: str = ""
+) -> list[dict[str, Any]]:
+    """Tasks with annotations (of people) and predictions (of models), as Label Studio imports them.
+
+    ``pictures`` is what stands before ``dataset/image`` in the address of a picture. Annotations name nobody as author,
+    because Label Studio refuses people it does not know: their names are in the task's data, in the same order. The
+    adjudicated answer is an annotation that is marked as ground truth.
+    """
+    answers: dict[str, list[dict[str, Any]]] = {}
+    for row in table.iter_rows(named=True):
+        answers.setdefault(row["item"], []).append(row)
+    shown = _Shown.of(items)
+    return [_task(item, answers.get(item.id, []), adjudicated.get(item.id), pictures, shown) for item in items]
+
+
+def _task(
+    item: ExportedItem, answers: Sequence[Mapping[str, Any]], final: Answer | None, pictures: str, shown: _Shown
+) -> dict[str, Any]:
+    people = [row for row in answers if row["source"] != MODEL]
+    annotations = [
+        {
+            "result": _result(row["labels"], row["rating"], row["text"], shown.judged, f"{item.id}-{number}"),
+            "lead_time": row["seconds"],
+            "ground_truth": False,
+        }
+        for number, row in enumerate(people)
+    ]
+    judges = [row["account"] for row in people]
+    if final is not None:
+        result = _result(final.labels, final.rating, final.text, shown.judged, f"{item.id}-adjudicated")
+        annotations.append({"result": result, "lead_time": None, "ground_truth": True})
+        judges.append("adjudicated")
+    models = [row for row in answers if row["source"] == MODEL]
+    predictions = [
+        {
+            "model_version": row["account"],
+            "result": _result(row["labels"], row["rating"], row["text"], shown.judged, f"{item.id}-model-{number}"),
+        }
+        for number, row in enumerate(models)
+    ]
+    data = _data(item, pictures, shown) | {"judges": judges}
+    return {"data": data, "annotations": annotations, "predictions": predictions}
+
+
+def _data(item: ExportedItem, pictures: str, shown: _Shown) -> dict[str, Any]:
+    """The variables of the interface, all of them, and what else is known of the item."""
+    content = item.content
+    addresses = [f"{pictures}{quote(picture.dataset)}/{quote(picture.image)}" for picture in content.pictures]
+    texts = [text.text for text in content.texts]
+    data: dict[str, Any] = dict.fromkeys((*shown.images, *shown.passages), "")
+    data |= dict(zip(shown.images, addresses, strict=False)) | dict(zip(shown.passages, texts, strict=False))
+    known = {name: value for name, value in content.about.items() if name in ("run", "query", "caption")}
+    return data | {"item": item.id, "kind": item.kind} | known
+
+
+def _result(
+    labels: Sequence[str], rating: float | None, text: str | None, judged: str, name: str
+) -> list[dict[str, Any]]:
+    values: list[tuple[str, str, dict[str, Any]]] = [(CHOICES, "choices", {"choices": list(labels)})]
+    if rating is not None:
+        values.append((RATING, "rating", {"rating": int(rating)}))
+    if text:
+        values.append((CORRECTION, "textarea", {"text": [text]}))
+    return [
+        {"id": f"{name}-{control}", "from_name": control, "to_name": judged, "type": kind, "value": value}
+        for control, kind, value in values
+    ]
+
+
+def label_studio_config(form: AnswerForm, items: Sequence[ExportedItem]) -> str:
+    """The labelling interface that shows the tasks of these items in Label Studio."""
+    shown = _Shown.of(items)
+    parts = [f'  <Image name="{name}" value="${name}"/>' for name in shown.images]
+    parts += [f'  <Text name="{name}" value="${name}"/>' for name in shown.passages]
+    parts.append(f"  <Header value={quoteattr(form.question)}/>")
+    choices = "\n".join(f"    <Choice value={quoteattr(label.name)}/>" for label in form.labels)
+    several = "multiple" if form.several else "single"
+    parts.append(f'  <Choices name="{CHOICES}" toName="{shown.judged}" choice="{several}">\n{choices}\n  </Choices>')
+    if form.rating is not None:
+        parts.append(f'  <Rating name="{RATING}" toName="{shown.judged}" maxRating="{form.rating.high}"/>')
+    if form.text is not None:
+        parts.append(f'  <TextArea name="{CORRECTION}" toName="{shown.judged}"/>')
+    return "<View>\n" + "\n".join(parts) + "\n</View>\n"
+
+
+_GOOD, _BAD = "good", "bad"
+
+
+def export_sheets(
+    answers: ProjectAnswers, folder: str | Path, *, source: str = PERSON, overwrite: bool = False
+) -> list[Path]:
+    """Write the judgements of a project into the folder of an IMP build; returns the sheets."""
+    known = set(candidate_captions(folder)["caption"])
+    captions = {item: caption for item, (_, caption) in answers.pairs.items() if caption in known}
+    if not captions:
+        raise UsageError(
+            f"no item of the project is a candidate of the benchmark in {folder}",
+            fix=f"import its candidates first, or pass {argument('form', ANSWERS)}",
+        )
+    texts = {item: answers.items[item].content.texts[0].text for item in captions}
+    said: dict[str, dict[str, Verdict]] = {}
+    for row in judged_by(answers.table, source, (REAL,)).iter_rows(named=True):
+        if row["item"] in captions:
+            verdict = as_imp_verdict(row["labels"], row["text"] or "", texts[row["item"]])
+            said.setdefault(captions[row["item"]], {})[row["account"]] = verdict
+    decided = {
+        captions[item]: as_imp_verdict(answer.labels, answer.text, texts[item])
+        for item, answer in answers.adjudicated.items()
+        if item in captions and source == PERSON
+    }
+    return write_verdicts(folder, said, decided, overwrite=overwrite)
+
+
+def as_imp_verdict(labels: Sequence[str], correction: str, text: str) -> Verdict:
+    """An answer as a verdict. A bad caption with a correction is, for the benchmark, a good one that was corrected."""
+    label = labels[0] if len(labels) == 1 else ""
+    if label not in VERDICTS:
+        raise UsageError(
+            f"the answer {', '.join(labels)!r} is no verdict of an IMP benchmark",
+            fix=f"export a project whose labels are {', '.join(VERDICTS)}",
+        )
+    corrected = correction.strip() if correction.strip() != text.strip() else ""
+    if corrected and label in (_GOOD, _BAD):
+        return Verdict(_GOOD, corrected)
+    return Verdict(label)
+
+
+_BY_SUFFIX = {".csv": ANSWERS, ".jsonl": ANSWERS, ".parquet": QRELS, ".json": LABEL_STUDIO}
+_SUFFIXES = {ANSWERS: (".csv", ".jsonl"), QRELS: (".parquet", ".csv"), LABEL_STUDIO: (".json",)}
+
+
+def export_form(path: str | Path, options: ExportOptions) -> str:
+    """The form that is asked for, or that the ending of the file stands for."""
+    suffix = format_suffix(path)
+    if options.form == IMP_SHEETS or (options.form is None and is_imp_folder(path)):
+        return IMP_SHEETS
+    form = options.form or _BY_SUFFIX.get(suffix)
+    if form is None or suffix not in _SUFFIXES[form]:
+        known = ", ".join(_SUFFIXES[form] if form else _BY_SUFFIX)
+        raise UsageError(f"{path} does not end in {known}", fix="name a file with one of these endings")
+    return form
+
+
+def export_content(
+    answers: ProjectAnswers, path: str | Path, options: ExportOptions | None = None, dataset: Dataset | None = None
+) -> bytes:
+    """The content of the file; a ``dataset`` adds its own pairs to qrels."""
+    options = options or ExportOptions()
+    form, suffix = export_form(path, options), format_suffix(path)
+    if form == QRELS:
+        pairs = qrels_table(answers, options, dataset)
+        return bytes(parquet_bytes(pairs)) if suffix == ".parquet" else pairs.write_csv().encode()
+    items = _exported(answers)
+    if form == LABEL_STUDIO:
+        tasks = label_studio_tasks(answers.table, items, answers.adjudicated, options.pictures)
+        return (json.dumps(tasks, ensure_ascii=False, indent=1) + "\n").encode()
+    write = answers_csv if suffix == ".csv" else answers_jsonl
+    return write(answers.table, items, answers.adjudicated).encode()
+
+
+def qrels_table(answers: ProjectAnswers, options: ExportOptions, dataset: Dataset | None = None) -> pl.DataFrame:
+    """The judged pairs of a project (see :data:`PAIR_COLUMNS`), with those of the dataset where there is one."""
+    form, given = answers.project.form, read_grades(options.grade)
+    table = judged_by(answers.table, options.source, (REAL,))
+    final = answers.adjudicated if options.source == PERSON else {}
+    judged = judged_pairs(table, answers.pairs, form, options.rule, grades=given, adjudicated=final)
+    if not judged.height:
+        raise UsageError(
+            "no judged item names an image and a caption: there is nothing to export as qrels",
+            fix=f"judge items of a run or of a table of pairs first, or pass {argument('form', ANSWERS)}",
+        )
+    if dataset is None:
+        return judged
+    highest = options.truth_grade
+    if highest is None and options.rule == "rating" and form.rating is not None:
+        highest = float(form.rating.high)
+    return with_ground_truth(judged, dataset, max(label_grades(form, given).values()) if highest is None else highest)
+
+
+def read_grades(pairs: Sequence[str]) -> Mapping[str, float] | None:
+    """``LABEL=NUMBER`` arguments."""
+    grades = {}
+    for pair in pairs:
+        label, equals, number = pair.rpartition("=")
+        try:
+            grades[label] = float(number)
+        except ValueError:
+            equals = ""
+        if not equals or not label or not 0 <= grades[label] < float("inf"):
+            raise UsageError(
+                f"{argument('grade')} {pair!r} is not LABEL=NUMBER", fix="write, for example, good=1", option="grade"
+            )
+    return grades or None
+
+
+def interface_of(answers: ProjectAnswers) -> str:
+    """The labelling interface of Label Studio for the tasks of this project."""
+    return label_studio_config(answers.project.form, _exported(answers))
+
+
+def _exported(answers: ProjectAnswers) -> list[ExportedItem]:
+    return [ExportedItem(name, item.kind, item.content, item.expected) for name, item in answers.items.items()]

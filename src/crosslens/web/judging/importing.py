@@ -1,0 +1,542 @@
+"""Items from failures: each failed query with what it retrieved first, its concept metrics and its derived causes."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from crosslens.analyze import DIFFICULTY, Categories, Difficulty, classification_pairs, read_difficulty
+from crosslens.build import candidate_captions, candidate_dataset, is_imp_folder
+from crosslens.core import (
+    IMAGE_TO_TEXT,
+    RUN_FILE,
+    TEXT_TO_IMAGE,
+    ConflictError,
+    CrosslensError,
+    Dataset,
+    InputError,
+    MissingExtraError,
+    Progress,
+    Run,
+    UsageError,
+    argument,
+    is_finite_number,
+    random_stream,
+    read_json_file,
+    reading,
+)
+from crosslens.data import RowName, existing_file, format_suffix, read_records, read_table, typed
+from crosslens.explanations import dataset_of_run, explain_run, failed_queries, ranking_of
+from crosslens.web.judging.accounts import add_account, hash_password, name_key, new_token
+from crosslens.web.judging.database.engine import Database
+from crosslens.web.judging.database.judgements import record_within
+from crosslens.web.judging.database.projects import (
+    StoredItem,
+    add_entry,
+    add_items_within,
+    as_project,
+    items_within,
+    locked_project,
+    replace_about,
+)
+from crosslens.web.judging.database.tables import MODEL, PERSON, AccountRow, AdjudicationRow, ItemRow
+from crosslens.web.judging.exporting import ADJUDICATED, AnswerRow, is_answer_file, read_answers
+from crosslens.web.judging.options import SURVEY, ImportOptions
+from crosslens.web.judging.tasks import (
+    EXPORTED_AS,
+    KINDS,
+    ItemContent,
+    NewItem,
+    ShownPicture,
+    ShownText,
+    check_answer,
+    read_form,
+)
+from crosslens.web.library import dataset_id
+
+QUERY, RETRIEVED = "Query", "Retrieved"
+FAILURE_COLUMNS = ("query", "text", "ground_truth", "retrieved", "item", "answer")
+"""The columns by which a table of failures is known: ``failures.parquet`` of ``crosslens explain -o`` has them."""
+_CONCEPTS = ("CA", "NonCommonSimilarity", "CE", "SD", "SD[binary]")
+_METRICS = ("rank", "score", "truth_score", "margin", *_CONCEPTS, *(f"query {name}" for name in _CONCEPTS))
+_CAUSE = "cause_"
+
+
+def run_items(
+    run: Run,
+    dataset: Dataset,
+    direction: str | None = None,
+    *,
+    shown_as: str,
+    limit: int | None = None,
+    seed: int = 0,
+    progress: Progress | None = None,
+) -> tuple[list[NewItem], str]:
+    """One item per failed query of a direction, in their order; ``limit`` draws so many of them.
+
+    Where the dataset has objects, items come with concept metrics and derived causes, as ``crosslens explain`` has
+    them; otherwise the second value says why not. ``shown_as`` is the name under which the server offers the
+    dataset's pictures.
+    """
+    ranking = ranking_of(run, direction, dataset)
+    failures = sample(failed_queries(run, dataset, direction), limit, seed)
+    note = ""
+    if dataset.objects is None or not dataset.objects.height:
+        note = f"no concept metrics and causes: the dataset {dataset.name} has no objects"
+    elif failures.height:
+        chosen = set(failures["query"])
+        rows = [row for row, query in enumerate(ranking.query_ids) if query in chosen]
+        drawn = replace(run, rankings={ranking.direction: ranking.of_queries(rows)})
+        try:
+            failures = explain_run(drawn, dataset, ranking.direction, resamples=0, progress=progress).failures
+        except MissingExtraError as error:
+            note = f"no concept metrics and causes: {error.problem}; {error.fix}"
+    origin = {"run": run.name, "direction": ranking.direction}
+    return failure_items(failures, dataset, shown_as=shown_as, origin=origin), note
+
+
+def failure_items(
+    failures: pl.DataFrame,
+    dataset: Dataset,
+    *,
+    shown_as: str,
+    origin: Mapping[str, str] | None = None,
+    row_name: RowName | None = None,
+) -> list[NewItem]:
+    """One item per row of a table of failures.
+
+    A text query shows its text and the retrieved picture, an image query its picture and the retrieved caption.
+    ``origin`` names the run and the direction; the direction is otherwise that of the rows.
+    """
+    known = set(dataset.image_ids)
+    items = []
+    for number, row in enumerate(failures.iter_rows(named=True)):
+        if unknown := [row[name] for name in ("ground_truth", "retrieved") if row[name] not in known]:
+            raise InputError(
+                f"image {unknown[0]!r} is not in the dataset {dataset.name!r}",
+                row=row_name(number) if row_name else number,
+                fix="name the dataset of the run",
+                subject=str(unknown[0]),
+            )
+        direction = IMAGE_TO_TEXT if row["text"] is None else TEXT_TO_IMAGE
+        items.append(_item(row, dataset, shown_as, {"run": "", "direction": direction, **(origin or {})}))
+    return items
+
+
+def sample(rows: pl.DataFrame, limit: int | None, seed: int) -> pl.DataFrame:
+    """All rows, or so many of them, drawn by the seed and in their order."""
+    if limit is None or rows.height <= limit:
+        return rows
+    chosen = random_stream(seed, "judging", "sample").choice(rows.height, limit, replace=False)
+    return rows[sorted(chosen.tolist())]
+
+
+def _item(row: Mapping[str, Any], dataset: Dataset, shown_as: str, origin: Mapping[str, str]) -> NewItem:
+    if row["text"] is None:
+        text, picture = ShownText(row["answer"], RETRIEVED), ShownPicture(shown_as, row["query"], QUERY)
+        pair = {"image": row["query"], "caption": row["item"]}
+    else:
+        text, picture = ShownText(row["text"], QUERY), ShownPicture(shown_as, row["retrieved"], RETRIEVED)
+        pair = {"image": row["retrieved"], "caption": row["query"]}
+    about = {"from": "failures", **origin, "query": row["query"], "item": row["item"], **pair}
+    about |= {"expected_image": row["ground_truth"], "dataset": dataset.name}
+    about |= {"metrics": {name: row[name] for name in _METRICS if row.get(name) is not None}}
+    causes = {name.removeprefix(_CAUSE).replace("_", " "): row[name] for name in row if name.startswith(_CAUSE)}
+    return NewItem(ItemContent((picture,), (text,), about | ({"causes": causes} if causes else {})))
+
+
+CAPTION, HARD = "Caption", "hard"
+_OWN = ("image", "caption", "text", "kind", "expected", "why")
+
+
+def pair_items(
+    path: str | Path, dataset: Dataset, *, shown_as: str, limit: int | None = None, seed: int = 0
+) -> list[NewItem]:
+    """Items from a table with the columns ``image`` and ``caption`` (an id) or ``text``; .csv, .tsv, .parquet, .jsonl.
+
+    That is also the form of ``missing-positives --table`` and of ``analyze labels -o``: where a row has a
+    ``suggested_image``, the pair that is judged is that image with the caption. ``kind`` (real, practice, check,
+    distractor), ``expected`` (labels, separated by ``;``) and ``why`` make practice items and attention checks. Other
+    columns that hold numbers are kept for correlations. A table of failures (``failures.parquet`` of ``explain -o``)
+    has an item per failure, as its run has.
+    """
+    with reading(path):
+        frame, row_name = _table(path)
+        if is_answer_file(frame.columns):
+            raise InputError(
+                "these are judgements, and their authors are named in the file",
+                expected="a table of pairs",
+                fix="import them with the command crosslens judging import",
+            )
+        if set(FAILURE_COLUMNS) <= set(frame.columns):
+            failures = sample(frame, limit, seed)
+            return failure_items(failures, dataset, shown_as=shown_as, origin=_explained(Path(path)))
+        if "image" not in frame.columns or not {"caption", "text"} & set(frame.columns):
+            raise InputError(
+                f"the columns are {', '.join(frame.columns)}",
+                row="line 1",
+                expected="image, and caption or text",
+                fix="rename the columns",
+            )
+        rows = frame.with_row_index("__row")
+        if "suggested_image" in frame.columns:  # rows about two copies of a picture have no caption to judge
+            rows = rows.filter(pl.col("caption").is_not_null() & (pl.col("caption") != ""))
+        known = _Known(dataset, shown_as)
+        return [
+            known.item(row, row_name(row.pop("__row")), "pairs")
+            for row in sample(rows, limit, seed).iter_rows(named=True)
+        ]
+
+
+def _explained(path: Path) -> dict[str, str]:
+    """The run and the direction of a table of failures, as the summary beside it names them."""
+    summary = path.with_name("overview.json")
+    stored = read_json_file(summary) if summary.is_file() else {}
+    return {name: str(stored[name]) for name in ("run", "direction") if name in stored}
+
+
+def candidate_items(folder: str | Path, *, shown_as: str) -> list[NewItem]:
+    """The captions to call good or bad (the task validity), of the folder that ``build imp`` wrote."""
+    rows = candidate_captions(folder).select("image", "caption", "text", "cosine").iter_rows(named=True)
+    return [_pair(shown_as, row, "imp candidates", {"cosine": row["cosine"]}) for row in rows]
+
+
+def survey_items(path: str | Path, dataset: Dataset, options: ImportOptions, *, shown_as: str) -> list[NewItem]:
+    """IMP's survey (the task pairs), of a table that ``analyze difficulty -o`` wrote.
+
+    Of the hard pairs, those that a model scores lowest; and true negatives: captions that people called bad, or else
+    captions of other images, at most one per image.
+    """
+    levels = read_difficulty(path)
+    score = f"score[{levels.model_named(options.model)}]"
+    hard = levels.table.filter(pl.col(DIFFICULTY) == HARD)
+    if not hard.height:
+        raise InputError(
+            f"no pair is {HARD} (levels: {', '.join(levels.levels)})",
+            file=path,
+            expected=f"pairs of the level {HARD}",
+            fix="use a panel or a mapping that calls some pairs so",
+        )
+    known = _Known(dataset, shown_as)
+    with reading(path):
+        lowest = hard.with_row_index("__row").sort(score, "caption", "image").head(options.hardest)
+        items = [known.item(row, row.pop("__row"), SURVEY) for row in lowest.iter_rows(named=True)]
+    drawn = _true_negatives(dataset, levels, options)
+    return items + [
+        _pair(shown_as, row, SURVEY, {}, kind="distractor", expected={"labels": ["bad"]})
+        for row in sample(drawn, options.distractors, options.seed).iter_rows(named=True)
+    ]
+
+
+def _true_negatives(dataset: Dataset, levels: Difficulty, options: ImportOptions) -> pl.DataFrame:
+    rejected = None
+    if options.rejected is not None:
+        rejected = read_table(options.rejected).frame
+        if "verdict" in rejected.columns:  # what is generic or unsure may fit
+            rejected = rejected.filter(pl.col("verdict") == "bad")
+    with reading(options.rejected or dataset.name):
+        pairs = classification_pairs(dataset, Categories.of(levels), rejected, seed=options.seed)
+    of, chosen = pairs.pairs.dataset, ~pairs.matches
+    captions = pairs.pairs.captions[chosen]
+    images = [of.image_ids[row] for row in pairs.pairs.images[chosen]]
+    ids = [of.caption_ids[row] if rejected is None else None for row in captions]
+    columns = {"image": images, "caption": ids, "text": [of.texts[row] for row in captions]}
+    return pl.DataFrame(columns, schema=dict.fromkeys(columns, pl.String))
+
+
+def _pair(
+    shown_as: str,
+    row: Mapping[str, Any],
+    origin: str,
+    metrics: Mapping[str, float],
+    kind: str = "real",
+    expected: Mapping[str, Any] | None = None,
+) -> NewItem:
+    about = {"from": origin, "image": row["image"], "caption": row.get("caption"), "metrics": dict(metrics)}
+    content = ItemContent((ShownPicture(shown_as, row["image"]),), (ShownText(row["text"], CAPTION),), about)
+    return NewItem(content, kind, expected)
+
+
+class _Known:
+    """Images and captions of the dataset."""
+
+    def __init__(self, dataset: Dataset, shown_as: str) -> None:
+        self.shown_as = shown_as
+        self.images = set(dataset.image_ids)
+        self.texts = dict(zip(dataset.caption_ids, dataset.texts, strict=True))
+
+    def item(self, row: Mapping[str, Any], where: int | str, origin: str) -> NewItem:
+        cells = {name: str(row[name]).strip() if row.get(name) is not None else "" for name in _OWN}
+        image = str(row.get("suggested_image") or "").strip() or cells["image"]
+        caption = cells["caption"]
+        if image not in self.images:
+            raise InputError(f"image {image!r} is not in the dataset", row=where, fix="check the id", subject=image)
+        text = cells["text"] or self.texts.get(caption, "")
+        if not text:
+            problem = f"caption {caption!r} is not in the dataset, and the row has no text"
+            raise InputError(problem, row=where, fix="check the id, or add a column text", subject=caption)
+        kind = cells["kind"] or "real"
+        if kind not in KINDS:
+            raise InputError(f"unknown kind {kind!r}", row=where, expected=" or ".join(KINDS), fix="correct it")
+        labels = [label.strip() for label in cells["expected"].split(";") if label.strip()]
+        expected = {"labels": labels, **({"why": cells["why"]} if cells["why"] else {})} if labels else None
+        numbers = {name: float(value) for name, value in row.items() if name not in _OWN and is_finite_number(value)}
+        pair = {"image": image, "caption": caption or None, "text": text}
+        return _pair(self.shown_as, pair, origin, numbers, kind, expected)
+
+
+def _table(path: str | Path) -> tuple[pl.DataFrame, RowName]:
+    if format_suffix(path) == ".jsonl":
+        records = read_records(path)
+        names: Sequence[str] = list(dict.fromkeys(name for row in records.rows for name in row))
+        columns = {name: [_plain(row.get(name)) for row in records.rows] for name in names}
+        return pl.DataFrame(columns, strict=False), records.row_name
+    frame, row_name = read_table(path)
+    ids = (*_OWN, *FAILURE_COLUMNS, "suggested_image")
+    return frame.with_columns(typed(frame[name]) for name in frame.columns if name not in ids), row_name
+
+
+def _plain(value: Any) -> Any:
+    return value if isinstance(value, str | int | float | None) and not isinstance(value, bool) else str(value)
+
+
+TRUE_IMAGE = "True image"
+
+
+@dataclass(frozen=True)
+class ImportedItems:
+    """How many items of each kind were added, how many were there already, and whose pictures they show.
+
+    ``updated`` of those that were there already got other metrics or causes than they had.
+    """
+
+    added: Mapping[str, int]
+    known: int
+    dataset: str
+    updated: int = 0
+    note: str = ""
+    judgements: int = 0
+    """New ones, of a file that judging export wrote."""
+
+
+def import_items(
+    database: Database,
+    project: int,
+    source: str | Path,
+    dataset: Dataset | None,
+    options: ImportOptions | None = None,
+    progress: Progress | None = None,
+) -> ImportedItems:
+    """Add the items of a run folder, a folder that ``build imp`` wrote, a table of pairs, failures or levels."""
+    options = options or ImportOptions()
+    source, note = Path(source), ""
+    if source.is_dir() and options.part == SURVEY:
+        raise UsageError(
+            f"{argument('part', SURVEY)} requires a table with a score per pair, and {source} is a folder",
+            fix="write one: crosslens analyze difficulty --runs RUN … -o difficulty.parquet",
+            option="part",
+        )
+    if options.limit is not None and options.part == SURVEY:
+        raise UsageError(
+            f"{argument('limit')} draws items, and a survey takes the pairs with the lowest scores",
+            fix=f"pass {argument('hardest', options.limit)}",
+            option="limit",
+        )
+    if (source / RUN_FILE).is_file():
+        run = Run.load(source)
+        dataset = dataset or dataset_of_run(run)
+        new, note = run_items(
+            run, dataset, options.direction, shown_as=shown_as(dataset), limit=options.limit, seed=options.seed,
+            progress=progress,
+        )  # fmt: skip
+    elif is_imp_folder(source):
+        dataset = dataset or candidate_dataset(source)
+        new = candidate_items(source, shown_as=shown_as(dataset))
+    elif source.is_dir():
+        raise InputError(
+            "neither a run nor an IMP benchmark", file=source, expected=f"{RUN_FILE}, or the files of build imp",
+            fix="name a run's folder, a folder that build imp wrote, or a table of pairs",
+        )  # fmt: skip
+    else:
+        source = existing_file(source)
+        if dataset is None:
+            raise UsageError(
+                "a table of pairs does not say whose images it names",
+                fix=f"pass {argument('dataset')} and the dataset",
+                option="dataset",
+            )
+        served = shown_as(dataset)
+        if (answers := read_answers(source)) is not None:
+            return import_answers(database, project, answers, dataset)
+        if options.part == SURVEY:
+            new = survey_items(source, dataset, options, shown_as=served)
+        else:
+            new = pair_items(source, dataset, shown_as=served, limit=options.limit, seed=options.seed)
+    return add_new_items(database, project, new, dataset.name, note)
+
+
+def add_new_items(
+    database: Database, project: int, new: list[NewItem], dataset: str, note: str = "", by: int | None = None
+) -> ImportedItems:
+    """Add the items that the project does not have yet; those that it has get the metrics and causes of the new ones.
+
+    In a project that shows the true image, failures show it beside the retrieved one. What the project has is looked up
+    in the transaction that adds to it: two imports at once add nothing twice.
+    """
+    with database.writing() as session:
+        row = locked_project(session, project)
+        if as_project(row).settings.with_truth:
+            new = [_with_truth(item) for item in new]
+        known = {_key(item.kind, item.content): item for item in items_within(session, project)}
+        fresh = [item for item in new if _key(item.kind, item.content) not in known]
+        add_items_within(session, row, fresh)
+        changed = {}
+        for item in new:
+            if (before := known.get(_key(item.kind, item.content))) is not None:
+                about = {**before.content.about, **item.content.about}
+                about["metrics"] = {**before.content.about.get("metrics", {}), **item.content.about.get("metrics", {})}
+                if about != before.content.about:
+                    changed[before.id] = about
+        if changed:
+            replace_about(session, row, changed)
+        detail = f"{len(fresh)} items added, {len(changed)} changed: {dataset}"
+        add_entry(database, session, "items imported", by, project=project, detail=detail)
+    added = dict(Counter(item.kind for item in fresh))
+    return ImportedItems(added, len(new) - len(fresh), dataset, len(changed), note)
+
+
+def import_answers(database: Database, project: int, rows: Sequence[AnswerRow], dataset: Dataset) -> ImportedItems:
+    """Add the judgements of an export, with their items where the project does not have them: all or nothing.
+
+    People whom the database does not know get accounts that nobody can log in to. Who has judged an item already keeps
+    that judgement.
+    """
+    unusable = hash_password(new_token())
+    with database.writing(alone=True) as session:
+        stored = locked_project(session, project)
+        form = read_form(stored.labels)
+        new = _items_of_answers(rows, dataset)
+        numbers = _same_items(new, items_within(session, project))
+        fresh = {name: item for name, item in new.items() if name not in numbers}
+        numbers |= dict(zip(fresh, add_items_within(session, stored, list(fresh.values())), strict=True))
+        accounts: dict[tuple[str, str], int] = {}
+        added = 0
+        for place, row in enumerate(rows, start=1):
+            try:
+                answer = check_answer(form, row.answer)
+            except CrosslensError as error:
+                raise InputError(error.problem, row=place, fix="import into a project with the same labels") from error
+            if row.source == ADJUDICATED:
+                who = _account(database, session, accounts, _IMPORT, MODEL, unusable)
+                item = numbers[row.item]
+                if session.get(AdjudicationRow, item) is None:
+                    session.add(
+                        AdjudicationRow(
+                            item=item, account=who, labels=list(answer.labels), rating=answer.rating,
+                            text=answer.text, created=database.now(),
+                        )
+                    )  # fmt: skip
+                continue
+            who = _account(database, session, accounts, row.judge, row.source, unusable)
+            item_row = session.get_one(ItemRow, numbers[row.item])
+            moment = row.created or database.now()
+            added += record_within(session, item_row, who, answer, row.source, row.seconds, moment).is_new
+        detail = f"{len(fresh)} items and {added} judgements added"
+        add_entry(database, session, "judgements imported", None, project=project, detail=detail)
+    kinds = dict(Counter(item.kind for item in fresh.values()))
+    return ImportedItems(kinds, len(new) - len(fresh), dataset.name, judgements=added)
+
+
+_IMPORT = "import"
+"""The account whose decisions came from a file."""
+
+
+def _items_of_answers(rows: Sequence[AnswerRow], dataset: Dataset) -> dict[str, NewItem]:
+    """The items of an export by their names, in the order of these: numbers as numbers."""
+    known, served = set(dataset.image_ids), shown_as(dataset)
+    new: dict[str, NewItem] = {}
+    for place, row in enumerate(rows, start=1):
+        if row.source not in (PERSON, MODEL, ADJUDICATED):
+            raise InputError(f"unknown source {row.source!r}", row=place, expected="person, model or adjudicated")
+        if row.image is not None and row.image not in known:
+            raise InputError(
+                f"image {row.image!r} is not in the dataset {dataset.name}",
+                row=place,
+                fix=f"check {argument('dataset')}",
+            )
+        pictures = () if row.image is None else (ShownPicture(served, row.image),)
+        texts = (ShownText(row.shown_text),) if row.shown_text else ()
+        about = {"from": "answers", "image": row.image, "caption": row.caption, "metrics": dict(row.metrics)}
+        content = ItemContent(pictures, texts, about | {EXPORTED_AS: row.item})
+        item = NewItem(content, row.kind, {"labels": list(row.expected)} if row.expected else None)
+        if new.setdefault(row.item, item) != item:
+            raise InputError(f"item {row.item!r} shows something else than in a row before", row=place)
+    return dict(
+        sorted(new.items(), key=lambda entry: (len(entry[0]), entry[0]) if entry[0].isdigit() else (10**6, entry[0]))
+    )
+
+
+def _same_items(new: Mapping[str, NewItem], stored: Sequence[StoredItem]) -> dict[str, int]:
+    """The items that a project has already, by their names in the export; of several alike, the one of that name."""
+    alike: dict[tuple[object, ...], dict[str, int]] = {}
+    for item in stored:
+        name = str(item.content.about.get(EXPORTED_AS, item.id))
+        alike.setdefault(_shown(item.kind, item.content), {})[name] = item.id
+    numbers: dict[str, int] = {}
+    for by_name in (True, False):
+        for name, wanted in new.items():
+            left = alike.get(_shown(wanted.kind, wanted.content), {})
+            if name not in numbers and left and (name in left or not by_name):
+                numbers[name] = left.pop(name if by_name else next(iter(left)))
+    return numbers
+
+
+def _shown(kind: str, content: ItemContent) -> tuple[object, ...]:
+    """What an export says of what an item shows."""
+    about = content.about
+    return kind, about.get("image"), about.get("caption"), " / ".join(shown.text for shown in content.texts)
+
+
+def _account(
+    database: Database, session: Session, known: dict[tuple[str, str], int], name: str, source: str, unusable: str
+) -> int:
+    """The account of a judge, made where there is none."""
+    if (name, source) not in known:
+        row = session.scalar(select(AccountRow).where(AccountRow.name_key == name_key(name)))
+        if row is None:
+            account = add_account(database, session, name, unusable if source == PERSON else None).id
+        elif (source == MODEL) != (row.password_hash is None and row.closed is None):
+            kind = "a person" if source == MODEL else "a model"
+            raise ConflictError(f"{name!r} is the name of {kind} here", fix="rename the judge in the file")
+        else:
+            account = row.id
+        known[name, source] = account
+    return known[name, source]
+
+
+def shown_as(dataset: Dataset) -> str:
+    """The name under which the server offers the pictures of a dataset."""
+    return dataset_id(dataset.name, dataset.fingerprint)
+
+
+def _with_truth(item: NewItem) -> NewItem:
+    content = item.content
+    image = content.about.get("expected_image")
+    if image is None or any(picture.image == image for picture in content.pictures):
+        return item
+    truth = ShownPicture(content.pictures[0].dataset, image, TRUE_IMAGE)
+    return replace(item, content=replace(content, pictures=(*content.pictures, truth)))
+
+
+def _key(kind: str, content: ItemContent) -> str:
+    """What makes an item the same: everything but its numbers, which may have been computed again."""
+    about = {name: value for name, value in content.about.items() if name not in ("metrics", "causes")}
+    return f"{kind} {json.dumps(replace(content, about=about).as_dict(), sort_keys=True)}"

@@ -1,0 +1,558 @@
+"""The judgements of a project as results take them: the table, the items, what was adjudicated."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
+from math import isfinite, nan
+from typing import Any
+
+import polars as pl
+from sqlalchemy import select
+
+from crosslens.core import (
+    Bars,
+    Cell,
+    ConflictError,
+    CrosslensError,
+    FactList,
+    Figure,
+    Heat,
+    Histogram,
+    Part,
+    Presented,
+    Section,
+    Series,
+    Table,
+    Text,
+    is_finite_number,
+    json_form,
+    percent,
+)
+from crosslens.statistics import Estimate
+from crosslens.web.judging.agreement import (
+    CHECK,
+    DISTRACTOR,
+    MODEL,
+    PRACTICE,
+    Disagreement,
+    ModelAgreement,
+    ProjectAgreement,
+    decide,
+    disagreements,
+    judged_by,
+    judgement_table,
+    measure_project,
+    model_agreement,
+    people_table,
+)
+from crosslens.web.judging.database.engine import Database
+from crosslens.web.judging.database.judgements import judgements
+from crosslens.web.judging.database.projects import (
+    JudgingProject,
+    StoredItem,
+    add_entry,
+    items,
+    locked_project,
+    project_by_id,
+)
+from crosslens.web.judging.database.tables import AdjudicationRow, ItemRow
+from crosslens.web.judging.shares import (
+    CauseAgreement,
+    cause_numbers,
+    co_occurrence,
+    compare_causes,
+    label_rules,
+    label_shares,
+    label_shares_of_items,
+    metric_correlations,
+    rating_counts,
+    rating_mean,
+)
+from crosslens.web.judging.tasks import EXPORTED_AS, PAIRS, Answer, check_answer, label_grades, read_form
+
+
+@dataclass(frozen=True, eq=False)
+class ProjectAnswers:
+    """A project with its items by id, all judgements, and the owner's decisions."""
+
+    project: JudgingProject
+    items: Mapping[str, StoredItem]
+    table: pl.DataFrame
+    adjudicated: Mapping[str, Answer]
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The names of the labels, in the order of the form."""
+        return tuple(label.name for label in self.project.form.labels)
+
+    @property
+    def titles(self) -> dict[str, str]:
+        return {label.name: label.title for label in self.project.form.labels}
+
+    @property
+    def verdicts(self) -> tuple[str, str] | None:
+        """Of a survey of pairs, the label that says that a pair fits, and the one that says that it does not."""
+        grades = label_grades(self.project.form) if self.project.task == PAIRS.name else {}
+        ordered = sorted(grades, key=lambda label: grades[label])
+        return (ordered[-1], ordered[0]) if ordered else None
+
+    @cached_property
+    def expected(self) -> dict[str, list[str]]:
+        """The known answers, by item; a true negative in a survey of pairs does not fit, also where nobody said so."""
+        negative = [] if self.verdicts is None else [self.verdicts[1]]
+        known = {name: (item.expected or {}).get("labels") or (negative if item.kind == DISTRACTOR else [])
+                 for name, item in self.items.items()}  # fmt: skip
+        return {name: list(labels) for name, labels in known.items() if labels}
+
+    @cached_property
+    def pairs(self) -> dict[str, tuple[str, str]]:
+        """Image and caption of the items that count and name both."""
+        named = {name: (item.content.about.get("image"), item.content.about.get("caption"))
+                 for name, item in self.items.items() if item.kind == "real"}  # fmt: skip
+        return {name: (str(image), str(caption)) for name, (image, caption) in named.items() if image and caption}
+
+    @cached_property
+    def metrics(self) -> dict[str, dict[str, float]]:
+        """The numbers that came with the items: name → by item."""
+        numbers: dict[str, dict[str, float]] = {}
+        for name, item in self.items.items():
+            stored: Mapping[str, Any] = item.content.about.get("metrics") or {}
+            for metric, value in stored.items():
+                if is_finite_number(value):
+                    numbers.setdefault(metric, {})[name] = float(value)
+        return numbers
+
+    @cached_property
+    def causes(self) -> dict[str, dict[str, bool | None]]:
+        """The causes that were derived for items: by item, cause → whether it holds, None where that is open."""
+        return {name: dict(causes) for name, item in self.items.items() if (causes := item.content.about.get("causes"))}
+
+    @cached_property
+    def queries(self) -> dict[str, str]:
+        """The query of each item; items of one query are resampled together."""
+        return {name: str(query) for name, item in self.items.items() if (query := item.content.about.get("query"))}
+
+
+def project_of(database: Database, project: int) -> JudgingProject:
+    """The project; raises where it does not exist."""
+    stored = project_by_id(database, project)
+    if stored is None:
+        raise CrosslensError(f"project {project} does not exist", code="no-project", subject=str(project))
+    return stored
+
+
+def load_answers(database: Database, project: int) -> ProjectAnswers:
+    """Everything that was judged in a project."""
+    judged = judgements(database, project)
+    stored = items(database, project)
+    names = _names(stored)
+    rows = [
+        {
+            "item": names[entry.item], "account": entry.account, "labels": list(entry.labels), "rating": entry.rating,
+            "text": entry.text, "seconds": entry.seconds, "kind": entry.kind, "source": entry.source,
+            "created": entry.created,
+        }
+        for entry in judged
+    ]  # fmt: skip
+    adjudicated = {names[item]: answer for item, answer in _adjudicated(database, project).items()}
+    by_name = {names[item.id]: item for item in stored}
+    return ProjectAnswers(project_of(database, project), by_name, judgement_table(rows), adjudicated)
+
+
+def _names(stored: Sequence[StoredItem]) -> dict[int, str]:
+    """What items are called in results and exports: their number, or what an export that was imported called them."""
+    given = {item.id: str(item.content.about.get(EXPORTED_AS, item.id)) for item in stored}
+    return given if len(set(given.values())) == len(given) else {item.id: str(item.id) for item in stored}
+
+
+def adjudicate(database: Database, project: int, item: int, account: int, answer: Answer) -> Answer:
+    """Store the owner's decision about an item, instead of an earlier one; returns it as it was stored."""
+    with database.writing() as session:
+        form = read_form(locked_project(session, project).labels)
+        row = session.get(ItemRow, item)
+        if row is None or row.project != project:
+            raise CrosslensError(
+                f"item {item} is not in project {project}", code="no-item", subject=str(item), fix="choose another item"
+            )
+        checked = check_answer(form, answer)
+        decision = session.get(AdjudicationRow, item) or AdjudicationRow(item=item)
+        decision.account, decision.created = account, database.now()
+        decision.labels, decision.rating, decision.text = list(checked.labels), checked.rating, checked.text
+        session.add(decision)
+        add_entry(database, session, "item decided", account, project=project, detail=f"item {item}")
+        return checked
+
+
+def withdraw_decision(database: Database, project: int, item: int, by: int | None = None) -> None:
+    """Remove the owner's decision about an item."""
+    with database.writing() as session:
+        locked_project(session, project)
+        row, decision = session.get(ItemRow, item), session.get(AdjudicationRow, item)
+        if row is None or row.project != project or decision is None:
+            raise ConflictError(f"nothing was decided about item {item}", fix="reload the page", code="no-decision")
+        session.delete(decision)
+        add_entry(database, session, "decision taken back", by, project=project, detail=f"item {item}")
+
+
+def _adjudicated(database: Database, project: int) -> dict[int, Answer]:
+    query = (
+        select(AdjudicationRow)
+        .join(ItemRow, ItemRow.id == AdjudicationRow.item)
+        .where(ItemRow.project == project)
+        .order_by(AdjudicationRow.item)
+    )
+    with database.reading() as session:
+        return {row.item: Answer(tuple(row.labels), row.rating, row.text) for row in session.scalars(query)}
+
+
+_CAUSES = ("no cause", "one cause", "two causes", "three causes")
+_COEFFICIENTS = {"pearson": "Pearson's r", "spearman": "Spearman's ρ", "kendall-b": "Kendall's τ-b"}
+
+
+def overview_sections(results: ProjectResults) -> Iterator[Section]:
+    """How far people agree; how often each label and rating was given; which causes there are, and rules among them."""
+    titles, shares = results.answers.titles, results.shares
+    yield Section(results.title, (FactList(tuple(_facts(results))),))
+    rows = []
+    for row in shares.to_dicts():
+        kappa = results.agreement.labels[row["label"]]
+        share = Figure.percent(*_ends(row, "share", "low", "high"))
+        reliability = (Figure(value, digits=3) for value in (kappa.alpha, kappa.kappa))
+        rows.append((titles.get(row["label"], row["label"]), row["count"], share, *reliability))
+    notes = ("In brackets: 95% intervals over items. α: Krippendorff's, κ: Cohen's, of each label given or not.",)
+    yield Section(
+        "Labels", (Table(("label", "given", "%", "α", "κ"), tuple(rows), "lrlrr", notes=notes), *_charts(results))
+    )
+    if results.causes and results.rules.height:
+        rules = tuple(
+            (" and ".join(titles.get(name, name) for name in rule["if"]), titles.get(rule["then"], rule["then"]),
+             rule["count"], Figure.percent(rule["support"]), Figure.percent(rule["confidence"]),
+             Figure(rule["lift"]), Figure(rule["p_adjusted"], digits=3))
+            for rule in results.rules.iter_rows(named=True)
+        )  # fmt: skip
+        header = ("if", "then", "items", "support, %", "confidence, %", "lift", "p, corrected")
+        about = (
+            "If an item has the first cause, it has the second one, too, in the share of the items that confidence is."
+        )
+        yield Section("Rules", (Table(header, rules, "llrrrrr", notes=(about,)),))
+
+
+def _facts(results: ProjectResults) -> Iterator[tuple[str, str]]:
+    agreement, answers, scores = results.agreement, results.agreement.answers, results.agreement.scores
+    write = Figure(None, digits=3).write
+    yield "judgements", f"{agreement.judgements:,} of {agreement.items:,} items by {agreement.judges:,} people"
+    yield "judged by several", f"{agreement.repeated:,} items"
+    yield "whole answers", f"Krippendorff's α {write(answers.alpha)}, Cohen's κ {write(answers.kappa)}"
+    counted = "agreement of items" if agreement.fits is None else "agreement that a pair fits"
+    shares = agreement.by_item
+    yield counted, f"{percent(shares.mean)} % on average, {percent(shares.minimum)} % at least"
+    yield "disagreements", f"{len(results.disagreements):,}"
+    right, given = results.known_answers[DISTRACTOR]
+    if given:
+        yield "true negatives", f"{right:,} of {given:,} judgements right ({percent(right / given)} %)"
+    if scores is not None:
+        what = "ratings" if results.answers.project.form.rating else "grades of labels"
+        yield f"scores ({what})", f"α {write(agreement.ordinal)} (ordinal), {write(scores.alpha)} (interval)"
+        yield "one judge and the others", f"Pearson's r {write(scores.one_against_others['pearson'])}"
+        ceiling = f"{write(scores.ceiling())}; reliability of the mean {write(scores.reliability)}"
+        yield "human ceiling", f"{ceiling}. No metric is expected to correlate better with the mean scores."
+    if isfinite(results.mean_rating.mean):
+        mean = results.mean_rating
+        yield "mean rating", str(Figure(mean.mean, mean.low, mean.high))
+
+
+def _charts(results: ProjectResults) -> Iterator[Part]:
+    titles, shares = results.answers.titles, results.shares
+    if results.judged.height:
+        groups = [titles.get(label, label) for label in shares["label"]]
+        yield _share_bars("How often each label was given", groups, shares, "label", "percent of judgements")
+    ratings, scale = results.ratings, results.answers.project.form.rating
+    if ratings is not None and scale is not None and ratings["count"].sum():
+        yield Histogram(
+            title=scale.title, edges=tuple(range(scale.low, scale.high + 2)), counts=tuple(ratings["count"]),
+            unit=Figure(None, digits=0), axis="rating", noun="judgements", whole=True, printed=True,
+        )  # fmt: skip
+    counts = results.numbers_of_causes
+    if counts is not None and counts["count"].sum():
+        groups = [_CAUSES[many] if many < len(_CAUSES) else f"{many} causes" for many in counts["causes"]]
+        yield _share_bars("Items by their number of causes", groups, counts, "causes", "percent of decided items")
+    if results.causes and results.together["count"].sum():
+        cells = {(first, second): count for first, second, count, _ in results.together.iter_rows()}
+        used = {label for pair, count in cells.items() if count for label in pair}
+        names = [label for label in results.answers.labels if label in used]
+        grid = tuple(
+            tuple(Figure(cells.get((row, column), cells.get((column, row))), digits=0) for column in names)
+            for row in names
+        )
+        shown = tuple(titles[name] for name in names)
+        yield Heat(title="Causes that occur together", rows=shown, columns=shown, cells=grid, heading="cause")
+
+
+def _share_bars(title: str, groups: list[str], shares: pl.DataFrame, heading: str, axis: str) -> Bars:
+    figures = (Figure.percent(*_ends(row, "share", "low", "high")) for row in shares.to_dicts())
+    series = (Series("share", tuple(figures)),)
+    return Bars(title=title, groups=tuple(groups), series=series, heading=heading, axis=axis)
+
+
+def people_sections(results: ProjectResults) -> Iterator[Section]:
+    """Each person: how much, how fast, how often as most others, and known answers that were right."""
+    known = {CHECK: "checks right", DISTRACTOR: "true negatives right"}
+    rows: list[tuple[Cell, ...]] = [
+        (row["account"], row["judged"], Figure(row["seconds"], digits=1), Figure.percent(row["agreement"]),
+         *(f"{row[f'{kind}_right']} of {row[f'{kind}_given']}" if row[f"{kind}_given"] else "–" for kind in known))
+        for row in results.people.iter_rows(named=True)
+    ]  # fmt: skip
+    header = ("person", "items", "seconds", "agrees, %", *known.values())
+    yield Section("People", (Table(header, tuple(rows), "lrrrrr"),) if rows else ())
+
+
+def model_sections(results: ProjectResults) -> Iterator[Section]:
+    """Each model against what people decided, also label by label."""
+    if not results.models:
+        return
+    rows = tuple(
+        (model.model, model.judged, model.compared, Figure.percent(model.same), Figure.percent(model.person),
+         Figure(model.kappa, digits=3), Figure(model.score, digits=3))
+        for model in results.models
+    )  # fmt: skip
+    header = ("model", "judged", "compared", "as decided, %", "a person, %", "κ", "r of scores")
+    notes = (
+        "As decided: exactly the labels of the majority, or of the owner's decision. A person: how often one of them "
+        "answers as most others do.",
+    )
+    people, titles = results.agreement.labels, results.answers.titles
+    by_label: tuple[tuple[Cell, ...], ...] = tuple(
+        (title, *(Figure(kappa, digits=3) for kappa in (*(model.labels.get(label, nan) for model in results.models),
+                                                        people[label].kappa)))
+        for label, title in titles.items()
+    )  # fmt: skip
+    names = ("label", *(model.model for model in results.models), "people")
+    title = "Cohen's κ of each label"
+    align = "l" + "r" * (len(names) - 1)
+    yield Section("Models", (Table(header, rows, "lrrrrrr", notes=notes), Table(names, by_label, align, title=title)))
+
+
+def correlation_sections(
+    results: ProjectResults, further: Mapping[str, Mapping[str, float]] | None = None
+) -> Iterator[Section]:
+    """What people said against numbers that came with the items, ``further`` ones, and derived causes."""
+    titles = results.answers.titles
+    table = results.correlations(further).filter(pl.col("pearson").is_not_null())
+    rows = table.to_dicts()
+    if rows:
+        rated = tuple(
+            (row["metric"], row["items"], *(_coefficient(row, name) for name in ("pearson", "spearman")))
+            for row in rows
+            if row["judged"] == "rating"
+        )
+        labels = [label for label in results.answers.labels if label in set(table["judged"])]
+        values = {(row["metric"], row["judged"]): row["spearman"] for row in rows}
+        shared = tuple(
+            (metric, *(Figure(values.get((metric, label))) for label in labels))
+            for metric in dict.fromkeys(row["metric"] for row in rows)
+        )
+        every = tuple(
+            (titles.get(row["judged"], row["judged"]), row["metric"], row["items"],
+             *(_coefficient(row, name) for name in _COEFFICIENTS))
+            for row in rows
+        )  # fmt: skip
+        parts: list[Part] = []
+        header: tuple[str, ...]
+        if rated:
+            header = ("metric", "items", "Pearson's r", "Spearman's ρ")
+            parts.append(Table(header, rated, "lrll", title="Metrics against the mean rating"))
+        if labels:
+            title = "Metrics against the share of judges who gave a label: Spearman's ρ"
+            header = ("metric", *(titles.get(label, label) for label in labels))
+            parts.append(Table(header, shared, "l" + "r" * len(labels), title=title))
+        header = ("judged", "metric", "items", *_COEFFICIENTS.values())
+        parts.append(Table(header, every, "llrlll", title="All correlations", folded=True))
+        about = "In brackets: 95% intervals, queries resampled. Metrics that are the same for all items are left out."
+        yield Section("Correlations", (*parts, Text((about,), note=True)))
+    if (derived := results.derived_causes) is not None:
+        counts = tuple((titles.get(row[0], row[0]), *row[1:]) for row in derived.table.iter_rows())
+        counted = ("items", "both", "people", "derived", "neither")
+        kappas = tuple(
+            (titles.get(row["label"], row["label"]), row["cause"], *(row[name] for name in counted),
+             Figure(*_ends(row, "kappa", "kappa_low", "kappa_high")))
+            for row in derived.kappa.to_dicts()
+        )  # fmt: skip
+        yield Section(
+            "People's causes and derived ones",
+            (
+                Table(
+                    ("label", "items", *derived.causes), counts, "l" + "r" * (1 + len(derived.causes)),
+                    title=f"People's causes (rows) against derived ones, over {derived.items:,} decided items",
+                ),
+                Table(
+                    ("label", "cause", *counted, "κ"), kappas, "llrrrrrl",
+                    title="Items where it is not open whether the derived cause holds",
+                    notes=("Both say so, only people, only derived, neither; in brackets: 95% intervals.",),
+                ),
+            ),
+        )  # fmt: skip
+
+
+def _coefficient(row: Mapping[str, Any], name: str) -> Figure:
+    return Figure(*_ends(row, name, f"{name}_low", f"{name}_high"))
+
+
+def _ends(row: Mapping[str, Any], mean: str, low: str, high: str) -> tuple[float, float, float]:
+    first, second, third = (nan if row[name] is None else float(row[name]) for name in (mean, low, high))
+    return first, second, third
+
+
+@dataclass(frozen=True, eq=False)
+class ProjectResults(Presented):
+    """The results of people's judgements of real items; models are apart, in ``models``. Computed when asked for."""
+
+    answers: ProjectAnswers
+    _people: pl.DataFrame = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_people", judged_by(self.answers.table))
+
+    @property
+    def title(self) -> str:
+        return self.answers.project.name
+
+    def sections(self, **options: Any) -> Iterator[Section]:
+        """Agreement, labels, ratings, causes, people, models, and what is automatic beside them."""
+        for sections in (overview_sections, people_sections, model_sections, correlation_sections):
+            yield from sections(self)
+
+    @property
+    def judged(self) -> pl.DataFrame:
+        return self._people
+
+    @property
+    def causes(self) -> list[str]:
+        """The labels that say what is wrong: all that may stand beside others."""
+        form = self.answers.project.form
+        return [label.name for label in form.labels if not label.alone] if form.several else []
+
+    @property
+    def grades(self) -> dict[str, float] | None:
+        """The numbers of labels, where there are no ratings."""
+        form = self.answers.project.form
+        return None if form.rating is not None else label_grades(form) or None
+
+    @cached_property
+    def agreement(self) -> ProjectAgreement:
+        fits = None if self.answers.verdicts is None else self.answers.verdicts[0]
+        return measure_project(self.judged, self.answers.labels, grades=self.grades, fits=fits)
+
+    @cached_property
+    def known_answers(self) -> dict[str, tuple[int, int]]:
+        """Of attention checks, true negatives and practice items: how many judgements are right, of how many."""
+        return {kind: (int(self.people[f"{kind}_right"].sum()), int(self.people[f"{kind}_given"].sum()))
+                for kind in (CHECK, DISTRACTOR, PRACTICE)}  # fmt: skip
+
+    @cached_property
+    def decided(self) -> pl.DataFrame:
+        """One row per item: what was decided, and by whom."""
+        real = {item: answer for item, answer in self.answers.adjudicated.items()
+                if item in self.answers.items and self.answers.items[item].kind == "real"}  # fmt: skip
+        return decide(self.judged, real)
+
+    @cached_property
+    def shares(self) -> pl.DataFrame:
+        return label_shares(self.judged, self.answers.labels)
+
+    @cached_property
+    def ratings(self) -> pl.DataFrame | None:
+        """How often each rating was given; None where there are no ratings."""
+        scale = self.answers.project.form.rating
+        return None if scale is None else rating_counts(self.judged, range(scale.low, scale.high + 1))
+
+    @cached_property
+    def mean_rating(self) -> Estimate:
+        return rating_mean(self.judged)
+
+    @cached_property
+    def numbers_of_causes(self) -> pl.DataFrame | None:
+        """How many items have no cause, one, two, …; None where labels are no causes."""
+        return cause_numbers(self.decided, self.causes) if self.causes else None
+
+    @cached_property
+    def derived_causes(self) -> CauseAgreement | None:
+        """People's causes against those that were derived; None where no judged item came with any."""
+        return compare_causes(self.decided, self.answers.labels, self.answers.causes, self.answers.queries)
+
+    @cached_property
+    def together(self) -> pl.DataFrame:
+        return co_occurrence(self.decided, self.answers.labels)
+
+    @cached_property
+    def rules(self) -> pl.DataFrame:
+        """Rules between labels, where an item can have several."""
+        return label_rules(self.decided, self.answers.labels)
+
+    @cached_property
+    def people(self) -> pl.DataFrame:
+        return people_table(self.answers.table, self.answers.expected)
+
+    @cached_property
+    def disagreements(self) -> tuple[Disagreement, ...]:
+        return disagreements(self.judged, self.answers.adjudicated)
+
+    @cached_property
+    def models(self) -> tuple[ModelAgreement, ...]:
+        judged = judged_by(self.answers.table, MODEL)
+        return model_agreement(judged, self.judged, self.decided, self.answers.labels, grades=self.grades)
+
+    @cached_property
+    def _quantities(self) -> dict[str, dict[str, float]]:
+        """What is correlated: the mean rating of items and, of each label, the share of judges who gave it."""
+        ratings = dict(self.decided.filter(pl.col("rating").is_not_null()).select("item", "rating").iter_rows())
+        shares = label_shares_of_items(self.judged, self.answers.labels)
+        return ({"rating": ratings} if ratings else {}) | shares
+
+    @cached_property
+    def _with_items(self) -> pl.DataFrame:
+        return metric_correlations(self._quantities, self.answers.metrics, self.answers.queries)
+
+    def correlations(self, further: Mapping[str, Mapping[str, float]] | None = None) -> pl.DataFrame:
+        """What people said against the numbers that came with the items, and ``further`` ones, such as a run's."""
+        if not further:
+            return self._with_items
+        added = metric_correlations(self._quantities, further, self.answers.queries)
+        order = {name: number for number, name in enumerate(self._quantities)}
+        both = pl.concat([self._with_items, added])
+        return both.sort(pl.col("judged").replace_strict(order, return_dtype=pl.Int64), maintain_order=True)
+
+    def as_dict(self) -> dict[str, Any]:
+        tables = {
+            "labels": self.shares,
+            "people": self.people.drop("first", "last"),
+            "correlations": self.correlations(),
+        }
+        optional = {"ratings": self.ratings, "causes": self.numbers_of_causes}
+        tables |= {name: table for name, table in optional.items() if table is not None}
+        if self.causes:
+            tables |= {"together": self.together, "rules": self.rules}
+        content: dict[str, Any] = {}
+        if self.ratings is not None:
+            rated = self.judged["rating"].count()
+            content["rating"] = {**asdict(self.mean_rating), "judgements": rated}
+        if self.derived_causes is not None:
+            content["derived_causes"] = self.derived_causes.as_dict()
+        return dict(
+            json_form(
+                {
+                    **content,
+                    "agreement": self.agreement.as_dict(),
+                    "known_answers": {kind: {"right": right, "given": given}
+                                      for kind, (right, given) in self.known_answers.items()},
+                    "decided": _counts(self.decided["by"].to_list()),
+                    **{name: table.to_dicts() for name, table in tables.items()},
+                    "models": [model.as_dict() for model in self.models],
+                }
+            )
+        )  # fmt: skip
+
+
+def _counts(values: Sequence[str]) -> dict[str, int]:
+    return {value: values.count(value) for value in dict.fromkeys(values)}

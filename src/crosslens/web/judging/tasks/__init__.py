@@ -1,1 +1,0 @@
-"""What is asked: task kinds, their labels, answers, and the order in which items are shown."""

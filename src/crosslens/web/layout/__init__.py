@@ -1,1 +1,0 @@
-"""The frame of all pages: templates, the style sheet, and files that browsers keep."""

@@ -1,0 +1,265 @@
+"""Maps kept between runs, found by content: the same vectors and the same method are projected once.
+
+A map is a folder in the cache, written completely or not at all: a killed process leaves nothing that could be taken
+for one. A damaged one counts as absent, and is written again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from crosslens.core import (
+    HEADER_FILE,
+    CrosslensError,
+    Dataset,
+    Ids,
+    InputError,
+    Progress,
+    Run,
+    atomic_folder,
+    cache_folder,
+    fingerprint,
+    folder_layout,
+    read_folder,
+    write_parts,
+)
+from crosslens.encode import EncodeOptions
+from crosslens.pipeline import RunVectors, recipe_of_run, vectors_key, vectors_of_run, without_vectors
+from crosslens.web.background import DONE, JobProgress, Jobs
+from crosslens.web.map.projection import (
+    METHODS,
+    PCA,
+    Cluster,
+    assign_clusters,
+    caption_texts,
+    default_method,
+    describe_clusters,
+    has_umap,
+    project,
+)
+
+Array = np.ndarray[Any, Any]
+
+_KIND = "embedding-map"
+_VERSION = 1
+"""Another version, other points: part of the key."""
+_LAYOUT = folder_layout(_KIND, ("points", "clusters"), ("items", "regions"))
+
+
+@dataclass(frozen=True, eq=False)
+class EmbeddingMap:
+    """A point per item: the images before the captions; ``clusters`` are the numbers of their ``regions``."""
+
+    key: str
+    method: str
+    image_ids: Ids
+    caption_ids: Ids
+    points: Array
+    clusters: Array
+    regions: tuple[Cluster, ...]
+
+    def __len__(self) -> int:
+        return len(self.points)
+
+    @cached_property
+    def ids(self) -> Ids:
+        return (*self.image_ids, *self.caption_ids)
+
+
+def map_key(source: str, method: str, seed: int = 0) -> str:
+    """Under which name the map of these vectors is kept."""
+    return fingerprint("map", {"source": source, "method": method, "seed": str(seed), "version": str(_VERSION)})[:32]
+
+
+class MapStore:
+    """All maps below one cache folder."""
+
+    def __init__(self, cache: str | Path | None = None) -> None:
+        self.folder = cache_folder(cache) / "maps"
+
+    def has(self, key: str) -> bool:
+        """Whether a map of this key is there; not whether it is whole."""
+        return (self._path(key) / HEADER_FILE).is_file()
+
+    def load(self, key: str) -> EmbeddingMap | None:
+        """The map of this key; None where there is none, or where it is damaged."""
+        if not self.has(key):
+            return None
+        try:
+            header, arrays, tables = read_folder(self._path(key), _KIND, mmap=True)
+            items, count = tables["items"], int(header["images"])
+            ids = tuple(items["id"].to_list())
+            regions = tuple(
+                Cluster(row["number"], row["name"], row["images"], row["captions"], (row["x"], row["y"]))
+                for row in tables["regions"].iter_rows(named=True)
+            )
+            points, clusters = np.asarray(arrays["points"]), np.asarray(arrays["clusters"])
+            kinds = points.dtype.kind + clusters.dtype.kind
+            if points.shape != (len(ids), 2) or clusters.shape != (len(ids),) or kinds not in ("fi", "fu"):
+                return None
+            if header["key"] != key or not 0 <= count <= len(ids):
+                return None
+            return EmbeddingMap(key, str(header["method"]), ids[:count], ids[count:], points, clusters, regions)
+        except (CrosslensError, OSError, KeyError, TypeError, ValueError, pl.exceptions.PolarsError):
+            return None
+
+    def save(self, drawn: EmbeddingMap) -> None:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        with atomic_folder(self._path(drawn.key), _LAYOUT) as folder:
+            write_parts(
+                folder, _KIND,
+                header={"key": drawn.key, "method": drawn.method, "images": len(drawn.image_ids)},
+                arrays={"points": drawn.points, "clusters": drawn.clusters},
+                tables={
+                    "items": pl.DataFrame({"id": drawn.ids}, schema={"id": pl.String}),
+                    "regions": _region_table(drawn.regions),
+                },
+            )  # fmt: skip
+
+    def _path(self, key: str) -> Path:
+        return self.folder / key
+
+
+def _region_table(regions: Sequence[Cluster]) -> pl.DataFrame:
+    rows = [
+        {"number": region.number, "name": region.name, "images": region.images, "captions": region.captions,
+         "x": region.centre[0], "y": region.centre[1]}
+        for region in regions
+    ]  # fmt: skip
+    schema = {"number": pl.Int64, "name": pl.String, "images": pl.Int64, "captions": pl.Int64}
+    return pl.DataFrame(rows, schema={**schema, "x": pl.Float64, "y": pl.Float64})
+
+
+ABSENT, READY, IMPOSSIBLE = "absent", "ready", "impossible"
+SEED = 0
+
+
+@dataclass(frozen=True)
+class MapState:
+    """Where the map of a run stands: ``ready`` with its map, ``impossible`` with the reason, or a job's progress."""
+
+    state: str
+    method: str
+    reason: str = ""
+    progress: JobProgress | None = None
+    drawn: EmbeddingMap | None = None
+
+
+class Maps:
+    """The maps of the runs, kept below a cache folder; ``options`` say how a run's model is loaded."""
+
+    def __init__(self, cache: Path | None = None, options: EncodeOptions | None = None) -> None:
+        self.store = MapStore(cache)
+        self.jobs = Jobs()
+        self.options = options or EncodeOptions(cache=cache, skip_bad=True)
+        self._keys: dict[tuple[str, str], str] = {}
+        self._kept: dict[str, EmbeddingMap] = {}
+
+    def state(self, run_id: str, run: Run, method: str | None = None) -> MapState:
+        """Where the map of a run stands, without computing anything."""
+        chosen = self.method_of(run, method)
+        try:
+            reason = without_vectors(recipe_of_run(run))
+        except CrosslensError as error:
+            reason = error.problem
+        if reason is not None:
+            return MapState(IMPOSSIBLE, chosen, reason)
+        drawn = self._load(run_id, run, chosen)
+        if drawn is not None:
+            return MapState(READY, chosen, drawn=drawn)
+        progress = self.jobs.progress(_job(run_id, run, chosen))
+        if progress is None or progress.state == DONE:
+            return MapState(ABSENT, chosen)
+        return MapState(progress.state, chosen, progress.problem, progress)
+
+    def drawn(self, run_id: str, run: Run, method: str | None = None) -> EmbeddingMap:
+        """The map of a run; one that is not there raises."""
+        state = self.state(run_id, run, method)
+        if state.drawn is None:
+            reason = state.reason or "it has not been computed yet"
+            raise InputError(f"no map of this run: {reason}", fix="open the page of the map", code="unknown-name")
+        return state.drawn
+
+    def start(self, run_id: str, run: Run, method: str | None = None) -> MapState:
+        """Compute the map of a run in the background, unless it is there or under way."""
+        state = self.state(run_id, run, method)
+        if state.state in (ABSENT, "failed"):
+            self.jobs.start(_job(run_id, run, state.method), self._work(run_id, run, state.method))
+            return self.state(run_id, run, state.method)
+        return state
+
+    def method_of(self, run: Run, method: str | None) -> str:
+        """The method asked for, or the usual one for a map of this size."""
+        if method in METHODS:
+            return PCA if method != PCA and not has_umap() else str(method)
+        queries = {len(values.query_ids) for values in run.values.values()}
+        return default_method(sum(sorted(queries)[-2:]))
+
+    def stop(self) -> None:
+        self.jobs.stop()
+
+    def _load(self, run_id: str, run: Run, method: str) -> EmbeddingMap | None:
+        key = self._keys.get((_identity(run_id, run), method)) or self._stated_key(run, method)
+        if key is None:
+            return None
+        if key not in self._kept:
+            drawn = self.store.load(key)
+            if drawn is None:
+                return None
+            self._kept = {**dict(list(self._kept.items())[-3:]), key: drawn}
+        return self._kept[key]
+
+    def _stated_key(self, run: Run, method: str) -> str | None:
+        recipe = recipe_of_run(run)
+        source = None if recipe is None else vectors_key(recipe)
+        return None if source is None else map_key(source, method, SEED)
+
+    def _work(self, run_id: str, run: Run, method: str) -> Callable[[Progress, Callable[[], bool]], None]:
+        def work(progress: Progress, is_stopped: Callable[[], bool]) -> None:
+            vectors = vectors_of_run(run, self.options, progress)
+            key = self._stated_key(run, method)
+            if key is None:
+                content = {"images": vectors.images.fingerprint, "captions": vectors.captions.fingerprint}
+                key = map_key(fingerprint("vectors", content), method, SEED)
+            if self.store.load(key) is None:
+                self.store.save(draw(key, vectors, method, progress, is_stopped))
+            self._keys[_identity(run_id, run), method] = key
+
+        return work
+
+
+def draw(
+    key: str, vectors: RunVectors, method: str, progress: Progress | None = None,
+    is_stopped: Callable[[], bool] = lambda: False,
+) -> EmbeddingMap:  # fmt: skip
+    """The map of these vectors."""
+    images, captions = vectors.images, vectors.captions
+    points = project((images, captions), method, seed=SEED, progress=progress, is_stopped=is_stopped)
+    numbers, centres = assign_clusters(points, SEED)
+    texts = caption_texts(vectors.dataset, captions.ids)
+    regions = describe_clusters(numbers, centres, len(images.ids), texts)
+    return EmbeddingMap(key, method, images.ids, captions.ids, points, numbers, tuple(regions))
+
+
+def _identity(run_id: str, run: Run) -> str:
+    """A run that was replaced under the same id is another one."""
+    return f"{run_id}:{fingerprint('recipe', {'text': run.recipe})}"
+
+
+def _job(run_id: str, run: Run, method: str) -> str:
+    return f"{_identity(run_id, run)}:{method}"
+
+
+def dataset_or_none(load: Callable[[], Dataset]) -> Dataset | None:
+    """The dataset, or None where it cannot be read: a map needs ids only."""
+    try:
+        return load()
+    except CrosslensError:
+        return None
