@@ -23,8 +23,6 @@ from crosslens.core import (
 )
 from crosslens.metrics import dataset_name, dataset_revision, select_metrics
 
-ENDS = ("low", "high")
-
 
 @dataclass(frozen=True)
 class TrackedRun:
@@ -39,6 +37,15 @@ class TrackedRun:
     facts: Mapping[str, str]
     files: tuple[Path, ...] = ()
     folder: Path | None = None
+
+    def numbers(self, separator: str) -> dict[str, float]:
+        """Every figure, and the ends of its interval beside it."""
+        ends = {
+            f"{name}{separator}{end}": bound
+            for name, both in self.intervals.items()
+            for end, bound in zip(("low", "high"), both, strict=True)
+        }
+        return {**self.figures, **ends}
 
 
 @dataclass(frozen=True)
@@ -64,26 +71,22 @@ def tracked(run: Run, metrics: str | Sequence[str] | None = None, *, files: bool
         "level": ", ".join(sorted({f"{values.level:g}" for values in chosen.values()})),
         "crosslens": str(run.provenance.get("versions", {}).get("crosslens", "")),
     }
+    recipe = tomllib.loads(run.recipe) if run.recipe else {}
+    recipe.pop("fingerprints", None)  # they say nothing to a reader
     return TrackedRun(
         run.name,
         fingerprint("tracked run", {"name": run.name, "values": run.fingerprint, "dataset": dataset_revision(run)}),
         {name: values.mean for name, values in chosen.items() if isfinite(values.mean)},
         {name: values.interval for name, values in chosen.items() if all(map(isfinite, values.interval))},
-        _settings(run.recipe),
+        dict(_flat("", recipe)),
         {name: text for name, text in facts.items() if text},
         _files(run.home) if files and run.home is not None else (),
         run.home,
     )
 
 
-def _settings(recipe: str) -> dict[str, str]:
-    """The entries of a recipe under dotted names; its fingerprints say nothing to a reader."""
-    content = tomllib.loads(recipe) if recipe else {}
-    content.pop("fingerprints", None)
-    return dict(_flat("", content))
-
-
 def _flat(prefix: str, content: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """The entries of a recipe under dotted names."""
     rows: list[tuple[str, str]] = []
     for key, value in content.items():
         if isinstance(value, Mapping):
@@ -140,7 +143,8 @@ def log_to_mlflow(
 def _log(client: Any, content: TrackedRun, project: str) -> TrackedAt:
     experiment = client.get_experiment_by_name(project)
     number = client.create_experiment(project) if experiment is None else experiment.experiment_id
-    numbers = _numbers(content)
+    numbers = content.numbers("_")
+    numbers = dict(zip(allowed_names(numbers), numbers.values(), strict=True))
     same = client.search_runs([number], f"tags.`{_KEY}` = '{content.key}'")
     is_whole = bool(same) and same[0].info.status == _FINISHED and numbers.keys() <= same[0].data.metrics.keys()
     if same:
@@ -157,28 +161,18 @@ def _log(client: Any, content: TrackedRun, project: str) -> TrackedAt:
     return TrackedAt("mlflow", run_id, f"run {run_id} of the experiment {project}", existed=is_whole)
 
 
-def _numbers(content: TrackedRun) -> dict[str, float]:
-    """Every figure, and the ends of its interval beside it, under names that MLflow takes."""
-    numbers = dict(content.figures)
-    for name, both in content.intervals.items():
-        numbers |= {f"{name}_{end}": bound for end, bound in zip(ENDS, both, strict=True)}
-    return dict(zip(allowed_names(numbers), numbers.values(), strict=True))
-
-
 def _log_values(client: Any, run_id: str, content: TrackedRun, numbers: Mapping[str, float]) -> None:
     from mlflow.entities import Metric, Param, RunTag
 
     metrics = [Metric(name, value, 0, 0) for name, value in numbers.items()]
-    settings = zip(allowed_names(content.settings), map(_shortened, content.settings.values()), strict=True)
-    params = [Param(key, text) for key, text in settings]
+    params = [
+        Param(key, text if len(text) <= _LONGEST_VALUE else f"{text[: _LONGEST_VALUE - 1]}…")
+        for key, text in zip(allowed_names(content.settings), content.settings.values(), strict=True)
+    ]
     tags = [RunTag(f"crosslens.{name}", text) for name, text in content.facts.items()]
     for start in range(0, max(len(metrics), len(params), len(tags)), _BATCH):
         part = slice(start, start + _BATCH)
         client.log_batch(run_id, metrics[part], params[part], tags[part])
-
-
-def _shortened(text: str) -> str:
-    return text if len(text) <= _LONGEST_VALUE else f"{text[: _LONGEST_VALUE - 1]}…"
 
 
 def allowed_names(names: Iterable[str]) -> list[str]:
@@ -214,9 +208,6 @@ def log_to_wandb(
         raise MissingExtraError("logging to Weights & Biases", "wandb", "wandb") from error
     content = tracked(run, metrics, files=files)
     run_id = content.key[:_KEY_LENGTH]
-    numbers: dict[str, Any] = dict(content.figures)
-    for name, both in content.intervals.items():
-        numbers |= {f"{name}/{end}": bound for end, bound in zip(ENDS, both, strict=True)}
     try:
         # Nothing but what is handed over: no console, no code, no packages, no machine facts.
         settings = wandb.Settings(silent=True, console="off", save_code=False, disable_git=True)
@@ -225,7 +216,7 @@ def log_to_wandb(
             mode="offline" if offline else None, settings=settings,
             config={"recipe": dict(content.settings), "crosslens": dict(content.facts)},
         )  # fmt: skip
-        logged.log(numbers)
+        logged.log(content.numbers("/"))
         if content.files:
             artifact = wandb.Artifact(f"run-{artifact_name(content.name)}", type="evaluation")
             for file in content.files:

@@ -73,7 +73,13 @@ def write_export(files: Files, output: str | Path, *, overwrite: bool = False) -
     A name that ends in ``.gz`` is compressed. An existing file with other content is kept unless ``overwrite``.
     """
     output = Path(output)
-    return _write({output if len(files) == 1 else _with_part(output, part): files[part] for part in files}, overwrite)
+    gz = ".gz" if output.suffix == ".gz" else ""
+    plain = output.with_name(output.name.removesuffix(gz))
+    paths = {
+        output if len(files) == 1 else plain.with_name(f"{plain.stem}-{part}{plain.suffix}{gz}"): content
+        for part, content in files.items()
+    }
+    return _write(paths, overwrite)
 
 
 def write_named_export(
@@ -111,12 +117,6 @@ def write_changed(content: Mapping[Path, bytes], overwrite: bool) -> list[Path]:
         with atomic_file(path) as partial:
             partial.write_bytes(data)
     return list(content)
-
-
-def _with_part(output: Path, part: str) -> Path:
-    gz = ".gz" if output.suffix == ".gz" else ""
-    plain = output.with_name(output.name.removesuffix(gz))
-    return plain.with_name(f"{plain.stem}-{part}{plain.suffix}{gz}")
 
 
 _CSV_SCHEMA = {
