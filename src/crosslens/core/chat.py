@@ -279,7 +279,18 @@ class Endpoint:
             "logprobs": True,
             "top_logprobs": alternatives,
         }
-        return _log_probabilities(self._explained_post(body), self)
+        raw = self._explained_post(body)
+        try:
+            first = json.loads(raw)["choices"][0]["logprobs"]["content"][0]
+            tokens = {str(entry["token"]): float(entry["logprob"]) for entry in [first, *first["top_logprobs"]]}
+        except (ValueError, LookupError, TypeError, RecursionError, OverflowError):
+            tokens = {}
+        if not tokens or not all(value <= 1e-6 for value in tokens.values()):
+            raise CrosslensError(
+                f"{self.host} sends no log probabilities of tokens: {_excerpt(raw)!r}",
+                fix="use a server and a model that answer logprobs=true with top_logprobs",
+            )
+        return tokens
 
     def _explained_post(self, body: Mapping[str, Any]) -> bytes:
         try:
@@ -304,8 +315,12 @@ class Endpoint:
                 ) from None
             except (OSError, http.client.HTTPException) as error:
                 if attempt == self.retries:
+                    inner = getattr(error, "reason", error)
+                    reason = str(inner) or type(inner).__name__
+                    if isinstance(inner, TimeoutError):
+                        reason = f"no answer in time ({self.timeout:g} seconds)"
                     raise CrosslensError(
-                        f"{self.host} cannot be reached: {self._reason(error)} (tried {attempt + 1} times)",
+                        f"{self.host} cannot be reached: {reason} (tried {attempt + 1} times)",
                         fix="check the address, and that the server is running",
                     ) from None
             if self.stop.wait(wait):
@@ -327,12 +342,6 @@ class Endpoint:
             with error:
                 message = _message(error, allowance)
                 raise _Refused(error.code, message, _wait(error.headers.get("Retry-After"))) from None
-
-    def _reason(self, error: Exception) -> str:
-        inner = getattr(error, "reason", error)
-        if isinstance(inner, TimeoutError):
-            return f"no answer in time ({self.timeout:g} seconds)"
-        return str(inner) or type(inner).__name__
 
     def _explained(self, refusal: _Refused) -> CrosslensError:
         kind: type[CrosslensError] = UsageError
@@ -365,20 +374,6 @@ def _can_be_sent(address: str) -> bool:
         return address.isascii() and bool((parts.hostname or "").encode("idna")) and parts.port != 0
     except ValueError:  # of names and of ports
         return False
-
-
-def _log_probabilities(raw: bytes, endpoint: Endpoint) -> dict[str, float]:
-    try:
-        first = json.loads(raw)["choices"][0]["logprobs"]["content"][0]
-        tokens = {str(entry["token"]): float(entry["logprob"]) for entry in [first, *first["top_logprobs"]]}
-    except (ValueError, LookupError, TypeError, RecursionError, OverflowError):
-        tokens = {}
-    if not tokens or not all(value <= 1e-6 for value in tokens.values()):
-        raise CrosslensError(
-            f"{endpoint.host} sends no log probabilities of tokens: {_excerpt(raw)!r}",
-            fix="use a server and a model that answer logprobs=true with top_logprobs",
-        )
-    return tokens
 
 
 def _message(error: urllib.error.HTTPError, allowance: Allowance) -> str:

@@ -62,7 +62,13 @@ class Embeddings:
             raise InputError(f"{count} vectors for {len(self.ids)} ids", expected=expected, fix=fix)
         check_blocks(source, "vectors")
         if variance is not None:
-            object.__setattr__(self, "variance", frozen(_checked_variance(variance, source.shape)))
+            variance = check_vectors(variance, "variance")
+            if len(source.shape) != 2 or variance.shape != source.shape:
+                problem = f"variance of shape {variance.shape} beside vectors of shape {source.shape}"
+                raise InputError(problem, expected="two n×d arrays of the same shape")
+            if float(variance.min(initial=0.0)) < 0:
+                raise InputError("negative variance", fix="if these are log-variances, pass numpy.exp of them")
+            object.__setattr__(self, "variance", frozen(variance))
 
     def _set(self, ids: Ids, source: VectorBlocks, variance: Array | None, model: str) -> None:
         for name, value in (("ids", ids), ("source", source), ("variance", variance), ("model", model)):
@@ -175,16 +181,6 @@ def check_vectors(values: Any, what: str) -> Array:
     array: Array = np.asanyarray(values)  # a memory-mapped array stays on disk
     check_blocks(as_blocks(array), what)
     return array
-
-
-def _checked_variance(values: Any, shape: tuple[int, ...]) -> Array:
-    variance = check_vectors(values, "variance")
-    if len(shape) != 2 or variance.shape != shape:
-        problem = f"variance of shape {variance.shape} beside vectors of shape {shape}"
-        raise InputError(problem, expected="two n×d arrays of the same shape")
-    if float(variance.min(initial=0.0)) < 0:
-        raise InputError("negative variance", fix="if these are log-variances, pass numpy.exp of them")
-    return variance
 
 
 def align_embeddings(vectors: Any, ids: Ids, what: str) -> Embeddings:

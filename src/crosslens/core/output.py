@@ -272,7 +272,12 @@ class Workspace:
     def __init__(self, target: Path) -> None:
         self.target = _real(target)
         self.folder = workspace_folder(target)
-        _refuse_immovable(self.target)
+        if self.target.is_dir():
+            mounted = os.path.ismount(self.target)
+            if mounted or Path(os.path.realpath(os.curdir)).is_relative_to(self.target):
+                what = "a mount point" if mounted else "the current folder, or contains it"
+                fix = f"write to a folder inside it, such as {self.target / 'new'}"
+                raise ConflictError(f"{self.target} is {what}: it cannot be replaced as a whole", fix=fix)
         suffix = self.target.suffix
         self.new = self.folder / f"new{suffix if len(suffix) <= _LONGEST_SUFFIX else ''}"
 
@@ -471,17 +476,6 @@ def _read_key(folder: Path) -> str | None:
         return (folder / _KEY).read_text(encoding="utf-8")
     except (OSError, ValueError):
         return None
-
-
-def _refuse_immovable(target: Path) -> None:
-    """Raise for a folder that cannot be put in place as a whole."""
-    if not target.is_dir():
-        return
-    mounted = os.path.ismount(target)
-    if mounted or Path(os.path.realpath(os.curdir)).is_relative_to(target):
-        what = "a mount point" if mounted else "the current folder, or contains it"
-        fix = f"write to a folder inside it, such as {target / 'new'}"
-        raise ConflictError(f"{target} is {what}: it cannot be replaced as a whole", fix=fix)
 
 
 def _exchange(first: Path, second: Path) -> bool:

@@ -65,12 +65,10 @@ def pack(value: Any, pickler: type[pickle.Pickler] = pickle.Pickler) -> Packed:
             return NotImplemented if inherited is None else inherited(value)
 
     structure, buffers = io.BytesIO(), list[Array]()
-    Packer(structure, protocol=5, buffer_callback=lambda part: _take(buffers, part)).dump(value)
+    Packer(
+        structure, protocol=5, buffer_callback=lambda part: buffers.append(np.frombuffer(part.raw(), np.uint8))
+    ).dump(value)
     return Packed(structure.getvalue(), buffers)
-
-
-def _take(buffers: list[Array], part: pickle.PickleBuffer) -> None:
-    buffers.append(np.frombuffer(part.raw(), np.uint8))
 
 
 def unpack(packed: Packed) -> Any:

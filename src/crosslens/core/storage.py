@@ -106,22 +106,17 @@ def write_parts(
     kept_arrays = {f"{name}.npy": array for name, array in (arrays or {}).items() if array is not None}
     kept_tables = {f"{name}.parquet": table for name, table in (tables or {}).items() if table is not None}
     for name, array in kept_arrays.items():
-        _save_array(folder / name, array)
+        if isinstance(array, np.ndarray):
+            np.save(folder / name, array, allow_pickle=False)
+            continue
+        target = mapped_array(folder / name, array.dtype, array.shape)
+        for start, block in each_block(array):
+            target[start : start + len(block)] = block
+        target.flush()
     for name, table in kept_tables.items():
         (folder / name).write_bytes(parquet_bytes(table))
     content = {"format": f"crosslens/{kind}", "version": FORMAT_VERSION, **(header or {})}
     write_header(folder / HEADER_FILE, content, (*kept_arrays, *kept_tables))
-
-
-def _save_array(file: Path, array: np.ndarray[Any, Any] | VectorBlocks) -> None:
-    """Write an array; vectors in blocks are copied a block at a time."""
-    if isinstance(array, np.ndarray):
-        np.save(file, array, allow_pickle=False)
-        return
-    target = mapped_array(file, array.dtype, array.shape)
-    for start, block in each_block(array):
-        target[start : start + len(block)] = block
-    target.flush()
 
 
 def mapped_array(file: str | Path, dtype: Any, shape: tuple[int, ...]) -> np.memmap[Any, Any]:

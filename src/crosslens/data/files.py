@@ -39,22 +39,15 @@ def existing_file(path: str | Path) -> Path:
     path = Path(path)
     require_regular(path)
     if not path.exists():
-        near = near_name(path)
-        fix = f"did you mean {near}?" if near else "check the path"
+        # The name beside it that is most like it, with the same ending or with a slip in the ending.
+        beside = [Path(entry.name) for entry in islice(path.parent.iterdir(), 2000)] if path.parent.is_dir() else []
+        alike = {name.stem: name.name for name in beside if name.suffix == path.suffix}
+        slipped = {name.suffix: name.name for name in beside if name.stem == path.stem and name.suffix}
+        near = [alike[stem] for stem in difflib.get_close_matches(path.stem, alike, n=1, cutoff=0.65)]
+        near += [slipped[ending] for ending in difflib.get_close_matches(path.suffix, slipped, n=1)]
+        fix = f"did you mean {near[0]}?" if near else "check the path"
         raise InputError("no such file", file=path, expected="an existing file", fix=fix)
     return path
-
-
-def near_name(path: str | Path) -> str | None:
-    """The name beside a missing path that is most like it, with the same ending or with a slip in the ending."""
-    path = Path(path)
-    beside = [Path(entry.name) for entry in islice(path.parent.iterdir(), 2000)] if path.parent.is_dir() else []
-    alike = {name.stem: name.name for name in beside if name.suffix == path.suffix}
-    if near := difflib.get_close_matches(path.stem, alike, n=1, cutoff=0.65):
-        return alike[near[0]]
-    slipped = {name.suffix: name.name for name in beside if name.stem == path.stem and name.suffix}
-    ending = difflib.get_close_matches(path.suffix, slipped, n=1)
-    return slipped[ending[0]] if ending else None
 
 
 def json_file(folder: Path, name: str) -> Path:
@@ -76,29 +69,25 @@ def format_stem(path: str | Path) -> str:
 def read_bytes(path: str | Path) -> bytes:
     """The content of a file, decompressed if it is gzip."""
     path = existing_file(path)
+    limit = UNPACKED_BYTES.value
     try:
         with path.open("rb") as file:
-            if file.peek(2).startswith(_GZIP_MAGIC):
-                return _unpacked(file, path)
-            content = file.read()
+            is_packed = file.peek(2).startswith(_GZIP_MAGIC)
+            if not is_packed:
+                content = file.read()
+            else:
+                try:
+                    with gzip.GzipFile(fileobj=file, mode="rb") as packed:
+                        content = read_at_most(packed, limit + 1)
+                except (OSError, EOFError, zlib.error) as error:
+                    problem, expected = f"damaged gzip: {error}", "a complete gzip file"
+                    raise InputError(problem, file=path, expected=expected, fix=_INCOMPLETE) from error
     except OSError as error:
         raise InputError(f"cannot be opened: {error.strerror}", file=path, fix="check its permissions") from error
-    if path.suffix == ".gz":
-        raise InputError("not gzip", file=path, expected="a gzip file, by its name", fix="drop .gz from its name")
-    return content
-
-
-def _unpacked(file: IO[bytes], path: Path) -> bytes:
-    """The content of a gzip file, which is unpacked only up to the limit."""
-    try:
-        with gzip.GzipFile(fileobj=file, mode="rb") as packed:
-            content = read_at_most(cast(IO[bytes], packed), UNPACKED_BYTES.value + 1)
-    except (OSError, EOFError, zlib.error) as error:
-        raise InputError(
-            f"damaged gzip: {error}", file=path, expected="a complete gzip file", fix=_INCOMPLETE
-        ) from error
-    if len(content) > UNPACKED_BYTES.value:
+    if is_packed and len(content) > limit:
         raise UNPACKED_BYTES.error(f"{path.stat().st_size:,} bytes of gzip unpack to more than allowed", file=path)
+    if path.suffix == ".gz" and not is_packed:
+        raise InputError("not gzip", file=path, expected="a gzip file, by its name", fix="drop .gz from its name")
     return content
 
 

@@ -21,7 +21,6 @@ from crosslens.core import (
     IMAGE_TO_TEXT,
     TEXT_TO_IMAGE,
     Dataset,
-    Ids,
     InputError,
     MissingExtraError,
     Relevance,
@@ -75,7 +74,10 @@ def read_eccv(kind: str = "eccv", direction: str = IMAGE_TO_TEXT, outside: bool 
     if direction not in _FILES:
         raise UsageError(f"unknown direction {direction!r}", fix="use 'i2t' or 't2i'")
     folder = _folder()
-    images, captions = _split_ids(folder)
+    # Images and captions in the order of the Karpathy test split.
+    captions = tuple(str(caption) for caption in np.asarray(read_array(folder / _SPLIT)))
+    owner = _pairs(folder / _FILES[TEXT_TO_IMAGE].format(KINDS["coco"]))
+    images = tuple(dict.fromkeys(str(owner[caption][0]) for caption in captions))
     file = folder / _FILES[direction].format(KINDS[kind])
     pairs = _pairs(file)
     query_ids, item_ids = (images, captions) if direction == IMAGE_TO_TEXT else (captions, images)
@@ -107,13 +109,6 @@ def _folder() -> Path:
     if spec is None or not spec.submodule_search_locations:
         raise MissingExtraError("reading ECCV Caption and CxC positives", "eccv_caption", "eccv")
     return Path(spec.submodule_search_locations[0]) / "data"
-
-
-def _split_ids(folder: Path) -> tuple[Ids, Ids]:
-    """Images and captions in the order of the Karpathy test split."""
-    captions = tuple(str(caption) for caption in np.asarray(read_array(folder / _SPLIT)))
-    owner = _pairs(folder / _FILES[TEXT_TO_IMAGE].format(KINDS["coco"]))
-    return tuple(dict.fromkeys(str(owner[caption][0]) for caption in captions)), captions
 
 
 def _pairs(file: Path) -> dict[str, list[Any]]:

@@ -156,7 +156,9 @@ class Batches:
         try:
             return [encode(items[start : start + size]) for start in range(0, len(items), size)]
         except Exception as error:
-            if not _is_out_of_memory(error):
+            # torch and onnxruntime have no class of their own for it on every device
+            text = str(error).lower()
+            if not (isinstance(error, MemoryError) or "out of memory" in text or "allocate memory" in text):
                 raise
         if size <= 1:
             raise CrosslensError(
@@ -165,7 +167,10 @@ class Batches:
                 code="out-of-memory",
             )
         self._fits = size // 2
-        _free_memory()
+        gc.collect()
+        torch = sys.modules.get("torch")
+        if torch is not None and torch.cuda.is_available():
+            torch.cuda.empty_cache()
         return self.run(encode, items)
 
 
@@ -181,18 +186,6 @@ def _one_core_each() -> Iterator[None]:
     finally:
         if torch:
             torch.set_num_threads(before)
-
-
-def _is_out_of_memory(error: Exception) -> bool:
-    text = str(error).lower()  # torch and onnxruntime have no class of their own for it on every device
-    return isinstance(error, MemoryError) or "out of memory" in text or "allocate memory" in text
-
-
-def _free_memory() -> None:
-    gc.collect()
-    torch = sys.modules.get("torch")
-    if torch is not None and torch.cuda.is_available():
-        torch.cuda.empty_cache()
 
 
 _FILES_AT_ONCE = 256

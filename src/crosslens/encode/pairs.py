@@ -88,18 +88,15 @@ def _with_paths(batch: PairBatch) -> PairBatch:
 def _scored(scorer: Any, batches: Batches, batch: PairBatch) -> Array:
     def score(rows: Sequence[int]) -> Array:
         values = scorer.score_pairs([batch.images[row] for row in rows], [batch.texts[row] for row in rows])
-        return _checked(values, len(rows), scorer)
+        scores = np.asarray(values, np.float32).reshape(-1)
+        if len(scores) != len(rows):
+            problem = f"{scorer.name} gave {len(scores)} scores for {len(rows)} pairs"
+            raise InputError(problem, expected="one score per pair")
+        if not np.isfinite(scores).all():
+            raise InputError(f"{scorer.name} gave NaN or infinite scores for pairs", expected="finite numbers")
+        return scores
 
     return np.concatenate(batches.run(score, range(len(batch.texts))))
-
-
-def _checked(values: Any, count: int, scorer: Any) -> Array:
-    scores = np.asarray(values, np.float32).reshape(-1)
-    if len(scores) != count:
-        raise InputError(f"{scorer.name} gave {len(scores)} scores for {count} pairs", expected="one score per pair")
-    if not np.isfinite(scores).all():
-        raise InputError(f"{scorer.name} gave NaN or infinite scores for pairs", expected="finite numbers")
-    return scores
 
 
 class MatrixWork(NamedTuple):
