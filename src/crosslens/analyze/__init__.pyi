@@ -13,10 +13,10 @@ from crosslens.analyze.categories import (
     TOTAL as TOTAL,
     Categories as Categories,
     CategoryResults as CategoryResults,
+    ClassificationPairs as ClassificationPairs,
     category_results as category_results,
 )
 from crosslens.analyze.classification import (
-    ClassificationPairs as ClassificationPairs,
     classification_pairs as classification_pairs,
 )
 from crosslens.analyze.difficulty.assignment import (

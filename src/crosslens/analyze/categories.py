@@ -19,9 +19,9 @@ from typing import Any, Literal
 import numpy as np
 import polars as pl
 
-from crosslens.analyze.classification import ClassificationPairs
 from crosslens.analyze.difficulty.assignment import Difficulty, read_difficulty
 from crosslens.analyze.options import DIFFICULTY
+from crosslens.analyze.pair_scores import ImageCaptionPairs
 from crosslens.core import (
     BOTH,
     DIRECTION_LABELS,
@@ -72,6 +72,28 @@ MOST_CATEGORIES = 20
 
 Source = pl.DataFrame | str | Path | Any
 """A table, its file, or a result that has one, such as a ``Difficulty``."""
+
+
+@dataclass(frozen=True, eq=False)
+class ClassificationPairs:
+    """Pairs that match, each with its category, and pairs that do not.
+
+    ``pairs`` are of the dataset with the rejected captions added to it. ``categories`` has the position of a matching
+    pair's category in ``names`` (−1: none) and −1 for a pair that does not match. ``scores`` are those that the
+    tables held already, by model.
+    """
+
+    pairs: ImageCaptionPairs
+    matches: np.ndarray[Any, np.dtype[np.bool_]]
+    categories: IntArray
+    names: tuple[str, ...]
+    negatives: str
+    scores: Mapping[str, np.ndarray[Any, Any]] = field(default_factory=dict)
+
+    @property
+    def images(self) -> IntArray:
+        """The image of every pair: intervals resample images."""
+        return self.pairs.images
 
 
 @dataclass(frozen=True, eq=False)

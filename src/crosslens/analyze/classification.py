@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import polars as pl
 
+from crosslens.analyze.categories import Categories, ClassificationPairs
 from crosslens.analyze.pair_scores import ImageCaptionPairs, ground_truth_of
 from crosslens.core import (
     Dataset,
@@ -23,35 +24,10 @@ from crosslens.core import (
 )
 from crosslens.data import by_row, check_ids, format_suffix, read_records, read_table
 
-if TYPE_CHECKING:
-    from crosslens.analyze.categories import Categories
-
 IntArray = np.ndarray[Any, np.dtype[np.int64]]
 
 ALL_REJECTED = "all"
 _TRIES = 64
-
-
-@dataclass(frozen=True, eq=False)
-class ClassificationPairs:
-    """Pairs that match, each with its category, and pairs that do not.
-
-    ``pairs`` are of the dataset with the rejected captions added to it. ``categories`` has the position of a matching
-    pair's category in ``names`` (−1: none) and −1 for a pair that does not match. ``scores`` are those that the
-    tables held already, by model.
-    """
-
-    pairs: ImageCaptionPairs
-    matches: np.ndarray[Any, np.dtype[np.bool_]]
-    categories: IntArray
-    names: tuple[str, ...]
-    negatives: str
-    scores: Mapping[str, np.ndarray[Any, Any]] = field(default_factory=dict)
-
-    @property
-    def images(self) -> IntArray:
-        """The image of every pair: intervals resample images."""
-        return self.pairs.images
 
 
 def classification_pairs(
