@@ -196,7 +196,8 @@ def _findings(context: ReportContext) -> str:
         about = finding.model or (finding.dataset if datasets else "")
         whose = f"<b>{escape(about)}</b>: " if several and about and about not in finding.text else ""
         items += f"<li>{whose}{escape(finding.text)}</li>"
-    heading = "<h3>What stands out, the most important first</h3>"
+    what = "What the audit found" if context.inputs.findings else "What stands out"
+    heading = f"<h3>{what}, the most important first</h3>"
     return f'<div class="findings">{heading}\n<ol>{items}</ol></div>' if items else ""
 
 
