@@ -16,6 +16,7 @@ import json
 import sys
 from pathlib import Path
 
+from crosslens.core.rendering import decimal
 from crosslens.pipeline import calibrate_device, measure_run, memory_of, plan_evaluation, read_rates
 from crosslens.pipeline.planning.plan import FORMAT, devices_of, format_bytes, format_duration, format_number
 
@@ -48,7 +49,8 @@ def compared(asked: argparse.Namespace) -> list[dict]:
         words = [format_duration(rows[-1][key]) for key in ("planned", "measured")]
         error = 100 * (planned / rows[-1]["measured"] - 1)
         print(
-            f"{images:,} × {images * PER_IMAGE:,}, d = {dim}: planned {words[0]}, measured {words[1]}, {error:+.0f} %"
+            f"{images:,} × {images * PER_IMAGE:,}, d = {dim}: planned {words[0]}, measured {words[1]}, "
+            f"{decimal(error, 0, signed=True)} %"
         )
     return rows
 
@@ -58,7 +60,7 @@ def compared_memory(asked: argparse.Namespace) -> dict:
     measured = memory_of(MEMORY)["bytes"] - 4 * 16 * MEMORY * (1 + PER_IMAGE)
     print(f"memory of {MEMORY:,} × {MEMORY * PER_IMAGE:,} beside the vectors: planned "
           f"{format_bytes(plan.host_memory_bytes)}, measured {format_bytes(measured)}, "
-          f"{100 * (plan.host_memory_bytes / measured - 1):+.0f} %")  # fmt: skip
+          f"{decimal(100 * (plan.host_memory_bytes / measured - 1), 0, signed=True)} %")  # fmt: skip
     return {"planned": plan.host_memory_bytes, "measured": measured}
 
 

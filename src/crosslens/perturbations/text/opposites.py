@@ -46,9 +46,13 @@ def any_antonym(caption: Caption, draws: Draws, *, every: bool = False) -> Edits
 
     every: replace every adjective that has an antonym, not one of them
     """
-    adjectives = (position for position, token in enumerate(caption.tokens) if token.pos == "ADJ")
-    opposed = ((position, _any_opposites(caption.tokens[position])) for position in adjectives)
-    candidates = [(position, words) for position, words in opposed if words]
+    candidates = []
+    for position, token in enumerate(caption.tokens):
+        if token.pos == "ADJ":
+            base, tag = _base_form(token)
+            forms = (inflected(word.replace("_", " "), tag) for word in load_wordnet().antonyms(base, "a"))
+            words = tuple(dict.fromkeys(form for form in forms if form.lower() != token.text.lower()))
+            candidates += [(position, words)] if words else []
     return _substituted(caption, draws, candidates, every, "no adjective that has an antonym in WordNet")
 
 
@@ -59,13 +63,6 @@ def _substituted(
         raise CannotApply(reason)
     chosen = candidates if every else [draws.choice(candidates)]
     return sum((replaced(caption, position, draws.choice(words)) for position, words in chosen), ())
-
-
-def _any_opposites(token: Token) -> tuple[str, ...]:
-    """WordNet's antonyms of an adjective, of every sense, in the degree that it has."""
-    base, tag = _base_form(token)
-    forms = (inflected(word.replace("_", " "), tag) for word in load_wordnet().antonyms(base, "a"))
-    return tuple(dict.fromkeys(form for form in forms if form.lower() != token.text.lower()))
 
 
 def _opposed_adjectives(caption: Caption) -> list[tuple[int, tuple[str, ...]]]:
@@ -171,15 +168,15 @@ def attribute_antonyms(adjective: str) -> tuple[str, ...]:
 
 
 def _sharing_attributes(synsets: list[int], attributes: set[int]) -> tuple[str, ...]:
-    sharing = [synset for synset in synsets if attributes & set(load_wordnet().attributes(synset).tolist())]
-    return tuple(dict.fromkeys(word for synset in sharing for word in _everyday(synset)))
-
-
-def _everyday(synset: int) -> list[str]:
-    """The word that a synset is best known by, if it is one word and often used."""
-    used = zip(load_wordnet().uses(synset), load_wordnet().lemmas(synset), strict=True)
-    count, word = max(used, key=lambda pair: pair[0])
-    return [word] if count >= _FEWEST_USES and word.isalpha() and word.islower() else []
+    """Of each synset that shares an attribute, the word it is best known by, if it is one word and often used."""
+    net = load_wordnet()
+    words: dict[str, None] = {}
+    for synset in synsets:
+        if attributes & set(net.attributes(synset).tolist()):
+            count, word = max(zip(net.uses(synset), net.lemmas(synset), strict=True), key=lambda pair: pair[0])
+            if count >= _FEWEST_USES and word.isalpha() and word.islower():
+                words[word] = None
+    return tuple(words)
 
 
 LARGE = ("large", "big", "enormous", "huge")
@@ -220,10 +217,7 @@ def size(caption: Caption, draws: Draws, *, minor: bool = False, every: bool = F
             continue
         if not _excluded(caption, position, base, noun):
             uses.append((position, _replacements(caption, position, base, noun, minor)))
-    if not uses:
-        raise CannotApply("no word for large or small")
-    chosen = uses if every else [draws.choice(uses)]
-    return sum((replaced(caption, position, draws.choice(words)) for position, words in chosen), ())
+    return _substituted(caption, draws, uses, every, "no word for large or small")
 
 
 def size_of(token: Token) -> str | None:
@@ -244,15 +238,11 @@ def _excluded(caption: Caption, position: int, base: str, noun: int) -> bool:
     if any(rival.head == tokens[position].head and rival.arc == "amod" for rival in rivals):
         return True  # a great big dog: one word would contradict the other
     if base == "little":
-        bare = position > 0 and tokens[noun].tag == "NN" and not _has_determiner(caption, position)
+        arcs = (token.arc for token in tokens[:position] if token.head == tokens[position].head)
+        determined = not {"det", "poss", "nummod", "predet"}.isdisjoint(arcs)
+        bare = position > 0 and tokens[noun].tag == "NN" and not determined
         return name in _MASS or noun < position or bare
     return False
-
-
-def _has_determiner(caption: Caption, position: int) -> bool:
-    noun = caption.tokens[position].head
-    arcs = (token.arc for token in caption.tokens[:position] if token.head == noun)
-    return not {"det", "poss", "nummod", "predet"}.isdisjoint(arcs)
 
 
 def _replacements(caption: Caption, position: int, base: str, noun: int, minor: bool) -> tuple[str, ...]:

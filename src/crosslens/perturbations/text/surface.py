@@ -135,12 +135,8 @@ def _drawn(
         pool += without
     if not drawn:
         raise CannotApply(reason)
-    return [(_start(caption.text, word), words[word], at) for word, at in sorted(drawn)]
-
-
-def _start(text: str, word: int) -> int:
-    """Where a word starts, by its number."""
-    return len(text) - len(text.split(None, word)[word])
+    starts = {word: len(caption.text) - len(caption.text.split(None, word)[word]) for word, _ in drawn}
+    return [(starts[word], words[word], at) for word, at in sorted(drawn)]
 
 
 def _letters(word: str) -> list[int]:

@@ -91,13 +91,11 @@ def meant_sense(word: str, part: str) -> int | None:
     if not senses or _number_in(senses[0], word) != 1:
         return None
     uses = [_uses_in(synset, word) for synset in senses]
-    usual = uses[0] >= _DOMINANT * sum(uses) and (part == "a" or (_is_visible(senses[0]) and is_noun_first(word)))
+    usual = uses[0] >= _DOMINANT * sum(uses)
+    if part == "n":  # of something that can be seen
+        usual = usual and words.synset("physical_entity.n.01") in words.hypernym_closure(senses[0])
+        usual = usual and is_noun_first(word)
     return senses[0] if usual else None
-
-
-def _is_visible(synset: int) -> bool:
-    """Whether a noun's sense is of something physical."""
-    return load_wordnet().synset("physical_entity.n.01") in load_wordnet().hypernym_closure(synset)
 
 
 @lru_cache(maxsize=1 << 14)
