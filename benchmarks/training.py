@@ -22,8 +22,8 @@ import torch
 
 from crosslens.core import SilentProgress, torch_device
 from crosslens.train import ImageFeatures, TrainingData, load_features, load_training_recipe, train_model
-from crosslens.train.compute.group import Group
-from crosslens.train.inputs.batches import CaptionSource
+from crosslens.train.captions import CaptionSource
+from crosslens.train.processes import Group
 from crosslens.train.training import Training
 
 FIXED, SAM = "flickr8k-vse-triplet", "flickr8k-vse-sam-random"

@@ -21,8 +21,8 @@ import torch
 from crosslens.core import SilentProgress
 from crosslens.core.rendering import Grid
 from crosslens.train import load_features, load_training_recipe
-from crosslens.train.compute.group import Group
-from crosslens.train.losses.triplet import choose
+from crosslens.train.losses import choose
+from crosslens.train.processes import Group
 from crosslens.train.training import Training
 from pages import markdown, real_data, update_page
 from training import ADAPTIVE, PAGE, SAMPLINGS, STUDIED

@@ -138,10 +138,10 @@ def trained(tmp_path: Path) -> Iterator[tuple[Path, cl.Dataset]]:
 
 def test_a_trained_model(trained: tuple[Path, cl.Dataset], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Matrix and re-ranking, whose workers load the model by its name."""
-    from crosslens.train import scoring
+    from crosslens.train import evaluation
 
-    monkeypatch.setattr(scoring, "_IMAGES", 6)
-    monkeypatch.setattr(scoring, "_CAPTIONS", 30)
+    monkeypatch.setattr(evaluation, "_IMAGES", 6)
+    monkeypatch.setattr(evaluation, "_CAPTIONS", 30)
     path, dataset = trained
     scorer: Any = load_encoder(f"path:{path}", device="cpu")
     read = ReadImages(dataset, scorer.features_of(dataset.image_ids), {}, "")

@@ -30,9 +30,9 @@ from crosslens.train import (  # noqa: E402
     recipe_names,
     train_model,
 )
-from crosslens.train.inputs.vocabulary import words_of  # noqa: E402
-from crosslens.train.optimizer import rate_groups  # noqa: E402
+from crosslens.train.captions import words_of  # noqa: E402
 from crosslens.train.stored.model_folder import read_model  # noqa: E402
+from crosslens.train.training import rate_groups  # noqa: E402
 from tests.commands import Call as Call, call as call  # noqa: E402
 from tests.encode.tiny_models import MARKS, TEXT, TEXTS, pictures, save_model, save_tokenizer  # noqa: E402
 

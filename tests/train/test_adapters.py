@@ -24,9 +24,9 @@ from crosslens.train import (  # noqa: E402
     load_features,
     train_model,
 )
-from crosslens.train.models.towers.pretrained import target_names  # noqa: E402
+from crosslens.train.models.pretrained import target_names  # noqa: E402
+from crosslens.train.stored.checkpoint import load_trained_state, trained_state  # noqa: E402
 from crosslens.train.stored.model_folder import read_model  # noqa: E402
-from crosslens.train.stored.trained_state import load_trained_state, trained_state  # noqa: E402
 from tests.encode.tiny_models import TEXTS, pictures, save_model  # noqa: E402
 
 from .adapted_models import (  # noqa: E402

@@ -12,9 +12,9 @@ torch = pytest.importorskip("torch")
 
 from crosslens.core import CrosslensError, InputError  # noqa: E402
 from crosslens.train import MODELS, BatchOutput, build_loss  # noqa: E402
-from crosslens.train.inputs.vocabulary import CaptionVocabulary, words_of  # noqa: E402
-from crosslens.train.models.cvse import STOP_WORDS, concept_graph  # noqa: E402
+from crosslens.train.captions import CaptionVocabulary, words_of  # noqa: E402
 from crosslens.train.models.protocol import InputShape, build_model, prepare_model  # noqa: E402
+from crosslens.train.models.vectors import STOP_WORDS, concept_graph  # noqa: E402
 
 TEXTS = ["A dog runs.", "a dog and a cat", "The dog runs, 2 dogs run", "a cat sleeps on the dog", "a red ball", "a cat"]
 

@@ -14,7 +14,7 @@ import pytest
 import crosslens.cli.commands.training.live as live
 from crosslens.cli.commands.training.live import LiveCurve, PlainCurve, sparkline
 from crosslens.train import Trained, TrainingData, TrainingRecipe, load_training_recipe
-from crosslens.train.curves import HERE, recipe_text
+from crosslens.train.trainer import HERE, recipe_text
 from tests.commands import Call as Call, call as call
 
 from .conftest import changed, write_flickr8k

@@ -11,8 +11,7 @@ import pytest
 
 from crosslens.core import CrosslensError, Dataset, Embeddings, InputError, UnknownNameError, UsageError
 from crosslens.train import ImageFeatures, Split, TrainingData, load_features
-from crosslens.train.inputs.batches import BatchPlan
-from crosslens.train.inputs.vocabulary import CaptionVocabulary, words_of
+from crosslens.train.captions import BatchPlan, CaptionVocabulary, words_of
 
 from .conftest import write_flickr8k
 

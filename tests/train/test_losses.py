@@ -13,7 +13,7 @@ torch = pytest.importorskip("torch")
 
 from crosslens.core import UsageError  # noqa: E402
 from crosslens.train import LOSSES, BatchOutput, build_loss  # noqa: E402
-from crosslens.train.compute.group import Group  # noqa: E402
+from crosslens.train.processes import Group  # noqa: E402
 
 
 def batch(scores: Any, *, image_of: list[int] | None = None, phi: Any = None, seed: int = 0) -> BatchOutput:

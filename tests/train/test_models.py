@@ -12,8 +12,8 @@ torch = pytest.importorskip("torch")
 
 from crosslens.core import UsageError  # noqa: E402
 from crosslens.train import MODELS, CaptionBatch, ImageBatch, InputShape, TrainingSettings  # noqa: E402
-from crosslens.train.models.towers.image import Standardisation  # noqa: E402
-from crosslens.train.optimizer import rate_factor  # noqa: E402
+from crosslens.train.models.towers import Standardisation  # noqa: E402
+from crosslens.train.training import rate_factor  # noqa: E402
 
 WORDS = CaptionBatch(torch.tensor([[2, 3, 4, 0, 0], [5, 6, 7, 8, 9], [2, 0, 0, 0, 0]]), torch.tensor([3, 5, 1]))
 

@@ -14,10 +14,13 @@ from hypothesis import given, settings, strategies as st  # noqa: E402
 
 from crosslens.core import UsageError  # noqa: E402
 from crosslens.train import LOSSES, MODELS, BatchOutput, CaptionBatch, ImageBatch, InputShape  # noqa: E402
-from crosslens.train.models.dive import slot_weights, smooth_chamfer  # noqa: E402
-from crosslens.train.models.pcme import match_log_odds  # noqa: E402
+from crosslens.train.models.one_to_many import (  # noqa: E402
+    LocalAttention,
+    match_log_odds,
+    slot_weights,
+    smooth_chamfer,
+)
 from crosslens.train.models.protocol import Parts  # noqa: E402
-from crosslens.train.models.towers.local_features import LocalAttention  # noqa: E402
 
 KINDS = ("pvse", "pcme", "dive")
 SHAPE = InputShape(6, 10, (), (4, 5))

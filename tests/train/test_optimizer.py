@@ -13,8 +13,8 @@ pytest.importorskip("safetensors")
 
 from crosslens.core import CrosslensError  # noqa: E402
 from crosslens.train import InputShape, TrainingData, TrainingRecipe, TrainingSettings, train_model  # noqa: E402
-from crosslens.train.models.vse import Vse  # noqa: E402
-from crosslens.train.optimizer import build_optimizer, rate_factor, rate_groups, set_rate  # noqa: E402
+from crosslens.train.models.vectors import Vse  # noqa: E402
+from crosslens.train.training import build_optimizer, rate_factor, rate_groups, set_rate  # noqa: E402
 
 from .conftest import changed  # noqa: E402
 from .test_trainer import stop_after, weights  # noqa: E402

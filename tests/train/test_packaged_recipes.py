@@ -27,7 +27,7 @@ from crosslens.train import (
     tables_of,
     train_model,
 )
-from crosslens.train.settings import check_settings, declared_settings, settings_of
+from crosslens.train.recipe import check_settings, declared_settings, settings_of
 
 RECIPES = {name: load_training_recipe(name) for name in recipe_names()}
 SMALL = {"dimension": 8, "word_dimension": 8, "similarity_dimension": 8, "concepts": 6}

@@ -20,8 +20,7 @@ pytest.importorskip("safetensors")
 
 from crosslens.core import CrosslensError, UsageError, load_plugin  # noqa: E402
 from crosslens.train import TrainingData, TrainingRecipe, train_model  # noqa: E402
-from crosslens.train.compute.group import Group  # noqa: E402
-from crosslens.train.compute.processes import check_processes  # noqa: E402
+from crosslens.train.processes import Group, check_processes  # noqa: E402
 from crosslens.train.stored.checkpoint import load_checkpoint  # noqa: E402
 from crosslens.train.stored.model_folder import read_model  # noqa: E402
 

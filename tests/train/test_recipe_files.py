@@ -8,7 +8,7 @@ import pytest
 
 from crosslens.core import InputError
 from crosslens.train import load_training_recipe
-from crosslens.train.recipes.files import merged
+from crosslens.train.recipe import merged
 
 BASE = """
 about = "the base"

@@ -9,8 +9,11 @@ torch = pytest.importorskip("torch")
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence  # noqa: E402
 
 from crosslens.train.models.protocol import CaptionBatch  # noqa: E402
-from crosslens.train.models.towers.recurrence import Recurrence, run_gru  # noqa: E402
-from crosslens.train.models.towers.text import WordStates  # noqa: E402
+from crosslens.train.models.towers import (  # noqa: E402
+    Recurrence,
+    WordStates,
+    run_gru,
+)
 
 LENGTHS = [[3, 1, 5, 5, 2], [1, 1], [4]]
 
@@ -47,7 +50,7 @@ def test_the_gradient_is_the_numerical_one() -> None:
 
 
 def test_both_directions_are_left_to_torch(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("crosslens.train.models.towers.text.run_gru", None)
+    monkeypatch.setattr("crosslens.train.models.towers.run_gru", None)
     batch = CaptionBatch(torch.ones(2, 3, dtype=torch.int64), torch.tensor([3, 2]))
     assert WordStates(4, 2, 2, both=True)(batch).shape == (2, 3, 2)
     with pytest.raises(TypeError):

@@ -11,7 +11,7 @@ torch = pytest.importorskip("torch")
 
 from crosslens.core import UsageError  # noqa: E402
 from crosslens.train import MODELS, CaptionBatch, ImageBatch, InputShape  # noqa: E402
-from crosslens.train.scoring import scores_in_blocks  # noqa: E402
+from crosslens.train.evaluation import scores_in_blocks  # noqa: E402
 
 from .slow_layers import (  # noqa: E402
     attended,

@@ -19,16 +19,15 @@ from crosslens.train import (  # noqa: E402
     TrainingData,
     TrainingRecipe,
     build_loss,
+    evaluation,
     load_model,
     load_training_recipe,
-    scoring,
     train_model,
 )
-from crosslens.train.compute.group import Group  # noqa: E402
+from crosslens.train.captions import CaptionSource, CaptionVocabulary  # noqa: E402
 from crosslens.train.evaluation import SplitMetrics  # noqa: E402
-from crosslens.train.inputs.batches import CaptionSource  # noqa: E402
-from crosslens.train.inputs.vocabulary import CaptionVocabulary  # noqa: E402
 from crosslens.train.models.protocol import build_model  # noqa: E402
+from crosslens.train.processes import Group  # noqa: E402
 from crosslens.train.stored.model_folder import read_model  # noqa: E402
 
 from .conftest import changed, made_data  # noqa: E402
@@ -121,7 +120,7 @@ def test_a_stored_model_is_rebuilt_without_the_training_captions(
     captions = CaptionSource.of_words(
         region_data.test.dataset.texts, CaptionVocabulary(tuple(stored.card["vocabulary"]))
     )
-    scores = scoring.score_matrix(built, region_data.test, captions, Group(device="cpu"))
+    scores = evaluation.score_matrix(built, region_data.test, captions, Group(device="cpu"))
     measured = SplitMetrics(region_data.test.dataset, "Rsum", progress=SilentProgress())(scores)
     assert measured["Rsum"] == stored.card["test"]["Rsum"]
 
@@ -165,10 +164,10 @@ def test_scores_of_a_split_in_blocks(name: str, monkeypatch: pytest.MonkeyPatch)
     prepared = {"concept_numbers": list(range(3, 15)), "concept_edges": [[0, 1]]} if name == "cvse" else {}
     model = MODELS[name.split("-")[0]].value(InputShape(0, 15, (), (4, 16)), **SMALL, **SETTINGS[name], **prepared)
     model.eval()
-    monkeypatch.setattr(scoring, "_IMAGES", 7)
-    monkeypatch.setattr(scoring, "_CAPTIONS", 30)
-    monkeypatch.setattr(scoring.scores_in_blocks, "__defaults__", (5_000,))
-    scores = scoring.score_matrix(model, split, source, Group(device="cpu"))
+    monkeypatch.setattr(evaluation, "_IMAGES", 7)
+    monkeypatch.setattr(evaluation, "_CAPTIONS", 30)
+    monkeypatch.setattr(evaluation.scores_in_blocks, "__defaults__", (5_000,))
+    scores = evaluation.score_matrix(model, split, source, Group(device="cpu"))
     with torch.inference_mode():
         for image, caption in [(0, 0), (19, 99), (6, 29), (7, 30), (13, 61)]:
             images = model.encode_images(split.features.batch(slice(image, image + 1), "cpu"))
@@ -190,7 +189,7 @@ def test_encodings_keep_their_names_in_blocks() -> None:
 
     images, captions = (Named(torch.randn(count, 3), torch.randn(count)) for count in (5, 7))
     whole = Model().scores(images, captions).numpy()
-    for rows, columns, block in scoring.scores_in_blocks(Model(), images, captions, 60):  # type: ignore[arg-type]
+    for rows, columns, block in evaluation.scores_in_blocks(Model(), images, captions, 60):  # type: ignore[arg-type]
         assert block.size <= 6
         assert block == pytest.approx(whole[rows, columns], abs=1e-6)
 

@@ -21,9 +21,7 @@ from crosslens.train import (
     plan_sweep,
     sweep_state,
 )
-from crosslens.train.sweep.grid import ABSENT, combinations
-from crosslens.train.sweep.plan import folder_name, read_seeds
-from crosslens.train.sweep.variables import read_variables, with_value
+from crosslens.train.sweep.plan import ABSENT, combinations, folder_name, read_seeds, read_variables, with_value
 
 from .conftest import changed, write_flickr8k
 

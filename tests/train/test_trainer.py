@@ -19,12 +19,24 @@ pytest.importorskip("safetensors")
 
 from crosslens.core import ConflictError, CrosslensError, InputError, MissingExtraError, UsageError  # noqa: E402
 from crosslens.encode import load_encoder  # noqa: E402
-from crosslens.train import MODELS, InputShape, TrainingData, TrainingRecipe, train_model, trainer, training  # noqa: E402
-from crosslens.train.compute.device import seed_generators  # noqa: E402
-from crosslens.train.inputs import batches  # noqa: E402
-from crosslens.train.stored.checkpoint import Checkpoint, load_checkpoint, save_checkpoint  # noqa: E402
+from crosslens.train import (  # noqa: E402
+    MODELS,
+    InputShape,
+    TrainingData,
+    TrainingRecipe,
+    captions,
+    train_model,
+    trainer,
+    training,
+)
+from crosslens.train.processes import seed_generators  # noqa: E402
+from crosslens.train.stored.checkpoint import (  # noqa: E402
+    Checkpoint,
+    load_checkpoint,
+    load_trained_state,
+    save_checkpoint,
+)
 from crosslens.train.stored.model_folder import read_model  # noqa: E402
-from crosslens.train.stored.trained_state import load_trained_state  # noqa: E402
 
 from .conftest import changed  # noqa: E402
 
@@ -91,7 +103,7 @@ def test_a_frozen_sentence_encoder_is_asked_once_per_split(
             calls.append(len(texts))
             return np.array([[text.count(letter) for letter in "abcdeghilnorstu"] for text in texts], np.float32)
 
-    monkeypatch.setattr(batches, "load_encoder", lambda name: load_encoder(Letters()))
+    monkeypatch.setattr(captions, "load_encoder", lambda name: load_encoder(Letters()))
     recipe = replace(recipe, text_model="letters:any", model_settings={"dimension": 16, "text": "sentence"})
     trained = train_model(changed(recipe, epochs=6), data, tmp_path / "model")
     assert trained.test["Rsum"] > 200

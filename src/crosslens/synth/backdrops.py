@@ -1,4 +1,4 @@
-"""What a backdrop is: a drawn place, the words for it, and where objects can stand in it."""
+"""Backdrops: drawn places, skies and surfaces, the words for them, and where objects can stand in them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,6 @@ class Brush(Pen):
         self.random = random
 
     def between(self, low: float, high: float) -> float:
-        """A random number."""
         return float(self.random.uniform(low, high))
 
     def sky(self, bottom: float, above: RGB, below: RGB) -> None:
@@ -38,7 +37,6 @@ class Brush(Pen):
         self.surface.gradient(top * self.unit, 100 * self.unit, (above, below))
 
     def cloudlet(self, x: float, y: float, size: float, colour: RGB) -> None:
-        """A far cloud."""
         for dx, dy, r in ((-1.0, 0.1, 0.6), (0.0, -0.2, 0.8), (0.9, 0.05, 0.65)):
             self.oval(x + dx * size, y + dy * size, r * size, r * size * 0.7, colour)
 
@@ -479,12 +477,6 @@ def _rain(brush: Brush) -> None:
     for _ in range(70):
         x, y = brush.between(0, 104), brush.between(0, 96)
         brush.line([(x, y), (x - 1.2, y + 4)], 0.5, (206, 222, 240))
-
-
-# Importing a module registers its backdrops.
-
-
-__all__ = ["BACKDROPS", "Backdrop", "backdrops_of", "paint"]
 
 
 def backdrops_of(*groups: str) -> tuple[Backdrop, ...]:

@@ -1,4 +1,4 @@
-"""Five captions for a picture, as different as those of five people."""
+"""Five captions for a picture, as different as those of five people; and the English they need."""
 
 from __future__ import annotations
 

@@ -392,7 +392,6 @@ class Pen:
         return tone(self.colour, name) if isinstance(name, str) else name
 
     def polygon(self, points: Points, fill: Tone = "main") -> None:
-        """A filled polygon."""
         (ax, ay, a), (bx, by, b) = self._across, self._down
         fine = [((ax * x + ay * y + a) * FINE, (bx * x + by * y + b) * FINE) for x, y in points]
         self.surface.fill(fine, self.rgb(fill))

@@ -1,4 +1,7 @@
-"""A scene: a picture that has not been drawn yet, and everything there is to know about it."""
+"""A scene: a picture that has not been drawn yet, and everything there is to know about it.
+
+Objects are drawn first, then placed by the pixels they cover, so that boxes are exact.
+"""
 
 from __future__ import annotations
 
@@ -54,7 +57,6 @@ class Box:
 
     @property
     def middle(self) -> tuple[float, float]:
-        """The centre."""
         return self.x + self.w / 2, self.y + self.h / 2
 
     def overlaps(self, other: Box, gap: int = 0) -> bool:
@@ -285,7 +287,6 @@ class SyntheticScene:
         return f"images/{self.number:0{IMAGE_DIGITS}d}.png"
 
     def render(self) -> Image.Image:
-        """Draw the picture."""
         image = paint(self.backdrop, SIZE, self.variant)
         for item in self.objects:
             drawing = sprite(item.look)

@@ -1,13 +1,11 @@
-from crosslens.train.curves import Trained as Trained
-from crosslens.train.inputs.feature_sets import (
+from crosslens.train.features import (
     FEATURE_SETS as FEATURE_SETS,
-    FeatureOrigin as FeatureOrigin,
     ImageFeatures as ImageFeatures,
     Split as Split,
     TrainingData as TrainingData,
     load_features as load_features,
 )
-from crosslens.train.losses.protocol import (
+from crosslens.train.losses import (
     LOSSES as LOSSES,
     BatchOutput as BatchOutput,
     build_loss as build_loss,
@@ -21,21 +19,18 @@ from crosslens.train.models.protocol import (
     InputShape as InputShape,
     TrainableModel as TrainableModel,
 )
-from crosslens.train.recipes.files import recipe_names as recipe_names
-from crosslens.train.recipes.listing import (
-    RecipeGroup as RecipeGroup,
-    recipe_groups as recipe_groups,
-    tables_of as tables_of,
-)
-from crosslens.train.recipes.recipe import (
+from crosslens.train.recipe import (
     PublishedRow as PublishedRow,
+    RecipeGroup as RecipeGroup,
     TrainingRecipe as TrainingRecipe,
     TrainingSettings as TrainingSettings,
     load_training_recipe as load_training_recipe,
+    recipe_groups as recipe_groups,
+    recipe_names as recipe_names,
+    settings_of as settings_of,
+    tables_of as tables_of,
 )
-from crosslens.train.settings import settings_of as settings_of
-from crosslens.train.stored.loading import LoadedModel as LoadedModel, load_model as load_model
-from crosslens.train.sweep.grid import ABSENT as ABSENT, Combination as Combination
+from crosslens.train.stored.model_folder import load_model as load_model
 from crosslens.train.sweep.plan import (
     PlannedTraining as PlannedTraining,
     SweepPlan as SweepPlan,
@@ -44,18 +39,12 @@ from crosslens.train.sweep.plan import (
 )
 from crosslens.train.sweep.results import (
     Sweep as Sweep,
-    SweepDifference as SweepDifference,
-    SweepFigure as SweepFigure,
-    SweepRow as SweepRow,
-)
-from crosslens.train.sweep.running import (
-    Failure as Failure,
-    SweepWatch as SweepWatch,
-    TrainingOutcome as TrainingOutcome,
-)
-from crosslens.train.sweep.study import (
     run_sweep as run_sweep,
     sweep_state as sweep_state,
     write_sweep_files as write_sweep_files,
 )
-from crosslens.train.trainer import train_model as train_model
+from crosslens.train.sweep.running import (
+    SweepWatch as SweepWatch,
+    TrainingOutcome as TrainingOutcome,
+)
+from crosslens.train.trainer import Trained as Trained, train_model as train_model

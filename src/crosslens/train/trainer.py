@@ -1,25 +1,155 @@
-"""A recipe and data in, a model folder out; interrupted or not."""
+"""A recipe and data in, a model folder out, interrupted or not; and how the training is shown."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from crosslens.core import Progress, Run, SilentProgress, fingerprint, tidy_output, torch_device, workspace
+from crosslens.core import (
+    DIRECTION_LABELS,
+    Cell,
+    Figure,
+    Lines,
+    Presented,
+    Progress,
+    Row,
+    Run,
+    Section,
+    Series,
+    SilentProgress,
+    Table,
+    Text,
+    fingerprint,
+    tidy_output,
+    torch_device,
+    workspace,
+)
 from crosslens.encode import Pretrained
-from crosslens.train.compute.device import require_torch, thread_limit
-from crosslens.train.compute.group import Group
-from crosslens.train.compute.processes import check_processes, compute_together
-from crosslens.train.curves import HERE, Trained
+from crosslens.metrics import facts_of, format_count, metric_figure, unit_sentence
+from crosslens.train.captions import pretrained_of
 from crosslens.train.evaluation import TrainingMetrics
-from crosslens.train.inputs.batches import pretrained_of
-from crosslens.train.inputs.feature_sets import TrainingData
-from crosslens.train.recipes.recipe import TrainingRecipe
+from crosslens.train.features import TrainingData
+from crosslens.train.processes import Group, check_processes, compute_together, require_torch, thread_limit
+from crosslens.train.recipe import TrainingRecipe
 from crosslens.train.stored.model_folder import MODEL_LAYOUT, TEST_RUN, finished_card, read_model, write_model
 from crosslens.train.training import Training, Watch
+
+HERE = Path()
+"""Where a model is, seen from its own page, which may be moved with it."""
+
+
+@dataclass(frozen=True)
+class Trained(Presented):
+    """A trained model's folder, and what its best checkpoint reaches on the test split."""
+
+    path: Path
+    card: Mapping[str, Any]
+
+    @property
+    def test(self) -> Mapping[str, float]:
+        """Test figures of the checkpoint that is best on validation."""
+        figures: Mapping[str, float] = self.card["test"]
+        return figures
+
+    @property
+    def notes(self) -> list[str]:
+        """What a person should know of how the recipe's settings were met."""
+        return list(self.card.get("notes", ()))
+
+    def as_dict(self) -> dict[str, Any]:
+        names = ("test", "validation", "best_step", "steps", "parameters", "history", "recipe")
+        return {**{name: self.card[name] for name in names}, "notes": self.notes, "model": str(self.path)}
+
+    @property
+    def title(self) -> str:
+        return f"Training of {self.card['recipe']}"
+
+    def sections(self, **options: Any) -> Iterator[Section]:
+        card = self.card
+        where = "" if self.path == HERE else f"{self.path}: "
+        head = (
+            f"{where}{card['recipe']}, {card['parameters']:,} parameters, best at step {card['best_step']:,} of "
+            f"{card['steps']:,}"
+        )
+        notes = Text.of(unit_sentence(self.test), f"With intervals: crosslens show {self.path / 'test'}")
+        recipe = Table(
+            ("",),
+            tuple((line,) for line in recipe_text(card["identity"]).splitlines()),
+            title="The recipe",
+            folded=True,
+        )
+        yield Section(head, (Row(tuple(_charts(card))), _test_table(self.test), notes, _validations(card), recipe))
+
+
+def _charts(card: Mapping[str, Any]) -> Iterator[Lines]:
+    (metric, best), history = next(iter(card["validation"].items())), card["history"]
+    data, settings = card["training"], card["identity"]["settings"]
+    steps = tuple(float(row["step"]) for row in history)
+
+    def line(title: str, figures: Iterator[Figure], about: str = "", marked: int | None = None) -> Lines:
+        return Lines(
+            title=title, about=about, across=steps, series=(Series(title, tuple(figures)),), axis="step", marked=marked
+        )
+
+    facts = (
+        f"{data['dataset']}: {format_count(data['images'], 'image')} with {format_count(data['captions'], 'caption')} "
+        f"({100 * settings['fraction']:g} % of the training images), seed {settings['seed']}, "
+        f"{card['identity']['model']}"
+    )
+    yield line("Training loss", (Figure(row["loss"], digits=4) for row in history), facts)
+    lower = "" if facts_of(metric).higher_is_better else " (lower is better)"
+    kept = f"Ring: the checkpoint that is kept, at step {card['best_step']:,}, {metric} {metric_figure(metric, best)}."
+    yield line(
+        f"Validation {metric}{lower}", (metric_figure(metric, row["value"]) for row in history), kept,
+        steps.index(card["best_step"]),
+    )  # fmt: skip
+    if all("rate" in row for row in history):
+        yield line("Learning rate", (Figure(row["rate"], digits=7) for row in history))
+
+
+def _test_table(test: Mapping[str, float]) -> Table:
+    """A column per direction; a figure of both directions stands in the first."""
+    rows: dict[str, dict[str, Figure]] = {}
+    for name, value in test.items():
+        direction, slash, metric = name.rpartition("/")
+        label = metric if slash else f"{metric} (both)"
+        rows.setdefault(label, {})[direction or "i2t"] = metric_figure(name, value)
+    directions = ("i2t", "t2i")
+    cells = tuple((label, *(figures.get(way) for way in directions)) for label, figures in rows.items())
+    return Table(("test", *(DIRECTION_LABELS[way] for way in directions)), cells, "lrr")
+
+
+def _validations(card: Mapping[str, Any]) -> Table:
+    metric, history = next(iter(card["validation"])), card["history"]
+    rows: list[tuple[Cell, ...]] = [
+        (
+            f"{row['step']:,}", f"{row['epoch']:g}", f"{row['loss']:.6g}", metric_figure(metric, row["value"]),
+            f"{row['rate']:.3g}" if "rate" in row else "–", "best" if row["step"] == card["best_step"] else "",
+        )
+        for row in history
+    ]  # fmt: skip
+    header = ("step", "epoch", "loss", f"validation {metric}", "learning rate", "")
+    return Table(header, tuple(rows), "rrrrrl", title=f"Every validation ({len(history)})", folded=True)
+
+
+def recipe_text(identity: Mapping[str, Any]) -> str:
+    """What decides about a training, as the TOML file that repeats it."""
+    tables = {"data": {"kind": identity["layout"], **identity["data"]},
+              "model": {"kind": identity["model"], **identity["model_settings"]}}  # fmt: skip
+    known = ("layout", "data", "model", "model_settings", "losses", "settings")
+    entries = {name: value for name, value in identity.items() if name not in known}
+    parts = [_entries(entries), *(f"[{name}]\n{_entries(table)}" for name, table in tables.items())]
+    parts += [f"[[loss]]\n{_entries(entry)}" for entry in identity["losses"]]
+    return "\n\n".join([*parts, f"[training]\n{_entries(identity['settings'])}"]) + "\n"
+
+
+def _entries(table: Mapping[str, Any]) -> str:
+    kept = {name: value for name, value in table.items() if value not in (None, "")}
+    return "\n".join(f"{name} = {json.dumps(value, ensure_ascii=False)}" for name, value in kept.items())
+
 
 CHECKPOINT = "checkpoint.safetensors"
 
@@ -50,7 +180,12 @@ def train_model(
                 origin = data.train.origin
                 facts = {"key": key, "features": {} if origin is None else origin.seen_from(output)}
                 arguments = recipe, data, work.beside(CHECKPOINT), work.new, facts
-                card = _train(arguments, progress, watch)
+                device, size = torch_device(recipe.settings.device), recipe.settings.processes
+                check_processes(size, device, recipe.settings.batch_size)
+                if size == 1:
+                    card = _train_share(*arguments, Group(device=device), progress=progress, watch=watch)
+                else:
+                    card = compute_together(_train_share, arguments, size, device, progress=progress, watch=watch)
                 work.publish(MODEL_LAYOUT)
             elif not metrics.are_in(card["test"]):
                 card = _measured_again(recipe, data, output, work.new, card, progress)
@@ -66,26 +201,11 @@ def training_key(recipe: TrainingRecipe, data: str, pretrained: Pretrained | Non
     return fingerprint("training", {"recipe": identity, "data": data, "pretrained": revision})
 
 
-_Arguments = tuple[TrainingRecipe, TrainingData, Path, Path, Mapping[str, Any]]
-"""The recipe, the data, the checkpoint's file, the model's folder, and facts for the card."""
-
-
-def _train(arguments: _Arguments, progress: Progress, watch: Watch | None) -> Mapping[str, Any]:
-    """Train in this process or in several; the model is in its folder then, and its card is returned."""
-    settings = arguments[0].settings
-    device, size = torch_device(settings.device), settings.processes
-    check_processes(size, device, settings.batch_size)
-    if size == 1:
-        return _train_share(*arguments, Group(device=device), progress=progress, watch=watch)
-    card: Mapping[str, Any] = compute_together(_train_share, arguments, size, device, progress=progress, watch=watch)
-    return card
-
-
 def _train_share(
     recipe: TrainingRecipe, data: TrainingData, file: Path, folder: Path, facts: Mapping[str, Any],
     group: Group, *, progress: Progress | None = None, watch: Watch | None = None,
 ) -> Mapping[str, Any]:  # fmt: skip
-    """What one of the processes does."""
+    """What one of the processes does: the model is in its folder then, and the first process returns its card."""
     with thread_limit(recipe.settings.threads):
         training = Training(recipe, data, file, progress or SilentProgress(), watch, group)
         training.run()

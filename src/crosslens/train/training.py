@@ -19,26 +19,83 @@ import numpy as np
 from crosslens.core import CrosslensError, InputError, Progress, Run, UsageError, derive_seed, stage
 from crosslens.metrics import facts_of
 from crosslens.similarity import prepare_dataset
-from crosslens.train.compute.device import precision_context, seed_generators
-from crosslens.train.compute.group import Group
-from crosslens.train.evaluation import SplitMetrics, TrainingMetrics
-from crosslens.train.inputs.batches import BatchPlan, CaptionReader, pretrained_of
-from crosslens.train.inputs.feature_sets import Split, TrainingData
-from crosslens.train.inputs.vocabulary import CaptionVocabulary
-from crosslens.train.losses.protocol import BatchOutput, Phi, build_loss
+from crosslens.train.captions import BatchPlan, CaptionReader, CaptionVocabulary, pretrained_of
+from crosslens.train.evaluation import SplitMetrics, TrainingMetrics, score_matrix
+from crosslens.train.features import Split, TrainingData
+from crosslens.train.losses import BatchOutput, Phi, build_loss
 from crosslens.train.models.protocol import InputShape, build_model, prepare_model
-from crosslens.train.optimizer import build_optimizer, rate_factor, set_rate
-from crosslens.train.recipes.recipe import TrainingRecipe
-from crosslens.train.scoring import score_matrix
+from crosslens.train.processes import Group, precision_context, seed_generators
+from crosslens.train.recipe import COSINE, STEP, TrainingRecipe, TrainingSettings
 from crosslens.train.stored.checkpoint import (
     Checkpoint,
     SaveTimes,
     load_checkpoint,
+    load_trained_state,
     optimizer_tensors,
     restore_optimizer,
     save_checkpoint,
+    trained_state,
 )
-from crosslens.train.stored.trained_state import load_trained_state, trained_state
+
+_FACTOR = "factor"
+"""In a parameter group: by what the learning rate is multiplied for it."""
+
+
+def build_optimizer(model: Any, settings: TrainingSettings) -> Any:
+    """The optimiser of a model's trainable parameters, in groups of one rate each."""
+    import torch
+
+    kind = torch.optim.Adam if settings.optimizer == "adam" else torch.optim.AdamW
+    groups = rate_groups(model, settings)
+    return kind(groups, lr=settings.learning_rate, weight_decay=settings.weight_decay)
+
+
+def rate_groups(model: Any, settings: TrainingSettings) -> list[dict[str, Any]]:
+    """Parameters with the factor of their rate: the image's, the text's, all others; empty groups are left out."""
+    factors = {"image": settings.image_rate, "text": settings.text_rate}
+    if set(factors.values()) == {1.0}:  # also for models that name no groups
+        return [{"params": _trainable(model.parameters()), _FACTOR: 1.0}]
+    if not hasattr(model, "rate_groups"):
+        raise CrosslensError(
+            f"image_rate is {settings.image_rate} and text_rate is {settings.text_rate}, "
+            f"and {type(model).__name__} does not say which of its parameters are the image's and the text's",
+            fix="leave both at 1, or give the model a method rate_groups", code="no-rate-groups",
+        )  # fmt: skip
+    named = {name: _trainable(parameters) for name, parameters in model.rate_groups().items()}
+    unknown = named.keys() - factors.keys()
+    taken = [id(parameter) for parameters in named.values() for parameter in parameters]
+    if unknown or len(taken) > len(set(taken)):
+        problem = f"a group {min(unknown)!r}" if unknown else "a parameter in two groups"
+        raise CrosslensError(
+            f"rate_groups of {type(model).__name__} has {problem}",
+            fix="return the groups image and text, each parameter in one at most", code="no-rate-groups",
+        )  # fmt: skip
+    rest = [parameter for parameter in _trainable(model.parameters()) if id(parameter) not in set(taken)]
+    groups = [{"params": parameters, _FACTOR: factors[name]} for name, parameters in named.items()]
+    return [group for group in (*groups, {"params": rest, _FACTOR: 1.0}) if group["params"]]
+
+
+def _trainable(parameters: Any) -> list[Any]:
+    return [parameter for parameter in parameters if parameter.requires_grad]
+
+
+def set_rate(optimizer: Any, rate: float) -> None:
+    """Let every group take its next step at its share of ``rate``."""
+    for group in optimizer.param_groups:
+        group["lr"] = rate * group[_FACTOR]
+
+
+def rate_factor(settings: TrainingSettings, step: int, steps: int, per_epoch: int) -> float:
+    """The share of the highest learning rate at a step."""
+    warm_up = settings.warm_up * steps
+    if step < warm_up:
+        return min(1.0, (step + 1) / warm_up)
+    if settings.schedule == STEP:
+        return float(0.1 ** (step // (per_epoch * settings.decay_epochs)))
+    if settings.schedule == COSINE:
+        return 0.5 * (1 + math.cos(math.pi * (step - warm_up) / max(1.0, steps - warm_up)))
+    return 1.0
+
 
 Array = np.ndarray[Any, Any]
 Watch = Callable[[dict[str, Any]], None]
@@ -89,9 +146,8 @@ class Training:
         if learnt:  # so that they are trained, clipped and kept with the model's own
             self.model.loss = torch.nn.ParameterDict(dict(learnt)).to(self.device)
         with group.leader_first():
-            self.phi = TrainingPhi(
-                recipe.phi if needs_phi else "", self.train, threads=self.settings.threads, progress=progress
-            )
+            name = recipe.phi if needs_phi else ""
+            self.phi = TrainingPhi(name, self.train, threads=self.settings.threads, progress=progress)
         self.optimizer = build_optimizer(self.model, self.settings)
         self.validation = SplitMetrics(
             data.validation.dataset, self.settings.metric, threads=self.settings.threads, progress=progress
@@ -122,7 +178,7 @@ class Training:
         try:
             with stage(self.progress, "training", self.steps) as running:
                 running.advance(self.step)
-                self._run(running)
+                self._take_steps(running)
         except KeyboardInterrupt as error:
             with uninterrupted():
                 self._save()
@@ -130,13 +186,14 @@ class Training:
                 f"stopped after step {self.step:,} of {self.steps:,}; the same command resumes there"
             ) from error
 
-    def _run(self, running: Progress) -> None:
+    def _take_steps(self, running: Progress) -> None:
         epoch_steps = self.plan.per_epoch * self.settings.validate_every
         while True:
             at_validation = self.step == self.steps or (self.step > 0 and self.step % epoch_steps == 0)
             if at_validation and (not self.history or self.history[-1]["step"] < self.step):
                 self._validate()
-            is_over = self.step == self.steps or self._is_over()
+            patience, waited = self.settings.patience, len(self.history) - 1 - self._best_row()
+            is_over = self.step == self.steps or (bool(patience) and waited >= patience)
             if at_validation and (is_over or self.saved.is_due()):
                 self._save()
             if is_over:
@@ -155,10 +212,6 @@ class Training:
             weights, state = trained_state(self.model), optimizer_tensors(self.optimizer)
             with self.saved.saving():
                 save_checkpoint(self.file, Checkpoint(self.step, weights, state, self.history, self.best, self.losses))
-
-    def _is_over(self) -> bool:
-        """Whether patience is exhausted."""
-        return bool(self.settings.patience) and len(self.history) - 1 - self._best_row() >= self.settings.patience
 
     def _best_row(self) -> int:
         """The validation with the best value, the first of equal ones."""

@@ -32,7 +32,6 @@ class Kind:
 
     @property
     def poses(self) -> tuple[str, ...]:
-        """What it can be doing."""
         return self.drawing.poses
 
 

@@ -1,4 +1,4 @@
-"""Animals on four legs: one skeleton, many builds, five poses."""
+"""Bodies with joints: animals on four legs (one skeleton, many builds, five poses) and people, who have more poses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tasks about what there is: colour (which object has which), count (how many), object (which three)."""
+"""Tasks about what there is: colour (which object has which), count (how many), object (which three), action."""
 
 from __future__ import annotations
 
@@ -187,7 +187,6 @@ class ObjectFacts(Facts):
 
     @property
     def kinds(self) -> tuple[str, str, str]:
-        """The three kinds."""
         return self.first, self.second, self.third
 
     @property

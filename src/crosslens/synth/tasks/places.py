@@ -1,4 +1,6 @@
-"""Tasks about where it is: scene (which place), landmark (which sight, where other benchmarks ask for celebrities)."""
+"""Tasks about where: scene (which place), landmark (which sight, where other benchmarks ask for celebrities), location
+(on which side of another object), figure (inside or beside another).
+"""
 
 from __future__ import annotations
 

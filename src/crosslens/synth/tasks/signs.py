@@ -106,7 +106,6 @@ class TranslationFacts(PanelFacts):
 
     @property
     def meaning(self) -> str:
-        """In English."""
         return CHINESE[self.word][0]
 
     def describe(self, objects: Objects, random: Random) -> CaptionStyles:

@@ -66,7 +66,6 @@ class Task:
     label: str = ""
 
     def essence_of(self, facts: Facts) -> tuple[Any, ...]:
-        """The values of the essence."""
         return tuple(getattr(facts, name) for name in self.essence)
 
     def twin(self, facts: Facts, random: Random) -> tuple[Facts, tuple[str, ...]]:

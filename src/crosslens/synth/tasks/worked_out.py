@@ -372,7 +372,6 @@ class CodeFacts(Facts):
 
     @property
     def output(self) -> str:
-        """What it prints."""
         return run(self.source)
 
     @classmethod

@@ -1,1 +1,1 @@
-"""Models that are trained: towers on stored features or pictures, one module each."""
+"""Models that are trained: towers on stored features or pictures."""

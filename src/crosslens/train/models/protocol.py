@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from crosslens.core import Registry, UsageError
-from crosslens.train.settings import call_registered, check_settings, naming_recipe, settings_of
+from crosslens.train.recipe import call_registered, check_settings, naming_recipe, settings_of
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -131,6 +131,32 @@ class TrainableModel(Protocol):
 
     def parameters(self) -> Any:
         """As of every ``torch.nn.Module``."""
+
+
+class SharedSettings:
+    """What settings mean that several models have.
+
+    dimension: of the common space
+    word_dimension: of word embeddings
+    both: a GRU in both directions
+    text: what reads captions: `gru`, `transformer`, `sentence` (a frozen sentence encoder with a head) or
+        `encoder` (a pretrained text encoder that is trained further, with a head)
+    attention_scale: factor of what the softmax over regions takes
+    lora_rank: of the LoRA adapters; 0: none
+    lora_alpha: adapters are multiplied by lora_alpha ÷ lora_rank
+    lora_dropout: of what adapters read
+    lora_targets: the linear maps that get an adapter, by the ends of their names, joined by commas; without any, the
+        projections of attention in both towers
+    """
+
+
+class CosineScores(SharedSettings):
+    """A model with one unit vector per item, or a tuple that begins with it; the cosine is the score."""
+
+    def scores(self, images: Any, captions: Any) -> Tensor:
+        """Cosines of all pairs."""
+        left, right = (encoding[0] if isinstance(encoding, tuple) else encoding for encoding in (images, captions))
+        return left @ right.T
 
 
 MODELS: Registry[Callable[..., Any]] = Registry("trainable model", "trainable_models", ("crosslens.train.models",))

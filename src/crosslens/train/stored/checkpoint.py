@@ -12,6 +12,33 @@ from typing import Any
 
 from crosslens.core import CrosslensError, InputError, atomic_file, parse_json, regular_bytes
 
+LOSS = "loss"
+"""The part of a model's state that belongs to its loss."""
+
+
+def trained_state(model: Any) -> dict[str, Any]:
+    """The state of a model without the weights that are kept by reference."""
+    left_out = _by_reference(model)
+    return {name: tensor for name, tensor in model.state_dict().items() if name not in left_out}
+
+
+def load_trained_state(model: Any, state: Mapping[str, Any]) -> None:
+    """Put a state of :func:`trained_state` back; whatever does not fit raises a ``RuntimeError``, as torch does."""
+    known = {name: tensor for name, tensor in state.items() if hasattr(model, LOSS) or not name.startswith(f"{LOSS}.")}
+    missing, unexpected = model.load_state_dict(known, strict=False)
+    wrong = {*missing, *unexpected} - _by_reference(model)
+    if wrong:
+        raise RuntimeError(f"{len(wrong)} weights are missing or unknown, such as {min(wrong)}")
+
+
+def _by_reference(model: Any) -> set[str]:
+    return {
+        f"{prefix}.{name}" if prefix else name
+        for prefix, module in model.named_modules()
+        for name in getattr(module, "by_reference", ())
+    }
+
+
 STATE = "state"
 
 
@@ -110,7 +137,6 @@ class SaveTimes:
 
     @contextmanager
     def saving(self) -> Iterator[None]:
-        """Measure how long the block takes."""
         start = time.monotonic()
         yield
         self._last = time.monotonic()

@@ -1,18 +1,32 @@
-"""A stored model on its device: what it makes of images and captions, with vectors or without."""
+"""A stored model in use: what it makes of pictures, stored features and captions, with vectors or without."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 
-from crosslens.core import HEADER_FILE, InputError, Progress, SilentProgress, UsageError, code_named_by, fingerprint
+from crosslens.core import (
+    HEADER_FILE,
+    Embeddings,
+    InputError,
+    Progress,
+    SilentProgress,
+    UsageError,
+    code_named_by,
+    fingerprint,
+    match_ids,
+)
 from crosslens.encode import (
     IMAGES,
     TEXTS,
+    Array,
     Compute,
     EncodeOptions,
     Encoder,
@@ -22,15 +36,154 @@ from crosslens.encode import (
     name_of,
     require_modality,
 )
-from crosslens.train.inputs.batches import CaptionSource
-from crosslens.train.inputs.feature_sets import EMBEDDINGS, ImageFeatures
-from crosslens.train.models.protocol import MODELS
-from crosslens.train.scoring import divide, score_features
-from crosslens.train.stored.features import FeatureFolder, input_shapes
-from crosslens.train.stored.loading import load_model
-from crosslens.train.stored.pixel_reader import PictureEncodings, PixelReader
+from crosslens.train.captions import CaptionSource
+from crosslens.train.evaluation import divide, score_features
+from crosslens.train.features import EMBEDDINGS, ImageFeatures, load_features
+from crosslens.train.models.protocol import MODELS, ImageBatch, InputShape
+from crosslens.train.stored.model_folder import load_model
 
-Array = np.ndarray[Any, Any]
+
+@dataclass(frozen=True)
+class FeatureFolder:
+    """Features in a folder of a registered layout, or in one that ``crosslens encode`` wrote.
+
+    ``split`` restricts the search to one split: images may share their ids with those of another.
+    """
+
+    model: str
+    """The name of the model, for messages."""
+    folder: Path
+    layout: str
+    options: Mapping[str, Any]
+    shape: InputShape
+    split: str = ""
+
+    def of(self, image_ids: Sequence[str]) -> list[tuple[Array, ...]]:
+        ids, owners = self._index
+        rows = match_ids(image_ids, ids)
+        missing = np.flatnonzero(rows < 0)
+        if len(missing):
+            more = f" and {len(missing) - 1:,} more" if len(missing) > 1 else ""
+            raise InputError(
+                f"no features of the image {image_ids[missing[0]]!r}{more}", file=self.folder,
+                expected=f"features of every image that {self.model} is asked about; here are those of {len(ids):,}",
+                fix="name a folder that has them: path:MODEL?features=FOLDER", code="unknown-id",
+                subject=image_ids[missing[0]],
+            )  # fmt: skip
+        chosen = (owners[row] for row in rows)
+        return [tuple(array[row] for array in features.arrays().values()) for features, row in chosen]
+
+    @cached_property
+    def _index(self) -> tuple[list[str], list[tuple[ImageFeatures, int]]]:
+        """All ids, and where the features of each are."""
+        where: dict[str, tuple[ImageFeatures, int]] = {}
+        for ids, features in self._parts():
+            expected = input_shapes(self.shape)
+            if features.shapes != expected:
+                raise InputError(
+                    f"features of shape {_written(features.shapes)}", file=self.folder,
+                    expected=f"{_written(expected)}, as {self.model} was trained on",
+                    fix="name the folder with the features of the same model",
+                )  # fmt: skip
+            for row, image in enumerate(ids):
+                if image in where:
+                    raise UsageError(
+                        f"the image {image!r} is in more than one split of {self.folder}",
+                        fix="say which split is meant: path:MODEL?split=test", option="split",
+                    )  # fmt: skip
+                where[image] = features, row
+        return list(where), list(where.values())
+
+    def _parts(self) -> list[tuple[Sequence[str], ImageFeatures]]:
+        if (self.folder / "images" / HEADER_FILE).is_file():
+            stored = Embeddings.load(self.folder / "images", mmap=True)
+            return [(stored.ids, ImageFeatures.of(stored.vectors))]
+        if not self.folder.is_dir():
+            raise UsageError(
+                f"the features of {self.model} are not in {self.folder}",
+                fix="name the folder that has them: path:MODEL?features=FOLDER", option="features",
+            )  # fmt: skip
+        splits = vars(load_features(self.layout, self.folder, self.options, self.model))
+        if self.split and self.split not in splits:
+            problem, fix = f"{self.folder} has no split {self.split!r}", f"choose from {', '.join(splits)}"
+            raise UsageError(problem, fix=fix, option="split")
+        chosen = [splits[self.split]] if self.split else splits.values()
+        return [(split.dataset.image_ids, split.features) for split in chosen]
+
+
+def input_shapes(shape: InputShape) -> dict[str, tuple[int, ...]]:
+    """The shapes of one image's features, by name, in the order in which they are kept."""
+    return {
+        **({"vectors": (shape.vector,)} if shape.vector else {}),
+        **({"regions": shape.regions} if shape.regions else {}),
+    }
+
+
+def _written(shapes: Mapping[str, tuple[int, ...]]) -> str:
+    return " and ".join(str(shape) for shape in shapes.values())
+
+
+class PixelReader:
+    """A pretrained model's image processor: pictures in, pixels out, prepared as those that a model was trained on."""
+
+    logit_scale: float | None = None
+    dimension: int | None = None
+    abilities = frozenset((IMAGES,))
+
+    def __init__(self, pretrained: Pretrained) -> None:
+        self._pretrained = pretrained
+        self.name, self.revision, self.preprocessing = pretrained.model, pretrained.revision, pretrained.preprocessing
+
+    def encode_images(self, images: Sequence[Any]) -> Array:
+        """n×channels×height×width; rounded, as the pixels on disk are that a model is trained on."""
+        return self._pretrained.pixels(images).astype(np.float16)
+
+    def encode_texts(self, texts: Sequence[str]) -> Array:
+        require_modality(self, "texts")
+        raise AssertionError
+
+
+class PictureEncodings(PixelReader):
+    """What a model without vectors makes of pictures, the numbers of each in a row: far fewer than its pixels.
+
+    ``on_rows`` is the model where such rows are compared with captions.
+    """
+
+    def __init__(self, pretrained: Pretrained, model: Any, name: str, revision: str, device: Any) -> None:
+        super().__init__(pretrained)
+        self._model, self._device = model, device
+        self.name, self.revision = name, fingerprint("pictures", {"model": revision, "encoder": self.revision})
+        self.on_rows = SimpleNamespace(
+            encode_images=self._unpacked, encode_captions=model.encode_captions, scores=model.scores,
+            numbers_per_pair=getattr(model, "numbers_per_pair", lambda images, captions: 1),
+        )  # fmt: skip
+
+    def encode_images(self, images: Sequence[Any]) -> Array:
+        import torch
+
+        with torch.inference_mode():
+            rows = torch.cat([part.flatten(1).float() for part in self._encoded(images)], dim=1)
+            return np.asarray(rows.cpu().numpy())
+
+    def _unpacked(self, images: ImageBatch) -> Any:
+        """The model's own encoding, a tuple of tensors, of a batch of rows."""
+        import torch
+
+        assert images.vectors is not None
+        parts = torch.split(images.vectors, [int(np.prod(shape)) for shape in self._shapes], dim=1)
+        return tuple(part.reshape(len(part), *shape) for part, shape in zip(parts, self._shapes, strict=True))
+
+    def _encoded(self, pictures: Sequence[Any]) -> Any:
+        pixels = ImageFeatures(pixels=super().encode_images(pictures))
+        return self._model.encode_images(pixels.batch(slice(None), self._device))
+
+    @cached_property
+    def _shapes(self) -> list[tuple[int, ...]]:
+        """Of the tensors of one picture's encoding."""
+        import torch
+
+        with torch.inference_mode():
+            return [tuple(part.shape[1:]) for part in self._encoded([np.zeros((8, 8, 3), np.uint8)])]
 
 
 class TrainedModel:
@@ -99,7 +252,6 @@ class TrainedModel:
         return ImageFeatures.of(*(np.stack(rows) for rows in columns))
 
     def captions(self, texts: Sequence[str]) -> CaptionSource:
-        """Captions as the model reads them."""
         if self._pretrained is not None:
             return CaptionSource(None, None, None, self._pretrained.tokens(texts))
         if self._sentences is None:
@@ -107,13 +259,11 @@ class TrainedModel:
         return CaptionSource(None, None, self._sentences.encode_texts(list(texts)))
 
     def encode(self, method: str, batch: Any) -> Array:
-        """The vectors of a batch."""
         with self._torch.inference_mode(), self._precision():
             vectors: Array = getattr(self.model, method)(batch).float().cpu().numpy()
         return vectors
 
     def scores(self, features: ImageFeatures, texts: Sequence[str], progress: Progress) -> Array:
-        """All scores, in blocks."""
         model: Any = self.pixels.on_rows if isinstance(self.pixels, PictureEncodings) else self.model
         with self._precision():
             own = score_features(model, features, self.captions(texts), len(texts), self.device, progress)
@@ -145,12 +295,10 @@ class TrainedEncoder:
         self.name, self.revision = model.name, model.revision
 
     def encode_images(self, images: Sequence[Any]) -> Array:
-        """Pictures, or features, to vectors."""
         features = self._model.images(images)
         return self._model.encode("encode_images", features.batch(slice(None), self.device))
 
     def encode_texts(self, texts: Sequence[str]) -> Array:
-        """Captions to vectors."""
         return self._model.encode(
             "encode_captions", self._model.captions(texts).batch(np.arange(len(texts)), self.device)
         )
@@ -198,7 +346,6 @@ class _ByIds:
     _model: TrainedModel
 
     def features_of(self, image_ids: Sequence[str]) -> list[tuple[Array, ...]]:
-        """The stored features of these images."""
         if self._model.features is None:
             raise UsageError(
                 f"the card of {self._model.name} does not say where features are: it was trained on arrays in memory",

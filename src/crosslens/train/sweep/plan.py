@@ -1,28 +1,238 @@
-"""The trainings of a sweep: what each is called, where it goes, and whether all of them can begin."""
+"""What a sweep varies (``--set NAME=V1,V2``), and its trainings: what each is called, where it goes, and whether all of
+them can begin.
+"""
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
+from itertools import product
 from pathlib import Path
 from typing import Any
 
-from crosslens.core import CrosslensError, UsageError, argument, fingerprint, torch_device
+from crosslens.core import (
+    ABSENT,
+    CrosslensError,
+    MissingExtraError,
+    UnknownNameError,
+    UsageError,
+    argument,
+    fingerprint,
+    torch_device,
+)
 from crosslens.similarity import load_similarity
+from crosslens.train.captions import BatchPlan, CaptionVocabulary, pretrained_of
 from crosslens.train.evaluation import TrainingMetrics
-from crosslens.train.inputs.batches import BatchPlan, pretrained_of
-from crosslens.train.inputs.feature_sets import TrainingData, load_features
-from crosslens.train.inputs.vocabulary import CaptionVocabulary
-from crosslens.train.losses.protocol import build_loss
-from crosslens.train.models.protocol import InputShape, build_model, prepare_model
-from crosslens.train.recipes.recipe import TrainingRecipe, load_training_recipe
-from crosslens.train.settings import check_settings
+from crosslens.train.features import FEATURE_SETS, TrainingData, load_features
+from crosslens.train.losses import AS_IN_RECIPE, LOSSES, build_loss, losses_called
+from crosslens.train.models.protocol import MODELS, InputShape, build_model, prepare_model
+from crosslens.train.recipe import (
+    IGNORED_FOR_IDENTITY,
+    TrainingRecipe,
+    TrainingSettings,
+    check_settings,
+    declared_settings,
+    load_training_recipe,
+)
 from crosslens.train.stored.model_folder import finished_card
-from crosslens.train.sweep.grid import Combination, combinations
-from crosslens.train.sweep.variables import RECIPE, Variable, model_entry, read_variables
 from crosslens.train.trainer import training_key
+
+RECIPE, LOSS = "recipe", "loss"
+ENTRIES = {"phi": "str", "text_model": "str", "least_count": "int"}
+"""Entries of a recipe outside its tables, and their types."""
+_NOUNS = {"int": "a whole number", "float": "a number", "bool": "true or false"}
+_WEIGHT = "weight"
+
+
+@dataclass(frozen=True)
+class Variable:
+    """A setting and the values it takes, as they are written."""
+
+    name: str
+    values: tuple[str, ...]
+
+
+def read_variables(words: Sequence[str] | Mapping[str, Sequence[Any]]) -> tuple[Variable, ...]:
+    """Variables from ``["loss=triplet,sam-random", …]`` or from ``{"loss": ["triplet", "sam-random"], …}``."""
+    if isinstance(words, Mapping):
+        written = {True: "true", False: "false"}
+        pairs = [
+            (name, [written[value] if isinstance(value, bool) else str(value) for value in values])
+            for name, values in words.items()
+        ]
+    else:
+        pairs = []
+        for word in words:
+            name, sign, listed = (part.strip() for part in word.partition("="))
+            if not sign or not name:
+                raise UsageError(
+                    f"{word!r:.60} sets nothing", fix="write a setting and its values, as in loss=triplet,sam-random",
+                    option="settings",
+                )  # fmt: skip
+            pairs.append((name, [value.strip() for value in listed.split(",")] if listed else []))
+    variables: dict[str, Variable] = {}
+    for name, values in pairs:
+        if name in variables:
+            raise UsageError(f"{name} is set twice", fix=f"list all its values at once: {name}=…,…", option="settings")
+        if not values or not all(values):
+            problem = f"{name}={','.join(values)} " + ("has an empty value" if any(values) else "names no value")
+            raise UsageError(problem, fix=f"write the values after the =, as in {name}=V1,V2", option="settings")
+        repeated = [value for value in values if values.count(value) > 1]
+        if repeated:
+            raise UsageError(f"{name} has the value {repeated[0]} twice", fix="write it once", option="settings")
+        variables[name] = Variable(name, tuple(values))
+    return tuple(variables.values())
+
+
+def with_value(recipe: TrainingRecipe, name: str, text: str) -> TrainingRecipe | None:
+    """The recipe with one setting changed; None where it is a setting of a loss that the recipe does not have."""
+    try:
+        return _changed(recipe, name, text)
+    except CrosslensError as error:
+        error.add_context(f"{name}={text}")
+        error.option = "settings"
+        raise
+
+
+def _changed(recipe: TrainingRecipe, name: str, text: str) -> TrainingRecipe | None:
+    table, dot, setting = name.partition(".")
+    if dot and table in ("model", "data", *LOSSES.names()):
+        return _in_table(recipe, table, setting, text)
+    if name == RECIPE:
+        loaded = load_training_recipe(text)
+        return loaded.with_settings({"device": recipe.settings.device, "threads": recipe.settings.threads})
+    if name == LOSS:
+        return recipe if text == AS_IN_RECIPE else replace(recipe, losses=losses_called(text))
+    if name in ENTRIES:
+        values: dict[str, Any] = {name: read_value(text, ENTRIES[name])}
+        return replace(recipe, **values)
+    types = {entry.name: str(entry.type) for entry in fields(TrainingSettings)}
+    if name == "seed":
+        raise UsageError("seeds are not compared", fix=f"name them as {argument('seeds')}")
+    if name in IGNORED_FOR_IDENTITY:
+        fix = f"pass it for all trainings alike, as {argument(name)}"
+        raise UsageError(f"{name} does not decide about the result", fix=fix)
+    if name not in types:
+        raise UnknownNameError("setting", name, known_settings(recipe))
+    return recipe.with_settings({name: read_value(text, types[name])})
+
+
+def _in_table(recipe: TrainingRecipe, table: str, setting: str, text: str) -> TrainingRecipe | None:
+    if table == "model":
+        value = read_value(text, _annotation(model_entry(recipe), setting))
+        return replace(recipe, model_settings={**recipe.model_settings, setting: value})
+    if table == "data":
+        value = read_value(text, _annotation(FEATURE_SETS[recipe.layout], setting))
+        return replace(recipe, data={**recipe.data, setting: value})
+    value = read_value(text, "float" if setting == _WEIGHT else _annotation(LOSSES[table], setting))
+    if not any(entry["kind"] == table for entry in recipe.losses):
+        return None
+    losses = ({**entry, setting: value} if entry["kind"] == table else entry for entry in recipe.losses)
+    return replace(recipe, losses=tuple(losses))
+
+
+def _annotation(entry: Any, setting: str) -> str:
+    """The type of a setting of a registered model, loss or feature set."""
+    known = declared_settings(entry)
+    if setting not in known:
+        raise UnknownNameError(f"setting of {entry.name}", setting, known)
+    return known[setting]
+
+
+def model_entry(recipe: TrainingRecipe) -> Any:
+    """The registered model of a recipe."""
+    try:
+        return MODELS[recipe.model]
+    except ImportError as error:
+        raise MissingExtraError("training", str(error.name), "train") from error
+
+
+def known_settings(recipe: TrainingRecipe) -> list[str]:
+    """Every name that can be set for a recipe."""
+    own = [entry.name for entry in fields(TrainingSettings) if entry.name not in ("seed", *IGNORED_FOR_IDENTITY)]
+    kinds = dict.fromkeys(entry["kind"] for entry in recipe.losses)
+    losses = [f"{kind}.{name}" for kind in kinds for name in (*declared_settings(LOSSES[kind]), _WEIGHT)]
+    model = [f"model.{name}" for name in declared_settings(model_entry(recipe))]
+    return [RECIPE, LOSS, *ENTRIES, *own, *model, *losses]
+
+
+def read_value(text: str, annotation: str) -> Any:
+    """A value as its setting's type has it; of another type than these, what it looks like."""
+    kinds = [part.strip() for part in annotation.split("|") if part.strip() != "None"]
+    if "str" in kinds:
+        return text
+    readers: dict[str, Callable[[str], Any]] = {
+        "int": int,
+        "float": float,
+        "bool": {"true": True, "false": False}.__getitem__,
+    }
+    wanted = [kind for kind in readers if kind in kinds] or list(readers)
+    for kind in wanted:
+        try:
+            return readers[kind](text)
+        except (ValueError, KeyError):
+            continue
+    if kinds[0] not in readers:
+        return text
+    raise UsageError(f"{text!r:.60} is not {_NOUNS[kinds[0]]}", fix=f"write {_NOUNS[kinds[0]]}")
+
+
+@dataclass(frozen=True)
+class Combination:
+    """One value of every setting."""
+
+    values: Mapping[str, str]
+    """Setting → value, as written."""
+    recipe: TrainingRecipe
+    baseline: int | None = None
+    """The number of the combination that it is compared with: that of the first value of the first setting."""
+
+    @property
+    def label(self) -> str:
+        """``loss=sam-random, fraction=0.1``; the recipe's name where nothing is set."""
+        shown = (f"{name}={value}" for name, value in self.values.items() if value != ABSENT)
+        return ", ".join(shown) or self.recipe.name
+
+
+def combinations(recipe: TrainingRecipe, variables: Sequence[Variable]) -> tuple[Combination, ...]:
+    """All of them, in the order of the values; two that come to the same training are one."""
+    compared = next((variable for variable in variables if len(variable.values) > 1), None)
+    number_of: dict[str, int] = {}
+    made: list[tuple[dict[str, str], TrainingRecipe]] = []
+    at: dict[tuple[str, ...], int] = {}
+    for values in product(*(variable.values for variable in variables)):
+        shown, own = {variable.name: value for variable, value in zip(variables, values, strict=True)}, recipe
+        # Recipes and losses first: the other settings are put into what those bring.
+        for variable in sorted(variables, key=lambda entry: (entry.name != RECIPE, entry.name not in (RECIPE, LOSS))):
+            changed = with_value(own, variable.name, shown[variable.name])
+            if changed is None:
+                shown[variable.name] = ABSENT
+            own = changed or own
+        identity = json.dumps(own.identity(), sort_keys=True, default=str)
+        number = number_of.setdefault(identity, len(made))
+        if number == len(made):
+            made.append((shown, own))
+        at[values] = number
+    for variable in variables:
+        if all(shown[variable.name] == ABSENT for shown, _ in made):
+            kind = variable.name.partition(".")[0]
+            raise UsageError(
+                f"{variable.name} is set, but no training has the loss {kind}",
+                fix=f"name losses that have it by loss=…, or leave {variable.name} out", option="settings",
+            )  # fmt: skip
+    combined = []
+    for number, (shown, own) in enumerate(made):
+        baseline = None
+        if compared is not None:
+            first = list(next(values for values, at_values in at.items() if at_values == number))
+            first[list(variables).index(compared)] = compared.values[0]
+            baseline = at[tuple(first)]
+        combined.append(Combination(shown, own, None if baseline == number else baseline))
+    return tuple(combined)
+
 
 _LONGEST = 120
 """Characters of a folder's name."""
@@ -72,12 +282,10 @@ class SweepPlan:
 
     @property
     def varied(self) -> tuple[str, ...]:
-        """The settings with more than one value."""
         return tuple(variable.name for variable in self.variables if len(variable.values) > 1)
 
     @property
     def name(self) -> str:
-        """The recipes' names."""
         return ", ".join(dict.fromkeys(combination.recipe.name for combination in self.combinations))
 
 
@@ -142,7 +350,6 @@ class DataOfRecipes:
         self._fingerprints: dict[str, str] = {}
 
     def of(self, recipe: TrainingRecipe) -> TrainingData:
-        """The data of a recipe."""
         name = self._name(recipe)
         if name not in self._loaded:
             self._loaded[name] = load_features(recipe.layout, self.folder, recipe.data, recipe.source)
@@ -185,7 +392,19 @@ def check_plan(plan: SweepPlan, data: DataOfRecipes, output: Path, *, overwrite:
         load_similarity(phi)
     for device in {combination.recipe.settings.device for combination in plan.combinations}:
         torch_device(device)
-    return _state(plan, data, output, overwrite)
+    finished: dict[str, Mapping[str, Any]] = {}
+    steps: dict[str, int] = {}
+    for training in plan.trainings:
+        card = finished_card(output / training.folder, data.key(training.recipe), overwrite)
+        settings = training.recipe.settings
+        if card is None:
+            part = data.of(training.recipe).train.part(settings.fraction, training.seed)
+            steps[training.folder] = settings.steps(BatchPlan(part, settings.batch_size, training.seed).per_epoch)
+        elif TrainingMetrics(settings).are_in(card["test"]):
+            finished[training.folder] = card
+        else:
+            steps[training.folder] = 0
+    return SweepState(finished, steps)
 
 
 def _try_model(recipe: TrainingRecipe, data: TrainingData) -> None:
@@ -201,20 +420,3 @@ def _try_model(recipe: TrainingRecipe, data: TrainingData) -> None:
         raise
     except Exception:  # it needs more than shapes: its training will say what is wrong, if anything is
         return
-
-
-def _state(plan: SweepPlan, data: DataOfRecipes, output: Path, overwrite: bool) -> SweepState:
-    finished: dict[str, Mapping[str, Any]] = {}
-    steps: dict[str, int] = {}
-    for training in plan.trainings:
-        card = finished_card(output / training.folder, data.key(training.recipe), overwrite)
-        settings = training.recipe.settings
-        if card is not None:
-            if TrainingMetrics(settings).are_in(card["test"]):
-                finished[training.folder] = card
-            else:
-                steps[training.folder] = 0
-            continue
-        part = data.of(training.recipe).train.part(settings.fraction, training.seed)
-        steps[training.folder] = settings.steps(BatchPlan(part, settings.batch_size, training.seed).per_epoch)
-    return SweepState(finished, steps)

@@ -1,4 +1,6 @@
-"""What came out of a sweep: figures over seeds, and each combination against the one it is compared with."""
+"""A sweep from start to end: the trainings that are left, figures over seeds, each combination against the one it is
+compared with, and how that is shown and written.
+"""
 
 from __future__ import annotations
 
@@ -6,23 +8,56 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import numpy as np
 import polars as pl
 
 from crosslens.core import (
+    ABSENT,
+    FORMAT_VERSION,
     IMAGE_TO_TEXT,
     TEXT_TO_IMAGE,
+    Bars,
+    Cell,
+    Chart,
+    Figure,
+    Layout,
+    Lines,
+    Link,
     MetricValues,
     Presented,
+    Progress,
+    Row,
     Run,
     Section,
+    Series,
+    SilentProgress,
+    Table,
+    Text,
+    UsageError,
+    atomic_folder,
+    hold_output,
     json_form,
     match_ids,
     split_name,
+    tidy_output,
+    write_header,
+    write_text,
 )
-from crosslens.metrics import bounds_of, facts_of, family_of, measure, parse_metrics
+from crosslens.metrics import (
+    bounds_of,
+    facts_of,
+    family_of,
+    format_count,
+    measure,
+    metric_figure,
+    parse_metrics,
+    unit_of,
+    unit_sentence,
+)
 from crosslens.statistics import (
+    CORRECTION_WORDS,
     Estimate,
     PairedRepetitions,
     PairedTest,
@@ -32,11 +67,145 @@ from crosslens.statistics import (
     paired_repetitions,
 )
 from crosslens.train.evaluation import check_metrics
-from crosslens.train.stored.model_folder import TEST_RUN
-from crosslens.train.sweep.grid import Combination
-from crosslens.train.sweep.plan import SweepPlan
-from crosslens.train.sweep.running import Failure, TrainingOutcome
-from crosslens.train.sweep.sections import sweep_sections
+from crosslens.train.stored.model_folder import CURVES, TEST_RUN
+from crosslens.train.sweep.plan import Combination, DataOfRecipes, SweepPlan, SweepState, check_plan
+from crosslens.train.sweep.running import Failure, SweepWatch, TrainingOptions, TrainingOutcome, run_trainings
+
+FRACTION = "fraction"
+
+
+def sweep_sections(sweep: Sweep) -> Iterator[Section]:
+    """A chart per metric, the table, what its columns mean, the trainings that failed, and every training."""
+    constant = [f"{entry.name}={entry.values[0]}" for entry in sweep.plan.variables if len(entry.values) == 1]
+    title = ", ".join([sweep.plan.name, *constant, format_count(len(sweep.outcomes), "training")])
+    charts = Row(tuple(_chart(sweep, name) for name in sweep.metrics))
+    notes, failures = Text(tuple(_notes(sweep)), note=True), Text(tuple(_failures(sweep)))
+    yield Section(title, (charts, _table(sweep), notes, failures, _trainings(sweep)))
+
+
+def _chart(sweep: Sweep, name: str) -> Chart:
+    """Against the share of training data where that varies, otherwise a bar per combination."""
+    unit = " (%)" if unit_of(name) == "share" else ""
+    metric = f"Test {name}{unit}" + ("" if facts_of(name).higher_is_better else ", lower is better")
+    seeds = format_count(len(sweep.plan.seeds), "seed")
+    about = f"{sweep.plan.name} · means over {seeds}, {100 * sweep.level:g}% t intervals over seeds"
+    if FRACTION not in sweep.plan.varied:
+        groups = tuple(_label(sweep, row, sweep.plan.varied) for row in sweep.rows)
+        series = Series(metric, tuple(_mean_figure(name, row.test.get(name)) for row in sweep.rows))
+        return Bars(title=f"{metric} by setting", about=about, groups=groups, series=(series,), heading="setting")
+    others = [varied for varied in sweep.plan.varied if varied != FRACTION]
+    shares = sorted({row.combination.recipe.settings.fraction for row in sweep.rows})
+    lines: dict[str, dict[float, Figure]] = {}
+    for row in sweep.rows:
+        points = lines.setdefault(_label(sweep, row, others), {})
+        points[row.combination.recipe.settings.fraction] = _mean_figure(name, row.test.get(name))
+    return Lines(
+        title=f"{metric} against training data", about=about, across=tuple(100 * share for share in shares),
+        series=tuple(
+            Series(label, tuple(points.get(share, Figure(None)) for share in shares)) for label, points in lines.items()
+        ),
+        axis="share of the training images (%)", logarithmic=True,
+    )  # fmt: skip
+
+
+def _label(sweep: Sweep, row: SweepRow, names: Sequence[str]) -> str:
+    return ", ".join(row.combination.values[name] for name in names) or sweep.plan.name
+
+
+def _mean_figure(name: str, figure: SweepFigure | None) -> Figure:
+    return Figure(None) if figure is None else metric_figure(name, figure.mean.mean, *figure.mean.interval)
+
+
+def _table(sweep: Sweep) -> Table:
+    """Metric by metric, a row per combination."""
+    titles, several = [*sweep.plan.varied] or ["recipe"], len(sweep.metrics) > 1
+    measured = {row.validation_metric for row in sweep.rows}
+    rows: list[tuple[Cell, ...]] = []
+    for name in sweep.metrics or ("",):
+        for row in sweep.rows:
+            key = [row.combination.values.get(title, row.combination.recipe.name) for title in titles]
+            key = [f"{name}{_arrow(name)}", *key] if several else key
+            seeds = f"{row.n} of {row.n + len(row.failures)}" if row.failures else str(row.n)
+            best = _mean_figure(row.validation_metric, row.validation)
+            if len(measured) > 1:
+                best = replace(best, unit=f" {row.validation_metric}")
+            figure = row.test.get(name)
+            cells: tuple[Cell, ...] = (*key, seeds, best, _mean_figure(name, figure))
+            rows.append((*cells, *_tests(name, figure)) if sweep.comparisons else cells)
+    shown = "test" if several else f"test {''.join(sweep.metrics)}{''.join(map(_arrow, sweep.metrics))}"
+    titles = ["metric", *titles] if several else titles
+    validation = f"validation {measured.pop()}" if len(measured) == 1 else "validation"
+    header = [*titles, "seeds", validation, shown]
+    header += ["difference", "p", "p over queries"] if sweep.comparisons else []
+    align = "l" * len(titles) + "r" * (len(header) - len(titles))
+    return Table(tuple(header), tuple(rows), align, names=len(titles))
+
+
+def _tests(name: str, figure: SweepFigure | None) -> tuple[Cell, ...]:
+    """The difference with its interval, and its two p-values; nothing for a baseline."""
+    tested = figure.difference if figure else None
+    if tested is None:
+        return None, None, None
+    seeds, queries = tested.over_seeds, tested.over_queries
+    difference = metric_figure(name, seeds.difference, seeds.low, seeds.high, signed=True)
+    return difference, Figure.p(tested.adjusted_p), None if queries is None else Figure.p(queries.p_value)
+
+
+def _arrow(name: str) -> str:
+    return "" if not name or facts_of(name).higher_is_better else " ↓"
+
+
+def _notes(sweep: Sweep) -> Iterator[str]:
+    """What the columns mean, and what so few seeds can say."""
+    units = unit_sentence([*sweep.metrics, *(row.validation_metric for row in sweep.rows)])
+    if len(sweep.plan.seeds) == 1:
+        yield f"One seed: there are no intervals over seeds. {units}"
+    else:
+        yield f"Means over seeds; in brackets: {100 * sweep.level:g}% t intervals over seeds. {units}"
+    if not sweep.comparisons:
+        return
+    compared = next(entry for entry in sweep.plan.variables if len(entry.values) > 1)
+    number = "" if sweep.correction == "none" else f" for {format_count(len(sweep.comparisons), 'test')}"
+    yield (
+        f"Difference: against {compared.name}={compared.values[0]} with the same other settings, seed by seed. "
+        f"p: paired t test over seeds, two-sided, {CORRECTION_WORDS[sweep.correction]}{number}."
+    )
+    fewest = min((entry.over_seeds for entry in sweep.comparisons), key=lambda entry: entry.n)
+    if fewest.n < 2:
+        yield "A test over seeds needs two seeds or more."
+    else:
+        yield (
+            f"The t test takes differences to be normally distributed; without that, by flipping signs, "
+            f"{format_count(fewest.n, 'seed')} cannot give p below {fewest.smallest_p:.2g}."
+        )
+    if any(entry.over_queries is not None for entry in sweep.comparisons):
+        yield (
+            "p over queries: paired permutation test over test images, of the queries' values averaged over seeds, not "
+            "corrected. It says whether these trained models differ, not whether trainings with other seeds would."
+        )
+
+
+def _failures(sweep: Sweep) -> Iterator[str]:
+    for outcome in sweep.failures:
+        assert outcome.failure is not None
+        combination = sweep.plan.combinations[outcome.training.combination]
+        yield f"failed: {combination.label}, seed {outcome.training.seed}: {outcome.failure.problem}"
+
+
+def _trainings(sweep: Sweep) -> Table:
+    """Every training; its folder leads to the page of its curves."""
+    varied, rows = list(sweep.plan.varied), []
+    for training in sweep.as_dict()["trainings"]:
+        test, validation = training["test"] or {}, training["validation"] or {}
+        cells: list[Cell] = [training["settings"][name] for name in varied]
+        cells += [str(training["seed"]), ", ".join(str(metric_figure(*entry)) for entry in validation.items())]
+        cells += [metric_figure(name, test[name]) if name in test else ABSENT for name in sweep.metrics]
+        curves = Link(training["folder"], f"{quote(training['folder'])}/{CURVES}")
+        rows.append((*cells, training["failure"] or curves))
+    header = (*varied, "seed", "validation", *(f"test {name}" for name in sweep.metrics), "folder, or failure")
+    align = "l" * len(varied) + "rr" + "r" * len(sweep.metrics) + "l"
+    return Table(header, tuple(rows), align, title="Every training, with its curves", folded=True)
+
 
 PERMUTATIONS = 10_000
 
@@ -52,7 +221,6 @@ class SweepDifference:
     """``over_seeds.p_value``, corrected for all comparisons of the sweep."""
 
     def as_dict(self) -> dict[str, Any]:
-        """The JSON form."""
         seeds, queries = self.over_seeds, self.over_queries
         return {
             "difference": seeds.difference, "low": seeds.low, "high": seeds.high, "p": seeds.p_value,
@@ -73,7 +241,6 @@ class SweepFigure:
     difference: SweepDifference | None = None
 
     def as_dict(self) -> dict[str, Any]:
-        """The JSON form."""
         own = {"mean": self.mean.mean, "low": self.mean.low, "high": self.mean.high, "n": len(self.values)}
         tested = {} if self.difference is None else {"against_baseline": self.difference.as_dict()}
         return {**own, "values": {str(seed): value for seed, value in self.values.items()}, **tested}
@@ -113,7 +280,6 @@ class Sweep(Presented):
 
     @property
     def failures(self) -> tuple[TrainingOutcome, ...]:
-        """The trainings that failed."""
         return tuple(outcome for outcome in self.outcomes if outcome.failure is not None)
 
     @property
@@ -124,29 +290,26 @@ class Sweep(Presented):
 
     @property
     def title(self) -> str:
-        """The heading of the page."""
         return f"Sweep of {self.plan.name}"
 
     def sections(self, **options: Any) -> Iterator[Section]:
-        """Charts, the table, what its columns mean, and every training."""
         return sweep_sections(self)
 
     def as_dict(self) -> dict[str, Any]:
-        """The JSON form."""
         return {
             "recipe": self.plan.name, "settings": {entry.name: list(entry.values) for entry in self.plan.variables},
             "seeds": list(self.plan.seeds), "level": self.level, "correction": self.correction,
-            "rows": [self._row(row) for row in self.rows],
+            "rows": [
+                {
+                    "settings": dict(row.combination.values), "n": row.n, "failed": len(row.failures),
+                    "baseline": None if (at := row.combination.baseline) is None
+                    else dict(self.rows[at].combination.values),
+                    "validation": {row.validation_metric: row.validation.as_dict()},
+                    "test": {name: figure.as_dict() for name, figure in row.test.items()},
+                }
+                for row in self.rows
+            ],
             "trainings": [self._training(outcome) for outcome in self.outcomes],
-        }  # fmt: skip
-
-    def _row(self, row: SweepRow) -> dict[str, Any]:
-        baseline = row.combination.baseline
-        return {
-            "settings": dict(row.combination.values), "n": row.n, "failed": len(row.failures),
-            "baseline": None if baseline is None else dict(self.rows[baseline].combination.values),
-            "validation": {row.validation_metric: row.validation.as_dict()},
-            "test": {name: figure.as_dict() for name, figure in row.test.items()},
         }  # fmt: skip
 
     def _training(self, outcome: TrainingOutcome) -> dict[str, Any]:
@@ -201,26 +364,18 @@ class _Results:
         validation = {seed: float(card["validation"][metric]) for seed, card in self.cards.items()}
         names = next(iter(self.values.values()), {})
         return SweepRow(
-            self.combination, metric, SweepFigure(validation, _mean(validation, level)),
+            self.combination, metric, SweepFigure(validation, mean_over_repetitions(list(validation.values()), level)),
             {name: self._figure(name, baseline, level) for name in names}, self.failures,
         )  # fmt: skip
 
     def _figure(self, name: str, baseline: _Results | None, level: float) -> SweepFigure:
         values = {seed: float(figures[name].mean) for seed, figures in self.values.items()}
-        difference = None if baseline is None else self._difference(name, baseline, level)
-        return SweepFigure(values, _mean(values, level), difference)
-
-    def _difference(self, name: str, baseline: _Results, level: float) -> SweepDifference | None:
-        pairs = [(self.values[seed][name], baseline.values[seed][name]) for seed in self.values
-                 if seed in baseline.values]  # fmt: skip
+        mean, theirs = mean_over_repetitions(list(values.values()), level), baseline.values if baseline else {}
+        pairs = [(self.values[seed][name], theirs[seed][name]) for seed in self.values if seed in theirs]
         if not pairs:
-            return None
-        over_seeds = paired_repetitions([ours.mean for ours, _ in pairs], [theirs.mean for _, theirs in pairs], level)
-        return SweepDifference(over_seeds, _over_queries(name, pairs, level))
-
-
-def _mean(values: Mapping[int, float], level: float) -> Estimate:
-    return mean_over_repetitions(list(values.values()), level)
+            return SweepFigure(values, mean)
+        over_seeds = paired_repetitions([ours.mean for ours, _ in pairs], [other.mean for _, other in pairs], level)
+        return SweepFigure(values, mean, SweepDifference(over_seeds, _over_queries(name, pairs, level)))
 
 
 def _test_values(folder: Path, metrics: Sequence[str]) -> dict[str, MetricValues]:
@@ -306,3 +461,81 @@ def _csv(rows: Sequence[dict[str, Any]]) -> str:
     columns = dict.fromkeys(name for row in rows for name in row)
     filled = [{name: row.get(name) for name in columns} for row in map(json_form, rows)]
     return pl.DataFrame(filled, infer_schema_length=None).write_csv()
+
+
+KIND = "sweep"
+SWEEP_FILE = "sweep.json"
+SWEEP_LAYOUT = Layout("a sweep", SWEEP_FILE, ())
+
+
+def sweep_state(
+    plan: SweepPlan, output: str | Path, *, metrics: str | Iterable[str] = "Rsum", overwrite: bool = False
+) -> SweepState:
+    """Check the plan, and say which trainings are done and which are left; nothing is written."""
+    output, plan = Path(output), plan.measuring(graded_metrics(metrics))
+    SWEEP_LAYOUT.holds(output)
+    return check_plan(plan, DataOfRecipes(plan.data), output, overwrite=overwrite)
+
+
+def run_sweep(
+    plan: SweepPlan,
+    output: str | Path,
+    *,
+    metrics: str | Iterable[str] = "Rsum",
+    jobs: int = 1,
+    level: float = 0.95,
+    correction: str = "holm",
+    overwrite: bool = False,
+    plugins: Sequence[str] = (),
+    progress: Progress | None = None,
+    watch: SweepWatch | None = None,
+) -> Sweep:
+    """Train whatever of the plan is not done yet, ``jobs`` trainings side by side, and return the table.
+
+    Each training is a folder below ``output``, which a training of the same settings resumes or returns; one that lacks
+    a metric of graded relevance is measured again, not trained. A training that fails is reported in the table, and
+    tried again by the next call. ``plugins`` are files that the processes load, ``watch`` is called with every outcome.
+    """
+    output = Path(output)
+    if jobs < 1:
+        raise UsageError(f"jobs is {jobs}", fix="jobs must be at least 1", option="jobs")
+    plan = plan.measuring(graded_metrics(metrics))
+    correct([], correction)
+    with hold_output(output):
+        SWEEP_LAYOUT.holds(output)
+        data = DataOfRecipes(plan.data)
+        state = check_plan(plan, data, output, overwrite=overwrite)
+        if not (output / SWEEP_FILE).exists():  # mark it as a sweep's before anything is put into it, in one step
+            with atomic_folder(output, SWEEP_LAYOUT) as begun:
+                write_header(begun / SWEEP_FILE, {"format": f"crosslens/{KIND}", "version": FORMAT_VERSION})
+        for folder, card in state.finished.items():
+            tidy_output(output / folder, card["key"])
+        left = [training for training in plan.trainings if training.folder in state.steps]
+        options = TrainingOptions(output, overwrite)
+        trained = run_trainings(
+            left, state.steps, data, options,
+            jobs=jobs, plugins=plugins, progress=progress or SilentProgress(), watch=watch,
+        ) if left else []  # fmt: skip
+        new = {outcome.training.folder: outcome for outcome in trained}
+        outcomes = [
+            new.get(training.folder) or TrainingOutcome(training, state.finished[training.folder])
+            for training in plan.trainings
+        ]
+        return sweep_table(plan, outcomes, output, metrics, level=level, correction=correction)
+
+
+def write_sweep_files(sweep: Sweep, output: str | Path) -> list[Path]:
+    """Write the tables and the page, and then everything as JSON, into the sweep's folder."""
+    output = Path(output)
+    files = {
+        "table.csv": sweep_csv(sweep),
+        "trainings.csv": trainings_csv(sweep),
+        "table.tex": sweep.content(".tex").decode(),
+        "sweep.html": sweep.content(".html").decode(),
+    }
+    with hold_output(output):
+        for name, content in files.items():
+            write_text(output / name, content)
+        header = {"format": f"crosslens/{KIND}", "version": FORMAT_VERSION, **json_form(sweep.as_dict())}
+        write_header(output / SWEEP_FILE, header, files)
+    return [output / name for name in (*files, SWEEP_FILE)]

@@ -25,7 +25,6 @@ from crosslens.core import (
     load_plugin,
     stage,
 )
-from crosslens.train.curves import Trained
 from crosslens.train.sweep.plan import DataOfRecipes, PlannedTraining
 from crosslens.train.trainer import train_model
 
@@ -101,25 +100,22 @@ def run_trainings(
 def _train(
     training: PlannedTraining, data: DataOfRecipes, options: TrainingOptions, progress: _Steps
 ) -> TrainingOutcome:
+    recipe, folder = training.recipe, options.output / training.folder
+    until = time.monotonic() + _PATIENCE
     try:
-        return TrainingOutcome(training, _trained(training, data, options, progress).card)
+        while True:
+            try:
+                trained = train_model(recipe, data.of(recipe), folder, overwrite=options.overwrite, progress=progress)
+                return TrainingOutcome(training, trained.card)
+            except ConflictError as error:
+                # A process of a killed sweep may hold the folder for the moment that it takes to notice.
+                if error.code != "locked" or time.monotonic() > until:
+                    raise
+                time.sleep(0.2)
     except Exception as error:  # whatever it is, the other trainings go on, and the table says what happened
         return TrainingOutcome(training, failure=Failure.of(error))
     finally:
         progress.complete()
-
-
-def _trained(training: PlannedTraining, data: DataOfRecipes, options: TrainingOptions, progress: _Steps) -> Trained:
-    """Train; a process of a killed sweep may hold the folder for the moment that it takes to notice: wait for it."""
-    recipe, folder = training.recipe, options.output / training.folder
-    until = time.monotonic() + _PATIENCE
-    while True:
-        try:
-            return train_model(recipe, data.of(recipe), folder, overwrite=options.overwrite, progress=progress)
-        except ConflictError as error:
-            if error.code != "locked" or time.monotonic() > until:
-                raise
-            time.sleep(0.2)
 
 
 class _Steps:
@@ -187,17 +183,17 @@ def _begin(
     parent: int, counter: Any, stop: Any, data: Path, options: TrainingOptions, plugins: tuple[str, ...]
 ) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent process ends the sweep
-    threading.Thread(target=_end_with_parent, args=(parent, stop), daemon=True).start()
+
+    def end_with_parent() -> None:
+        """End this process as soon as the sweep is over or was killed: nobody would read its result."""
+        while os.getppid() == parent and not stop.wait(0.5):
+            pass
+        os._exit(1)
+
+    threading.Thread(target=end_with_parent, daemon=True).start()
     for plugin in plugins:
         load_plugin(plugin)
     _process.update(data=DataOfRecipes(data), options=options, counter=counter)
-
-
-def _end_with_parent(parent: int, stop: Any) -> None:
-    """End this process as soon as the sweep is over or was killed: nobody would read its result."""
-    while os.getppid() == parent and not stop.wait(0.5):
-        pass
-    os._exit(1)
 
 
 def _train_here(training: PlannedTraining, steps: int) -> TrainingOutcome:

@@ -11,11 +11,22 @@ from typing import Any
 
 import numpy as np
 
-from crosslens.core import Dataset, Embeddings, InputError, Registry, UsageError, fingerprint, random_stream, reading
-from crosslens.data import load_dataset, read_array, read_lines, read_precomputed
-from crosslens.encode import PixelRows
+from crosslens.core import (
+    HEADER_FILE,
+    Dataset,
+    Embeddings,
+    InputError,
+    Registry,
+    UsageError,
+    align_embeddings,
+    fingerprint,
+    random_stream,
+    reading,
+)
+from crosslens.data import image_files, load_dataset, path_options, read_array, read_lines, read_precomputed
+from crosslens.encode import PixelRows, Pretrained, stored_pixels
 from crosslens.train.models.protocol import ImageBatch
-from crosslens.train.settings import call_registered
+from crosslens.train.recipe import call_registered
 
 Array = np.ndarray[Any, Any]
 
@@ -89,7 +100,6 @@ class ImageFeatures:
         return {name: part.shape[1:] for name, part in self._parts().items()}
 
     def batch(self, rows: Array | slice, device: Any) -> ImageBatch:
-        """The features of these rows, there."""
         import torch
 
         def tensor(part: Any) -> Any:
@@ -150,12 +160,6 @@ class Split:
         dataset = self.dataset.select([self.dataset.image_ids[row] for row in rows])
         return Split(dataset, self.features[rows], self.encoder, self.origin)
 
-    def read_from(self, origin: FeatureOrigin) -> Split:
-        """The same split, from there."""
-        split = copy(self)  # its features, which may be large, are checked already
-        object.__setattr__(split, "origin", origin)
-        return split
-
 
 @dataclass(frozen=True)
 class TrainingData:
@@ -193,13 +197,7 @@ def _written(split: Split) -> str:
 
 
 FEATURE_SETS: Registry[Callable[..., TrainingData]] = Registry(
-    "feature set",
-    "feature_sets",
-    (
-        "crosslens.train.inputs.feature_sets",
-        "crosslens.train.inputs.embedding_sets",
-        "crosslens.train.inputs.picture_sets",
-    ),
+    "feature set", "feature_sets", ("crosslens.train.features",)
 )
 """Layouts of folders: ``(folder: Path, **options) -> TrainingData``."""
 
@@ -211,7 +209,10 @@ def load_features(layout: str, folder: str | Path, options: Mapping[str, Any], s
         raise UsageError(f"{folder} is not a folder", fix="name the folder with captions and features", option="data")
     data: TrainingData = call_registered(FEATURE_SETS[layout], options, folder, table="[data]", source=source)
     origin = FeatureOrigin(layout, folder, options, data.train.encoder)
-    return TrainingData(*(split.read_from(origin) for split in vars(data).values()))
+    splits = [copy(split) for split in vars(data).values()]
+    for split in splits:  # whose features, which may be large, are checked already
+        object.__setattr__(split, "origin", origin)
+    return TrainingData(*splits)
 
 
 @FEATURE_SETS.register("flickr8k")
@@ -278,3 +279,108 @@ def precomp(
             return Split(dataset, ImageFeatures.of(np.asarray(stored.vectors)))
 
     return TrainingData(split(train), split(validation), split(test))
+
+
+_SPLITS = ("train", "validation", "test")
+_IMAGES = "images"
+
+
+@FEATURE_SETS.register(EMBEDDINGS)
+def embeddings(
+    folder: Path,
+    *,
+    train: Any = "train.jsonl",
+    validation: Any = "validation.jsonl",
+    test: Any = "test.jsonl",
+    encoder: str = "",
+) -> TrainingData:
+    """Embeddings that `crosslens encode` wrote: in `train/`, `validation/` and `test/`, or of all images in one folder.
+
+    train: the dataset to train on: a path, or a table of a reader's name (`source`) and its options; `embeddings` in
+        the table names a folder of its own
+    validation: the dataset to choose by
+    test: the dataset to report
+    encoder: what encodes new pictures, where that is not the name that the embeddings have (a model that was moved)
+    """
+    named = dict(zip(_SPLITS, (train, validation, test), strict=True))
+    return TrainingData(*(_split(folder, name, entry) for name, entry in named.items()))
+
+
+def _split(folder: Path, name: str, entry: Any) -> Split:
+    table = {"source": entry} if isinstance(entry, str) else entry
+    if not isinstance(table, Mapping) or not isinstance(table.get("source"), str):
+        raise UsageError(
+            f"{name} is {entry!r:.80}",
+            fix=f'write a path, or a table: {name} = {{ source = "flickr", captions = "captions.txt" }}', option=name,
+        )  # fmt: skip
+    options = {key: value for key, value in table.items() if key not in ("source", EMBEDDINGS)}
+    dataset = _dataset(folder, table["source"], options)
+    stored_in = _embedding_folder(folder, name, table.get(EMBEDDINGS))
+    stored = Embeddings.load(stored_in, mmap=True)
+    with reading(stored_in):
+        vectors = align_embeddings(stored, dataset.image_ids, "image").vectors
+        return Split(dataset, ImageFeatures.of(vectors), stored.model)
+
+
+def _dataset(folder: Path, source: str, options: Mapping[str, Any]) -> Dataset:
+    """The dataset; its paths are seen from the folder of the data."""
+    paths = path_options(source, options, folder)
+    moved = {key: str(folder / value) if key in paths else value for key, value in options.items()}
+    return load_dataset(str(folder / source) if "source" in paths else source, **moved)
+
+
+def _embedding_folder(folder: Path, name: str, own: Any) -> Path:
+    """The first of these folders that holds embeddings of images."""
+    candidates = [folder / str(own)] if own is not None else [folder / name, folder]
+    for candidate in candidates:
+        for path in (candidate / _IMAGES, candidate):
+            if (path / HEADER_FILE).is_file():
+                return path
+    raise InputError(
+        f"no embeddings of the {name} images", file=candidates[0],
+        expected=f"a folder {_IMAGES}, as crosslens encode writes it",
+        fix=f"crosslens encode --model KIND:SOURCE --dataset … -o {candidates[0]}",
+    )  # fmt: skip
+
+
+@FEATURE_SETS.register("images")
+def images(
+    folder: Path,
+    *,
+    encoder: str = "",
+    captions: str = "Flickr8k.token.txt",
+    pictures: str = "images",
+    train: str = "train",
+    validation: str = "",
+    test: str = "test",
+) -> TrainingData:
+    """Pictures and captions, for a model that reads pictures: `dual-encoder`, or `pvse`, `dive` and `pcme` on one.
+
+    The encoder's own image processor prepares every picture once; the pixels are kept in the cache (`CROSSLENS_CACHE`),
+    as half-precision numbers: about 300 kB per picture of 224 × 224.
+
+    encoder: the pretrained model, as `KIND:SOURCE` or a path
+    captions: the file with the captions: Flickr8k's, with `Flickr_8k.{split}Images.txt` beside it, or a `.json` file of
+        Karpathy's splits
+    pictures: the folder with the image files
+    train: the name of the split to train on
+    validation: the name of the split to choose by; without one, `dev`, or `val` of a `.json` file
+    test: the name of the split to report
+    """
+    if not encoder:
+        raise UsageError("no encoder", fix='name it in [data]: encoder = "clip:…"', option="encoder")
+    pretrained = Pretrained(encoder)
+
+    def dataset(split: str) -> Dataset:
+        if captions.endswith(".json"):
+            return load_dataset("karpathy", captions=folder / captions, split=split)
+        return load_dataset("flickr", captions=folder / captions, images=folder / f"Flickr_8k.{split}Images.txt")
+
+    def loaded(name: str) -> Split:
+        chosen = dataset(name)
+        files = image_files(chosen, folder / pictures)
+        return Split(chosen, ImageFeatures(pixels=stored_pixels(pretrained, files)))
+
+    return TrainingData(
+        loaded(train), loaded(validation or ("val" if captions.endswith(".json") else "dev")), loaded(test)
+    )

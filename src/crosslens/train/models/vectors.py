@@ -1,11 +1,13 @@
-"""CVSE: an image and a caption are also described by concepts that captions agree on.
+"""Models with one unit vector per item, whose cosine is the score: VSE++, VSRN and CVSE.
 
-Concepts are the most frequent content words of a collection, with edges to those that they bring along.
+VSRN: regions reason over a graph of themselves, then a GRU reads them to one vector. CVSE: an image and a caption are
+also described by concepts that captions agree on, the most frequent content words of a collection, with edges to those
+that they bring along.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,11 +17,137 @@ from torch.nn.functional import leaky_relu, normalize
 
 from crosslens.core import UsageError
 from crosslens.language import STOP_WORDS
-from crosslens.train.inputs.vocabulary import FIRST, CaptionVocabulary, words_of
-from crosslens.train.models.protocol import MODELS, CaptionBatch, ImageBatch, InputShape
-from crosslens.train.models.towers.attention import AttentionPool, RegionStates, word_count
-from crosslens.train.models.towers.layers import check_scale, check_share, check_sizes, projection
-from crosslens.train.models.towers.text import WordStates
+from crosslens.train.captions import FIRST, CaptionVocabulary, words_of
+from crosslens.train.models.pretrained import AdapterSettings
+from crosslens.train.models.protocol import MODELS, CaptionBatch, CosineScores, ImageBatch, InputShape
+from crosslens.train.models.towers import (
+    GRU,
+    LINEAR,
+    AttentionPool,
+    EncoderText,
+    RegionStates,
+    WordStates,
+    image_tower,
+    projection,
+    text_tower,
+    word_count,
+)
+from crosslens.train.recipe import check_scale, check_share, check_sizes
+
+
+@MODELS.register("vse", vectors=True)
+class Vse(CosineScores, nn.Module):
+    """A projection of a global image feature beside a text tower (VSE++).
+
+    image: how the feature is projected: `linear`, as published; `residual` (plus a two-layer network); or `grid`, which
+        adds local features, through a transformer layer
+    standardise: image features get mean 0 and deviation 1 over the training images, instead of unit length
+    dropout: of the features, and inside residual heads
+    lora_rank: with `encoder`: train LoRA adapters of this rank; 0: all weights
+    """
+
+    def __init__(
+        self,
+        shape: InputShape,
+        *,
+        dimension: int = 1024,
+        text: str = GRU,
+        image: str = LINEAR,
+        standardise: bool = False,
+        word_dimension: int = 300,
+        both: bool = False,
+        dropout: float = 0.0,
+        lora_rank: int = 0,
+        lora_alpha: float = 16.0,
+    ) -> None:
+        super().__init__()
+        check_sizes(dimension=dimension, word_dimension=word_dimension, dropout=dropout)
+        self.image = image_tower(shape, image, dimension, dropout, standardise)
+        self.text = text_tower(
+            shape, text, dimension, word_dimension=word_dimension, both=both, dropout=dropout,
+            adapters=AdapterSettings(lora_rank, lora_alpha),
+        )  # fmt: skip
+
+    def fit_features(self, features: Mapping[str, Any]) -> None:
+        """Measure the training features, for standardisation."""
+        if self.image.scale is not None:
+            self.image.scale.fit(features)
+
+    def rate_groups(self) -> dict[str, list[nn.Parameter]]:
+        """Whose learning rate ``image_rate`` and ``text_rate`` change; of a pretrained encoder not its new head."""
+        text = self.text.encoder if isinstance(self.text, EncoderText) else self.text
+        return {"image": list(self.image.parameters()), "text": list(text.parameters())}
+
+    def encode_images(self, images: ImageBatch) -> Tensor:
+        """B×d, of length 1. Without global features, local ones are averaged."""
+        return normalize(self.image(images), dim=-1)
+
+    def encode_captions(self, captions: CaptionBatch) -> Tensor:
+        """B×d, of length 1."""
+        return normalize(self.text(captions), dim=-1)
+
+
+class RegionGraph(nn.Module):
+    """One layer of reasoning: V + BN((θ(V) φ(V)ᵀ ÷ R) g(V) W), with an affinity between all pairs of R regions."""
+
+    def __init__(self, dimension: int) -> None:
+        super().__init__()
+        self.query = nn.Linear(dimension, dimension)
+        self.key = nn.Linear(dimension, dimension)
+        self.value = nn.Linear(dimension, dimension)
+        self.out = nn.Linear(dimension, dimension, bias=False)  # the normalisation has one
+        self.norm = nn.BatchNorm1d(dimension)
+        nn.init.zeros_(self.norm.weight)  # as published: a layer begins as the identity
+
+    def forward(self, regions: Tensor) -> Tensor:
+        affinity = self.query(regions) @ self.key(regions).transpose(1, 2) / regions.shape[1]
+        reasoned = self.out(affinity @ self.value(regions))
+        return regions + self.norm(reasoned.transpose(1, 2)).transpose(1, 2)
+
+
+@MODELS.register("vsrn", vectors=True)
+class Vsrn(CosineScores, nn.Module):
+    """Visual semantic reasoning (VSRN): graph layers over regions, then a GRU over them; one vector per image.
+
+    Its second loss, of captions generated from the regions, is the loss `captioning`.
+
+    dimension: of regions and of the common space
+    layers: of graph reasoning
+    text: what reads captions: `gru`, `transformer` or `sentence` (a frozen sentence encoder with a head)
+    dropout: of image features, and inside the head of a sentence encoder
+    """
+
+    def __init__(
+        self,
+        shape: InputShape,
+        *,
+        dimension: int = 2048,
+        layers: int = 4,
+        text: str = GRU,
+        word_dimension: int = 300,
+        both: bool = False,
+        dropout: float = 0.0,
+    ) -> None:
+        super().__init__()
+        check_sizes(dimension=dimension, layers=layers, word_dimension=word_dimension, dropout=dropout)
+        self.region_dimension = dimension
+        self.regions = RegionStates(shape, dimension, dropout)
+        self.graph = nn.Sequential(*(RegionGraph(dimension) for _ in range(layers)))
+        self.reader = nn.GRU(dimension, dimension, batch_first=True)
+        self.text = text_tower(shape, text, dimension, word_dimension=word_dimension, both=both, dropout=dropout)
+
+    def encode_images(self, images: ImageBatch) -> Tensor | tuple[Tensor, Tensor]:
+        """B×d, of length 1: the state of the GRU after the last region; while training, with the regions (B×R×d)."""
+        regions = normalize(self.graph(self.regions(images)), dim=-1)
+        states, _ = self.reader(regions)
+        vectors = normalize(states[:, -1], dim=-1)
+        return (vectors, regions) if self.training else vectors
+
+    def encode_captions(self, captions: CaptionBatch) -> Tensor | tuple[Tensor, Tensor]:
+        """B×d, of length 1; while training, with the word ids (B×T), where there are any."""
+        vectors = normalize(self.text(captions), dim=-1)
+        return (vectors, captions.words) if self.training and captions.words is not None else vectors
+
 
 Array = np.ndarray[Any, Any]
 
@@ -83,16 +211,13 @@ class ConceptGraph(nn.Module):
 
 
 @MODELS.register("cvse", vectors=True, prepare=concept_graph)
-class Cvse(nn.Module):
+class Cvse(CosineScores, nn.Module):
     """Consensus-aware embedding (CVSE): vectors of the item itself, and of the concepts it calls to mind, fused.
 
     concepts: how many of the most frequent content words of the training captions; fewer where the vocabulary has fewer
     instance_share: of the item's own vector in the fused one
     label_share: of the concepts a caption names, as against those its vector is close to
     concept_scale: factor of what the softmax over concepts takes
-    dimension: of the common space
-    word_dimension: of word embeddings
-    both: a GRU in both directions
     dropout: of word embeddings, and where regions and words are pooled
     """
 
@@ -161,14 +286,9 @@ class Cvse(nn.Module):
         return self._fused(instance, concepts, weights.clamp(min=1e-12).log())
 
     def _concepts(self) -> Tensor:
-        return torch.as_tensor(self.graph(self.words.embedding(self.numbers)))
+        return self.graph(self.words.embedding(self.numbers))
 
     def _fused(self, instance: Tensor, concepts: Tensor, log_weights: Tensor) -> Tensor | Encoding:
         consensus = normalize(log_weights.exp() @ concepts, dim=-1)
         fused = normalize(self.instance_share * instance + (1 - self.instance_share) * consensus, dim=-1)
         return (fused, instance, consensus, log_weights) if self.training else fused
-
-    def scores(self, images: Tensor | Encoding, captions: Tensor | Encoding) -> Tensor:
-        """Cosines of the fused vectors."""
-        left, right = (encoding[0] if isinstance(encoding, tuple) else encoding for encoding in (images, captions))
-        return left @ right.T

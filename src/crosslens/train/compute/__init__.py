@@ -1,1 +1,0 @@
-"""Where and how a training computes: devices, and several processes that train one model together."""

@@ -1,1 +1,0 @@
-"""Losses: one small function each, its equation named, registered like a metric."""

@@ -1,1 +1,0 @@
-"""Parts that models are made of: what reads images and captions, and layers they share."""

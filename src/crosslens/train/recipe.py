@@ -1,0 +1,463 @@
+"""A training written down: data, model, losses, and how long and how fast; a TOML file or one of the packaged ones.
+
+Settings of a recipe's table are checked against what the registered function takes, before it is called.
+"""
+
+from __future__ import annotations
+
+import inspect
+import math
+import re
+import tomllib
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, fields, replace
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+from pathlib import Path
+from typing import Any
+
+from crosslens.core import Entry, InputError, Options, UnknownNameError, UsageError, option
+from crosslens.data import read_text
+
+_TYPES: dict[str, tuple[tuple[type, ...], str]] = {
+    "int": ((int,), "a whole number"),
+    "float": ((int, float), "a number"),
+    "str": ((str,), "a text"),
+    "bool": ((bool,), "true or false"),
+}
+
+
+def call_registered(entry: Entry[Any], settings: Mapping[str, Any], *leading: Any, table: str, source: str) -> Any:
+    """Call a registered function with the settings of a recipe's table; a mistake names the recipe and the rule.
+
+    Keywords without a default are not a recipe's to set: a caller that has them passes them among the settings.
+    """
+    required = {name for name, option in _keywords(entry.value).items() if option.default is option.empty}
+    own = {name: settings[name] for name in settings if name not in required}
+    check_settings(entry, own, table=table, source=source)
+    with naming_recipe(entry, table, source):
+        return entry.value(*leading, **settings)
+
+
+@contextmanager
+def naming_recipe(entry: Entry[Any], table: str, source: str) -> Iterator[None]:
+    """What is wrong with settings names the recipe that has them."""
+    try:
+        yield
+    except UsageError as error:
+        raise InputError(f"{table} {entry.name}: {error.args[0]}", file=source, fix=error.fix) from error
+
+
+def settings_of(function: Callable[..., Any]) -> list[inspect.Parameter]:
+    """The keywords of a function that a recipe may set: those with a default."""
+    return [option for option in _keywords(function).values() if option.default is not option.empty]
+
+
+def _keywords(function: Callable[..., Any]) -> dict[str, inspect.Parameter]:
+    """Its own, and of a class that passes ``**`` others on, those of the class that it extends."""
+    parameters = inspect.signature(function).parameters
+    own = {name: option for name, option in parameters.items() if option.kind is option.KEYWORD_ONLY}
+    if isinstance(function, type) and any(option.kind is option.VAR_KEYWORD for option in parameters.values()):
+        return own | _keywords(function.__mro__[1])
+    return own
+
+
+def declared_settings(entry: Entry[Any]) -> dict[str, str]:
+    """Name → annotation of the settings of a registered function."""
+    return {option.name: str(option.annotation) for option in settings_of(entry.value)}
+
+
+def check_settings(entry: Entry[Any], settings: Mapping[str, Any], *, table: str, source: str) -> None:
+    """Raise unless all settings of a recipe's table exist and have the right type."""
+    known = declared_settings(entry)
+    for name, value in settings.items():
+        if name not in known:
+            raise InputError(
+                f"{table} {entry.name} has no setting {name!r}", file=source,
+                fix=f"choose from {', '.join(sorted(known))}" if known else "remove it: there are none",
+            )  # fmt: skip
+        check_type(f"{name} of {table} {entry.name}", value, known[name], source)
+
+
+def check_type(name: str, value: Any, annotation: str, source: str) -> None:
+    """Raise unless a value read from TOML is of the annotated type; other annotations accept everything."""
+    types, noun = _TYPES.get(annotation, ((object,), ""))
+    if not isinstance(value, types) or (isinstance(value, bool) and bool not in types and object not in types):
+        raise InputError(f"{name} is {value!r:.60}", file=source, fix=f"write {noun}")
+
+
+def check_sizes(*, dropout: float = 0.0, **sizes: int) -> None:
+    """Raise unless every size is at least 1, and dropout is a share below 1."""
+    for name, size in sizes.items():
+        if size < 1:
+            raise UsageError(f"{name} is {size}", fix=f"{name} must be at least 1", option=name)
+    if not 0 <= dropout < 1:
+        raise UsageError(f"dropout is {dropout}", fix="dropout must be at least 0 and below 1", option="dropout")
+
+
+def check_choice(name: str, value: str, choices: tuple[str, ...]) -> None:
+    """Raise unless the value of a setting is one of the choices."""
+    if value not in choices:
+        raise UsageError(f"{name} is {value!r}", fix=f"choose {', '.join(choices[:-1])} or {choices[-1]}", option=name)
+
+
+def check_scale(name: str, value: float) -> None:
+    """Raise unless the factor of a setting is a number above 0."""
+    if not 0 < value < math.inf:
+        raise UsageError(f"{name} is {value}", fix=f"{name} must be above 0", option=name)
+
+
+def check_share(name: str, value: float) -> None:
+    """Raise unless a share is from 0 to 1."""
+    if not 0 <= value <= 1:
+        raise UsageError(f"{name} is {value}", fix=f"{name} must be from 0 to 1", option=name)
+
+
+BASE = "base"
+SUFFIX = ".toml"
+
+
+@dataclass(frozen=True)
+class RecipeFile:
+    """A recipe as written: what its bases say included."""
+
+    name: str
+    source: str
+    """The file, for messages."""
+    content: Mapping[str, Any]
+
+
+def recipe_names() -> list[str]:
+    """The recipes that come with crosslens."""
+    return sorted(_packaged())
+
+
+def _packaged() -> dict[str, Traversable]:
+    """The packaged files by name, those in folders below included."""
+    folders = [files("crosslens.train").joinpath("recipes")]
+    packaged: dict[str, Traversable] = {}
+    for folder in folders:
+        for entry in folder.iterdir():
+            if entry.name.endswith(SUFFIX):
+                packaged[entry.name.removesuffix(SUFFIX)] = entry
+            elif entry.is_dir():
+                folders.append(entry)
+    return packaged
+
+
+def read_recipe_file(name: str | Path, folder: Path = Path(), above: tuple[str, ...] = ()) -> RecipeFile:
+    """A packaged recipe by its name, or a TOML file by its path from ``folder``.
+
+    ``above`` are the recipes that build on it.
+    """
+    path, name = folder / name, str(name)
+    is_file = path.suffix == SUFFIX or path.is_file()
+    source = str(path) if is_file else f"{name}{SUFFIX}"
+    key = str(path.resolve()) if is_file else name
+    if key in above:
+        circle = " → ".join(Path(step).name for step in (*above[above.index(key) :], key))
+        raise InputError(f"the recipe builds on itself: {circle}", file=source, fix="remove one of these bases")
+    if is_file:
+        text, stem = read_text(path), path.stem
+    else:
+        known = _packaged()
+        if name not in known:
+            raise UnknownNameError("recipe", name, list(known))
+        text, stem = known[name].read_text("utf-8"), name
+    try:
+        content = tomllib.loads(text)
+    except (ValueError, RecursionError) as error:  # TOML's own error is a ValueError
+        raise InputError(
+            f"not valid TOML: {error}", file=source, expected="a training recipe", fix="correct the file"
+        ) from error
+    if BASE not in content:
+        return RecipeFile(stem, source, _with_losses_of(None, content, source))
+    below = _read_base(content.pop(BASE), path.parent if is_file else Path(), source, (*above, key))
+    return RecipeFile(stem, source, merged(below, _with_losses_of(below.get("loss"), content, source)))
+
+
+def merged(base: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
+    """A recipe's entries over those of its base: tables entry by entry, unless they name another kind; losses anew."""
+    content = {key: value for key, value in base.items() if key not in ("about", "published")}
+    for key, value in own.items():
+        below: Any = content.get(key)
+        tables = key != "loss" and isinstance(value, dict) and isinstance(below, dict)
+        extends = tables and ("kind" not in value or value["kind"] == below.get("kind"))
+        content[key] = {**below, **value} if extends else value
+    return content
+
+
+def _read_base(base: Any, folder: Path, source: str, above: tuple[str, ...]) -> Mapping[str, Any]:
+    if not isinstance(base, str):
+        raise InputError(
+            f"base is {base!r:.60}", file=source, fix="write the name of a recipe, or a path from this file"
+        )
+    try:
+        return read_recipe_file(base, folder, above).content
+    except UnknownNameError as error:
+        raise InputError(f"its base is unknown: {error.args[0]}", file=source, fix=error.fix) from error
+    except InputError as error:
+        if (folder / base).exists() or not base.endswith(SUFFIX):
+            raise
+        problem = f"its base {base} does not exist"
+        raise InputError(problem, file=source, fix="write a path from this file, or the name of a recipe") from error
+
+
+def _with_losses_of(base: Any, content: dict[str, Any], source: str) -> dict[str, Any]:
+    """The content with the base's losses in place of an entry [[loss]] of kind "base"."""
+    losses = content.get("loss")
+    if not isinstance(losses, list):
+        return content
+    kept: list[Any] = []
+    for entry in losses:
+        if not (isinstance(entry, dict) and entry.get("kind") == BASE):
+            kept.append(entry)
+            continue
+        if len(entry) > 1:
+            problem = f'a [[loss]] of kind "base" with {", ".join(key for key in entry if key != "kind")}'
+            raise InputError(problem, file=source, fix="write the losses themselves to change them")
+        if base is None:
+            fix = "name one (base = …), or write the losses themselves"
+            raise InputError('a [[loss]] of kind "base" in a recipe without a base', file=source, fix=fix)
+        kept += base if isinstance(base, list) else [base]
+    return {**content, "loss": kept}
+
+
+CONSTANT, STEP, COSINE = "constant", "step", "cosine"
+_TEXTS = ("table", "row", "flags")
+
+
+@dataclass(frozen=True)
+class TrainingSettings(Options):
+    """How a model is trained: the same names in a recipe, in Python and as flags."""
+
+    fraction: float = option(
+        1.0,
+        "Share of the training images; a smaller share is part of a larger one.",
+        metavar="SHARE",
+        above=0,
+        maximum=1,
+    )
+    seed: int = option(0, "Seed of weights, order, dropout and sampling.", metavar="N", minimum=0)
+    epochs: int = option(30, "Passes over the training captions.", metavar="N", minimum=1)
+    max_steps: int = option(0, "Steps at most, where the epochs would take more; 0: no limit.", metavar="N", minimum=0)
+    batch_size: int = option(128, "Pairs in a batch.", metavar="N", minimum=2)
+    optimizer: str = option("adam", "What takes the steps: adam or adamw.", metavar="NAME", choices=("adam", "adamw"))
+    learning_rate: float = option(2e-4, "Learning rate at its highest.", metavar="NUMBER", above=0)
+    image_rate: float = option(
+        1.0, "Factor of the learning rate for what reads images; 0: not trained.", metavar="FACTOR", minimum=0
+    )
+    text_rate: float = option(
+        1.0, "Factor of the learning rate for what reads captions; 0: not trained.", metavar="FACTOR", minimum=0
+    )
+    weight_decay: float = option(0.0, "Weight decay.", metavar="NUMBER", minimum=0)
+    schedule: str = option(
+        CONSTANT, "How the rate falls: constant, step or cosine.", metavar="NAME", choices=(CONSTANT, STEP, COSINE)
+    )
+    decay_epochs: int = option(15, "With step: the rate is divided by 10 every N epochs.", metavar="N", minimum=1)
+    warm_up: float = option(
+        0.0, "Share of the steps in which the rate rises to its highest.", metavar="SHARE", minimum=0, below=1
+    )
+    clip: float = option(2.0, "Gradients are scaled down to this norm; 0: never.", metavar="NUMBER", minimum=0)
+    precision: str = option(
+        "fp32", "What the model computes in: fp32 or bf16.", metavar="NAME", choices=("fp32", "bf16")
+    )
+    validate_every: int = option(1, "Epochs between validations.", metavar="N", minimum=1)
+    metric: str = option("Rsum", "The metric by which the best checkpoint is chosen.", metavar="NAME")
+    test_metrics: str = option(
+        "", "Metrics of the test split besides Hit@1, Hit@5, Hit@10, MedR and Rsum.", metavar="NAMES", joins=" "
+    )
+    patience: int = option(0, "Stop after N validations without a better value; 0: never.", metavar="N", minimum=0)
+    device: str | None = option(
+        None, "Where to compute: cpu, cuda, cuda:1. [default: a GPU if there is one]", metavar="NAME"
+    )
+    processes: int = option(1, "Processes that train together: one per GPU, or on the CPU.", metavar="N", minimum=1)
+    threads: int | None = option(None, "Threads to use, of each process.", metavar="N", minimum=1)
+    checkpoint_share: float = option(
+        0.1,
+        "The share of the time that may be spent on checkpoints; 1: one after every validation.",
+        metavar="SHARE",
+        above=0,
+        maximum=1,
+    )
+
+    def steps(self, per_epoch: int) -> int:
+        """Steps in all, with so many per epoch."""
+        return min(self.epochs * per_epoch, self.max_steps or self.epochs * per_epoch)
+
+
+IGNORED_FOR_IDENTITY = ("device", "threads", "processes", "checkpoint_share", "test_metrics")
+"""What does not decide about the weights."""
+_NOT_IDENTITY = ("settings", "name", "about", "source", "published")
+
+
+@dataclass(frozen=True)
+class TrainingRecipe:
+    """What ``crosslens train`` repeats."""
+
+    name: str
+    about: str
+    layout: str
+    """A registered feature set: how the data folder is read."""
+    data: Mapping[str, Any]
+    model: str
+    model_settings: Mapping[str, Any]
+    losses: tuple[Mapping[str, Any], ...]
+    phi: str = "cider"
+    least_count: int = 4
+    """A word of the vocabulary occurs at least this often in the training captions."""
+    text_model: str = ""
+    """An encoder, as KIND:SOURCE: frozen with the text ``sentence``, trained further with ``encoder``."""
+    settings: TrainingSettings = field(default_factory=TrainingSettings)
+    source: str = "recipe"
+    """The file, for messages."""
+    published: tuple[PublishedRow, ...] = ()
+    """The rows of papers that it repeats."""
+
+    def with_settings(self, changes: Mapping[str, Any]) -> TrainingRecipe:
+        """The same recipe with other settings; None changes nothing."""
+        return replace(self, settings=replace(self.settings, **{k: v for k, v in changes.items() if v is not None}))
+
+    def identity(self) -> dict[str, Any]:
+        """All that decides about the weights."""
+        settings = {f.name: getattr(self.settings, f.name) for f in fields(self.settings)}
+        kept = {name: value for name, value in settings.items() if name not in IGNORED_FOR_IDENTITY}
+        own = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in _NOT_IDENTITY}
+        return {**own, "losses": [dict(entry) for entry in self.losses], "settings": kept}
+
+
+def load_training_recipe(name: str | Path) -> TrainingRecipe:
+    """A packaged recipe by its name, or a TOML file by its path."""
+    return parse_training_recipe(read_recipe_file(name))
+
+
+_TABLES = ("data", "model", "loss")
+_ENTRIES = {"about": "str", "phi": "str", "text_model": "str", "least_count": "int"}
+
+
+def parse_training_recipe(file: RecipeFile) -> TrainingRecipe:
+    """The recipe that a file holds; a mistake names the file."""
+    source, content = file.source, file.content
+    known = (*_ENTRIES, *_TABLES, "training", "published")
+    for key in content:
+        if key not in known:
+            raise InputError(f"unknown entry {key!r}", file=source, fix=UnknownNameError("entry", key, known).fix)
+    for key, kind in _ENTRIES.items():
+        if key in content:
+            check_type(key, content[key], kind, source)
+    if content.get("least_count", 1) < 1:
+        raise InputError(f"least_count is {content['least_count']}", file=source, fix="write 1 or more")
+    for name in _TABLES[:2]:
+        if not isinstance(table := content.get(name), dict):
+            problem = f"no table [{name}]" if table is None else f"{name} is {table!r:.60}"
+            raise InputError(problem, file=source, expected=f"a table [{name}]", fix=f"add [{name}]")
+    (layout, data), (model, model_settings) = (_kind_of(content[name], name, source) for name in _TABLES[:2])
+    losses = content.get("loss")
+    losses = [losses] if isinstance(losses, dict) else losses
+    if not losses or not isinstance(losses, list) or not all(isinstance(entry, dict) for entry in losses):
+        raise InputError("no loss", file=source, expected="one table [[loss]] or more", fix="add [[loss]]")
+    for entry in losses:
+        _kind_of(entry, "[loss]", source)
+    return TrainingRecipe(
+        file.name, content.get("about", ""), layout, data, model, model_settings, tuple(losses),
+        **{key: content[key] for key in _ENTRIES if key in content and key != "about"},
+        settings=_settings(content.get("training", {}), source), source=source,
+        published=published_rows(content.get("published", []), source),
+    )  # fmt: skip
+
+
+def _kind_of(table: Mapping[str, Any], name: str, source: str) -> tuple[str, dict[str, Any]]:
+    """The kind that a table names, and its other entries."""
+    kind = table.get("kind")
+    if not isinstance(kind, str):
+        problem = f"[{name}] has no kind" if kind is None else f"the kind of [{name}] is {kind!r:.60}"
+        raise InputError(problem, file=source, fix=f'name it in [{name}]: kind = "…"')
+    return kind, {key: value for key, value in table.items() if key != "kind"}
+
+
+def _settings(table: Any, source: str) -> TrainingSettings:
+    if not isinstance(table, dict):
+        raise InputError(f"training is {table!r:.60}", file=source, expected="a table [training]")
+    texts = {entry.name for entry in fields(TrainingSettings) if "str" in str(entry.type)}
+    try:
+        for key in texts & table.keys():
+            check_type(f"{key} of [training]", table[key], "str", source)
+        return TrainingSettings.of(table)
+    except (UsageError, UnknownNameError) as error:
+        raise InputError(f"[training]: {error.args[0]}", file=source, fix=error.fix) from error
+
+
+@dataclass(frozen=True)
+class PublishedRow:
+    """A row of a paper's table."""
+
+    table: str
+    row: str
+    figures: Mapping[str, float]
+    """By metric, as printed."""
+    flags: str = ""
+    """What to add to the command: the share of the data."""
+
+
+def published_rows(entries: Any, source: str) -> tuple[PublishedRow, ...]:
+    """The ``[[published]]`` entries of a recipe: table, row, maybe flags; every other key is a metric."""
+    if not (isinstance(entries, list) and all(isinstance(entry, dict) for entry in entries)):
+        raise InputError(f"published is {entries!r:.60}", file=source, expected="tables [[published]]")
+    rows = []
+    for entry in entries:
+        for key in ("table", "row"):
+            if key not in entry:
+                raise InputError(f"[[published]] has no {key}", file=source, fix=f'write {key} = "…"')
+        for key, value in entry.items():
+            check_type(f"{key} of [[published]]", value, "str" if key in _TEXTS else "float", source)
+        figures = {key: float(value) for key, value in entry.items() if key not in _TEXTS}
+        rows.append(PublishedRow(entry["table"], entry["row"], figures, entry.get("flags", "")))
+    return tuple(rows)
+
+
+TITLES = {
+    "flickr8k": "Flickr8k, features of EfficientNet-lite0",
+    "f30k": "Flickr30k, region features",
+    "coco": "COCO, region features",
+    "imp": "Pairs of pictures and captions, evaluated on IMP",
+}
+"""By how the names begin."""
+
+
+@dataclass(frozen=True)
+class RecipeGroup:
+    """Recipes for the same data."""
+
+    title: str
+    recipes: tuple[TrainingRecipe, ...]
+
+
+def recipe_groups(words: str = "") -> list[RecipeGroup]:
+    """The packaged recipes whose name, description or published rows have words that begin with all of these."""
+    chosen = []
+    for recipe in map(load_training_recipe, recipe_names()):
+        rows = (f"{row.table} {row.row}" for row in recipe.published)
+        described = " ".join([recipe.name, recipe.about, *rows]).lower()
+        # A word begins like that: vse is in flickr8k-vse-sum, not in cvse.
+        if all(re.search(rf"(?<!\w){re.escape(word)}", described) for word in words.lower().split()):
+            chosen.append(recipe)
+    if not chosen:
+        raise UsageError(f"no recipe is described by {words!r}", fix="use fewer words, such as f30k or sam")
+    groups: dict[str, list[TrainingRecipe]] = {title: [] for title in TITLES.values()}
+    for recipe in chosen:
+        groups.setdefault(TITLES.get(recipe.name.partition("-")[0], "Others"), []).append(recipe)
+    return [RecipeGroup(title, tuple(members)) for title, members in groups.items() if members]
+
+
+def tables_of(recipe: TrainingRecipe) -> str:
+    """The tables whose rows it repeats: ``FIVE Tables 2, 3``."""
+    numbers: dict[str, list[str]] = {}
+    for row in recipe.published:
+        paper, _, rest = row.table.partition(" Table ")
+        number = rest.partition(",")[0]
+        if number not in numbers.setdefault(paper, []):
+            numbers[paper].append(number)
+    return "; ".join(
+        f"{paper} {'Tables' if len(listed) > 1 else 'Table'} {', '.join(listed)}" for paper, listed in numbers.items()
+    )
