@@ -266,6 +266,7 @@ class Comparison(SignificanceResults[MetricComparison]):
         )
 
     def sections(self, **options: Any) -> Iterator[Section]:
+        """A table per pair of runs, or one of all runs, and what changed."""
         yield from self._tables()
         if self.changes is not None:
             yield from self.changes.sections()
@@ -320,6 +321,7 @@ class Comparison(SignificanceResults[MetricComparison]):
         return tuple(names)
 
     def as_dict(self) -> dict[str, Any]:
+        """The JSON form: fractions, never percent; None where there is no number."""
         return {
             "baseline": self.baseline,
             "others": list(self.others),

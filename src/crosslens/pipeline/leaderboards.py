@@ -90,13 +90,12 @@ def _mark(board: Leaderboard, model: str, dataset: str, metric: str) -> str:
 def board_notes(board: Leaderboard, *, intervals: bool = True) -> Iterator[str]:
     """Everything that a reader of the tables has to know, as sentences."""
     cells = board.cells.values()
-    tested = any(isfinite(cell.p_value) for cell in cells)
-    if tested or any(not cell.best and cell.significant is None for cell in cells):
+    if board.tested or any(not cell.best and cell.significant is None for cell in cells):
         yield (
             f"{BEST}: the best on a dataset. {AS_GOOD}: the difference to it may be chance "
             f"(p ≥ {1 - board.level:.2g}); {UNTESTED}: not tested; without a mark: significantly worse."
         )
-    if tested:
+    if board.tested:
         test = "paired permutation test over images against the best"
         yield significance_sentence(test, board.permutations, board.correction, board.tests)
         if board.tests > sum(cell.significant is not None for cell in cells):
@@ -178,7 +177,13 @@ class Leaderboard(Presented):
         """The models with the best figure: several where they are equal, none where nobody has the metric."""
         return tuple(model for model in self.models if (cell := self.cell(model, dataset, metric)) and cell.best)
 
+    @property
+    def tested(self) -> bool:
+        """Whether any difference was tested."""
+        return any(isfinite(cell.p_value) for cell in self.cells.values())
+
     def sections(self, **options: Any) -> Iterator[Section]:
+        """A table per metric, or one of all metrics."""
         titles = {}
         for name in self.metrics:
             direction, metric = split_name(name)
@@ -198,6 +203,7 @@ class Leaderboard(Presented):
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> Leaderboard:
+        """Read the JSON form."""
         cells: dict[tuple[str, str, str], LeaderboardCell] = {}
         for stored in content["cells"]:
             numbers: dict[str, Any] = {name: nan if value is None else value for name, value in stored.items()}
@@ -210,6 +216,7 @@ class Leaderboard(Presented):
         )  # fmt: skip
 
     def as_dict(self) -> dict[str, Any]:
+        """The JSON form: fractions, never percent; None where there is no number."""
         return {
             "models": list(self.models),
             "datasets": list(self.datasets),

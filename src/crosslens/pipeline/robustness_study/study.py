@@ -190,6 +190,7 @@ class Robustness(Presented):
         return f"Robustness: {self.about.get('dataset', {}).get('name', 'Ranked lists')}"
 
     def sections(self, **options: Any) -> Iterator[Section]:
+        """The drops as heat maps, then the tables that are shown."""
         return study_sections(self)
 
     def as_dict(self) -> dict[str, Any]:
