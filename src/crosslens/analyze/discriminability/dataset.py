@@ -19,8 +19,10 @@ from crosslens.analyze.caption_features import (
     distribution_lines,
 )
 from crosslens.analyze.discriminability.measure import (
+    BINS,
     Discriminability,
     default_temperature,
+    entropy_histogram,
     measure_discriminability,
 )
 from crosslens.analyze.discriminability.options import DiscriminabilityOptions, entropy_band
@@ -57,7 +59,6 @@ from crosslens.statistics import Estimate
 
 BAND_FEATURES = {"in_band": "in the band", "below_band": "below: too detailed", "above_band": "above: too vague"}
 """Shares of captions by where dis(t) lies."""
-_BINS = 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,16 +98,10 @@ class DatasetDiscriminability(CaptionFeatures):
     def histogram(self) -> Histogram:
         """How many captions have which dis(t), from 0 to ln k."""
         low, high = self.band
-        edges = np.linspace(0, math.log(self.check.k), _BINS + 1)
-        temperature = f"temperature {self.check.temperature:.4g}"
-        return Histogram(
-            title=f"{self.name}: {len(self.gallery):,} images, {temperature}, band {low:.2f} to {high:.2f} (·)",
-            about=f"over the {self.check.k} most similar other images; shaded: kept at η = {self.eta:g}",
-            edges=tuple(edges.tolist()),
-            counts=tuple(np.histogram(np.clip(self.of("dis"), 0, edges[-1]), edges)[0].tolist()),
-            axis="dis(t)", unit=Figure(None), noun="captions", band=(low, high, f"kept at η = {self.eta:g}"),
-            printed=True,
-        )  # fmt: skip
+        facts = f"{len(self.gallery):,} images, temperature {self.check.temperature:.4g}"
+        about = f"over the {self.check.k} most similar other images; shaded: kept at η = {self.eta:g}"
+        title = f"{self.name}: {facts}, band {low:.2f} to {high:.2f} (·)"
+        return entropy_histogram(self.of("dis"), self.check.k, self.eta, title=title, about=about)
 
 
 @dataclass(frozen=True)
@@ -131,7 +126,7 @@ class DiscriminabilityComparison(FeatureComparison[DatasetDiscriminability]):
             samples = {captions.name: np.clip(captions.of("dis"), 0, largest) for captions in self.sets}
             band = *self.sets[0].band, f"kept at η = {self.sets[0].eta:g}"
             about = f"percent of captions; shaded: {band[2]}"
-            edges, axis = np.linspace(0, largest, _BINS + 1), f"dis(t) in nats; ln {k} = {largest:.2f}"
+            edges, axis = np.linspace(0, largest, BINS + 1), f"dis(t) in nats; ln {k} = {largest:.2f}"
             charts = (distribution_lines("How dis(t) is distributed", axis, samples, edges, about=about, band=band),)
         labels = {"dis": "dis(t), nats", "relative": f"of ln {k} = {largest:.2f}", **BAND_FEATURES}
         yield Section("", (*charts, *self.feature_parts(labels, _mean, _change)))

@@ -16,11 +16,12 @@ import numpy as np
 
 from crosslens.analyze.discriminability.options import check_temperature, entropy_band
 from crosslens.analyze.neighbours import Neighbours, nearest_items
-from crosslens.core import Embeddings, Ids, UsageError, argument
+from crosslens.core import Embeddings, Figure, Histogram, Ids, UsageError, argument
 
 Array = np.ndarray[Any, Any]
 
-_BAR = "█"
+BINS = 20
+"""Of a histogram of dis(t)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,15 +101,13 @@ def entropy(cosines: Array, temperature: float) -> Array:
     return np.asarray(np.clip(values, 0.0, math.log(cosines.shape[-1])))
 
 
-def entropy_histogram(values: Array, k: int, eta: float | None = None, *, bins: int = 20, width: int = 40) -> str:
-    """The values as bars of text, from 0 to ln k; bins whose middle lies in the band of ``eta`` are marked."""
+def entropy_histogram(
+    values: Array, k: int, eta: float, *, title: str, about: str = "", noun: str = "captions", bins: int = BINS
+) -> Histogram:
+    """How many descriptions have which dis(t), from 0 to ln k; the band of ``eta`` is marked."""
     edges = np.linspace(0, math.log(k), bins + 1)
-    counts = np.histogram(np.clip(values, edges[0], edges[-1]), edges)[0]
-    low, high = entropy_band(k, eta) if eta is not None else (math.inf, -math.inf)
-    most = max(int(counts.max()), 1)
-    lines = [
-        f"  {left:5.2f}–{right:4.2f} {'·' if low <= (left + right) / 2 <= high else ' '} "
-        f"{count:>7,} {_BAR * math.ceil(width * count / most)}".rstrip()
-        for left, right, count in zip(edges, edges[1:], counts, strict=False)
-    ]
-    return "\n".join(lines)
+    counts = np.histogram(np.clip(values, 0, edges[-1]), edges)[0]
+    return Histogram(
+        title=title, about=about, edges=tuple(edges.tolist()), counts=tuple(counts.tolist()), axis="dis(t)",
+        unit=Figure(None), noun=noun, band=(*entropy_band(k, eta), f"kept at η = {eta:g}"), printed=True,
+    )  # fmt: skip
