@@ -25,7 +25,7 @@ import polars as pl
 
 import crosslens as cl
 from crosslens.build import Imp, SamplingSettings, SelectionSettings, build_imp
-from crosslens.build.imp.sections import agreement_line, dropped_captions
+from crosslens.build.imp.benchmark import agreement_line, dropped_captions
 from crosslens.cli.console import progress_bar
 from crosslens.encode import Cache, Encoder, encode_texts
 from flickr8k import encoders

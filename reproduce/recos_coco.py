@@ -27,7 +27,7 @@ import numpy as np
 import polars as pl
 
 import crosslens as cl
-from crosslens.build import Recos, RecosSettings, build_recos, check_summary, grammar_counts, verdict_counts
+from crosslens.build import Recos, RecosSettings, build_recos, grammar_counts, verdict_counts
 from crosslens.cli.console import progress_bar
 from crosslens.encode import Cache, Encoder, encode_texts
 from flickr8k import encoders
@@ -192,7 +192,7 @@ def main() -> int:
     for name, (settings, grammar) in BUILDS.items():
         with tempfile.TemporaryDirectory() as scratch:
             built = photos.build(settings, grammar, Path(scratch))
-            print(f"\n{name}\n\n{check_summary(built.check, built.settings, built.log)}")
+            print(f"\n{name}\n\n{built}")
             builds.append(build_row(name, built))
             hits += hit_rows(name, built, photos)
             notes += [f"- {name}: {note}" for note in built.notes]

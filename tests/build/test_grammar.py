@@ -10,7 +10,7 @@ import pytest
 
 import crosslens as cl
 from crosslens.build import GRAMMAR_CHECKS, GrammarCheck, Request, grammar_counts, load_grammar_check
-from crosslens.build.grammar.rules import RuleCheck
+from crosslens.build.grammar import RuleCheck
 from crosslens.core.errors import CrosslensError, UnknownNameError
 from crosslens.language import find_pipeline
 from tests.build.recos_builds import SETTINGS, build

@@ -10,9 +10,17 @@ import numpy as np
 import polars as pl
 import pytest
 
-from crosslens.build.imp.people.agreement import final_verdicts, measure_agreement, open_captions
-from crosslens.build.imp.people.annotation import AnnotationSheet, Verdict, annotation_table, read_annotations
-from crosslens.build.imp.people.verdicts import PeoplesVerdicts, read_verdicts
+from crosslens.build.imp.people import (
+    AnnotationSheet,
+    PeoplesVerdicts,
+    Verdict,
+    annotation_table,
+    final_verdicts,
+    measure_agreement,
+    open_captions,
+    read_annotations,
+    read_verdicts,
+)
 from crosslens.core.errors import InputError, UsageError
 
 CANDIDATES = pl.DataFrame(

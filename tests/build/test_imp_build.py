@@ -16,7 +16,7 @@ import pytest
 
 import crosslens as cl
 from crosslens.build import IMP, DecisionLog, Imp, SelectionSettings
-from crosslens.build.imp import stages
+from crosslens.build.imp import candidates as stages
 from crosslens.core.errors import ConflictError, InputError, UsageError
 from tests.build.imp_builds import SETTINGS, build, content, fill_in, split_scenes, truth
 from tests.build.toy_models import OnlyTexts, Words
@@ -321,7 +321,7 @@ def test_a_process_killed_for_good_is_gone_on_with(
         "import os, sys\n"
         "from pathlib import Path\n"
         "import crosslens as cl\n"
-        "from crosslens.build.imp import build as steps, stages\n"
+        "from crosslens.build.imp import build as steps, candidates as stages\n"
         "from tests.build.imp_builds import build\n"
         "module = steps if sys.argv[1] == 'tables_fingerprint' else stages\n"
         "if sys.argv[1] != 'none':\n"

@@ -13,7 +13,7 @@ import pytest
 import crosslens as cl
 from crosslens.build import CleaningSettings, SamplingSettings, SelectionSettings
 from crosslens.cli import main
-from crosslens.cli.commands.build.imp import imp
+from crosslens.cli.commands.build import imp
 from tests.build.imp_builds import content, fill_in, split_scenes
 
 BUILD = [

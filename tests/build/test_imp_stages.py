@@ -14,7 +14,7 @@ from hypothesis import given, settings as hypothesis_settings, strategies as st
 
 import crosslens as cl
 from crosslens.build import CleaningSettings, SamplingSettings
-from crosslens.build.imp import clusters as clusters_module, diversity
+from crosslens.build.imp import diversity, sampling
 from crosslens.build.imp.candidates import (
     FEW_CANDIDATES,
     KEPT,
@@ -23,10 +23,9 @@ from crosslens.build.imp.candidates import (
     SMALL_CLUSTER,
     collect_candidates,
 )
-from crosslens.build.imp.clusters import Clusters, check_clusters, find_clusters
 from crosslens.build.imp.diversity import k_means, lowest_similarity, one_of_each_cluster, pairwise_mean, select_diverse
 from crosslens.build.imp.leakage import find_leaks, read_corpus, text_key
-from crosslens.build.imp.sampling import measure_spread, sample_images
+from crosslens.build.imp.sampling import Clusters, check_clusters, find_clusters, measure_spread, sample_images
 from crosslens.core.errors import InputError, UsageError
 
 Array = np.ndarray[Any, Any]
@@ -95,7 +94,7 @@ def test_sampling_in_the_plane_shows_the_spread_of_both() -> None:
 
 @pytest.mark.parametrize("tile", [1, 7, 10**6])
 def test_clusters_are_what_loops_say(monkeypatch: pytest.MonkeyPatch, tile: int) -> None:
-    monkeypatch.setattr(clusters_module, "_TILE", tile)
+    monkeypatch.setattr(sampling, "_POOL_TILE", tile)
     random = np.random.default_rng(3)
     images, pool = random.standard_normal((5, 4)), random.standard_normal((40, 4)).astype(np.float32)
     found = find_clusters(images, pool, (0.2, 0.7), 6)

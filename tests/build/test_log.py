@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from crosslens.build import DecisionLog, RecosSettings
-from crosslens.build.log import RECOS as FORMAT, VERSION
+from crosslens.build.folder import RECOS as FORMAT, VERSION
 from crosslens.core.errors import FormatVersionError, InputError, UsageError
 
 HEAD = {"step": "settings", "format": FORMAT, "version": VERSION}

@@ -11,7 +11,7 @@ import pytest
 
 import crosslens as cl
 from crosslens.build import RecosSettings, build_recos
-from crosslens.build.quotas import Quotas, even_quotas
+from crosslens.build.settings import Quotas, even_quotas
 from crosslens.core.errors import UnknownNameError, UsageError
 from tests.build.recos_builds import angle, toy
 

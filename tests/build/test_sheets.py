@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
-from crosslens.build.sheets import read_columns, read_written_sheet, write_sheet
+from crosslens.build.folder import read_columns, read_written_sheet, write_sheet
 
 FORMULAS = (
     "=1+1",

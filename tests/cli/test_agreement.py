@@ -56,9 +56,15 @@ def test_agreement_as_a_page(folder: Path, call: Call, tmp_path: Path) -> None:
     text = page.read_text(encoding="utf-8")
     assert "Agreement with people: pairs on captions" in text
     assert '<th scope="row">cider</th>' in text
+    assert call(*words, "--write", page).code == 0, "it holds the same"
+    assert page.read_text(encoding="utf-8") == text
+    page.write_text("another page")
     outcome = call(*words, "--write", page)
-    assert (outcome.code, "already exists" in outcome.err) == (5, True)
+    assert (outcome.code, "already exists with other content" in outcome.err) == (5, True)
+    assert "cider" in outcome.out, "what was computed is printed"
+    assert page.read_text() == "another page"
     assert call(*words, "--write", page, "--overwrite").code == 0
+    assert page.read_text(encoding="utf-8") == text
 
 
 @pytest.mark.parametrize(

@@ -83,7 +83,10 @@ def test_the_result_is_written_in_every_form(study: Path, call: Call, tmp_path: 
     assert "Hit@1" in files[0].read_text("utf-8")
     call("show", tmp_path / "run", "--write", tmp_path / "shown.csv")
     assert files[1].read_text("utf-8") == (tmp_path / "shown.csv").read_text("utf-8")
-    assert call("evaluate", *flags(study), "--write", files[0]).code == 5, "it exists"
+    again = call("evaluate", *flags(study), "-o", tmp_path / "run", *words)
+    assert again.code == 0, "the files hold the same"
+    assert "up to date" in again.err
+    assert call("evaluate", *flags(study), "--metrics", "Hit@1", "--write", files[0]).code == 5, "it holds more"
 
 
 def test_rows_in_the_wrong_order_are_noted(study: Path, call: Call, tmp_path: Path) -> None:

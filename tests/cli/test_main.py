@@ -17,7 +17,7 @@ from crosslens.core import errors
 from .conftest import Call
 
 COMMANDS = (
-    *((name,) for name in app.COMMANDS),
+    *((name,) for names in app.HEADINGS.values() for name, function in names.items() if function is not None),
     *((group, name) for group, (_, commands) in app.GROUPS.items() for name in commands),
 )
 
@@ -42,9 +42,12 @@ def test_every_command_has_examples_and_json(command: tuple[str, ...], call: Cal
 
 def test_the_list_of_commands_is_whole(call: Call) -> None:
     text = call("--help").out
-    for name, *_ in COMMANDS:
-        assert f"\n  {name} " in text
-    assert "..." not in text.partition("Commands:")[2], "a one-line help that does not fit is cut off"
+    assert sum(map(len, app.HEADINGS.values())) == 35
+    for heading, names in app.HEADINGS.items():
+        listed = text.partition(f"\n{heading}:\n")[2].partition("\n\n")[0].splitlines()
+        assert [line.split()[0] for line in listed] == list(names)
+    assert "..." not in text.partition("Start:")[2], "a one-line help that does not fit is cut off"
+    assert max(map(len, text.splitlines())) <= 80
     for group in app.GROUPS:
         assert "..." not in call(group).out.partition("Commands:")[2]
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from crosslens.cli.commands.audits import demo
+import crosslens.cli.commands.start as demo
 from crosslens.pipeline import Demo, load_audit
 from crosslens.synth import SyntheticScene, write_scenes
 

@@ -57,7 +57,7 @@ def test_two_folders_that_evaluate_reads(place: Path, capsys: pytest.CaptureFixt
     assert at_once["metrics"] == by_hand["metrics"]
     assert main([*ENCODE, "-o", "vectors"]) == 0, "the same again is no conflict"
     assert main([*ENCODE, "-o", "vectors", "--precision", "bf16"]) == 0
-    assert "6 images as 3 vectors" in capsys.readouterr().err
+    assert "6 images as 3 vectors" in capsys.readouterr().out
     np.save("other.npy", images.vectors)
 
 

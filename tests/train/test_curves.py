@@ -11,8 +11,8 @@ from xml.etree import ElementTree
 
 import pytest
 
-import crosslens.cli.commands.training.live as live
-from crosslens.cli.commands.training.live import LiveCurve, PlainCurve, sparkline
+import crosslens.cli.commands.training as live
+from crosslens.cli.commands.training import LiveCurve, PlainCurve, sparkline
 from crosslens.train import Trained, TrainingData, TrainingRecipe, load_training_recipe
 from crosslens.train.trainer import HERE, recipe_text
 from tests.commands import Call as Call, call as call

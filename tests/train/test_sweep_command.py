@@ -63,7 +63,7 @@ def test_a_dry_run_lists_and_writes_nothing(call: Call, home: Path, tmp_path: Pa
     assert outcome.code == 0, outcome.err
     assert not output.exists()
     assert "loss=sam-random,fraction=1/seed-2" in outcome.out
-    assert "12 of 12 trainings to run" in outcome.err
+    assert "12 of 12 trainings to run" in outcome.out
     listed = call(*words(home, home / "finished", "--dry-run", "--json", seeds="4")).json["trainings"]
     assert [entry["seed"] for entry in listed if not entry["finished"]] == [3, 3, 3, 3]
     assert [entry["steps"] for entry in listed][-4:] == [4, 20, 4, 20]

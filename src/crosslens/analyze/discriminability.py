@@ -60,7 +60,8 @@ from crosslens.statistics import Estimate
 
 Array = np.ndarray[Any, Any]
 
-_BAR = "█"
+BINS = 20
+"""Of a histogram of dis(t)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,23 +141,20 @@ def entropy(cosines: Array, temperature: float) -> Array:
     return np.asarray(np.clip(values, 0.0, math.log(cosines.shape[-1])))
 
 
-def entropy_histogram(values: Array, k: int, eta: float | None = None, *, bins: int = 20, width: int = 40) -> str:
-    """The values as bars of text, from 0 to ln k; bins whose middle lies in the band of ``eta`` are marked."""
+def entropy_histogram(
+    values: Array, k: int, eta: float, *, title: str, about: str = "", noun: str = "captions", bins: int = BINS
+) -> Histogram:
+    """How many descriptions have which dis(t), from 0 to ln k; the band of ``eta`` is marked."""
     edges = np.linspace(0, math.log(k), bins + 1)
-    counts = np.histogram(np.clip(values, edges[0], edges[-1]), edges)[0]
-    low, high = entropy_band(k, eta) if eta is not None else (math.inf, -math.inf)
-    most = max(int(counts.max()), 1)
-    lines = [
-        f"  {left:5.2f}–{right:4.2f} {'·' if low <= (left + right) / 2 <= high else ' '} "
-        f"{count:>7,} {_BAR * math.ceil(width * count / most)}".rstrip()
-        for left, right, count in zip(edges, edges[1:], counts, strict=False)
-    ]
-    return "\n".join(lines)
+    counts = np.histogram(np.clip(values, 0, edges[-1]), edges)[0]
+    return Histogram(
+        title=title, about=about, edges=tuple(edges.tolist()), counts=tuple(counts.tolist()), axis="dis(t)",
+        unit=Figure(None), noun=noun, band=(*entropy_band(k, eta), f"kept at η = {eta:g}"), printed=True,
+    )  # fmt: skip
 
 
 BAND_FEATURES = {"in_band": "in the band", "below_band": "below: too detailed", "above_band": "above: too vague"}
 """Shares of captions by where dis(t) lies."""
-_BINS = 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -196,16 +194,10 @@ class DatasetDiscriminability(CaptionFeatures):
     def histogram(self) -> Histogram:
         """How many captions have which dis(t), from 0 to ln k."""
         low, high = self.band
-        edges = np.linspace(0, math.log(self.check.k), _BINS + 1)
-        temperature = f"temperature {self.check.temperature:.4g}"
-        return Histogram(
-            title=f"{self.name}: {len(self.gallery):,} images, {temperature}, band {low:.2f} to {high:.2f} (·)",
-            about=f"over the {self.check.k} most similar other images; shaded: kept at η = {self.eta:g}",
-            edges=tuple(edges.tolist()),
-            counts=tuple(np.histogram(np.clip(self.of("dis"), 0, edges[-1]), edges)[0].tolist()),
-            axis="dis(t)", unit=Figure(None), noun="captions", band=(low, high, f"kept at η = {self.eta:g}"),
-            printed=True,
-        )  # fmt: skip
+        facts = f"{len(self.gallery):,} images, temperature {self.check.temperature:.4g}"
+        about = f"over the {self.check.k} most similar other images; shaded: kept at η = {self.eta:g}"
+        title = f"{self.name}: {facts}, band {low:.2f} to {high:.2f} (·)"
+        return entropy_histogram(self.of("dis"), self.check.k, self.eta, title=title, about=about)
 
 
 @dataclass(frozen=True)
@@ -230,7 +222,7 @@ class DiscriminabilityComparison(FeatureComparison[DatasetDiscriminability]):
             samples = {captions.name: np.clip(captions.of("dis"), 0, largest) for captions in self.sets}
             band = *self.sets[0].band, f"kept at η = {self.sets[0].eta:g}"
             about = f"percent of captions; shaded: {band[2]}"
-            edges, axis = np.linspace(0, largest, _BINS + 1), f"dis(t) in nats; ln {k} = {largest:.2f}"
+            edges, axis = np.linspace(0, largest, BINS + 1), f"dis(t) in nats; ln {k} = {largest:.2f}"
             charts = (distribution_lines("How dis(t) is distributed", axis, samples, edges, about=about, band=band),)
         labels = {"dis": "dis(t), nats", "relative": f"of ln {k} = {largest:.2f}", **BAND_FEATURES}
         yield Section("", (*charts, *self.feature_parts(labels, _mean, _change)))

@@ -1,76 +1,26 @@
-"""A RECOS benchmark: the settings of its build, and what a build gives."""
+"""A RECOS benchmark: what a build gives, how it is shown and explained, and notes derived from its decisions."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import Any
 
-from crosslens.analyze import DiscriminabilityOptions
-from crosslens.build.quotas import Quotas
-from crosslens.core import UsageError, argument, option
+import polars as pl
 
-if TYPE_CHECKING:
-    from crosslens.analyze import Discriminability
-    from crosslens.build.log import DecisionLog
-    from crosslens.build.verification import VerificationSheet
-    from crosslens.core import Dataset
-
-
-@dataclass(frozen=True)
-class RecosSettings(DiscriminabilityOptions):
-    """What decides a RECOS build besides its candidates, encoders and generator.
-
-    The check: dis(t) over the ``k`` most similar images must lie in the band of ``eta``.
-    """
-
-    descriptions: int = option(5, "How many each image has.", metavar="N", minimum=1)
-    attempts: int = option(3, "How often a description may be rewritten.", metavar="N", minimum=0)
-    originals: int | None = option(
-        None, "How many images v0 has. [default: a third of the candidates]", metavar="N", minimum=1
-    )
-    quota: str | int | Mapping[str, int] | None = option(
-        None,
-        "Originals of each task instead: 50 for all, color=50 for one, paper for the paper's; may be repeated.",
-        metavar="[TASK=]N",
-        joins=",",
-    )
-    check_gallery: str = option(
-        "candidates",
-        "The images a description is checked against: all candidates, or the selected ones (v0), as in the paper.",
-        metavar="NAME",
-        choices=("candidates", "selected"),
-    )
-    similar: int = option(20, "For v2: similar images without text for each image.", metavar="N", minimum=0)
-    duplicate_cosine: float = option(
-        0.98, "Images with at least this cosine are duplicates; 2 for never.", metavar="COSINE", minimum=-1
-    )
-    duplicate_bits: int = option(
-        12, "Images whose hashes differ in at most N of 192 bits, too; -1 for never.", metavar="N", minimum=-1
-    )
-    task_column: str = option("task", "The images' column with the task.", metavar="NAME")
-    source_column: str = option("source", "The images' column with the source.", metavar="NAME")
-    seed: int = option(0, "Decides which candidates become originals.", metavar="N")
-
-    def __post_init__(self) -> None:
-        from crosslens.analyze import HASH_BITS
-
-        super().__post_init__()
-        if self.quota is not None:
-            if self.originals is not None:
-                raise UsageError(
-                    f"{argument('quota')} does not go with {argument('originals')}",
-                    fix=f"leave {argument('originals')} out: the quotas say how many there are",
-                    option="quota",
-                )
-            object.__setattr__(self, "quota", str(Quotas.of(self.quota)))  # written in one way only
-        for name, most in (("duplicate_cosine", 2), ("duplicate_bits", HASH_BITS)):
-            if not getattr(self, name) <= most:  # also where it is NaN
-                raise UsageError(f"{name} = {getattr(self, name)}", fix=f"{name} must be at most {most}", option=name)
+from crosslens.analyze import Discriminability, entropy_band, entropy_histogram
+from crosslens.build.candidates import CandidatePool
+from crosslens.build.descriptions import CANDIDATE, KEPT, PURPOSE, SHARP, UNGRAMMATICAL, VAGUE
+from crosslens.build.folder import DecisionLog, FolderPage
+from crosslens.build.settings import RecosSettings
+from crosslens.build.verification import BAD, CORRECTION, OK, SHEET, VerificationSheet
+from crosslens.core import FORMS, Cell, Dataset, FactList, Presented, Section, Table, Text
 
 
 @dataclass(frozen=True, eq=False)
-class Recos:
+class Recos(Presented):
     """A finished benchmark: its three versions, the check of the candidates' descriptions, how many originals each
     task should have, every decision, and notes.
     """
@@ -85,3 +35,264 @@ class Recos:
     """What people said about descriptions; empty where nobody did."""
     already: bool = False
     """True where the output folder contained it before."""
+    output: Path | None = None
+    """Its folder."""
+
+    @property
+    def title(self) -> str:
+        """The heading of a page that shows the build."""
+        return f"A RECOS benchmark from {self.log.head['candidates']['name']}"
+
+    def sections(self, **options: Any) -> Iterator[Section]:
+        """The check of the candidates' descriptions, the sizes of the versions, and the originals of each task."""
+        yield check_section(self.check, self.settings, self.log)
+        sizes = tuple(
+            (str(name if self.output is None else self.output / name), dataset.images.height, dataset.captions.height)
+            for name, dataset in self.versions.items()
+        )
+        quotas = self.settings.quota is not None
+        originals: tuple[tuple[Cell, ...], ...] = tuple(
+            (task, count["originals"], *((count["quota"],) if quotas else ()))
+            for task, count in self.tasks.items()
+            if quotas or count["originals"]
+        )
+        header = ("task", "originals", *(("quota",) if quotas else ()))
+        versions = Table(("version", "images", "descriptions"), sizes, "lrr")
+        yield Section("", (versions, Table(header, originals, title="originals by task")))
+
+    def as_dict(self) -> dict[str, Any]:
+        """The JSON form."""
+        return {
+            "output": None if self.output is None else str(self.output),
+            "key": self.log.head["key"],
+            "temperature": self.check.temperature,
+            "descriptions": verdict_counts(self.log),
+            "tasks": self.tasks,
+            "grammar": grammar_counts(self.log) if "grammar" in self.log.head else None,
+            "verified": verification_counts(self.log, self.versions),
+            "versions": {
+                name: {
+                    "images": len(dataset.image_ids),
+                    "captions": len(dataset.caption_ids),
+                    "fingerprint": dataset.fingerprint,
+                }
+                for name, dataset in self.versions.items()
+            },
+            "notes": list(self.notes),
+        }
+
+    @property
+    def tasks(self) -> dict[str, dict[str, int]]:
+        """How many originals each task should have, and has."""
+        counts = Counter(self.versions["v0"].images["task"])
+        return {task: {"quota": quota, "originals": counts[task]} for task, quota in sorted(self.quotas.items())}
+
+
+_MANY = 10  # a source is to blame where at least every tenth original finds no confusable in it
+
+
+def verdict_counts(log: DecisionLog) -> dict[str, int]:
+    """How many candidate descriptions lie in the band, above it and below it."""
+    counts = Counter(entry["verdict"] for entry in log.of("check"))
+    return {verdict: counts[verdict] for verdict in (KEPT, VAGUE, SHARP)}
+
+
+def grammar_counts(log: DecisionLog) -> dict[str, int]:
+    """How many texts the generator wrote, how many of them are ungrammatical, and how often which rule was broken."""
+    written = [entry for step in ("rewritten", "likened") for entry in log.of(step) if entry["origin"] != CANDIDATE]
+    failed = [entry for entry in written if entry["verdict"] == UNGRAMMATICAL]
+    rules = Counter(rule for entry in failed for rule in {text.partition(":")[0] for text in entry["problems"]})
+    return {"written": len(written), UNGRAMMATICAL: len(failed), **dict(sorted(rules.items()))}
+
+
+def verification_counts(log: DecisionLog, versions: Mapping[str, Dataset]) -> dict[str, int]:
+    """How many descriptions people confirmed, rejected and corrected, and how many of v1 nobody has looked at."""
+    verdicts = {entry["caption"]: entry["verdict"] for entry in log.of("verified")}
+    counts = Counter(verdicts.values())
+    unread = sum(not verdicts.get(caption) for caption in versions["v1"].caption_ids)
+    return {**{verdict: counts[verdict] for verdict in (OK, BAD, CORRECTION)}, "unread": unread}
+
+
+def regeneration_list(recos: Recos) -> pl.DataFrame:
+    """Every candidate description outside the band, and what should replace it."""
+    rows = [
+        (entry["caption"], entry["image"], entry["dis"], entry["verdict"], PURPOSE[entry["verdict"]])
+        for entry in recos.log.of("check")
+        if entry["verdict"] != KEPT
+    ]
+    columns = dict.fromkeys(("caption", "image", "dis", "verdict", "wanted"), pl.String) | {"dis": pl.Float64}
+    return pl.DataFrame(rows, schema=columns, orient="row")
+
+
+def check_section(check: Discriminability, settings: RecosSettings, log: DecisionLog) -> Section:
+    """The histogram of dis with the band, and how many descriptions lie where."""
+    low, high = entropy_band(settings.k, settings.eta)
+    counts = verdict_counts(log)
+    total = max(sum(counts.values()), 1)
+    shares = ", ".join(f"{count:,} {name} ({count / total:.0%})" for name, count in counts.items())
+    against = "against the selected images, " if settings.check_gallery == "selected" else ""
+    title = (
+        f"dis(t) of {len(check.values):,} descriptions; k = {settings.k}, temperature {check.temperature:.4g}, "
+        f"band {low:.2f} to {high:.2f} (·)"
+    )
+    about = f"shaded: kept at η = {settings.eta:g}"
+    histogram = entropy_histogram(check.values, settings.k, settings.eta, title=title, about=about, noun="descriptions")
+    return Section("", (histogram, Text.of(against + shares)))
+
+
+def version_page(dataset: Dataset) -> FolderPage:
+    """The card of one version."""
+    card = dataset.card
+    about = {"Source": card.source, "Revision": card.revision, "Licence": card.licence or "not stated"}
+    about |= {"Citation": card.citation} if card.citation else {}
+    sizes = f"{dataset.images.height:,} images, {dataset.captions.height:,} descriptions."
+    columns = {
+        "Columns of the images": "`task`, `source`, `role` (original, confusable, similar), `original` (which it was "
+        "chosen for).",
+        "Columns of the captions": "`origin` (candidate, or the generator that wrote it), `dis`.",
+    }
+    first = Text.of(f"{card.notes[:1].upper()}{card.notes[1:]}.", sizes)
+    parts = (first, FactList(tuple(about.items())), FactList(tuple(columns.items())))
+    return FolderPage(dataset.name, (Section("", parts),))
+
+
+def build_page(recos: Recos, versions: Mapping[str, Dataset], *, copied: bool) -> FolderPage:
+    """The front page of the folder."""
+    head = recos.log.head
+    rows: tuple[tuple[Cell, ...], ...] = tuple(
+        (f"`{name}/`", dataset.images.height, dataset.captions.height, dataset.card.notes)
+        for name, dataset in versions.items()
+    )
+    where = "are in `images/`." if copied else "stay where they are; `file` in the tables is their full path."
+    generator = head["generator"]["name"] if head["generator"] else "none"
+    facts = (
+        f"Encoder: {head['encoders']['encoder']['name']}. Generator: {generator}. Seed: {recos.settings.seed}. "
+        f"Build: {head['key'][:12]}. Image files {where}"
+    )
+    files = {
+        "`decisions.jsonl`": "every decision with its number; `crosslens build recos --repeat` does the same again",
+        "`regenerate.csv`": "the candidates' descriptions outside the band",
+        f"`{SHEET}`": "every description, for people to write `ok`, `bad` or a correction beside it (`--verified`)",
+    }
+    first = (Table(("folder", "images", "descriptions", ""), rows), Text.of(facts), FactList(tuple(files.items())))
+    check = FORMS["terminal"].value([check_section(recos.check, recos.settings, recos.log)])
+    return FolderPage(
+        recos.title,
+        (
+            Section("", first),
+            Section("The candidates' descriptions", (Text.of(f"```\n{check}\n```"),)),
+            Section("Notes", (Text.of("\n".join(f"- {note}" for note in recos.notes) or "- none"),)),
+        ),
+    )
+
+
+def build_notes(candidates: CandidatePool, log: DecisionLog, versions: Mapping[str, Dataset]) -> tuple[str, ...]:
+    """The notes on the candidates, and those on what was made of them."""
+    notes = [*candidates.notes]
+    if log.head["generator"] is not None and candidates.encoded.encode_texts is None:
+        notes.append("nothing encodes new descriptions (--text-encoder): those outside the band were dropped")
+    on_originals = _on_originals if candidates.settings.quota is None else _on_quotas
+    notes += [*on_originals(candidates, log), *_on_confusables(candidates, log), *_on_people(log, versions)]
+    if "grammar" in log.head:
+        counts = grammar_counts(log)
+        rules = ", ".join(f"{rule} {count:,}" for rule, count in list(counts.items())[2:])
+        failed = f"{counts[UNGRAMMATICAL]:,} of {counts['written']:,} generated descriptions are ungrammatical"
+        notes.append(f"{failed}, and not used" + (f" ({rules})" if rules else ""))
+    written = Counter(versions["v1"].captions["origin"])
+    for origin, count in sorted(written.items()):
+        if origin not in (CANDIDATE, CORRECTION):
+            notes.append(f"{count:,} of {sum(written.values()):,} descriptions were written by {origin}: read some")
+    return tuple(notes)
+
+
+def _on_originals(candidates: CandidatePool, log: DecisionLog) -> list[str]:
+    """Where there are fewer than requested: what became of every other image."""
+    settings, total = candidates.settings, len(candidates.ids)
+    requested = settings.originals or max(1, total // 3)
+    verdicts = Counter(entry["verdict"] for entry in log.of("original"))
+    kept, dropped, twins = verdicts["kept"], verdicts["dropped"], len(log.of("duplicate"))
+    if kept >= requested:
+        return []
+    why = [f"there are {total:,} candidates"] if total < requested else []
+    if dropped:
+        why.append(f"{_images(dropped)} had fewer than {settings.descriptions} descriptions in the band")
+    if twins:
+        same = "was the same picture as another" if twins == 1 else "were the same picture as others"
+        why.append(f"{_images(twins)} {same} (--duplicate-cosine, --duplicate-bits)")
+    if reserved := sum(_reserved(candidates, log).values()):
+        why.append(f"{_images(reserved)} {'is a confusable' if reserved == 1 else 'are confusables'} of others")
+    if untried := total - kept - dropped - twins - reserved:
+        why.append(f"{_images(untried)} {'is' if untried == 1 else 'are'} of tasks that have their share already")
+    return [f"{kept:,} of {requested:,} originals: {'; '.join(why)}"]
+
+
+def _on_quotas(candidates: CandidatePool, log: DecisionLog) -> list[str]:
+    """For each task with fewer originals than its quota, what became of its images."""
+    task_of = dict(zip(candidates.ids, candidates.tasks, strict=True))
+    total = Counter(candidates.tasks)
+    verdicts = Counter((entry["task"], entry["verdict"]) for entry in log.of("original"))
+    twins = Counter(task_of[entry["image"]] for entry in log.of("duplicate"))
+    reserved = _reserved(candidates, log)
+    notes = []
+    for task, quota in candidates.quotas.items():
+        kept, dropped = verdicts[task, "kept"], verdicts[task, "dropped"]
+        if kept >= quota:
+            continue
+        why = [f"there are {total[task]:,} candidates" if total[task] else "there is no such task"]
+        if dropped:
+            why.append(f"{_images(dropped)} had fewer than {candidates.settings.descriptions} descriptions")
+        if twins[task]:
+            why.append(f"{_images(twins[task])} {'was a copy' if twins[task] == 1 else 'were copies'} of others")
+        if count := reserved[task]:
+            why.append(f"{_images(count)} {'is a confusable' if count == 1 else 'are confusables'} of others")
+        notes.append(f"task {task}: {kept:,} of {quota:,} originals: {'; '.join(why)}")
+    left_out = [task for task in sorted(total) if not candidates.quotas[task]]
+    if left_out:
+        notes.append(f"no quota, and therefore no originals: {', '.join(left_out)}")
+    return notes
+
+
+def _reserved(candidates: CandidatePool, log: DecisionLog) -> Counter[str]:
+    """How many images of each task are confusables, and were therefore not tried as originals."""
+    task_of = dict(zip(candidates.ids, candidates.tasks, strict=True))
+    tried = {entry["image"] for entry in log.of("original")}
+    kept = (entry["image"] for entry in log.of("described") if entry["verdict"] == "kept")
+    return Counter(task_of[image] for image in kept if image not in tried)
+
+
+def _on_people(log: DecisionLog, versions: Mapping[str, Dataset]) -> list[str]:
+    if "verified" not in log.head:
+        return []
+    counts = verification_counts(log, versions)
+    return [
+        f"verification: {counts[OK]:,} confirmed, {counts[BAD]:,} rejected, {counts[CORRECTION]:,} corrected; "
+        f"{counts['unread']:,} of {len(versions['v1'].caption_ids):,} descriptions are not verified"
+    ]
+
+
+def _on_confusables(candidates: CandidatePool, log: DecisionLog) -> list[str]:
+    notes = []
+    sought = {entry["image"]: entry["confusable"] for entry in log.of("confusable")}  # the last one counts
+    short = {entry["of"] for entry in log.of("described") if entry["verdict"] == "dropped"}
+    without = {original for original, confusable in sought.items() if confusable is None}
+    if alone := len(without - short):
+        why = f"{alone:,} of {len(sought):,} originals have no confusable: their source has no image left"
+        notes.append(why + (_wider_source(candidates) if alone * _MANY >= len(sought) else ""))
+    if wordless := len(without & short):
+        why = "the nearest images have too few descriptions"
+        notes.append(f"{wordless:,} of {len(sought):,} originals have no confusable: {why}")
+    return notes
+
+
+def _wider_source(candidates: CandidatePool) -> str:
+    """Advice where the sources are finer than the tasks."""
+    settings = candidates.settings
+    if settings.source_column == settings.task_column or len(set(candidates.sources)) <= len(set(candidates.tasks)):
+        return ""
+    if settings.task_column not in candidates.encoded.dataset.images.columns:
+        return ""
+    return f"; --source-column {settings.task_column} takes confusables from the whole task"
+
+
+def _images(count: int) -> str:
+    return f"{count:,} image{'' if count == 1 else 's'}"

@@ -1,158 +1,341 @@
-"""The folder a benchmark is written to: an interrupted build resumes, another one is never replaced unasked."""
+"""The folder of a benchmark: its decisions, sheets that people fill in, copied pictures, pages that explain it.
+
+An interrupted build resumes; neither another benchmark nor verdicts that people wrote are replaced unasked.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any, ClassVar
 
-from crosslens.build.benchmark import Recos
-from crosslens.build.copied_images import copied_paths, copy_pictures, with_files
-from crosslens.build.generators.protocol import Generator
-from crosslens.build.generators.recorded import Recorded
-from crosslens.build.log import DecisionLog
-from crosslens.build.pages import build_page, regeneration_list, version_page
-from crosslens.build.sheets import write_sheet
-from crosslens.build.verification import SHEET, VerificationSheet, sheet_table, unused_verdicts
+import polars as pl
+
+from crosslens import __version__
 from crosslens.core import (
-    DATASET_LAYOUT,
     ConflictError,
     Dataset,
+    FormatVersionError,
     InputError,
     Layout,
+    Presented,
+    Section,
+    UsageError,
     Workspace,
     argument,
-    fingerprint,
+    parse_json,
+    read_text_file,
     remove,
-    tidy_output,
-    workspace,
     write_text,
 )
+from crosslens.data import MEMBER_SEPARATOR, RowName, format_suffix, read_image_bytes, read_records, read_table
+
+RECOS, IMP = "crosslens/recos-decisions", "crosslens/imp-decisions"
+"""The format of a log, which tells what was built."""
+VERSION = 1
+_NEAR = 1e-4  # how much a logged number may differ when it is computed again on another machine
+
+LogEntry = dict[str, Any]
+
+
+class DecisionLog:
+    """Entries in the order they were made; ``log("step", …)`` adds one. Numbers are kept to six digits."""
+
+    def __init__(self, entries: Iterable[LogEntry] = ()) -> None:
+        self.entries: list[LogEntry] = list(entries)
+
+    def __call__(self, step: str, **facts: Any) -> None:
+        self.entries.append({"step": step, **{name: _plain(value) for name, value in facts.items()}})
+
+    def __iter__(self) -> Iterator[LogEntry]:
+        return iter(self.entries)
+
+    def of(self, step: str) -> list[LogEntry]:
+        """The entries of one step."""
+        return [entry for entry in self.entries if entry["step"] == step]
+
+    @property
+    def head(self) -> LogEntry:
+        """The first entry: settings, models, fingerprints."""
+        return self.entries[0]
+
+    def save(self, file: str | Path) -> None:
+        """Write JSON lines, all or nothing."""
+        write_text(file, "".join(json.dumps(entry, ensure_ascii=False) + "\n" for entry in self.entries))
+
+    @staticmethod
+    def load(file: str | Path, form: str = RECOS) -> DecisionLog:
+        """Read what :meth:`save` wrote: the log of one kind of build."""
+        file = Path(file)
+        if file.is_dir():
+            file = file / "decisions.jsonl"
+        if not file.is_file():
+            raise InputError("no such file", file=file, expected="the decisions.jsonl of a build", fix="check the path")
+        entries = []
+        for number, line in enumerate(read_text_file(file).rstrip("\n").split("\n"), start=1):
+            try:
+                entry = parse_json(line)
+                entry["step"]
+            except (InputError, KeyError, TypeError) as error:
+                raise InputError(
+                    f"not an entry of a decision log: {error}", file=file, row=f"line {number}", fix="write it again"
+                ) from error
+            entries.append(entry)
+        if not entries or entries[0].get("format") != form:
+            raise InputError(
+                "not a decision log", file=file, expected=f"a first line with {form!r}", fix="check the path"
+            )
+        if entries[0].get("version") != VERSION:
+            raise FormatVersionError(
+                f"{file} has format version {entries[0].get('version')}, this crosslens reads version {VERSION}",
+                fix="pip install --upgrade crosslens",
+            )
+        return DecisionLog(entries)
+
+    def check_same(self, again: DecisionLog, *, so_far: bool = False) -> None:
+        """Raise unless a repeated build decided as this log says (``so_far``: it is not finished yet).
+
+        Numbers may differ in the fifth digit.
+        """
+        logged, repeated = self.entries[1:], again.entries[1:]
+        for number, (entry, other) in enumerate(zip(logged, repeated, strict=False), start=2):
+            if not _same(entry, other):
+                raise UsageError(
+                    f"the repeated build decides differently: line {number} of the log is {_short(entry)}; "
+                    f"now it is {_short(other)}",
+                    fix="use the same encoder, crosslens and cache as the first build; vectors differ here",
+                )
+        if len(logged) != len(repeated) and not so_far:
+            raise UsageError(
+                f"the repeated build has {len(repeated):,} decisions, the log {len(logged):,}",
+                fix="use the same encoder, crosslens and cache as the first build",
+            )
+
+
+def log_head(form: str, key: str, inputs: Mapping[str, Any], **about: Any) -> LogEntry:
+    """The first entry of a log: its format, the key of the build, its inputs, and what else is worth knowing."""
+    first = {"step": "settings", "format": form, "version": VERSION, "crosslens": __version__, "key": key}
+    return {**first, **inputs, **about}
+
+
+def check_inputs(logged: Mapping[str, Any], head: Mapping[str, Any], about: Iterable[str] = ()) -> None:
+    """Raise unless a repeated build has the inputs of the logged one; ``about`` names what is no input."""
+    if logged["key"] == head["key"]:
+        return
+    ignored = {"step", "format", "version", "crosslens", "key", *about}
+    parts = [part for part in {**head, **logged} if part not in ignored and logged.get(part) != head.get(part)]
+    raise UsageError(
+        f"the log is of another build: different {', '.join(parts) or 'key'}",
+        fix="pass the candidates and encoders of the first build, unchanged, and no other setting",
+    )
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(item) for item in value]
+    return round(float(value), 6) if isinstance(value, float) else value
+
+
+def _same(left: Any, other: Any) -> bool:
+    if isinstance(left, dict) and isinstance(other, dict):
+        return left.keys() == other.keys() and all(_same(left[key], other[key]) for key in left)
+    if isinstance(left, list) and isinstance(other, list):
+        return len(left) == len(other) and all(map(_same, left, other))
+    if isinstance(left, float) and isinstance(other, (int, float)):
+        return abs(left - other) <= _NEAR
+    return bool(left == other)
+
+
+def _short(entry: LogEntry) -> str:
+    text = json.dumps(entry, ensure_ascii=False)
+    return text if len(text) <= 160 else text[:159] + "…"
+
+
+_FORMULA = r"[=+\-@\t\r]"
+"""How a cell begins that a spreadsheet program may run as a formula; an apostrophe in front makes it a text."""
+_ESCAPED = re.compile(rf"'(?='*{_FORMULA})")
+
+
+def write_sheet(table: pl.DataFrame, path: Path) -> None:
+    """Write a .csv file whose texts no spreadsheet program runs as formulas; reading it undoes that."""
+    table.with_columns(pl.col(pl.String).str.replace(f"^('*{_FORMULA})", "'${1}")).write_csv(path)
+
+
+def read_written_sheet(path: Path) -> pl.DataFrame:
+    """What :func:`write_sheet` wrote, all columns as texts."""
+    table = pl.read_csv(path, infer_schema=False)
+    return table.with_columns(pl.all().map_elements(_as_given, return_dtype=pl.String))
+
+
+def _as_given(cell: str) -> str:
+    """The text without the apostrophe that :func:`write_sheet` puts in front of a formula."""
+    return _ESCAPED.sub("", cell, count=1) if _ESCAPED.match(cell) else cell
+
+
+def read_columns(
+    path: Path, columns: Sequence[str], needed: Sequence[str], name: str
+) -> tuple[dict[str, list[str]], RowName]:
+    """These columns of a .csv, .tsv, .parquet or .jsonl file, empty where they are missing, and its rows' names.
+
+    ``needed`` columns must be there; ``name`` is what the sheet was called when it was written.
+    """
+    if format_suffix(path) == ".jsonl":
+        records = read_records(path)
+        for column in needed:
+            records.values(column)
+        values = {
+            column: ["" if value is None else str(value) for value in records.optional(column)] for column in columns
+        }
+        return _all_as_given(values), records.row_name
+    frame, row_name = read_table(path)
+    missing = [column for column in needed if column not in frame.columns]
+    if missing:
+        raise InputError(
+            f"no column {missing[0]!r}",
+            row="line 1",
+            expected=f"the columns {', '.join(needed)}",
+            fix=f"fill in the {name} of a benchmark, and keep its header",
+        )
+    empty = [""] * frame.height
+    values = {
+        column: [value or "" for value in frame[column].cast(pl.String)] if column in frame.columns else empty
+        for column in columns
+    }
+    return _all_as_given(values), row_name
+
+
+def _all_as_given(columns: dict[str, list[str]]) -> dict[str, list[str]]:
+    return {name: [_as_given(cell) for cell in cells] for name, cells in columns.items()}
+
+
+@dataclass(frozen=True)
+class FolderPage(Presented):
+    """A page that explains a folder, as Markdown (README.md) or HTML."""
+
+    heading: str
+    shown: tuple[Section, ...]
+
+    @property
+    def title(self) -> str:
+        return self.heading
+
+    def sections(self, **options: Any) -> tuple[Section, ...]:
+        return self.shown
+
+    def as_dict(self) -> dict[str, Any]:
+        return {"title": self.heading}
+
+
+IMAGES = "images"
+"""The folder of the copied pictures; datasets are folders beside it."""
+
+
+def absolute_file(file: str) -> str:
+    """The full path of a picture, also of one inside an archive."""
+    archive, mark, member = file.partition(MEMBER_SEPARATOR)
+    return f"{Path(archive).expanduser().resolve()}{mark}{member}"
+
+
+def copy_pictures(dataset: Dataset, folder: Path) -> dict[str, str]:
+    """Copy every picture once; returns each image's path, seen from the folder of a version."""
+    folder.mkdir()
+    files: dict[str, str] = {}
+    used: set[str] = set()
+    for image, file in dataset.images.select("image", "file").iter_rows():
+        stem = re.sub(r"[^\w.-]+", "_", image)[:100].strip(".") or "image"
+        ending = Path(file.partition(MEMBER_SEPARATOR)[2] or file).suffix
+        stem = stem.removesuffix(ending) if ending else stem
+        name, number = f"{stem}{ending}", 1
+        while name.casefold() in used:
+            number += 1
+            name = f"{stem}-{number}{ending}"
+        used.add(name.casefold())
+        files[image] = f"../images/{name}"
+        (folder / name).write_bytes(read_image_bytes(file))
+    return files
+
+
+def with_files(dataset: Dataset, files: Mapping[str, str], home: Path) -> Dataset:
+    """The dataset, each image's file under its new path."""
+    column = pl.Series("file", [files[image] for image in dataset.image_ids], dtype=pl.String)
+    return replace(dataset, images=dataset.images.with_columns(column), home=home)
+
 
 LOG = "decisions.jsonl"
-ANSWERS = "answers"
-"""The generators' answers while a build is in progress; then they are in the log."""
-VERSIONS = ("v0", "v1", "v2")
-_LAYOUT = Layout(
-    "a benchmark",
-    LOG,
-    (
-        "README.md",
-        "regenerate.csv",
-        SHEET,
-        *(file for v in VERSIONS for file in (*DATASET_LAYOUT.within(v), f"{v}/README.md")),
-    ),
-)
-"""Without copied images: their names are in the datasets."""
 
 
-class BuildFolder:
-    """The benchmark in a folder, and the new one that replaces it when it is done.
+class BenchmarkFolder:
+    """The benchmark in a folder, as far as it has come, and the new one that replaces it when it is done.
 
-    ``finished``: the one that is there is of the same key; ``damaged`` names what is missing or unreadable in it.
+    A kind of benchmark says which ``form`` its log has, which ``datasets`` it consists of, and which other files may be
+    there (``layout``; copied pictures are not in it: the datasets name them). The last dataset has all pictures.
     """
 
-    def __init__(
-        self,
-        target: Path,
-        key: str,
-        sheet: VerificationSheet,
-        work: Workspace | None = None,
-        *,
-        overwrite: bool = False,
-    ) -> None:
-        self.target, self._work = target, work
-        self.unused_verdicts = 0
-        """How many verdicts people wrote into the sheet in this folder that this build does not take into account."""
-        self.finished, self.damaged = False, ""
-        if not _LAYOUT.holds(target):
-            return
-        self.unused_verdicts = unused_verdicts(target / SHEET, sheet)
-        if self.log().head.get("key") == key:
-            self.damaged = self._damaged()
-            self.finished = not self.damaged
-        elif not overwrite:
-            raise ConflictError(
-                f"{target} already contains a different benchmark",
-                fix=f"choose another output, or pass {argument('overwrite', True)}",
-            )
-        if not self.finished and self.unused_verdicts:
-            raise ConflictError(
-                f"{target / SHEET} has verdicts that would be lost: {self.unused_verdicts:,}",
-                fix=f"use them ({argument('verified', str(target / SHEET))}), or move the file",
-            )
-        if not self.finished:
-            _LAYOUT.refuse_foreign_files(target, self._copied_images())
+    form: ClassVar[str]
+    datasets: ClassVar[tuple[str, ...]]
+    layout: ClassVar[Layout]
 
-    def recorded(self, generator: Generator) -> Recorded:
-        """The generator with its answers kept here as they come, apart from those of any other generator."""
-        name = fingerprint("generator", {"name": generator.name, "revision": generator.revision})
-        assert self._work is not None
-        return Recorded(generator, self._work.beside(ANSWERS) / name[:12])
+    def __init__(self, target: Path) -> None:
+        self.target = target
+        self.log = DecisionLog.load(target / LOG, self.form) if self.layout.holds(target) else None
 
-    def log(self) -> DecisionLog:
-        """The decisions of the build in this folder."""
-        return DecisionLog.load(self.target / LOG)
+    def has(self, name: str, key: str) -> bool:
+        """Whether the log has this key under this name."""
+        return self.log is not None and self.log.head.get(name) == key
 
-    def versions(self) -> dict[str, Dataset]:
-        """The versions in this folder."""
-        return {name: Dataset.load(self.target / name) for name in VERSIONS}
-
-    def write(self, recos: Recos, copy_images: bool) -> Mapping[str, Dataset]:
-        """Write everything and put it in place; returns the versions as written."""
-        assert self._work is not None
-        new = self._work.new
-        remove(new)  # of an interrupted build only the answers are of use
-        new.mkdir()
-        versions = dict(recos.versions)
-        if copy_images:
-            files = copy_pictures(versions["v2"], new / "images")
-            versions = {name: with_files(dataset, files, self.target / name) for name, dataset in versions.items()}
-        for name, dataset in versions.items():
-            (new / name).mkdir()
-            dataset.write_into(new / name)
-            write_text(new / name / "README.md", version_page(name, dataset))
-        write_text(new / "README.md", build_page(recos, versions, copied=copy_images))
-        write_sheet(regeneration_list(recos), new / "regenerate.csv")
-        write_sheet(sheet_table(versions, recos.sheet), new / SHEET)
-        recos.log.save(new / LOG)
-        self._work.publish(_LAYOUT, [*self._copied_images(), *copied_paths(new / "images")])
-        return versions
-
-    def _copied_images(self) -> list[str]:
-        """The images that were copied into the folder, as far as its datasets can be read."""
-        files: set[str] = set()
-        for name in VERSIONS:
-            with suppress(InputError):
-                images = Dataset.load(self.target / name).images
-                files.update(images["file"].drop_nulls() if "file" in images.columns else ())
-        prefix = "../"
-        return [file.removeprefix(prefix) for file in files if file.startswith(f"{prefix}images/")]
-
-    def _damaged(self) -> str:
-        """The first version that was deleted or cannot be read though the log says that all are there; empty: none."""
-        for name in VERSIONS:
+    def damaged(self) -> str:
+        """The first part that was deleted or cannot be read though the log says that all are there; empty: none."""
+        assert self.log is not None
+        for name in self.datasets:
             try:
                 Dataset.load(self.target / name)
             except InputError:
                 return name
-        copied = self.log().head.get("copy_images") and not (self.target / "images").is_dir()
-        return "images" if copied else ""
+        return IMAGES if self.log.head.get("copy_images") and not (self.target / IMAGES).is_dir() else ""
 
+    def refuse(self, *, different: bool, lost: int, sheets: str, fix: str) -> None:
+        """Raise if something would be lost: another benchmark, verdicts that people wrote, files of others."""
+        if different:
+            raise ConflictError(
+                f"{self.target} already contains a different benchmark",
+                fix=f"choose another output, or pass {argument('overwrite', True)}",
+            )
+        if lost:
+            raise ConflictError(f"{sheets} verdicts that would be lost: {lost:,}", fix=fix)
+        self.layout.refuse_foreign_files(self.target, self._copied())
 
-@contextmanager
-def build_folder(
-    output: str | Path | None, key: str, sheet: VerificationSheet, *, overwrite: bool = False
-) -> Iterator[BuildFolder | None]:
-    """The folder of the build of ``key``; the answers of an interrupted build are kept, whichever its settings."""
-    if output is None:
-        yield None
-        return
-    target = Path(output)
-    folder = BuildFolder(target, key, sheet, overwrite=overwrite)
-    if folder.finished:
-        tidy_output(target, key)
-        yield folder
-        return
-    with workspace(target, key, keep=(ANSWERS,)) as work:
-        yield BuildFolder(target, key, sheet, work, overwrite=overwrite)
+    def write_datasets(
+        self, work: Workspace, datasets: Mapping[str, Dataset], *, copy_images: bool
+    ) -> Mapping[str, Dataset]:
+        """Begin the new folder with its datasets; returns them as written."""
+        remove(work.new)
+        work.new.mkdir()
+        if datasets and copy_images:
+            files = copy_pictures(list(datasets.values())[-1], work.new / IMAGES)
+            datasets = {name: with_files(dataset, files, self.target / name) for name, dataset in datasets.items()}
+        for name, dataset in datasets.items():
+            (work.new / name).mkdir()
+            dataset.write_into(work.new / name)
+        return datasets
+
+    def publish(self, work: Workspace, log: DecisionLog) -> None:
+        """Put the new folder in place, its log last."""
+        log.save(work.new / LOG)
+        pictures = work.new / IMAGES
+        new = [f"{IMAGES}/{file.name}" for file in pictures.iterdir()] if pictures.is_dir() else []
+        work.publish(self.layout, [*self._copied(), *new])
+
+    def _copied(self) -> list[str]:
+        """The pictures that were copied into the folder, as far as its datasets can be read."""
+        files: set[str] = set()
+        for name in self.datasets:
+            with suppress(InputError):
+                images = Dataset.load(self.target / name).images
+                files.update(images["file"].drop_nulls() if "file" in images.columns else ())
+        return [file.removeprefix("../") for file in files if file.startswith(f"../{IMAGES}/")]

@@ -2,29 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 from crosslens.analyze import Discriminability
-from crosslens.build.benchmark import Recos, RecosSettings
-from crosslens.build.candidates import CandidatePool
+from crosslens.build.benchmark import Recos, build_notes, build_page, check_section, regeneration_list, version_page
+from crosslens.build.candidates import CandidatePool, Encoders, encode_candidates
 from crosslens.build.descriptions import DescriptionEditor
-from crosslens.build.encoding import Encoders, encode_candidates
-from crosslens.build.folder import BuildFolder, build_folder
-from crosslens.build.generators.protocol import Generator, Request, identity, load_generator
-from crosslens.build.generators.recorded import AnswerSource
-from crosslens.build.grammar.protocol import GrammarCheck, load_grammar_check
-from crosslens.build.log import RECOS, DecisionLog, check_inputs, log_head
-from crosslens.build.originals import OriginalSelector
-from crosslens.build.pages import build_notes, check_summary
-from crosslens.build.selection import BenchmarkImage, ImageSelector, verdict_facts, version_dataset
-from crosslens.build.verification import SHEET, VerificationSheet, read_sheet
-from crosslens.core import Dataset, Notify, Progress, UsageError, argument, fingerprint, hold_output, positions
+from crosslens.build.folder import LOG, RECOS, BenchmarkFolder, DecisionLog, check_inputs, log_head, write_sheet
+from crosslens.build.generators.protocol import AnswerSource, Generator, Recorded, Request, identity, load_generator
+from crosslens.build.grammar import GrammarCheck, load_grammar_check
+from crosslens.build.selection import BenchmarkImage, ImageSelector, OriginalSelector, verdict_facts, version_dataset
+from crosslens.build.settings import RecosSettings
+from crosslens.build.verification import SHEET, VerificationSheet, read_sheet, sheet_table, unused_verdicts
+from crosslens.core import (
+    DATASET_LAYOUT,
+    FORMS,
+    Dataset,
+    Layout,
+    Notify,
+    Progress,
+    UsageError,
+    Workspace,
+    argument,
+    fingerprint,
+    hold_output,
+    positions,
+    tidy_output,
+    workspace,
+)
 from crosslens.encode import EncodeOptions, Encoder, load_encoder
 
+VERSIONS = ("v0", "v1", "v2")
+ANSWERS = "answers"
+"""The generators' answers while a build is in progress; then they are in the log."""
 _NEIGHBOURS = 10
 """How many images are tried as the confusable of an original: a generator may be asked for texts of each."""
 
@@ -69,17 +82,89 @@ def build_recos(
         head = _head(inputs, candidates, origin)
         if repeat is not None:
             check_inputs(repeat.head, head, ("origin", "left_out"))
-        with build_folder(output, head["key"], sheet, overwrite=overwrite) as folder:
-            if folder is not None and folder.finished:
-                if folder.unused_verdicts:
-                    unused = f"{folder.unused_verdicts:,} verdicts in {folder.target / SHEET} are not used"
-                    encoding.notify(f"note: {unused}: pass {argument('verified', str(folder.target / SHEET))}")
-                versions, log = folder.versions(), folder.log()
-                check, notes = _check(candidates, versions), build_notes(candidates, log, versions)
-                return Recos(versions, check, candidates.quotas, candidates.settings, log, notes, sheet, already=True)
-            build = partial(_build, candidates, head=head, sheet=sheet, grammar=checker, notify=encoding.notify)
-            recos = _build_or_repeat(build, writer, repeat, folder, encoding.notify, progress)
-            return recos if folder is None else replace(recos, versions=folder.write(recos, copy_images))
+
+        def build(folder: RecosFolder | None, work: Workspace | None) -> Recos:
+            """With the generator; or with the answers of a log, which must lead to the same decisions."""
+            logged, answers = repeat, None
+            if folder is not None and folder.damage:
+                damaged = f"{folder.damage} of {folder.target}"
+                encoding.notify(f"note: {damaged} cannot be read: rewritten from decisions.jsonl")
+                logged = logged or folder.log
+            if logged is not None and writer is not None:
+                known = {entry["request"]: tuple(entry["texts"]) for entry in logged.of("answer")}
+                answers = AnswerSource(writer, known=known)
+            elif writer is not None:
+                answers = AnswerSource(writer if work is None else _recorded(writer, work), progress=progress)
+            recos = _build(candidates, answers, head, logged, sheet, checker, encoding.notify)
+            if logged is not None:
+                logged.check_same(recos.log)
+                recos = replace(recos, log=logged)
+            if folder is None or work is None:
+                return recos
+            return replace(recos, versions=folder.write(work, recos, copy_images=copy_images))
+
+        if output is None:
+            return build(None, None)
+        folder = RecosFolder(Path(output), head["key"], sheet, overwrite=overwrite)
+        if not folder.finished:
+            with workspace(folder.target, head["key"], keep=(ANSWERS,)) as work:
+                return build(folder, work)
+        tidy_output(folder.target, head["key"])
+        if folder.unused_verdicts:
+            unused = f"{folder.unused_verdicts:,} verdicts in {folder.target / SHEET} are not used"
+            encoding.notify(f"note: {unused}: pass {argument('verified', str(folder.target / SHEET))}")
+        assert folder.log is not None
+        versions = {name: Dataset.load(folder.target / name) for name in VERSIONS}
+        check, notes = _check(candidates, versions), build_notes(candidates, folder.log, versions)
+        return Recos(versions, check, candidates.quotas, candidates.settings, folder.log, notes, sheet, already=True)
+
+
+class RecosFolder(BenchmarkFolder):
+    """A RECOS benchmark in a folder.
+
+    ``finished``: the one that is there is of the same key; ``damage`` names what is missing or unreadable in it;
+    ``unused_verdicts`` is how many people wrote into its sheet that this build does not take into account.
+    """
+
+    form, datasets = RECOS, VERSIONS
+    layout = Layout(
+        "a benchmark",
+        LOG,
+        (
+            "README.md",
+            "regenerate.csv",
+            SHEET,
+            *(file for v in VERSIONS for file in (*DATASET_LAYOUT.within(v), f"{v}/README.md")),
+        ),
+    )
+
+    def __init__(self, target: Path, key: str, sheet: VerificationSheet, *, overwrite: bool = False) -> None:
+        super().__init__(target)
+        same = self.has("key", key)
+        self.damage = self.damaged() if same else ""
+        self.finished = same and not self.damage
+        self.unused_verdicts = 0 if self.log is None else unused_verdicts(target / SHEET, sheet)
+        if self.log is not None and not self.finished:
+            fix = f"use them ({argument('verified', str(target / SHEET))}), or move the file"
+            different = not same and not overwrite
+            self.refuse(different=different, lost=self.unused_verdicts, sheets=f"{target / SHEET} has", fix=fix)
+
+    def write(self, work: Workspace, recos: Recos, *, copy_images: bool) -> Mapping[str, Dataset]:
+        """Write everything and put it in place; returns the versions as written."""
+        versions = self.write_datasets(work, recos.versions, copy_images=copy_images)
+        for name, dataset in versions.items():
+            version_page(dataset).save(work.new / name / "README.md")
+        build_page(recos, versions, copied=copy_images).save(work.new / "README.md")
+        write_sheet(regeneration_list(recos), work.new / "regenerate.csv")
+        write_sheet(sheet_table(versions, recos.sheet), work.new / SHEET)
+        self.publish(work, recos.log)
+        return versions
+
+
+def _recorded(generator: Generator, work: Workspace) -> Recorded:
+    """The generator with its answers kept as they come, apart from those of any other generator."""
+    name = fingerprint("generator", {"name": generator.name, "revision": generator.revision})
+    return Recorded(generator, work.beside(ANSWERS) / name[:12])
 
 
 def _check(candidates: CandidatePool, versions: Mapping[str, Dataset]) -> Discriminability:
@@ -100,30 +185,9 @@ def _load_encoders(
     return Encoders(load_encoder(encoder, encoding), texts, images, image_text)
 
 
-def _build_or_repeat(
-    build: Callable[..., Recos], writer: Generator | None, repeat: DecisionLog | None,
-    folder: BuildFolder | None, notify: Notify, progress: Progress | None,
-) -> Recos:  # fmt: skip
-    """Build with the generator; or with the answers of a log, which must lead to the same decisions."""
-    if folder is not None and folder.damaged:
-        notify(f"note: {folder.damaged} of {folder.target} cannot be read: rewritten from decisions.jsonl")
-        repeat = repeat or folder.log()
-    answers = None
-    if repeat is not None and writer is not None:
-        answers = AnswerSource(writer, known={entry["request"]: tuple(entry["texts"]) for entry in repeat.of("answer")})
-    elif writer is not None:
-        answers = AnswerSource(writer if folder is None else folder.recorded(writer), progress=progress)
-    recos = build(answers, repeat=repeat)
-    if repeat is not None:
-        repeat.check_same(recos.log)
-        recos = replace(recos, log=repeat)
-    return recos
-
-
 def _build(
     candidates: CandidatePool,
     answers: AnswerSource | None,
-    *,
     head: dict[str, Any],
     repeat: DecisionLog | None,
     sheet: VerificationSheet,
@@ -143,7 +207,7 @@ def _build(
     if candidates.checks_selected:
         check = _log_check(candidates, editor, [original.image for original in originals] or None)
     if not originals:
-        notify(check_summary(check, settings, log) + "\n")
+        notify(FORMS["terminal"].value([check_section(check, settings, log)]) + "\n")
         raise UsageError(
             "no image is left: none has enough descriptions in the band",
             fix=f"choose a larger {argument('eta')}, another {argument('temperature')}, fewer "

@@ -14,8 +14,8 @@ from typing import Any
 
 import polars as pl
 
+from crosslens.build.folder import read_columns
 from crosslens.build.generators.protocol import folded
-from crosslens.build.sheets import read_columns
 from crosslens.core import Dataset, InputError, fingerprint, reading
 from crosslens.data import check_known, check_unique, existing_file
 

@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextvars import ContextVar
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
+import crosslens.analyze as analyze
 import crosslens.report as report
-from crosslens.cli.console import (
-    check_outputs,
-    print_coloured,
-    print_json,
-    print_written,
-    terminal_width,
-    use_colour,
-)
-from crosslens.core import ENDINGS, Presented
+from crosslens.cli.console import check_outputs, print_coloured, print_json, print_written, terminal_width, use_colour
+from crosslens.core import ENDINGS, Part, Presented, Section, UsageError
+
+if TYPE_CHECKING:
+    import polars as pl
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -34,9 +32,42 @@ _WRITTEN: ContextVar[list[Path]] = ContextVar("files that a command wrote")
 _CODE: ContextVar[int] = ContextVar("exit code of a command")
 
 
+@dataclass(frozen=True)
+class CommandAnswer(Presented):
+    """What a command says that has no result of its own: lists, counts, what it did. ``content`` is its JSON."""
+
+    heading: str
+    parts: tuple[Part, ...]
+    content: Any
+
+    @property
+    def title(self) -> str:
+        return self.heading
+
+    def sections(self, **options: Any) -> tuple[Section, ...]:
+        return (Section("", self.parts),)
+
+    def as_dict(self) -> dict[str, Any]:
+        content: dict[str, Any] = self.content
+        return content
+
+
 def wrote(*files: Path | None) -> None:
     """A command wrote these besides its result: they are named under it."""
     _WRITTEN.get().extend(file for file in files if file is not None)
+
+
+def check_tables(*files: Path | None, overwrite: bool) -> None:
+    """Raise for the first that exists or is no table (.parquet, .csv), before the work begins."""
+    check_outputs(*files, overwrite=overwrite)
+    for file in filter(None, files):
+        analyze.check_table_file(file)
+
+
+def write_table(table: pl.DataFrame, file: Path | None) -> None:
+    """Write a table, where a file is named for it."""
+    if file is not None:
+        wrote(analyze.write_table(table, file))
 
 
 def end_with(code: int) -> None:
@@ -64,23 +95,35 @@ def answering(function: F) -> F:
         arguments |= {name: value for name, value in (("json", json), ("write", write)) if name in signature.parameters}
         for file in write or ():
             report.check_ending(file)
-        check_outputs(*write or (), overwrite=overwrite)
+        # A file is compared with the result when there is one: the same command may be run again.
+        check_outputs(*(file for file in write or () if not file.is_file()), overwrite=overwrite)
         _WRITTEN.set([])
         _CODE.set(0)
         result: Presented | None = function(**arguments)
         if result is None:
+            if write:
+                raise UsageError(f"there is no result to write to {write[0]}", fix="drop --write")
             return
-        wrote(*(result.save(file, overwrite=overwrite) for file in write or ()))
-        if json:
-            print_json({**result.as_dict(), "files": list(map(str, _WRITTEN.get()))})
-        else:
-            if text := result.text(terminal_width(), colour=use_colour()):
-                print_coloured(text)
-            print_written(_WRITTEN.get())
+        try:
+            wrote(*(result.save(file, overwrite=overwrite) for file in write or ()))
+        finally:  # what was computed is shown, also where a file of other content is not replaced
+            if json:
+                content: Any = result.as_dict()
+                files = {"files": list(map(str, _WRITTEN.get()))}
+                print_json({**content, **files} if isinstance(content, dict) else content)
+            else:
+                if text := result.text(terminal_width(), colour=use_colour()):
+                    print_coloured(text)
+                print_written(_WRITTEN.get())
         if _CODE.get():
             raise typer.Exit(_CODE.get())
 
+    return named_as(function, call, [*signature.parameters.values(), *added])
+
+
+def named_as(function: F, call: Callable[..., Any], parameters: Sequence[inspect.Parameter]) -> F:
+    """``call`` under the name of a command, with these parameters for typer to read."""
     call.__name__, call.__doc__, call.__module__ = function.__name__, function.__doc__, function.__module__
-    call.__annotations__ = {**function.__annotations__, **{flag.name: flag.annotation for flag in added}}
-    vars(call)["__signature__"] = signature.replace(parameters=[*signature.parameters.values(), *added])
+    call.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    vars(call)["__signature__"] = inspect.Signature(list(parameters))
     return call  # type: ignore[return-value]

@@ -16,75 +16,30 @@ import typer
 from crosslens import __version__
 from crosslens.cli.commands import (
     analyze,
+    build,
     caption_sets,
     data,
     difficulty,
     evaluate,
     explain,
-    gallery,
-    hard_negatives,
-    plots,
+    judging,
+    pages,
+    panels,
     polysemy,
-    protocols,
     relevance,
-    robustness,
     runs,
-    scenes,
-    serve,
+    scale,
+    start,
+    stress,
+    training,
 )
-from crosslens.cli.commands.audits import audit, demo, report
-from crosslens.cli.commands.build import clean, imp, recos
-from crosslens.cli.commands.judging import exchange, judge, people, projects
-from crosslens.cli.commands.panels import categories, scorers
-from crosslens.cli.commands.results import check, export, leaderboard
-from crosslens.cli.commands.scale import curves, plan
-from crosslens.cli.commands.training import sweep, train
 from crosslens.cli.console import print_note, print_result
 from crosslens.cli.exit_codes import EXIT_CODES, INTERRUPTED
 from crosslens.cli.flags import flag_spelling, refuse_repeated_pairs, spread_values
-from crosslens.core import (
-    TRACEBACK_VARIABLE,
-    CrosslensError,
-    UsageError,
-    as_user_error,
-    is_encodable,
-)
+from crosslens.core import TRACEBACK_VARIABLE, CrosslensError, UsageError, as_user_error, is_encodable
 
-COMMANDS: dict[str, Callable[..., Any]] = {
-    "demo": demo.demo,
-    "audit": audit.audit,
-    "evaluate": evaluate.evaluate,
-    "encode": evaluate.encode,
-    "show": runs.show,
-    "plot": plots.plot,
-    "compare": runs.compare,
-    "report": report.report,
-    "leaderboard": leaderboard.leaderboard,
-    "check": check.check,
-    "caption-sets": caption_sets.caption_sets,
-    "curve": curves.curve,
-    "plan": plan.plan,
-    "export": export.export,
-    "run": evaluate.run,
-    "metrics": evaluate.metrics,
-    "protocols": protocols.protocols,
-    "synth": scenes.synth,
-    "similarity": relevance.similarity,
-    "agreement": relevance.agreement,
-    "hard-negatives": hard_negatives.hard_negatives,
-    "perturb": robustness.perturb,
-    "robustness": robustness.robustness,
-    "counterfactual": explain.counterfactual,
-    "explain": explain.explain,
-    "gallery": gallery.gallery,
-    "serve": serve.serve,
-    "missing-positives": relevance.missing_positives,
-    "judge": judge.judge,
-    "train": train.train_command,
-    "sweep": sweep.sweep_command,
-}
-"""In the order in which the help text lists them."""
-GROUPS: dict[str, tuple[str, dict[str, Callable[..., Any]]]] = {
+Command = Callable[..., Any]
+GROUPS: dict[str, tuple[str, dict[str, Command]]] = {
     "data": (
         "Describe datasets and convert them.",
         {"describe": data.describe, "convert": data.convert, "formats": data.formats, "known": data.known},
@@ -98,31 +53,80 @@ GROUPS: dict[str, tuple[str, dict[str, Callable[..., Any]]]] = {
             "polysemy": polysemy.polysemy,
             "difficulty": difficulty.difficulty,
             "filter-loss": difficulty.filter_loss,
-            "categories": categories.categories,
-            "scorers": scorers.scorers,
+            "categories": panels.categories,
+            "scorers": panels.scorers,
         },
     ),
     "judging": (
         "Projects in which people judge items.",
         {
-            "new": projects.new,
-            "import": exchange.import_,
-            "export": exchange.export,
-            "invite": people.invite,
-            "members": people.members,
-            "accounts": people.accounts,
-            "audit": people.audit,
-            "status": projects.status,
+            "new": judging.new,
+            "import": judging.import_,
+            "export": judging.export,
+            "invite": judging.invite,
+            "members": judging.members,
+            "accounts": judging.accounts,
+            "audit": judging.audit,
+            "status": judging.status,
         },
     ),
-    "build": ("Build new benchmarks from candidates.", {"recos": recos.recos, "imp": imp.imp, "clean": clean.clean}),
+    "build": ("Build new benchmarks from candidates.", {"recos": build.recos, "imp": build.imp, "clean": build.clean}),
 }
+"""Commands of two words: the first, its help, and the second with their functions."""
+HEADINGS: dict[str, dict[str, Command | None]] = {
+    "Start": {"demo": start.demo, "audit": start.audit},
+    "Evaluate": {
+        "evaluate": evaluate.evaluate,
+        "compare": runs.compare,
+        "leaderboard": runs.leaderboard,
+        "check": runs.check,
+        "run": evaluate.run,
+        "encode": evaluate.encode,
+        "metrics": evaluate.metrics,
+        "protocols": evaluate.protocols,
+    },
+    "Look": {
+        "show": runs.show,
+        "serve": pages.serve,
+        "report": pages.report,
+        "gallery": pages.gallery,
+        "plot": runs.plot,
+        "export": pages.export,
+    },
+    "Understand": {
+        "explain": explain.explain,
+        "analyze": None,
+        "counterfactual": explain.counterfactual,
+        "caption-sets": caption_sets.caption_sets,
+        "similarity": relevance.similarity,
+        "missing-positives": relevance.missing_positives,
+    },
+    "Stress": {"robustness": stress.robustness, "perturb": stress.perturb, "hard-negatives": stress.hard_negatives},
+    "Data": {"data": None, "synth": data.synth, "build": None},
+    "Train": {"train": training.train_command, "sweep": training.sweep_command},
+    "People": {"judging": None, "judge": judging.judge, "agreement": relevance.agreement},
+    "Scale": {"curve": scale.curve, "plan": scale.plan},
+}
+"""Heading of the help → its commands, the most used first; None for those of ``GROUPS``."""
 
 _EPILOG = "\b\nExit codes:\n" + "\n".join(f"  {code:>3}  {meaning}" for code, meaning in EXIT_CODES.items())
+
+
+class _HelpByHeading(typer.core.TyperGroup):
+    """The help with its commands under headings."""
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        room = max(map(len, self.commands))
+        for heading, names in HEADINGS.items():
+            rows = [(name, self.commands[name].get_short_help_str(formatter.width - 6 - room)) for name in names]
+            with formatter.section(heading):
+                formatter.write_dl([(name.ljust(room), text) for name, text in rows])
+
 
 # Plain help: it reads the same on a terminal, in a pipe and in the documentation.
 app = typer.Typer(
     name="crosslens",
+    cls=_HelpByHeading,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
     epilog=_EPILOG,
@@ -156,17 +160,17 @@ def root(
     _print_help(context)
 
 
-def _add(parent: typer.Typer, commands: dict[str, Callable[..., Any]]) -> None:
-    for name, function in commands.items():
-        parent.command(name, epilog=vars(function)["epilog"])(function)
-
-
-_add(app, COMMANDS)
-for _name, (_help, _commands) in GROUPS.items():
-    _group = typer.Typer(name=_name, rich_markup_mode=None, help=_help, invoke_without_command=True)
-    _group.callback(help=_help)(_print_help)
-    _add(_group, _commands)
-    app.add_typer(_group)
+for _names in HEADINGS.values():
+    for _name, _function in _names.items():
+        if _function is not None:
+            app.command(_name, epilog=vars(_function)["epilog"])(_function)
+            continue
+        _help, _commands = GROUPS[_name]
+        _group = typer.Typer(name=_name, rich_markup_mode=None, help=_help, invoke_without_command=True)
+        _group.callback(help=_help)(_print_help)
+        for _second, _function in _commands.items():
+            _group.command(_second, epilog=vars(_function)["epilog"])(_function)
+        app.add_typer(_group)
 
 
 # typer carries its own copy of click or uses the installed one, depending on its version: ask it, not click.

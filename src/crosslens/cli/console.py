@@ -16,14 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import crosslens.core as core
-from crosslens.core import (
-    PAGE_WIDTH,
-    NamedCode,
-    printable,
-    printable_json,
-    printable_line,
-    two_columns,
-)
+from crosslens.core import NamedCode, printable, printable_json, printable_line
 
 if TYPE_CHECKING:
     from rich.progress import Progress as RichProgress
@@ -48,11 +41,6 @@ def print_json(value: Any) -> None:
     """Print a result as JSON; NaN becomes null."""
     text = json.dumps(core.json_form(value), indent=2, ensure_ascii=False, allow_nan=False)
     sys.stdout.write(printable_json(text) + "\n")
-
-
-def print_list(rows: Sequence[tuple[str, str]], indent: int = 0) -> None:
-    """Print names with their texts beside them."""
-    print_result(two_columns(rows, terminal_width() or PAGE_WIDTH, indent))
 
 
 def print_note(text: str) -> None:
@@ -114,7 +102,6 @@ class Bar:
         self._task: Any = None
 
     def start(self, label: str, total: int) -> None:
-        """Show the stage."""
         from rich.console import Console
         from rich.markup import escape
         from rich.progress import Progress as RichProgress, TextColumn
@@ -131,12 +118,10 @@ class Bar:
             self._bar.update(self._task, beside=printable_line(text))
 
     def advance(self, steps: int = 1) -> None:
-        """Move the bar."""
         if self._bar is not None:
             self._bar.advance(self._task, steps)
 
     def finish(self) -> None:
-        """Remove the bar."""
         if self._bar is not None:
             self._bar.stop()
             self._bar = None
@@ -156,7 +141,6 @@ class LogLines:
         self._print_if_due()
 
     def show_beside(self, text: str) -> None:
-        """Say so in the next line."""
         self._beside = text
 
     def advance(self, steps: int = 1) -> None:
@@ -165,7 +149,7 @@ class LogLines:
         self._print_if_due()
 
     def finish(self) -> None:
-        """Nothing to remove."""
+        pass
 
     def _print_if_due(self) -> None:
         now = time.monotonic()

@@ -195,6 +195,13 @@ def picture_files(
     return {}
 
 
+def image_vectors(dataset: core.Dataset, path: str | Path | None) -> core.Embeddings | None:
+    """The vectors of a dataset's images in a file, if one is named, in the dataset's order."""
+    if path is None:
+        return None
+    return core.align_embeddings(data.read_vectors(path, "image"), dataset.image_ids, "image")
+
+
 def key_values(flag: str, pairs: Sequence[str], example: str, known: dict[str, str] | None = None) -> dict[str, str]:
     """``KEY=VALUE`` arguments of a flag, added to those that are ``known`` already."""
     values = dict(known or {})

@@ -14,7 +14,7 @@ from typing import Annotated, Any, TypeVar, get_args, get_origin, get_type_hints
 import typer
 
 import crosslens.data as data
-from crosslens.cli.answers import Json as Json, Overwrite as Overwrite, answering
+from crosslens.cli.answers import Json as Json, Overwrite as Overwrite, answering, named_as
 from crosslens.core import (
     Declaration,
     EngineOptions,
@@ -173,27 +173,19 @@ def expand_options(function: F) -> F:
         options = {name: _collect(kind, own, arguments) for name, (kind, own) in expanded.items()}
         return function(**arguments, **options)
 
-    call.__name__, call.__doc__, call.__module__ = function.__name__, function.__doc__, function.__module__
-    call.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
-    vars(call)["__signature__"] = inspect.Signature(parameters)
-    return call  # type: ignore[return-value]
+    return named_as(function, call, parameters)
 
 
 def _with_verification(function: F) -> F:
     """The command with the flag ``--no-verify``: stored files are read without comparing them with their hashes."""
-    signature = inspect.signature(function)
-    flag = _flag(
-        "no_verify", bool, False, Declaration("Do not check stored files for changes.", flags=("--no-verify",))
-    )
+    about = Declaration("Do not check stored files for changes.", flags=("--no-verify",))
+    flag = _flag("no_verify", bool, False, about)
 
     def call(no_verify: bool, **arguments: Any) -> Any:
         with verification(not no_verify):
             return function(**arguments)
 
-    call.__name__, call.__doc__, call.__module__ = function.__name__, function.__doc__, function.__module__
-    call.__annotations__ = {**function.__annotations__, flag.name: flag.annotation}
-    vars(call)["__signature__"] = signature.replace(parameters=[*signature.parameters.values(), flag])
-    return call  # type: ignore[return-value]
+    return named_as(function, call, [*inspect.signature(function).parameters.values(), flag])
 
 
 @dataclass(frozen=True)
@@ -327,7 +319,7 @@ def flag_spelling(command: Any) -> Spelling:
         if name in flags:
             flag = max(flags[name].opts, key=len)
             return flag if value is None or flags[name].is_flag else f"{flag} {_typed_in(value)}"
-        if _is_reader_option(name):
+        if any(name in entry.details["options"] for entry in data.READERS):
             return f"-D {name}={'' if value is None else _typed_in(value)}"
         return None
 
@@ -379,7 +371,3 @@ def _typed_in(value: str) -> str:
     if isinstance(content, tuple):
         return " ".join(map(str, content))
     return str(content).lower() if isinstance(content, bool) else str(content)
-
-
-def _is_reader_option(name: str) -> bool:
-    return any(name in entry.details["options"] for entry in data.READERS)

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from crosslens.build import CONFUSABLE, DESCRIBE, SHARPER, ObjectAnnotation, Recorded, Request, load_generator
-from crosslens.build.generators.prompts import SYSTEM, request_prompt
+from crosslens.build.generators.http import SYSTEM, request_prompt
 from crosslens.core.errors import CrosslensError, InputError, UsageError
 
 Reply = tuple[int, dict[str, str], bytes]

@@ -19,9 +19,9 @@ from crosslens.build import (
     Request,
     load_generator,
 )
-from crosslens.build.generators.annotations import ImageContents
+from crosslens.build.generators.contents import ImageContents
 from crosslens.build.generators.transfer import transfer
-from crosslens.build.grammar.words import problems_of_words
+from crosslens.build.grammar import problems_of_words
 from crosslens.core.dataset import Dataset
 from crosslens.core.errors import UnknownNameError, UsageError
 from crosslens.data.readers.coco import read_coco

@@ -7,9 +7,8 @@ import re
 from hypothesis import given, strategies as st
 
 from crosslens.build import CONFUSABLE, DESCRIBE, SHARPER, VAGUER, ObjectAnnotation, Request, load_generator
-from crosslens.build.generators.annotations import ImageContents
+from crosslens.build.generators.contents import ImageContents, noun, plural
 from crosslens.build.generators.transfer import fits
-from crosslens.build.generators.vocabulary import noun, plural
 
 RULES = load_generator("rules")
 NAMES = (

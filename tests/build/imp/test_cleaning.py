@@ -17,8 +17,7 @@ from hypothesis import given, settings as hypothesis_settings, strategies as st
 import crosslens.build as build
 from crosslens.build import CleaningSettings, clean_captions, cleaning_rules
 from crosslens.build.imp.cleaning.captions import NEAR_DUPLICATE
-from crosslens.build.imp.cleaning.checks import missing_part
-from crosslens.build.imp.cleaning.rules import CHECKS, REASONS, REPAIRS, reason_to_drop, repair
+from crosslens.build.imp.cleaning.rules import CHECKS, REASONS, REPAIRS, missing_part, reason_to_drop, repair
 from crosslens.build.imp.cleaning.words import count_words
 from crosslens.core import InputError, MissingExtraError, UnknownNameError, UsageError
 
@@ -208,7 +207,7 @@ def test_bad_input() -> None:
 
 @pytest.mark.parametrize("package", ["ftfy", "py3langid"])
 def test_a_missing_package_is_named(package: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    from crosslens.build.imp.cleaning import characters, languages
+    from crosslens.build.imp.cleaning import captions as languages, characters
 
     real = builtins.__import__
 

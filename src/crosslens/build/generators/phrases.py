@@ -8,8 +8,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import NamedTuple
 
-from crosslens.build.generators.annotations import ImageContents
-from crosslens.build.generators.vocabulary import COLOUR_MEANINGS, OTHER, PLAIN, RIDDLE, Noun, plural
+from crosslens.build.generators.contents import COLOUR_MEANINGS, OTHER, PLAIN, RIDDLE, ImageContents, Noun, plural
 from crosslens.synth import BACKDROPS, POSE_PHRASES, a, number_word
 
 SIZES = ("small", "medium", "large", "big", "little", "tiny", "huge", "tall")

@@ -2,13 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
-from crosslens.build.generators.annotations import ObjectAnnotation
-from crosslens.core import Registry, UnknownNameError, UsageError, file_fingerprint, fingerprint, to_stderr
+from crosslens.build.generators.contents import ObjectAnnotation
+from crosslens.core import (
+    ConflictError,
+    InputError,
+    Progress,
+    Registry,
+    SilentProgress,
+    UnknownNameError,
+    UsageError,
+    argument,
+    file_fingerprint,
+    fingerprint,
+    read_json_file,
+    remove_abandoned,
+    stage,
+    to_stderr,
+    unsealed,
+    write_header,
+)
 
 Notify = Callable[[str], None]
 
@@ -120,3 +137,145 @@ def load_generator(
         problem = f"{kind} takes no source" if source else f"{kind} needs a source"
         raise UsageError(f"the generator {generator!r}: {problem}", fix=f"for example {example}")
     return entry.value(source, GeneratorSettings(model, offline, notify, options))
+
+
+_HEADER = "generator.json"
+_BATCH = 16  # requests handed over together
+
+
+class Recorded:
+    """Answers from the record; missing ones come from the generator and are written as they arrive.
+
+    Without a generator it only replays: a request that was never answered is an error. One folder holds the answers of
+    one generator; a request is identified by its content, so that moved images and another order find their answers.
+    """
+
+    def __init__(self, generator: Generator | None, folder: str | Path) -> None:
+        self._generator, self.folder = generator, Path(folder)
+        header = self._header()
+        if generator is None and header is None:
+            raise InputError(
+                "no recorded answers", file=self.folder, expected=_HEADER, fix="check the path, or pass a generator"
+            )
+        if generator is not None and header is not None and header != identity(generator):
+            raise ConflictError(
+                f"{self.folder} contains answers of {header['name']} ({header['revision']}), not of "
+                f"{generator.name} ({generator.revision})",
+                fix="record into another folder, or remove this one",
+            )
+        own = header if generator is None else identity(generator)
+        assert own is not None
+        self.name, self.revision = str(own["name"]), str(own["revision"])
+        self.sees_pictures = bool(own["sees_pictures"])
+        self.asked = 0
+        """How many requests went to the generator."""
+
+    def generate(self, requests: Sequence[Request]) -> list[tuple[str, ...]]:
+        """One answer per request, in their order."""
+        files = [self._file(request) for request in requests]
+        answers = {file: _read(file) for file in files if file.exists()}
+        missing = {file: request for file, request in zip(files, requests, strict=True) if file not in answers}
+        if missing:
+            self._ask(list(missing.values()), list(missing))
+        return [answers[file] if file in answers else _read(file) for file in files]
+
+    def _ask(self, requests: Sequence[Request], files: Sequence[Path]) -> None:
+        if self._generator is None:
+            first = requests[0]
+            raise InputError(
+                f"no answer is recorded for image {first.image!r} ({first.purpose}, attempt {first.attempt})",
+                file=self.folder,
+                expected="the answers of the same build: same data, same settings, same version",
+                fix="pass a generator, or repeat the build exactly",
+            )
+        self.folder.mkdir(parents=True, exist_ok=True)
+        remove_abandoned(self.folder)
+        write_header(self.folder / _HEADER, identity(self))
+        for at, answer in _stream(self._generator, requests):
+            self.asked += 1
+            request = requests[at]
+            about = {"image": request.image, "purpose": request.purpose, "attempt": request.attempt}
+            write_header(files[at], {"key": files[at].stem, **about, "texts": list(answer)})
+
+    def _file(self, request: Request) -> Path:
+        request_key = request.key(picture=self.sees_pictures)
+        key = fingerprint("answer", {"generator": (self.name, self.revision), "request": request_key})
+        return self.folder / key[:2] / f"{key}.json"
+
+    def _header(self) -> dict[str, object] | None:
+        file = self.folder / _HEADER
+        if not file.exists():
+            return None
+        try:
+            header, _ = unsealed(read_json_file(file), file)
+            return {name: header[name] for name in ("name", "revision", "sees_pictures")}
+        except (InputError, LookupError, TypeError, AttributeError):
+            raise InputError("not the header of recorded answers", file=file, fix="remove the folder") from None
+
+
+def _stream(generator: Generator, requests: Sequence[Request]) -> Iterator[tuple[int, tuple[str, ...]]]:
+    """Answers one by one: streamed where the generator can, otherwise requested singly."""
+    stream = getattr(generator, "stream", None)
+    if stream is not None:
+        yield from stream(requests)
+    else:
+        yield from ((at, generator.generate([request])[0]) for at, request in enumerate(requests))
+
+
+def _read(file: Path) -> tuple[str, ...]:
+    damaged = InputError("not a recorded answer", file=file, fix="remove the file: the request is sent again")
+    try:
+        content = read_json_file(file)
+    except InputError:
+        raise damaged from None
+    try:
+        answer, _ = unsealed(content, file)
+        texts = answer["texts"]
+        if answer.get("key", file.stem) != file.stem:
+            raise InputError(
+                "the answer to another request", file=file, fix="remove the file: the request is sent again"
+            )
+        if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
+            raise TypeError
+    except (LookupError, TypeError, AttributeError):
+        raise damaged from None
+    return tuple(texts)
+
+
+class AnswerSource:
+    """A generator's answers in batches; with ``known`` (answers by key, from a decision log) it is never used.
+
+    :class:`Recorded` keeps answers while a build runs.
+    """
+
+    def __init__(
+        self, generator: Generator, known: Mapping[str, tuple[str, ...]] | None = None, progress: Progress | None = None
+    ) -> None:
+        self.generator, self._known, self._progress = generator, known, progress or SilentProgress()
+
+    def key(self, request: Request) -> str:
+        """A hash of the request and of the generator."""
+        about = (self.generator.name, self.generator.revision, request.key(picture=self.generator.sees_pictures))
+        return fingerprint("answer", {"to": about})
+
+    def __call__(self, requests: Sequence[Request], label: str) -> list[tuple[str, tuple[str, ...]]]:
+        """For each request its key and the texts."""
+        keys = [self.key(request) for request in requests]
+        if self._known is not None:
+            return [(key, self._logged(key, request)) for key, request in zip(keys, requests, strict=True)]
+        texts: list[tuple[str, ...]] = []
+        with stage(self._progress, label, len(requests)):
+            for start in range(0, len(requests), _BATCH):
+                texts += self.generator.generate(requests[start : start + _BATCH])
+                self._progress.advance(min(_BATCH, len(requests) - start))
+        return list(zip(keys, texts, strict=True))
+
+    def _logged(self, key: str, request: Request) -> tuple[str, ...]:
+        assert self._known is not None
+        if key not in self._known:
+            raise InputError(
+                f"the log has no answer to a request for image {request.image!r} ({request.purpose})",
+                expected="the candidates, encoders and settings of the first build",
+                fix=f"pass the same candidates; or build anew, without {argument('repeat')}",
+            )
+        return self._known[key]

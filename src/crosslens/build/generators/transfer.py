@@ -10,7 +10,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from crosslens.build.generators.annotations import ImageContents, ObjectGroup, counterparts, spatial_relation
+from crosslens.build.generators.contents import (
+    NARROW,
+    OTHER,
+    PLAIN,
+    ImageContents,
+    ObjectGroup,
+    colour_word,
+    coloured,
+    counterparts,
+    plural,
+    spatial_relation,
+)
 from crosslens.build.generators.phrases import (
     GROUPED,
     INSIDE,
@@ -24,7 +35,6 @@ from crosslens.build.generators.phrases import (
     reader_of,
     setting_name,
 )
-from crosslens.build.generators.vocabulary import NARROW, OTHER, PLAIN, colour_word, coloured, plural
 from crosslens.synth import BACKDROPS, POSE_PHRASES, a, number_word
 
 T = TypeVar("T")

@@ -10,14 +10,25 @@ from typing import Any
 
 import polars as pl
 
-from crosslens.build.imp.candidates import KEPT, NEAR_DUPLICATE, NOT_DRAWN, TITLE, Candidates
+from crosslens.build.folder import DecisionLog, FolderPage
+from crosslens.build.imp.candidates import KEPT, NEAR_DUPLICATE, NOT_DRAWN, SMALL_CLUSTER, TITLE, Candidates
 from crosslens.build.imp.leakage import CAPTION, IMAGE
-from crosslens.build.imp.people.agreement import AnnotatorAgreement
-from crosslens.build.imp.people.annotation import GOOD, Verdict
+from crosslens.build.imp.people import AGREE, ANNOTATE, GOOD, AnnotatorAgreement, Verdict
 from crosslens.build.imp.sampling import Array, SampleSpread
-from crosslens.build.imp.sections import dropped_captions, imp_sections
-from crosslens.build.log import DecisionLog
-from crosslens.core import Card, Dataset, Presented, Section
+from crosslens.core import (
+    Card,
+    Cards,
+    Cell,
+    Dataset,
+    FactList,
+    Figure,
+    Part,
+    PictureCard,
+    Presented,
+    Section,
+    Table,
+    Text,
+)
 
 DATASET = "dataset"
 """The folder of the benchmark itself."""
@@ -179,3 +190,182 @@ def _card(images: Dataset, log: DecisionLog) -> Card:
         notes=f"diverse captions of visually similar images{own}, judged by {people} people: "
         f"{len(good):,} of {len(verdicts):,} candidate captions were good",
     )
+
+
+MOST_SHOWN = 100
+"""How many images the page shows: pictures are part of it."""
+DISTANCES = (
+    "Distances between sampled images (nearest), and from any image to the nearest sampled one (coverage): "
+    "1 − cosine in the full space."
+)
+NEXT = {
+    ANNOTATE: "Fill in the column verdict of {sheets} (good, bad, unsure or generic; a corrected text goes into "
+    "correction), then run the same command again.",
+    AGREE: "The annotators differ, or are unsure, on {open:,} captions: fill in the column verdict of agree.csv "
+    "together, then run the same command again.",
+}
+
+
+def next_step(imp: Imp) -> str:
+    """What people have to do now; empty where nothing is left to do."""
+    if imp.status not in NEXT:
+        return ""
+    names = list(imp.waiting)
+    sheets = " and ".join((", ".join(names[:-1]), names[-1])) if len(names) > 1 else "".join(names)
+    return NEXT[imp.status].format(sheets=sheets, open=sum(needed for _, needed in imp.waiting.values()))
+
+
+def dropped_captions(imp: Imp) -> dict[str, int]:
+    """Reason → how many captions were dropped for it before people saw them, the most frequent first."""
+    counts = Counter(imp.candidates.captions["reason"].drop_nulls())
+    return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
+
+
+def agreement_line(imp: Imp) -> str:
+    """Cohen's κ and shares in a sentence."""
+    agreement = imp.agreement
+    assert agreement is not None
+    if agreement.share is None:
+        return f"{agreement.captions:,} captions, one annotator; {agreement.open:,} were looked at again."
+    kappa, kept = (
+        "not defined" if value is None else f"{value:.3f}" for value in (agreement.kappa, agreement.kappa_kept)
+    )
+    return (
+        f"{agreement.captions:,} captions; the same verdict on {agreement.share:.1%}, Cohen's κ {kappa} "
+        f"(good against the rest: {kept}); {agreement.open:,} went to the agreement stage."
+    )
+
+
+def imp_sections(imp: Imp) -> Iterator[Section]:
+    """The counts of all stages, then whatever is known so far."""
+    parts: list[Part] = [*count_tables(imp)]
+    if dropped := dropped_captions(imp):
+        text = ", ".join(f"{reason} {count:,}" for reason, count in dropped.items())
+        parts.append(FactList((("captions dropped", text),)))
+    if imp.agreement is not None:
+        parts.append(FactList((("annotators", agreement_line(imp)),)))
+    if imp.waiting:
+        sheets = [(name, f"{judged:,} of {needed:,} verdicts") for name, (judged, needed) in imp.waiting.items()]
+        parts += [FactList(tuple(sheets)), Text.of(next_step(imp))]
+    yield Section("", tuple(parts))
+    if imp.mapped is not None:
+        yield from imp.mapped.sections()
+
+
+def count_tables(imp: Imp) -> tuple[Table, Table]:
+    """What each stage left, and the spread of the sampled images."""
+    spreads: list[tuple[Cell, ...]] = [
+        (spread.space, *(Figure(value, digits=4) for value in (
+            spread.nearest_mean, spread.nearest_min, spread.covered_mean, spread.covered_max)))
+        for spread in imp.spreads
+    ]  # fmt: skip
+    header = ("sampled in", "nearest, mean", "least", "coverage, mean", "most")
+    return Table(("stage", ""), tuple(imp.counts.items()), "lr"), Table(header, tuple(spreads), "lrrrr")
+
+
+def imp_page(imp: Imp) -> FolderPage:
+    """The first pictures with their captions, where these come from, what people rejected, and how it was built."""
+    dataset = imp.dataset
+    assert dataset is not None
+    assert imp.rejected is not None
+    total = len(dataset.image_ids)
+    captions: dict[str, list[str]] = {}
+    for row in dataset.captions.iter_rows(named=True):
+        own = captions.setdefault(row["image"], [])
+        own.append(f"{len(own) + 1}. {_caption(row)}")
+    refused = imp.rejected.select("image", "verdict", "text").rows()
+    counts, shown = Counter(image for image, *_ in refused), dataset.image_ids[:MOST_SHOWN]
+    cards = [PictureCard(image, (*captions[image], f"{counts[image]:,} rejected"), image) for image in shown]
+    table = Table(
+        ("image", "verdict", "caption"), tuple(row for row in refused if row[0] in shown), "lll",
+        title="Captions of these images that people rejected", folded=True,
+    )  # fmt: skip
+    files = {image: file for image, file in imp.candidates.images.select("image", "file").iter_rows() if file}
+    few = f"The first {MOST_SHOWN} of {total:,} images." if total > MOST_SHOWN else ""
+    facts = Text.of(f"{total:,} images, {len(dataset.caption_ids):,} captions.", few)
+    shown_images = Section("", (facts, Cards("", tuple(cards), files), table))
+    agreement = agreement_line(imp) if imp.agreement is not None else ""
+    built = Section("How it was built", (*count_tables(imp), Text.of(DISTANCES, agreement, *imp.notes)))
+    return FolderPage("An IMP benchmark", (shown_images, built))
+
+
+def _caption(row: dict[str, Any]) -> str:
+    before = f"{row['before']} → " if row["before"] else ""
+    change = f", corrected: {row['change']}" if row["change"] else ", corrected" if row["before"] else ""
+    is_title = row["pool_image"] is None
+    origin = "a title of the image" if is_title else f"from {row['pool_image']}, cosine {row['cosine']:.2f}"
+    return f"{before}{row['text']} ({origin}{change})"
+
+
+def readme(imp: Imp, *, copied: bool) -> FolderPage:
+    """The front page of the folder."""
+    head = imp.log.head
+    encoder = head["encoder"]["name"] if head["encoder"] else "stored vectors"
+    where = "are in `images/`" if copied else "stay where they are; `file` in the tables is their full path"
+    built = f"The benchmark is in `{DATASET}/`; captions that people rejected are in `rejected.parquet`."
+    facts = (
+        f"Pool: {head['pool']['name']}. Encoder: {encoder}. Texts: {head['text_encoder']['name']}. "
+        f"Seed: {head['settings']['seed']}. Build: {head['key'][:12]}. Image files {where}."
+    )
+    counts, spreads = count_tables(imp)
+    dropped = Table(("reason", "captions"), tuple(dropped_captions(imp).items()))
+    sections = [
+        Section("", (Text.of(next_step(imp) or built), counts, Text.of(facts))),
+        Section("Spread of the sampled images", (Text.of(DISTANCES), spreads)),
+    ]
+    if imp.agreement is not None:
+        sections.append(Section("Agreement of the annotators", (Text.of(agreement_line(imp)),)))
+    sections += [
+        Section("Captions dropped before annotation", (dropped if dropped.rows else Text.of("None."),)),
+        Section("Files", (FactList(_files(imp)),)),
+        Section("Notes", (Text.of("\n".join(f"- {note}" for note in imp.notes) or "- none"),)),
+    ]
+    return FolderPage(f"An IMP benchmark from {head['images']['name']}", tuple(sections))
+
+
+def build_notes(imp: Imp) -> tuple[str, ...]:
+    """What a person should know about the build."""
+    images, settings = imp.candidates.images, imp.log.head["settings"]
+    notes = list(imp.notes)
+    small = images.filter(verdict=SMALL_CLUSTER).height
+    if small:
+        least = settings["cluster_sizes"][0]
+        notes.append(f"{small:,} of {images.height:,} sampled images have fewer than {least:,} pool images in the band")
+    few = images.height - small - imp.counts["images with enough candidates"]
+    if few:
+        notes.append(f"{few:,} sampled images have fewer than {settings['captions']} candidate captions")
+    if "titles" in imp.log.head:
+        given = imp.log.head["titles"]["captions"]
+        own = imp.candidates.captions.filter(source=TITLE)
+        judged = imp.candidates.kept.filter(source=TITLE).height
+        notes.append(
+            f"{given:,} titles: {given - own.height:,} of images that were not sampled, {own.height - judged:,} "
+            f"dropped, {judged:,} to judge"
+        )
+    same = images.filter(images["nearest"] >= 0.98).height
+    if same:
+        notes.append(f"{same:,} sampled images have a cosine of 0.98 or more with a pool image: maybe the same picture")
+    wordless = [entry for entry in imp.log.of("selected") if "verdict" in entry]
+    if wordless:
+        notes.append(f"{len(wordless):,} images have fewer than {settings['captions']} good captions and are left out")
+    if imp.leaks is not None and imp.leaks.height:
+        kinds = Counter(imp.leaks["kind"])
+        leaks = " and ".join(f"{count:,} {kind}{'' if count == 1 else 's'}" for kind, count in sorted(kinds.items()))
+        what = "left out" if imp.log.head["selection"]["drop_leaks"] else "kept (--drop-leaks leaves them out)"
+        notes.append(f"a corpus has {leaks}, listed in leaks.csv: {what}")
+    return tuple(notes)
+
+
+def _files(imp: Imp) -> tuple[tuple[str, str], ...]:
+    files = [
+        (f"`{DATASET}/`", "images and captions, as crosslens reads them", imp.dataset is not None),
+        ("`rejected.parquet`", "captions that people called bad, generic or unsure", imp.rejected is not None),
+        ("`candidates.parquet`", "all captions of the clusters and titles, with the reason for dropped ones", True),
+        ("`sampled.parquet`", "the sampled images, with cluster sizes and verdicts", True),
+        ("`annotate-1.csv` …", "the sheets of the annotators", True),
+        ("`agree.csv`", "what they agreed on", imp.agreement is not None and imp.agreement.open > 0),
+        ("`leaks.csv`", "captions and images that a corpus has", imp.leaks is not None and imp.leaks.height > 0),
+        ("`page.html`", "pictures with their captions", imp.dataset is not None),
+        ("`decisions.jsonl`", "every decision; `crosslens build imp --repeat` does the same again", True),
+    ]
+    return tuple((name, what) for name, what, there in files if there)

@@ -11,21 +11,22 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from crosslens.build.imp.benchmark import Imp, benchmark_dataset, good_captions, rejected_captions
-from crosslens.build.imp.candidates import TITLE, Candidates
-from crosslens.build.imp.card import build_notes
-from crosslens.build.imp.cleaning.settings import CleaningSettings
+from crosslens.build.folder import IMP, DecisionLog, check_inputs, log_head
+from crosslens.build.imp.benchmark import Imp, benchmark_dataset, build_notes, good_captions, rejected_captions
+from crosslens.build.imp.candidates import (
+    TITLE,
+    Candidates,
+    CandidateStages,
+    ImpSources,
+    StageTables,
+    Tables,
+    spreads_of,
+)
 from crosslens.build.imp.diversity import pairwise_mean, select_diverse
 from crosslens.build.imp.folder import STAGES, ImpFolder, building, tables_fingerprint
 from crosslens.build.imp.leakage import Corpus, find_leaks, read_corpus
-from crosslens.build.imp.people.agreement import measure_agreement
-from crosslens.build.imp.people.annotation import Verdict
-from crosslens.build.imp.people.verdicts import PeoplesVerdicts, read_verdicts
-from crosslens.build.imp.sections import DONE
-from crosslens.build.imp.settings import SamplingSettings, SelectionSettings
-from crosslens.build.imp.sources import ImpSources
-from crosslens.build.imp.stages import CandidateStages, StageTables, Tables, spreads_of
-from crosslens.build.log import IMP, DecisionLog, check_inputs, log_head
+from crosslens.build.imp.people import DONE, PeoplesVerdicts, Verdict, measure_agreement, read_verdicts
+from crosslens.build.settings import CleaningSettings, SamplingSettings, SelectionSettings
 from crosslens.core import Dataset, Embeddings, Progress, UsageError, argument, fingerprint, hold_output
 from crosslens.encode import TEXTS, EncodeOptions, Encoder, load_encoder
 
@@ -78,7 +79,7 @@ def build_imp(
         target = None if output is None else Path(output)
         with building(target, stages.key) as work:
             folder = None if target is None else ImpFolder(target)
-            resumed = folder is not None and folder.is_of(stages.key)
+            resumed = folder is not None and folder.has("candidates_key", stages.key)
             candidates, sampling = build.candidates(
                 folder if resumed else None, None if work is None else work.beside(STAGES)
             )
@@ -89,7 +90,7 @@ def build_imp(
                 imp = folder.load(imp, people)
                 return replace(imp, notes=build_notes(imp))
             if folder is not None:
-                folder.refuse(stages.key, people, key=key, overwrite=overwrite)
+                folder.check(stages.key, people, key=key, overwrite=overwrite)
             imp = build.finish(imp, people)
             if folder is None or work is None:
                 return imp

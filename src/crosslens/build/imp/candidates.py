@@ -5,20 +5,191 @@ Each decision has a reason.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
+import numpy as np
 import polars as pl
 
+from crosslens.build.folder import absolute_file
 from crosslens.build.imp.cleaning.captions import clean_captions
 from crosslens.build.imp.cleaning.duplicates import near_duplicates
-from crosslens.build.imp.cleaning.settings import CleaningSettings
-from crosslens.build.imp.clusters import Clusters
-from crosslens.build.imp.settings import SamplingSettings
-from crosslens.core import Dataset, Progress, UsageError, argument, random_stream
-from crosslens.encode import caption_rows
+from crosslens.build.imp.sampling import Array, Clusters, SampleSpread, check_clusters, find_clusters, sample_images
+from crosslens.build.settings import CleaningSettings, SamplingSettings
+from crosslens.core import (
+    Dataset,
+    Embeddings,
+    InputError,
+    Progress,
+    UsageError,
+    argument,
+    atomic_file,
+    fingerprint,
+    match_ids,
+    parquet_bytes,
+    positions,
+    printable,
+    random_stream,
+    read_parquet_file,
+)
+from crosslens.data import image_files
+from crosslens.encode import (
+    IMAGES,
+    TEXTS,
+    Cache,
+    EncodeOptions,
+    Encoder,
+    StoredEmbeddings,
+    caption_rows,
+    encode_dataset,
+    encode_texts,
+)
+
+
+@dataclass(frozen=True, eq=False)
+class ImpSources:
+    """Images, the pool, and who encodes what; nothing is encoded before it is needed.
+
+    ``encoder``        the visual encoder; None where both kinds of images come with their vectors
+    ``text_encoder``   compares the captions of an image in the end
+    ``image_vectors``, ``pool_vectors``  in the place of encoded images
+    ``pool_folder``    where the pool's picture files are
+    ``titles``         captions that belong to the images themselves, by their ids
+    """
+
+    images: Dataset
+    pool: Dataset
+    encoder: Encoder | None
+    text_encoder: Encoder
+    image_vectors: Embeddings | None
+    pool_vectors: Embeddings | None
+    pool_folder: str | Path | None
+    options: EncodeOptions
+    progress: Progress | None = None
+    titles: Dataset | None = None
+
+    def __post_init__(self) -> None:
+        for vectors, what in ((self.image_vectors, "image_embeddings"), (self.pool_vectors, "pool_embeddings")):
+            if vectors is None and self.encoder is None:
+                fix = f"pass {argument('encoder')}, or {argument(what)}"
+                raise UsageError("nothing encodes the images" + (" of the pool" if "pool" in what else ""), fix=fix)
+        if self.encoder is not None and IMAGES not in self.encoder.abilities:
+            raise UsageError(f"{self.encoder.name} encodes no images", fix=f"name another {argument('encoder')}")
+        if TEXTS not in self.text_encoder.abilities or isinstance(self.text_encoder, StoredEmbeddings):
+            raise UsageError(
+                f"{self.text_encoder.name} does not encode texts",
+                fix=f"name a text encoder, which compares the captions of an image: {argument('text_encoder')}",
+            )
+        if not self.pool.captions.height:
+            fix = "name a table with the columns text and image"
+            raise InputError("the pool has no captions", expected="captions with their images", fix=fix)
+        assert self.own_titles is not None  # those of unknown images are refused here, before anything is encoded
+
+    @property
+    def key_parts(self) -> dict[str, Any]:
+        """What decides the candidates, besides settings: for the key of a build."""
+        return {
+            "images": _about(self.images),
+            "pool": {**_about(self.pool), "captions": self.pool.captions.height},
+            "encoder": None if self.encoder is None else _identity(self.encoder, self.options),
+            "image_vectors": None if self.image_vectors is None else self.image_vectors.fingerprint,
+            "pool_vectors": None if self.pool_vectors is None else self.pool_vectors.fingerprint,
+            # Not named where there are none, so that earlier builds keep their key.
+            **({} if self.titles is None else
+               {"titles": {**_about(self.titles), "captions": self.titles.captions.height}}),
+        }  # fmt: skip
+
+    @property
+    def text_identity(self) -> dict[str, Any]:
+        return _identity(self.text_encoder, self.options)
+
+    def encode_images(self) -> tuple[Dataset, Array, dict[str, str]]:
+        """The images that can be read, their vectors, and why others cannot."""
+        return self._encode(self.images, self.image_vectors, self.options.image_folder, "image")
+
+    def encode_pool(self) -> tuple[Dataset, Array, dict[str, str]]:
+        """The same of the pool."""
+        try:
+            return self._encode(self.pool, self.pool_vectors, self.pool_folder, "pool image")
+        except InputError as error:
+            if self.pool_vectors is None:
+                error.add_context("the pool")
+                fix = f"pass {argument('pool_images')}, the folder of its images, or {argument('pool_embeddings')}"
+                error.fix = f"{error.fix}; {fix}" if error.fix else fix
+            raise
+
+    @cached_property
+    def own_titles(self) -> dict[str, list[tuple[str, str]]]:
+        """Image → the ids and texts of its titles, in the order of the file; one of an unknown image raises."""
+        titles, by_image = self.titles, dict[str, list[tuple[str, str]]]()
+        if titles is None:
+            return by_image
+        rows = match_ids(titles.image_ids, self.images.image_ids)
+        unknown = [image for image, row in zip(titles.image_ids, rows, strict=True) if row < 0]
+        if unknown:
+            raise InputError(
+                f"{len(unknown):,} of the {len(titles.image_ids):,} images of the titles {titles.name!r} are not among "
+                f"the images, such as {unknown[0]!r}",
+                expected=f"ids of the {len(self.images.image_ids):,} images, such as {self.images.image_ids[0]!r}",
+                fix=f"correct the column image of {argument('titles')}, or remove those rows",
+            )
+        for caption, text, own in zip(titles.caption_ids, titles.texts, titles.caption_image, strict=True):
+            by_image.setdefault(self.images.image_ids[rows[own]], []).append((caption, text))
+        return by_image
+
+    def encode_captions(self, texts: list[str]) -> Array:
+        """Texts → vectors of the text encoder."""
+        return np.asarray(encode_texts(self.text_encoder, texts, **self._how).rows, np.float64)
+
+    def files(self, images: Dataset) -> dict[str, str]:
+        """Image → its picture file; empty where the pictures are not here."""
+        try:
+            return dict(zip(images.image_ids, image_files(images, self.options.image_folder), strict=True))
+        except InputError:
+            if self.image_vectors is None or self.options.image_folder is not None:
+                raise
+            return {}
+
+    @property
+    def _how(self) -> dict[str, Any]:
+        options = self.options
+        cache = None if options.cache is None else Cache.of(options.cache)
+        return {
+            "cache": cache, "batch_size": options.batch_size, "precision": options.precision,
+            "progress": self.progress,
+        }  # fmt: skip
+
+    def _encode(
+        self, dataset: Dataset, vectors: Embeddings | None, folder: str | Path | None, what: str
+    ) -> tuple[Dataset, Array, dict[str, str]]:
+        if vectors is not None:
+            rows = positions(dataset.image_ids, vectors.ids, what, any_ending=vectors.has_names)
+            same = len(rows) == len(vectors.ids) and bool((rows == np.arange(len(rows))).all())
+            # A file larger than memory stays on disk if it is in the pool's order.
+            return dataset, vectors.vectors if same else np.asarray(vectors.vectors)[rows], {}
+        assert self.encoder is not None
+        bare = replace(dataset, captions=dataset.captions.clear())
+        encoded = encode_dataset(bare, self.encoder, image_folder=folder, skip_bad=self.options.skip_bad, **self._how)
+        assert encoded.images is not None
+        kept = dataset.select(encoded.dataset.image_ids) if encoded.skipped else dataset
+        return kept, np.asarray(encoded.images.vectors), encoded.skipped
+
+
+def _about(dataset: Dataset) -> dict[str, Any]:
+    return {"name": dataset.name, "fingerprint": dataset.fingerprint, "images": len(dataset.image_ids)}
+
+
+def _identity(encoder: Encoder, options: EncodeOptions) -> dict[str, Any]:
+    return {
+        "name": encoder.name, "revision": encoder.revision, "preprocessing": encoder.preprocessing,
+        "precision": options.precision,
+    }  # fmt: skip
+
 
 KEPT = "kept"
 SMALL_CLUSTER = "cluster too small"
@@ -154,3 +325,143 @@ def _refuse_none(candidates: Candidates, settings: SamplingSettings) -> None:
 
 def _table(rows: Sequence[tuple[Any, ...]], columns: dict[str, Any]) -> pl.DataFrame:
     return pl.DataFrame(rows, schema=columns, orient="row")
+
+
+Tables = dict[str, pl.DataFrame]
+_SAMPLING = ("count", "sampling", "compare_sampling", "seed")
+_CLUSTERS = ("band", "cluster_sizes")
+
+
+class StageTables:
+    """The tables of finished stages in a folder, so that an interrupted build resumes; nowhere without a folder."""
+
+    def __init__(self, folder: Path | None) -> None:
+        self._folder = folder
+
+    def get(self, stage: str, key: str, names: Sequence[str], compute: Callable[[], Tables]) -> Tables:
+        """The tables of a stage: from the folder if they were computed with this key, or computed and kept there."""
+        if self._folder is None:
+            return compute()
+        folder = self._folder / f"{stage}-{key[:16]}"
+        files = {name: folder / f"{name}.parquet" for name in names}
+        if all(file.is_file() for file in files.values()):
+            try:
+                return {name: read_parquet_file(file) for name, file in files.items()}
+            except (InputError, pl.exceptions.PolarsError) as error:
+                note = f"note: a damaged table was removed, its stage is computed again: {folder} ({error})"
+                print(printable(note), file=sys.stderr)
+        tables = compute()
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, file in files.items():
+            with atomic_file(file) as partial:
+                partial.write_bytes(parquet_bytes(tables[name]))
+        return tables
+
+
+@dataclass(frozen=True)
+class CandidateStages:
+    """Sampling, clusters and candidates of given images and a pool."""
+
+    sources: ImpSources
+    settings: SamplingSettings
+    cleaning: CleaningSettings
+    progress: Progress | None = None
+
+    @cached_property
+    def key(self) -> str:
+        """A hash of all that decides the candidates."""
+        return fingerprint("imp candidates", self.inputs)
+
+    @cached_property
+    def inputs(self) -> dict[str, Any]:
+        """All that decides the candidates, for the log."""
+        return {
+            "settings": asdict(self.settings),
+            "cleaning": asdict(self.cleaning),
+            "skip_bad": self.sources.options.skip_bad,
+            **self.sources.key_parts,
+        }
+
+    def run(self, kept: StageTables) -> tuple[Candidates, Tables]:
+        """The candidates; and the tables of sampling: ``sampled``, ``spreads``, ``left_out``, ``notes``."""
+        sampling_key, clusters_key = self._keys()
+        parts = ("sampled", "spreads", "left_out", "notes")
+        sampling = kept.get("sampling", sampling_key, parts, self._sample)
+        clusters = kept.get("clusters", clusters_key, ("members", "sizes"), lambda: self._find(sampling["sampled"]))
+        names = ("images", "captions")
+        tables = kept.get("candidates", self.key, names, lambda: self._collect(sampling["sampled"], clusters))
+        return Candidates(tables["images"], tables["captions"]), sampling
+
+    def _keys(self) -> tuple[str, str]:
+        inputs = self.inputs
+        parts = ("images", "encoder", "image_vectors", "skip_bad")
+        sampling = {name: inputs[name] for name in parts} | {name: inputs["settings"][name] for name in _SAMPLING}
+        clusters = sampling | {name: inputs[name] for name in ("pool", "pool_vectors")}
+        clusters |= {name: inputs["settings"][name] for name in _CLUSTERS}
+        return fingerprint("imp sampling", sampling), fingerprint("imp clusters", clusters)
+
+    @cached_property
+    def _images(self) -> tuple[Dataset, Array, dict[str, str]]:
+        return self.sources.encode_images()
+
+    @cached_property
+    def _pool(self) -> tuple[Dataset, Array, dict[str, str]]:
+        return self.sources.encode_pool()
+
+    def _sample(self) -> Tables:
+        images, vectors, skipped = self._images
+        sample = sample_images(_flat(vectors), self.settings, self.progress)
+        files = self.sources.files(images)
+        ids = [images.image_ids[row] for row in sample.rows]
+        paths = [absolute_file(files[image]) if image in files else None for image in ids]
+        text = pl.String
+        return {
+            "sampled": pl.DataFrame({"image": ids, "file": paths}, schema={"image": text, "file": text}),
+            "spreads": pl.DataFrame([asdict(spread) for spread in sample.spreads]),
+            "left_out": pl.DataFrame(list(skipped.items()), schema={"image": text, "why": text}, orient="row"),
+            "notes": pl.DataFrame({"note": list(sample.notes)}, schema={"note": text}),
+        }
+
+    def _find(self, sampled: pl.DataFrame) -> Tables:
+        pool, pool_vectors, _ = self._pool
+        images, vectors, _ = self._images
+        row_of = {image: row for row, image in enumerate(images.image_ids)}
+        rows = [row_of[image] for image in sampled["image"]]
+        settings = self.settings
+        clusters = find_clusters(
+            _flat(vectors)[rows], _flat(pool_vectors), settings.band, settings.cluster_sizes[1], self.progress
+        )
+        check_clusters(clusters, settings.band, settings.cluster_sizes)
+        numbers = np.repeat(np.arange(len(rows)), [len(members) for members in clusters.members])
+        members = [pool.image_ids[member] for own in clusters.members for member in own]
+        return {
+            "members": pl.DataFrame(
+                {"number": numbers, "member": members, "cosine": np.concatenate(clusters.cosines)},
+                schema={"number": pl.Int64, "member": pl.String, "cosine": pl.Float64},
+            ),
+            "sizes": pl.DataFrame({"size": clusters.sizes, "nearest": clusters.nearest}),
+        }
+
+    def _collect(self, sampled: pl.DataFrame, tables: Mapping[str, pl.DataFrame]) -> Tables:
+        pool, sizes, members = self.sources.pool, tables["sizes"], tables["members"]
+        row_of = {image: row for row, image in enumerate(pool.image_ids)}
+        rows = np.array([row_of[member] for member in members["member"]], np.int64)
+        ends = np.searchsorted(members["number"].to_numpy(), np.arange(1, sampled.height))
+        clusters = Clusters(
+            tuple(np.split(rows, ends)), tuple(np.split(members["cosine"].to_numpy(), ends)),
+            sizes["size"].to_numpy(), sizes["nearest"].to_numpy(),
+        )  # fmt: skip
+        images = list(sampled.select("image", "file").iter_rows())
+        titles = self.sources.own_titles
+        candidates = collect_candidates(images, pool, clusters, self.settings, self.cleaning, self.progress, titles)
+        return {"images": candidates.images, "captions": candidates.captions}
+
+
+def spreads_of(table: pl.DataFrame) -> tuple[SampleSpread, ...]:
+    """The spreads in the table of the sampling stage."""
+    return tuple(SampleSpread(**row) for row in table.iter_rows(named=True))
+
+
+def _flat(vectors: Array) -> Array:
+    """One vector per image: the mean, where an image has several."""
+    return vectors if vectors.ndim == 2 else np.asarray(vectors).mean(axis=1)

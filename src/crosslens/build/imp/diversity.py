@@ -15,9 +15,9 @@ import numpy as np
 
 from crosslens.analyze import unit_vectors
 from crosslens.build.imp.benchmark import Imp, good_captions
-from crosslens.build.imp.people.annotation import Verdict
-from crosslens.build.imp.planar_map import FEWEST, planar_map
-from crosslens.build.imp.settings import LOWEST
+from crosslens.build.imp.people import Verdict
+from crosslens.build.imp.sampling import FEWEST, planar_map
+from crosslens.build.settings import LOWEST
 from crosslens.core import (
     Cloud,
     MissingExtraError,

@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
 import polars as pl
 
-from crosslens.build.copied_images import IMAGES, copied_paths, copy_pictures, with_files
-from crosslens.build.imp.benchmark import DATASET, Imp
+from crosslens.build.folder import IMP, LOG, BenchmarkFolder, read_written_sheet, write_sheet
+from crosslens.build.imp.benchmark import DATASET, Imp, imp_page, readme
 from crosslens.build.imp.candidates import CANDIDATE_COLUMNS, Candidates
-from crosslens.build.imp.card import readme
-from crosslens.build.imp.people.agreement import measure_agreement
-from crosslens.build.imp.people.verdicts import AGREED, PeoplesVerdicts, lost_verdicts
-from crosslens.build.imp.sections import DONE, ImpPage
-from crosslens.build.log import IMP, DecisionLog
-from crosslens.build.sheets import read_written_sheet, write_sheet
+from crosslens.build.imp.people import (
+    AGREED,
+    DONE,
+    AnnotationSheet,
+    PeoplesVerdicts,
+    Verdict,
+    lost_verdicts,
+    measure_agreement,
+    open_captions,
+)
 from crosslens.core import (
     DATASET_LAYOUT,
     ConflictError,
@@ -27,33 +32,19 @@ from crosslens.core import (
     Layout,
     Workspace,
     argument,
+    atomic_file,
     fingerprint,
+    hold_output,
     parquet_bytes,
     read_parquet_file,
     remove,
     workspace,
-    write_text,
 )
 
-LOG, PAGE = "decisions.jsonl", "page.html"
+PAGE = "page.html"
 SAMPLED, CANDIDATES, REJECTED, LEAKS = "sampled.parquet", "candidates.parquet", "rejected.parquet", "leaks.csv"
 STAGES = "stages"
 """The tables of finished stages while a build is in progress."""
-_LAYOUT = Layout(
-    "a benchmark",
-    LOG,
-    (
-        "README.md",
-        PAGE,
-        SAMPLED,
-        CANDIDATES,
-        REJECTED,
-        LEAKS,
-        AGREED,
-        "annotate-*.csv",
-        *DATASET_LAYOUT.within(DATASET),
-    ),
-)
 
 
 def tables_fingerprint(candidates: Candidates) -> str:
@@ -61,16 +52,25 @@ def tables_fingerprint(candidates: Candidates) -> str:
     return fingerprint("imp tables", {"images": candidates.images, "captions": candidates.captions})
 
 
-class ImpFolder:
-    """The benchmark in a folder, as far as it has come."""
+class ImpFolder(BenchmarkFolder):
+    """An IMP benchmark in a folder, as far as it has come."""
 
-    def __init__(self, target: Path) -> None:
-        self.target = target
-        self.log = DecisionLog.load(target / LOG, IMP) if _LAYOUT.holds(target) else None
-
-    def is_of(self, candidates_key: str) -> bool:
-        """Whether the benchmark in this folder has the candidates of that key."""
-        return self.log is not None and self.log.head.get("candidates_key") == candidates_key
+    form, datasets = IMP, (DATASET,)
+    layout = Layout(
+        "a benchmark",
+        LOG,
+        (
+            "README.md",
+            PAGE,
+            SAMPLED,
+            CANDIDATES,
+            REJECTED,
+            LEAKS,
+            AGREED,
+            "annotate-*.csv",
+            *DATASET_LAYOUT.within(DATASET),
+        ),
+    )
 
     def candidates(self) -> Candidates | None:
         """The candidates in this folder; None where the tables are damaged, or of a version that lacks a column."""
@@ -90,34 +90,27 @@ class ImpFolder:
 
     def finished(self, key: str) -> bool:
         """Whether the benchmark of this key is in the folder, whole."""
-        if self.log is None or self.log.head.get("key") != key:
+        if self.log is None or not self.has("key", key):
             return False
         if self.log.head["status"] != DONE:
             return bool(self.sheets)
         try:
-            Dataset.load(self.target / DATASET)
             read_parquet_file(self.target / REJECTED)
         except (OSError, InputError, pl.exceptions.PolarsError):
             return False
-        return not self.log.head["copy_images"] or (self.target / IMAGES).is_dir()
+        return not self.damaged()
 
-    def refuse(self, candidates_key: str, people: PeoplesVerdicts, *, key: str, overwrite: bool) -> None:
-        """Raise if something would be lost: another benchmark, verdicts that people wrote, files of others."""
+    def check(self, candidates_key: str, people: PeoplesVerdicts, *, key: str, overwrite: bool) -> None:
+        """Raise if something would be lost."""
         if self.log is None:
             return
         done = self.log.head["status"] == DONE and self.log.head["key"] != key
-        if not overwrite and (done or not self.is_of(candidates_key)):
-            raise ConflictError(
-                f"{self.target} already contains a different benchmark",
-                fix=f"choose another output, or pass {argument('overwrite', True)}",
-            )
-        lost = lost_verdicts(self.sheets, people)
-        if lost:
-            raise ConflictError(
-                f"the sheets in {self.target} have verdicts that would be lost: {lost:,}",
-                fix=f"pass those sheets as {argument('annotations')}, or move them",
-            )
-        _LAYOUT.refuse_foreign_files(self.target, self._copied())
+        self.refuse(
+            different=not overwrite and (done or not self.has("candidates_key", candidates_key)),
+            lost=lost_verdicts(self.sheets, people),
+            sheets=f"the sheets in {self.target} have",
+            fix=f"pass those sheets as {argument('annotations')}, or move them",
+        )
 
     def load(self, imp: Imp, people: PeoplesVerdicts) -> Imp:
         """The benchmark in this folder, which is finished."""
@@ -137,15 +130,9 @@ class ImpFolder:
     def write(self, work: Workspace, imp: Imp, people: PeoplesVerdicts, *, copy_images: bool) -> Imp:
         """Write everything and put it in place; returns the benchmark as written."""
         new = work.new
-        remove(new)
-        new.mkdir()
-        if imp.dataset is not None:
-            dataset = imp.dataset
-            if copy_images:
-                dataset = with_files(dataset, copy_pictures(dataset, new / IMAGES), self.target / DATASET)
-            (new / DATASET).mkdir()
-            dataset.write_into(new / DATASET)
-            imp = replace(imp, dataset=dataset)
+        datasets = {} if imp.dataset is None else {DATASET: imp.dataset}
+        written = self.write_datasets(work, datasets, copy_images=copy_images)
+        imp = replace(imp, dataset=written.get(DATASET))
         tables = {SAMPLED: imp.candidates.images, CANDIDATES: imp.candidates.captions, REJECTED: imp.rejected}
         for name, table in tables.items():
             if table is not None:
@@ -156,20 +143,10 @@ class ImpFolder:
         if imp.leaks is not None and imp.leaks.height:
             write_sheet(imp.leaks, new / LEAKS)
         if imp.dataset is not None:
-            write_text(new / PAGE, ImpPage(imp).content(".html").decode())
-        write_text(new / "README.md", readme(imp, copied=copy_images))
-        imp.log.save(new / LOG)
-        work.publish(_LAYOUT, [*self._copied(), *copied_paths(new / IMAGES)])
+            imp_page(imp).save(new / PAGE)
+        readme(imp, copied=copy_images).save(new / "README.md")
+        self.publish(work, imp.log)
         return imp
-
-    def _copied(self) -> list[str]:
-        """The pictures that were copied into the folder."""
-        if self.log is None or not self.log.head["copy_images"]:
-            return []
-        with suppress(InputError):
-            files = Dataset.load(self.target / DATASET).images["file"].drop_nulls()
-            return [file.removeprefix("../") for file in files]
-        return []
 
 
 @contextmanager
@@ -184,3 +161,98 @@ def building(output: Path | None, key: str) -> Iterator[Workspace | None]:
         except CrosslensError:
             work.discard()
             raise
+
+
+def is_imp_folder(folder: str | Path) -> bool:
+    """Whether ``build imp`` wrote the folder, at least as far as its candidates."""
+    return all((Path(folder) / name).is_file() for name in (LOG, CANDIDATES, SAMPLED))
+
+
+def candidate_captions(folder: str | Path) -> pl.DataFrame:
+    """The captions that people are to judge, of the benchmark that is built in a folder."""
+    return _opened(Path(folder))[0].kept
+
+
+def candidate_dataset(folder: str | Path) -> Dataset:
+    """The images of the benchmark that is built in a folder, with those captions."""
+    candidates, _ = _opened(Path(folder))
+    captions = candidates.kept.select("caption", "image", "text", "cosine")
+    images = candidates.images.select("image", "file").join(captions, on="image", how="semi")
+    files = images["file"].to_list()
+    home = os.path.commonpath([Path(file).parent for file in files]) if files and None not in files else os.sep
+    if Path(home) == Path(home).parent:
+        raise InputError(
+            "the images are not in one folder", file=folder, fix=f"pass {argument('dataset')} and the dataset of them"
+        )
+    plain = Dataset.of({image: [] for image in images["image"]}, name=f"{Path(folder).resolve().name}-candidates")
+    relative = pl.Series("file", [file.removeprefix(home).lstrip(os.sep) for file in files])
+    return replace(plain, images=plain.images.with_columns(relative), captions=captions, home=Path(home))
+
+
+def write_verdicts(
+    folder: str | Path,
+    said: Mapping[str, Mapping[str, Verdict]],
+    decided: Mapping[str, Verdict],
+    *,
+    overwrite: bool = False,
+) -> list[Path]:
+    """Write what people said as the sheets of the build in a folder; returns them. The build goes on with them.
+
+    ``said``: caption → person → verdict. Everybody has a sheet of their own where there are as many people as sheets;
+    where there are more, a sheet holds the verdicts of several. ``decided`` are the verdicts on captions on which
+    they differ. Verdicts in the folder that would be lost raise, unless ``overwrite``.
+    """
+    target = Path(folder)
+    with hold_output(target):
+        candidates, annotators = _opened(target)
+        people = _peoples_verdicts(candidates.kept["caption"].to_list(), said, decided, annotators)
+        stored = ImpFolder(target)
+        lost = 0 if overwrite else lost_verdicts(stored.sheets, people)
+        if lost:
+            raise ConflictError(
+                f"the sheets in {target} have verdicts that would be lost: {lost:,}",
+                fix=f"pass {argument('overwrite', True)} if nobody needs them",
+            )
+        tables = people.tables(candidates.kept, dict(candidates.images.select("image", "file").iter_rows()))
+        for name, table in tables.items():
+            with atomic_file(target / name) as file:
+                write_sheet(table, file)
+        for stale in stored.sheets:
+            if stale.name not in tables:
+                remove(stale)
+        return [target / name for name in tables]
+
+
+def _opened(folder: Path) -> tuple[Candidates, int]:
+    """The candidates in a folder, and how many people judge each."""
+    log = ImpFolder(folder).log if is_imp_folder(folder) else None
+    candidates = None if log is None else ImpFolder(folder).candidates()
+    if log is None or candidates is None:
+        raise InputError(
+            "no candidates of an IMP benchmark", file=folder, expected="a folder that build imp wrote",
+            fix="run build imp first",
+        )  # fmt: skip
+    return candidates, int(log.head["settings"]["annotators"])
+
+
+def _peoples_verdicts(
+    captions: Sequence[str], said: Mapping[str, Mapping[str, Verdict]], decided: Mapping[str, Verdict], annotators: int
+) -> PeoplesVerdicts:
+    people = {person: number for number, person in enumerate(sorted({name for by in said.values() for name in by}))}
+    sheets = [dict.fromkeys(captions, Verdict()) for _ in range(annotators)]
+    for caption in captions:
+        by = said.get(caption, {})
+        if len(by) > annotators:
+            raise InputError(
+                f"caption {caption!r} was judged by {len(by)} people, and the benchmark has {annotators} annotators",
+                fix=f"build it with {argument('annotators', len(by))}, or have each caption judged {annotators} times",
+            )
+        free = list(range(annotators))
+        for person in sorted(by, key=people.__getitem__):
+            # The sheet that is theirs, or the next free one.
+            number = min(free, key=lambda slot: (slot - people[person]) % annotators)
+            free.remove(number)
+            sheets[number][caption] = by[person]
+    complete = tuple(map(AnnotationSheet, sheets))
+    undecided = set(open_captions(complete))
+    return PeoplesVerdicts(complete, AnnotationSheet({name: decided[name] for name in decided if name in undecided}))

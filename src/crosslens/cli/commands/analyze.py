@@ -15,15 +15,17 @@ import crosslens.data as data
 import crosslens.explanations as explanations
 import crosslens.pipeline as pipeline
 from crosslens.analyze import DiscriminabilityOptions, LabelSettings
-from crosslens.cli.answers import wrote
-from crosslens.cli.commands.evaluate import open_cache
-from crosslens.cli.commands.protocols import PROTOCOL_HELP, followed, with_protocol
-from crosslens.cli.console import (
-    check_outputs,
-    print_note,
-    progress_bar,
+from crosslens.cli.answers import check_tables, write_table, wrote
+from crosslens.cli.commands.evaluate import PROTOCOL_HELP, encoding_of, followed, with_protocol
+from crosslens.cli.console import check_outputs, print_note, progress_bar
+from crosslens.cli.datasets import (
+    DATASET_WORDS,
+    DatasetOfRuns,
+    DatasetOptions,
+    image_vectors,
+    load_datasets,
+    picture_files,
 )
-from crosslens.cli.datasets import DATASET_WORDS, DatasetOfRuns, DatasetOptions, load_datasets, picture_files
 from crosslens.cli.flags import IMAGE_TEXT, OUTPUT, Flags, IntervalOptions, Overwrite, Threads, command
 from crosslens.core import EngineOptions, Options, UsageError, option
 from crosslens.encode import EncodeOptions
@@ -59,8 +61,7 @@ def granularity(
     per caption with intervals. Several datasets stand side by side, with the change against the first; where they
     describe the same images, the change is paired by image.
     """
-    check_outputs(output, overwrite=overwrite)
-    check_table_name(output)
+    check_tables(output, overwrite=overwrite)
     paper, record = followed(protocol, "granularity")
     sets = caption_sets(load_datasets(dataset, source), by)
     progress = progress_bar()
@@ -70,8 +71,7 @@ def granularity(
     )
     if paper is not None:
         comparison = comparison.only(paper.setting("granularity", "features"))
-    if output is not None:
-        wrote(analyze.write_table(comparison.table, output))
+    write_table(comparison.table, output)
     return with_protocol(comparison, record)
 
 
@@ -87,24 +87,12 @@ def caption_sets(datasets: list[core.Dataset], by: str | None) -> list[core.Data
     return parts
 
 
-def check_table_name(output: Path | None) -> None:
-    """Raise for a table's file that is neither Parquet nor CSV."""
-    if output is not None and output.suffix.lower() not in (".parquet", ".csv"):
-        raise UsageError(f"{output} is neither .parquet nor .csv", fix="end the name in .parquet or .csv")
-
-
-def write_tables(tables: Mapping[str, pl.DataFrame], output: Path) -> Path:
-    """The tables of several datasets in one file, under a column with the name of the dataset."""
+def joined_tables(tables: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
+    """The tables of several datasets in one, under a column with the name of the dataset."""
     import polars as pl
 
     named = [part.select(pl.lit(name).alias("dataset"), pl.all()) for name, part in tables.items()]
-    table = pl.concat(named, how="diagonal")
-    with core.atomic_file(output) as partial:
-        if output.suffix.lower() == ".csv":
-            table.write_csv(partial)
-        else:
-            partial.write_bytes(core.parquet_bytes(table))
-    return output
+    return pl.concat(named, how="diagonal")
 
 
 @command(
@@ -141,10 +129,9 @@ def discriminability(
     where it is sure of one, ln k where all fit equally well. Several datasets stand side by side, with the change
     against the first; where they describe the same images, the change is paired by image.
     """
-    check_outputs(output, overwrite=overwrite)
-    check_table_name(output)
+    check_tables(output, overwrite=overwrite)
     loaded = load_datasets(dataset, source)
-    encoding = replace(encode, cache=open_cache(encode), notify=print_note)
+    encoding = encoding_of(encode)
     given = _embeddings(loaded, image_embeddings, caption_embeddings)
     keywords = {"image_text": image_text, **vars(settings), **vars(encoding)}
     with core.use_engine(execution):
@@ -155,8 +142,7 @@ def discriminability(
     for part in measured:
         pipeline.note_skipped(dict(part.skipped), print_note)
     comparison = analyze.compare_discriminability(measured, **vars(intervals))
-    if output is not None:
-        wrote(analyze.write_table(comparison.table, output))
+    write_table(comparison.table, output)
     return replace(comparison, shown=show)
 
 
@@ -185,7 +171,6 @@ class LabelFiles(Options):
     leave_out: Path | None = option(None, "Ids of captions that should not be queries, one per line.", metavar="FILE")
 
     def write(self, result: analyze.LabelQuality) -> None:
-        """Write those that are named."""
         if self.output is not None:
             result.write(self.output, self.limit)
         if self.qrels is not None:
@@ -239,7 +224,7 @@ def labels(
         dataset,
         loaded,
         pictures=None if no_pictures else picture_files(dataset, loaded.values(), encode.image_folder),
-        images=None if image_embeddings is None else _image_vectors(dataset, image_embeddings),
+        images=image_vectors(dataset, image_embeddings),
         direction=direction,
         words=not no_words,
         settings=settings,
@@ -262,10 +247,6 @@ def _load_runs(folders: list[Path], source: DatasetOptions) -> tuple[dict[str, c
     if dataset is None and not runs:
         raise UsageError("neither runs nor a dataset", fix="name run folders, or pass --dataset")
     return runs, dataset or explanations.dataset_of_run(next(iter(runs.values())))
-
-
-def _image_vectors(dataset: core.Dataset, path: str) -> core.Embeddings:
-    return core.align_embeddings(data.read_vectors(path, "image"), dataset.image_ids, "image")
 
 
 def _apply(

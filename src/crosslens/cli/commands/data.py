@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import inspect
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-import crosslens.core as core
 import crosslens.data as data
-from crosslens.cli.console import print_json, print_list, print_note, print_notes, print_result
+import crosslens.synth as synthesis
+from crosslens.cli.answers import CommandAnswer
+from crosslens.cli.console import print_json, print_note, print_notes, progress_bar
 from crosslens.cli.datasets import DatasetOptions
-from crosslens.cli.flags import Flags, Json, Overwrite, command
-from crosslens.core import UsageError, option
+from crosslens.cli.flags import OUTPUT, Flags, Json, Overwrite, command
+from crosslens.core import FactList, Text, UsageError, option
 
 _NAMED = ("folder", "karpathy")
 """Formats that hold the name of a dataset."""
@@ -75,7 +77,7 @@ def convert(
     dataset = dataset if name is None else replace(dataset, name=name)
     data.write_dataset(dataset, output, form, images=images_output, overwrite=overwrite)
     counts = {"images": len(dataset.image_ids), "captions": len(dataset.caption_ids)}
-    notes = [*_card_notes(dataset), *data.left_out(dataset, output, form, images=images_output)]
+    notes = [*filter(None, (dataset.card.notes,)), *data.left_out(dataset, output, form, images=images_output)]
     print_notes(notes)
     if json:
         print_json({"output": str(output), "form": form, "name": dataset.name, **counts, "notes": notes})
@@ -94,8 +96,7 @@ def known(
     data_folder: Path | None = option(
         None, "Where they are looked for. [default: $CROSSLENS_DATA, and the current folder]", metavar="FOLDER"
     ),
-    json: Json = False,
-) -> None:
+) -> CommandAnswer:
     """List the datasets that are known by name.
 
     For each, whether it is here, and if not, what to download from where, and under which licence.
@@ -103,20 +104,18 @@ def known(
     entries = list(data.KNOWN.values()) if name is None else [data.known_dataset(name)]
     present = {entry.name: data.look_for_known(entry.name, data_folder) for entry in entries}
     root = data.data_roots(data_folder)[0]
-    if json:
-        print_json({"datasets": [_known_content(entry, present[entry.name], root) for entry in entries]})
-    elif name is None:
-        print_list([(f"{'✓' if present[entry.name] else ' '} {entry.name}", entry.title) for entry in entries])
-        print_result("\n✓: here. Where to get one: crosslens data known NAME")
-    else:
-        (entry,) = entries
-        files = present[entry.name]
-        print_result(f"{entry.name}: {entry.title}\n")
-        # Not as a table: an address must not be broken.
-        print_result(f"here: {'no' if files is None else files.path}")
-        if files is not None and files.pictures is not None:
-            print_result(f"pictures: {files.pictures}")
-        print_result("\n".join(data.where_to_get(entry, root)))
+    content = {"datasets": [_known_content(entry, present[entry.name], root) for entry in entries]}
+    if name is None:
+        rows = tuple((f"{'✓' if present[entry.name] else ' '} {entry.name}", entry.title) for entry in entries)
+        how = "✓: here. Where to get one: crosslens data known NAME"
+        return CommandAnswer("Known datasets", (FactList(rows), Text.of(how)), content)
+    (entry,) = entries
+    files = present[entry.name]
+    facts = [f"here: {'no' if files is None else files.path}"]
+    if files is not None and files.pictures is not None:
+        facts.append(f"pictures: {files.pictures}")
+    title = f"{entry.name}: {entry.title}"
+    return CommandAnswer(title, (Text.of(title), Text.of(*facts, *data.where_to_get(entry, root))), content)
 
 
 def _known_content(entry: data.KnownDataset, files: data.KnownFiles | None, root: Path) -> dict[str, Any]:
@@ -138,29 +137,80 @@ def _known_content(entry: data.KnownDataset, files: data.KnownFiles | None, root
 
 
 @command("crosslens data formats", "crosslens data formats coco", reads_files=False)
-def formats(
-    name: Annotated[str | None, typer.Argument(help="Describe this reader in full.")] = None, json: Json = False
-) -> None:
+def formats(name: Annotated[str | None, typer.Argument(help="Describe this reader in full.")] = None) -> CommandAnswer:
     """List the dataset readers and their options."""
     readers = list(data.READERS) if name is None else [data.READERS[name]]
-    if json:
-        content = [
-            {"name": entry.name, "summary": entry.summary, "options": _options(entry.value)} for entry in readers
+    content = {
+        "readers": [
+            {
+                "name": entry.name,
+                "summary": entry.summary,
+                "options": {
+                    key: str(parameter.annotation)
+                    for key, parameter in inspect.signature(entry.value).parameters.items()
+                },
+            }
+            for entry in readers
         ]
-        print_json({"readers": content})
-    elif name is None:
-        print_list([(entry.name, entry.summary.replace("``", "")) for entry in readers])
-        print_result("\nThe options of a reader: crosslens data formats NAME")
-    else:
-        text = (inspect.getdoc(readers[0].value) or "").replace("``", "")
-        print_result(f"{name}: {text}")
+    }
+    if name is None:
+        rows = tuple((entry.name, entry.summary.replace("``", "")) for entry in readers)
+        return CommandAnswer(
+            "Readers", (FactList(rows), Text.of("The options of a reader: crosslens data formats NAME")), content
+        )
+    text = re.sub(r"\n +", " ", (inspect.getdoc(readers[0].value) or "").replace("``", ""))
+    return CommandAnswer(f"The reader {name}", (Text(tuple(f"{name}: {text}".splitlines())),), content)
 
 
-def _card_notes(dataset: core.Dataset) -> list[str]:
-    """What the reader had to say, such as which images it left out."""
-    return [dataset.card.notes] if dataset.card.notes else []
+@command(
+    "crosslens synth --images 1000 --tasks all --seed 7 -o scenes/",
+    "crosslens synth --images 500 --tasks colour,count,ocr -o few/",
+    "crosslens synth --images 1000 --version v2 --gallery 16000 -o hard/",
+)
+def synth(
+    output: Path = option(..., "Where the dataset is written.", metavar="FOLDER", flags=OUTPUT),
+    images: int = option(1000, "How many captioned scenes to draw.", metavar="N", minimum=1, maximum=100_000_000),
+    tasks: str = option("all", "all, or names separated by commas.", metavar="NAMES", joins=","),
+    seed: int = option(0, "The same seed gives the same files.", metavar="N"),
+    version: str = option(
+        "v0", "v0; v1 adds a confusable twin of each scene; v2 similar scenes without captions.", metavar="NAME"
+    ),
+    gallery: int | None = option(None, "For v2: images in all. [default: 16 times --images]", metavar="N"),
+    workers: int | None = option(
+        None, "Drawing processes. [default: one per core]", metavar="N", minimum=1, maximum=4096
+    ),
+    overwrite: Overwrite = False,
+) -> CommandAnswer:
+    """Draw scenes with captions, objects and boxes.
 
-
-def _options(reader: object) -> dict[str, str]:
-    parameters = inspect.signature(reader).parameters  # type: ignore[arg-type]
-    return {key: str(parameter.annotation) for key, parameter in parameters.items()}
+    The twelve tasks: colour, count, location, figure, object, action, scene, ocr, landmark, calculation, code,
+    translation. A thirteenth, area, draws figures whose area is to be calculated; all does not include it, and its
+    scenes are of the task calculation. Running the same command again resumes where it was interrupted.
+    """
+    dataset = synthesis.write_scenes(
+        output,
+        images,
+        tasks,
+        seed,
+        version=version,
+        gallery=gallery,
+        workers=workers,
+        overwrite=overwrite,
+        progress=progress_bar(),
+    )
+    per_task = dict(dataset.images["task"].value_counts(sort=True).sort("task").iter_rows())
+    images_drawn, captions = len(dataset.image_ids), len(dataset.caption_ids)
+    lines = (
+        f"{images_drawn:,} pictures and {captions:,} captions in {output}",
+        "  " + ", ".join(f"{task} {count:,}" for task, count in per_task.items()),
+        f"Look at it: crosslens data describe {output}/",
+    )
+    facts = {
+        "output": str(output),
+        "name": dataset.name,
+        "images": images_drawn,
+        "captions": captions,
+        "tasks": per_task,
+        "fingerprint": dataset.fingerprint,
+    }
+    return CommandAnswer(dataset.name, (Text(lines),), facts)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,14 +12,9 @@ import crosslens.analyze as analyze
 import crosslens.data as data
 import crosslens.pipeline as pipeline
 from crosslens.analyze import CalibrationOptions
-from crosslens.cli.answers import wrote
-from crosslens.cli.commands.evaluate import open_cache
-from crosslens.cli.console import (
-    check_outputs,
-    confirm_code,
-    print_note,
-    progress_bar,
-)
+from crosslens.cli.answers import check_tables, write_table, wrote
+from crosslens.cli.commands.evaluate import encoding_of
+from crosslens.cli.console import check_outputs, confirm_code, progress_bar
 from crosslens.cli.datasets import DATASET_WORDS, DatasetOptions, load_dataset_words, picture_files
 from crosslens.cli.flags import OUTPUT, SEVERAL, Flags, Overwrite, TrustCodeFlag, command
 from crosslens.cli.stored_runs import load_run
@@ -108,9 +103,13 @@ def difficulty(
     if levels is not None and not disagree:
         raise UsageError("--levels without --disagree", fix="name two models by --disagree")
     others = [analyze.read_difficulty(file) for file in beside or ()]
-    stored = [load_run(Path(name)) for _, name in map(pipeline.parse_source, runs) if _is_run(name)]
+    stored = [
+        load_run(Path(name))
+        for _, name in map(pipeline.parse_source, runs)
+        if Path(name).suffix.lower() not in data.ARRAY_SUFFIXES
+    ]
     keywords: dict[str, Any] = {
-        "encoding": replace(encode, cache=open_cache(encode), notify=print_note),
+        "encoding": encoding_of(encode),
         "trust_code": True if trust_code else confirm_code,
         "progress": progress_bar(),
     }
@@ -141,15 +140,8 @@ def difficulty(
     return analyze.DifficultyStudy(result, tuple(others), thresholds, left_out, panels, differ, dataset, pictures, show)
 
 
-def _is_run(name: str) -> bool:
-    return Path(name).suffix.lower() not in data.ARRAY_SUFFIXES
-
-
 def _thresholds(
-    panel: list[pipeline.ModelScores],
-    choice: ThresholdOptions,
-    settings: CalibrationOptions,
-    keywords: dict[str, Any],
+    panel: list[pipeline.ModelScores], choice: ThresholdOptions, settings: CalibrationOptions, keywords: dict[str, Any]
 ) -> dict[str, analyze.Calibration]:
     if not choice.calibration and choice.thresholds is None:
         raise UsageError(
@@ -198,9 +190,7 @@ def filter_loss(
     Web data are filtered by a model's score of image and text. This is the share of a dataset's pairs that such a
     filter would lose, over all and by level of difficulty.
     """
-    check_outputs(output, overwrite=overwrite)
-    if output is not None:
-        analyze.check_table_file(output)
+    check_tables(output, overwrite=overwrite)
     result = analyze.measure_filter_loss(
         analyze.read_difficulty(table),
         model,
@@ -208,6 +198,5 @@ def filter_loss(
         keep=keep or (),
         web_scores=None if web_scores is None else data.read_array(web_scores),
     )
-    if output is not None:
-        wrote(analyze.write_table(result.table, output))
+    write_table(result.table, output)
     return result

@@ -13,13 +13,37 @@ import crosslens.core as core
 import crosslens.encode as encoders
 import crosslens.metrics as metric_families
 import crosslens.pipeline as pipeline
-from crosslens.cli.console import confirm_code, print_json, print_list, print_note, print_result, progress_bar
+from crosslens.cli.answers import CommandAnswer
+from crosslens.cli.console import confirm_code, print_note, progress_bar
 from crosslens.cli.datasets import DATASET_WORDS, DatasetOptions, dataset_words
-from crosslens.cli.flags import OUTPUT, Flags, Json, Overwrite, Plugins, TrustCodeFlag, command, recorded_command
+from crosslens.cli.flags import OUTPUT, Flags, Overwrite, Plugins, TrustCodeFlag, command, recorded_command
 from crosslens.cli.stored_runs import EvaluatedRun, evaluated_run, run_written_at
-from crosslens.core import EngineOptions, UsageError, option
+from crosslens.core import EngineOptions, FactList, Text, UsageError, option
 from crosslens.encode import EncodeOptions
 from crosslens.pipeline import EvaluateOptions, InputOptions, ModelOptions, RerankOptions
+
+PROTOCOL_HELP = "Follow a paper and say so beside every figure: {} (see crosslens protocols)."
+
+
+@command("crosslens protocols", "crosslens protocols five", "crosslens protocols --json", reads_files=False)
+def protocols(
+    name: Annotated[str | None, typer.Argument(help="Describe this protocol in full.")] = None,
+) -> pipeline.ProtocolList:
+    """List the papers' protocols: metrics and conventions."""
+    chosen = pipeline.PROTOCOLS if name is None else [pipeline.PROTOCOLS[name]]
+    return pipeline.ProtocolList(tuple(entry.value for entry in chosen))
+
+
+def with_protocol(result: core.Presented, record: dict[str, Any] | None) -> core.Presented:
+    """The result, and under it the protocol that it follows."""
+    return result if record is None else pipeline.ProtocolResult(result, record)
+
+
+def followed(name: str | None, command: str) -> tuple[pipeline.Protocol | None, dict[str, Any] | None]:
+    """The protocol that a command follows, and what its result says of it."""
+    protocol = pipeline.find_protocol(name, command)
+    return protocol, None if protocol is None else protocol.record(command)
+
 
 _QUERIES = (
     "Rank a random sample of N queries of each direction (by --seed) against the whole gallery. Or, in text-only "
@@ -126,22 +150,19 @@ def run(
 
 
 @command("crosslens metrics", "crosslens metrics CappedRecall", "crosslens metrics --json", reads_files=False)
-def metrics(
-    name: Annotated[str | None, typer.Argument(help="Describe this metric in full.")] = None, json: Json = False
-) -> None:
+def metrics(name: Annotated[str | None, typer.Argument(help="Describe this metric in full.")] = None) -> CommandAnswer:
     """List the metrics with their definitions."""
-    if name is None:
-        families = sorted((entry.value for entry in metric_families.METRICS), key=lambda family: family.name.casefold())
-    else:
-        families = [metric_families.METRICS[metric_families.read_spec(name).family].value]
-    if json:
-        print_json({"metrics": [_content(family) for family in families]})
-    elif name is None:
-        print_list([(_pattern(family), family.definition) for family in families])
-        print_result("\nA name without a direction means both: Hit@5 is i2t/Hit@5 and t2i/Hit@5. R@5 is read as Hit@5.")
-    else:
-        print_result(_pattern(families[0]))
-        print_list(_facts(families[0]), indent=2)
+    if name is not None:
+        family = metric_families.METRICS[metric_families.read_spec(name).family].value
+        better = "higher is better" if family.higher_is_better else "lower is better"
+        facts = [("definition", family.definition), ("source", family.source), ("read as", better)]
+        facts += [(f"[{option.written}]", option.explained) for option in family.options]
+        shown = FactList(tuple(row for row in facts if row[1]), _pattern(family))
+        return CommandAnswer(_pattern(family), (shown,), {"metrics": [_content(family)]})
+    families = sorted((entry.value for entry in metric_families.METRICS), key=lambda family: family.name.casefold())
+    rows = FactList(tuple((_pattern(family), family.definition) for family in families))
+    both = "A name without a direction means both: Hit@5 is i2t/Hit@5 and t2i/Hit@5. R@5 is read as Hit@5."
+    return CommandAnswer("Metrics", (rows, Text.of(both)), {"metrics": list(map(_content, families))})
 
 
 def _pattern(family: metric_families.Family) -> str:
@@ -160,13 +181,6 @@ def _content(family: metric_families.Family) -> dict[str, Any]:
     }
 
 
-def _facts(family: metric_families.Family) -> list[tuple[str, str]]:
-    better = "higher is better" if family.higher_is_better else "lower is better"
-    rows = [("definition", family.definition), ("source", family.source), ("read as", better)]
-    rows += [(f"[{option.written}]", option.explained) for option in family.options]
-    return [row for row in rows if row[1]]
-
-
 @command(
     "crosslens encode --model clip:openai/clip-vit-base-patch32 \\",
     "    --dataset coco --captions captions.json --image-folder val2017 \\",
@@ -183,16 +197,16 @@ def encode(
     output: Path | None = option(None, "Where images/ and captions/ are written.", metavar="FOLDER", flags=OUTPUT),
     overwrite: Overwrite = False,
     listing: bool = option(False, "Print the kinds of models, and nothing else.", flags=("--list",)),
-    json: Json = False,
-) -> None:
+) -> CommandAnswer:
     """Encode a dataset's images and captions with a model.
 
     Vectors are cached by content: the same command again, or another dataset with the same images, encodes only what
     is new. `crosslens evaluate --model` encodes and evaluates at once.
     """
     if listing:
-        _list(json)
-        return
+        kinds = [{"kind": entry.name, "summary": entry.summary, **entry.details} for entry in encoders.ENCODERS]
+        rows = [(f"{kind['kind']}:{kind.get('example', '')}", kind["summary"].replace("``", "")) for kind in kinds]
+        return CommandAnswer("Kinds of models", (FactList(tuple(rows)),), kinds)
     for flag, value in (("--model", model), ("--dataset", source.dataset), ("-o/--output", output)):
         if value is None:
             raise UsageError(f"missing option {flag}", fix="see crosslens encode --help")
@@ -208,41 +222,30 @@ def encode(
         )  # fmt: skip
         pipeline.note_skipped(encoded.skipped, print_note)
         written = encoders.save_encoded(encoded, output, overwrite=overwrite)
-    _report(encoder, encoded, written, json)
+    vectors = {"images": encoded.images, "captions": encoded.captions}
+    shapes = {part: list(values.shape) for part, values in vectors.items() if values is not None}
+    lines = [
+        f"{shape[0]:,} {part} as {'×'.join(map(str, shape[1:]))} vectors in {written[part]}"
+        for part, shape in shapes.items()
+    ]
+    if "dataset" in written:
+        lines.append(f"evaluate them with --dataset {written['dataset']}, which is without the skipped images")
+    facts = {
+        "model": encoder.name,
+        "revision": encoder.revision,
+        "logit_scale": encoder.logit_scale,
+        "shapes": shapes,
+        "skipped": encoded.skipped,
+        "written": {part: str(path) for part, path in written.items()},
+    }
+    return CommandAnswer(f"Vectors of {encoder.name}", (Text.of(*lines),), facts)
+
+
+def encoding_of(options: EncodeOptions) -> EncodeOptions:
+    """The options with the cache that they name opened, and notes printed."""
+    return replace(options, cache=open_cache(options), notify=print_note)
 
 
 def open_cache(options: EncodeOptions) -> encoders.Cache | None:
     """The cache of vectors that the flags name; None with --no-cache."""
     return encoders.Cache.of(options.cache, print_note)
-
-
-def _report(encoder: encoders.Encoder, encoded: encoders.Encoded, written: dict[str, Path], json: bool) -> None:
-    parts = {"images": encoded.images, "captions": encoded.captions}
-    shapes = {part: list(values.shape) for part, values in parts.items() if values is not None}
-    if json:
-        facts: dict[str, Any] = {
-            "model": encoder.name,
-            "revision": encoder.revision,
-            "logit_scale": encoder.logit_scale,
-            "shapes": shapes,
-            "skipped": encoded.skipped,
-            "written": {part: str(path) for part, path in written.items()},
-        }
-        print_json(facts)
-        return
-    for part, shape in shapes.items():
-        print_note(f"{shape[0]:,} {part} as {'×'.join(map(str, shape[1:]))} vectors in {written[part]}")
-    if "dataset" in written:
-        print_note(f"evaluate them with --dataset {written['dataset']}, which is without the skipped images")
-
-
-def _list(json: bool) -> None:
-    if json:
-        print_json([{"kind": entry.name, "summary": entry.summary, **entry.details} for entry in encoders.ENCODERS])
-    else:
-        print_list(
-            [
-                (f"{entry.name}:{entry.details.get('example', '')}", entry.summary.replace("``", ""))
-                for entry in encoders.ENCODERS
-            ]
-        )

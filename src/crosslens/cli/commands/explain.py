@@ -12,12 +12,8 @@ import crosslens.core as core
 import crosslens.explanations as explanations
 import crosslens.pipeline as pipeline
 from crosslens.cli.answers import Write, wrote
-from crosslens.cli.commands.evaluate import open_cache
-from crosslens.cli.commands.protocols import PROTOCOL_HELP, followed, with_protocol
-from crosslens.cli.console import (
-    print_note,
-    progress_bar,
-)
+from crosslens.cli.commands.evaluate import PROTOCOL_HELP, encoding_of, followed, with_protocol
+from crosslens.cli.console import print_note, progress_bar
 from crosslens.cli.datasets import DatasetOfRuns, DatasetOptions
 from crosslens.cli.flags import OUTPUT, ColumnOptions, Flags, Overwrite, command
 from crosslens.cli.stored_runs import load_run, load_runs
@@ -77,7 +73,9 @@ def explain(
     rules, and which concepts are confused, which --write draws as heat maps. Several runs give one table of concept
     metrics, a row per run.
     """
-    _check_several(runs, query, failures)
+    single = {"--query": query, "--compare": failures.compare, "--output": failures.output}
+    if len(runs) > 1 and (given := [flag for flag, value in single.items() if value]):
+        raise UsageError(f"{given[0]} is for one run, not for {len(runs)}", fix=f"drop {given[0]}, or name one run")
     if query and (failures.compare or failures.output or failures.depth is not None):
         raise UsageError(
             "--compare, --depth and --output are for all failures, not for --query", fix="drop them, or drop --query"
@@ -101,7 +99,7 @@ def explain(
             loaded, dataset, query, direction, settings, encode.image_folder, pictured=bool(write)
         )
         return with_protocol(result, record)
-    settings = _with_options(settings, failures)
+    settings |= {"depth": failures.depth, "base": failures.size_base, "seed": failures.seed, "progress": progress_bar()}
     if by is not None:
         overview = explanations.explain_run(loaded, dataset, direction, **settings)
         groups = pipeline.group_members(loaded, overview.direction, by)
@@ -114,14 +112,6 @@ def explain(
     return with_protocol(result, record)
 
 
-def _check_several(runs: list[Path], query: list[str] | None, options: FailureOptions) -> None:
-    """Raise for options that are for one run."""
-    single = {"--query": query, "--compare": options.compare, "--output": options.output}
-    given = [flag for flag, value in single.items() if value]
-    if len(runs) > 1 and given:
-        raise UsageError(f"{given[0]} is for one run, not for {len(runs)}", fix=f"drop {given[0]}, or name one run")
-
-
 def _explain_several(
     runs: list[core.Run], dataset: core.Dataset, direction: str | None, settings: dict[str, Any]
 ) -> explanations.ConceptTable:
@@ -131,12 +121,6 @@ def _explain_several(
         chosen = direction if first is None else first.direction
         overviews[name] = explanations.explain_run(run, dataset, chosen, **settings)
     return explanations.tabulate_overviews(overviews)
-
-
-def _with_options(settings: dict[str, Any], options: FailureOptions) -> dict[str, Any]:
-    """The settings of a protocol, with the options that it leaves open."""
-    own = {"depth": options.depth, "base": options.size_base, "seed": options.seed, "progress": progress_bar()}
-    return {**settings, **own}
 
 
 def _explain_queries(
@@ -206,7 +190,7 @@ def counterfactual(
         raise UsageError("--query-caption requires --image-text", fix="pass --image-text, or drop --query-caption")
     if options.sample is None and not query:
         options = replace(options, sample=_DEFAULT_SAMPLE)
-    encoding = replace(encode, cache=open_cache(encode), notify=print_note)
+    encoding = encoding_of(encode)
     result = explanations.find_counterfactuals(
         source.load(), model, query, progress=progress_bar(), **vars(options), **vars(encoding)
     )

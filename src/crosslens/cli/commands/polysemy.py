@@ -13,10 +13,10 @@ import crosslens.data as data
 import crosslens.encode as encoders
 import crosslens.pipeline as pipeline
 from crosslens.analyze import ClusterOptions
-from crosslens.cli.answers import wrote
-from crosslens.cli.commands.analyze import caption_sets, check_table_name, write_tables
+from crosslens.cli.answers import check_tables, write_table
+from crosslens.cli.commands.analyze import caption_sets, joined_tables
 from crosslens.cli.commands.evaluate import open_cache
-from crosslens.cli.console import check_outputs, print_note, progress_bar
+from crosslens.cli.console import print_note, progress_bar
 from crosslens.cli.datasets import DATASET_WORDS, DatasetOptions, load_datasets, picture_files
 from crosslens.cli.flags import IMAGE_TEXT, OUTPUT, Flags, IntervalOptions, Overwrite, command
 from crosslens.core import EngineOptions, Options, UsageError, option, require_one_source
@@ -110,9 +110,7 @@ def polysemy(
     datasets stand side by side. Also compares the captions of one image with each other, and clusters the images.
     """
     sizes = pipeline.parse_counts(measures.sizes, "R")
-    check_outputs(output, per_image, overwrite=overwrite)
-    for table in (output, per_image):
-        check_table_name(table)
+    check_tables(output, per_image, overwrite=overwrite)
     vectors.check(len(dataset))
     whole = load_datasets(dataset, source)
     whole = [replace(loaded, name=name) for loaded, name in zip(whole, _names(dataset, whole), strict=True)]
@@ -128,9 +126,9 @@ def polysemy(
             for number, loaded in enumerate(parts)
         )
     if output is not None:
-        wrote(write_tables({own.dataset.name: own.curves.table for own in measured}, output))
+        write_table(joined_tables({own.dataset.name: own.curves.table for own in measured}), output)
     if per_image is not None:
-        wrote(write_tables({own.dataset.name: own.per_image() for own in measured}, per_image))
+        write_table(joined_tables({own.dataset.name: own.per_image() for own in measured}), per_image)
     return analyze.PolysemyStudy(measured, show)
 
 

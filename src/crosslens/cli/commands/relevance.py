@@ -12,12 +12,12 @@ import crosslens.data as data
 import crosslens.encode as encode
 import crosslens.pipeline as pipeline
 import crosslens.similarity as similarities
-from crosslens.cli.answers import wrote
-from crosslens.cli.commands.protocols import PROTOCOL_HELP, followed, with_protocol
-from crosslens.cli.console import check_outputs, print_file, print_json, print_list, print_note, progress_bar
+from crosslens.cli.answers import CommandAnswer, wrote
+from crosslens.cli.commands.evaluate import PROTOCOL_HELP, followed, with_protocol
+from crosslens.cli.console import check_outputs, print_file, print_json, print_note, progress_bar
 from crosslens.cli.datasets import DATASET_WORDS, QUERIES, DatasetOptions, load_dataset_words
 from crosslens.cli.flags import OUTPUT, Flags, IntervalOptions, Json, Overwrite, Threads, command
-from crosslens.core import EngineOptions, UsageError, option
+from crosslens.core import EngineOptions, FactList, UsageError, option
 
 
 @command(
@@ -158,15 +158,19 @@ def similarity(
     overwrite: Overwrite = False,
     listing: bool = option(False, "Print the similarities, and nothing else.", flags=("--list",)),
     json: Json = False,
-) -> None:
+) -> CommandAnswer | None:
     """Compare every caption with every image's captions.
 
     The matrix has one row per image and one column per caption, in the dataset's order; N.npy.json beside N.npy holds
     the ids. Running the same command again resumes where it was interrupted.
     """
     if listing:
-        _list(json)
-        return
+        listed = [
+            {"name": entry.name, "summary": entry.summary, **entry.details} for entry in similarities.SIMILARITIES
+        ]
+        return CommandAnswer(
+            "Similarities", (FactList(tuple((entry["name"], entry["summary"]) for entry in listed)),), listed
+        )
     suffix = ".npy" if pairs is None else ".csv"
     if output is not None and output.suffix != suffix:
         raise UsageError(f"-o {output} does not end in {suffix}", fix=f"name a file that ends in {suffix}")
@@ -175,38 +179,29 @@ def similarity(
     loaded = similarities.load_similarity(phi, **options)
     if pairs is not None:
         _score_pairs(dataset, loaded, pairs, output, threads, overwrite, json)
-        return
-    with core.use_engine(execution):
-        _score_matrix(dataset, loaded, output, threads, overwrite, json)
-
-
-def _score_matrix(
-    dataset: core.Dataset,
-    phi: similarities.Similarity,
-    output: Path | None,
-    threads: int | None,
-    overwrite: bool,
-    json: bool,
-) -> None:
+        return None
     existed = output is not None and output.exists() and not overwrite
-    matrix = similarities.relevance_matrix(
-        dataset, phi, output=output, overwrite=overwrite, threads=threads, progress=progress_bar()
-    )
-    summary = similarities.summarise_matrix(matrix, dataset)
-    written = [] if output is None else [str(output), str(similarities.description_file(output))]
-    if json:
-        print_json({"phi": phi.name, "revision": phi.revision, **summary.as_dict(), "written": written})
-        return
-    rows = [("φ", phi.name), ("images × captions", f"{summary.images:,} × {summary.captions:,}")]
-    rows += [("range", f"{summary.min:.4g} to {summary.max:.4g}"), ("mean", f"{summary.mean:.4g}")]
-    for label, value in (("of own captions", summary.mean_own), ("of others", summary.mean_others)):
-        if value is not None:
-            rows.append((f"  {label}", f"{value:.4g}"))
-    print_list(rows)
-    if output is not None:
-        print_note(
-            f"\nup to date: {output} (nothing to do)" if existed else f"\nwritten to {output}; ids in {written[1]}"
+    with core.use_engine(execution):
+        matrix = similarities.relevance_matrix(
+            dataset, loaded, output=output, overwrite=overwrite, threads=threads, progress=progress_bar()
         )
+    summary = similarities.summarise_matrix(matrix, dataset)
+    written = [] if output is None else [output, similarities.description_file(output)]
+    if existed:
+        print_note(f"up to date: {output} (nothing to do)")
+    else:
+        wrote(*written)
+    rows = {
+        "φ": loaded.name,
+        "images × captions": f"{summary.images:,} × {summary.captions:,}",
+        "range": f"{summary.min:.4g} to {summary.max:.4g}",
+        "mean": f"{summary.mean:.4g}",
+    }
+    for label, value in (("  of own captions", summary.mean_own), ("  of others", summary.mean_others)):
+        if value is not None:
+            rows[label] = f"{value:.4g}"
+    facts = {"phi": loaded.name, "revision": loaded.revision, **summary.as_dict(), "written": list(map(str, written))}
+    return CommandAnswer(f"φ of {dataset.name}", (FactList(tuple(rows.items())),), facts)
 
 
 def _score_pairs(
@@ -234,12 +229,3 @@ def _score_pairs(
         print_file(table.write_csv())
     else:
         print_note(f"{table.height:,} pairs written to {output}")
-
-
-def _list(json: bool) -> None:
-    if json:
-        print_json(
-            [{"name": entry.name, "summary": entry.summary, **entry.details} for entry in similarities.SIMILARITIES]
-        )
-    else:
-        print_list([(entry.name, entry.summary) for entry in similarities.SIMILARITIES])

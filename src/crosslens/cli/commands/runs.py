@@ -11,8 +11,10 @@ import typer
 import crosslens.core as core
 import crosslens.explanations as explanations
 import crosslens.pipeline as pipeline
-from crosslens.cli.console import print_note, print_notes, progress_bar
+from crosslens.cli.answers import end_with
+from crosslens.cli.console import print_note, print_notes, print_result, progress_bar
 from crosslens.cli.datasets import DatasetOfRuns, DatasetOptions
+from crosslens.cli.exit_codes import UNMET
 from crosslens.cli.flags import ColumnOptions, Flags, Json, command
 from crosslens.cli.stored_runs import drops_by_column, load_runs, load_studies, named_tables
 from crosslens.core import Options, UsageError, option
@@ -177,3 +179,131 @@ def _changes(
     )  # fmt: skip
     files, problem = explanations.image_files_of_run(runs[0], dataset, changes.images, image_folder)
     return replace(changes, pictures=files, problem=problem)
+
+
+_MOST_DRAWN = 20
+_BY = "Group by a column of the dataset, or by caption_length."
+
+
+@command(
+    "crosslens plot runs/clip-b32 --by category --write categories.html",
+    "crosslens plot runs/clip-b32 runs/siglip --by category --metric t2i/Hit@5 \\",
+    "    --write categories.svg",
+)
+def plot(
+    runs: Annotated[list[Path], typer.Argument(help="One or more run folders, or robustness studies.")],
+    *,
+    by: str | None = option(
+        None, f"{_BY} Studies by dataset: the mean over models. [default: all queries together]", metavar="COLUMN"
+    ),
+    added: ColumnOptions,
+    metric: str | None = option(None, "Such as t2i/Hit@5. [default: t2i/Hit@1, or the first shared]", metavar="NAME"),
+    all_groups: bool = option(False, "Every group, not only the 20 largest.", flags=("--all",)),
+) -> pipeline.GroupChart | pipeline.DropTable:
+    """Plot a metric of runs by group, with intervals.
+
+    Prints the numbers; --write draws them. A page (.html) opens in any browser without a network. Several runs stand
+    side by side; of robustness studies, heat maps of the drops.
+    """
+    if (studies := load_studies(runs)) is not None:
+        return pipeline.drop_table(studies, metric, by=by)
+    loaded = load_runs(runs, added.columns)
+    drawn = pipeline.chart(loaded, by, metric, largest=None if all_groups else _MOST_DRAWN)
+    if metric is None:
+        print_note(f"note: {drawn.metric}; choose another with --metric")
+    if by is None and (columns := pipeline.group_names(loaded[0])):
+        print_note(f"note: all queries together; group them with --by: {', '.join(columns)}")
+    if drawn.left_out:
+        print_note(f"note: the {_MOST_DRAWN} largest groups; --all draws every group")
+    return drawn
+
+
+@command(
+    "crosslens leaderboard runs/*",
+    'crosslens leaderboard runs/coco-* runs/f30k-* --metrics "t2i/Hit@1 MedR"',
+    "crosslens leaderboard runs/* --write table.tex --write leaderboard.html",
+)
+def leaderboard(
+    runs: Annotated[list[Path], typer.Argument(help="Run folders, of any models and datasets.")],
+    *,
+    metrics: str | None = option(
+        None, 'These, such as "t2i/Hit@1 MedR". [default: the first of each direction]', metavar="NAMES", joins=" "
+    ),
+    correction: str = option("holm", "For multiple comparisons: holm, bh or none.", metavar="NAME"),
+    permutations: int = option(10_000, "Permutations of the paired test.", metavar="N", minimum=1, maximum=10_000_000),
+    seed: int = option(0, "Seed of the permutations.", metavar="N"),
+    json: Json = False,
+) -> pipeline.Leaderboard:
+    """Compare models over datasets, with the best marked.
+
+    Runs are grouped by their model's name and their dataset. On each dataset every model is tested against the best;
+    tests are paired, over images, and corrected for multiple comparisons. Cells may be missing.
+    """
+    loaded = load_runs(runs)
+    if metrics is None and not json:
+        print_note("note: the first metric of each direction; choose others with --metrics")
+    return pipeline.leaderboard(
+        pipeline.group_runs(loaded), _main_metrics(loaded) if metrics is None else metrics,
+        correction=correction, permutations=permutations, seed=seed,
+    )  # fmt: skip
+
+
+def _main_metrics(runs: list[core.Run]) -> list[str]:
+    first: dict[str, str] = {}
+    for run in runs:
+        for name in run:
+            first.setdefault(core.split_name(name)[0], name)
+    if len(first) > 1:
+        first.pop(core.BOTH, None)
+    return list(first.values())
+
+
+@command(
+    'crosslens check runs/x --require "t2i/Hit@1 >= 0.6" --require "MedR <= 3"',
+    'crosslens check runs/x --require "worst(category, t2i/Hit@1) >= 40%"',
+    "crosslens check runs/x --robustness runs/rob \\",
+    '    --require "drop(char_swap, t2i/Hit@1) <= 5"',
+    "crosslens check runs/new --baseline runs/old --confident \\",
+    '    --require "gap(Hit@1) >= -1"',
+    "crosslens check audits/x --requirements requirements.toml --github",
+)
+def check(
+    folder: Annotated[Path, typer.Argument(help="A run folder, or the folder of a robustness study or an audit.")],
+    *,
+    require: Annotated[
+        list[str] | None, typer.Option("--require", metavar="TEXT", help='Such as "t2i/Hit@1 >= 0.6". May be repeated.')
+    ] = None,
+    requirements: Path | None = option(None, "A TOML file with more: require = [TEXT, …].", metavar="FILE"),
+    robustness: Path | None = option(None, "The robustness study of the run, for drop(…).", metavar="FOLDER"),
+    baseline: Path | None = option(None, "The run that gap(…) compares with.", metavar="FOLDER"),
+    confident: bool = option(False, "The whole interval must fulfil the requirement, not only the value."),
+    smallest_group: int = option(
+        1, "Groups with fewer queries do not count in worst(…).", metavar="N", minimum=1, maximum=1_000_000_000
+    ),
+    github: bool = option(False, "Print an annotation of a GitHub workflow for each requirement, too."),
+    json: Json = False,
+) -> pipeline.RequirementCheck:
+    """Check whether a model fulfils requirements.
+
+    A requirement compares a metric, drop(PERTURBATION[, METRIC]), group(COLUMN=VALUE, METRIC), worst(COLUMN, METRIC) or
+    gap(METRIC[, RUN]) with a number by >=, <=, > or <. Shares are fractions or have a percent sign; drops and gaps are
+    in points. The exit code is 7 where a requirement is not met.
+    """
+    if github and json:
+        raise UsageError("--github does not go with --json", fix="drop one of them")
+    read = [
+        *map(pipeline.parse_requirement, require or ()),
+        *(pipeline.read_requirements(requirements) if requirements is not None else ()),
+    ]
+    if not read:
+        raise UsageError("no requirements", fix="pass --require or --requirements")
+    models = pipeline.read_checked(folder, robustness)
+    sources = pipeline.Sources(
+        lambda run, column, metric: pipeline.group_metrics(run, column, metric).values, baseline, smallest_group
+    )
+    result = pipeline.check_requirements(models, read, sources, confident=confident)
+    if github:
+        print_result("\n".join(pipeline.github_annotations(result)))
+    if not result.met:
+        end_with(UNMET)
+    return result

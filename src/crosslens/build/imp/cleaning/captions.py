@@ -3,34 +3,97 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from copy import copy
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import polars as pl
 
-from crosslens.build.imp.cleaning.checks import missing_part
 from crosslens.build.imp.cleaning.duplicates import near_duplicates
-from crosslens.build.imp.cleaning.languages import LanguageFilter
-from crosslens.build.imp.cleaning.rules import REPAIRS, reason_to_drop, repair
-from crosslens.build.imp.cleaning.settings import ANY_LANGUAGE, CleaningSettings
+from crosslens.build.imp.cleaning.rules import REPAIRS, missing_part, reason_to_drop, repair
+from crosslens.build.imp.cleaning.words import non_latin_share
+from crosslens.build.settings import ANY_LANGUAGE, CleaningSettings
 from crosslens.core import (
     PAGE_WIDTH,
     Figure,
     Grid,
     InputError,
+    MissingExtraError,
     Presented,
     Progress,
     Section,
     SilentProgress,
     Table,
+    UnknownNameError,
+    UsageError,
+    argument,
     is_encodable,
+    parquet_bytes,
     printable_line,
     stage,
 )
-from crosslens.language import parse_texts
+from crosslens.data import format_suffix, read_lines, read_table, writing_bytes
+from crosslens.language import parse_texts, word_set
 from crosslens.metrics import format_count
+
+_COMMON = word_set(
+    """ar bg bn ca cs da de el en es et fa fi fr he hi hr hu id it ja ko lt lv ms nl no pl pt ro ru sk sl sr sv ta th
+    tl tr uk ur vi zh"""
+)
+"""Short texts are easily taken for a rare language: only these and the wanted ones are considered."""
+_DOUBT = 16.0
+"""A wanted language this close to the likeliest is taken instead (difference of log-likelihoods): names of places and
+dishes, which captions are full of, look like other languages."""
+_LATIN = word_set("en ca cs da de es et fi fr hr hu id it lt lv ms nl no pl pt ro sk sl sv tl tr vi")
+_MOSTLY = 0.5
+
+
+class LanguageFilter:
+    """Says of each text which wanted language it is in, or that it is in none of them."""
+
+    def __init__(self, wanted: Sequence[str]) -> None:
+        if not wanted:
+            raise UsageError("no language is wanted", fix=f"name some, or use {ANY_LANGUAGE}", option="languages")
+        self._any = ANY_LANGUAGE in wanted
+        self._wanted = frozenset(wanted) - {ANY_LANGUAGE}
+        self._only_latin = not self._any and self._wanted <= _LATIN
+        self._identifier = _identifier(_COMMON | self._wanted)
+
+    def language(self, text: str) -> str | None:
+        """The code of the language; None where it is not wanted."""
+        if self._only_latin and non_latin_share(text) > _MOSTLY:
+            return None
+        ranked = self._identifier.rank(text.lower())
+        likeliest, score = ranked[0]
+        if self._any or likeliest in self._wanted:
+            return str(likeliest)
+        return next((str(code) for code, own in ranked if code in self._wanted and score - own <= _DOUBT), None)
+
+
+@lru_cache(maxsize=1)
+def _model() -> Any:
+    try:
+        from py3langid.langid import MODEL_FILE, LanguageIdentifier
+    except ImportError as error:
+        raise MissingExtraError("identifying languages", "py3langid", "imp") from error
+    return LanguageIdentifier.from_model_file(MODEL_FILE)
+
+
+@lru_cache(maxsize=4)
+def _identifier(considered: frozenset[str]) -> Any:
+    """A view of the model that knows these languages only."""
+    identifier = copy(_model())
+    known = {*identifier.labels, ANY_LANGUAGE}
+    for code in considered - known:
+        unknown = UnknownNameError("language", code, sorted(known))
+        unknown.option = "languages"
+        raise unknown
+    identifier.set_languages(sorted(considered))
+    return identifier
+
 
 _SCHEMA: dict[str, Any] = {
     "text": pl.String,
@@ -209,3 +272,65 @@ def cleaning_rules() -> pl.DataFrame:
     rows = [(rule.name, "repair", rule.about) for rule in REPAIRS]
     rows += [(name, "reason", about) for name, about in REASONS.items()]
     return pl.DataFrame(rows, schema=["rule", "kind", "about"], orient="row")
+
+
+_USUAL = ("caption", "captions", "text", "title", "alt")
+_LINES = ".txt"
+
+
+def read_captions(path: str | Path, column: str | None = None) -> tuple[list[str], pl.DataFrame]:
+    """The texts of a ``.txt`` file (one per line) or of a column of a table, and the table's other columns."""
+    if format_suffix(path) == _LINES:
+        if column is not None:
+            raise UsageError(f"{path} has lines, not columns", fix=f"drop {argument('column')}", option="column")
+        return read_lines(path), pl.DataFrame()
+    frame, row_name = read_table(path)
+    name = column or next((usual for usual in _USUAL if usual in frame.columns), None)
+    if name is None or name not in frame.columns:
+        problem = f"no column {name!r}" if name else f"no column {', '.join(_USUAL[:-1])} or {_USUAL[-1]}"
+        fix = f"say which column holds the captions: {argument('column')} {' or '.join(frame.columns)}"
+        raise InputError(problem, file=path, fix=fix)
+    if frame[name].dtype != pl.String:
+        raise InputError(f"the column {name!r} is of type {frame[name].dtype}", file=path, fix="name a column of texts")
+    empty = frame[name].is_null().arg_max() if frame[name].null_count() else None
+    if empty is not None:
+        raise InputError(f"no text in the column {name!r}", file=path, row=row_name(empty), fix="remove this row")
+    return frame[name].to_list(), frame.drop(name)
+
+
+def write_cleaned(result: CleanedCaptions, path: str | Path, others: pl.DataFrame | None = None) -> None:
+    """Write the table of a result, after the columns that the captions came with; ``.txt``: the kept captions alone."""
+    write = _writer(path)
+    table = result.table
+    if others is not None and others.width:
+        clash = next((name for name in others.columns if name in table.columns), None)
+        if clash is not None:
+            raise InputError(f"the column {clash!r} is one that cleaning writes", fix=f"rename the column {clash!r}")
+        table = pl.concat([others, table], how="horizontal")
+    with writing_bytes(path) as file:
+        write(table, file)
+
+
+def check_cleaned_output(path: str | Path) -> None:
+    """Raise unless a result can be written under this name."""
+    _writer(path)
+
+
+def _writer(path: str | Path) -> Callable[[pl.DataFrame, IO[bytes]], None]:
+    writers = {".parquet": _write_parquet, ".csv": _write_csv, _LINES: _write_lines}
+    suffix = format_suffix(path)
+    if suffix not in writers:
+        raise UsageError(f"{path} ends in {suffix!r}", fix=f"use one of {', '.join(writers)}", option="output")
+    return writers[suffix]
+
+
+def _write_parquet(table: pl.DataFrame, file: IO[bytes]) -> None:
+    file.write(parquet_bytes(table))
+
+
+def _write_csv(table: pl.DataFrame, file: IO[bytes]) -> None:
+    table.with_columns(pl.col("changes").list.join(" ")).write_csv(file)
+
+
+def _write_lines(table: pl.DataFrame, file: IO[bytes]) -> None:
+    file.write("".join(f"{text}\n" for text in table["cleaned"].drop_nulls()).encode())

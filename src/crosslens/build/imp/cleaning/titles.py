@@ -7,10 +7,234 @@ from functools import lru_cache
 from importlib.resources import files
 from itertools import pairwise
 
-from crosslens.build.imp.cleaning.addresses import cut_end
-from crosslens.build.imp.cleaning.settings import CleaningSettings
-from crosslens.build.imp.cleaning.words import count_words, words_of
+from crosslens.build.imp.cleaning.words import count_words, needs_more, words_of
+from crosslens.build.settings import CleaningSettings
 from crosslens.language import word_set
+
+_DIGIT = re.compile(r"\d")
+_FULL_STOP = re.compile(r"\s*[.!?](?=\s)")
+_EMAIL = re.compile(
+    r"(?:(?:e-?mail|contact|mailto)(?:\s+(?:us|me|at))*\s*:?\s*)?[\w.+-]+@[\w-]+(?:\.[\w-]+)*\.[A-Za-z]{2,}\b",
+    re.IGNORECASE,
+)
+_TOP = r"com|net|org|edu|gov|info|biz|co\.uk|org\.uk|ac\.uk|com\.au|com\.br|co\.jp|co\.nz|co\.in"
+_URL = re.compile(
+    r"(?:(?<!\w)(?:(?:see|read|find|view)\s+(?:more|it)\s+(?:at|on)|via|from|at|on|by|source|visit|link)\s*:?\s+)?"
+    r"(?:\b(?:https?|ftp)\s?:\s?/{1,2}\s?[^\s<>\"]+|\bwww\.[^\s<>\"]+|\bhttps?\b:?$"
+    rf"|(?<![\w@.])(?:[a-z0-9-]+\.)+(?:{_TOP}|[a-z]{{2,3}}(?=/))(?![\w.-]*\w\()(?:/[^\s<>\"|]*)?(?![\w-]))",
+    re.IGNORECASE,
+)
+_MAYBE_URL = re.compile(r"\w\.\w|https?|ftp", re.IGNORECASE)
+_CLOSING = re.compile(r"[.,;:!?)\]'\"]+$")
+
+_ENDINGS = r"jpe?g|png|gif|webp|bmp|tiff?|svg|heic|nef|cr2|arw|dng|psd|eps|pdf|mp4|mov|avi|docx?|html?|php|aspx?"
+_FILE = re.compile(rf"(?<![\w/.])([\w()%+,'-]+)\.(?:{_ENDINGS})\b(?!\.\w)(?:\?\S*)?", re.IGNORECASE)
+_ENDING = re.compile(rf"(?<=[\w)])\s?\.(?:{_ENDINGS})$", re.IGNORECASE)
+_CAMERA = re.compile(
+    r"(?<![\w-])(?:(?:IMG|DSC[NF]?|_?MG|DCIM|PICT|DJI|GOPR|PXL|MVIMG|VID|SAM|KIMG|HPIM|CIMG|IMGP|SDC|PA|WP|FB_IMG)"
+    r"[-_ ]?\d{2,}(?:[-_]\w+)*|[PR]\d{7}|DSC[NF]?\d{3,}|image\d{3,}|photo\d{3,}|Screen ?shot[-_ ]\d[\d_.-]*"
+    r"(?: at [\d.:]+(?: [AP]M)?)?|\d{8}_\d{6}\w*|[0-9a-f]{16,}|\d+_\d+_[a-z0-9]+_[a-z])(?![\w-])(?:\s*\(\d+\))?",
+    re.IGNORECASE,
+)
+_JOINED = re.compile(r"(?<=[^\W_])_+(?=[^\W_])")
+_NAME_PARTS = re.compile(r"[-_+%\s]+")
+_FILE_LABEL = re.compile(r"^(?:File|Image|Datei|Fichier|Archivo|Файл)\s*:\s*(?=\S)", re.IGNORECASE)
+
+_HASHTAG = r"(?<![\w&/#])[#＃][\w]*[^\W\d_][\w]*"
+_GLUED = re.compile(r"(?<=[^\W\d_][^\W\d_][^\W\d_])#(?=[^\W\d_]{3})")
+_HASHTAG_RUN = re.compile(rf"{_HASHTAG}(?:[\s,.]*{_HASHTAG})+")
+_SINGLE_HASHTAG = re.compile(_HASHTAG)
+_HUMPS = re.compile(r"(?<=[a-z])(?=[A-Z])|_+")
+_HANDLE = re.compile(
+    r"(?:(?<!\w)(?:(?:photo|pic|image|shot|video|picture)\s+)?(?:via|by|from|credit|cc|rt|ig|with|repost|📷)\s*:?\s*)?"
+    r"(?<![\w.@])@[A-Za-z_][\w.]*\w",
+    re.IGNORECASE,
+)
+
+_PIXELS = re.compile(
+    r"[\s([,;–-]*(?<![\w.])\d{3,5}\s?[x×X*]\s?\d{3,5}(?:\s?(?:px|pixels?))?(?!\w)[)\]]?"
+    r"|[\s([,;–-]*(?<![\w.])\d{2,4}\s?dpi\b[)\]]?|[\s([,;–-]*(?<![\w.])\d+(?:[.,]\d+)?\s?[KMG]B(?!\w)[)\]]?"
+)
+_PIXEL_LABEL = re.compile(r"[\s,;|–-]*\b(?:resolution|dimensions|file size|size)\s*:\s*$", re.IGNORECASE)
+_DATE = (
+    r"(?:\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\d{1,2}[-/.]\d{1,2}[-/.]\d{4}|\d{1,2}/\d{1,2}/\d{2})"
+    r"(?:(?:T|,?\s+)\d{1,2}[:.]\d{2}(?:[:.]\d{2})?(?:\s?[AaPp]\.?[Mm]\.?)?Z?)?"
+)
+_DATE_START = re.compile(rf"^[(\[]?{_DATE}(?![\d/])[)\]]?[\s:,|–-]*(?=\D)")
+_DATE_END = re.compile(
+    rf"[\s,;|([–-]+(?:(?:posted|taken|uploaded|published|added)\s+(?:on\s+)?)?(?:{_DATE}|\d{{1,2}}:\d{{2}}\s?[AaPp]\.?[Mm]\.?)[)\].]?$"
+)
+_LABELLED_NUMBER = re.compile(
+    r"[\s(\[,;|–-]*\b(?:(?:SKU|ISBN|UPC|ASIN|EAN|ID|Ref|Reference|Item|Product|Article|Art|Asset|Listing|Lot"
+    r"|(?:Stock )?(?:Image|Photo|Picture|Media|File|Illustration|Vector|Video))"
+    r"(?:\s+(?:ID|No|Nr|Number|Code))?)(?!\w)\s*[.:#№-]*\s*#?[A-Z]{0,5}-?\d{3,}[\w-]*[)\]]?\.?$",
+    re.IGNORECASE,
+)
+_LONG_HASH_NUMBER = re.compile(r"[\s([]*(?<!\w)#\s?\d{5,}\b[)\]]?")
+_LONG_NUMBER = re.compile(r"[\s([,;|–-]+\d{6,}[)\]]?\.?$")
+
+
+def remove_emails(text: str, settings: CleaningSettings) -> str:
+    """Remove e-mail addresses."""
+    return _EMAIL.sub(" ", text) if "@" in text else text
+
+
+def remove_urls(text: str, settings: CleaningSettings) -> str:
+    """Remove web addresses, with the word that announces them."""
+
+    def kept(match: re.Match[str]) -> str:
+        closing = _CLOSING.search(match[0])
+        return " " + (closing[0] if closing else "")
+
+    return _URL.sub(kept, text) if _MAYBE_URL.search(text) else text
+
+
+def fix_file_names(text: str, settings: CleaningSettings) -> str:
+    """Remove names that cameras give; a file name of several words becomes these words."""
+    text = _FILE_LABEL.sub("", text) if ":" in text else text
+    text = _ENDING.sub("", text) if " " in text and "." in text else text
+    text = _FILE.sub(_name_words, text) if "." in text else text
+    text = _CAMERA.sub(" ", text) if _DIGIT.search(text) else text
+    if " " not in text and text.count("-") >= 3 and count_words(text.replace("-", " ")) >= 4:
+        text = text.replace("-", " ")
+    return _JOINED.sub(" ", text) if "_" in text else text
+
+
+def _name_words(match: re.Match[str]) -> str:
+    words = [word for word in _NAME_PARTS.split(match[1]) if len(word) > 1 and word.isalpha()]
+    return " ".join(_NAME_PARTS.split(match[1])) if len(words) >= 3 else " "
+
+
+def fix_hashtags(text: str, settings: CleaningSettings) -> str:
+    """Remove runs of hashtags and those after the sentence; another becomes words (setting hashtags)."""
+    if "#" not in text and "＃" not in text:
+        return text
+    text = _GLUED.sub(" #", text)
+    if settings.hashtags == "drop":
+        return _SINGLE_HASHTAG.sub(" ", text)
+    text = _HASHTAG_RUN.sub(" ", text)
+    return _SINGLE_HASHTAG.sub(lambda match: _hashtag_words(match, text), text)
+
+
+def _hashtag_words(match: re.Match[str], text: str) -> str:
+    before, after = text[: match.start()].rstrip(), text[match.end() :].strip(" .!?\"')")
+    ends_sentence = not after and not needs_more(before)
+    if ends_sentence and before:
+        return " "
+    return _HUMPS.sub(" ", match[0][1:])
+
+
+def remove_handles(text: str, settings: CleaningSettings) -> str:
+    """Remove names of accounts (@name), with the word that announces them."""
+    return _HANDLE.sub(" ", text) if "@" in text else text
+
+
+def remove_sizes(text: str, settings: CleaningSettings) -> str:
+    """Remove sizes of pictures and files: 1920x1080, 300 dpi, 2.4 MB."""
+    match = _PIXELS.search(text) if _DIGIT.search(text) else None
+    while match is not None and not needs_more(text[: match.start()]):
+        text = _PIXEL_LABEL.sub("", text[: match.start()]) + " " + text[match.end() :]
+        match = _PIXELS.search(text)
+    return text
+
+
+def remove_dates(text: str, settings: CleaningSettings) -> str:
+    """Remove dates and times in figures at the start and at the end."""
+    if not _DIGIT.search(text):
+        return text
+    return cut_end(_DATE_START.sub("", text), _DATE_END)
+
+
+def remove_catalogue_numbers(text: str, settings: CleaningSettings) -> str:
+    """Remove numbers of pictures and products: #123456, SKU: 4711, Photo 12345678."""
+    if not _DIGIT.search(text):
+        return text
+    text = _LONG_HASH_NUMBER.sub(" ", text)
+    return cut_end(cut_end(text, _LABELLED_NUMBER), _LONG_NUMBER)
+
+
+def cut_end(text: str, pattern: re.Pattern[str]) -> str:
+    """The text without what the pattern matches at its end, unless it cannot end there; a full stop stays."""
+    match = pattern.search(text)
+    if match is None:
+        return text
+    stop = _FULL_STOP.match(match[0])
+    if stop is not None:
+        return text[: match.start()] + stop[0].strip()
+    return text if needs_more(text[: match.start()]) else text[: match.start()]
+
+
+_PICTURE = r"(?:the |this |your |our |an |a |for )*(?:image|photo|picture|pic|thumbnail|photograph)s?"
+_CLICK = (
+    rf"click(?: here| on)*(?: {_PICTURE})?(?: (?:to|for) (?:enlarge|see|view|zoom|read|download|buy|larger|full|more"
+    rf"|a )[^.!|()]*"
+    rf"| to enlarge| here[^.!|()]*|(?<=click) {_PICTURE})"
+)
+_ACTIONS = (
+    r"(?:free download|download (?:now|free|here|it|for free|this (?:photo|image|picture|wallpaper)|the (?:photo"
+    r"|image|app|pdf))"
+    r"|read (?:more|the full (?:story|article))|see more|learn more|find out more|view more|shop now|buy now|order now"
+    r"|order yours|book now|buy it now|add to (?:cart|wish ?list|favou?rites)|free shipping|free delivery|limited offer"
+    r"|view (?:larger|full[- ]size|original|gallery|slideshow|details|in gallery)(?: (?:image|photo|picture|version))?"
+    r"|follow (?:us|me)(?: on)?|subscribe(?: now| to)?|sign up(?: for| now)?|share (?:on|this)|pin it|save to|tap to"
+    r"|swipe"
+    r"|link in bio|enlarge (?:image|photo|picture)|enlarge|zoom in|show more|continue reading"
+    r"|watch (?:the )?(?:full )?video"
+    r"|get yours|best prices?|lowest prices?|on sale now|use code|hover to zoom|share your thoughts|like and share"
+    r"|leave a comment|no comments?)"
+)
+_MAYBE_ACTION = re.compile(rf"\b(?:click|{_ACTIONS})")
+"""A quick look: most captions have none of these words."""
+_CLICK_END = re.compile(rf"[\s.,;:!|(\[–—-]+{_CLICK}[\s.!)\]>»]*$", re.IGNORECASE)
+_CLICK_START = re.compile(rf"^[\s(\[]*{_CLICK}(?:[)\]]|\s*[:.!|–-])+\s*", re.IGNORECASE)
+_CLICK_BRACKET = re.compile(rf"[(\[]\s*(?:{_CLICK}|{_ACTIONS}[^()\[\]]*)\s*[)\]]", re.IGNORECASE)
+_ACTION_END = re.compile(rf"(?:[.,;:!?|(\[–—]+\s*|\s+-+\s+){_ACTIONS}\b[^.|]{{0,60}}[\s.!)\]>»]*$", re.IGNORECASE)
+_TITLED_ACTION_END = re.compile(rf"\s+(?=[A-Z])(?i:{_ACTIONS})\b[^.|a-z]{{0,30}}[\s.!)\]>»]*$")
+_PLAIN_ACTION_END = re.compile(
+    r"\s+(?:free download|free shipping|buy now|shop now|read more|see more)[\s.!>»]*$", re.IGNORECASE
+)
+_ACTION_START = re.compile(rf"^{_ACTIONS}\s*[:.!|–-]+\s*", re.IGNORECASE)
+_COUNTER = re.compile(
+    r"[\s,;|([–-]*\b(?:photo|image|picture|slide|page|pic|view)?\s*#?\d{1,4}\s*(?:of|/)\s*\d{1,4}[)\]]"
+    r"|[\s,;|([–-]+(?:photo|image|picture|slide|page|pic)\s+#?\d{1,4}(?:\s*(?:of|/)\s*\d{1,4})?$"
+    r"|^\(?(?:(?:photo|image|picture|slide|pic)\s+)?#?\d{1,4}\s*(?:of|/)\s*\d{1,4}\)?\s*[:|.–-]\s*"
+    r"|^\(?\d{1,3}\)\s+(?=\D)",
+    re.IGNORECASE,
+)
+
+_AMOUNT = r"\d{1,3}(?:[.,]\d{3})*(?:[.,]\d{1,2})?|\d+(?:[.,]\d{1,2})?"
+_PRICE = (
+    rf"(?:(?:US|CA|AU|NZ|HK)?[$€£¥₹₽₩]\s?(?:{_AMOUNT})|(?:{_AMOUNT})\s?(?:[€£₽]|USD|EUR|GBP|CAD|AUD|INR|руб\.?|Kč"
+    rf"|zł)(?!\w)"
+    rf"|(?:USD|EUR|GBP|Rs\.?|INR)\s?(?:{_AMOUNT})(?!\w)|\d{{1,3}}\s?% off|save \d{{1,3}}\s?%)"
+)
+_PRICE_WORDS = r"(?:only|just|from|now|was|price|sale|save|rrp|starting at|up to|retail|msrp|buy for|for only|for just)"
+_PRICE_END = re.compile(
+    rf"[\s,;:|(–—-]+(?:{_PRICE_WORDS}[:\s]+)*{_PRICE}(?:[\s,;/|–-]*(?:{_PRICE_WORDS}|{_PRICE}|each|off|shipping|\+"
+    rf"|incl\.?"
+    r"|vat|free|with|delivery|today|per|piece|set|and)(?!\w))*[)\s.!*]*$",
+    re.IGNORECASE,
+)
+_PRICE_START = re.compile(rf"^[(\[]?(?:{_PRICE_WORDS}[:\s]+)*{_PRICE}[)\]]?(?:\s*[-–—|:,!]+\s*)", re.IGNORECASE)
+
+
+def remove_boilerplate(text: str, settings: CleaningSettings) -> str:
+    """Remove requests to click, read, share or buy, and positions in galleries (3 of 12)."""
+    if _MAYBE_ACTION.search(text.lower()):
+        text = _CLICK_BRACKET.sub(" ", text)
+        text = _ACTION_START.sub("", _CLICK_START.sub("", text))
+        for pattern in (_CLICK_END, _ACTION_END, _TITLED_ACTION_END, _PLAIN_ACTION_END):
+            text = cut_end(text, pattern)
+    match = _COUNTER.search(text) if _DIGIT.search(text) else None
+    return text if match is None else f"{text[: match.start()]} {text[match.end() :]}"
+
+
+def remove_prices(text: str, settings: CleaningSettings) -> str:
+    """Remove prices at the start and at the end, unless the sentence needs them (a sign that says $5)."""
+    if not _DIGIT.search(text):
+        return text
+    return cut_end(_PRICE_START.sub("", text), _PRICE_END)
+
 
 _KIND = (
     r"(?:photos?|images?|pictures?|photograph(?:s|y)?|illustrations?|vectors?|footage|videos?|clip ?arts?|art|graphics?"

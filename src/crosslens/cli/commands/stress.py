@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
+import typer
+
+import crosslens.analyze as analyze
 import crosslens.core as core
 import crosslens.data as data
 import crosslens.perturbations as perturbations
 import crosslens.pipeline as pipeline
-from crosslens.cli.answers import Write, wrote
-from crosslens.cli.console import print_note, print_notes, progress_bar
+from crosslens.analyze import CaseOptions, JudgingOptions
+from crosslens.cli.answers import Write, check_tables, write_table, wrote
+from crosslens.cli.commands.evaluate import encoding_of
+from crosslens.cli.console import check_outputs, print_note, print_notes, progress_bar
 from crosslens.cli.datasets import DATASET_WORDS, QUERIES, DatasetOptions, key_values, load_dataset_words, typed
 from crosslens.cli.flags import OUTPUT, ColumnOptions, Flags, Overwrite, Threads, command, recorded_command
 from crosslens.cli.stored_runs import drops_by_column, named_tables
-from crosslens.core import EngineOptions, UsageError, option
+from crosslens.core import EngineOptions, Options, UsageError, option
 from crosslens.encode import EncodeOptions
 from crosslens.pipeline import RobustnessOptions
 
@@ -112,7 +118,9 @@ def robustness(
     if runs:
         making = {"model": model, "perturbations": perturbations, "option": option, "variants": vectors}
         inputs = {"image-embeddings": image_embeddings, "caption-embeddings": caption_embeddings, "queries": queries}
-        _refuse_with_runs(making | inputs)
+        for name, value in (making | inputs).items():  # what would make other results than the lists
+            if value:
+                raise UsageError(f"both --runs and --{name}", fix="pass one or the other")
         with core.use_engine(execution):
             study = pipeline.robustness_from_runs(
                 pipeline.read_runs(runs, qrels),
@@ -123,7 +131,7 @@ def robustness(
     elif qrels is not None:
         raise UsageError("--qrels requires --runs", fix="pass the ranked lists, or drop --qrels")
     else:
-        perturbing = perturbation_options(option, _caption_perturbations(perturbations or "all")) if option else None
+        perturbing = _options_of_captions(option, perturbations or "all") if option else None
         encoding = {name: value for name, value in vars(encode).items() if name != "skip_bad"}
         with core.use_engine(execution):
             study = pipeline.robustness(
@@ -143,16 +151,10 @@ def robustness(
     return replace(study, shown=shown)
 
 
-def _refuse_with_runs(given: Mapping[str, Any]) -> None:
-    """Raise for what would make other results than the lists."""
-    for name, value in given.items():
-        if value:
-            raise UsageError(f"both --runs and --{name}", fix="pass one or the other")
-
-
-def _caption_perturbations(names: str) -> list[str]:
-    """The perturbations of captions among those named: they declare their options."""
-    return [name for name in perturbations.chosen_perturbations(names) if name in perturbations.PERTURBATIONS]
+def _options_of_captions(pairs: Sequence[str], names: str) -> dict[str, Any]:
+    """The options of the perturbations of captions among those named: they declare them."""
+    chosen = perturbations.chosen_perturbations(names)
+    return perturbation_options(pairs, [name for name in chosen if name in perturbations.PERTURBATIONS])
 
 
 _SHOWN = 3
@@ -254,10 +256,132 @@ def perturbation_options(pairs: Sequence[str], names: Sequence[str]) -> dict[str
     known: dict[str, inspect.Parameter] = {}
     for name in names:
         known |= perturbations.options_of(perturbations.PERTURBATIONS[name])
-    values = key_values("--option", [_with_underscores(pair) for pair in pairs], "k=2")
+    spelled = [f"{key.replace('-', '_')}{equals}{value}" for key, equals, value in (p.partition("=") for p in pairs)]
+    values = key_values("--option", spelled, "k=2")
     return {key: typed(f"the option {key}", value, known.get(key)) for key, value in values.items()}
 
 
-def _with_underscores(pair: str) -> str:
-    key, equals, value = pair.partition("=")
-    return f"{key.replace('-', '_')}{equals}{value}"
+@dataclass(frozen=True)
+class ScorerOptions(Options):
+    """What scores the cases."""
+
+    model: tuple[str, ...] = option(
+        (), "A model, or file:FOLDER for its embeddings; may be repeated.", metavar="KIND:SOURCE"
+    )
+    pair_model: tuple[str, ...] = option(
+        (), "A model that scores pairs, such as blip:…-itm-…; may be repeated.", metavar="KIND:SOURCE"
+    )
+    scores: tuple[Path, ...] = option((), "A table: case, caption, image, score; may be repeated.", metavar="FILE")
+    blind: tuple[str, ...] = option(
+        (), "shorter or longer: the caption's length alone; may be repeated.", metavar="NAME"
+    )
+    image_text: bool = option(False, "For text models: an image is the mean of its other captions.")
+    score: str | None = option(None, "The score function of the vectors. [default: by their kind]", metavar="NAME")
+
+
+@command(
+    "crosslens hard-negatives sugar-crepe --data-folder ~/data --model tiny",
+    "crosslens hard-negatives sugar_crepe/ --image-folder val2017 \\",
+    "    --model clip:openai/clip-vit-base-patch32 --blind shorter -o cases.csv",
+    "crosslens hard-negatives visual_genome_relation.json \\",
+    "    --model siglip:google/siglip-base-patch16-224",
+    "crosslens hard-negatives winoground/ --scores itm.csv --write page.html",
+    "crosslens hard-negatives --dataset captions.jsonl --perturb adversarial \\",
+    "    --model file:embeddings/",
+)
+def hard_negatives(
+    dataset: Annotated[
+        DatasetOptions,
+        Flags(help={"dataset": "Captions to perturb (--perturb) or that stand for images (--image-text)."}),
+    ],
+    encode: Annotated[EncodeOptions, Flags(without=("skip_bad",))],
+    options: CaseOptions,
+    scorers: ScorerOptions,
+    judging: JudgingOptions,
+    source: Annotated[
+        Path | None,
+        typer.Argument(
+            help="sugar-crepe, winoground or aro-relation; the folder or file of such a set; or a table of your own."
+        ),
+    ] = None,
+    without: list[str] | None = option(None, "Leave out a category; may be repeated.", metavar="CATEGORY"),
+    failures: int = option(5, "How many of the worst failures are shown.", metavar="N", minimum=0),
+    write_dataset: Path | None = option(None, "Write the cases as a dataset, for crosslens encode.", metavar="FOLDER"),
+    output: Path | None = option(None, "Every case as a row: .parquet or .csv.", metavar="FILE", flags=OUTPUT),
+    overwrite: Overwrite = False,
+) -> analyze.HardNegativesStudy | None:
+    """Test a model on captions that are nearly right.
+
+    Reads SugarCrepe, ARO and Winoground, cases of your own, or makes cases from a dataset's captions by perturbation.
+    Prints how often the right caption scores strictly higher, by category, beside chance; for several models also
+    their paired differences from the first.
+    """
+    check_outputs(write_dataset, overwrite=overwrite)
+    check_tables(output, overwrite=overwrite)
+    source, encode = _as_known(source, encode, dataset.data_folder)
+    described = dataset.load_if_given()
+    cases = replace(options, dataset=described).load(source, judging.seed, progress_bar())
+    cases = cases.without(without) if without else cases
+    if write_dataset is not None:
+        written = cases.as_dataset()
+        written.save(write_dataset, overwrite=overwrite)
+        counts = f"{len(written.caption_ids):,} captions of {len(written.image_ids):,} images"
+        print_note(f"{counts} written to {write_dataset}")
+    if described is not None and not (scorers.image_text or options.perturbations):
+        raise UsageError("--dataset requires --perturb or --image-text", fix="pass one of them, or drop --dataset")
+    if scorers.image_text and described is None:
+        raise UsageError("--image-text requires --dataset", fix="pass --dataset, which has the images' captions")
+    image_text = described if scorers.image_text else None
+    if not (scorers.model or scorers.pair_model or scorers.scores or scorers.blind):
+        if write_dataset is None:
+            raise UsageError("nothing scores the cases", fix="pass --model, --pair-model, --scores or --blind")
+        return None
+    results = _results(cases, scorers, image_text, encode, judging)
+    seeing = len(results) - len(scorers.blind) or len(results)  # lengths are a baseline: they are not tested
+    compared = tuple(
+        analyze.compare_hard_negatives(results[0], other, resamples=judging.resamples, seed=judging.seed)
+        for other in results[1:seeing]
+    )
+    if output is not None:
+        import polars as pl
+
+        rows = pl.concat([result.cases.select(pl.lit(result.model).alias("model"), pl.all()) for result in results])
+        write_table(rows, output)
+    return analyze.HardNegativesStudy(tuple(results), compared, failures, seeing)
+
+
+def _results(
+    cases: analyze.HardNegatives,
+    scorers: ScorerOptions,
+    image_text: core.Dataset | None,
+    encode: EncodeOptions,
+    judging: JudgingOptions,
+) -> list[analyze.HardNegativesResult]:
+    measure = partial(analyze.score_hard_negatives, cases, **vars(judging))
+    encoding = vars(encoding_of(encode))
+    return [
+        *(
+            measure(model=name, image_text=image_text, score=scorers.score, progress=progress_bar(), **encoding)
+            for name in scorers.model
+        ),
+        *(measure(pair_model=name, progress=progress_bar(), **encoding) for name in scorers.pair_model),
+        *(measure(scores=table) for table in scorers.scores),
+        *(measure(blind=name) for name in scorers.blind),
+    ]
+
+
+def _as_known(
+    source: Path | None, encode: EncodeOptions, folder: str | Path | None
+) -> tuple[Path | None, EncodeOptions]:
+    """The files of a set that is named, and its pictures where they are known and no other folder is given."""
+    if source is None or not data.is_known(str(source)):
+        return source, encode
+    known = data.known_dataset(str(source))
+    if known.purpose != "hard negatives":
+        raise UsageError(
+            f"{known.name} has no hard negatives",
+            fix=f"make some from its captions: --dataset {known.name} --perturb adversarial",
+        )
+    files = data.find_known(known.name, folder)
+    pictures = files.pictures if encode.image_folder is None else encode.image_folder
+    return files.path, replace(encode, image_folder=pictures)

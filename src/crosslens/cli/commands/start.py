@@ -9,16 +9,20 @@ import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import crosslens.core as core
 import crosslens.pipeline as pipeline
 import crosslens.report as report
 import crosslens.synth as synthesis
-from crosslens.cli.console import duration, print_note, progress_bar
-from crosslens.cli.flags import OUTPUT, Overwrite, command
-from crosslens.core import Cell, FactList, Presented, Section, Table, Text, option
+from crosslens.cli.answers import CommandAnswer
+from crosslens.cli.commands.evaluate import encoding_of
+from crosslens.cli.console import confirm_code, duration, print_note, progress_bar
+from crosslens.cli.datasets import DATASET_WORDS, DatasetOptions, dataset_sources
+from crosslens.cli.flags import OUTPUT, Flags, Overwrite, Plugins, TrustCodeFlag, command
+from crosslens.core import Cell, FactList, Presented, Section, Table, Text, UsageError, option
 from crosslens.encode import EncodeOptions
+from crosslens.pipeline import AuditOptions, EvaluateOptions, InputOptions, ModelOptions
 
 METRIC = "t2i/Hit@1"
 _COLUMN = "task"
@@ -42,11 +46,9 @@ class DemoResult(Presented):
 
     @property
     def title(self) -> str:
-        """The heading of the page."""
         return f"{self.model} on drawn scenes"
 
     def as_dict(self) -> dict[str, Any]:
-        """That of the audit, and the galleries."""
         return {**self.audit.as_dict(), "side_by_side": self.galleries.as_dict()}
 
     def sections(self, **options: Any) -> Iterator[Section]:
@@ -80,7 +82,6 @@ class DemoResult(Presented):
 
 
 def _next_steps(audit: pipeline.Audit) -> dict[str, str]:
-    """Commands, and what each is for."""
     easiest = audit.folder / "runs" / next(iter(audit.runs))
     return {
         f"open {audit.report}": "the report (or xdg-open)",
@@ -148,3 +149,68 @@ def expected_seconds(images: int) -> float:
         scene.png()
     slower = (time.perf_counter() - begin) / (_PROBED * _PER_PICTURE)
     return slower * (_START_UP + images * (_AUDITED + _DRAWN / core.available_cores()))
+
+
+_RUN = "Ranked lists, twice for both directions; or run folders, audited from their recipes."
+
+
+@command(
+    "crosslens audit --dataset captions.jsonl --image-folder photos \\",
+    "    --model clip:openai/clip-vit-base-patch32 -o audits/clip",
+    "crosslens audit --dataset captions.jsonl --image-folder photos \\",
+    "    --model tiny --quick -o audits/tiny",
+    "crosslens audit --dataset coco.jsonl --dataset flickr.jsonl \\",
+    "    --model tiny --model path:models/triplet -o audits/all",
+    "crosslens audit --dataset captions.jsonl --image-embeddings img.npy \\",
+    "    --caption-embeddings cap.npy -o audits/mine",
+    "crosslens audit --run runs/clip -o audits/clip",
+    "crosslens audit --list",
+)
+def audit(
+    source: Annotated[DatasetOptions, Flags(without=("dataset",))],
+    settings: Annotated[ModelOptions, Flags(only=("image_folder", "precision", "skip_bad"))],
+    encode: Annotated[EncodeOptions, Flags(only=("device", "batch_size", "cache", "offline"))],
+    inputs: Annotated[InputOptions, Flags(without=("phi", "scores_from"), help={"runs": _RUN})],
+    evaluate: Annotated[EvaluateOptions, Flags(only=("metrics", "directions", "score", "folds", "skip_unknown"))],
+    options: AuditOptions,
+    dataset: list[str] | None = option(
+        None, "A dataset's path, or a reader with its options; may be repeated.", metavar=DATASET_WORDS
+    ),
+    model: list[str] | None = option(
+        None, "A model (see crosslens encode --list); may be repeated.", metavar="KIND:SOURCE"
+    ),
+    name: str | None = option(None, "The name of what files hold. [default: by their kind]", metavar="TEXT"),
+    output: Path | None = option(None, "Where everything is written.", metavar="FOLDER", flags=OUTPUT),
+    listing: bool = option(False, "Print the stages and what each needs, and nothing else.", flags=("--list",)),
+    overwrite: Overwrite = False,
+    trust_code: TrustCodeFlag = False,
+    plugin: Plugins = None,
+) -> pipeline.Audit | CommandAnswer:
+    """Audit models: every analysis, one report.
+
+    Metrics with intervals, groups, ties, labels, missing positives, robustness, explanations and more: every stage that
+    what is given allows; the others say why not. Ends with the most important findings and a page, report.html. Running
+    the same command again resumes where it was interrupted.
+    """
+    if listing:
+        stages = pipeline.all_stages()
+        needs = {stage.name: [need.text for need in stage.needs] for stage in stages}
+        rows = tuple(
+            (stage.name, stage.summary + (f" Needs {'; '.join(needs[stage.name])}." if stage.needs else ""))
+            for stage in stages
+        )
+        content = [{"stage": stage.name, "summary": stage.summary, "needs": needs[stage.name]} for stage in stages]
+        return CommandAnswer("Stages of an audit", (FactList(rows),), content)
+    if output is None:
+        raise UsageError("missing option -o/--output", fix="name the folder of the audit: -o audits/mine")
+    request = pipeline.AuditRequest(
+        dataset_sources(dataset or [], source), tuple(model or ()), inputs, settings, evaluate, name,
+        tuple(plugin or ()),
+    )  # fmt: skip
+    encoding = encoding_of(encode)
+    result = report.audit_with_report(
+        request, output, options, encoding=encoding, overwrite=overwrite, display=progress_bar(), notify=print_note,
+        command=sys.argv, trust_code=trust_code or confirm_code,
+    )  # fmt: skip
+    print_note("")
+    return result

@@ -1,1 +1,0 @@
-"""Grammar checks of generated descriptions."""

@@ -1,0 +1,394 @@
+"""Annotation sheets: every candidate caption in a table for each person, and its way back.
+
+A verdict is ``good``, ``bad``, ``unsure`` or ``generic`` (it fits many other images, too); an empty one means that
+nobody has judged the caption yet. A good caption may be corrected: ``change`` says what was wrong with it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from crosslens.build.folder import read_columns
+from crosslens.core import InputError, UsageError, argument, fingerprint, reading
+from crosslens.data import RowName, check_known, check_unique, existing_file
+from crosslens.statistics import cohen_kappa
+
+ANNOTATE = "annotate"
+AGREE = "agree"
+DONE = "done"
+"""How far a build has come: sheets are to be filled in, disagreements to be settled, or the benchmark is there."""
+GOOD, BAD, UNSURE, GENERIC = "good", "bad", "unsure", "generic"
+VERDICTS = (GOOD, BAD, UNSURE, GENERIC)
+CHANGES = ("colour", "number", "object", "person", "location", "other")
+"""What a correction is about, as in the paper: the wrong colour, number or object, a person's name that becomes
+``<person>``, a location that becomes a more general one.
+"""
+COLUMNS = ("image", "file", "caption", "source", "text", "verdict", "correction", "change")
+NEEDED = ("image", "caption", "text", "verdict")
+_FILL_IN = f"verdict: {', '.join(VERDICTS)}, or nothing"
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What a person says about a caption; an empty ``verdict``: nothing yet."""
+
+    verdict: str = ""
+    correction: str = ""
+    change: str = ""
+
+    def __bool__(self) -> bool:
+        return bool(self.verdict)
+
+
+@dataclass(frozen=True, eq=False)
+class AnnotationSheet:
+    """The verdicts of a sheet, by caption."""
+
+    verdicts: Mapping[str, Verdict]
+
+    @property
+    def judged(self) -> int:
+        """How many captions have a verdict."""
+        return sum(map(bool, self.verdicts.values()))
+
+    @property
+    def complete(self) -> bool:
+        return self.judged == len(self.verdicts)
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How often each verdict was given."""
+        counts = Counter(verdict.verdict for verdict in self.verdicts.values())
+        return {verdict: counts[verdict] for verdict in VERDICTS}
+
+    @property
+    def key(self) -> str:
+        """A hash of all verdicts."""
+        rows = [[caption, *vars(verdict).values()] for caption, verdict in sorted(self.verdicts.items()) if verdict]
+        return fingerprint("annotations", {"rows": rows})
+
+    def keeps(self, other: AnnotationSheet) -> bool:
+        """Whether every verdict of ``other`` is here, too."""
+        return all(self.verdicts.get(caption) == verdict for caption, verdict in other.verdicts.items() if verdict)
+
+
+def read_annotations(path: str | Path, candidates: pl.DataFrame) -> AnnotationSheet:
+    """A filled-in sheet (.csv, .tsv or .jsonl) on these candidates: each of them once, and nothing else."""
+    path = existing_file(path)
+    with reading(path):
+        columns, row_name = read_columns(path, COLUMNS, NEEDED, "annotate-1.csv")
+        check_rows(columns, row_name, candidates)
+        _check_complete(columns["caption"], candidates)
+        return parse_verdicts(columns, row_name)
+
+
+def annotation_table(candidates: pl.DataFrame, files: Mapping[str, str | None], given: AnnotationSheet) -> pl.DataFrame:
+    """The sheet of these candidates with the verdicts that are given already."""
+    rows = [
+        (image, files.get(image), *about, *_cells(given.verdicts.get(about[0], Verdict())))
+        for image, *about in candidates.select("image", *COLUMNS[2:5]).iter_rows()
+    ]
+    return pl.DataFrame(rows, schema=dict.fromkeys(COLUMNS, pl.String), orient="row")
+
+
+def parse_verdicts(columns: Mapping[str, Sequence[str]], row_name: RowName) -> AnnotationSheet:
+    """The verdicts in these columns; a row that makes no sense raises with its name."""
+    fields = zip(*(columns[name] for name in ("caption", "verdict", "correction", "change")), strict=True)
+    return AnnotationSheet(
+        {caption: as_verdict(row_name(index), caption, *texts) for index, (caption, *texts) in enumerate(fields)}
+    )
+
+
+def check_rows(columns: Mapping[str, Sequence[str]], row_name: RowName, candidates: pl.DataFrame) -> None:
+    """Raise unless every row is one of the candidates: none twice, its image and text unchanged."""
+    known = {
+        caption: (image, text) for caption, image, text in candidates.select("caption", "image", "text").iter_rows()
+    }
+    captions = columns["caption"]
+    check_unique(captions, "caption", row_name)
+    check_known(captions, known, "caption", row_name)
+    for index, caption in enumerate(captions):
+        image, text = known[caption]
+        if columns["image"][index] != image:
+            raise InputError(
+                f"caption {caption!r} belongs to image {image!r}", row=row_name(index), fix="restore the row"
+            )
+        if columns["text"][index].strip() != text.strip():
+            fix = "restore it, and write the new text into the column correction"
+            raise InputError(f"the text of caption {caption!r} was changed", row=row_name(index), fix=fix)
+
+
+def _check_complete(captions: Sequence[str], candidates: pl.DataFrame) -> None:
+    """Raise where rows of the sheet are missing."""
+    lost = list(dict.fromkeys(candidates["caption"]).keys() - set(captions))
+    if lost:
+        problem = f"{len(lost):,} captions are missing, such as {min(lost)!r}"
+        fix = "restore the rows; an empty verdict is one not given yet"
+        raise InputError(problem, expected=f"all {candidates.height:,} captions", fix=fix)
+
+
+def as_verdict(where: Any, caption: str, verdict: str, correction: str, change: str) -> Verdict:
+    """The verdict of a row, if it makes sense; a correction alone says that the caption is good, corrected."""
+
+    def wrong(problem: str, fix: str) -> InputError:
+        return InputError(problem, row=where, expected=_FILL_IN, fix=fix)
+
+    verdict, correction = verdict.strip().casefold(), correction.strip()
+    change = change.strip().casefold()
+    verdict = verdict or (GOOD if correction else "")
+    if verdict and verdict not in VERDICTS:
+        raise wrong(f"the verdict of caption {caption!r} is {verdict!r:.60}", "correct the verdict")
+    if correction and verdict != GOOD:
+        raise wrong(f"the verdict of caption {caption!r} is {verdict}, and there is a correction", "keep one of them")
+    if change and change not in CHANGES:
+        raise wrong(f"the change of caption {caption!r} is {change!r:.60}", f"use one of: {', '.join(CHANGES)}")
+    if change and not correction:
+        raise wrong(f"caption {caption!r} has a change and no correction", "write the corrected text")
+    return Verdict(verdict, correction, change)
+
+
+def _cells(verdict: Verdict) -> tuple[str | None, ...]:
+    return tuple(value or None for value in (verdict.verdict, verdict.correction, verdict.change))
+
+
+_REJECTED = (BAD, GENERIC)
+
+
+@dataclass(frozen=True)
+class AnnotatorAgreement:
+    """How far people agree before they talk to each other; None where that is not defined.
+
+    ``kappa``  Cohen's κ of the verdicts; of more than two people, the mean over all pairs of them
+    ``kappa_kept``  the same of good against anything else
+    ``share``  of the captions on which all say the same
+    ``open``   how many captions went to the agreement stage
+    """
+
+    captions: int
+    kappa: float | None
+    kappa_kept: float | None
+    share: float | None
+    open: int
+
+
+def open_captions(sheets: Sequence[AnnotationSheet]) -> list[str]:
+    """The captions that need the agreement stage: the verdicts or the corrected texts differ, or somebody is unsure."""
+    return [
+        caption for caption in sheets[0].verdicts if _settled([sheet.verdicts[caption] for sheet in sheets]) is None
+    ]
+
+
+def final_verdicts(sheets: Sequence[AnnotationSheet], agreed: AnnotationSheet) -> dict[str, Verdict]:
+    """One verdict for every caption: that of all, or that of the agreement stage."""
+    settled = {caption: _settled([sheet.verdicts[caption] for sheet in sheets]) for caption in sheets[0].verdicts}
+    return {caption: verdict or agreed.verdicts[caption] for caption, verdict in settled.items()}
+
+
+def measure_agreement(sheets: Sequence[AnnotationSheet]) -> AnnotatorAgreement:
+    """Of complete sheets."""
+    captions = list(sheets[0].verdicts)
+    codes = np.array(
+        [[VERDICTS.index(sheet.verdicts[caption].verdict) for sheet in sheets] for caption in captions], np.float64
+    )
+    good = (codes == VERDICTS.index(GOOD)).astype(np.float64)
+    same = float((codes == codes[:, :1]).all(axis=1).mean())
+    several = len(sheets) > 1
+    kappas = [_kappa(judges) if several else None for judges in (codes, good)]
+    share = same if several else None
+    return AnnotatorAgreement(len(captions), kappas[0], kappas[1], share, len(open_captions(sheets)))
+
+
+def _kappa(judges: np.ndarray[Any, Any]) -> float | None:
+    """None where all say the same thing about everything; rounded, as chance agreement is 0 and not −1e-16."""
+    kappa = cohen_kappa(judges)
+    return round(kappa, 9) + 0.0 if np.isfinite(kappa) else None
+
+
+def agreement_table(
+    candidates: pl.DataFrame,
+    files: Mapping[str, str | None],
+    sheets: Sequence[AnnotationSheet],
+    agreed: AnnotationSheet,
+) -> pl.DataFrame:
+    """The sheet of the agreement stage: what each person said, and columns for what they agree on."""
+    undecided = set(open_captions(sheets))
+    numbers = range(1, len(sheets) + 1)
+    said = [f"{name}_{number}" for number in numbers for name in ("verdict", "correction")]
+    header = (*COLUMNS[:5], *said, *COLUMNS[5:])
+    rows = []
+    for image, caption, *about in candidates.select("image", *COLUMNS[2:5]).iter_rows():
+        if caption in undecided:
+            given = [sheet.verdicts[caption] for sheet in sheets]
+            cells = [cell for verdict in given for cell in (verdict.verdict, verdict.correction)]
+            cells += [*vars(agreed.verdicts.get(caption, Verdict())).values()]
+            rows.append((image, files.get(image), caption, *about, *(cell or None for cell in cells)))
+    return pl.DataFrame(rows, schema=dict.fromkeys(header, pl.String), orient="row")
+
+
+def read_agreement(path: str | Path, candidates: pl.DataFrame, sheets: Sequence[AnnotationSheet]) -> AnnotationSheet:
+    """A filled-in sheet of the agreement stage; a caption that all agree on already raises."""
+    path = existing_file(path)
+    undecided = set(open_captions(sheets))
+    with reading(path):
+        columns, row_name = read_columns(path, COLUMNS, NEEDED, "agree.csv")
+        check_rows(columns, row_name, candidates)
+        for index, caption in enumerate(columns["caption"]):
+            if caption not in undecided:
+                problem = f"all annotators agree on caption {caption!r} already: {sheets[0].verdicts[caption].verdict}"
+                fix = "remove the row, or change the annotators' sheets"
+                raise InputError(problem, row=row_name(index), expected="captions that are not agreed on", fix=fix)
+        return parse_verdicts(columns, row_name)
+
+
+def is_agreement_sheet(path: str | Path) -> bool:
+    """Whether a sheet is one of the agreement stage: it says what each person said."""
+    path = existing_file(path)
+    with reading(path):
+        columns, _ = read_columns(path, ("verdict_1",), (), "agree.csv")
+        return any(columns["verdict_1"])
+
+
+def verdicts_key(sheets: Sequence[AnnotationSheet], agreed: AnnotationSheet) -> str:
+    """A hash of everything that people said."""
+    return fingerprint("verdicts", {"sheets": [sheet.key for sheet in sheets], "agreed": agreed.key})
+
+
+def _settled(verdicts: Sequence[Verdict]) -> Verdict | None:
+    """What all say; None where they have to agree first."""
+    first = verdicts[0]
+    if any(verdict.verdict == UNSURE for verdict in verdicts):
+        return None
+    if all(verdict.verdict in _REJECTED for verdict in verdicts):
+        return first if all(verdict.verdict == first.verdict for verdict in verdicts) else Verdict(BAD)
+    same = all((verdict.verdict, verdict.correction) == (first.verdict, first.correction) for verdict in verdicts)
+    return first if same else None
+
+
+AGREED = "agree.csv"
+_SAID = ("caption", "verdict", "correction", "change")
+
+
+def sheet_name(number: int) -> str:
+    """``annotate-1.csv`` for the first annotator."""
+    return f"annotate-{number}.csv"
+
+
+@dataclass(frozen=True, eq=False)
+class PeoplesVerdicts:
+    """The sheets of the annotators and of the agreement stage, as far as they are filled in."""
+
+    sheets: tuple[AnnotationSheet, ...]
+    agreed: AnnotationSheet = field(default_factory=lambda: AnnotationSheet({}))
+
+    @property
+    def status(self) -> str:
+        """Which stage is next: annotation, agreement, or neither."""
+        if not all(sheet.complete for sheet in self.sheets):
+            return ANNOTATE
+        return DONE if all(self.agreed.verdicts.get(caption) for caption in open_captions(self.sheets)) else AGREE
+
+    @property
+    def key(self) -> str | None:
+        """A hash of the verdicts that decide what is next; None before the sheets are complete."""
+        if self.status == ANNOTATE:
+            return None
+        return verdicts_key(self.sheets, self.agreed if self.status == DONE else AnnotationSheet({}))
+
+    @property
+    def final(self) -> dict[str, Verdict]:
+        """Caption → the verdict of all; only where nothing is open."""
+        return final_verdicts(self.sheets, self.agreed)
+
+    @property
+    def waiting(self) -> dict[str, tuple[int, int]]:
+        """Sheet to fill in → how many verdicts it has, and how many it needs."""
+        if self.status == ANNOTATE:
+            named = {sheet_name(number): sheet for number, sheet in enumerate(self.sheets, start=1)}
+            return {name: (sheet.judged, len(sheet.verdicts)) for name, sheet in named.items() if not sheet.complete}
+        undecided = open_captions(self.sheets) if self.status == AGREE else []
+        judged = sum(bool(self.agreed.verdicts.get(caption)) for caption in undecided)
+        return {AGREED: (judged, len(undecided))} if undecided else {}
+
+    def tables(self, candidates: pl.DataFrame, files: Mapping[str, str | None]) -> dict[str, pl.DataFrame]:
+        """File name → sheet, with all verdicts so far."""
+        tables = {
+            sheet_name(number): annotation_table(candidates, files, sheet)
+            for number, sheet in enumerate(self.sheets, start=1)
+        }
+        if self.status != ANNOTATE and open_captions(self.sheets):
+            tables[AGREED] = agreement_table(candidates, files, self.sheets, self.agreed)
+        return tables
+
+    def entries(self) -> Iterable[dict[str, Any]]:
+        """For the log: what each person said about a caption, and what they agreed on."""
+        for caption in self.sheets[0].verdicts:
+            said = [list(vars(sheet.verdicts[caption]).values()) for sheet in self.sheets]
+            agreed = self.agreed.verdicts.get(caption)
+            yield {"caption": caption, "said": said, "agreed": list(vars(agreed).values()) if agreed else None}
+
+    @staticmethod
+    def of_log(entries: Sequence[Mapping[str, Any]], candidates: pl.DataFrame, annotators: int) -> PeoplesVerdicts:
+        """What the log of a build says that people said."""
+        try:
+            said = [{entry["caption"]: Verdict(*entry["said"][number]) for entry in entries}
+                    for number in range(annotators)]  # fmt: skip
+            agreed = {entry["caption"]: Verdict(*entry["agreed"]) for entry in entries if entry["agreed"]}
+        except (KeyError, IndexError, TypeError) as error:
+            raise InputError("not the verdicts of a decision log", fix="use the log as it was written") from error
+        if not entries:
+            return PeoplesVerdicts.none(candidates, annotators)
+        return PeoplesVerdicts(tuple(map(AnnotationSheet, said)), AnnotationSheet(agreed))
+
+    @staticmethod
+    def none(candidates: pl.DataFrame, annotators: int) -> PeoplesVerdicts:
+        """Nobody has said anything."""
+        empty = AnnotationSheet(dict.fromkeys(candidates["caption"], Verdict()))
+        return PeoplesVerdicts((empty,) * annotators)
+
+
+def read_verdicts(paths: Sequence[str | Path], candidates: pl.DataFrame, annotators: int) -> PeoplesVerdicts:
+    """Filled-in sheets: one for each annotator and, if there is one, that of the agreement stage."""
+    if not paths:
+        return PeoplesVerdicts.none(candidates, annotators)
+    agreement = [path for path in paths if is_agreement_sheet(path)]
+    others = [path for path in paths if path not in agreement]
+    if len(others) != annotators or len(agreement) > 1:
+        raise UsageError(
+            f"{len(others)} sheets for {annotators} annotators"
+            if len(others) != annotators
+            else f"{len(agreement)} sheets of the agreement stage",
+            fix=f"pass one sheet for each annotator ({argument('annotators')}), and at most one {AGREED}",
+            option="annotations",
+        )
+    sheets = tuple(read_annotations(path, candidates) for path in others)
+    if not agreement:
+        return PeoplesVerdicts(sheets)
+    unfinished = next((path for path, sheet in zip(others, sheets, strict=True) if not sheet.complete), None)
+    if unfinished is not None:
+        raise InputError(
+            "captions without a verdict", file=unfinished, expected="a complete sheet, as there is an agreement stage",
+            fix=f"fill in the sheet, or leave out {agreement[0]}",
+        )  # fmt: skip
+    return PeoplesVerdicts(sheets, read_agreement(agreement[0], candidates, sheets))
+
+
+def lost_verdicts(files: Sequence[Path], kept: PeoplesVerdicts) -> int:
+    """How many verdicts in these files are not among those that are kept."""
+    sources = (*kept.sheets, kept.agreed)
+    known = {(caption, *vars(verdict).values()) for sheet in sources for caption, verdict in sheet.verdicts.items()}
+    lost = 0
+    for file in files:
+        with reading(file):
+            columns, _ = read_columns(file, _SAID, _SAID[:2], file.name)
+        for caption, verdict, correction, change in zip(*(columns[name] for name in _SAID), strict=True):
+            said = (verdict.strip().casefold(), correction.strip(), change.strip().casefold())
+            alone = ("good", *said[1:]) if correction.strip() and not verdict.strip() else said
+            lost += any(said) and (caption, *said) not in known and (caption, *alone) not in known
+    return lost

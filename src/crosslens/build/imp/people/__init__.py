@@ -1,1 +1,0 @@
-"""What people say about candidate captions: sheets to fill in, where they agree, verdicts from elsewhere."""

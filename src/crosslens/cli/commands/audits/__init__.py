@@ -1,1 +1,0 @@
-"""``crosslens audit`` and ``demo``: everything at once."""

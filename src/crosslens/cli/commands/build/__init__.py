@@ -1,1 +1,0 @@
-"""``crosslens build``: new benchmarks."""

@@ -1,0 +1,455 @@
+"""``crosslens judging new`` and ``status``: projects, and how far they have come."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+import crosslens.core as core
+import crosslens.data as data
+import crosslens.web as web
+from crosslens.cli.answers import CommandAnswer, wrote
+from crosslens.cli.console import (
+    check_outputs,
+    print_note,
+    print_notes,
+    print_result,
+    progress_bar,
+)
+from crosslens.cli.datasets import DATASET_WORDS, DatasetOptions, served_data
+from crosslens.cli.flags import OUTPUT, Flags, Overwrite, command
+from crosslens.core import Cell, FactList, Part, Table, Text, UsageError, option
+from crosslens.web import AskingOptions, ExportOptions, ImportOptions, JudgingFolder, ProjectOptions
+
+ProjectArgument = Annotated[str, typer.Argument(help="The number or the name of a project.", metavar="PROJECT")]
+
+
+@command(
+    'crosslens judging new "Failures of CLIP" --task failures --folder runs',
+    "crosslens judging new Survey --task pairs --overlap 10 --per-person 25",
+    "crosslens judging new Relevance --task relevance --labels form.toml",
+    reads_files=False,
+)
+def new(
+    name: Annotated[str, typer.Argument(help="What the project is called.", metavar="NAME")],
+    options: ProjectOptions,
+    location: JudgingFolder,
+) -> CommandAnswer:
+    """Make a judging project.
+
+    Its items come from crosslens judging import; people judge them in the pages of crosslens serve.
+    """
+    project = web.new_project(web.judging_database(location, create=True), name, options)
+    print_note(f"next: crosslens judging import {project.id} RUN|TABLE --folder {location.folder}")
+    made = f"project {project.id}: {project.name} ({project.task}, {project.overlap} people per item)"
+    return CommandAnswer(
+        project.name, (Text.of(made),), {"project": project.id, "name": project.name, "task": project.task}
+    )
+
+
+@command(
+    "crosslens judging status --folder runs",
+    "crosslens judging status 1 --folder runs --json",
+    "crosslens judging status 1 --folder runs --write results.html",
+    reads_files=False,
+)
+def status(
+    project: Annotated[
+        str | None, typer.Argument(help="The number or the name of a project. [default: all]", metavar="PROJECT")
+    ] = None,
+    location: JudgingFolder = JudgingFolder(),  # noqa: B008
+) -> core.Presented:
+    """Show how far projects have come, and how far people agree."""
+    database = web.judging_database(location)
+    if project is None:
+        listed = web.list_projects(database)
+        rows = tuple((f"{entry.project.id} {entry.project.name}", entry.line) for entry in listed)
+        return CommandAnswer("Judging projects", (FactList(rows),), [entry.as_dict() for entry in listed])
+    return web.results_of(database, web.project_named(database, project).id)
+
+
+_OF_RUN = Annotated[DatasetOptions, Flags(help={"dataset": "A reader's name or a path. [default: that of the run]"})]
+_TRUTH = {"dataset": "Qrels: also the pairs of this dataset, unless judged: a reader's name, or a path."}
+
+
+@command(
+    "crosslens judging import 1 runs/clip --folder runs --limit 200",
+    "crosslens judging import 2 missing.csv --dataset captions.jsonl",
+    "crosslens judging import 1 why/failures.parquet --dataset coco \\",
+    "    --captions captions.json --instances instances.json",
+    "crosslens judging import 3 difficulty.parquet --part survey --model clip \\",
+    "    --dataset imp/dataset --rejected imp/rejected.parquet",
+)
+def import_(
+    project: ProjectArgument,
+    source: Annotated[
+        Path,
+        typer.Argument(
+            help="A run's folder, a table of pairs, failures or levels, or what build imp wrote.", metavar="SOURCE"
+        ),
+    ],
+    options: ImportOptions,
+    dataset: _OF_RUN,
+    location: JudgingFolder,
+) -> CommandAnswer:
+    """Add items to a judging project.
+
+    Of a run, or of failures.parquet of crosslens explain -o: each failed query with what it retrieved, its concept
+    metrics and derived causes (of a run: where the dataset has objects). Of a table: each row, with the columns image
+    and caption or text; the tables of missing-positives and of analyze labels are such. With --part survey, of a table
+    of analyze difficulty: the hard pairs with the lowest scores, and true negatives. Of answers that judging export
+    wrote (.csv, .jsonl): the judgements and their items; exporting them again gives the same file. What is there
+    already is not added again.
+    """
+    database = web.judging_database(location)
+    number = web.project_named(database, project).id
+    imported = web.import_items(database, number, source, dataset.load_if_given(), options, progress_bar())
+    added = ", ".join(f"{count:,} {kind}" for kind, count in imported.added.items()) or "no"
+    lines = (
+        f"{added} items added to project {number}; {imported.known:,} were there already",
+        f"{imported.judgements:,} judgements added" if imported.judgements else "",
+        f"{imported.updated:,} of these got other metrics or causes than they had" if imported.updated else "",
+    )
+    print_notes(filter(None, (imported.note,)))
+    print_note(f"their pictures are those of the dataset {imported.dataset}")
+    return CommandAnswer(f"Items of project {number}", (Text.of(*lines),), asdict(imported))
+
+
+@command(
+    "crosslens judging export 1 --folder runs -o judgements.parquet \\",
+    "    --dataset captions.jsonl",
+    "crosslens evaluate --dataset captions.jsonl --scores scores.npy \\",
+    "    --qrels judgements.parquet",
+    "crosslens judging export 1 --folder runs -o answers.csv",
+    "crosslens judging export 1 --folder runs -o label-studio.json",
+    "crosslens judging export 3 --folder runs -o bench/ --form imp",
+)
+def export(
+    project: ProjectArgument,
+    options: ExportOptions,
+    dataset: Annotated[DatasetOptions, Flags(help=_TRUTH)],
+    location: JudgingFolder,
+    output: Path = option(
+        ...,
+        "The file: .parquet (qrels), .csv or .jsonl (answers), .json (Label Studio); imp: the folder of the build.",
+        metavar="FILE",
+        flags=OUTPUT,
+    ),
+    interface: Path | None = option(
+        None, "Label Studio: the labelling interface that shows the tasks.", metavar="FILE.xml"
+    ),
+    overwrite: Overwrite = False,
+) -> CommandAnswer:
+    """Write the judgements of a project to a file.
+
+    Qrels hold each judge's score and one grade per pair: evaluate --qrels uses the grades, agreement --judgements the
+    scores. What the owner decided wins over what people said.
+    """
+    form = web.export_form(output, options)
+    check_outputs(None if form == web.IMP_SHEETS else output, interface, overwrite=overwrite)
+    if interface is not None and form != web.LABEL_STUDIO:
+        raise UsageError("--interface is for Label Studio", fix="name an output that ends in .json")
+    if dataset.dataset is not None and form != web.QRELS:
+        raise UsageError("--dataset is for qrels", fix="name an output that ends in .parquet, or drop --dataset")
+    database = web.judging_database(location)
+    answers = web.load_answers(database, web.project_named(database, project).id)
+    if form == web.IMP_SHEETS:
+        written = web.export_sheets(answers, output, source=options.source, overwrite=overwrite)
+    else:
+        files = {output: web.export_content(answers, output, options, dataset.load_if_given())}
+        if interface is not None:
+            files[interface] = web.interface_of(answers).encode()
+        written = list(files)
+        for path, content in files.items():
+            with data.writing_bytes(path) as out:
+                out.write(content)
+    web.note_export(database, answers.project.id, output.name)
+    wrote(*written)
+    if form == web.IMP_SHEETS:
+        print_note(f"next: run the command that built {output} again")
+    counted = f"{answers.table.height:,} judgements of {len(answers.items):,} items"
+    return CommandAnswer(answers.project.name, (Text.of(counted),), {"form": form, "judgements": answers.table.height})
+
+
+_REVOKE = option(None, "End this invitation; who has joined by it stays.", metavar="ID")
+_ADDRESS = option("http://127.0.0.1:8000", "Where people reach the server.", metavar="URL")
+
+
+@command(
+    "crosslens judging invite 1 --folder runs --uses 10",
+    "crosslens judging invite 1 --role owner --address https://example.org",
+    "crosslens judging invite --role owner --folder runs",
+    reads_files=False,
+)
+def invite(
+    project: Annotated[
+        str | None,
+        typer.Argument(
+            help="The number or the name of a project. [default: none: the link makes an owner of the server]",
+            metavar="PROJECT",
+        ),
+    ] = None,
+    location: JudgingFolder = JudgingFolder(),  # noqa: B008
+    role: str = option("annotator", "What the person becomes.", metavar="annotator|owner"),
+    uses: int = option(1, "How many people can use the link.", metavar="N", minimum=1),
+    days: float = option(7.0, "How many days it is valid.", metavar="DAYS"),
+    address: str = _ADDRESS,
+) -> CommandAnswer:
+    """Make a link by which people join a project.
+
+    Whoever has the link can join: it is shown once, and only a hash of it is stored.
+    """
+    database = web.judging_database(location)
+    link = f"{address.rstrip('/')}{web.invitation_path(database, project, role=role, uses=uses, days=days)}"
+    return CommandAnswer("An invitation", (_unbroken(link),), {"link": link})
+
+
+@command(
+    "crosslens judging members 1 --folder runs",
+    "crosslens judging members 1 --folder runs --remove Ann",
+    "crosslens judging members 1 --folder runs --revoke 3f2a91c07b1d",
+    reads_files=False,
+)
+def members(
+    project: ProjectArgument,
+    location: JudgingFolder,
+    remove: str | None = option(None, "Remove this member; the judgements stay.", metavar="NAME"),
+    revoke: str | None = _REVOKE,
+) -> CommandAnswer:
+    """List or remove members and invitations of a project.
+
+    It holds from the next request on: a member who is removed sees neither the project nor its pictures any more, and
+    the items that were open go to others.
+    """
+    database = web.judging_database(location)
+    number = web.project_named(database, project).id
+    if remove is not None:
+        web.remove_member(database, number, web.account_named(database, remove).id)
+    if revoke is not None:
+        web.revoke_invitation(database, number, revoke)
+    people, invitations = web.members(database, number), web.open_invitations(database, number)
+    content = {
+        "members": [{"account": account, "name": name, "role": role} for account, name, role in people],
+        "invitations": [invitation.as_dict() for invitation in invitations],
+    }
+    listed = _table(("member", "role"), [(name, role) for _, name, role in people], "ll")
+    return CommandAnswer(f"Members of project {number}", (listed, *_invitations(invitations)), content)
+
+
+@command(
+    "crosslens judging accounts --folder runs",
+    "crosslens judging accounts --folder runs --reset Ann",
+    "crosslens judging accounts --folder runs --close Ann",
+    reads_files=False,
+)
+def accounts(
+    location: JudgingFolder,
+    reset: str | None = option(
+        None, "End this account's password and sessions; prints a link to a new password.", metavar="NAME"
+    ),
+    end_sessions: str | None = option(None, "Log this account out everywhere.", metavar="NAME"),
+    close: str | None = option(
+        None, "Close this account for ever: its judgements stay under a pseudonym, its name is gone.", metavar="NAME"
+    ),
+    revoke: str | None = _REVOKE,
+    address: str = _ADDRESS,
+) -> CommandAnswer:
+    """List, reset or close accounts.
+
+    Those of all projects, and the invitations for owners of the server. The last owner's account cannot be closed.
+    """
+    chosen = {"reset": reset, "end-sessions": end_sessions, "close": close}
+    given = {name: value for name, value in chosen.items() if value is not None}
+    if len(given) > 1:
+        raise UsageError(f"{' and '.join(f'--{name}' for name in given)} at once", fix="do one after the other")
+    database = web.judging_database(location)
+    if revoke is not None:
+        web.revoke_invitation(database, None, revoke)
+    if not given:
+        listed, invitations = web.list_accounts(database), web.open_invitations(database, None)
+        rows: list[tuple[Cell, ...]] = [
+            (line.name, line.kind, line.judgements, line.sessions, ", ".join(line.projects)) for line in listed
+        ]
+        accounts = _table(("account", "kind", "judgements", "sessions", "projects"), rows, "llrrl")
+        content = {
+            "accounts": [line.as_dict() for line in listed],
+            "invitations": [invitation.as_dict() for invitation in invitations],
+        }
+        return CommandAnswer("Accounts", (accounts, *_invitations(invitations)), content)
+    ((action, name),) = given.items()
+    account = web.account_named(database, name)
+    done: dict[str, Any]
+    if action == "reset":
+        done = {"link": f"{address.rstrip('/')}/reset/{web.make_reset_link(database, account.id)}"}
+        text = done["link"]
+    elif action == "close":
+        done = {"pseudonym": web.close_account(database, account.id)}
+        text = f"closed; its judgements are those of {done['pseudonym']}"
+    else:
+        done = {"sessions": web.end_sessions(database, account.id)}
+        text = f"sessions ended: {done['sessions']:,}"
+    return CommandAnswer(f"Account {name}", (_unbroken(text),), {"account": account.id, **done})
+
+
+@command(
+    "crosslens judging audit --folder runs",
+    "crosslens judging audit 1 --folder runs --limit 20 --json",
+    reads_files=False,
+)
+def audit(
+    project: Annotated[
+        str | None, typer.Argument(help="The number or the name of a project. [default: all]", metavar="PROJECT")
+    ] = None,
+    location: JudgingFolder = JudgingFolder(),  # noqa: B008
+    limit: int = option(100, "How many entries, the newest first.", metavar="N", minimum=1, maximum=1_000_000),
+) -> CommandAnswer:
+    """Show who did what, the newest first.
+
+    Accounts, invitations, members, settings, imports, decisions and exports. Closed accounts appear under their
+    pseudonyms, commands under the name of the computer's user.
+    """
+    database = web.judging_database(location)
+    number = None if project is None else web.project_named(database, project).id
+    entries = web.audit_log(database, number, limit=limit)
+    rows = [
+        (
+            f"{entry.time:%Y-%m-%d %H:%M}",
+            entry.who,
+            entry.action,
+            "; ".join(filter(None, (entry.about, entry.project_name, entry.detail))),
+        )
+        for entry in entries
+    ]
+    if len(entries) == limit:
+        print_note(f"note: there may be more than {limit:,} entries: pass --limit")
+    log = _table(("time (UTC)", "who", "what", "about"), rows, "llll")
+    return CommandAnswer("Who did what", (log,), [entry.as_dict() for entry in entries])
+
+
+def _unbroken(link: str) -> FactList:
+    """A line that is not wrapped: a broken link leads nowhere."""
+    return FactList(((link, ""),))
+
+
+def _invitations(invitations: Sequence[web.OpenInvitation]) -> tuple[Part, ...]:
+    rows: list[tuple[Cell, ...]] = [
+        (entry.id, entry.role, f"{entry.used} of {entry.uses}", f"{entry.expires:%Y-%m-%d %H:%M}")
+        for entry in invitations
+    ]
+    return (_table(("invitation", "role", "used", "until (UTC)"), rows, "llrl"),) if rows else ()
+
+
+def _table(header: tuple[str, ...], rows: Sequence[tuple[Cell, ...]], align: str) -> Part:
+    return Table(header, tuple(rows), align) if rows else Text.of("none")
+
+
+_OF_TABLE = {"dataset": "Of a table: the dataset whose images it names: a reader's name, or a path."}
+
+
+@command(
+    "crosslens judge 1 --folder runs --model qwen2.5-vl \\",
+    "    --endpoint http://127.0.0.1:8000/v1 --max-requests 100",
+    "crosslens judge 1 --folder runs --model qwen2.5-vl --dry-run",
+    "crosslens judge pairs.csv --task pairs --dataset captions.jsonl \\",
+    "    --model gpt-4o --endpoint https://api.openai.com/v1 -o answers.jsonl",
+)
+def judge(
+    source: Annotated[
+        str, typer.Argument(help="A project's number or name, or a table of pairs.", metavar="PROJECT|TABLE")
+    ],
+    asking: AskingOptions,
+    location: JudgingFolder,
+    pairs: Annotated[DatasetOptions, Flags(without=("data",), help=_OF_TABLE)],
+    model: str = option(..., "The model's name, as the endpoint knows it.", metavar="NAME"),
+    endpoint: str | None = option(
+        None, "An OpenAI-compatible address; may hold ?timeout=60&retries=5. Key: CROSSLENS_API_KEY.", metavar="URL"
+    ),
+    name: str | None = option(None, "The judge's name in results. [default: the model's]", metavar="NAME"),
+    record: Path | None = option(
+        None, "Keep answers here; those that are there are not asked for again.", metavar="FOLDER"
+    ),
+    task: str = option("pairs", "Of a table: failures, validity, pairs or relevance.", metavar="NAME"),
+    images_in: Path | None = option(
+        None, "Of a table: where the images are.", metavar="FOLDER", flags=("--image-folder",)
+    ),
+    served: list[str] | None = option(
+        None, "As in crosslens serve: pictures or datasets.", metavar=f"FOLDER|{DATASET_WORDS}", flags=("--serve-data",)
+    ),
+    pixels: int = option(768, "Pictures are sent with at most so many pixels a side.", metavar="N", minimum=32),
+    offline: bool = option(False, "Refuse an endpoint that is not on this machine."),
+    dry_run: bool = option(False, "Show the request about the first item, and send nothing."),
+    output: Path | None = option(None, "Of a table: the answers, as .jsonl.", metavar="FILE", flags=OUTPUT),
+    overwrite: Overwrite = False,
+) -> CommandAnswer | None:
+    """Have a vision-language model judge.
+
+    The model gets what people get: guidelines, question, labels, texts and pictures. Its answers are read strictly,
+    kept apart from people's, and compared with them on the owner's pages. The same command goes on where it stopped.
+    """
+    is_table = Path(source).is_file()
+    if (output is None) == is_table and not dry_run:
+        raise UsageError(
+            "a table requires --output" if is_table else f"--output is for tables, and {source!r} is no file",
+            fix="pass -o answers.jsonl" if is_table else "drop it: answers go into the project",
+        )
+    chosen = _model(model, endpoint, name, record, offline, dry_run)
+    if is_table:
+        dataset = pairs.load()
+        pictures = web.dataset_pictures(dataset, images_in, pixels)
+        if dry_run:
+            print_result(web.table_prompt(Path(source), dataset, task, chosen, pictures))
+            return None
+        assert output is not None
+        result = web.judge_table(
+            Path(source), output, dataset, task, chosen, pictures, asking, progress_bar(), overwrite=overwrite
+        )
+    else:
+        loaded, folders = served_data(served or ())
+        pictures = web.library_pictures(web.folder_store(location.folder, loaded, folders), pixels)
+        database = web.judging_database(location)
+        project = web.project_named(database, source)
+        if dry_run:
+            print_result(web.project_prompt(database, project, chosen, pictures))
+            return None
+        result = web.judge_project(database, project, chosen, pictures, asking, progress=progress_bar())
+    wrote(output)
+    outcome = result.outcome
+    for number, problem in list(outcome.unusable.items())[:5]:
+        print_note(f"note: item {result.names[number]}: no usable answer: {problem}")
+    if len(outcome.unusable) > 5:
+        print_note(f"note: and {len(outcome.unusable) - 5:,} more")
+    judged = (
+        f"{result.model}: {outcome.answered:,} items judged with {outcome.requests:,} requests; {result.known:,} were "
+        f"judged before, {outcome.left:,} are left"
+    )
+    lines = Text.of(judged, _tokens_line(result.asked) if outcome.requests else "")
+    return CommandAnswer(result.model, (lines,), {**result.as_dict(), "file": None if output is None else str(output)})
+
+
+def _model(
+    model: str, endpoint: str | None, name: str | None, record: Path | None, offline: bool, dry_run: bool
+) -> web.ModelSource:
+    if endpoint is None and record is None and not dry_run:
+        raise UsageError(
+            "no endpoint is named", fix="pass --endpoint URL, or --record FOLDER to replay answers", option="endpoint"
+        )
+    address, _ = core.read_address(endpoint or "http://127.0.0.1:8000/v1", "endpoint", {}, {}, model)
+    if offline:
+        core.refuse_network(address, "replay recorded answers (--record)")
+    if endpoint is not None and not dry_run:
+        print_note(f"note: texts and pictures are sent to {address.host} (model {model})")
+    recorded = None if record is None else core.RecordedAnswers(record, model)
+    return web.ModelSource(address, name or model, recorded, replay_only=endpoint is None)
+
+
+def _tokens_line(asked: web.ModelRequests) -> str:
+    tokens = asked.tokens
+    if tokens.uncounted == asked.requests:
+        return "tokens: the endpoint does not count them"
+    cost = "" if asked.cost is None else f"; cost {asked.cost:,.4f}"
+    missing = f" ({tokens.uncounted:,} answers without a count)" if tokens.uncounted else ""
+    return f"tokens: {tokens.sent:,} sent, {tokens.received:,} received{missing}{cost}"

@@ -1,1 +1,0 @@
-"""``crosslens judging`` and ``crosslens judge``: projects in which people and models judge."""

@@ -1,0 +1,267 @@
+"""``crosslens report``: runs and audits as one file to send."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+import crosslens.core as core
+import crosslens.explanations as explanations
+import crosslens.pipeline as pipeline
+import crosslens.report as reports
+import crosslens.web as web
+from crosslens.cli.answers import Write
+from crosslens.cli.console import check_outputs, print_file, print_json, print_note, print_notes
+from crosslens.cli.datasets import DATASET_WORDS, DatasetOfRuns, served_data
+from crosslens.cli.flags import OUTPUT, Flags, Json, Overwrite, command
+from crosslens.cli.stored_runs import check_same_captions, load_run, load_studies
+from crosslens.core import Options, UsageError, option
+from crosslens.encode import EncodeOptions
+from crosslens.web import ServeOptions
+
+_MEGABYTE = 1_000_000
+
+
+@command(
+    "crosslens report runs/tiny -o report.html",
+    'crosslens report runs/clip runs/siglip -o both.html --title "Two models"',
+    "crosslens report audits/coco -o report.html --size-budget 2",
+    "crosslens report runs/clip --image-folder photos --figures figures",
+)
+def report(
+    runs: Annotated[list[Path], typer.Argument(help="Run folders, or folders of audits.")],
+    source: DatasetOfRuns,
+    encode: Annotated[EncodeOptions, Flags(only=("image_folder",))],
+    output: Path = option(Path("report.html"), "The page (.html).", metavar="FILE", flags=OUTPUT),
+    title: str | None = option(None, "The title of the page. [default: from the runs]", metavar="TEXT"),
+    size_budget: float = option(
+        5.0, "How many MB the page may take: its pictures are made smaller, or fewer.", metavar="MB", minimum=0.1
+    ),
+    queries: int = option(6, "How many queries of each kind are shown.", metavar="N", minimum=1, maximum=100),
+    figures: Path | None = option(
+        None, "A folder for every chart (.svg, .pdf) and every table (.tex).", metavar="FOLDER"
+    ),
+    overwrite: Overwrite = False,
+    json: Json = False,
+) -> None:
+    """Write runs and audits as one page to send.
+
+    How good, how sure, where does it fail; then recalls, graded metrics, groups, robustness, causes, the most
+    instructive queries with pictures, label problems, and where every number comes from. The page needs no other file
+    and no network. Of run folders it has what the runs hold; of an audit also what its stages computed.
+    """
+    check_outputs(output, overwrite=overwrite)
+    sources = [folder if reports.is_audit(folder) else load_run(folder) for folder in runs]
+    words = ["crosslens", "report", *map(str, runs), "-o", str(output)]
+    written = reports.write_report(
+        sources, output, title=title, dataset=source.dataset, dataset_options=source.reader_options(),
+        image_folder=encode.image_folder, size_budget=size_budget, queries=queries, figures=figures,
+        overwrite=overwrite, command=shlex.join(words),
+    )  # fmt: skip
+    print_notes(written.notes)
+    if json:
+        print_json(written.as_dict())
+        return
+    print_note(f"written: {written.page} ({written.size / _MEGABYTE:.1f} MB, {written.pictures:,} pictures)")
+    if written.figures:
+        print_note(f"written: {len(written.figures):,} files in {figures}")
+
+
+@command(
+    "crosslens serve runs/",
+    "crosslens serve runs/ --port 8080 --data pictures/",
+    'crosslens serve runs/ --data "coco captions=captions_val2017.json"',
+    "crosslens serve runs/ --host 0.0.0.0 --password-file password.txt",
+)
+def serve(
+    folder: Annotated[Path, typer.Argument(help="A folder that holds run folders, at any depth.")],
+    options: ServeOptions,
+    data: list[str] | None = option(
+        None,
+        "A folder of pictures, a dataset for runs whose recipe does not lead to theirs, or a folder of build imp; "
+        "may be repeated.",
+        metavar=f"FOLDER|{DATASET_WORDS}",
+    ),
+    json: Json = False,
+) -> None:
+    """Look at runs, queries and datasets in a browser.
+
+    Answers on this computer only, unless --host says otherwise. Run folders are only read, and a run that is written
+    while the server is open shows up. With --json the address is printed as JSON once the server answers.
+    """
+    settings = web.WebSettings.of(folder, options, *served_data(data or ()))
+
+    def announce(address: str) -> None:
+        if json:
+            print_json({"address": address, "folder": str(folder)})
+            sys.stdout.flush()
+        else:
+            print_note(f"{folder} is at {address} (Ctrl-C stops it)")
+
+    web.serve_pages(settings, print_note, announce)
+
+
+@command(
+    "crosslens gallery runs/tiny --query 102",
+    'crosslens gallery runs/clip --query "red helmet" --write top.html',
+    "crosslens gallery runs/clip runs/siglip --hardest 9 --write hard.html",
+    "crosslens gallery runs/clip --direction i2t --random 10 --seed 1 --json",
+)
+def gallery(
+    runs: Annotated[list[Path], typer.Argument(help="Run folders of one dataset, one per model.")],
+    source: DatasetOfRuns,
+    encode: Annotated[EncodeOptions, Flags(only=("image_folder",))],
+    query: list[str] | None = option(
+        None, "A query: its id, or a part of its text (of an image: of a caption); may be repeated.", metavar="ID|TEXT"
+    ),
+    hardest: int = option(0, "Add the N queries that every model ranks worst.", metavar="N", minimum=0),
+    random: int = option(
+        0, "Add N drawn queries. [default: 5 where no others are chosen]", metavar="N", minimum=0
+    ),
+    seed: int = option(0, "Seed of --random.", metavar="N"),
+    direction: str | None = option(None, "[default: the one that has the query; texts first]", metavar="t2i|t2t|i2t"),
+    k: int = option(5, "How many items of each list are shown.", metavar="N", minimum=1),
+    write: Write = None,
+) -> explanations.Gallery:  # fmt: skip
+    """Show the top k of several models side by side.
+
+    Relevant items are marked; for each list the rank of the first relevant item is given, and for each query how much
+    the lists of the models overlap. A page (--write top.html) shows the pictures.
+    """
+    loaded = [load_run(folder) for folder in runs]
+    check_same_captions(dict(zip(map(str, runs), loaded, strict=True)))
+    dataset = explanations.dataset_of_run(loaded[0], source.dataset, **source.reader_options())
+    result = explanations.retrieval_gallery(
+        dict(zip(pipeline.run_labels(tuple(loaded)), loaded, strict=True)), dataset, query or (),
+        hardest=hardest, random=random, seed=seed, direction=direction, k=k,
+    )  # fmt: skip
+    if not write:
+        return result
+    files, problem = explanations.image_files_of_run(loaded[0], dataset, result.images, encode.image_folder)
+    return replace(result, pictures=files, problem=problem or "")
+
+
+TRACKERS = ("mlflow", "wandb")
+
+
+@dataclass(frozen=True)
+class TrackerOptions(Options):
+    """Where results are kept."""
+
+    project: str = option("crosslens", "For mlflow and wandb: the experiment or project.", metavar="NAME")
+    tracking_uri: str | None = option(
+        None, "For mlflow: its address. [default: $MLFLOW_TRACKING_URI]", metavar="ADDRESS"
+    )
+    offline: bool = option(False, "For wandb: write it to ./wandb, to be sent later by wandb sync.")
+    without_files: bool = option(False, "For mlflow and wandb: figures and settings, no files of the run.")
+
+
+@command(
+    "crosslens export runs/clip-b32 --to latex",
+    "crosslens export runs/clip-b32 --to trec",
+    "crosslens export runs/clip-b32 --to trec -o lists/clip-b32.run.gz",
+    "crosslens export runs/clip-b32 --to trec --direction i2t | head",
+    'crosslens export runs/clip-b32 runs/siglip --to markdown --metrics "Hit@1"',
+    "crosslens export runs/rob-coco runs/rob-flickr30k --by dataset --to latex",
+    "crosslens export runs/clip-b32 --to model-index",
+    "crosslens export runs/clip-b32 --to mlflow --project retrieval \\",
+    "    --tracking-uri http://localhost:5000",
+    "crosslens export runs/clip-b32 --to wandb --project retrieval --offline",
+)
+def export(
+    runs: Annotated[
+        list[Path], typer.Argument(help="A run folder; several, or robustness studies, where the format takes them.")
+    ],
+    tracker: TrackerOptions,
+    to: str = option(
+        ...,
+        "trec, ranx, mteb, clip-benchmark, model-index, latex, csv, markdown, mlflow or wandb.",
+        metavar="FORMAT",
+        flags=("--to", "--format"),
+    ),
+    output: str | None = option(
+        None,
+        "Where to write; - prints it. [default: print one file; write several into the current folder]",
+        metavar="FILE",
+        flags=OUTPUT,
+    ),
+    direction: str | None = option(None, "Only this direction, of a format with a file for each.", metavar="i2t|t2i"),
+    metrics: str | None = option(None, 'Only these, such as "Hit@1 Hit@5".', metavar="NAMES", joins=" "),
+    by: str | None = option(None, "Of robustness studies: dataset, for the mean over models.", metavar="dataset"),
+    overwrite: Overwrite = False,
+    json: Json = False,
+) -> None:
+    """Write runs for other tools, papers and trackers.
+
+    trec, ranx and mteb have one file per direction. Those of the folder runs/name are called name.i2t.run and
+    name.t2i.run; with -o other.ext they become other-i2t.ext and other-t2i.ext. mlflow and wandb log metrics with their
+    intervals, the recipe and the files of the run by those tools' own clients; a run that is there is not logged twice.
+    """
+    if to in TRACKERS:
+        if output is not None or direction is not None or by is not None:
+            raise UsageError(f"--output, --direction and --by are not for {to}", fix="leave them out")
+        _track(runs, to, metrics, tracker, json=json)
+        return
+    if tracker != TrackerOptions():
+        raise UsageError(
+            "--project, --tracking-uri, --offline and --without-files are for mlflow and wandb",
+            fix=f"leave them out, or choose --to {TRACKERS[0]}",
+        )
+    if (studies := load_studies(runs)) is not None:
+        files = reports.render_drop_table(pipeline.drop_table(studies, metrics, by=by), to)
+    elif by is not None:
+        raise UsageError("--by is for robustness studies", fix="drop it, or see crosslens show --by")
+    else:
+        files = reports.render_export([load_run(folder) for folder in runs], to, metrics=metrics, direction=direction)
+    _write(files, runs[0], to, output, overwrite=overwrite, json=json)
+
+
+def _write(files: reports.Files, run: Path, to: str, output: str | None, *, overwrite: bool, json: bool) -> None:
+    if output == "-" and len(files) > 1:
+        raise UsageError(
+            f"{to} writes one file for each of {', '.join(files)}", fix="pass -o FILE, or choose one --direction"
+        )
+    if output not in (None, "-"):
+        written = reports.write_export(files, str(output), overwrite=overwrite)
+    elif len(files) > 1:
+        written = reports.write_named_export(files, run.resolve().name, to, overwrite=overwrite)
+    else:
+        content = "".join(files.values())
+        if json:
+            print_json({"format": to, "content": content})
+        else:
+            print_file(content)
+        return
+    if json:
+        print_json({"format": to, "files": list(map(str, written))})
+    else:
+        print_note("written to " + ", ".join(map(str, written)))
+
+
+def _track(folders: list[Path], to: str, metrics: str | None, tracker: TrackerOptions, *, json: bool) -> None:
+    """Log every run; what is logged is reported at once, should a later one fail."""
+    logged = []
+    for run in [load_run(folder) for folder in folders]:
+        result = _logged(run, to, metrics, tracker)
+        logged.append({"run": run.name, **asdict(result)})
+        if not json:
+            print_note(f"{run.name}: {'already there as' if result.existed else 'logged as'} {result.location}")
+    if json:
+        print_json({"format": to, "runs": logged})
+
+
+def _logged(run: core.Run, to: str, metrics: str | None, tracker: TrackerOptions) -> reports.TrackedAt:
+    files = not tracker.without_files
+    if to == "mlflow":
+        if tracker.offline:
+            raise UsageError("--offline is for wandb", fix="leave it out")
+        uri = tracker.tracking_uri
+        return reports.log_to_mlflow(run, metrics, project=tracker.project, tracking_uri=uri, files=files)
+    if tracker.tracking_uri is not None:
+        raise UsageError("--tracking-uri is for mlflow", fix="leave it out; wandb reads WANDB_BASE_URL")
+    return reports.log_to_wandb(run, metrics, project=tracker.project, offline=tracker.offline, files=files)

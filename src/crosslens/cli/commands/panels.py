@@ -1,0 +1,249 @@
+"""What scores pairs: the models behind stored runs, models that are named, and tables."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Annotated, Any, TypeAlias
+
+import typer
+
+import crosslens.analyze as analyze
+import crosslens.core as core
+import crosslens.encode as encoders
+import crosslens.explanations as explanations
+import crosslens.pipeline as pipeline
+import crosslens.statistics as statistics
+from crosslens.cli.answers import check_tables, write_table
+from crosslens.cli.commands.evaluate import encoding_of
+from crosslens.cli.console import confirm_code, progress_bar
+from crosslens.cli.datasets import DatasetOfRuns, picture_files
+from crosslens.cli.flags import OUTPUT, Flags, IntervalOptions, Overwrite, TrustCodeFlag, command
+from crosslens.cli.stored_runs import check_same_captions, load_run
+from crosslens.core import Options, UsageError, option
+from crosslens.encode import EncodeOptions
+
+StoredRuns: TypeAlias = "dict[str, tuple[Path, core.Run]]"
+"""Runs and their folders, by name."""
+
+
+@dataclass(frozen=True)
+class SourceOptions(Options):
+    """What scores pairs besides runs."""
+
+    model: tuple[str, ...] = option((), "A model, or file:FOLDER; may be repeated.", metavar="KIND:SOURCE")
+    pair_model: tuple[str, ...] = option(
+        (), "A model that scores pairs, such as blip:… or vqa:…; may be repeated.", metavar="KIND:SOURCE"
+    )
+    scores: tuple[Path, ...] = option((), "A table: image, caption, score; may be repeated.", metavar="FILE")
+
+    @property
+    def given(self) -> bool:
+        return bool(self.model or self.pair_model or self.scores)
+
+    def cosines(self, pairs: analyze.ImageCaptionPairs, encoding: EncodeOptions) -> dict[str, Any]:
+        scores = {}
+        for name in self.model:
+            encoder = encoders.load_encoder(name, encoding)
+            scores[encoder.name] = pairs.from_model(encoder, encoding, progress=progress_bar())
+        return scores
+
+    def others(self, pairs: analyze.ImageCaptionPairs, encoding: EncodeOptions) -> dict[str, Any]:
+        """The scores of models of pairs, and those in tables."""
+        scores: dict[str, Any] = {}
+        for name in self.pair_model:
+            scorer = encoders.load_pair_scorer(name, encoding)
+            scores[scorer.name] = pairs.from_pair_model(scorer, encoding, progress_bar())
+        return scores | {file.stem: pairs.from_table(file) for file in self.scores}
+
+
+def load_runs(folders: list[Path]) -> StoredRuns:
+    """The runs, which are over the same captions, under the names of their folders."""
+    names = [folder.resolve().name for folder in folders]
+    runs = {
+        name if names.count(name) == 1 else str(folder): (folder, load_run(folder))
+        for name, folder in zip(names, folders, strict=True)
+    }
+    if runs:
+        check_same_captions({str(folder): run for folder, run in runs.values()})
+    return runs
+
+
+def dataset_of(runs: StoredRuns) -> core.Dataset:
+    """The dataset that the first run's recipe names."""
+    if not runs:
+        raise UsageError("neither runs nor a dataset", fix="name run folders, or pass --dataset")
+    return explanations.dataset_of_run(next(iter(runs.values()))[1])
+
+
+def scores_of_run(name: str, folder: Path, encoding: EncodeOptions, *, trust_code: bool) -> pipeline.ModelScores:
+    """The scores that a run was computed from."""
+    trusted = trust_code or confirm_code
+    return pipeline.read_panel([f"{name}={folder}"], encoding=encoding, trust_code=trusted, progress=progress_bar())[0]
+
+
+@dataclass(frozen=True)
+class NegativeOptions(Options):
+    """Pairs that do not match."""
+
+    rejected: Path | None = option(
+        None, "Captions that do not match: image, text; score[MODEL] if scored.", metavar="FILE"
+    )
+    negatives: str | None = option(
+        None, "How many such pairs per image; without --rejected, drawn captions of other images. [default: 1]",
+        metavar="N|all",
+    )  # fmt: skip
+    area: str = option("step", "AUPRC as average precision (step) or by trapezoids.", metavar="step|trapezoid")
+
+
+@command(
+    "crosslens analyze categories runs/clip runs/blip --difficulty levels.parquet",
+    "crosslens analyze categories runs/clip --difficulty texts.csv --by style \\",
+    "    --metrics 'Hit@1 Hit@10' -o styles.csv",
+    "crosslens analyze categories runs/clip --difficulty levels.parquet \\",
+    "    --rejected rejected.csv --write difficulty.html",
+)
+def categories(
+    source: DatasetOfRuns,
+    encode: Annotated[EncodeOptions, Flags(without=("skip_bad",))],
+    intervals: IntervalOptions,
+    pairs: NegativeOptions,
+    models: SourceOptions,
+    runs: Annotated[list[Path] | None, typer.Argument(help="Run folders of one dataset, one per model.")] = None,
+    difficulty: Path = option(
+        ..., "A table with the ids of captions, images or both: .parquet, .csv or .tsv.", metavar="FILE"
+    ),
+    by: str = option("difficulty", "The column of the table that holds the categories.", metavar="COLUMN"),
+    metrics: str | None = option(
+        None, "Metrics of ranks. [default: Hit@1 Hit@5 Hit@10 MedR[all] MeanR[all] mAP@R]", metavar="NAMES"
+    ),
+    output: Path | None = option(None, "Every figure as a row: .parquet or .csv.", metavar="FILE", flags=OUTPUT),
+    overwrite: Overwrite = False,
+    trust_code: TrustCodeFlag = False,
+) -> analyze.CategoryResults:
+    """Show results by level of difficulty, or by any column.
+
+    Retrieval from the ranks that runs keep, divided by all queries (the captions' columns add up to the total) and by
+    the category's own. With --rejected or --negatives also the area under the precision-recall curve (AUPRC): each
+    category's pairs against pairs that do not match. Several runs are a panel, with mean and spread.
+    """
+    check_tables(output, overwrite=overwrite)
+    if pairs.area not in statistics.AREAS:
+        raise core.UnknownNameError("area", pairs.area, statistics.AREAS)
+    labels = analyze.Categories.of(difficulty, by)
+    loaded = load_runs(runs or [])
+    labelled, scores = None, {}
+    if pairs.rejected or pairs.negatives or models.given:
+        encoding = encoding_of(encode)
+        dataset = source.load_if_given() or dataset_of(loaded)
+        labelled = analyze.classification_pairs(
+            dataset, labels, pairs.rejected, negatives=pairs.negatives or 1, seed=intervals.seed
+        )
+        scores = _scores_of_runs(labelled, loaded, encoding, rejected=bool(pairs.rejected), trust_code=trust_code)
+        scores |= models.cosines(labelled.pairs, encoding) | models.others(labelled.pairs, encoding)
+    result = analyze.category_results(
+        {name: run for name, (_, run) in loaded.items()}, labels, metrics=metrics, pairs=labelled, scores=scores,
+        area=pairs.area, **vars(intervals),
+    )  # fmt: skip
+    write_table(result.table, output)
+    return result
+
+
+def _scores_of_runs(
+    labelled: analyze.ClassificationPairs,
+    runs: StoredRuns,
+    encoding: EncodeOptions,
+    *,
+    rejected: bool,
+    trust_code: bool,
+) -> dict[str, Any]:
+    """What each run's recipe names scores the pairs; captions that were rejected, only a model can."""
+    scores: dict[str, Any] = {}
+    for name, (folder, _) in runs.items():
+        if name in labelled.scores:
+            continue
+        member = scores_of_run(name, folder, encoding, trust_code=trust_code)
+        if not rejected:
+            scores[name] = labelled.pairs.from_matrix(member.scores, f"the scores of {name}")
+            continue
+        if not member.model:
+            raise UsageError(
+                f"the run {name!r} names no model that could score the rejected captions",
+                fix=f"add a column score[{name}] to both tables, or pass --scores with the scores of all pairs",
+            )
+        own = replace(encoding, image_folder=encoding.image_folder or member.home)
+        encoder = encoders.load_encoder(member.model, own)
+        scores[name] = labelled.pairs.from_model(encoder, own, progress=progress_bar())
+    return scores
+
+
+# Written out: help must not load the module that holds them, which loads numpy.
+_FORMS = ("cosine", "clipscore", "hessel")
+
+
+@command(
+    "crosslens analyze scorers runs/clip --pair-model vqa:models/llava \\",
+    "    --difficulty difficulty.parquet --write disagreements.html",
+    "crosslens analyze scorers --dataset captions.jsonl --form clipscore \\",
+    "    --model clip:openai/clip-vit-base-patch32 --phi cider --write s.html",
+    "crosslens analyze scorers runs/clip \\",
+    "    --pair-model 'vqa:http://127.0.0.1:8000/v1?model=NAME' -o pairs.csv",
+)
+def scorers(
+    source: DatasetOfRuns,
+    encode: Annotated[EncodeOptions, Flags(without=("skip_bad",))],
+    intervals: IntervalOptions,
+    models: SourceOptions,
+    runs: Annotated[list[Path] | None, typer.Argument(help="Run folders, whose models are scorers.")] = None,
+    phi: list[str] | None = option(
+        None, "A similarity of a caption to the image's other captions; may be repeated.", metavar="NAME"
+    ),
+    form: str = option(
+        "cosine", "What becomes of the cosine of a model or a run.", metavar="|".join(_FORMS), choices=_FORMS
+    ),
+    difficulty: Path | None = option(
+        None, "A table with the ids of captions, images or both, to split the pairs by.", metavar="FILE"
+    ),
+    by: str = option("difficulty", "The column of that table.", metavar="COLUMN"),
+    show: int = option(5, "How many disagreements are shown.", metavar="N", minimum=0),
+    output: Path | None = option(None, "Every pair with both scores: .parquet or .csv.", metavar="FILE", flags=OUTPUT),
+    overwrite: Overwrite = False,
+    trust_code: TrustCodeFlag = False,
+) -> analyze.ScorerComparison:
+    """Compare two scorers of the same images and captions.
+
+    Name two: runs, models, models of pairs (blip:, vqa:), similarities of captions, or tables of scores. Every caption
+    is scored with its image; shown are distributions by difficulty, correlations, Bland-Altman limits of agreement,
+    and the pairs on which the two disagree most.
+    """  # fmt: skip
+    check_tables(output, overwrite=overwrite)
+    named = [*(runs or ()), *models.model, *models.pair_model, *(phi or ()), *models.scores]
+    if len(named) != 2:
+        raise UsageError(f"{len(named)} of two scorers", fix="name two: runs, --model, --pair-model, --phi or --scores")
+    loaded = load_runs(runs or [])
+    dataset = source.load_if_given() or dataset_of(loaded)
+    encoding = encoding_of(encode)
+    scores = _scores(dataset, loaded, models, phi or [], form, encoding, trust_code=trust_code)
+    result = analyze.compare_scorers(dataset, scores, difficulty, by=by, **vars(intervals))
+    write_table(result.table, output)
+    pictures = picture_files(dataset, [run for _, run in loaded.values()], encode.image_folder)
+    return replace(result, shown=show, pictures=pictures)
+
+
+def _scores(
+    dataset: core.Dataset, runs: StoredRuns, models: SourceOptions, phi: list[str], form: str,
+    encoding: EncodeOptions, *, trust_code: bool,
+) -> dict[str, Any]:  # fmt: skip
+    """The scores of every caption with its image, by scorer: of two with one name, the second gets a number."""
+    pairs = analyze.ImageCaptionPairs.own(dataset)
+    cosines: dict[str, Any] = {}
+    for name, (folder, _) in runs.items():
+        member = scores_of_run(name, folder, encoding, trust_code=trust_code)
+        cosines[name] = pairs.from_matrix(member.scores, f"the scores of {name}")
+    cosines |= models.cosines(pairs, encoding)
+    scores: dict[str, Any] = {name: analyze.clipscore(values, form) for name, values in cosines.items()}
+    scores |= models.others(pairs, encoding)
+    scores |= {name: pairs.from_similarity(name, progress=progress_bar()) for name in phi}
+    if len(scores) != 2:
+        raise UsageError(f"both scorers are called {next(iter(scores))!r}", fix="name two different ones")
+    return scores

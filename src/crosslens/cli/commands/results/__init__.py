@@ -1,1 +1,0 @@
-"""Commands that turn finished runs into a decision: leaderboards, requirements, exports."""

@@ -1,0 +1,323 @@
+"""A training while it runs: the curve of the validation metric beside the bar, or plain lines."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+import crosslens.metrics as metrics
+import crosslens.train as train
+from crosslens.cli.answers import CommandAnswer, end_with, wrote
+from crosslens.cli.console import Bar, LogLines, print_note, print_notes, progress_bar
+from crosslens.cli.flags import OUTPUT, SEVERAL, Json, Overwrite, Plugins, command
+from crosslens.core import FactList, Options, Text, UsageError, option
+
+_BLOCKS = "▁▂▃▄▅▆▇█"
+_LONGEST = 16
+"""Characters of a curve."""
+
+
+def sparkline(values: Sequence[float], longest: int = _LONGEST) -> str:
+    """Values as a line of blocks, from the lowest to the highest; of many values, the last of each part."""
+    ends = [round((part + 1) * len(values) / min(longest, len(values))) for part in range(min(longest, len(values)))]
+    kept = [values[end - 1] for end in ends]
+    low, high = min(kept, default=0.0), max(kept, default=0.0)
+    scale = (len(_BLOCKS) - 1) / (high - low) if high > low else 0.0
+    return "".join(_BLOCKS[round(scale * (value - low))] for value in kept)
+
+
+class LiveCurve(Bar):
+    """The bar, with the curve of the validation metric beside it."""
+
+    def __init__(self, metric: str) -> None:
+        super().__init__()
+        self._metric, self._values = metric, list[float]()
+
+    def watch(self, row: Mapping[str, Any]) -> None:
+        self._values.append(row["value"])
+        self.show_beside(self._curve())
+
+    def start(self, label: str, total: int) -> None:
+        super().start(label, total)
+        if self._values:
+            self.show_beside(self._curve())
+
+    def _curve(self) -> str:
+        return f"{sparkline(self._values)} {self._metric} {metrics.format_figure(self._metric, self._values[-1])}"
+
+
+class PlainCurve(LogLines):
+    """A line per validation, where the output is no terminal."""
+
+    def __init__(self, metric: str) -> None:
+        super().__init__()
+        self._metric = metric
+
+    def watch(self, row: Mapping[str, Any]) -> None:
+        value = metrics.format_figure(self._metric, row["value"])
+        print_note(f"epoch {row['epoch']:g}: loss {row['loss']:.4f}, validation {self._metric} {value}")
+
+
+def live_training(metric: str) -> LiveCurve | PlainCurve:
+    """What shows a training on standard error."""
+    return LiveCurve(metric) if sys.stderr.isatty() else PlainCurve(metric)
+
+
+_AS_IN_RECIPE = " [default: as in the recipe]"
+
+
+@dataclass(frozen=True)
+class TrainingChanges(Options):
+    """Settings of a recipe that a flag may change."""
+
+    fraction: float | None = option(
+        None, "Share of the training images; a smaller share is part of a larger one." + _AS_IN_RECIPE,
+        metavar="SHARE", above=0, maximum=1,
+    )  # fmt: skip
+    seed: int | None = option(
+        None, "Seed of weights, order, dropout and sampling." + _AS_IN_RECIPE, metavar="N", minimum=0
+    )
+    epochs: int | None = option(None, "Passes over the training captions." + _AS_IN_RECIPE, metavar="N", minimum=1)
+    batch_size: int | None = option(None, "Pairs in a batch." + _AS_IN_RECIPE, metavar="N", minimum=2)
+    learning_rate: float | None = option(
+        None, "Learning rate at its highest." + _AS_IN_RECIPE, metavar="NUMBER", above=0
+    )
+    precision: str | None = option(
+        None, "What the model computes in: fp32 or bf16." + _AS_IN_RECIPE, metavar="NAME", choices=("fp32", "bf16")
+    )
+    test_metrics: str | None = option(
+        None, 'Metrics of the test split besides those of the recipe, such as "NCS@10 Nsum[spice]".', metavar="NAMES",
+        flags=("--metrics",), joins=" ",
+    )  # fmt: skip
+    processes: int | None = option(
+        None, "Processes that train together: one per GPU, or on the CPU." + _AS_IN_RECIPE, metavar="N", minimum=1
+    )
+    device: str | None = option(
+        None, "Where to compute: cpu, cuda, cuda:1. [default: a GPU if there is one]", metavar="NAME"
+    )
+    threads: int | None = option(None, "Threads to use, of each process.", metavar="N", minimum=1)
+
+
+@command(
+    "crosslens train --list",
+    'crosslens train --list "f30k soft"',
+    "crosslens train flickr8k-vse-triplet --data flickr8k --fraction 0.1 \\",
+    "    --seed 0 -o models/t",
+    "crosslens train --recipe my-recipe.toml --data flickr8k -o models/mine",
+)
+def train_command(
+    name: Annotated[str | None, typer.Argument(help="A recipe that comes with crosslens, or a path.")] = None,
+    *,
+    recipe: Path | None = option(None, "A recipe file, in place of the name.", metavar="FILE.toml"),
+    data: Path | None = option(
+        None, "The folder with captions and features.", metavar="FOLDER", flags=("--data", "--features")
+    ),
+    output: Path | None = option(None, "Where the model is written.", metavar="FOLDER", flags=OUTPUT),
+    changes: TrainingChanges,
+    list_recipes: bool = option(
+        False, "List the recipes and stop; with words in place of the name, those they describe.", flags=("--list",)
+    ),
+    overwrite: Overwrite = False,
+    json: Json = False,
+) -> train.Trained | CommandAnswer:
+    """Train a retrieval model on stored features.
+
+    The checkpoint that is best on validation is kept and measured on the test split. Running the same command again
+    resumes an interrupted training, and ends with the same weights. The folder also holds the curves as a page
+    (curves.html) and the test split as a run (test), which crosslens compare and crosslens show read.
+    """
+    if list_recipes:
+        return _listed_recipes(name or "")
+    chosen, data, output = _required(name, recipe, data, output)
+    loaded = train.load_training_recipe(chosen).with_settings(vars(changes))
+    features = train.load_features(loaded.layout, data, loaded.data, loaded.source)
+    live = None if json else live_training(loaded.settings.metric)
+    try:
+        trained = train.train_model(
+            loaded, features, output, overwrite=overwrite, progress=live or progress_bar(),
+            watch=live.watch if live else None,
+        )  # fmt: skip
+    except KeyboardInterrupt as interrupt:
+        print_note(str(interrupt))
+        raise
+    if not json:
+        print_notes(trained.notes)
+    return trained
+
+
+def _required(
+    name: str | None, recipe: Path | None, data: Path | None, output: Path | None
+) -> tuple[str | Path, Path, Path]:
+    if (name is None) == (recipe is None):
+        problem = "no recipe" if name is None else f"two recipes, {name} and {recipe}"
+        raise UsageError(problem, fix="name one recipe (see crosslens train --list), or a file with --recipe")
+    if data is None:
+        raise UsageError("no data", fix="pass --data and the folder with captions and features", option="data")
+    if output is None:
+        raise UsageError("no output folder", fix="pass -o and the folder that the model is written to", option="output")
+    return name or recipe or "", data, output
+
+
+def _listed_recipes(words: str) -> CommandAnswer:
+    groups = train.recipe_groups(words)
+    recipes = sorted((recipe for group in groups for recipe in group.recipes), key=lambda recipe: recipe.name)
+    content = [
+        {
+            "name": recipe.name,
+            "about": recipe.about,
+            "published": [
+                {"table": row.table, "row": row.row, "flags": row.flags, "figures": dict(row.figures)}
+                for row in recipe.published
+            ],
+        }
+        for recipe in recipes
+    ]
+    tables = {recipe.name: train.tables_of(recipe) for recipe in recipes}
+    lists = tuple(
+        FactList(
+            tuple(
+                (recipe.name, recipe.about + (f" ({tables[recipe.name]})" if tables[recipe.name] else ""))
+                for recipe in group.recipes
+            ),
+            f"{group.title}:",
+        )
+        for group in groups
+    )
+    how = 'crosslens train --list "flickr8k vse" lists those that the words describe'
+    return CommandAnswer("Recipes of trainings", (*lists, *(() if words else (Text.of(how),))), {"recipes": content})
+
+
+@dataclass(frozen=True)
+class SweepOptions(Options):
+    """How the trainings of a sweep are run."""
+
+    seeds: str = option("5", "How many seeds (5: the seeds 0 to 4), or which: 0,3,7.", metavar="N|N,N")
+    jobs: int = option(1, "Trainings side by side, each a process. The results are the same.", metavar="N", minimum=1)
+    threads: int = option(
+        1, "Threads of each training; another number changes the last digits.", metavar="N", minimum=1
+    )
+    device: str | None = option(
+        None, "Where to compute: cpu, cuda, cuda:1. [default: a GPU if there is one]", metavar="NAME"
+    )
+    metrics: str = option("Rsum", "Test figures of the table.", metavar="NAMES", joins=" ")
+    correction: str = option("holm", "Correction for several tests: holm, bh or none.", metavar="NAME")
+    level: float = option(0.95, "Confidence level of the intervals.", metavar="SHARE", above=0, below=1)
+
+
+@command(
+    "crosslens sweep flickr8k-vse-triplet --data flickr8k --seeds 5 \\",
+    "    --set loss=triplet,sam-random fraction=0.1,0.25,1 -o sweeps/sam",
+    "crosslens sweep flickr8k-vse-sam-random --data flickr8k --seeds 0,3,7 \\",
+    "    --set sam.tau=3,5,10 fraction=0.1 --jobs 2 -o sweeps/tau",
+    "crosslens sweep --data flickr8k --set recipe=a.toml,b.toml \\",
+    "    --dry-run -o sweeps/models",
+)
+def sweep_command(
+    recipe: Annotated[str | None, typer.Argument(help="A recipe that comes with crosslens, or a path.")] = None,
+    *,
+    data: Path | None = option(
+        None, "The folder with captions and features.", metavar="FOLDER", flags=("--data", "--features")
+    ),
+    settings: list[str] | None = option(
+        None,
+        "A setting and its values: of [training] (fraction=0.1,1), [model] (model.dimension=256,512), a loss "
+        "(sam.tau=3,5), phi=…, recipe=…, or loss=… by short names. May be repeated.",
+        metavar=f"NAME=V1,V2{SEVERAL}",
+        flags=("--set",),
+    ),
+    output: Path | None = option(None, "The folder of the sweep.", metavar="FOLDER", flags=OUTPUT),
+    options: SweepOptions,
+    dry_run: bool = option(False, "List the trainings and stop."),
+    list_losses: bool = option(False, "List the short names of losses and stop."),
+    overwrite: Overwrite = False,
+    plugin: Plugins = None,
+    json: Json = False,
+) -> train.Sweep | CommandAnswer:
+    """Train a grid of settings with several seeds.
+
+    Each training is a folder below the output. An interrupted sweep is resumed by the same command; once finished, it
+    prints the table again. Means have t intervals over seeds, and each combination is compared with that of the first
+    value of the first setting by a paired t test over seeds.
+    """
+    if list_losses:
+        return _listed_losses()
+    if data is None:
+        raise UsageError("no data", fix="pass --data and the folder with captions and features", option="data")
+    if output is None:
+        raise UsageError("no output folder", fix="pass -o and the folder that the sweep is written to", option="output")
+    plan = train.plan_sweep(
+        recipe, data, settings or (), seeds=options.seeds, device=options.device, threads=options.threads
+    )
+    if dry_run:
+        state = train.sweep_state(plan, output, metrics=options.metrics, overwrite=overwrite)
+        return _listed_trainings(plan, state)
+    sweep = train.run_sweep(
+        plan, output, metrics=options.metrics, jobs=options.jobs, level=options.level, correction=options.correction,
+        overwrite=overwrite, plugins=[str(file) for file in plugin or ()], progress=progress_bar(),
+        watch=None if json else _told(plan),
+    )  # fmt: skip
+    wrote(*train.write_sweep_files(sweep, output))
+    if sweep.failures:
+        end_with(sweep.failures[0].failure.exit_code)  # type: ignore[union-attr]
+    return sweep
+
+
+def _listed_losses() -> CommandAnswer:
+    named = {name: [dict(entry) for entry in entries] for name, entries in train.named_losses().items()}
+    alone = [entry.name for entry in train.LOSSES if entry.name not in named]
+    rows = [(name, " + ".join(_loss(entry) for entry in entries)) for name, entries in named.items()]
+    rows += [(name, f"{name}, with its default settings") for name in alone]
+    rows.append(("recipe", "the losses of the recipe"))
+    return CommandAnswer(
+        "Losses", (FactList(tuple(rows)),), {"losses": named | {name: [{"kind": name}] for name in alone}}
+    )
+
+
+def _loss(entry: dict[str, object]) -> str:
+    settings = ", ".join(f"{name} {value}" for name, value in entry.items() if name not in ("kind", "weight"))
+    weight = f"{entry['weight']:g} × " if entry.get("weight", 1) != 1 else ""
+    return f"{weight}{entry['kind']} ({settings})"
+
+
+def _listed_trainings(plan: train.SweepPlan, state: train.SweepState) -> CommandAnswer:
+    rows = [
+        {
+            "folder": training.folder,
+            "settings": dict(plan.combinations[training.combination].values),
+            "seed": training.seed,
+            "finished": training.folder in state.finished,
+            "steps": state.steps.get(training.folder, 0),
+        }
+        for training in plan.trainings
+    ]
+    left = {folder: f"{count:,} steps" if count else "to be measured again" for folder, count in state.steps.items()}
+    listed = tuple((training.folder, left.get(training.folder, "finished")) for training in plan.trainings)
+    many = f"{len(left)} of {metrics.format_count(len(listed), 'training')} to run"
+    return CommandAnswer(
+        "Trainings of the sweep", (FactList(listed), Text.of(many)), {"recipe": plan.name, "trainings": rows}
+    )
+
+
+def _told(plan: train.SweepPlan) -> train.SweepWatch:
+    """Print a line for every training that ends."""
+
+    def tell(outcome: train.TrainingOutcome, ended: int, total: int) -> None:
+        training = outcome.training
+        if outcome.failure is not None or outcome.card is None:
+            result = f"failed: {outcome.failure.problem if outcome.failure else ''}"
+        else:
+            figures = {"validation": outcome.card["validation"], "test": {"Rsum": outcome.card["test"]["Rsum"]}}
+            result = ", ".join(
+                f"{split} {name} {metrics.format_figure(name, value)}"
+                for split, values in figures.items()
+                for name, value in values.items()
+            )
+        label = plan.combinations[training.combination].label
+        print_note(f"{label}, seed {training.seed}: {result} ({ended} of {total})")
+
+    return tell
