@@ -12,7 +12,7 @@ import pytest
 
 from crosslens.analyze.hard_negatives.cases import HardNegatives
 from crosslens.analyze.hard_negatives.reading import load_hard_negatives, read_annotations
-from crosslens.analyze.hard_negatives.scoring import pair_scores, read_pair_scores
+from crosslens.analyze.hard_negatives.scoring import read_pair_scores
 from crosslens.core.errors import CrosslensError, InputError, UnknownNameError, UsageError
 from crosslens.data.images import read_image_bytes
 from tests.analyze.negative_files import attributions, relations, winoground, write_sugar, write_winoground
@@ -263,12 +263,14 @@ def test_scores_from_a_file(tmp_path: Path, suffix: str) -> None:
 def test_scores_by_case_and_role(tmp_path: Path) -> None:
     result = load(write_sugar(tmp_path))
     rows = [(case, role, 1.0) for case in result.cases["case"] for role in ("right", "wrong")]
-    assert pair_scores(pl.DataFrame(rows, ["case", "caption", "score"], orient="row"), result).tolist() == [1.0] * 8
+    assert (
+        read_pair_scores(pl.DataFrame(rows, ["case", "caption", "score"], orient="row"), result).tolist() == [1.0] * 8
+    )
 
 
 def test_a_missing_score_is_no_number(tmp_path: Path) -> None:
     result = load(write_sugar(tmp_path))
-    assert np.isnan(pair_scores(sugar_scores(result).head(7), result)).tolist() == [False] * 7 + [True]
+    assert np.isnan(read_pair_scores(sugar_scores(result).head(7), result)).tolist() == [False] * 7 + [True]
 
 
 @pytest.mark.parametrize(
@@ -292,6 +294,6 @@ def test_scores_of_two_pictures_need_the_picture(tmp_path: Path) -> None:
     result = load(write_winoground(tmp_path))
     table = pl.DataFrame({"caption": result.dataset.caption_ids, "score": 0.5})
     with pytest.raises(CrosslensError, match="no column 'image'"):
-        pair_scores(table, result)
+        read_pair_scores(table, result)
     with pytest.raises(InputError, match="in no case together"):
-        pair_scores(table.with_columns(pl.lit("ex_1_img_0").alias("image")), result)
+        read_pair_scores(table.with_columns(pl.lit("ex_1_img_0").alias("image")), result)

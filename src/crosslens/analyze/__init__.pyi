@@ -2,14 +2,10 @@ from crosslens.analyze.agreement import (
     HumanAgreement as HumanAgreement,
     measure_agreement as measure_agreement,
 )
-from crosslens.analyze.caption_features import (
-    CaptionFeatures as CaptionFeatures,
-)
 from crosslens.analyze.categories import (
     ALL as ALL,
     CATEGORY as CATEGORY,
     NO_CATEGORY as NO_CATEGORY,
-    RETRIEVAL_METRICS as RETRIEVAL_METRICS,
     TOTAL as TOTAL,
     Categories as Categories,
     CategoryResults as CategoryResults,
@@ -32,13 +28,11 @@ from crosslens.analyze.difficulty.filter_loss import (
 )
 from crosslens.analyze.difficulty.study import (
     DifficultyStudy as DifficultyStudy,
-    LeftOut as LeftOut,
     Stability as Stability,
     measure_left_out as measure_left_out,
     measure_stability as measure_stability,
 )
 from crosslens.analyze.difficulty.thresholds import (
-    THRESHOLDS_FILE as THRESHOLDS_FILE,
     Calibration as Calibration,
     PrecisionRecall as PrecisionRecall,
     calibrate as calibrate,
@@ -74,9 +68,6 @@ from crosslens.analyze.hard_negatives.cases import (
 )
 from crosslens.analyze.hard_negatives.reading import load_hard_negatives as load_hard_negatives
 from crosslens.analyze.hard_negatives.result import (
-    ALL_CASES as ALL_CASES,
-    MACRO as MACRO,
-    ROUNDING as ROUNDING,
     CategoryAccuracy as CategoryAccuracy,
     CategoryDifference as CategoryDifference,
     HardNegativesComparison as HardNegativesComparison,
@@ -92,7 +83,6 @@ from crosslens.analyze.label_quality.assess import (
 )
 from crosslens.analyze.label_quality.review import (
     REASONS as REASONS,
-    VERDICTS as VERDICTS,
     LabelQuality as LabelQuality,
     ReviewedLabels as ReviewedLabels,
     apply_review as apply_review,
@@ -136,7 +126,6 @@ from crosslens.analyze.polysemy.clusters import (
 )
 from crosslens.analyze.polysemy.measure import (
     CaptionDiversity as CaptionDiversity,
-    PairValues as PairValues,
     Polysemy as Polysemy,
     check_sizes as check_sizes,
     measure_caption_diversity as measure_caption_diversity,

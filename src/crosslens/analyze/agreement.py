@@ -19,7 +19,6 @@ from crosslens.core import (
     Dataset,
     Figure,
     InputError,
-    Part,
     Presented,
     Progress,
     Relevance,
@@ -59,16 +58,6 @@ ONE_JUDGE, CEILING, OF_CEILING = "one judge", "ceiling", "of ceiling"
 _KINDS = ((True, "in the ground truth"), (False, "outside the ground truth"))
 _MOST_DOTS = 1500
 _MEAN_STEPS, _FEWEST = 12, 8
-
-
-def agreement_sections(result: HumanAgreement, kendall: str) -> Iterator[Section]:
-    """A chart per φ, then the tables: φ down, coefficients across."""
-    if kendall not in ("b", "c"):
-        raise UsageError(f"Kendall's τ-{kendall}", fix="use 'b' or 'c'", option="kendall")
-    shown = ("pearson", "spearman", f"kendall-{kendall}")
-    parts: list[Part] = [_table(part, subset, shown, result.pooled) for part, subset in result.subsets.items()]
-    notes = Text(tuple(_notes(result)), note=True)
-    yield Section(f"{result.judgements.source} on {result.dataset}", (Row(tuple(_scatters(result))), *parts, notes))
 
 
 def _table(part: str, subset: AgreementSubset, shown: tuple[str, ...], pooled: bool) -> Table:
@@ -213,7 +202,6 @@ class AgreementSubset:
         return self.figures[phi]["pearson"].mean / ceiling if ceiling > 0 else float("nan")
 
     def as_dict(self) -> dict[str, Any]:
-        """As JSON can hold it."""
         return {
             "pairs": self.pairs,
             "observations": self.observations,
@@ -246,12 +234,17 @@ class HumanAgreement(Presented):
 
     @property
     def title(self) -> str:
-        """The heading of a page."""
         return f"Agreement with people: {self.judgements.source} on {self.dataset}"
 
     def sections(self, kendall: str | None = None, **options: Any) -> Iterator[Section]:
         """A chart per φ, a table per subset, and what they mean."""
-        return agreement_sections(self, kendall or self.kendall)
+        kendall = kendall or self.kendall
+        if kendall not in ("b", "c"):
+            raise UsageError(f"Kendall's τ-{kendall}", fix="use 'b' or 'c'", option="kendall")
+        shown = ("pearson", "spearman", f"kendall-{kendall}")
+        tables = (_table(part, subset, shown, self.pooled) for part, subset in self.subsets.items())
+        notes = Text(tuple(_notes(self)), note=True)
+        yield Section(f"{self.judgements.source} on {self.dataset}", (Row(tuple(_scatters(self))), *tables, notes))
 
     @property
     def judges(self) -> JudgeAgreement | None:

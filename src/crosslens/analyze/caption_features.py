@@ -182,28 +182,18 @@ class FeatureComparison(Presented, Generic[Features]):
             yield f"Not the same images as {first}, so drawn apart: {', '.join(unpaired)}."
 
     def as_dict(self) -> dict[str, Any]:
-        """The JSON form."""
-        return {
-            "level": self.level,
-            "permutations": self.permutations,
-            "datasets": [self._set_as_dict(captions) for captions in self.sets],
-        }
-
-    def _set_as_dict(self, captions: Features) -> dict[str, Any]:
-        changes = self.changes.get(captions.name)
-        return {
-            "name": captions.name,
-            "captions": len(captions.caption_ids),
-            "images": len(np.unique(captions.clusters)),
-            "features": {
-                feature: {
-                    **json_form(asdict(mean)),
-                    "captions": int((~np.isnan(captions.of(feature))).sum()),
-                    "change": None if changes is None else json_form(asdict(changes[feature])),
-                }
-                for feature, mean in self.means[captions.name].items()
-            },
-        }
+        datasets = []
+        for captions in self.sets:
+            features, changes = {}, self.changes.get(captions.name)
+            for feature, mean in self.means[captions.name].items():
+                counted = int((~np.isnan(captions.of(feature))).sum())
+                change = None if changes is None else json_form(asdict(changes[feature]))
+                features[feature] = {**json_form(asdict(mean)), "captions": counted, "change": change}
+            images = len(np.unique(captions.clusters))
+            datasets.append(
+                {"name": captions.name, "captions": len(captions.caption_ids), "images": images, "features": features}
+            )
+        return {"level": self.level, "permutations": self.permutations, "datasets": datasets}
 
 
 def compare_features(
@@ -222,67 +212,49 @@ def compare_features(
     """
     if not sets:
         raise UsageError("no captions to compare", fix="pass at least one set")
-    first, *others = named = _named(sets)
-    resampling = _Resampling(resamples, permutations, level, seed)
-    return kind(
-        named,
-        {captions.name: captions.estimates(resamples=resamples, level=level, seed=seed) for captions in named},
-        {captions.name: resampling.changes(first, captions, number) for number, captions in enumerate(others, start=1)},
-        level,
-        permutations,
-    )
-
-
-@dataclass(frozen=True)
-class _Resampling:
-    resamples: int
-    permutations: int
-    level: float
-    seed: int
-
-    def changes(self, first: CaptionFeatures, other: CaptionFeatures, number: int) -> dict[str, FeatureChange]:
-        """Every feature of the other set against the first; ``number`` of the set derives its seed."""
-        rows = _same_images(first, other)
-        if rows is None:
-            return {feature: self._unpaired(first, other, feature, number) for feature in first}
-        return {feature: self._paired(first, other, feature, rows) for feature in first}
-
-    def _paired(self, first: CaptionFeatures, other: CaptionFeatures, feature: str, rows: Array) -> FeatureChange:
-        change = paired_samples(Samples(first.of(feature), first.clusters, other.of(feature), rows), **asdict(self))
-        relative = change.relative, change.relative_low, change.relative_high
-        return FeatureChange(change.test.difference, *change.test.interval, *relative, True, change.test.p_value)
-
-    def _unpaired(self, first: CaptionFeatures, other: CaptionFeatures, feature: str, number: int) -> FeatureChange:
-        """Two samples of different images: each is resampled by itself."""
-        nan = float("nan")
-        difference = other[feature] - first[feature]
-        relative = other[feature] / first[feature] - 1 if first[feature] else nan
-        if not self.resamples or min(len(np.unique(captions.clusters)) for captions in (first, other)) < 2:
-            return FeatureChange(difference, nan, nan, relative, nan, nan, False, nan)
-        seed = derive_seed(self.seed, "apart", number)
-        before = Bootstrap(first.clusters, self.resamples, self.seed).replicates(first.of(feature))
-        after = Bootstrap(other.clusters, self.resamples, seed).replicates(other.of(feature))
-        tails = [(1 - self.level) / 2, (1 + self.level) / 2]
-        with np.errstate(invalid="ignore", divide="ignore"):
-            low, high = np.quantile(after - before, tails)
-            ratios = after / before - 1
-        ends = np.quantile(ratios, tails) if np.isfinite(ratios).all() else (nan, nan)
-        return FeatureChange(difference, float(low), float(high), relative, float(ends[0]), float(ends[1]), False, nan)
-
-
-def _same_images(first: CaptionFeatures, other: CaptionFeatures) -> Array | None:
-    """For every caption of the other set the row of its image in the first; None unless both have the same images."""
-    ours, theirs = np.unique(first.clusters), np.unique(other.clusters)
-    rows = match_ids([other.images[row] for row in theirs], [first.images[row] for row in ours])
-    if len(ours) != len(theirs) or (rows < 0).any():
-        return None
-    return np.asarray(ours[rows][np.searchsorted(theirs, other.clusters)], np.int64)
-
-
-def _named(sets: Sequence[Features]) -> tuple[Features, ...]:
-    """Sets of the same name get a number."""
     names = distinct_names(captions.name for captions in sets)
-    return tuple(replace(captions, name=name) for captions, name in zip(sets, names, strict=True))
+    named = tuple(replace(captions, name=name) for captions, name in zip(sets, names, strict=True))
+    means = {captions.name: captions.estimates(resamples=resamples, level=level, seed=seed) for captions in named}
+    first, *others = named
+    changes: dict[str, dict[str, FeatureChange]] = {}
+    for number, other in enumerate(others, start=1):
+        ours, theirs = np.unique(first.clusters), np.unique(other.clusters)
+        rows = match_ids([other.images[row] for row in theirs], [first.images[row] for row in ours])
+        own = changes[other.name] = {}
+        if len(ours) != len(theirs) or (rows < 0).any():
+            apart = derive_seed(seed, "apart", number)
+            for feature in first:
+                own[feature] = _change_apart(first, other, feature, resamples, level, (seed, apart))
+            continue
+        clusters = np.asarray(ours[rows][np.searchsorted(theirs, other.clusters)], np.int64)
+        for feature in first:
+            samples = Samples(first.of(feature), first.clusters, other.of(feature), clusters)
+            paired = paired_samples(samples, resamples=resamples, permutations=permutations, level=level, seed=seed)
+            relative = paired.relative, paired.relative_low, paired.relative_high
+            test = paired.test
+            own[feature] = FeatureChange(test.difference, *test.interval, *relative, True, test.p_value)
+    return kind(named, means, changes, level, permutations)
+
+
+def _change_apart(
+    first: CaptionFeatures, other: CaptionFeatures, feature: str, resamples: int, level: float, seeds: tuple[int, int]
+) -> FeatureChange:
+    """Two samples of different images: each is resampled by itself."""
+    nan = float("nan")
+    difference = other[feature] - first[feature]
+    relative = other[feature] / first[feature] - 1 if first[feature] else nan
+    if not resamples or min(len(np.unique(captions.clusters)) for captions in (first, other)) < 2:
+        return FeatureChange(difference, nan, nan, relative, nan, nan, False, nan)
+    before, after = (
+        Bootstrap(captions.clusters, resamples, seed).replicates(captions.of(feature))
+        for captions, seed in zip((first, other), seeds, strict=True)
+    )
+    tails = [(1 - level) / 2, (1 + level) / 2]
+    with np.errstate(invalid="ignore", divide="ignore"):
+        low, high = np.quantile(after - before, tails)
+        ratios = after / before - 1
+    ends = np.quantile(ratios, tails) if np.isfinite(ratios).all() else (nan, nan)
+    return FeatureChange(difference, float(low), float(high), relative, float(ends[0]), float(ends[1]), False, nan)
 
 
 def value_steps(samples: Iterable[Array]) -> Array:

@@ -129,9 +129,15 @@ class Categories:
         if key == "caption" and len(ids) == 2 and table["caption"].n_unique() < table.height:
             key = "pair"
         columns = ids if key == "pair" else [key]
-        values = _values(table[column])
+        if table[column].dtype.is_nested():
+            raise UsageError(f"the column {column!r} holds lists", fix="name a column with one value per row")
+        values: list[str | None] = table[column].cast(pl.String).replace("", None).to_list()
         names = _order(values, levels)
-        _refuse_contradictions(table, columns)
+        repeated = table.select(columns).is_duplicated()
+        if repeated.any():
+            row = int(repeated.arg_max() or 0)
+            named = " and ".join(f"{name} {table[name][row]!r}" for name in columns)
+            raise InputError(f"{named} has several rows", row=row, expected="one category per pair", fix="keep one row")
         position_of = {name: position for position, name in enumerate(names)}
         rows = table.select(columns).rows() if key == "pair" else table[key].to_list()
         labels = {row: position_of[value] for row, value in zip(rows, values, strict=True) if value is not None}
@@ -187,12 +193,6 @@ def _read(source: Source, column: str) -> tuple[pl.DataFrame, tuple[str, ...]]:
     return own, source.levels if isinstance(source, Difficulty) and column == DIFFICULTY else ()
 
 
-def _values(column: pl.Series) -> list[str | None]:
-    if column.dtype.is_nested():
-        raise UsageError(f"the column {column.name!r} holds lists", fix="name a column with one value per row")
-    return column.cast(pl.String).replace("", None).to_list()
-
-
 def _order(values: Sequence[str | None], levels: Sequence[str]) -> tuple[str, ...]:
     """Levels of difficulty from easy to hard; numbers by size; anything else by the alphabet."""
     names = {value for value in values if value is not None}
@@ -213,14 +213,6 @@ def _order(values: Sequence[str | None], levels: Sequence[str]) -> tuple[str, ..
         return tuple(sorted(names, key=float))
     except ValueError:
         return tuple(sorted(names))
-
-
-def _refuse_contradictions(table: pl.DataFrame, columns: Sequence[str]) -> None:
-    repeated = table.select(columns).is_duplicated()
-    if repeated.any():
-        row = int(repeated.arg_max() or 0)
-        named = " and ".join(f"{name} {table[name][row]!r}" for name in columns)
-        raise InputError(f"{named} has several rows", row=row, expected="one category per pair", fix="keep one row")
 
 
 RETRIEVAL_METRICS = ("Hit@1", "Hit@5", "Hit@10", "MedR[all]", "MeanR[all]", "mAP@R")
@@ -273,9 +265,8 @@ def category_rows(
         codes = categories.of_ranking(ranking)
         matched |= bool((codes >= 0).any())
         if chosen:
-            yield from _direction(
-                ranking, codes, model, categories, chosen, clusters_of(run, ranking), ties, resampling
-            )
+            clusters = clusters_of(run, ranking)
+            yield from _direction(ranking, codes, model, categories, chosen, clusters, ties, resampling)
     if not matched:
         raise InputError(
             f"no pair of the run {run.name!r} has a {categories.column}",
@@ -337,25 +328,6 @@ def _figures(values: MetricValues) -> dict[str, Any]:
 AUPRC = "AUPRC"
 _DRAWN = "Hit@5"
 """The metric of the chart, where it is among the results."""
-
-
-def category_sections(result: CategoryResults) -> Iterator[Section]:
-    """Charts, every direction with both denominators, then the AUPRC, and what the columns mean."""
-    parts: list[Part] = [Row(tuple(_charts(result)))]
-    for direction in dict.fromkeys(result.retrieval["direction"]):
-        for denominator, words in ((ALL, "of all queries"), (CATEGORY, "of the category's queries")):
-            if rows := _retrieval_rows(result, direction, denominator):
-                columns = ((TOTAL,) if denominator == ALL else ()) + result.categories
-                parts.append(_table(result, f"{DIRECTION_LABELS.get(direction, direction)}, {words}", columns, rows))
-    if result.classification.height:
-        columns = (TOTAL, *result.categories)
-        rows = _metric_rows(result, result.classification, AUPRC, columns)
-        chance = {row["category"]: row["chance"] for row in _first_model(result).iter_rows(named=True)}
-        names = (AUPRC, "chance") if len(result.models) > 1 else ("chance",)
-        rows.append((*names, *(_figure(AUPRC, chance.get(category)) for category in columns)))
-        parts.append(_table(result, f"{AUPRC}: matching pairs against pairs that do not match", columns, rows))
-    heading = f"Results by {result.column}: {', '.join(result.categories)}"
-    yield Section(heading, (*parts, Text(tuple(_notes(result)), note=True)))
 
 
 def _retrieval_rows(result: CategoryResults, direction: str, denominator: str) -> list[tuple[Cell, ...]]:
@@ -503,12 +475,25 @@ class CategoryResults(Presented):
 
     @property
     def title(self) -> str:
-        """The heading of a page."""
         return f"Results by {self.column}"
 
     def sections(self, **options: Any) -> Iterator[Section]:
         """Charts, a table per direction and denominator, the AUPRC, and what the columns mean."""
-        return category_sections(self)
+        parts: list[Part] = [Row(tuple(_charts(self)))]
+        for direction in dict.fromkeys(self.retrieval["direction"]):
+            for denominator, words in ((ALL, "of all queries"), (CATEGORY, "of the category's queries")):
+                if rows := _retrieval_rows(self, direction, denominator):
+                    columns = ((TOTAL,) if denominator == ALL else ()) + self.categories
+                    parts.append(_table(self, f"{DIRECTION_LABELS.get(direction, direction)}, {words}", columns, rows))
+        if self.classification.height:
+            columns = (TOTAL, *self.categories)
+            rows = _metric_rows(self, self.classification, AUPRC, columns)
+            chance = {row["category"]: row["chance"] for row in _first_model(self).iter_rows(named=True)}
+            names = (AUPRC, "chance") if len(self.models) > 1 else ("chance",)
+            rows.append((*names, *(_figure(AUPRC, chance.get(category)) for category in columns)))
+            parts.append(_table(self, f"{AUPRC}: matching pairs against pairs that do not match", columns, rows))
+        heading = f"Results by {self.column}: {', '.join(self.categories)}"
+        yield Section(heading, (*parts, Text(tuple(_notes(self)), note=True)))
 
     @property
     def table(self) -> pl.DataFrame:
@@ -544,7 +529,6 @@ class CategoryResults(Presented):
         return float(rows[0]) if len(rows) and rows[0] is not None else float("nan")
 
     def as_dict(self) -> dict[str, Any]:
-        """As JSON can hold it."""
         return dict(
             json_form(
                 {
@@ -586,7 +570,14 @@ def category_results(
     ``step`` (average precision) or ``trapezoid``. Intervals resample images.
     """
     labels = categories if isinstance(categories, Categories) else Categories.of(categories, by)
-    named = _named(runs)
+    if isinstance(runs, Mapping):
+        named = dict(runs)
+    else:
+        named = {}
+        for run in [runs] if isinstance(runs, Run) else runs:
+            if run.name in named:
+                raise UsageError(f"two runs are named {run.name!r}", fix="pass a mapping from names to runs")
+            named[run.name] = run
     if not named and pairs is None:
         raise UsageError("neither runs nor scored pairs", fix="name run folders, or pass pairs and their scores")
     resampling = Resampling(resamples, level, seed)
@@ -600,17 +591,6 @@ def category_results(
     names = tuple(name for name in (*labels.names, NO_CATEGORY) if name in shown)
     negatives = "" if pairs is None else pairs.negatives
     return CategoryResults(labels.column, names, models, retrieval, classification, negatives, area, level)
-
-
-def _named(runs: Run | Sequence[Run] | Mapping[str, Run]) -> dict[str, Run]:
-    if isinstance(runs, Mapping):
-        return dict(runs)
-    several = [runs] if isinstance(runs, Run) else list(runs)
-    names = [run.name for run in several]
-    repeated = next((name for name in names if names.count(name) > 1), None)
-    if repeated is not None:
-        raise UsageError(f"two runs are named {repeated!r}", fix="pass a mapping from names to runs")
-    return dict(zip(names, several, strict=True))
 
 
 def _classified(

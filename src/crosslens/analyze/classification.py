@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from crosslens.analyze.categories import Categories, ClassificationPairs
-from crosslens.analyze.pair_scores import ImageCaptionPairs, ground_truth_of
+from crosslens.analyze.pair_scores import ImageCaptionPairs, ground_truth_of, rows_of
 from crosslens.core import (
     Dataset,
     InputError,
@@ -20,9 +19,8 @@ from crosslens.core import (
     argument,
     positions,
     random_stream,
-    reading,
 )
-from crosslens.data import by_row, check_ids, format_suffix, read_records, read_table
+from crosslens.data import RowName, check_ids
 
 IntArray = np.ndarray[Any, np.dtype[np.int64]]
 
@@ -54,9 +52,11 @@ def classification_pairs(
         extended, words = dataset, f"captions of other images, {limit} per image, drawn with the seed {seed}"
         scores: dict[str, np.ndarray[Any, Any]] = {}
     else:
-        table = _read_rejected(rejected, dataset)
-        table = _chosen(table, limit, seed)
-        extended = _with_captions(dataset, table)
+        with rows_of(rejected) as (frame, row_name):
+            table = _chosen(_checked(frame, dataset, row_name), limit, seed)
+        names = [f"rejected:{number}" for number in range(1, table.height + 1)]
+        added = table.select(pl.Series("caption", names), "image", "text")
+        extended = replace(dataset, captions=pl.concat([dataset.captions, added], how="diagonal"))
         images = table["row"].to_numpy()
         captions = np.arange(len(dataset.caption_ids), len(extended.caption_ids))
         words = f"rejected captions, {'all of them' if limit is None else f'at most {limit} per image'}"
@@ -133,19 +133,8 @@ def _mismatched(dataset: Dataset, truth: Relevance, count: int, seed: int) -> tu
     return np.array(images, np.int64), np.array(captions, np.int64)
 
 
-def _read_rejected(source: pl.DataFrame | str | Path, dataset: Dataset) -> pl.DataFrame:
+def _checked(frame: pl.DataFrame, dataset: Dataset, row_name: RowName) -> pl.DataFrame:
     """The columns ``row`` (the image's position), ``image``, ``text`` and ``score[MODEL]``."""
-    if isinstance(source, pl.DataFrame):
-        return _checked(source, dataset, by_row)
-    with reading(source):
-        if format_suffix(source) == ".jsonl":
-            records = read_records(source)
-            return _checked(pl.DataFrame(records.rows, infer_schema_length=None), dataset, records.row_name)
-        table = read_table(source)
-        return _checked(table.frame, dataset, table.row_name)
-
-
-def _checked(frame: pl.DataFrame, dataset: Dataset, row_name: Any) -> pl.DataFrame:
     text = next((name for name in ("text", "caption") if name in frame.columns), None)
     if "image" not in frame.columns or text is None:
         raise InputError(
@@ -187,9 +176,3 @@ def _chosen(table: pl.DataFrame, limit: int | None, seed: int) -> pl.DataFrame:
         order = random_stream(seed, "rejected caption", str(image)).permutation(part.height)
         kept += part["at"].gather(order[:limit]).to_list()
     return table[sorted(kept)]
-
-
-def _with_captions(dataset: Dataset, table: pl.DataFrame) -> Dataset:
-    names: Sequence[str] = [f"rejected:{number}" for number in range(1, table.height + 1)]
-    added = table.select(pl.Series("caption", names), "image", "text")
-    return replace(dataset, captions=pl.concat([dataset.captions, added], how="diagonal"))

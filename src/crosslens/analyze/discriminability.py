@@ -211,7 +211,6 @@ class DiscriminabilityComparison(FeatureComparison[DatasetDiscriminability]):
 
     @property
     def title(self) -> str:
-        """The heading of a page."""
         return "How well captions single out an image"
 
     def sections(self, **options: Any) -> Iterator[Section]:
@@ -225,7 +224,17 @@ class DiscriminabilityComparison(FeatureComparison[DatasetDiscriminability]):
             edges, axis = np.linspace(0, largest, BINS + 1), f"dis(t) in nats; ln {k} = {largest:.2f}"
             charts = (distribution_lines("How dis(t) is distributed", axis, samples, edges, about=about, band=band),)
         labels = {"dis": "dis(t), nats", "relative": f"of ln {k} = {largest:.2f}", **BAND_FEATURES}
-        yield Section("", (*charts, *self.feature_parts(labels, _mean, _change)))
+
+        def mean_of(feature: str, mean: Estimate) -> Figure:
+            ends = mean.mean, mean.low, mean.high
+            return Figure(*ends) if feature == "dis" else Figure.percent(*ends, unit=" %")
+
+        def change_of(feature: str, change: FeatureChange) -> Figure:
+            """In nats, or in points of percent."""
+            ends = change.difference, change.low, change.high
+            return Figure(*ends, signed=True) if feature == "dis" else Figure.percent(*ends, signed=True, unit=" pp")
+
+        yield Section("", (*charts, *self.feature_parts(labels, mean_of, change_of)))
         for captions in self.sets:
             ends = ((True, "least discriminable"), (False, "most discriminable")) if self.shown else ()
             cards = (
@@ -282,19 +291,6 @@ def dataset_discriminability(
     else:
         sources = _encoded(dataset, load_encoder(model, encoding), image_text, encoding, progress)
     return _measured(sources, settings, name or dataset.name)
-
-
-def _mean(feature: str, mean: Estimate) -> Figure:
-    if feature == "dis":
-        return Figure(mean.mean, mean.low, mean.high)
-    return Figure.percent(mean.mean, mean.low, mean.high, unit=" %")
-
-
-def _change(feature: str, change: FeatureChange) -> Figure:
-    """In nats, or in points of percent."""
-    if feature == "dis":
-        return Figure(change.difference, change.low, change.high, signed=True)
-    return Figure.percent(change.difference, change.low, change.high, signed=True, unit=" pp")
 
 
 @dataclass(frozen=True, eq=False)

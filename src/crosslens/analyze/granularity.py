@@ -150,15 +150,19 @@ def _features(tokens: pl.DataFrame, facts: WordFacts, words: Array) -> dict[str,
         return _ratio(np.bincount(owner[known], values[known], captions), counted(known))
 
     tags = tokens["tags"]
+    # A preposition with two objects (*on cars and trucks* read apart) counts once.
+    phrases = tokens.filter(pl.col("arcs") == "pobj").select("caption", "heads").unique()["caption"].to_numpy()
+    noun = pl.col("tags").str.starts_with("NN") & pl.col("words").is_in(sorted(QUANTIFYING_NOUNS))
+    quantifying = tokens.select(pl.col("tags").is_in(sorted(QUANTIFYING_TAGS)) | noun).to_series().to_numpy()
     everything = np.ones(len(word), np.bool_)
     nouns = tags.str.starts_with("NN").to_numpy()
     names = _distinct_lemmas(owner, word, facts, captions)
     return {
         "adjectives": counted(tags.str.starts_with("JJ").to_numpy()),
-        "complement_phrases": _phrases(tokens, captions),
+        "complement_phrases": np.bincount(phrases, minlength=captions).astype(np.float64),
         "articles": counted(facts.is_article[word]),
         "determiners": counted((tags == "DT").to_numpy()),
-        "quantifiers": counted(facts.quantifies[word] & _as_quantifier(tokens)),
+        "quantifiers": counted(facts.quantifies[word] & quantifying),
         "cardinals": counted((tags == "CD").to_numpy()),
         "concept_depth": mean_of(facts.depth[word], everything),
         "concept_depth_nouns": mean_of(facts.noun_depth[word], nouns),
@@ -166,18 +170,6 @@ def _features(tokens: pl.DataFrame, facts: WordFacts, words: Array) -> dict[str,
         "diversity": _ratio(names, counted(everything)),
         "diversity_ratio": _ratio(names, words),
     }
-
-
-def _as_quantifier(tokens: pl.DataFrame) -> Array:
-    tag, word = pl.col("tags"), pl.col("words")
-    noun = tag.str.starts_with("NN") & word.is_in(sorted(QUANTIFYING_NOUNS))
-    return tokens.select(tag.is_in(sorted(QUANTIFYING_TAGS)) | noun).to_series().to_numpy()
-
-
-def _phrases(tokens: pl.DataFrame, captions: int) -> Array:
-    """Prepositions with an object; one with two (*on cars and trucks* read apart) counts once."""
-    heads = tokens.filter(pl.col("arcs") == "pobj").select("caption", "heads").unique()
-    return np.bincount(heads["caption"].to_numpy(), minlength=captions).astype(np.float64)
 
 
 def _distinct_lemmas(owner: Array, word: Array, facts: WordFacts, captions: int) -> Array:
@@ -271,7 +263,6 @@ class GranularityComparison(FeatureComparison[Granularity]):
 
     @property
     def title(self) -> str:
-        """The heading of a page."""
         return "How fine-grained the captions are"
 
     def sections(self, **options: Any) -> Iterator[Section]:
@@ -293,7 +284,6 @@ class GranularityComparison(FeatureComparison[Granularity]):
         yield Section("", (Row(tuple(charts)), *parts))
 
     def as_dict(self) -> dict[str, Any]:
-        """The JSON form."""
         return {**super().as_dict(), "pipeline": self.sets[0].pipeline}
 
 

@@ -55,21 +55,9 @@ from crosslens.similarity import (
 )
 from crosslens.statistics import Estimate, share_of_sums
 
+Array = np.ndarray[Any, Any]
+
 _SHOWN, _EXAMINED = 5, 100
-
-
-def missing_sections(result: MissingPositives) -> Iterator[Section]:
-    """A summary, the counts at several thresholds, and the first pairs."""
-    others = len(result.dataset.image_ids) * len(result.dataset.caption_ids) - len(result.truth.relevant().items)
-    head = (
-        f"{result.phi} on {result.dataset.name}: "
-        f"{format_count(result.levels[0].pairs, 'pair')} outside the ground truth "
-        f"of {others:,} reach φ ≥ {result.threshold:.4g}"
-    )
-    parts: list[Part] = [_levels(result), Text(tuple(_notes(result)), note=True)]
-    if len(result):
-        parts.append(Cards("The first:", tuple(_first_pairs(result))))
-    yield Section(head, tuple(parts))
 
 
 def _levels(result: MissingPositives) -> Table:
@@ -107,16 +95,6 @@ def _notes(result: MissingPositives) -> Iterator[str]:
             f"average precision {_percent(verified.average_precision)} (guessing: {_percent(verified.chance)}). A pair "
             f"that nobody looked at counts as wrong: precision is a lower bound."
         )
-
-
-def _first_pairs(result: MissingPositives) -> Iterator[PictureCard]:
-    table = result.table.head(_EXAMINED).with_columns(pl.col("text", "image_caption").str.replace_all(r"\s+", " "))
-    table = table.unique(("image", pl.col("text").str.to_lowercase()), keep="first", maintain_order=True)
-    for image, phi, text, own in table.head(_SHOWN).select("image", "phi", "text", "image_caption").iter_rows():
-        yield PictureCard(f"{phi:.4g}  image {image}, “{own}”:", (f"“{text}”",), image=image)
-
-
-Array = np.ndarray[Any, Any]
 
 
 @dataclass(frozen=True)
@@ -259,17 +237,12 @@ class ThresholdCounter:
         curve = np.column_stack([self._levels[reached], retrieved[reached], hits[reached]]).astype(np.float64)
         steps = np.diff(curve[:, 2], prepend=0.0) / positives
         area = float((steps * curve[:, 2] / curve[:, 1]).sum())
-        precision, recall = self._intervals(points[0])
-        return Verification(self._pairs, positives, points, precision, recall, area, curve)
-
-    def _intervals(self, point: ThresholdPoint) -> tuple[Estimate, Estimate]:
-        """Precision and recall at the chosen threshold, with intervals over images."""
-        assert self._verified is not None
-        retrieved = np.concatenate(self._per_image)
+        found = np.concatenate(self._per_image)
         owners = self._verified.keys // len(self._verified.captions)
-        positives = np.bincount(owners, minlength=len(retrieved))
-        hits = np.bincount(owners, self._verified.values >= np.float32(point.threshold), len(retrieved))
-        return share_of_sums(hits, retrieved), share_of_sums(hits, positives)
+        own_positives = np.bincount(owners, minlength=len(found))
+        own_hits = np.bincount(owners, self._verified.values >= self._thresholds[0], len(found))
+        precision, recall = share_of_sums(own_hits, found), share_of_sums(own_hits, own_positives)
+        return Verification(self._pairs, positives, points, precision, recall, area, curve)
 
 
 def _direction(verified: Relevance, truth: Relevance) -> str:
@@ -318,12 +291,29 @@ class MissingPositives(Presented):
 
     @property
     def title(self) -> str:
-        """The heading of a page."""
         return f"Missing positives: {self.dataset.name}"
 
     def sections(self, **options: Any) -> Iterator[Section]:
         """A summary, the counts at several thresholds, and the first pairs."""
-        return missing_sections(self)
+        others = len(self.dataset.image_ids) * len(self.dataset.caption_ids) - len(self.truth.relevant().items)
+        head = (
+            f"{self.phi} on {self.dataset.name}: "
+            f"{format_count(self.levels[0].pairs, 'pair')} outside the ground truth "
+            f"of {others:,} reach φ ≥ {self.threshold:.4g}"
+        )
+        parts: list[Part] = [_levels(self), Text(tuple(_notes(self)), note=True)]
+        if len(self):
+            table = self.table.head(_EXAMINED).with_columns(
+                pl.col("text", "image_caption").str.replace_all(r"\s+", " ")
+            )
+            table = table.unique(("image", pl.col("text").str.to_lowercase()), keep="first", maintain_order=True)
+            columns = table.head(_SHOWN).select("image", "phi", "text", "image_caption").iter_rows()
+            cards = (
+                PictureCard(f"{phi:.4g}  image {image}, “{own}”:", (f"“{text}”",), image=image)
+                for image, phi, text, own in columns
+            )
+            parts.append(Cards("The first:", tuple(cards)))
+        yield Section(head, tuple(parts))
 
     @property
     def left_out(self) -> int:
@@ -402,12 +392,21 @@ def find_missing_positives(
 
     φ is computed a few rows at a time: memory does not grow with images × captions.
     """
-    _check(quantile, threshold, most)
+    if not 0 < quantile < 1:
+        raise UsageError(f"quantile = {quantile}", fix="use a number between 0 and 1, such as 0.5", option="quantile")
+    if threshold is not None and not np.isfinite(threshold):
+        raise UsageError(f"threshold = {threshold}", fix="use a finite number, or leave it out", option="threshold")
+    if most is not None and most < 0:
+        raise UsageError(f"most = {most}", fix="use 0 or more", option="most")
     similarity = load_similarity(phi)
     truth = ground_truth_of(dataset, ground_truth)
     annotated = held_out_similarity(dataset, similarity, seed, threads=threads, progress=progress)
     if threshold is None:
-        threshold = _quantile(annotated, quantile, similarity)
+        if not len(annotated):
+            reason = "a matrix has no captions" if isinstance(similarity, IdSimilarity) else "no image has two captions"
+            fix = f"pass {argument('threshold')}"
+            raise UsageError(f"{reason} to derive the threshold from", fix=fix, option="threshold")
+        threshold = float(np.quantile(annotated, quantile))
     prepared = prepare_dataset(dataset, similarity, progress=progress, threads=threads)
     pairs = None if verified is None else VerifiedPairs.of(verified, truth, prepared)
     usual = [float(np.quantile(annotated, q)) for q in QUANTILES] if len(annotated) else []
@@ -434,15 +433,6 @@ def find_missing_positives(
         tuple(ThresholdCount(level, int(total)) for level, total in zip(thresholds, counter.totals, strict=True)),
         None if pairs is None else counter.verification(),
     )
-
-
-def _check(quantile: float, threshold: float | None, most: int | None) -> None:
-    if not 0 < quantile < 1:
-        raise UsageError(f"quantile = {quantile}", fix="use a number between 0 and 1, such as 0.5", option="quantile")
-    if threshold is not None and not np.isfinite(threshold):
-        raise UsageError(f"threshold = {threshold}", fix="use a finite number, or leave it out", option="threshold")
-    if most is not None and most < 0:
-        raise UsageError(f"most = {most}", fix="use 0 or more", option="most")
 
 
 def held_out_similarity(
@@ -472,15 +462,6 @@ def held_out_similarity(
         return np.empty(0, np.float32)
     prepared = similarity.prepare(references, list(held_out.values()), progress=progress, threads=threads)
     return prepared.pairs(np.array(list(held_out)), np.arange(len(held_out)))
-
-
-def _quantile(annotated: Array, quantile: float, similarity: Similarity) -> float:
-    if not len(annotated):
-        reason = "a matrix has no captions" if isinstance(similarity, IdSimilarity) else "no image has two captions"
-        raise UsageError(
-            f"{reason} to derive the threshold from", fix=f"pass {argument('threshold')}", option="threshold"
-        )
-    return float(np.quantile(annotated, quantile))
 
 
 def _outside(prepared: PreparedSimilarity, truth: Relevance) -> Iterator[tuple[slice, Array]]:

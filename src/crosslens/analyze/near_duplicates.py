@@ -11,6 +11,7 @@ import hashlib
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -80,10 +81,22 @@ class NearDuplicates:
     def __init__(self, vectors: Array, hashes: Array | None, cosine: float, bits: int) -> None:
         """``vectors`` of length 1; ``hashes`` n×192 bits, or None where there are no pictures."""
         self._duplicates: dict[int, dict[int, DuplicateEvidence]] = {}
-        if cosine <= 1:
-            self._by_vectors(vectors, cosine)
+        rows = max(1, _TILE // max(len(vectors), 1))
+        for start in range(0, len(vectors) if cosine <= 1 else 0, rows):
+            near = vectors[start : start + rows] @ vectors.T >= cosine - 1e-9
+            for row, other in zip(*np.nonzero(near), strict=True):
+                exact = float((vectors[start + row] * vectors[other]).sum())
+                # Rounding must not make an image differ from its very copy, whose cosine is 1 − 1e-16.
+                if start + row < other and exact >= cosine - 1e-12:
+                    self._add(start + row, other, DuplicateEvidence("vectors", exact))
         if hashes is not None and bits >= 0:
-            self._by_hashes(hashes, bits)
+            signs = np.where(hashes, np.float32(1), np.float32(-1))  # whole numbers up to 192: exact in float32
+            rows = max(1, _TILE // max(len(signs), 1))
+            for start in range(0, len(signs), rows):
+                different = (HASH_BITS - signs[start : start + rows] @ signs.T) / 2
+                for row, other in zip(*np.nonzero(different <= bits), strict=True):
+                    if start + row < other:
+                        self._add(start + row, other, DuplicateEvidence("hash", float(different[row, other])))
 
     def among(self, image: int, others: Iterable[int]) -> tuple[int, DuplicateEvidence] | None:
         """The first of ``others`` that is the same picture as ``image``, in ascending order; None if there is none."""
@@ -97,25 +110,6 @@ class NearDuplicates:
             for right in sorted(self._duplicates[left]):
                 if left < right:
                     yield left, right, self._duplicates[left][right]
-
-    def _by_vectors(self, vectors: Array, cosine: float) -> None:
-        rows = max(1, _TILE // len(vectors))
-        for start in range(0, len(vectors), rows):
-            near = vectors[start : start + rows] @ vectors.T >= cosine - 1e-9
-            for row, other in zip(*np.nonzero(near), strict=True):
-                exact = float((vectors[start + row] * vectors[other]).sum())
-                # Rounding must not make an image differ from its very copy, whose cosine is 1 − 1e-16.
-                if start + row < other and exact >= cosine - 1e-12:
-                    self._add(start + row, other, DuplicateEvidence("vectors", exact))
-
-    def _by_hashes(self, hashes: Array, bits: int) -> None:
-        signs = np.where(hashes, np.float32(1), np.float32(-1))  # whole numbers up to 192: exact in float32
-        rows = max(1, _TILE // len(signs))
-        for start in range(0, len(signs), rows):
-            different = (HASH_BITS - signs[start : start + rows] @ signs.T) / 2
-            for row, other in zip(*np.nonzero(different <= bits), strict=True):
-                if start + row < other:
-                    self._add(start + row, other, DuplicateEvidence("hash", float(different[row, other])))
 
     def _add(self, left: int, right: int, evidence: DuplicateEvidence) -> None:
         self._duplicates.setdefault(int(left), {}).setdefault(int(right), evidence)
@@ -213,35 +207,26 @@ def duplicate_images(
     if files:
         rows = [row for row, image in enumerate(dataset.image_ids) if image in files]
         paths = [files[dataset.image_ids[row]] for row in rows]
-        for left, right in _equal_files(paths, progress):
-            evidence.setdefault((rows[left], rows[right]), {})["same_file"] = True
+        same: dict[bytes, list[int]] = {}
+        with stage(progress or SilentProgress(), "comparing files", len(paths)) as bar:
+            for row, digest in zip(rows, read_ahead(_digest, paths), strict=True):
+                same.setdefault(digest, []).append(row)
+                bar.advance()
+        for pair in (pair for copies in same.values() for pair in combinations(copies, 2)):
+            evidence.setdefault(pair, {})["same_file"] = True
         if bits >= 0:
             hashes = NearDuplicates(np.empty((0, 0)), hash_files(paths, progress), 2.0, bits)
             for left, right, why in hashes.pairs():
                 evidence.setdefault((rows[left], rows[right]), {})["bits"] = int(why.number)
     if vectors is not None and cosine <= 1:
-        for left, right, near in _near(dataset, vectors, cosine):
-            evidence.setdefault((left, right), {})["cosine"] = min(near.number, 1.0)
+        array = unit_vectors(vectors, "images")
+        if array.ndim != 2:
+            raise InputError("an image has several vectors", expected="one vector per image", fix="pass their mean")
+        own = positions(vectors.ids, dataset.image_ids, "image", any_ending=vectors.has_names).tolist()
+        for left, right, near in NearDuplicates(array, None, cosine, -1).pairs():
+            pair = min(own[left], own[right]), max(own[left], own[right])
+            evidence.setdefault(pair, {})["cosine"] = min(near.number, 1.0)
     return [DuplicateImages(left, right, **how) for (left, right), how in sorted(evidence.items())]
-
-
-def _near(dataset: Dataset, vectors: Embeddings, cosine: float) -> list[tuple[int, int, DuplicateEvidence]]:
-    array = unit_vectors(vectors, "images")
-    if array.ndim != 2:
-        raise InputError("an image has several vectors", expected="one vector per image", fix="pass their mean")
-    rows = positions(vectors.ids, dataset.image_ids, "image", any_ending=vectors.has_names).tolist()
-    pairs = NearDuplicates(array, None, cosine, -1).pairs()
-    return [(min(rows[left], rows[right]), max(rows[left], rows[right]), why) for left, right, why in pairs]
-
-
-def _equal_files(paths: Sequence[str], progress: Progress | None) -> list[tuple[int, int]]:
-    same: dict[bytes, list[int]] = {}
-    progress = progress or SilentProgress()
-    with stage(progress, "comparing files", len(paths)):
-        for row, digest in enumerate(read_ahead(_digest, paths)):
-            same.setdefault(digest, []).append(row)
-            progress.advance()
-    return [(left, right) for rows in same.values() for n, left in enumerate(rows) for right in rows[n + 1 :]]
 
 
 def _digest(path: str) -> bytes:

@@ -88,11 +88,6 @@ def build_index(items: ScaledRows, settings: ApproximateSearch, progress: Progre
     return index
 
 
-def propose(index: Any, queries: ScaledRows, rows: Array, depth: int) -> Array:
-    """Positions of about the nearest ``depth`` items of each query, in no order; -1 where the index knows no more."""
-    return np.asarray(index.search(queries.unit(rows), depth)[1], np.int64)
-
-
 NO_ITEM = -1
 """In ``without``: no item is left out for this query."""
 _QUERIES = 8_192
@@ -137,7 +132,7 @@ def nearest_items(
     hidden = _check_request(left, right, k, without)
     several = 1 if len(right.shape) == 2 else right.shape[1]
     left_rows = ScaledRows(left)
-    right_rows = left_rows if right is left else ScaledRows(_flat(right))
+    right_rows = left_rows if right is left else ScaledRows(right if len(right.shape) == 2 else FlatBlocks(right))
     search = _Request(left_rows, right_rows, several, hidden, k, tile, progress or SilentProgress())
     if not approximate:
         return search.exact(np.arange(left.shape[0]))
@@ -146,21 +141,10 @@ def nearest_items(
     return search.approximate(ApproximateSearch() if approximate is True else approximate)
 
 
-class _Search(NamedTuple):
-    """What the lists of any queries are computed from."""
-
-    queries: ScaledRows
-    items: ScaledRows
-    several: int
-    depth: int
-    tile: int | None
-    progress: Progress | None
-
-
-def _nearest(search: _Search, rows: Array) -> tuple[Array, Array]:
+def _nearest(request: _Request, rows: Array) -> tuple[Array, Array]:
     """The lists of some queries, and their cosines."""
-    scorer = Cosines(search.queries, rows, search.items, several=search.several)
-    return top_lists(scorer, search.depth, tile=search.tile, progress=search.progress)
+    scorer = Cosines(request.queries, rows, request.items, several=request.several)
+    return top_lists(scorer, request.depth, tile=request.tile, progress=request.progress)
 
 
 class _Request(NamedTuple):
@@ -172,7 +156,7 @@ class _Request(NamedTuple):
     hidden: Array
     k: int
     tile: int | None
-    progress: Progress
+    progress: Progress | None
 
     @property
     def depth(self) -> int:
@@ -190,14 +174,11 @@ class _Request(NamedTuple):
             size = max(1, min(size, -(-len(rows) // (_PARTS_PER_SLOT * engine.slots()))))
         parts = [rows[start : start + size] for start in range(0, len(rows), size)]
         per_part = -(-(self.items.shape[0] // self.several) // (self.tile or TILE))
-        with stage(self.progress, "nearest items", len(parts) * per_part) as shown:
+        with stage(self.progress or SilentProgress(), "nearest items", len(parts) * per_part) as shown:
             # Here a part moves the bar as it goes on, elsewhere when it is done.
-            search = _Search(self.queries, self.items, self.several, self.depth, self.tile,
-                             None if engine.distributed else shown)  # fmt: skip
-            lists = engine.run(
-                _nearest, search, parts, size=16 * size * self.depth,
-                done=(lambda part: shown.advance(per_part)) if engine.distributed else None,
-            )  # fmt: skip
+            done = (lambda part: shown.advance(per_part)) if engine.distributed else None
+            request = self._replace(progress=None if engine.distributed else shown)
+            lists = engine.run(_nearest, request, parts, size=16 * size * self.depth, done=done)
             start = 0
             for part, (listed, cosines) in zip(parts, lists, strict=True):
                 self._keep(part, listed, cosines, result, slice(start, start + len(part)))
@@ -207,30 +188,29 @@ class _Request(NamedTuple):
     def approximate(self, settings: ApproximateSearch) -> Neighbours:
         """The nearest items of all queries among those that an index proposes."""
         n = self.queries.shape[0]
-        index = build_index(self.items, settings, self.progress)
+        progress = self.progress or SilentProgress()
+        index = build_index(self.items, settings, progress)
         result = Neighbours(np.empty((n, self.k), np.int64), np.empty((n, self.k)))
         starts, short = range(0, n, _QUERIES), np.zeros(n, bool)
-        with stage(self.progress, "approximate search", len(starts)) as shown:
+        with stage(progress, "approximate search", len(starts)) as shown:
             for start in starts:
                 rows = np.arange(start, min(start + _QUERIES, n))
-                listed = propose(index, self.queries, rows, self.depth)
-                short[rows] = (listed < 0).any(axis=1)
-                self._keep(rows, *self._in_order(rows, listed), result, slice(start, start + len(rows)))
+                listed = np.asarray(index.search(self.queries.unit(rows), self.depth)[1], np.int64)
+                short[rows] = (listed < 0).any(axis=1)  # -1 where the index knows no more
+                queries = np.repeat(np.arange(len(rows)), self.depth)
+                exact = Cosines(self.queries, rows, self.items).exact(queries, listed.reshape(-1))
+                cosines = exact.reshape(listed.shape)
+                order = np.lexsort((listed, -cosines))
+                listed, cosines = (np.take_along_axis(a, order, 1) for a in (listed, cosines))
+                self._keep(rows, listed, cosines, result, slice(start, start + len(rows)))
                 shown.advance()
         if short.any():  # the lists that were looked at hold too few items
-            exact = self.exact(np.flatnonzero(short))
-            result.items[short], result.cosines[short] = exact.items, exact.cosines
+            whole = self.exact(np.flatnonzero(short))
+            result.items[short], result.cosines[short] = whole.items, whole.cosines
         sample = settings.sample_of(n)
         # As good as a true neighbour is what is equally near.
         true = result.cosines[sample] >= self.exact(sample).cosines[:, -1:]
         return result._replace(recall=float(true.mean()) if n else None)
-
-    def _in_order(self, rows: Array, listed: Array) -> tuple[Array, Array]:
-        """Proposed items by their exact cosines, and those."""
-        queries = np.repeat(np.arange(len(rows)), self.depth)
-        cosines = Cosines(self.queries, rows, self.items).exact(queries, listed.reshape(-1)).reshape(listed.shape)
-        order = np.lexsort((listed, -cosines))
-        return np.take_along_axis(listed, order, 1), np.take_along_axis(cosines, order, 1)
 
     def _keep(self, rows: Array, listed: Array, cosines: Array, result: Neighbours, part: slice) -> None:
         """Store the first ``k`` items of each list that count."""
@@ -244,11 +224,6 @@ def _checked(vectors: Embeddings | Array, what: str) -> VectorBlocks:
             raise UsageError(f"{what} are distributions", fix="pass their means as plain vectors")
         return vectors.source
     return as_blocks(check_vectors(vectors, what))
-
-
-def _flat(items: VectorBlocks) -> VectorBlocks:
-    """All vectors of all items, one per row."""
-    return items if len(items.shape) == 2 else FlatBlocks(items)
 
 
 def _check_request(queries: VectorBlocks, items: VectorBlocks, k: int, without: Sequence[int] | Array | None) -> Array:

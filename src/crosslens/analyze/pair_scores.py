@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,7 +24,7 @@ from crosslens.core import (
     positions,
     reading,
 )
-from crosslens.data import by_row, check_ids, format_suffix, read_records, read_table
+from crosslens.data import RowName, by_row, check_ids, format_suffix, read_records, read_table
 from crosslens.encode import (
     IMAGES,
     TEXTS,
@@ -165,16 +166,17 @@ class ImageCaptionPairs:
 
     def from_table(self, source: pl.DataFrame | str | Path) -> FloatArray:
         """Scores from a table with the columns image, caption and score; NaN for a pair that it does not have."""
-        if isinstance(source, pl.DataFrame):
-            return self._from_frame(source, by_row)
-        with reading(source):
-            if format_suffix(source) == ".jsonl":
-                records = read_records(source)
-                return self._from_frame(pl.DataFrame(records.rows, infer_schema_length=None), records.row_name)
-            table = read_table(source)
-            return self._from_frame(table.frame, table.row_name)
+        with rows_of(source) as (frame, row_name):
+            scores = self._scores_by_pair(frame, row_name)
+        with_images, ids = "image" in frame.columns, self.dataset.caption_ids
+        values = [
+            scores.get((image if with_images else None, ids[caption]), np.nan)
+            for image, caption in zip(self.images.tolist(), self.captions.tolist(), strict=True)
+        ]
+        return np.array(values, np.float64)
 
-    def _from_frame(self, frame: pl.DataFrame, row_name: Any) -> FloatArray:
+    def _scores_by_pair(self, frame: pl.DataFrame, row_name: RowName) -> dict[tuple[Any, str], float]:
+        """By the image's position (None without images) and the caption's id."""
         for column in ("caption", "score"):
             if column not in frame.columns:
                 problem = f"no column {column!r} (columns: {', '.join(frame.columns)})"
@@ -191,13 +193,22 @@ class ImageCaptionPairs:
                 problem = f"a second score of caption {captions[row]!r}"
                 raise InputError(problem, row=row_name(row), expected="one score per pair", fix="keep one of the two")
             scores[pair] = finite_score(frame["score"][row], row_name(row))
-        with_images = "image" in frame.columns
-        ids = self.dataset.caption_ids
-        values = [
-            scores.get((image if with_images else None, ids[caption]), np.nan)
-            for image, caption in zip(self.images.tolist(), self.captions.tolist(), strict=True)
-        ]
-        return np.array(values, np.float64)
+        return scores
+
+
+@contextmanager
+def rows_of(source: pl.DataFrame | str | Path) -> Iterator[tuple[pl.DataFrame, RowName]]:
+    """A table in memory or of a .csv, .tsv, .parquet or .jsonl file, and what its rows are called; errors name both."""
+    if isinstance(source, pl.DataFrame):
+        yield source, by_row
+        return
+    with reading(source):
+        if format_suffix(source) == ".jsonl":
+            records = read_records(source)
+            yield pl.DataFrame(records.rows, infer_schema_length=None), records.row_name
+        else:
+            table = read_table(source)
+            yield table.frame, table.row_name
 
 
 def finite_score(value: Any, row: Any) -> float:

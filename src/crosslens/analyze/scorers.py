@@ -64,67 +64,6 @@ SCALE_WORDS = {
 _MOST_DOTS = 2000
 
 
-def scorer_sections(result: ScorerComparison) -> Iterator[Section]:
-    """Distributions, correlations, Bland–Altman figures, and the largest disagreements."""
-    head = f"{result.first} and {result.second}: {format_count(len(result), 'pair')} of {result.dataset}"
-    left_out = f"{format_count(result.left_out, 'pair')} without a score of both left out." if result.left_out else ""
-    notes = [
-        "Limits of agreement: mean ± 1.96 standard deviations of the differences. Standardised and ranked scores have "
-        "the same mean by construction: there the limits alone say how far the two agree."
-    ]
-    if isfinite(result.agreement["raw"].mean.low):
-        notes.append(f"In brackets: {100 * result.level:g}% intervals over images.")
-    yield Section(
-        head,
-        (
-            Text.of(left_out),
-            Row(_distributions(result)),
-            _distribution_table(result),
-            _correlation_table(result),
-            Row(_scatters(result)),
-            _agreement_table(result),
-            Text(tuple(notes), note=True),
-        ),
-    )
-    if result.shown:
-        rows = result.disagreements(result.shown).iter_rows(named=True)
-        cards = tuple(PictureCard(_facts(result, row), (row["text"],), image=row["image"]) for row in rows)
-        yield Section("", (Cards("Largest disagreements, by rank", cards, result.pictures),))
-
-
-def _distribution_table(result: ScorerComparison) -> Table:
-    """A row per scorer and category."""
-    header = ("scorer", result.column or "pairs of", "pairs", "mean", "sd", "25%", "median", "75%")
-    names = ("mean", "sd", "lower_quartile", "median", "upper_quartile")
-    rows = tuple(
-        (row["scorer"], row["category"], row["pairs"], *(_score(row[name]) for name in names))
-        for row in result.distributions.iter_rows(named=True)
-    )
-    title = f"Scores by {result.column}" if result.column else "Scores"
-    return Table(header, rows, "llrrrrrr", title=title, names=2)
-
-
-def _correlation_table(result: ScorerComparison) -> Table:
-    """A row per coefficient, over all pairs and within each category."""
-    # With intervals of every category the table would be too wide: those are in the JSON form.
-    rows: tuple[tuple[Cell, ...], ...] = tuple(
-        (label, *(_estimate(own[name], part == TOTAL) for part, own in result.correlations.items()))
-        for name, label in COEFFICIENT_LABELS.items()
-        if name in result.correlations[TOTAL]
-    )
-    return Table(("", *result.correlations), rows, title="Correlation")
-
-
-def _agreement_table(result: ScorerComparison) -> Table:
-    """A row per scale: the mean difference and the limits of agreement."""
-    rows: tuple[tuple[Cell, ...], ...] = tuple(
-        (SCALE_WORDS[scale], *map(_estimate, (figures.mean, figures.lower, figures.upper)))
-        for scale, figures in result.agreement.items()
-    )
-    header = ("scale", "mean difference", "lower limit", "upper limit")
-    return Table(header, rows, title=f"Bland–Altman: {result.second} − {result.first}")
-
-
 def _estimate(estimate: Estimate, interval: bool = True) -> Figure:
     return _score(estimate.mean, *(estimate.low, estimate.high) if interval else ())
 
@@ -150,16 +89,6 @@ def _members(result: ScorerComparison) -> dict[str, Any]:
         return {TOTAL: np.ones(len(result), np.bool_)}
     labels = result.table["category"].to_numpy()
     return {name: labels == name for name in result.categories}
-
-
-def _distributions(result: ScorerComparison) -> tuple[Any, ...]:
-    charts = []
-    for scorer in (result.first, result.second):
-        scores = result.scores(scorer)
-        samples = {name: scores[own] for name, own in _members(result).items()}
-        lines = distribution_lines(scorer, "score", samples, value_steps([scores]), about="percent of pairs by score")
-        charts.append(lines)
-    return tuple(charts)
 
 
 def _scatters(result: ScorerComparison) -> tuple[Scatter, ...]:
@@ -230,12 +159,62 @@ class ScorerComparison(Presented):
 
     @property
     def title(self) -> str:
-        """The heading of a page."""
         return f"{self.first} and {self.second}"
 
     def sections(self, **options: Any) -> Iterator[Section]:
         """Distributions, correlations, Bland–Altman figures, and the largest disagreements."""
-        return scorer_sections(self)
+        head = f"{self.first} and {self.second}: {format_count(len(self), 'pair')} of {self.dataset}"
+        left_out = f"{format_count(self.left_out, 'pair')} without a score of both left out." if self.left_out else ""
+        notes = [
+            "Limits of agreement: mean ± 1.96 standard deviations of the differences. Standardised and ranked scores "
+            "have the same mean by construction: there the limits alone say how far the two agree."
+        ]
+        if isfinite(self.agreement["raw"].mean.low):
+            notes.append(f"In brackets: {100 * self.level:g}% intervals over images.")
+        charts = []
+        for scorer in (self.first, self.second):
+            scores = self.scores(scorer)
+            samples = {name: scores[members] for name, members in _members(self).items()}
+            about, steps = "percent of pairs by score", value_steps([scores])
+            charts.append(distribution_lines(scorer, "score", samples, steps, about=about))
+        header = ("scorer", self.column or "pairs of", "pairs", "mean", "sd", "25%", "median", "75%")
+        names = ("mean", "sd", "lower_quartile", "median", "upper_quartile")
+        rows = tuple(
+            (row["scorer"], row["category"], row["pairs"], *(_score(row[name]) for name in names))
+            for row in self.distributions.iter_rows(named=True)
+        )
+        title = f"Scores by {self.column}" if self.column else "Scores"
+        distributions = Table(header, rows, "llrrrrrr", title=title, names=2)
+        # With intervals of every category the table would be too wide: those are in the JSON form.
+        coefficients: tuple[tuple[Cell, ...], ...] = tuple(
+            (label, *(_estimate(figures[name], part == TOTAL) for part, figures in self.correlations.items()))
+            for name, label in COEFFICIENT_LABELS.items()
+            if name in self.correlations[TOTAL]
+        )
+        limits: tuple[tuple[Cell, ...], ...] = tuple(
+            (SCALE_WORDS[scale], *map(_estimate, (figures.mean, figures.lower, figures.upper)))
+            for scale, figures in self.agreement.items()
+        )
+        yield Section(
+            head,
+            (
+                Text.of(left_out),
+                Row(tuple(charts)),
+                distributions,
+                Table(("", *self.correlations), coefficients, title="Correlation"),
+                Row(_scatters(self)),
+                Table(
+                    ("scale", "mean difference", "lower limit", "upper limit"),
+                    limits,
+                    title=f"Bland–Altman: {self.second} − {self.first}",
+                ),
+                Text(tuple(notes), note=True),
+            ),
+        )
+        if self.shown:
+            listed = self.disagreements(self.shown).iter_rows(named=True)
+            cards = tuple(PictureCard(_facts(self, row), (row["text"],), image=row["image"]) for row in listed)
+            yield Section("", (Cards("Largest disagreements, by rank", cards, self.pictures),))
 
     def __len__(self) -> int:
         return self.table.height
@@ -250,7 +229,6 @@ class ScorerComparison(Presented):
         return self.table.sort(order, pl.col("caption"), descending=[True, False]).head(most)
 
     def as_dict(self) -> dict[str, Any]:
-        """As JSON can hold it."""
         return dict(
             json_form(
                 {
@@ -331,12 +309,20 @@ def compare_scorers(
         table,
         pl.DataFrame(
             [
-                _distribution(name, part, column[rows])
+                (
+                    name,
+                    part,
+                    len(own),
+                    own.mean(),
+                    own.std(ddof=1) if len(own) > 1 else np.nan,
+                    *np.quantile(own, [0, 0.25, 0.5, 0.75, 1]),
+                )
                 for name, column in zip(values, (first, second), strict=True)
                 for part, rows in parts.items()
-                if rows.any()
+                if len(own := column[rows])
             ],
             schema=dict(_DISTRIBUTION),
+            orient="row",
             nan_to_null=True,
         ),
         {part: {name: fit.estimate(name, level) for name in COEFFICIENTS} for part, fit in fits.items()},
@@ -381,15 +367,3 @@ def _labels(
         )
     labels = np.array([*known.names, NO_CATEGORY], object)[codes]  # −1 is the last
     return labels, tuple(name for name in known.shown(codes) if (labels == name).any()), known.column
-
-
-def _distribution(scorer: str, category: str, values: FloatArray) -> dict[str, Any]:
-    quartiles = np.quantile(values, [0, 0.25, 0.5, 0.75, 1]).tolist()
-    return {
-        "scorer": scorer,
-        "category": category,
-        "pairs": len(values),
-        "mean": float(values.mean()),
-        "sd": float(values.std(ddof=1)) if len(values) > 1 else float("nan"),
-        **dict(zip(("minimum", "lower_quartile", "median", "upper_quartile", "maximum"), quartiles, strict=True)),
-    }

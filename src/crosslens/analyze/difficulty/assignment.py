@@ -103,17 +103,17 @@ class Levels:
             if votes_of.high > (100 if votes_of.percent else most):
                 limit = "100%" if votes_of.percent else f"{most}, the most votes of the panel"
                 raise _wrong(f"{name} in the mapping {self.text!r} goes past {limit}")
-        return {(votes, models): self._name(votes, models) for votes, models in possible}
-
-    def _name(self, votes: int, models: int) -> str:
-        names = [name for name, votes_of in self.ranges.items() if votes_of.holds(votes, models)]
-        if not names and self.rest is not None:
-            return self.rest
-        if len(names) != 1:
-            count = f"{votes} of {models} votes"
-            problem = f"{count} belong to both {names[0]} and {names[1]}" if names else f"{count} belong to no level"
-            raise _wrong(f"{problem} of the mapping {self.text!r}")
-        return names[0]
+        level_of = {}
+        for votes, models in possible:
+            names = [name for name, votes_of in self.ranges.items() if votes_of.holds(votes, models)]
+            if not names and self.rest is not None:
+                names = [self.rest]
+            if len(names) != 1:
+                count = f"{votes} of {models} votes"
+                both = f"{count} belong to both {names[0]} and {names[1]}" if names else f"{count} belong to no level"
+                raise _wrong(f"{both} of the mapping {self.text!r}")
+            level_of[votes, models] = names[0]
+        return level_of
 
 
 def _parse_range(votes: str, part: str) -> _Range:
@@ -552,7 +552,12 @@ def thresholds_table(result: Difficulty, calibrations: Mapping[str, Calibration]
     notes = ["matches: the share of pairs here that reach the threshold."]
     origins: dict[str, list[str]] = {}
     for model, calibration in calibrations.items():
-        origins.setdefault(_origin(calibration), []).append(model)
+        origin = "given as numbers"
+        if calibration.dataset:
+            kind = f"in batches of {calibration.batch_size}" if calibration.batch_size else "of all images and captions"
+            pairs = format_count(calibration.matching, "matching pair")
+            origin = f"of highest F1 between {pairs} and {calibration.mismatches:,} mismatches {kind}"
+        origins.setdefault(origin, []).append(model)
     for origin, models in origins.items():
         whose = "Thresholds" if len(origins) == 1 else f"Threshold of {', '.join(models)}"
         datasets = dict.fromkeys(name for model in models if (name := calibrations[model].dataset))
@@ -561,16 +566,6 @@ def thresholds_table(result: Difficulty, calibrations: Mapping[str, Calibration]
         notes.append(f"{result.tie_breaker} is asked where the panel disagrees; its vote is added to the panel's.")
     header = ("model", "threshold", "precision", "recall", "F1", "matches")
     return Table(header, tuple(rows), "lrrrrr", notes=tuple(notes))
-
-
-def _origin(calibration: Calibration) -> str:
-    if not calibration.dataset:
-        return "given as numbers"
-    kind = f"in batches of {calibration.batch_size}" if calibration.batch_size else "of all images and captions"
-    return (
-        f"of highest F1 between {format_count(calibration.matching, 'matching pair')} and "
-        f"{calibration.mismatches:,} mismatches {kind}"
-    )
 
 
 def model_label(model: str, result: Difficulty) -> str:

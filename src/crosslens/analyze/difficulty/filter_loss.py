@@ -6,7 +6,7 @@ reports the thresholds that keep given shares of its pool. Captions that people 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -29,7 +29,7 @@ from crosslens.core import (
     json_form,
 )
 from crosslens.metrics import format_count
-from crosslens.statistics import Estimate, share_of_sums
+from crosslens.statistics import share_of_sums
 
 Array = np.ndarray[Any, Any]
 
@@ -59,7 +59,6 @@ class FilterLoss(Presented):
 
     @property
     def title(self) -> str:
-        """The heading of a page."""
         return "Valid captions that a similarity filter throws away"
 
     def sections(self, **options: Any) -> Iterator[Section]:
@@ -71,7 +70,14 @@ class FilterLoss(Presented):
             f"{100 * self.level:g}% intervals over images. Pairs: {pairs}."
         )
         web = f"web kept: percent of {format_count(self.web_pairs, 'web pair')} that reach the threshold."
-        yield Section("", (self._lines(), self._losses(), Text.of(note, web if self.web_pairs else "", note=True)))
+        rows: list[tuple[Cell, ...]] = []
+        for part in self.table.partition_by("threshold", maintain_order=True):
+            cells = (Figure.percent(row["lost"], row["low"], row["high"]) for row in part.to_dicts())
+            keeps = (Figure.percent(part["keeps"][0]),) if self.web_pairs else ()
+            rows.append((f"{part['threshold'][0]:.4g}", *keeps, *cells))
+        header = ("threshold", *(("web kept",) if self.web_pairs else ()), *self.levels)
+        losses = Table(header, tuple(rows), "r" * len(header))
+        yield Section("", (self._lines(), losses, Text.of(note, web if self.web_pairs else "", note=True)))
 
     def _lines(self) -> Lines:
         """The levels in their order, as in every chart of levels, then all pairs."""
@@ -88,18 +94,7 @@ class FilterLoss(Presented):
             axis="threshold", limits=(0.0, 1.0),
         )  # fmt: skip
 
-    def _losses(self) -> Table:
-        """A row per threshold, a column per level with its interval."""
-        rows: list[tuple[Cell, ...]] = []
-        for part in self.table.partition_by("threshold", maintain_order=True):
-            cells = (Figure.percent(row["lost"], row["low"], row["high"]) for row in part.to_dicts())
-            keeps = (Figure.percent(part["keeps"][0]),) if self.web_pairs else ()
-            rows.append((f"{part['threshold'][0]:.4g}", *keeps, *cells))
-        header = ("threshold", *(("web kept",) if self.web_pairs else ()), *self.levels)
-        return Table(header, tuple(rows), "r" * len(header))
-
     def as_dict(self) -> dict[str, Any]:
-        """As JSON can hold it."""
         content = {
             "dataset": self.dataset,
             "model": self.model,
@@ -131,7 +126,16 @@ def measure_filter_loss(
     scores = difficulty.scores(name)
     if not len(scores):
         raise InputError("no pairs", expected="a table of levels with at least one pair")
-    web = None if web_scores is None else _web(web_scores)
+    web: Array | None = None
+    if web_scores is not None:
+        array = np.asarray(web_scores)
+        if array.dtype.kind not in "fiu" or not array.size:
+            problem = f"web scores of type {array.dtype}, {array.size} of them"
+            raise InputError(problem, expected="numbers, one per pair")
+        web = array.reshape(-1).astype(np.float64)
+        if not np.isfinite(web).all():
+            row = int(np.argmax(~np.isfinite(web)))
+            raise InputError(f"{web[row]} among the web scores", row=row, expected="finite numbers")
     chosen = _thresholds(thresholds, keep, web)
     _, images = np.unique(difficulty.table["image"].to_numpy(), return_inverse=True)
     labels = difficulty.table[DIFFICULTY].to_numpy()
@@ -140,43 +144,21 @@ def measure_filter_loss(
     for threshold in chosen:
         keeps = None if web is None else float(np.mean(web >= threshold))
         for kind, members in groups.items():
-            lost = _share(scores[members] < threshold, images[members], level)
+            below, own = scores[members] < threshold, images[members]
+            lost = share_of_sums(np.bincount(own, below), np.bincount(own), level)
             rows.append((threshold, keeps, kind, int(members.sum()), lost.mean, lost.low, lost.high))
     columns = {"threshold": pl.Float64, "keeps": pl.Float64, "level": pl.String, "pairs": pl.Int64}
     columns |= dict.fromkeys(("lost", "low", "high"), pl.Float64)
     table = pl.DataFrame(rows, schema=columns, orient="row")
-    return FilterLoss(
-        table, _curve(scores, groups, chosen), difficulty.dataset, name, 0 if web is None else len(web), level
-    )
-
-
-def _share(lost: Array, images: Array, level: float) -> Estimate:
-    if not len(lost):
-        return Estimate(float("nan"), float("nan"), float("nan"))
-    return share_of_sums(np.bincount(images, lost), np.bincount(images), level)
-
-
-def _curve(scores: Array, groups: Mapping[str, Array], thresholds: Sequence[float]) -> pl.DataFrame:
-    """The loss from the lowest to the highest score or threshold."""
-    low, high = min(scores.min(), *thresholds), max(scores.max(), *thresholds)
-    steps = np.linspace(low, high, _CURVE_POINTS)
+    # The loss from the lowest to the highest score or threshold.
+    steps = np.linspace(min(scores.min(), *chosen), max(scores.max(), *chosen), _CURVE_POINTS)
     parts = []
     for kind, members in groups.items():
         if members.any():
-            lost = np.searchsorted(np.sort(scores[members]), steps, side="left") / members.sum()
-            parts.append(pl.DataFrame({"threshold": steps, "level": [kind] * len(steps), "lost": lost}))
-    return pl.concat(parts)
-
-
-def _web(scores: Any) -> Array:
-    array = np.asarray(scores)
-    if array.dtype.kind not in "fiu" or not array.size:
-        raise InputError(f"web scores of type {array.dtype}, {array.size} of them", expected="numbers, one per pair")
-    values = array.reshape(-1).astype(np.float64)
-    if not np.isfinite(values).all():
-        row = int(np.argmax(~np.isfinite(values)))
-        raise InputError(f"{values[row]} among the web scores", row=row, expected="finite numbers")
-    return values
+            lost_at = np.searchsorted(np.sort(scores[members]), steps, side="left") / members.sum()
+            parts.append(pl.DataFrame({"threshold": steps, "level": [kind] * len(steps), "lost": lost_at}))
+    web_pairs = 0 if web is None else len(web)
+    return FilterLoss(table, pl.concat(parts), difficulty.dataset, name, web_pairs, level)
 
 
 def _thresholds(thresholds: Sequence[float] | None, keep: Sequence[float], web: Array | None) -> list[float]:

@@ -85,7 +85,6 @@ class Stability:
         return max(self.defined, default=float("nan"))
 
     def as_dict(self) -> dict[str, Any]:
-        """As JSON can hold it."""
         return dict(json_form({**asdict(self), "mean": self.mean, "lowest": self.lowest, "highest": self.highest}))
 
 
@@ -106,7 +105,6 @@ class LeftOut:
     shares: dict[str, float]
 
     def as_dict(self) -> dict[str, Any]:
-        """As JSON can hold it."""
         return dict(json_form(asdict(self)))
 
 
@@ -224,7 +222,6 @@ class DifficultyStudy(Presented):
 
     @property
     def title(self) -> str:
-        """The heading of the page."""
         return self.result.title
 
     def sections(self, **options: Any) -> Iterator[Section]:
@@ -234,11 +231,25 @@ class DifficultyStudy(Presented):
         if result.thresholds:
             parts += [*precision_recall_chart(self.calibrations), thresholds_table(result, self.calibrations)]
         if self.left_out:
-            parts.append(_left_out_table(self.left_out))
+            names = tuple(self.left_out[0].shares)
+            rows: list[tuple[Cell, ...]] = [
+                (f"{without.model} ({without.role})" if without.role else without.model,
+                 Figure.percent(without.changed), _kappa(without.kappa),
+                 *(Figure.percent(without.shares[name]) for name in names))
+                for without in self.left_out
+            ]  # fmt: skip
+            header = ("without", "changed", "κ", *names)
+            parts.append(Table(header, tuple(rows), "l" + "r" * (2 + len(names)), notes=(_LEFT_OUT,)))
         if self.stability is not None:
             parts.append(Text.of(stability_line(self.stability)))
         if self.disagreements is not None:
-            parts.append(_disagreements_table(self.disagreements))
+            labels = {model: rows[DIFFICULTY].to_list() for model, rows in self.disagreements.items()}
+            levels = list(dict.fromkeys(level for own in labels.values() for level in reversed(own)))
+            counts: tuple[tuple[Cell, ...], ...] = tuple(
+                (model, len(own), *map(own.count, levels)) for model, own in labels.items()
+            )
+            align = "l" + "r" * (len(levels) + 1)
+            parts.append(Table(("only this model matches", "pairs", *levels), counts, align))
             parts += [self._cards(f"Only {model} matches:", rows) for model, rows in self.disagreements.items()]
         elif self.dataset is not None:
             heading = "Hardest pairs (fewest votes, then furthest below the thresholds):"
@@ -246,7 +257,6 @@ class DifficultyStudy(Presented):
         yield Section("", tuple(parts))
 
     def as_dict(self) -> dict[str, Any]:
-        """As JSON can hold it."""
         return {
             **self.result.as_dict(),
             "calibration": {name: chosen.as_dict() for name, chosen in self.calibrations.items()},
@@ -269,30 +279,28 @@ class DifficultyStudy(Presented):
         """Pairs as cards: without a picture, the other captions say what is to be seen."""
         assert self.dataset is not None
         texts = dict(zip(self.dataset.caption_ids, self.dataset.texts, strict=True))
-        described = self.dataset.described.captions.group_by("image", maintain_order=True).agg("text")
-        told: dict[str, list[str]] = dict(described.iter_rows())
+        captions = self.dataset.described.captions.group_by("image", maintain_order=True).agg("text")
+        described: dict[str, list[str]] = dict(captions.iter_rows())
         cards = []
         for row in rows.head(_MOST_PAIRS).iter_rows(named=True):
             image, text = row["image"], texts.get(row["caption"], row["caption"])
-            others = [other for other in dict.fromkeys(told.get(image, ())) if other != text]
+            others = [other for other in dict.fromkeys(described.get(image, ())) if other != text]
+            verdicts = []
+            for model in self.result.models:
+                sign, against = ("✓", "≥") if row[f"vote[{model}]"] else ("✗", "<")
+                threshold = self.result.thresholds.get(model, float("nan"))
+                scored = f"{row[f'score[{model}]']:.4f} {against} {threshold:.4f}"
+                verdicts.append(f"{sign} {model_label(model, self.result)}: {scored}")
             cards.append(
                 PictureCard(
                     f"{row['votes']} of {row['models']} votes, {image}", (text,), image,
                     details=(
                         *(f"also: {other}" for other in others[:_MOST_TEXTS] if image not in self.pictures),
-                        f"{row[DIFFICULTY]}, caption {row['caption']}", *_verdicts(row, self.result),
+                        f"{row[DIFFICULTY]}, caption {row['caption']}", *verdicts,
                     ),
                 )
             )  # fmt: skip
         return Cards(heading, tuple(cards), self.pictures, most=self.shown)
-
-
-def _verdicts(row: Mapping[str, Any], result: Difficulty) -> Iterator[str]:
-    """What every model made of a pair."""
-    for model in result.models:
-        matches, threshold = row[f"vote[{model}]"], result.thresholds.get(model, float("nan"))
-        sign, against = ("✓", "≥") if matches else ("✗", "<")
-        yield f"{sign} {model_label(model, result)}: {row[f'score[{model}]']:.4f} {against} {threshold:.4f}"
 
 
 def precision_recall_chart(calibrations: Mapping[str, Calibration]) -> Iterator[Scatter]:
@@ -322,26 +330,6 @@ def _points(curve: PrecisionRecall, rows: Sequence[int] | None = None) -> tuple[
         spread = np.linspace(0, last, min(last + 1, _MOST_POINTS)).round().astype(int)
         rows = np.unique([curve.best, *spread]).tolist()
     return tuple(zip((100 * curve.recall[rows]).tolist(), (100 * curve.precision[rows]).tolist(), strict=True))
-
-
-def _left_out_table(left_out: Sequence[LeftOut]) -> Table:
-    """A row per model: what its absence does to the levels."""
-    levels = tuple(left_out[0].shares)
-    rows: list[tuple[Cell, ...]] = [
-        (f"{own.model} ({own.role})" if own.role else own.model, Figure.percent(own.changed), _kappa(own.kappa),
-         *(Figure.percent(own.shares[level]) for level in levels))
-        for own in left_out
-    ]  # fmt: skip
-    align = "l" + "r" * (2 + len(levels))
-    return Table(("without", "changed", "κ", *levels), tuple(rows), align, notes=(_LEFT_OUT,))
-
-
-def _disagreements_table(disagreements: Mapping[str, pl.DataFrame]) -> Table:
-    """How many pairs only the one model matches, and only the other, by level."""
-    labels = {model: rows[DIFFICULTY].to_list() for model, rows in disagreements.items()}
-    levels = list(dict.fromkeys(level for own in labels.values() for level in reversed(own)))
-    rows: list[tuple[Cell, ...]] = [(model, len(own), *map(own.count, levels)) for model, own in labels.items()]
-    return Table(("only this model matches", "pairs", *levels), tuple(rows), "l" + "r" * (len(levels) + 1))
 
 
 def stability_line(stability: Stability) -> str:

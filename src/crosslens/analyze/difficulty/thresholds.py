@@ -9,7 +9,7 @@ over any number of mismatches, in memory of the matching pairs alone.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from fractions import Fraction
 from pathlib import Path
@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from crosslens.analyze.difficulty.assignment import check_threshold, dataset_pairs, pair_scores
-from crosslens.analyze.options import ALL_NEGATIVES, IN_BATCH, CalibrationOptions
+from crosslens.analyze.options import IN_BATCH, CalibrationOptions
 from crosslens.core import (
     FORMAT_VERSION,
     CrosslensError,
@@ -71,10 +71,9 @@ class PrecisionRecall:
         ratios = self.matched / (self.positives + self.reached)
         near = np.flatnonzero(ratios >= ratios.max() * (1 - _ROUNDING)).tolist()
         # Floating point can neither tell apart nor equate all fractions: the nearest ones are compared exactly.
-        return max(near, key=lambda row: (self._ratio(row), -row))
-
-    def _ratio(self, row: int) -> Fraction:
-        return Fraction(int(self.matched[row]), self.positives + int(self.reached[row]))
+        return max(
+            near, key=lambda row: (Fraction(int(self.matched[row]), self.positives + int(self.reached[row])), -row)
+        )
 
     @property
     def threshold(self) -> float:
@@ -226,12 +225,21 @@ def calibrate(
         counter = PairCounter(pair_scores(dataset, scores, images, captions, model))
         width = len(dataset.caption_ids)
         matching = np.unique(images * width + captions)
-        cells = _cells(dataset, images, captions, settings)
+        # Images and captions, every two of which are a pair to look at.
+        cells = [(np.arange(len(dataset.image_ids)), np.arange(width))]
+        if settings.negatives == IN_BATCH:
+            order = random_stream(settings.seed, "calibration batches").permutation(len(images))
+            batches = np.split(order, range(settings.batch_size, len(order), settings.batch_size))
+            cells = [(images[batch], captions[batch]) for batch in batches]
         with stage(progress or SilentProgress(), f"calibrating {model}", sum(len(a) * len(b) for a, b in cells)) as bar:
-            for rows, columns in _blocks(cells):
-                inside = np.isin(rows * width + columns, matching)
-                counter.add(pair_scores(dataset, scores, rows[~inside], columns[~inside], model))
-                bar.advance(len(rows))
+            for own_images, own_captions in cells:
+                step = max(1, _CELLS // max(1, len(own_captions)))
+                for start in range(0, len(own_images), step):
+                    part = own_images[start : start + step]
+                    rows, columns = np.repeat(part, len(own_captions)), np.tile(own_captions, len(part))
+                    outside = ~np.isin(rows * width + columns, matching)
+                    counter.add(pair_scores(dataset, scores, rows[outside], columns[outside], model))
+                    bar.advance(len(rows))
         curve = counter.curve()
     except CrosslensError as error:
         error.add_context(f"no threshold for {model} from {dataset.name}")
@@ -242,23 +250,6 @@ def calibrate(
         curve.threshold, dataset.name, model, dataset.fingerprint, negatives, batch, seed, curve.positives,
         curve.negatives, float(curve.precision[best]), float(curve.recall[best]), float(curve.f1[best]), curve,
     )  # fmt: skip
-
-
-def _cells(dataset: Dataset, images: Array, captions: Array, settings: CalibrationOptions) -> list[tuple[Array, Array]]:
-    """Images and captions, every two of which are a pair to look at."""
-    if settings.negatives == ALL_NEGATIVES:
-        return [(np.arange(len(dataset.image_ids)), np.arange(len(dataset.caption_ids)))]
-    order = random_stream(settings.seed, "calibration batches").permutation(len(images))
-    batches = (order[start : start + settings.batch_size] for start in range(0, len(order), settings.batch_size))
-    return [(images[batch], captions[batch]) for batch in batches]
-
-
-def _blocks(cells: list[tuple[Array, Array]]) -> Iterator[tuple[Array, Array]]:
-    for images, captions in cells:
-        step = max(1, _CELLS // max(1, len(captions)))
-        for start in range(0, len(images), step):
-            rows = images[start : start + step]
-            yield np.repeat(rows, len(captions)), np.tile(captions, len(rows))
 
 
 def write_thresholds(path: str | Path, thresholds: Mapping[str, Calibration]) -> Path:

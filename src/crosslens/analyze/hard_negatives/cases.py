@@ -163,7 +163,13 @@ def hard_negatives_of(dataset: Dataset, by: Sequence[str] = ()) -> HardNegatives
     """
     captions = dataset.captions
     _check_columns(captions)
-    right = _truth(captions)
+    spelled = {**dict.fromkeys(("true", "1", "yes", RIGHT), True), **dict.fromkeys(("false", "0", "no", WRONG), False)}
+    keys = [str(value).strip().lower() for value in captions["right"]]
+    for row, key in enumerate(keys):
+        if key not in spelled:
+            value = captions["right"][row]
+            raise InputError(f"right is {value!r}", row=row, expected="true or false", fix="correct this row")
+    right = [spelled[key] for key in keys]
     captions = captions.with_columns(pl.col("case").cast(pl.String), pl.Series("right", right, dtype=pl.Boolean))
     groupings = tuple(by) or tuple({"category"} & set(captions.columns))
     for grouping in groupings:
@@ -173,16 +179,6 @@ def hard_negatives_of(dataset: Dataset, by: Sequence[str] = ()) -> HardNegatives
     cases = captions.group_by("case", maintain_order=True).agg(labels)
     averaged = groupings[0] if len(groupings) == 1 else None
     return HardNegatives(replace(dataset, captions=captions), cases, groupings, averaged)
-
-
-def _truth(captions: pl.DataFrame) -> list[bool]:
-    spelled = {**dict.fromkeys(("true", "1", "yes", RIGHT), True), **dict.fromkeys(("false", "0", "no", WRONG), False)}
-    keys = [str(value).strip().lower() for value in captions["right"]]
-    for row, key in enumerate(keys):
-        if key not in spelled:
-            value = captions["right"][row]
-            raise InputError(f"right is {value!r}", row=row, expected="true or false", fix="correct this row")
-    return [spelled[key] for key in keys]
 
 
 def _check_columns(captions: pl.DataFrame) -> None:
@@ -247,14 +243,19 @@ def perturbed_negatives(
             fix="choose other perturbations",
         )
     applied = {name: sum(change.applied for change in perturbed[name]) for name in names}
+    listed = ", ".join(f"{name} {number:,}" for name, number in applied.items())
+    notes = [f"Changed, of {format_count(len(dataset.texts), 'caption')}: {listed}."]
+    if preserving := [name for name in names if name in perturbations_with("keeps_meaning")]:
+        notes.append(f"No model need prefer the original to {', '.join(preserving)}: they leave a caption right.")
+    images = dataset.images.select(name for name in ("image", "file") if name in dataset.images.columns)
     groups = [name for row in range(len(dataset.texts)) for name in names if perturbed[name][row].applied]
     return HardNegatives.of(
         dataset.name,
-        _images(dataset, {row[1] for row in captions}),
+        images.filter(pl.col("image").is_in(list({row[1] for row in captions}))).to_dict(as_series=False),
         captions,
         {} if together else {"perturbation": groups},
         averaged=None if together or len(names) == 1 else "perturbation",
-        notes=_notes(applied, len(dataset.texts)),
+        notes=tuple(notes),
         home=dataset.home,
     )
 
@@ -273,16 +274,3 @@ def _case_captions(
             if not together:
                 yield f"{case}:{RIGHT}", image, text, case, True
             yield f"{case}:{WRONG}-{name}" if together else f"{case}:{WRONG}", image, other, case, False
-
-
-def _images(dataset: Dataset, used: set[str]) -> dict[str, list[Any]]:
-    columns = [name for name in ("image", "file") if name in dataset.images.columns]
-    return dataset.images.select(columns).filter(pl.col("image").is_in(list(used))).to_dict(as_series=False)
-
-
-def _notes(applied: dict[str, int], captions: int) -> tuple[str, ...]:
-    listed = ", ".join(f"{name} {number:,}" for name, number in applied.items())
-    notes = [f"Changed, of {format_count(captions, 'caption')}: {listed}."]
-    if preserving := [name for name in applied if name in perturbations_with("keeps_meaning")]:
-        notes.append(f"No model need prefer the original to {', '.join(preserving)}: they leave a caption right.")
-    return tuple(notes)

@@ -22,7 +22,6 @@ from crosslens.core import (
 )
 from crosslens.data import (
     Records,
-    RowName,
     check_unique,
     crop_path,
     existing_file,
@@ -111,7 +110,19 @@ def read_aro(path: str | Path, *, crop: bool = True) -> HardNegatives:
         photos = rows.ids("image_path")
         images = _boxes(rows, photos) if crop else [(photo, photo) for photo in photos]
         relation = rows.has("relation_name")
-        labels = rows.ids("relation_name") if relation else _attributes(rows)
+        if relation:
+            labels = rows.ids("relation_name")
+        else:
+            attributes = rows.lists("attributes")
+            for index, pair in enumerate(attributes):
+                if len(pair) != 2:
+                    raise InputError(
+                        f"'attributes' is {rows.rows[index].get('attributes')!r:.60}",
+                        row=rows.row_name(index),
+                        expected="two attributes in a list, or relation_name",
+                        fix="check that the file is ARO's",
+                    )
+            labels = ["_".join(map(str, pair)) for pair in attributes]
         captions: list[Caption] = []
         pairs = zip(rows.texts("true_caption"), rows.texts("false_caption"), strict=True)
         for number, ((image, _), (right, wrong)) in enumerate(zip(images, pairs, strict=True)):
@@ -145,18 +156,6 @@ def _boxes(rows: Records, photos: list[str]) -> list[tuple[str, str]]:
     return boxes
 
 
-def _attributes(rows: Records) -> list[str]:
-    for index, (pair, row) in enumerate(zip(rows.lists("attributes"), rows.rows, strict=True)):
-        if len(pair) != 2:
-            raise InputError(
-                f"'attributes' is {row.get('attributes')!r:.60}",
-                row=rows.row_name(index),
-                expected="two attributes in a list, or relation_name",
-                fix="check that the file is ARO's",
-            )
-    return ["_".join(map(str, pair)) for pair in rows.lists("attributes")]
-
-
 def read_winoground(path: str | Path) -> HardNegatives:
     """Winoground's ``examples.jsonl`` (or its folder), pictures in ``images`` beside it."""
     path = Path(path) / WINOGROUND_FILE if Path(path).is_dir() else Path(path)
@@ -165,47 +164,39 @@ def read_winoground(path: str | Path) -> HardNegatives:
         rows = read_records(path)
         ids = rows.ids("id")
         check_unique(ids, "case", rows.row_name)
-        pictures = [[_picture_name(name) for name in rows.ids(f"image_{side}")] for side in (0, 1)]
+        pictures = [
+            [Path(name).stem if Path(name).suffix.lower() in _PICTURES else name for name in rows.ids(f"image_{side}")]
+            for side in (0, 1)
+        ]
         texts = [rows.texts(f"caption_{side}") for side in (0, 1)]
-        _check_different(pictures[0], pictures[1], rows.row_name)
+        for index, (first, second) in enumerate(zip(*pictures, strict=True)):
+            if first == second:
+                problem = f"both pictures are {first!r}"
+                raise InputError(problem, row=rows.row_name(index), expected="two pictures", fix="correct the case")
         captions = [
             (f"{case}:caption_{side}", pictures[side][row], texts[side][row], case, True)
             for row, case in enumerate(ids)
             for side in (0, 1)
         ]
         names = [pictures[side][row] for row in range(len(ids)) for side in (0, 1)]
-        groups = {key: _labels(rows, key) for key in ("collapsed_tag", "secondary_tag", "num_main_preds", "tag")}
+        # Winoground names its pictures without their ending.
+        files = [
+            next((name + ending for ending in _PICTURES if (home / (name + ending)).exists()), name + _PICTURES[0])
+            for name in names
+        ]
+        groups = {
+            key: [None if label is None or label == "" else str(label) for label in rows.optional(key)]
+            for key in ("collapsed_tag", "secondary_tag", "num_main_preds", "tag")
+        }
         groups = {key: labels for key, labels in groups.items() if any(labels)}
         return HardNegatives.of(
             "winoground",
-            {"image": names, "file": [_picture_file(name, home) for name in names]},
+            {"image": names, "file": files},
             captions,
             groups,
             groupings=tuple(key for key in groups if key != "tag"),
             home=home,
         )
-
-
-def _labels(rows: Records, key: str) -> list[str | None]:
-    """The entry as text; empty means that the case has no such tag."""
-    return [None if label is None or label == "" else str(label) for label in rows.optional(key)]
-
-
-def _picture_name(name: str) -> str:
-    return Path(name).stem if Path(name).suffix.lower() in _PICTURES else name
-
-
-def _picture_file(name: str, home: Path) -> str:
-    """Winoground names its pictures without their ending."""
-    return next((name + ending for ending in _PICTURES if (home / (name + ending)).exists()), name + _PICTURES[0])
-
-
-def _check_different(first: list[str], second: list[str], row_name: RowName) -> None:
-    for index, pair in enumerate(zip(first, second, strict=True)):
-        if pair[0] == pair[1]:
-            raise InputError(
-                f"both pictures are {pair[0]!r}", row=row_name(index), expected="two pictures", fix="correct the case"
-            )
 
 
 def read_annotations(path: str | Path) -> Dataset:
@@ -300,10 +291,6 @@ def _detect_form(path: Path) -> str:
         return "cases"
     if format_stem(path) in SUGAR_CREPE:
         return "sugar_crepe"
-    return _detect_json_form(path)
-
-
-def _detect_json_form(path: Path) -> str:
     content = read_json(path)
     rows = list(content.values()) if isinstance(content, dict) else content
     first = rows[0] if isinstance(rows, list) and rows and isinstance(rows[0], dict) else {}

@@ -132,14 +132,32 @@ def category_accuracies(
     negatives: HardNegatives, outcomes: CaseOutcomes, *, resamples: int = 1000, level: float = 0.95, seed: int = 0
 ) -> tuple[CategoryAccuracy, ...]:
     """Every measure over all cases, as the mean over categories (macro), and by category."""
-    shares = _Shares(negatives, outcomes, Bootstrap(negatives.clusters, resamples, seed), level)
+    draws = Bootstrap(negatives.clusters, resamples, seed)
+
+    def accuracy_over(
+        measure: str, grouping: str, category: str, estimate: Estimate, parts: Sequence[BoolArray]
+    ) -> CategoryAccuracy:
+        facts = negatives.chances[measure], outcomes.tied(measure)
+        chance, tied = (float(np.mean([fact[part].mean() for part in parts])) for fact in facts)
+        size, ends = int(np.any(parts, axis=0).sum()), (estimate.low, estimate.high)
+        return CategoryAccuracy(grouping, category, measure, size, estimate.mean, *ends, chance, tied)
+
     accuracies = []
     for measure in negatives.measures:
-        accuracies.append(shares.over(measure, ALL_CASES, "", np.ones(len(negatives), np.bool_)))
-        accuracies += shares.macro(measure)
+        correct = outcomes.correct(measure)
+        members: dict[tuple[str, str], BoolArray] = {(ALL_CASES, ""): np.ones(len(negatives), np.bool_)}
         for grouping in negatives.groupings:
-            members = members_of(negatives, grouping)
-            accuracies += [shares.over(measure, grouping, category, part) for category, part in members.items()]
+            members |= {(grouping, category): part for category, part in members_of(negatives, grouping).items()}
+        for (grouping, category), part in members.items():
+            estimate = draws.estimate(np.where(part, correct, np.nan), level=level, bounds=(0, 1))
+            accuracies.append(accuracy_over(measure, grouping, category, estimate, [part]))
+            if (grouping, category) == (ALL_CASES, "") and negatives.averaged is not None:
+                # Every category counts the same, however many cases it has; those below ``fewest`` do not count.
+                categories = members_of(negatives, negatives.averaged).values()
+                if counted := [own for own in categories if own.sum() >= negatives.fewest]:
+                    values = correct.astype(np.float64)
+                    macro = macro_estimate(values, np.array(counted), negatives.clusters, draws, level)
+                    accuracies.append(accuracy_over(measure, MACRO, negatives.averaged, macro, counted))
     return tuple(accuracies)
 
 
@@ -148,43 +166,6 @@ def members_of(negatives: HardNegatives, grouping: str) -> dict[str, BoolArray]:
     labels = negatives.cases[grouping]
     categories = sorted(labels.drop_nulls().unique())
     return {category: (labels == category).fill_null(False).to_numpy() for category in categories}
-
-
-@dataclass(frozen=True)
-class _Shares:
-    negatives: HardNegatives
-    outcomes: CaseOutcomes
-    draws: Bootstrap
-    level: float
-
-    def over(self, measure: str, grouping: str, category: str, members: BoolArray) -> CategoryAccuracy:
-        """Every case counts the same."""
-        correct = np.where(members, self.outcomes.correct(measure), np.nan)
-        estimate = self.draws.estimate(correct, level=self.level, bounds=(0, 1))
-        return self._accuracy(measure, grouping, category, int(members.sum()), estimate, [members])
-
-    def macro(self, measure: str) -> list[CategoryAccuracy]:
-        """Every category counts the same, however many cases it has; those below ``fewest`` do not count."""
-        negatives = self.negatives
-        if negatives.averaged is None:
-            return []
-        categories = members_of(negatives, negatives.averaged).values()
-        members = [category for category in categories if category.sum() >= negatives.fewest]
-        if not members:
-            return []
-        correct = self.outcomes.correct(measure).astype(np.float64)
-        estimate = macro_estimate(correct, np.array(members), negatives.clusters, self.draws, self.level)
-        size = int(np.any(members, axis=0).sum())
-        return [self._accuracy(measure, MACRO, negatives.averaged, size, estimate, members)]
-
-    def _accuracy(
-        self, measure: str, grouping: str, category: str, size: int, estimate: Estimate, parts: Sequence[BoolArray]
-    ) -> CategoryAccuracy:
-        facts = (self.negatives.chances[measure], self.outcomes.tied(measure))
-        chance, tied = (float(np.mean([fact[part].mean() for part in parts])) for fact in facts)
-        return CategoryAccuracy(
-            grouping, category, measure, size, estimate.mean, estimate.low, estimate.high, chance, tied
-        )
 
 
 def macro_estimate(
@@ -213,7 +194,6 @@ class HardNegativesStudy(Presented):
 
     @property
     def title(self) -> str:
-        """The heading of the page."""
         return f"Hard negatives: {self.results[0].negatives.name}"
 
     def sections(self, **options: Any) -> Iterator[Section]:
@@ -226,7 +206,6 @@ class HardNegativesStudy(Presented):
             yield from comparison.sections()
 
     def as_dict(self) -> dict[str, Any]:
-        """As JSON can hold it."""
         return {
             "results": [result.as_dict(self.failures) for result in self.results],
             "comparisons": [comparison.as_dict() for comparison in self.comparisons],
@@ -243,18 +222,6 @@ def result_sections(result: HardNegativesResult, failures: int = 5) -> Iterator[
     if failures and (listed := result.failures(failures)).height:
         parts.append(Cards("Furthest from right:", tuple(_failure(row) for row in listed.iter_rows(named=True))))
     yield Section(f"{result.model} on {negatives.name}: {cases}", tuple(parts))
-
-
-def comparison_sections(comparison: HardNegativesComparison) -> Iterator[Section]:
-    """A table per measure, a row per category."""
-    head = f"1st: {comparison.first}; 2nd: {comparison.second}. Difference 1st − 2nd in points."
-    note = (
-        "1st, 2nd: how many cases this model alone has right. p: a permutation test that swaps photos, adjusted "
-        "for the number of rows (Holm)."
-    )
-    measures = dict.fromkeys(row.measure for row in comparison.differences)
-    tables = (_difference_table(comparison, measure) for measure in measures)
-    yield Section(head, (*tables, Text.of(note, note=True)))
 
 
 def accuracy_bars(results: Sequence[HardNegativesResult], measure: str) -> Bars:
@@ -382,7 +349,6 @@ class HardNegativesResult(Presented):
 
     @property
     def title(self) -> str:
-        """The heading of a page."""
         return f"{self.model} on {self.negatives.name}"
 
     @property
@@ -548,11 +514,17 @@ class HardNegativesComparison(Presented):
 
     def sections(self, **options: Any) -> Iterator[Section]:
         """A table per measure, a row per category."""
-        return comparison_sections(self)
+        head = f"1st: {self.first}; 2nd: {self.second}. Difference 1st − 2nd in points."
+        note = (
+            "1st, 2nd: how many cases this model alone has right. p: a permutation test that swaps photos, adjusted "
+            "for the number of rows (Holm)."
+        )
+        measures = dict.fromkeys(row.measure for row in self.differences)
+        tables = (_difference_table(self, measure) for measure in measures)
+        yield Section(head, (*tables, Text.of(note, note=True)))
 
     @property
     def title(self) -> str:
-        """The heading of a page."""
         return f"{self.first} and {self.second}"
 
     @property
@@ -561,7 +533,6 @@ class HardNegativesComparison(Presented):
         return pl.DataFrame([asdict(row) for row in self.differences])
 
     def as_dict(self) -> dict[str, Any]:
-        """As JSON can hold it."""
         rows = [asdict(row) for row in self.differences]
         return dict(json_form({"first": self.first, "second": self.second, "differences": rows}))
 

@@ -13,7 +13,7 @@ import polars as pl
 from crosslens.analyze.hard_negatives.cases import HardNegatives
 from crosslens.analyze.hard_negatives.result import HardNegativesResult, evaluate_scores
 from crosslens.analyze.options import CaseOptions, JudgingOptions
-from crosslens.analyze.pair_scores import ImageCaptionPairs, encoding_keywords, exact_scores, finite_score
+from crosslens.analyze.pair_scores import ImageCaptionPairs, encoding_keywords, exact_scores, finite_score, rows_of
 from crosslens.core import (
     Dataset,
     Embeddings,
@@ -23,12 +23,11 @@ from crosslens.core import (
     UnknownNameError,
     UsageError,
     argument,
-    reading,
     refuse_unknown,
     spelled_as,
     without_image_ending,
 )
-from crosslens.data import RowName, check_ids, check_known, format_suffix, image_names, read_records, read_table
+from crosslens.data import RowName, check_ids, check_known, image_names
 from crosslens.encode import (
     TEXTS,
     EncodeOptions,
@@ -50,50 +49,6 @@ BLIND: Mapping[str, Callable[[str], float]] = {
 """Scores that ignore the picture: cases on which one of them does well do not test vision."""
 
 _COLUMNS = "caption (its id, such as 12:right), score; image where cases have two"
-
-
-def blind_scores(negatives: HardNegatives, name: str) -> FloatArray:
-    """Scores that depend on the captions alone."""
-    if name not in BLIND:
-        raise UnknownNameError("blind score", name, BLIND)
-    values = np.array([BLIND[name](text) for text in negatives.dataset.texts], np.float64)
-    return np.asarray(values[negatives.pairs["caption"].to_numpy()])
-
-
-def vector_scores(
-    negatives: HardNegatives, images: Embeddings, captions: Embeddings, score: str | None = None
-) -> FloatArray:
-    """The scores of vectors matched by id; NaN for a pair without vectors."""
-    return _pairs(negatives).from_vectors(images, captions, score)
-
-
-def _pairs(negatives: HardNegatives) -> ImageCaptionPairs:
-    own = negatives.pairs
-    return ImageCaptionPairs(negatives.dataset, own["image"].to_numpy(), own["caption"].to_numpy())
-
-
-def model_scores(
-    negatives: HardNegatives,
-    encoder: Encoder,
-    described: Dataset | None,
-    options: EncodeOptions,
-    score: str | None,
-    progress: Progress | None,
-) -> FloatArray:
-    """The scores of a model of pictures and texts, or of texts alone where ``described`` has the pictures' captions.
-
-    Unreadable pictures raise, or score NaN with ``skip_bad``.
-    """
-    if described is not None:
-        return _text_only_scores(negatives, encoder, described, score, encoding_keywords(options, progress))
-    return _pairs(negatives).from_model(encoder, options, score, progress)
-
-
-def pair_model_scores(
-    negatives: HardNegatives, scorer: PairScorer, options: EncodeOptions, progress: Progress | None = None
-) -> FloatArray:
-    """The scores of a model that takes a picture and a text together; every picture must be readable."""
-    return _pairs(negatives).from_pair_model(scorer, options, progress)
 
 
 def _text_only_scores(
@@ -140,7 +95,12 @@ def _other_captions(negatives: HardNegatives, described: Dataset, shown: list[tu
         for case, caption, image, is_right in negatives.pairs.iter_rows()
         if is_right
     }
-    names = _image_names(own)
+    # What each image may be called elsewhere: its id, its photo, the name of its file, with or without its ending.
+    columns = [name for name in ("image", "photo", "file") if name in own.images.columns]
+    names = [
+        [part for name in row if name for part in (name, Path(name).name, without_image_ending(Path(name).name))]
+        for row in own.images.select(columns).iter_rows()
+    ]
     others = []
     for case, image in shown:
         match = next((row_of[name] for name in names[image] if name in row_of), None)
@@ -149,43 +109,37 @@ def _other_captions(negatives: HardNegatives, described: Dataset, shown: list[tu
     return others
 
 
-def _image_names(dataset: Dataset) -> list[tuple[str, ...]]:
-    """What each image may be called elsewhere: its id, its photo, the name of its file, with or without its ending."""
-    columns = [name for name in ("image", "photo", "file") if name in dataset.images.columns]
-    return [
-        tuple(
-            dict.fromkeys(
-                part for name in row if name for part in (name, Path(name).name, without_image_ending(Path(name).name))
-            )
-        )
-        for row in dataset.images.select(columns).iter_rows()
-    ]
-
-
 def _normalize(text: str) -> str:
     """A caption without case, runs of white space and the mark at the end."""
     return " ".join(text.casefold().split()).rstrip(" .!")
 
 
-def read_pair_scores(path: str | Path, negatives: HardNegatives) -> FloatArray:
+def read_pair_scores(source: str | Path | pl.DataFrame, negatives: HardNegatives) -> FloatArray:
     """The score of every pair of a caption and an image, in the order of ``negatives.pairs``; NaN where there is none.
 
-    The file is a .csv, .tsv, .parquet or .jsonl with a row per pair. ``caption`` is the caption's id; with a column
-    ``case`` its end, such as ``right``, suffices. ``image`` may be left out where each case has one picture. Rows of
-    cases that are not in ``negatives`` raise.
+    The table, or its .csv, .tsv, .parquet or .jsonl file, has a row per pair. ``caption`` is the caption's id; with a
+    column ``case`` its end, such as ``right``, suffices. ``image`` may be left out where each case has one picture.
+    Rows of cases that are not in ``negatives`` raise.
     """
-    with reading(path):
-        if format_suffix(path) == ".jsonl":
-            records = read_records(path)
-            return pair_scores(pl.DataFrame(records.rows, infer_schema_length=None), negatives, records.row_name)
-        table = read_table(path)
-        return pair_scores(table.frame, negatives, table.row_name)
+    with rows_of(source) as (frame, row_name):
+        return _scores_of_rows(frame, negatives, row_name)
 
 
-def pair_scores(frame: pl.DataFrame, negatives: HardNegatives, row_name: RowName = lambda row: row) -> FloatArray:
-    """The same from a table in memory."""
-    captions = _caption_ids(frame, negatives, row_name)
-    values = _numbers(frame, row_name)
+def _scores_of_rows(frame: pl.DataFrame, negatives: HardNegatives, row_name: RowName) -> FloatArray:
+    for column in ("caption", "score"):
+        if column not in frame.columns:
+            raise InputError(
+                f"no column {column!r} (found: {', '.join(frame.columns)})", expected=_COLUMNS, fix="rename or add it"
+            )
+    captions = check_ids(frame["caption"].to_list(), "caption", row_name)
+    known = set(negatives.dataset.caption_ids)
+    if "case" in frame.columns:
+        cases = check_ids(frame["case"].to_list(), "case", row_name)
+        check_known(cases, set(negatives.cases["case"]), "case", row_name)
+        named = zip(cases, captions, strict=True)
+        captions = [caption if caption in known else f"{case}:{caption}" for case, caption in named]
+    check_known(captions, known, "caption", row_name)
+    values = [finite_score(value, row_name(row)) for row, value in enumerate(frame["score"])]
     ids, image_ids = negatives.dataset.caption_ids, negatives.dataset.image_ids
     if "image" in frame.columns:
         images = check_ids(frame["image"].to_list(), "image", row_name)
@@ -210,30 +164,6 @@ def pair_scores(frame: pl.DataFrame, negatives: HardNegatives, row_name: RowName
     return scores
 
 
-def _caption_ids(frame: pl.DataFrame, negatives: HardNegatives, row_name: RowName) -> list[str]:
-    for column in ("caption", "score"):
-        if column not in frame.columns:
-            raise InputError(
-                f"no column {column!r} (found: {', '.join(frame.columns)})", expected=_COLUMNS, fix="rename or add it"
-            )
-    captions = check_ids(frame["caption"].to_list(), "caption", row_name)
-    known = set(negatives.dataset.caption_ids)
-    if "case" in frame.columns:
-        cases = check_ids(frame["case"].to_list(), "case", row_name)
-        check_known(cases, set(negatives.cases["case"]), "case", row_name)
-        named = zip(cases, captions, strict=True)
-        captions = [caption if caption in known else f"{case}:{caption}" for case, caption in named]
-    check_known(captions, known, "caption", row_name)
-    return captions
-
-
-def _numbers(frame: pl.DataFrame, row_name: RowName) -> list[float]:
-    return [finite_score(value, row_name(row)) for row, value in enumerate(frame["score"])]
-
-
-TableLike = str | Path | pl.DataFrame
-
-
 def score_hard_negatives(
     cases: HardNegatives | str | Path | None = None,
     model: str | Encoder | Any | None = None,
@@ -241,7 +171,7 @@ def score_hard_negatives(
     pair_model: str | PairScorer | None = None,
     images: Any = None,
     captions: Any = None,
-    scores: TableLike | None = None,
+    scores: str | Path | pl.DataFrame | None = None,
     blind: str | None = None,
     image_text: Dataset | None = None,
     score: str | None = None,
@@ -271,6 +201,8 @@ def score_hard_negatives(
     which, judging, encoding = CaseOptions.pick(options), JudgingOptions.pick(options), EncodeOptions.pick(options)
     refuse_unknown(options, [*vars(which), *vars(judging), *vars(encoding)])
     negatives = which.load(cases, judging.seed, progress)
+    dataset, rows, columns = negatives.dataset, *(negatives.pairs[name].to_numpy() for name in ("image", "caption"))
+    pairs = ImageCaptionPairs(dataset, rows, columns)
     vectors = None if images is None and captions is None else (images, captions)
     sources = [source for source in (model, pair_model, scores, blind, vectors) if source is not None]
     if len(sources) != 1:
@@ -283,30 +215,32 @@ def score_hard_negatives(
         encoding = replace(encoding, skip_bad=True)
     if model is not None:
         encoder = load_encoder(model, encoding)
-        values, label = model_scores(negatives, encoder, image_text, encoding, score, progress), encoder.name
+        label = encoder.name
+        if image_text is None:
+            values = pairs.from_model(encoder, encoding, score, progress)
+        else:
+            keywords = encoding_keywords(encoding, progress)
+            values = _text_only_scores(negatives, encoder, image_text, score, keywords)
     elif pair_model is not None:
         scorer = load_pair_scorer(pair_model, encoding) if isinstance(pair_model, str) else pair_model
-        values, label = pair_model_scores(negatives, scorer, encoding, progress), scorer.name
-    elif isinstance(scores, pl.DataFrame):
-        values, label = pair_scores(scores, negatives), "scores"
+        values, label = pairs.from_pair_model(scorer, encoding, progress), scorer.name
     elif scores is not None:
-        values, label = read_pair_scores(scores, negatives), Path(scores).stem
+        label = "scores" if isinstance(scores, pl.DataFrame) else Path(scores).stem
+        values = read_pair_scores(scores, negatives)
     elif blind is not None:
-        values, label = blind_scores(negatives, blind), f"the {blind} caption"
+        if blind not in BLIND:
+            raise UnknownNameError("blind score", blind, BLIND)
+        values = np.array([BLIND[blind](text) for text in dataset.texts], np.float64)[columns]
+        label = f"the {blind} caption"
     else:
-        values, label = _from_vectors(negatives, images, captions, score)
+        if images is None or captions is None:
+            missing = "images" if images is None else "captions"
+            fix = f"pass both {argument('images')} and {argument('captions')}"
+            raise UsageError(f"no embeddings of {missing}", fix=fix)
+        left = _with_ids(images, dataset.image_ids, "image")
+        right = _with_ids(captions, dataset.caption_ids, "caption")
+        values, label = pairs.from_vectors(left, right, score), left.model or "embeddings"
     return evaluate_scores(negatives, values, name or label, **vars(judging))
-
-
-def _from_vectors(negatives: HardNegatives, images: Any, captions: Any, score: str | None) -> tuple[FloatArray, str]:
-    if images is None or captions is None:
-        missing = "images" if images is None else "captions"
-        raise UsageError(
-            f"no embeddings of {missing}", fix=f"pass both {argument('images')} and {argument('captions')}"
-        )
-    left = _with_ids(images, negatives.dataset.image_ids, "image")
-    right = _with_ids(captions, negatives.dataset.caption_ids, "caption")
-    return vector_scores(negatives, left, right, score), left.model or "embeddings"
 
 
 def _with_ids(vectors: Any, ids: Ids, what: str) -> Embeddings:

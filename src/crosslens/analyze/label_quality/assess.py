@@ -202,27 +202,21 @@ class CaptionEvidence:
         return tuple(reason for reason in REASONS if applies.get(reason))
 
     def severity(self, shortest: int) -> float:
-        """The doubt from words plus the larger of models' and duplicates', each from 0 to 1."""
-        return self._word_doubt(shortest) + max(self._model_doubt(), self._copy_doubt())
+        """The doubt from words plus the larger of models' and duplicates', each from 0 to 1.
 
-    def _word_doubt(self, shortest: int) -> float:
-        """The mean share of concepts that occur nowhere else and of agreed objects that it leaves out."""
-        if self.words < shortest or self.pointless:
-            return 1.0
-        if self.agreement is None:
-            return 0.0
-        known = [share for share in (self.agreement.share, self.agreement.named_share) if share is not None]
-        return 1 - fmean(known) if known else 0.0
-
-    def _model_doubt(self) -> float:
-        """How far down its own image is, on average over runs: 0 first, 1 last."""
-        return fmean(rank.depth for rank in self.ranks) if self.ranks else 0.0
-
-    def _copy_doubt(self) -> float:
-        """Three equal words may be chance, twelve are not."""
-        if not self.copies.captions:
-            return 0.0
-        return min(1.0, self.words / _LONG) * (1 if self.copies.in_order else _OTHER_ORDER)
+        Words: the mean share of concepts that occur nowhere else and of agreed objects that it leaves out. Models: how
+        far down its own image is, on average over runs. Duplicates: three equal words may be chance, twelve are not.
+        """
+        words = 1.0
+        if self.words >= shortest and not self.pointless:
+            shares = () if self.agreement is None else (self.agreement.share, self.agreement.named_share)
+            known = [share for share in shares if share is not None]
+            words = 1 - fmean(known) if known else 0.0
+        models = fmean(rank.depth for rank in self.ranks) if self.ranks else 0.0
+        copies = 0.0
+        if self.copies.captions:
+            copies = min(1.0, self.words / _LONG) * (1 if self.copies.in_order else _OTHER_ORDER)
+        return words + max(models, copies)
 
 
 def review_table(
@@ -321,13 +315,11 @@ def _evidence(dataset: Dataset, caption: CaptionEvidence, reasons: tuple[str, ..
         named = ", ".join(name for _, name in copies[:3])
         yield f"{kind}: {named}{f' and {len(copies) - 3} more' if copies[3:] else ''}"
     if ANOTHER_IMAGE in reasons and caption.preferred is not None:
-        yield f"{dataset.image_ids[caption.preferred.image]} at place {_listed(caption.preferred.ranks)}"
+        ranks = ", ".join(f"{rank:,}" for rank in caption.preferred.ranks)
+        yield f"{dataset.image_ids[caption.preferred.image]} at place {ranks}"
     if caption.ranks and (ANOTHER_IMAGE in reasons or FAR in reasons):
-        yield f"its own at {_listed([rank.rank for rank in caption.ranks])} of {caption.ranks[0].gallery:,}"
-
-
-def _listed(numbers: Sequence[int]) -> str:
-    return ", ".join(f"{number:,}" for number in numbers)
+        ranks = ", ".join(f"{rank.rank:,}" for rank in caption.ranks)
+        yield f"its own at {ranks} of {caption.ranks[0].gallery:,}"
 
 
 _FEWEST_CAPTIONS = 20
@@ -353,14 +345,23 @@ def assess_label_quality(
     skips parsing (and the extra ``language``), and so the keyword filter.
     """
     settings = settings or LabelSettings()
-    named = _named(runs)
+    if isinstance(runs, Mapping):
+        named = dict(runs)
+    else:
+        several = [runs] if isinstance(runs, Run) else list(runs)
+        names = [run.name for run in several]
+        named = {
+            name if names.count(name) == 1 else f"{name} ({number})": run
+            for number, (name, run) in enumerate(zip(names, several, strict=True), 1)
+        }
     concepts = extract_concepts(dataset, progress) if words else None
     duplicates = duplicate_images(
         dataset, pictures, images, bits=settings.bits, cosine=settings.cosine, progress=progress
     )
     evidence = _Evidence(dataset, settings, concepts, duplicates, duplicate_captions(dataset))
     for run in named.values():
-        evidence.add(own_image_ranks(run, dataset, direction))
+        for row, rank in own_image_ranks(run, dataset, direction).items():
+            evidence.ranks.setdefault(row, []).append(rank)
     captions = map(evidence.about, range(len(dataset.texts)))
     table = review_table(dataset, captions, duplicates, far=settings.far, shortest=settings.shortest)
     failures = [evidence.run_row(name, run, direction) for name, run in named.items()]
@@ -369,10 +370,7 @@ def assess_label_quality(
         table,
         pl.DataFrame(failures, schema=dict(RUN_COLUMNS), orient="row"),
         asdict(settings),
-        (
-            *_note_on_length(dataset, table, bool(named)),
-            *_notes(dataset, named, concepts, compared_pictures=bool(pictures) or images is not None),
-        ),
+        tuple(_notes(dataset, table, named, concepts, compared_pictures=bool(pictures) or images is not None)),
         pictures or {},
     )
 
@@ -398,11 +396,6 @@ class _Evidence:
         self.agreements: list[ConceptAgreement | None] = [
             None if self.concepts is None else self.concepts.agreement(row) for row in captions
         ]
-
-    def add(self, ranks: Mapping[int, OwnImageRank]) -> None:
-        """The ranks of one run."""
-        for row, rank in ranks.items():
-            self.ranks.setdefault(row, []).append(rank)
 
     def about(self, row: int) -> CaptionEvidence:
         """One caption."""
@@ -440,33 +433,23 @@ class _Evidence:
         return (name, ranking.direction, queries, failures.height, *counts, failures.height - counts[-1])
 
 
-def _named(runs: Mapping[str, AnyRun] | Sequence[Run] | Run) -> dict[str, AnyRun]:
-    if isinstance(runs, Run):
-        return {runs.name: runs}
-    if isinstance(runs, Mapping):
-        return dict(runs)
-    names = [run.name for run in runs]
-    return {
-        name if names.count(name) == 1 else f"{name} ({n})": run
-        for n, (name, run) in enumerate(zip(names, runs, strict=True), 1)
-    }
-
-
-def _note_on_length(dataset: Dataset, table: pl.DataFrame, ranked: bool) -> list[str]:
-    """A list that holds most captions says little about each of them."""
-    listed, captions = table["caption"].drop_nulls().n_unique(), len(dataset.caption_ids)
-    if captions < _FEWEST_CAPTIONS or listed < _MOST_LISTED * captions:
-        return []
-    question = (
-        "are the rows of the runs in the dataset's order?" if ranked else "do the captions belong to these images?"
-    )
-    return [f"{listed:,} of {captions:,} captions are listed, so the inputs may be wrong, not the labels: {question}"]
-
-
 def _notes(
-    dataset: Dataset, runs: Mapping[str, AnyRun], concepts: DatasetConcepts | None, *, compared_pictures: bool
+    dataset: Dataset,
+    table: pl.DataFrame,
+    runs: Mapping[str, AnyRun],
+    concepts: DatasetConcepts | None,
+    *,
+    compared_pictures: bool,
 ) -> list[str]:
     notes = []
+    listed, captions = table["caption"].drop_nulls().n_unique(), len(dataset.caption_ids)
+    if captions >= _FEWEST_CAPTIONS and listed >= _MOST_LISTED * captions:  # says little about each of them
+        question = (
+            "are the rows of the runs in the dataset's order?" if runs else "do the captions belong to these images?"
+        )
+        notes.append(
+            f"{listed:,} of {captions:,} captions are listed, so the inputs may be wrong, not the labels: {question}"
+        )
     if not runs:
         notes.append("no runs: nothing is said about where captions are ranked")
     if concepts is None:

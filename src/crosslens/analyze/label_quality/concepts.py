@@ -107,7 +107,12 @@ def extract_concepts(dataset: Dataset, progress: Progress | None = None) -> Data
     described: list[list[str]] = [[] for _ in dataset.image_ids]
     for text, image in zip(texts.texts, texts.caption_image.tolist(), strict=True):
         described[image].append(text)
-    return DatasetConcepts(dataset, named, _object_names(dataset), tuple(map(tuple, described)))
+    names: dict[str, set[str]] = {image: set() for image in dataset.image_ids}
+    if dataset.objects is not None:
+        for image_id, name in dataset.objects.select("image", "name").drop_nulls().iter_rows():
+            names[image_id].add(name.replace("_", " ").lower())
+    objects = tuple(frozenset(names[image_id]) for image_id in dataset.image_ids)
+    return DatasetConcepts(dataset, named, objects, tuple(map(tuple, described)))
 
 
 def label_texts(dataset: Dataset) -> Dataset:
@@ -196,11 +201,3 @@ def _may_be_noun(lemma: str, pos: str) -> bool:
     if pos in ("ADJ", "INTJ"):
         return bool(load_wordnet().synsets(lemma, "n").size) and not load_wordnet().synsets(lemma, "a").size
     return pos in ("NOUN", "PROPN")
-
-
-def _object_names(dataset: Dataset) -> tuple[frozenset[str], ...]:
-    names: dict[str, set[str]] = {image: set() for image in dataset.image_ids}
-    if dataset.objects is not None:
-        for image, name in dataset.objects.select("image", "name").drop_nulls().iter_rows():
-            names[image].add(name.replace("_", " ").lower())
-    return tuple(frozenset(names[image]) for image in dataset.image_ids)

@@ -41,39 +41,6 @@ from crosslens.metrics import format_count
 _SHOWN, _ON_PAGES = 10, 60
 
 
-def label_sections(result: LabelQuality) -> Iterator[Section]:
-    """What the list has, then its first labels."""
-    parts: list[Part] = [Text.of(f"{result.dataset.name}: {format_count(result.suspects, 'suspect label')} to review")]
-    if result.runs.height:
-        parts.append(_failure_table(result))
-    if reasons := result.reasons:
-        rows = ((f"{name}: {reasons[name]:,}", f"{words}.") for name, words in REASONS.items() if name in reasons)
-        parts.append(FactList(tuple(rows)))
-    shown = _SHOWN if result.shown is None else result.shown
-    first = result.table.head(min(result.suspects, max(shown, _ON_PAGES)))
-    if first.height:
-        cards = tuple(map(_card, first.iter_rows(named=True)))
-        parts.append(Cards("The first:", cards, result.pictures, most=shown))
-    if missed := len(result) - result.suspects:
-        parts.append(Text.of(
-            f"Last in the list, and not suspect: {format_count(missed, 'caption')} that every run ranks far down, or "
-            "below an image that has all that the caption names."
-        ))  # fmt: skip
-    parts.append(Text.of(*(f"note: {note}" for note in result.notes), note=True))
-    yield Section("", tuple(parts))
-
-
-def reviewed_sections(result: ReviewedLabels) -> Iterator[Section]:
-    """What a review changed, in a sentence."""
-    counts = [f"{result.counts[verdict]:,} {verdict}" for verdict in (*VERDICTS, "undecided") if result.counts[verdict]]
-    dataset = result.dataset
-    yield Section("", (Text.of(
-        f"{', '.join(counts) or 'no verdicts'}: {format_count(len(dataset.image_ids), 'image')}, "
-        f"{format_count(len(dataset.caption_ids), 'caption')}, "
-        f"{format_count(len(result.relevance.items), 'relevant pair')}"
-    ),))  # fmt: skip
-
-
 def _failure_table(result: LabelQuality) -> Table:
     """Of each run, how many failures are annotation problems, and how many remain the model's."""
     counted = ("failures", "words", "same_caption", "same_picture", "annotation")
@@ -150,12 +117,30 @@ class LabelQuality(Presented):
 
     @property
     def title(self) -> str:
-        """The heading of a page."""
         return f"Labels to review: {self.dataset.name}"
 
     def sections(self, **options: Any) -> Iterator[Section]:
         """Whose the failures are, why labels are suspect, and the first of them."""
-        return label_sections(self)
+        parts: list[Part] = [Text.of(f"{self.dataset.name}: {format_count(self.suspects, 'suspect label')} to review")]
+        if self.runs.height:
+            parts.append(_failure_table(self))
+        if reasons := self.reasons:
+            rows = ((f"{name}: {reasons[name]:,}", f"{words}.") for name, words in REASONS.items() if name in reasons)
+            parts.append(FactList(tuple(rows)))
+        shown = _SHOWN if self.shown is None else self.shown
+        first = self.table.head(min(self.suspects, max(shown, _ON_PAGES)))
+        if first.height:
+            cards = tuple(map(_card, first.iter_rows(named=True)))
+            parts.append(Cards("The first:", cards, self.pictures, most=shown))
+        if missed := len(self) - self.suspects:
+            parts.append(
+                Text.of(
+                    f"Last in the list, and not suspect: {format_count(missed, 'caption')} that every run ranks far "
+                    "down, or below an image that has all that the caption names."
+                )
+            )
+        parts.append(Text.of(*(f"note: {note}" for note in self.notes), note=True))
+        yield Section("", tuple(parts))
 
     def __len__(self) -> int:
         return self.table.height
@@ -205,7 +190,6 @@ class LabelQuality(Presented):
         return self._first(limit).filter(chosen)["caption"].to_list()
 
     def as_dict(self) -> dict[str, Any]:
-        """Everything as plain values."""
         content = {
             "dataset": self.dataset.name,
             "suspects": self.suspects,
@@ -242,15 +226,19 @@ class ReviewedLabels(Presented):
 
     @property
     def title(self) -> str:
-        """The heading of a page."""
         return f"Reviewed labels: {self.dataset.name}"
 
     def sections(self, **options: Any) -> Iterator[Section]:
         """What the review changed."""
-        return reviewed_sections(self)
+        counts = [f"{self.counts[verdict]:,} {verdict}" for verdict in (*VERDICTS, "undecided") if self.counts[verdict]]
+        dataset = self.dataset
+        yield Section("", (Text.of(
+            f"{', '.join(counts) or 'no verdicts'}: {format_count(len(dataset.image_ids), 'image')}, "
+            f"{format_count(len(dataset.caption_ids), 'caption')}, "
+            f"{format_count(len(self.relevance.items), 'relevant pair')}"
+        ),))  # fmt: skip
 
     def as_dict(self) -> dict[str, Any]:
-        """The numbers."""
         return {
             "verdicts": self.counts,
             "images": len(self.dataset.image_ids),
@@ -281,7 +269,10 @@ def apply_review(dataset: Dataset, path: str | Path) -> ReviewedLabels:
     images = {decision.image for decision in removed if decision.caption is None}
     captions = {decision.caption for decision in removed if decision.caption is not None}
     moved = {decision.caption: decision.suggested for decision in decisions if decision.verdict == MOVE}
-    _check_targets(decisions, images, path)
+    for decision in decisions:
+        if decision.verdict == MOVE and decision.suggested in images:
+            problem = f"caption {decision.caption!r} moves to image {decision.suggested!r}, which is removed"
+            raise InputError(problem, file=path, row=decision.row, fix="keep the image, or remove the caption")
     owners = [moved.get(caption) or image for caption, image in _owners(dataset)]
     table = dataset.captions.with_columns(pl.Series("image", owners, dtype=pl.String))
     table = table.filter(~pl.col("caption").is_in(list(captions)) & ~pl.col("image").is_in(list(images)))
@@ -330,69 +321,43 @@ def _decisions(path: str | Path, dataset: Dataset) -> Iterator[_Decision]:
                 expected=f"the columns {', '.join(_NEEDED)}",
                 fix="review a list that crosslens analyze labels -o wrote",
             )
-    known = _KnownIds(dataset)
+    images, owners = set(dataset.image_ids), dict(_owners(dataset))
     seen: dict[tuple[str, str], str] = {}
     for number, cells in enumerate(frame.select(_NEEDED).iter_rows()):
         written, image, caption, suggested = (None if cell is None else str(cell).strip() or None for cell in cells)
         try:
-            verdict = _verdict(written)
-            owner = known.check(image, caption, suggested)
-            _check_complete(verdict, caption, suggested)
+            verdict = (written or "").lower().replace(" ", "-").replace("_", "-")
+            if verdict and verdict not in VERDICTS:
+                expected = f"one of {', '.join(VERDICTS)}, or nothing"
+                raise InputError(f"the verdict {written!r}", expected=expected, fix="correct the verdict")
+            for what, row_id, known in (
+                ("image", image, images),
+                ("caption", caption, owners),
+                ("image", suggested, images),
+            ):
+                if row_id is not None and row_id not in known:
+                    expected = f"{'an' if what == 'image' else 'a'} {what} of {dataset.name}"
+                    problem = f"unknown {what} {row_id!r}"
+                    raise InputError(problem, expected=expected, fix="review a list of this dataset")
+            if image is None or (caption is not None and owners[caption] != image):
+                raise InputError(
+                    f"image {image!r} of caption {caption!r}",
+                    expected="the image that the caption belongs to",
+                    fix="leave the columns image and caption as they were",
+                )
+            if verdict in (ALSO_FITS, MOVE) and suggested is None:
+                raise InputError(f"{verdict} without a suggested_image", fix="name the image in suggested_image")
+            if verdict == MOVE and caption is None:
+                raise InputError("move without a caption", fix="use remove or also-fits")
             if caption is not None and verdict not in ("", ALSO_FITS):  # a merged file may have a caption twice
-                before = seen.setdefault((owner, caption), verdict)
+                before = seen.setdefault((image, caption), verdict)
                 if before != verdict:
                     problem = f"{verdict} for caption {caption!r}, but {before} in an earlier row"
                     raise InputError(problem, fix="keep one of the two")
         except InputError as error:
             error.file, error.row = str(path), row_name(number)
             raise
-        yield _Decision(verdict, owner, caption, suggested, row_name(number))
-
-
-class _KnownIds:
-    def __init__(self, dataset: Dataset) -> None:
-        self.name, self.images, self.captions = dataset.name, set(dataset.image_ids), dict(_owners(dataset))
-
-    def check(self, image: str | None, caption: str | None, suggested: str | None) -> str:
-        """The image of a row, if all ids in it are known and belong together."""
-        for what, name, known in (
-            ("image", image, self.images),
-            ("caption", caption, self.captions),
-            ("image", suggested, self.images),
-        ):
-            if name is not None and name not in known:
-                expected = f"{'an' if what == 'image' else 'a'} {what} of {self.name}"
-                raise InputError(f"unknown {what} {name!r}", expected=expected, fix="review a list of this dataset")
-        if image is None or (caption is not None and self.captions[caption] != image):
-            raise InputError(
-                f"image {image!r} of caption {caption!r}",
-                expected="the image that the caption belongs to",
-                fix="leave the columns image and caption as they were",
-            )
-        return image
-
-
-def _verdict(written: str | None) -> str:
-    verdict = (written or "").lower().replace(" ", "-").replace("_", "-")
-    if verdict and verdict not in VERDICTS:
-        raise InputError(
-            f"the verdict {written!r}", expected=f"one of {', '.join(VERDICTS)}, or nothing", fix="correct the verdict"
-        )
-    return verdict
-
-
-def _check_complete(verdict: str, caption: str | None, suggested: str | None) -> None:
-    if verdict in (ALSO_FITS, MOVE) and suggested is None:
-        raise InputError(f"{verdict} without a suggested_image", fix="name the image in suggested_image")
-    if verdict == MOVE and caption is None:
-        raise InputError("move without a caption", fix="use remove or also-fits")
-
-
-def _check_targets(decisions: list[_Decision], removed: set[str], path: str | Path) -> None:
-    for decision in decisions:
-        if decision.verdict == MOVE and decision.suggested in removed:
-            problem = f"caption {decision.caption!r} moves to image {decision.suggested!r}, which is removed"
-            raise InputError(problem, file=path, row=decision.row, fix="keep the image, or remove the caption")
+        yield _Decision(verdict, image, caption, suggested, row_name(number))
 
 
 def _read(path: str | Path) -> tuple[pl.DataFrame, RowName]:

@@ -104,7 +104,6 @@ class PolysemyClusters:
         return sum(size * purity for size, purity in sizes) / sum(size for size, _ in sizes) if sizes else float("nan")
 
     def as_dict(self) -> dict[str, Any]:
-        """The JSON form."""
         facts = {"purity_by": self.purity_by, "purity": self.purity, "clusters": self.table.to_dicts()}
         return {"images_in_no_cluster": int((self.labels == 0).sum()), **json_form(facts)}
 
@@ -126,7 +125,13 @@ def cluster_images(
     """
     settings = ClusterOptions.of(options)
     _, right, looks = joint_vectors(dataset, images, captions, visual)
-    categories = _categories(dataset, settings.purity_by)
+    categories: list[Any] | None = None
+    if settings.purity_by is not None:
+        if settings.purity_by not in dataset.images.columns:
+            error = UnknownNameError("column of the images", settings.purity_by, dataset.images.columns)
+            error.option = "purity_by"
+            raise error
+        categories = dataset.images[settings.purity_by].to_list()
     if len(looks) <= settings.umap_neighbours:
         rule = (
             f"{argument('umap_neighbours', settings.umap_neighbours)} must be below the number of images, {len(looks)}"
@@ -141,7 +146,12 @@ def cluster_images(
     measured = []
     with stage(progress, "measuring clusters", len(parts)):
         for rows in parts:
-            diversity = caption_diversity(right, *_captions_of(rows, groups, seed))
+            owner, own_captions = groups.spread(rows)
+            if len(own_captions) > _MOST_CAPTIONS:
+                random = random_stream(seed, "captions of a cluster", len(own_captions))
+                drawn = np.sort(random.choice(len(own_captions), _MOST_CAPTIONS, replace=False))
+                owner, own_captions = owner[drawn], own_captions[drawn]
+            diversity = caption_diversity(right, own_captions, rows[owner])
             purity, category = _purity(categories, rows)
             order = rows[np.argsort(-(unit[rows] @ unit[rows].mean(axis=0)), kind="stable")]
             measured.append(
@@ -149,7 +159,12 @@ def cluster_images(
             )
             progress.advance()
     measured.sort(key=lambda cluster: (-np.nan_to_num(cluster.polysemy, nan=-np.inf), -cluster.size, cluster.rows))
-    return _numbered(dataset, measured, points, settings.purity_by)
+    labels = np.zeros(len(points), np.int64)
+    for number, cluster in enumerate(measured, start=1):
+        labels[list(cluster.rows)] = number
+    numbered = tuple(replace(cluster, number=number) for number, cluster in enumerate(measured, start=1))
+    names = dataset.name, dataset.image_ids
+    return PolysemyClusters(*names, numbered, frozen(labels), frozen(points), settings.purity_by)
 
 
 def draw_map(unit: Array, neighbours: int, seed: int) -> Array:
@@ -192,31 +207,11 @@ def caption_diversity(captions: Array, rows: Array, images: Array) -> float:
     return total / count if count else float("nan")
 
 
-def _captions_of(rows: Array, groups: CaptionGroups, seed: int) -> tuple[Array, Array]:
-    """The captions of these images, or a sample of them, and the image of each."""
-    owner, captions = groups.spread(rows)
-    if len(captions) > _MOST_CAPTIONS:
-        random = random_stream(seed, "captions of a cluster", len(captions))
-        chosen = np.sort(random.choice(len(captions), _MOST_CAPTIONS, replace=False))
-        owner, captions = owner[chosen], captions[chosen]
-    return captions, rows[owner]
-
-
 def _similarity(unit: Array) -> float:
     """The mean cosine of two different rows, from the length of their sum: no matrix of all pairs."""
     count = len(unit)
     own = float((unit * unit).sum())  # less than the number of rows where vectors of zeros are among them
     return (float((unit.sum(axis=0) ** 2).sum()) - own) / (count * (count - 1)) if count > 1 else float("nan")
-
-
-def _categories(dataset: Dataset, column: str | None) -> Sequence[Any] | None:
-    if column is None:
-        return None
-    if column not in dataset.images.columns:
-        error = UnknownNameError("column of the images", column, dataset.images.columns)
-        error.option = "purity_by"
-        raise error
-    return dataset.images[column].to_list()
 
 
 def _purity(categories: Sequence[Any] | None, rows: Array) -> tuple[float, str | None]:
@@ -226,14 +221,3 @@ def _purity(categories: Sequence[Any] | None, rows: Array) -> tuple[float, str |
         return float("nan"), None
     name, count = min(Counter(known).items(), key=lambda counted: (-counted[1], counted[0]))
     return count / len(known), name
-
-
-def _numbered(
-    dataset: Dataset, clusters: Sequence[ImageCluster], points: Array, purity_by: str | None
-) -> PolysemyClusters:
-    labels = np.zeros(len(points), np.int64)
-    numbered = []
-    for number, cluster in enumerate(clusters, start=1):
-        labels[list(cluster.rows)] = number
-        numbered.append(replace(cluster, number=number))
-    return PolysemyClusters(dataset.name, dataset.image_ids, tuple(numbered), frozen(labels), frozen(points), purity_by)

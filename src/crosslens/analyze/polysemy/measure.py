@@ -154,7 +154,6 @@ class Polysemy(Presented):
 
     @property
     def title(self) -> str:
-        """The heading of a page that shows the curves."""
         return f"Polysemy: {self.name}"
 
     def sections(self, **options: Any) -> Iterator[Section]:
@@ -184,7 +183,6 @@ class Polysemy(Presented):
         return pl.DataFrame({"image": pl.Series(self.image_ids, dtype=pl.String), **columns})
 
     def as_dict(self) -> dict[str, Any]:
-        """The JSON form."""
         return {
             "name": self.name,
             "images": len(self.image_ids),
@@ -325,7 +323,6 @@ class CaptionDiversity:
         return pl.DataFrame({"image": pl.Series(self.image_ids, dtype=pl.String), **columns})
 
     def as_dict(self) -> dict[str, Any]:
-        """The JSON form."""
         return {
             name: {**json_form(asdict(self.estimates[name])), "pairs": int((~np.isnan(pairs.values)).sum())}
             for name, pairs in self.pairs.items()
@@ -373,7 +370,12 @@ def measure_caption_diversity(
     if words is not None:
         compared["co_caption_words"] = PairValues(_matched(dataset.texts, first, second, words, progress), owner)
     if cider:
-        compared["co_caption_cider"] = PairValues(_cider(dataset, first, second), owner)
+        values = np.zeros(0)
+        if len(first):
+            prepared = Cider(df=references_of(dataset)).prepare([[text] for text in dataset.texts], dataset.texts)
+            both = prepared.pairs(first, second).astype(np.float64) + prepared.pairs(second, first)
+            values = np.asarray(both / 2)
+        compared["co_caption_cider"] = PairValues(values, owner)
     if images is not None:
         left, owners = joint_vectors(dataset, images, captions)[0], dataset.caption_image
         compared["pair_cosine"] = PairValues(_cosines(left, owners, right, np.arange(len(right))), owners)
@@ -428,13 +430,6 @@ def _matched(texts: Sequence[str], first: Array, second: Array, words: WordVecto
             values[part] = [match_words(vectors[left], vectors[right]) for left, right in pairs]
             progress.advance(part.stop - part.start)
     return values
-
-
-def _cider(dataset: Dataset, first: Array, second: Array) -> Array:
-    if not len(first):
-        return np.zeros(0)
-    prepared = Cider(df=references_of(dataset)).prepare([[text] for text in dataset.texts], dataset.texts)
-    return np.asarray((prepared.pairs(first, second).astype(np.float64) + prepared.pairs(second, first)) / 2)
 
 
 def _parts(size: int, most: int) -> Iterator[slice]:

@@ -89,7 +89,6 @@ class MeasuredDataset:
     pictures: Mapping[str, str] = field(default_factory=dict)
 
     def as_dict(self) -> dict[str, Any]:
-        """As JSON can hold it."""
         clusters = {} if self.clusters is None else {"clusters": self.clusters.as_dict()}
         return {**self.curves.as_dict(), "diversity": self.diversity.as_dict(), **clusters}
 
@@ -113,7 +112,6 @@ class PolysemyStudy(Presented):
 
     @property
     def title(self) -> str:
-        """The heading of the page."""
         return f"Polysemy: {', '.join(own.dataset.name for own in self.datasets)}"
 
     def sections(self, **options: Any) -> Iterator[Section]:
@@ -125,7 +123,6 @@ class PolysemyStudy(Presented):
                 yield from cluster_sections(own.clusters, own.dataset, own.pictures, self.shown)
 
     def as_dict(self) -> dict[str, Any]:
-        """As JSON can hold it."""
         return {"datasets": [own.as_dict() for own in self.datasets]}
 
 
