@@ -8,13 +8,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import polars as pl
 
+from crosslens.analyze.difficulty.thresholds import Calibration, check_threshold, dataset_pairs, pair_scores
 from crosslens.analyze.options import DEFAULT_LEVELS, DIFFICULTY
-from crosslens.analyze.pair_scores import ground_truth_of
 from crosslens.core import (
     Cell,
     Dataset,
@@ -132,9 +132,6 @@ def _parse_range(votes: str, part: str) -> _Range:
 def _wrong(problem: str) -> UsageError:
     return UsageError(problem, fix=f"give every number of votes one level, {_FORM}", option="mapping")
 
-
-if TYPE_CHECKING:
-    from crosslens.analyze.difficulty.thresholds import Calibration
 
 Array = np.ndarray[Any, Any]
 
@@ -393,13 +390,6 @@ def measure_difficulty(
     )
 
 
-def dataset_pairs(dataset: Dataset, relevance: Relevance | None = None) -> tuple[Array, Array]:
-    """The rows of images and captions of every relevant pair, in the order of the captions."""
-    truth = ground_truth_of(dataset, relevance).relevant()
-    order = np.lexsort((truth.rows, truth.items))
-    return truth.rows[order], truth.items[order]
-
-
 def assign_levels(
     captions: Sequence[str],
     images: Sequence[str],
@@ -463,38 +453,6 @@ def name_levels(votes: Array, asked: Array, levels: Levels, panel: int, *, tie_b
     for (count, models), name in levels.names_of(possible).items():
         named[(votes == count) & (asked == models)] = name
     return named
-
-
-def pair_scores(dataset: Dataset, scores: Any, images: Array, captions: Array, model: str) -> Array:
-    """The scores of single pairs (rows of the dataset), from a matrix of images × captions or a scorer of them."""
-    shape = (len(dataset.image_ids), len(dataset.caption_ids))
-    computed = hasattr(scores, "exact")
-    matrix = scores if computed else np.asanyarray(scores)
-    if matrix.shape != shape:
-        transposed = matrix.shape == shape[::-1]
-        raise InputError(
-            f"scores of {model} of shape {'×'.join(map(str, matrix.shape))}",
-            expected=f"{shape[0]} images × {shape[1]} captions, in the dataset's order",
-            fix="transpose them" if transposed else "check that scores and dataset are of the same split",
-        )
-    values = matrix.exact(images, captions) if computed else matrix[images, captions]
-    if values.dtype.kind not in "fiu":
-        raise InputError(f"scores of {model} are of type {values.dtype}", expected="real numbers")
-    values = np.asarray(values, np.float64)
-    if not np.isfinite(values).all():
-        row = int(np.argmax(~np.isfinite(values)))
-        image, caption = dataset.image_ids[images[row]], dataset.caption_ids[captions[row]]
-        problem = f"{model} scores image {image!r} and caption {caption!r} as {values[row]}"
-        raise InputError(problem, expected="finite scores", fix="find out why the model gave NaN or infinity")
-    return values
-
-
-def check_threshold(value: Any, model: str) -> float:
-    """A threshold as a finite number, or an error that names its model."""
-    if isinstance(value, (bool, str)) or not np.isscalar(value) or not np.isfinite(np.float64(value)):  # type: ignore[arg-type]
-        fix = "pass a finite number, such as match_threshold gives"
-        raise UsageError(f"the threshold of {model} is {value!r:.60}", fix=fix, option="thresholds")
-    return float(value)  # type: ignore[arg-type]
 
 
 def _check_models(scores: Mapping[str, Any], thresholds: Mapping[str, Any]) -> None:
