@@ -27,6 +27,7 @@ from crosslens.core import (
     Progress,
     Relevance,
     SilentProgress,
+    UsageError,
     random_stream,
     read_header,
     require_entries,
