@@ -322,11 +322,11 @@ def test_the_runs_are_a_table_of_figures() -> None:
     ]
     (section,) = run_list(runs, RunFilter(sort="t2i/Hit@1")).sections()
     table, damaged = section.tables
-    assert table.header == ("Run", "Folder", "Dataset", "t2i/Hit@1", "t2i/MedR", "Rsum")
-    assert [str(cell) for cell in table.rows[0][3:]] == ["60.0", "12", "162.0"]
+    assert table.header == ("Run", "Dataset", "t2i/Hit@1", "t2i/MedR", "Rsum")
+    assert [str(cell) for cell in table.rows[0][2:]] == ["60.0", "12", "162.0"]
     assert [row[0] for row in table.rows] == ["b", "a"]
-    assert (0, 3) in table.best
-    assert (1, 3) not in table.best
+    assert (0, 2) in table.best
+    assert (1, 2) not in table.best
     assert damaged.rows == (("x", "x", "unreadable"),)
 
 

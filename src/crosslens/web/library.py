@@ -244,19 +244,17 @@ class RunLibrary:
             if time.monotonic() - self._looked > _SECONDS:
                 known = {summary.folder: summary for summary in self._summaries.values()}
                 stored = stored_folders(self.folder)
-                fresh = [self._look(folder, known.get(folder)) for folder in stored.runs]
+                fresh = []
+                for folder in stored.runs:
+                    signature, before = run_signature(folder), known.get(folder)
+                    same = before is not None and before.signature == signature
+                    fresh.append(before if before and same else read_summary(self.folder, folder, signature))
                 # Where two folders cannot be exchanged in one step, a run is gone while it is replaced.
                 fresh += [known[folder] for folder in known.keys() - set(stored.runs) if being_written(folder)]
                 self._summaries = {summary.id: summary for summary in fresh}
                 self._study_folders = stored.studies
                 self._looked = time.monotonic()
             return list(self._summaries.values())
-
-    def _look(self, folder: Path, known: RunSummary | None) -> RunSummary:
-        signature = run_signature(folder)
-        if known is not None and known.signature == signature:
-            return known
-        return read_summary(self.folder, folder, signature)
 
     def summary(self, run: str) -> RunSummary:
         """What is known of a run without reading its queries."""
@@ -280,7 +278,10 @@ class RunLibrary:
         for folder in self._study_folders:
             key = (folder, file_signature(folder / ROBUSTNESS_FILE))
             study = self._studies.get(key, partial(_load_study, folder))
-            if study is not None and _dataset_of_study(study) == dataset:
+            known = None if study is None else study.about.get("dataset")
+            if study is None or not isinstance(known, dict) or not known.get("fingerprint"):
+                continue
+            if dataset_id(str(known.get("name", "")), str(known["fingerprint"])) == dataset:
                 studies[folder.name if folder == self.folder else folder.relative_to(self.folder).as_posix()] = study
         return studies
 
@@ -369,10 +370,3 @@ def _load_study(folder: Path) -> Robustness | None:
         return Robustness.load(folder)
     except (CrosslensError, OSError):
         return None
-
-
-def _dataset_of_study(study: Robustness) -> str:
-    known = study.about.get("dataset")
-    if not isinstance(known, dict) or not known.get("fingerprint"):
-        return ""
-    return dataset_id(str(known.get("name", "")), str(known["fingerprint"]))

@@ -7,7 +7,7 @@ folder part: a script can import another one by its relative path.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -22,8 +22,16 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import FileResponse, HTMLResponse, JSONResponse, Response
 
-from crosslens.core import ConflictError, CrosslensError, InputError, MissingExtraError, UnknownNameError, printable
-from crosslens.report import CHART_STYLE
+from crosslens.core import (
+    ConflictError,
+    CrosslensError,
+    InputError,
+    MissingExtraError,
+    Section,
+    UnknownNameError,
+    printable,
+)
+from crosslens.report import CHART_STYLE, section_html
 from crosslens.web.security import CSRF_FIELD, Services, csrf_token
 
 _FOLDER = Path(__file__).resolve().parent
@@ -109,6 +117,11 @@ def add_templates(app: FastAPI, services: Services) -> None:
     app.state.templates = make_environment()
     app.state.templates.globals["navigation"] = tuple(services.navigation)
     app.state.templates.globals["folder_name"] = services.settings.folder.resolve().name
+
+
+def sections_html(sections: Iterable[Section]) -> Markup:
+    """Sections as reports show them: escaped where they are made."""
+    return Markup("".join(section_html(section) for section in sections if section.parts))
 
 
 def render(request: Request, template: str, *, status: int = 200, **values: Any) -> HTMLResponse:

@@ -325,7 +325,7 @@ class QueryTables:
         )
 
     def retrieval_if_known(self, run: str, direction: str) -> Retrieval | None:
-        """The same; None where the run cannot be read, or has no such direction."""
+        """One direction of a run; None where the run cannot be read, or has no such direction."""
         try:
             return self.table(run, direction).retrieval
         except (CrosslensError, OSError):

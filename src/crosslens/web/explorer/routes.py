@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Annotated, Any, Literal
 from urllib.parse import quote
 
@@ -13,7 +12,6 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse
 
 from crosslens.core import Cell, Link, Section, Table, UsageError
-from crosslens.report import section_html
 from crosslens.web.explorer.queries import (
     Explanations,
     LikelyPositives,
@@ -26,7 +24,7 @@ from crosslens.web.explorer.queries import (
 )
 from crosslens.web.explorer.retrieval import ORDER, RANK, QueryFilter, QueryTables
 from crosslens.web.explorer.runs import Comparisons, DatasetPages, RunFilter, comparison_sections, run_list
-from crosslens.web.pages import address, query_address, render
+from crosslens.web.pages import address, query_address, render, sections_html
 from crosslens.web.security import Services
 
 Words = Annotated[str, Query(max_length=500)]
@@ -54,11 +52,6 @@ def _chosen_runs(
 
 Chosen = Annotated[QueryFilter, Depends(_chosen_queries)]
 ChosenRuns = Annotated[RunFilter, Depends(_chosen_runs)]
-
-
-def _html(sections: Iterable[Section]) -> Markup:
-    """Sections as reports show them: escaped where they are made."""
-    return Markup("".join(section_html(section) for section in sections if section.parts))
 
 
 def routers(services: Services) -> list[APIRouter]:
@@ -96,7 +89,7 @@ def _add_runs(api: APIRouter, pages: APIRouter, tables: QueryTables) -> None:
     def runs_page(request: Request, chosen: ChosenRuns) -> HTMLResponse:
         listed = run_list(library.runs(), chosen)
         return render(
-            request, "explorer/runs.html", listed=listed, chosen=chosen, article=_html(listed.sections()),
+            request, "explorer/runs.html", listed=listed, chosen=chosen, article=sections_html(listed.sections()),
             readable=[run for run in listed.runs if run.problem is None],
         )  # fmt: skip
 
@@ -109,7 +102,7 @@ def _add_runs(api: APIRouter, pages: APIRouter, tables: QueryTables) -> None:
             raise UsageError(f"{len(chosen)} runs are chosen", fix="Go back and choose two different runs.")
         baseline, other = chosen
         result = comparisons.compare(baseline, other, metric)
-        article = _html(comparison_sections(result, baseline, other))
+        article = sections_html(comparison_sections(result, baseline, other))
         return render(request, "explorer/compare.html", result=result, article=article, chosen=chosen, metric=metric)
 
 
@@ -150,10 +143,11 @@ def _add_queries(api: APIRouter, pages: APIRouter, tables: QueryTables) -> None:
     ) -> HTMLResponse:
         listed = query_list(tables, run, direction, chosen, offset, _PAGE)
         summary, problem = tables.library.summary(run), tables.dataset_if_known(run)[1]
+        figures = (replace(section, title="") for section in tables.library.run(run).sections())
         return render(
             request, "explorer/queries.html", run=summary, listed=listed, dataset=summary.dataset, problem=problem,
             state={"direction": listed.direction, **asdict(chosen)}, sorts=[ORDER, RANK, *listed.metrics],
-            figures=_html(tables.library.run(run).sections()), address=address, query_address=query_address,
+            figures=sections_html(figures), address=address, query_address=query_address,
         )  # fmt: skip
 
     @pages.get("/runs/{run}/query")
@@ -173,7 +167,7 @@ def _add_queries(api: APIRouter, pages: APIRouter, tables: QueryTables) -> None:
         return render(
             request, "explorer/query.html", run=tables.library.summary(run), view=view, steps=steps, at=at,
             state={"direction": view.direction, **asdict(chosen)}, marks=likely.of_view(run, view),
-            perturbations=_html(changed.sections()) if changed.rows else "", address=address,
+            perturbations=sections_html(changed.sections()) if changed.rows else "", address=address,
             query_address=query_address,
         )  # fmt: skip
 
@@ -222,14 +216,15 @@ def _add_datasets(api: APIRouter, pages: APIRouter, tables: QueryTables) -> None
                 damaged.append((row["name"], row["problem"]))
         parts = [Table(("Dataset", "Images", "Captions", "Runs"), tuple(read), "lrrr")] if read else []
         parts += [Table(("Dataset", "Problem"), tuple(damaged), "ll", title="Cannot be read")] if damaged else []
-        return render(request, "explorer/datasets.html", article=_html([Section("", tuple(parts))]))
+        return render(request, "explorer/datasets.html", article=sections_html([Section("", tuple(parts))]))
 
     @pages.get("/datasets/{dataset}")
     def dataset_page(request: Request, dataset: str, search: Words = "", offset: Offset = 0) -> HTMLResponse:
         shown, runs = served.dataset(dataset)
         return render(
-            request, "explorer/dataset.html", dataset=shown, runs=runs, article=_html(shown.sections()), search=search,
-            images=served.images(dataset, search, offset, _IMAGES), address=address,
+            request, "explorer/dataset.html", dataset=shown, runs=runs, search=search,
+            article=sections_html(shown.sections()), address=address,
+            images=served.images(dataset, search, offset, _IMAGES),
         )  # fmt: skip
 
     @pages.get("/datasets/{dataset}/image")

@@ -24,6 +24,7 @@ from crosslens.core import (
     Presented,
     Section,
     Table,
+    Text,
     UsageError,
     split_name,
 )
@@ -78,14 +79,17 @@ class RunList(Presented):
     def sections(self, **options: Any) -> Iterator[Section]:
         """A row per run with its figures, the best of each dataset marked; then the folders that cannot be read."""
         read, best = [run for run in self.runs if run.problem is None], self.best
+        has_folders = any(run.location != run.name for run in read)
+        header = ("Run", *(("Folder",) if has_folders else ()), "Dataset", *self.metrics)
         rows: list[tuple[Cell, ...]] = []
         for run in read:
             dataset = Link(run.dataset_name, f"/datasets/{quote(run.dataset, safe='')}") if run.dataset else None
             name = Link(run.name, f"/runs/{quote(run.id, safe='')}")
-            rows.append((name, run.location, dataset or run.dataset_name, *map(run.figure, self.metrics)))
+            place = (run.location,) if has_folders else ()
+            rows.append((name, *place, dataset or run.dataset_name, *map(run.figure, self.metrics)))
         marked = frozenset(
             (row, column)
-            for column, metric in enumerate(self.metrics, start=3)
+            for column, metric in enumerate(self.metrics, start=len(header) - len(self.metrics))
             for row, run in enumerate(read)
             if run.id in best[metric]
         )
@@ -93,8 +97,7 @@ class RunList(Presented):
             f"{len(self.runs)} of {self.total} runs. {unit_sentence(self.metrics)} In brackets: the interval.",
             *(["Bold: the best of its dataset."] if marked else []),
         )
-        header = ("Run", "Folder", "Dataset", *self.metrics)
-        table = Table(header, tuple(rows), "lll" + "l" * len(self.metrics), notes=notes, best=marked)
+        table = Table(header, tuple(rows), "l" * len(header), notes=notes, best=marked)
         broken = tuple((run.name, run.location, run.problem) for run in self.runs if run.problem is not None)
         damaged = Table(("Run", "Folder", "Problem"), broken, "lll", title="Cannot be read")
         yield Section("", (*((table,) if rows else ()), *((damaged,) if broken else ())))
@@ -170,7 +173,12 @@ class Comparisons:
 def comparison_sections(comparison: Comparison, baseline: str, other: str) -> Iterator[Section]:
     """As everywhere, but the queries that differ most lead to their pages."""
     for section in comparison.sections():
-        yield Section("", tuple(part for part in section.parts if not isinstance(part, FactList)))
+        parts = []
+        for part in section.parts:
+            if isinstance(part, Text):  # the queries are listed below, however many metrics there are
+                part = Text(tuple(text for text in part.sentences if not text.startswith("Choose a few")), part.note)
+            parts += [] if isinstance(part, FactList) else [part]
+        yield Section("", tuple(parts))
     rows: list[tuple[Cell, ...]] = []
     for result in comparison.results:
         plain = replace(metric_figure(result.metric, None), digits=3)

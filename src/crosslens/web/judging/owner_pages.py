@@ -6,21 +6,20 @@ import subprocess
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from threading import Lock
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Depends, File, Form, Query, UploadFile
-from markupsafe import Markup
 from sqlalchemy import func, select
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from crosslens.core import CrosslensError, Dataset, Figure, InputError, Section, Table, percent
-from crosslens.report import section_html
 from crosslens.web.background import RecentCache
 from crosslens.web.judging.accounts import (
     RESET_DAYS,
@@ -63,7 +62,7 @@ from crosslens.web.judging.results import (
 )
 from crosslens.web.judging.shares import run_metrics
 from crosslens.web.judging.tasks import Answer
-from crosslens.web.pages import render
+from crosslens.web.pages import render, sections_html
 from crosslens.web.security import Services, own_address
 
 _MOST = 8
@@ -110,17 +109,14 @@ def page(request: Request, template: str, account: Any, results: ProjectResults,
     return render(request, f"judging/{template}", status=status, account=account, tabs=TABS, **shown, **values)
 
 
-def _html(sections: Iterable[Section]) -> Markup:
-    return Markup("".join(map(section_html, sections)))  # escaped where it is made
-
-
 def _add_results(routes: APIRouter, context: JudgingContext, kept: CachedResults) -> None:
     @routes.get("/projects/{project}/owner", include_in_schema=False)
     def overview(request: Request, project: RowId, note: str = "") -> Response:
         account = context.require_owner(request, project)
         results = kept.of(context.database, project)
+        first, *others = overview_sections(results)
         return page(
-            request, "results.html", account, results, article=_html(overview_sections(results)),
+            request, "results.html", account, results, article=sections_html([replace(first, title=""), *others]),
             progress=project_progress(context.database, project), note=_NOTES.get(note, ""),
         )  # fmt: skip
 
@@ -159,7 +155,7 @@ def _add_comparisons(routes: APIRouter, context: JudgingContext, services: Servi
             loaded = services.library.run(run)
             for direction in sorted(directions):
                 further |= run_metrics(loaded, direction, results.answers.queries)
-        article = _html(correlation_sections(results, further))
+        article = sections_html(correlation_sections(results, further))
         return page(request, "correlations.html", account, results, article=article, runs=runs, chosen=run)
 
     @routes.get("/projects/{project}/owner/models", include_in_schema=False)
@@ -177,7 +173,7 @@ def _add_comparisons(routes: APIRouter, context: JudgingContext, services: Servi
             )
             header = ("model", "requests", "tokens sent", "tokens received", "cost")
             sections.append(Section("Requests", (Table(header, rows, "lrrrr", notes=(about,)),)))
-        return page(request, "models.html", account, results, article=_html(sections))
+        return page(request, "models.html", account, results, article=sections_html(sections))
 
 
 LOG_PAGE = 100
@@ -400,9 +396,8 @@ def _add_exchange(routes: APIRouter, context: JudgingContext, services: Services
         account = context.require_owner(request, project)
         try:
             loaded, dataset = services.library.run(run), services.library.dataset_of(run)
-            new, note = run_items(
-                loaded, dataset, direction or None, shown_as=_served_as(services, run, dataset), limit=limit, seed=seed
-            )
+            served = services.library.summary(run).dataset or shown_as(dataset)
+            new, note = run_items(loaded, dataset, direction or None, shown_as=served, limit=limit, seed=seed)
             added = add_new_items(context.database, project, new, dataset.name, note, account.id)
             return items_page(request, project, "", added)
         except CrosslensError as error:
@@ -414,7 +409,9 @@ def _add_exchange(routes: APIRouter, context: JudgingContext, services: Services
     ) -> Response:
         account = context.require_owner(request, project)
         try:
-            suffix = _table_suffix(table)
+            suffix = Path(table.filename or "").suffix.lower()
+            if suffix not in _TABLES:  # compressed text is refused: it may hold far more than it weighs
+                raise CrosslensError(f"a table has one of the endings {', '.join(_TABLES)}", fix="upload such a file")
             data = services.library.dataset(dataset)
             new = _uploaded(table, suffix, data, dataset)
             added = add_new_items(context.database, project, new, data.name, by=account.id)
@@ -444,27 +441,11 @@ def _exported(
     form = "qrels" if name.startswith("judgements") else "label-studio" if name.startswith("label") else "answers"
     pictures = f"{own_address(request)}/pictures/"
     options = ExportOptions(form=form, rule=rule, pictures=pictures)
-    dataset = _dataset_of(services, answers) if ground_truth and form == "qrels" else None
-    return export_content(answers, name, options, dataset)
-
-
-def _dataset_of(services: Services, answers: ProjectAnswers) -> Dataset | None:
-    """The dataset that most items show pictures of."""
+    # The dataset that most items show pictures of.
     shown = Counter(picture.dataset for item in answers.items.values() for picture in item.content.pictures)
-    return services.library.dataset(shown.most_common(1)[0][0]) if shown else None
-
-
-def _served_as(services: Services, run: str, dataset: Dataset) -> str:
-    """The name in addresses of a run's dataset."""
-    return services.library.summary(run).dataset or shown_as(dataset)
-
-
-def _table_suffix(table: UploadFile) -> str:
-    """The ending of an uploaded table. Compressed text is refused: it may hold far more than it weighs."""
-    suffix = Path(table.filename or "").suffix.lower()
-    if suffix not in _TABLES:
-        raise CrosslensError(f"a table has one of the endings {', '.join(_TABLES)}", fix="upload such a file")
-    return suffix
+    own_pairs = ground_truth and form == "qrels" and shown
+    dataset = services.library.dataset(shown.most_common(1)[0][0]) if own_pairs else None
+    return export_content(answers, name, options, dataset)
 
 
 def _uploaded(table: UploadFile, suffix: str, dataset: Dataset, served_as: str) -> Any:

@@ -14,6 +14,7 @@ from sqlalchemy import select
 from crosslens.core import (
     Bars,
     Cell,
+    Chart,
     ConflictError,
     CrosslensError,
     FactList,
@@ -22,6 +23,7 @@ from crosslens.core import (
     Histogram,
     Part,
     Presented,
+    Row,
     Section,
     Series,
     Table,
@@ -135,14 +137,6 @@ class ProjectAnswers:
         return {name: str(query) for name, item in self.items.items() if (query := item.content.about.get("query"))}
 
 
-def project_of(database: Database, project: int) -> JudgingProject:
-    """The project; raises where it does not exist."""
-    stored = project_by_id(database, project)
-    if stored is None:
-        raise CrosslensError(f"project {project} does not exist", code="no-project", subject=str(project))
-    return stored
-
-
 def load_answers(database: Database, project: int) -> ProjectAnswers:
     """Everything that was judged in a project."""
     judged = judgements(database, project)
@@ -156,9 +150,20 @@ def load_answers(database: Database, project: int) -> ProjectAnswers:
         }
         for entry in judged
     ]  # fmt: skip
-    adjudicated = {names[item]: answer for item, answer in _adjudicated(database, project).items()}
+    query = (
+        select(AdjudicationRow)
+        .join(ItemRow, ItemRow.id == AdjudicationRow.item)
+        .where(ItemRow.project == project)
+        .order_by(AdjudicationRow.item)
+    )
+    with database.reading() as session:
+        decided = session.scalars(query).all()
+        adjudicated = {names[row.item]: Answer(tuple(row.labels), row.rating, row.text) for row in decided}
     by_name = {names[item.id]: item for item in stored}
-    return ProjectAnswers(project_of(database, project), by_name, judgement_table(rows), adjudicated)
+    row = project_by_id(database, project)
+    if row is None:
+        raise CrosslensError(f"project {project} does not exist", code="no-project", subject=str(project))
+    return ProjectAnswers(row, by_name, judgement_table(rows), adjudicated)
 
 
 def _names(stored: Sequence[StoredItem]) -> dict[int, str]:
@@ -196,17 +201,6 @@ def withdraw_decision(database: Database, project: int, item: int, by: int | Non
         add_entry(database, session, "decision taken back", by, project=project, detail=f"item {item}")
 
 
-def _adjudicated(database: Database, project: int) -> dict[int, Answer]:
-    query = (
-        select(AdjudicationRow)
-        .join(ItemRow, ItemRow.id == AdjudicationRow.item)
-        .where(ItemRow.project == project)
-        .order_by(AdjudicationRow.item)
-    )
-    with database.reading() as session:
-        return {row.item: Answer(tuple(row.labels), row.rating, row.text) for row in session.scalars(query)}
-
-
 _CAUSES = ("no cause", "one cause", "two causes", "three causes")
 _COEFFICIENTS = {"pearson": "Pearson's r", "spearman": "Spearman's ρ", "kendall-b": "Kendall's τ-b"}
 
@@ -242,8 +236,8 @@ def overview_sections(results: ProjectResults) -> Iterator[Section]:
 def _facts(results: ProjectResults) -> Iterator[tuple[str, str]]:
     agreement, answers, scores = results.agreement, results.agreement.answers, results.agreement.scores
     write = Figure(None, digits=3).write
-    yield "judgements", f"{agreement.judgements:,} of {agreement.items:,} items by {agreement.judges:,} people"
-    yield "judged by several", f"{agreement.repeated:,} items"
+    yield "judgements", f"{agreement.judgements:,} by {agreement.judges:,} people"
+    yield "items", f"{agreement.items:,}, {agreement.repeated:,} of them judged by several"
     yield "whole answers", f"Krippendorff's α {write(answers.alpha)}, Cohen's κ {write(answers.kappa)}"
     counted = "agreement of items" if agreement.fits is None else "agreement that a pair fits"
     shares = agreement.by_item
@@ -265,9 +259,10 @@ def _facts(results: ProjectResults) -> Iterator[tuple[str, str]]:
 
 def _charts(results: ProjectResults) -> Iterator[Part]:
     titles, shares = results.answers.titles, results.shares
+    charts: list[Chart] = []
     if results.judged.height:
         groups = [titles.get(label, label) for label in shares["label"]]
-        yield _share_bars("How often each label was given", groups, shares, "label", "percent of judgements")
+        charts.append(_share_bars("How often each label was given", groups, shares, "label", "percent of judgements"))
     ratings, scale = results.ratings, results.answers.project.form.rating
     if ratings is not None and scale is not None and ratings["count"].sum():
         yield Histogram(
@@ -277,7 +272,8 @@ def _charts(results: ProjectResults) -> Iterator[Part]:
     counts = results.numbers_of_causes
     if counts is not None and counts["count"].sum():
         groups = [_CAUSES[many] if many < len(_CAUSES) else f"{many} causes" for many in counts["causes"]]
-        yield _share_bars("Items by their number of causes", groups, counts, "causes", "percent of decided items")
+        title = "Items by their number of causes"
+        charts.append(_share_bars(title, groups, counts, "causes", "percent of decided items"))
     if results.causes and results.together["count"].sum():
         cells = {(first, second): count for first, second, count, _ in results.together.iter_rows()}
         used = {label for pair, count in cells.items() if count for label in pair}
@@ -287,7 +283,9 @@ def _charts(results: ProjectResults) -> Iterator[Part]:
             for row in names
         )
         shown = tuple(titles[name] for name in names)
-        yield Heat(title="Causes that occur together", rows=shown, columns=shown, cells=grid, heading="cause")
+        title = "Causes that occur together"
+        charts.append(Heat(title=title, rows=shown, columns=shown, cells=grid, heading="cause"))
+    yield Row(tuple(charts))
 
 
 def _share_bars(title: str, groups: list[str], shares: pl.DataFrame, heading: str, axis: str) -> Bars:

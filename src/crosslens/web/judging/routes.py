@@ -283,7 +283,11 @@ def _add_judging(routes: APIRouter, context: JudgingContext) -> None:
             join(context.database, project, account.id, OWNER)
         assigned = next_item(context.database, shown, account.id)
         if assigned is None:
-            return _finished(request, context, account, shown, NOTES.get(note, ""))
+            progress = annotator_progress(context.database, shown, account.id)
+            return render(
+                request, "judging/finished.html", account=account, project=shown, note=NOTES.get(note, ""),
+                progress=progress,
+            )  # fmt: skip
         return _item_page(
             request, account, shown, assigned.assignment, assigned.item, assigned.progress,
             answer=assigned.taken_back, following=assigned.following, note=NOTES.get(note, ""),
@@ -372,13 +376,6 @@ def _item_page(
         time_left=duration(progress.seconds_left), following=following, note=note, problem=problem,
         longest_text=MOST_CHARACTERS,
     )  # fmt: skip
-
-
-def _finished(
-    request: Request, context: JudgingContext, account: Account, project: JudgingProject, note: str
-) -> Response:
-    progress = annotator_progress(context.database, project, account.id)
-    return render(request, "judging/finished.html", account=account, project=project, note=note, progress=progress)
 
 
 def duration(seconds: float | None) -> str:

@@ -318,31 +318,13 @@ def check_answer(form: AnswerForm, answer: Answer) -> Answer:
             raise InvalidChoice(f"{name!r} is not a label of this project", code="unknown-label", subject=name)
     if not chosen:
         raise InvalidChoice("no label was chosen", fix="choose a label", code="no-label")
-    _check_combination(form, chosen)
-    text = answer.text.strip()
-    _check_text(form, chosen, text)
-    _check_rating(form, answer.rating)
-    return Answer(tuple(label.name for label in form.labels if label.name in chosen), answer.rating, text)
-
-
-def is_expected(expected: Mapping[str, Any] | None, answer: Answer) -> bool | None:
-    """Whether the answer has exactly the known labels; None where none are known."""
-    if not expected or "labels" not in expected:
-        return None
-    return set(expected["labels"]) == set(answer.labels)
-
-
-def _check_combination(form: AnswerForm, chosen: set[str]) -> None:
     if len(chosen) > 1 and not form.several:
         raise InvalidChoice("more than one label was chosen", fix="choose one label", code="several-labels")
     alone = [label for label in form.labels if label.alone and label.name in chosen]
     if alone and len(chosen) > 1:
-        raise InvalidChoice(
-            f"“{alone[0].title}” cannot be combined with another label", fix="remove one of them", code="not-alone"
-        )
-
-
-def _check_text(form: AnswerForm, chosen: set[str], text: str) -> None:
+        problem = f"“{alone[0].title}” cannot be combined with another label"
+        raise InvalidChoice(problem, fix="remove one of them", code="not-alone")
+    text = answer.text.strip()
     if len(text) > MOST_CHARACTERS:
         raise InvalidChoice(f"the text has more than {MOST_CHARACTERS} characters", code="long-text")
     if "\0" in text:
@@ -351,18 +333,20 @@ def _check_text(form: AnswerForm, chosen: set[str], text: str) -> None:
         raise InvalidChoice("this project takes no text", code="no-text")
     if form.text and not text and chosen & set(form.text.needed_for):
         raise InvalidChoice(f"“{form.text.title}” is empty", fix="write a text", code="missing-text")
-
-
-def _check_rating(form: AnswerForm, rating: int | None) -> None:
     if form.rating is None:
-        if rating is not None:
+        if answer.rating is not None:
             raise InvalidChoice("this project takes no rating", code="no-rating")
-    elif rating is None or not form.rating.low <= rating <= form.rating.high:
-        raise InvalidChoice(
-            f"“{form.rating.title}” is missing or out of range",
-            fix=f"choose a number from {form.rating.low} to {form.rating.high}",
-            code="rating",
-        )
+    elif answer.rating is None or not form.rating.low <= answer.rating <= form.rating.high:
+        fix = f"choose a number from {form.rating.low} to {form.rating.high}"
+        raise InvalidChoice(f"“{form.rating.title}” is missing or out of range", fix=fix, code="rating")
+    return Answer(tuple(label.name for label in form.labels if label.name in chosen), answer.rating, text)
+
+
+def is_expected(expected: Mapping[str, Any] | None, answer: Answer) -> bool | None:
+    """Whether the answer has exactly the known labels; None where none are known."""
+    if not expected or "labels" not in expected:
+        return None
+    return set(expected["labels"]) == set(answer.labels)
 
 
 KINDS = ("real", "practice", "check", "distractor")

@@ -61,7 +61,7 @@ class Palette:
     drawn: EmbeddingMap
     run: Run
     dataset: Dataset | None = None
-    _rows: dict[str, dict[str, int]] = field(default_factory=dict)
+    _rows: dict[bool, dict[str, int]] = field(default_factory=dict)
 
     def names(self) -> list[tuple[str, str]]:
         metrics = dict.fromkeys(split_name(name)[1] for name in self.run.values if split_name(name)[0])
@@ -92,20 +92,16 @@ class Palette:
         """One number per point from ids and values of images (True) and captions (False); NaN where none is known."""
         values = np.full(len(self.drawn), np.nan)
         for is_image, (ids, numbers) in sides.items():
-            rows = self._row_of("image" if is_image else "caption")
+            if is_image not in self._rows:
+                own_ids = self.drawn.image_ids if is_image else self.drawn.caption_ids
+                start = 0 if is_image else len(self.drawn.image_ids)
+                self._rows[is_image] = {item: start + row for row, item in enumerate(own_ids)}
+            rows = self._rows[is_image]
             known = [(rows[item], row) for row, item in enumerate(ids) if item in rows]
             if known:
                 target, source = np.array(known).T
                 values[target] = np.asarray(numbers, np.float64)[source]
         return values
-
-    def _row_of(self, side: str) -> dict[str, int]:
-        if side not in self._rows:
-            images = side == "image"
-            ids = self.drawn.image_ids if images else self.drawn.caption_ids
-            start = 0 if images else len(self.drawn.image_ids)
-            self._rows[side] = {item: start + row for row, item in enumerate(ids)}
-        return self._rows[side]
 
     def _metric(self, metric: str) -> Array:
         sides = {}

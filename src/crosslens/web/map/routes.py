@@ -216,33 +216,30 @@ class MapPages:
     """What the addresses of the map share."""
 
     def __init__(self, services: Services) -> None:
-        self.services = services
+        self.library = services.library
         self.maps = Maps(services.settings.cache)
         self.lookups: RecentCache[ItemLookup] = RecentCache(2)
         self.binary = BinaryAnswers()
 
-    def run(self, run: str) -> Run:
-        return self.services.library.run(run)
-
     def drawn(self, run: str, method: str | None) -> EmbeddingMap:
-        return self.maps.drawn(run, self.run(run), method)
+        return self.maps.drawn(run, self.library.run(run), method)
 
     def palette(self, run: str, drawn: EmbeddingMap) -> Palette:
-        dataset = dataset_or_none(lambda: self.services.library.dataset_of(run))
-        return Palette(drawn, self.run(run), dataset)
+        dataset = dataset_or_none(lambda: self.library.dataset_of(run))
+        return Palette(drawn, self.library.run(run), dataset)
 
     def lookup(self, run: str, drawn: EmbeddingMap) -> ItemLookup:
-        dataset = dataset_or_none(lambda: self.services.library.dataset_of(run))
+        dataset = dataset_or_none(lambda: self.library.dataset_of(run))
         key = (drawn.key, None if dataset is None else dataset.fingerprint)
         return self.lookups.get(key, lambda: ItemLookup(drawn, dataset))
 
     def item(self, run: str, item: MapItem) -> MapItemAnswer:
         """A point with the addresses of its picture and of its query."""
-        dataset = self.services.library.summary(run).dataset
+        dataset = self.library.summary(run).dataset
         picture = f"/pictures/{dataset}/{quote(item.image)}?size=160" if dataset and item.image else None
         return MapItemAnswer(
             row=item.row, kind="image" if item.is_image else "caption", id=item.id, text=item.text, image=item.image,
-            picture=picture, page=query_page(run, self.run(run), item),
+            picture=picture, page=query_page(run, self.library.run(run), item),
         )  # fmt: skip
 
 
@@ -273,13 +270,13 @@ def routers(services: Services) -> list[APIRouter]:
 def _add_pages(routes: APIRouter, pages: MapPages) -> None:
     @routes.get("/map", response_class=HTMLResponse, include_in_schema=False)
     def maps(request: Request) -> HTMLResponse:
-        return render(request, "map/maps.html", runs=pages.services.library.runs())
+        return render(request, "map/maps.html", runs=pages.library.runs())
 
     @routes.get("/map/{run}", response_class=HTMLResponse, include_in_schema=False)
     def map_page(request: Request, run: str, method: Method | None = None) -> HTMLResponse:
-        state = pages.maps.state(run, pages.run(run), method)
+        state = pages.maps.state(run, pages.library.run(run), method)
         page = render(
-            request, "map/map.html", run=pages.services.library.summary(run), state=state, methods=_methods(),
+            request, "map/map.html", run=pages.library.summary(run), state=state, methods=_methods(),
             frame=frame_address(), token=csrf_token(request),
         )  # fmt: skip
         page.headers["Content-Security-Policy"] = PAGE_POLICY
@@ -289,7 +286,7 @@ def _add_pages(routes: APIRouter, pages: MapPages) -> None:
 def _add_state(routes: APIRouter, pages: MapPages) -> None:
     def answer(run: str, method: str | None, *, start: bool) -> MapAnswer:
         act = pages.maps.start if start else pages.maps.state
-        state = act(run, pages.run(run), method)
+        state = act(run, pages.library.run(run), method)
         names = [] if state.drawn is None else pages.palette(run, state.drawn).names()
         return map_answer(state, _methods(), names)
 

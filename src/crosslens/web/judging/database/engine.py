@@ -199,8 +199,14 @@ def migrate(engine: Engine) -> None:
         with engine.execution_options(begin="IMMEDIATE").begin() as connection:
             if engine.dialect.name == "postgresql":
                 connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": _LOCK})
-            config = _config(connection)
-            _refuse_newer(connection, config)
+            config = Config()
+            config.set_main_option("script_location", str(Path(__file__).parent / "migrations").replace("%", "%%"))
+            config.attributes["connection"] = connection
+            current = MigrationContext.configure(connection).get_current_revision()
+            known = {script.revision for script in ScriptDirectory.from_config(config).walk_revisions()}
+            if current is not None and current not in known:
+                problem = f"the database was written by a newer version of crosslens (format {current})"
+                raise CrosslensError(problem, fix="update crosslens", code="newer-database")
             command.upgrade(config, "head")
     except DatabaseError as error:
         shown = engine.url.render_as_string(hide_password=True)
@@ -209,21 +215,3 @@ def migrate(engine: Engine) -> None:
             fix="check that it is a database, that it can be written, and that the server is running",
             code="database",
         ) from error
-
-
-def _config(connection: Connection) -> Config:
-    config = Config()
-    config.set_main_option("script_location", str(Path(__file__).parent / "migrations").replace("%", "%%"))
-    config.attributes["connection"] = connection
-    return config
-
-
-def _refuse_newer(connection: Connection, config: Config) -> None:
-    current = MigrationContext.configure(connection).get_current_revision()
-    known = {script.revision for script in ScriptDirectory.from_config(config).walk_revisions()}
-    if current is not None and current not in known:
-        raise CrosslensError(
-            f"the database was written by a newer version of crosslens (format {current})",
-            fix="update crosslens",
-            code="newer-database",
-        )
