@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
+from collections.abc import Collection
 from typing import Any
 
 from crosslens.core import Entry
@@ -243,9 +244,12 @@ def exports() -> str:
     return f"{EXPORTS_INTRO}\n\n" + "\n".join(rows) + "\n"
 
 
-def split_parameters(function: Any) -> tuple[str, dict[str, str]]:
-    """A docstring without its ``parameter: meaning`` lines, and those by parameter."""
-    names = set(inspect.signature(function).parameters)
+def split_parameters(function: Any, more: Collection[str] = ()) -> tuple[str, dict[str, str]]:
+    """A docstring without its ``parameter: meaning`` lines, and those by parameter.
+
+    ``more`` are parameters that it describes without having them: those of the classes that extend it.
+    """
+    names = {*inspect.signature(function).parameters, *more}
     kept: list[str] = []
     described: dict[str, str] = {}
     current = ""

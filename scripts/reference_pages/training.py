@@ -118,10 +118,11 @@ def _section(title: str, entries: Iterable[Entry[Any]], about: str = "") -> str:
 
 
 def _entry(entry: Entry[Any]) -> str:
+    options = settings_of(entry.value)
+    names = [option.name for option in options]
     text, described = split_parameters(entry.value)
     for extended in getattr(entry.value, "__mro__", ())[1:-1]:  # settings that several classes share
-        described = split_parameters(extended)[1] | described
-    options = settings_of(entry.value)
+        described = split_parameters(extended, names)[1] | described
     rows = [f"| `{option.name}` | `{option.default}` | {cell(described[option.name])} |" for option in options]
     table = "\n".join(["| setting | default | |", "|---|---|---|", *rows]) if rows else "It has no settings."
     return "\n\n".join([f"### {entry.name}", text, table])

@@ -114,6 +114,7 @@ class Vsrn(CosineScores, nn.Module):
     dimension: of regions and of the common space
     layers: of graph reasoning
     text: what reads captions: `gru`, `transformer` or `sentence` (a frozen sentence encoder with a head)
+    both: a GRU in both directions for captions
     dropout: of image features, and inside the head of a sentence encoder
     """
 
