@@ -29,7 +29,6 @@ from crosslens.metrics.family import (
 )
 from crosslens.metrics.graded import GainMatrix as GainMatrix, GradedRanking as GradedRanking
 from crosslens.metrics.larger_galleries import (
-    EXTRAPOLATED as EXTRAPOLATED,
     LargerGalleries as LargerGalleries,
     require_extrapolation as require_extrapolation,
 )

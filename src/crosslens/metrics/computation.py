@@ -60,8 +60,14 @@ def compute(spec: MetricSpec, ranking: Ranking, ties: Ties = "stable", gains: Ga
     values, rows = observations(spec, ranking, ties, gains)
     if rows is None:
         return values
-    middle = _segment_means if family_of(spec).statistic_of(spec) == "mean" else _segment_medians
-    return middle(values, ranking.offsets)
+    counts = np.diff(ranking.offsets)
+    if family_of(spec).statistic_of(spec) == "mean":
+        sums = np.bincount(np.repeat(np.arange(len(counts)), counts), values, len(counts))
+        return np.where(counts > 0, sums / np.maximum(counts, 1), np.nan)
+    result, some = np.full(len(counts), np.nan), counts > 0
+    start, size = ranking.offsets[:-1][some], counts[some]
+    result[some] = (values[start + (size - 1) // 2] + values[start + size // 2]) / 2  # they ascend within a query
+    return result
 
 
 def observations(spec: MetricSpec, ranking: Ranking, ties: Ties = "stable", gains: Gains = None) -> Observations:
@@ -185,22 +191,6 @@ def _image_rows(direction: str, ranking: Ranking, clusters: Mapping[str, IntArra
     return rows
 
 
-def _segment_means(values: FloatArray, offsets: IntArray) -> FloatArray:
-    counts = np.diff(offsets)
-    sums = np.bincount(np.repeat(np.arange(len(counts)), counts), values, len(counts))
-    return np.where(counts > 0, sums / np.maximum(counts, 1), np.nan)
-
-
-def _segment_medians(values: FloatArray, offsets: IntArray) -> FloatArray:
-    """The median of each run of values, which are ascending within a run."""
-    counts = np.diff(offsets)
-    result = np.full(len(counts), np.nan)
-    some = counts > 0
-    start, size = offsets[:-1][some], counts[some]
-    result[some] = (values[start + (size - 1) // 2] + values[start + size // 2]) / 2
-    return result
-
-
 @contextmanager
 def _naming(spec: MetricSpec, direction: str | None) -> Iterator[None]:
     """Name in an error the metric that could not be computed."""
@@ -244,20 +234,15 @@ def measure(
             ranked = f"ranked directions: {', '.join(rankings) or 'none'}"
             raise UsageError(f"{request} needs a direction that was not ranked", fix=ranked)
         for name in rankings if request.direction is None else (request.direction,):
-            results[f"{name}/{spec}"] = _measure(spec, rankings[name], ties, draws[name], level, gains)
+            ranking, statistic = rankings[name], family_of(spec).statistic_of(spec)
+            values, rows = observations(spec, ranking, ties, gains)
+            bounds, facts = family_of(spec).bounds(), family_of(spec).facts(spec)
+            figure = draws[name].estimate(values, statistic, level=level, rows=rows, bounds=bounds)
+            values = values if rows is None else compute(spec, ranking, ties, gains)
+            of_queries, ends = (ranking.query_ids, values, draws[name].clusters), (figure.mean, figure.low, figure.high)
+            named = f"{ranking.direction}/{spec}"
+            results[f"{name}/{spec}"] = MetricValues(named, *of_queries, *ends, statistic, level, facts)
     return results
-
-
-def _measure(
-    spec: MetricSpec, ranking: Ranking, ties: Ties, draws: Bootstrap, level: float, gains: Gains
-) -> MetricValues:
-    statistic = family_of(spec).statistic_of(spec)
-    values, rows = observations(spec, ranking, ties, gains)
-    figure = draws.estimate(values, statistic, level=level, rows=rows, bounds=family_of(spec).bounds())
-    values = values if rows is None else compute(spec, ranking, ties, gains)
-    name, numbers = f"{ranking.direction}/{spec}", (figure.mean, figure.low, figure.high)
-    facts = family_of(spec).facts(spec)
-    return MetricValues(name, ranking.query_ids, values, draws.clusters, *numbers, statistic, level, facts)
 
 
 def _measure_across(

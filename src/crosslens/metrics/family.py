@@ -69,11 +69,14 @@ def read_spec(text: str) -> MetricSpec:
     match = _SHAPE.fullmatch(text.strip())
     if match is None:
         raise UsageError(f"cannot read the metric {text!r}", fix="write Family[options]@cutoff, such as Hit@5 or MedR")
-    return MetricSpec(
-        match["family"],
-        () if match["options"] is None else _read_options(text, match["options"]),
-        None if match["cutoff"] is None else _read_cutoff(text, match["cutoff"]),
-    )
+    cutoff = match["cutoff"]
+    options = () if match["options"] is None else _read_options(text, match["options"])
+    if cutoff is not None and not _is_positive(cutoff):
+        raise UsageError(
+            f"the cutoff of {text!r:.80} is {cutoff!r:.40}" if cutoff else f"the cutoff of {text!r:.80} is missing",
+            fix=f"write a whole number from 1, of at most {_MOST_DIGITS} digits, after the @, such as @10",
+        )
+    return MetricSpec(match["family"], options, None if cutoff is None else int(cutoff))
 
 
 def _read_options(text: str, options: str) -> tuple[str, ...]:
@@ -91,15 +94,6 @@ def _read_options(text: str, options: str) -> tuple[str, ...]:
 
 _MOST_DIGITS = 9
 """No gallery is larger than the number of so many digits."""
-
-
-def _read_cutoff(text: str, cutoff: str) -> int:
-    if not _is_positive(cutoff):
-        raise UsageError(
-            f"the cutoff of {text!r:.80} is {cutoff!r:.40}" if cutoff else f"the cutoff of {text!r:.80} is missing",
-            fix=f"write a whole number from 1, of at most {_MOST_DIGITS} digits, after the @, such as @10",
-        )
-    return int(cutoff)
 
 
 def _is_positive(digits: str) -> bool:
@@ -191,14 +185,8 @@ class Family:
 
     def facts(self, spec: MetricSpec) -> MetricFacts:
         """What a run stores about this metric."""
-        return MetricFacts(self.higher_is_better, self.unit or self._unit_by_range, self.pooled(spec))
-
-    @property
-    def _unit_by_range(self) -> Unit:
-        """How people read a metric that declares no unit."""
-        if self.range == (0, 1):
-            return "share"
-        return "points" if math.isfinite(self.range[1]) else "rank"
+        by_range: Unit = "share" if self.range == (0, 1) else "points" if isfinite(self.range[1]) else "rank"
+        return MetricFacts(self.higher_is_better, self.unit or by_range, self.pooled(spec))
 
     def value_of(self, spec: MetricSpec, name: str) -> str | None:
         """What is written for an option: the word of a free name, the value of a setting; None if it is not written."""

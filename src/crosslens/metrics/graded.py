@@ -167,12 +167,6 @@ class GainMatrix:
     def _whole(self) -> Part:
         return np.arange(self.shape[0]), np.arange(self.shape[1])
 
-    def _top(self, scorer: Scorer, depth: int) -> dict[str, Ranking]:
-        # Ranking needs a relevant pair; here only the top lists matter, so any pair will do.
-        ids = [tuple(map(str, range(size))) for size in scorer.shape]
-        relevance = Relevance.from_indices(ids[0], ids[1], np.zeros(1, np.int64), np.zeros(1, np.int64))
-        return rank_both(scorer, relevance, depth=min(depth, max(scorer.shape)), threads=self._threads)
-
     def _joined(
         self, scorers: Iterable[tuple[Scorer, Part]], depth: int, shape: tuple[int, int]
     ) -> dict[str, IdealLists]:
@@ -183,13 +177,17 @@ class GainMatrix:
             items = np.full((queries, min(depth, gallery)), UNRANKED, np.int64)
             arrays[direction] = items, np.zeros(items.shape)
         for scorer, part in scorers:
-            for direction, ranking in self._top(scorer, depth).items():
+            # Ranking needs a relevant pair; here only the top lists matter, so any pair will do.
+            ids = [tuple(map(str, range(size))) for size in scorer.shape]
+            relevance = Relevance.from_indices(ids[0], ids[1], np.zeros(1, np.int64), np.zeros(1, np.int64))
+            top = rank_both(scorer, relevance, depth=min(depth, max(scorer.shape)), threads=self._threads)
+            for direction, ranking in top.items():
                 items, values = arrays[direction]
                 rows, columns = part if direction == IMAGE_TO_TEXT else part[::-1]
                 width = min(ranking.depth, items.shape[1])
-                top = ranking.top_items[:, :width]
-                items[rows, :width] = np.where(top != UNRANKED, columns[top], UNRANKED)
-                values[rows, :width] = _exact(scorer, direction, top)
+                listed = ranking.top_items[:, :width]
+                items[rows, :width] = np.where(listed != UNRANKED, columns[listed], UNRANKED)
+                values[rows, :width] = _exact(scorer, direction, listed)
         return {direction: IdealLists(*pair) for direction, pair in arrays.items()}
 
 
@@ -315,7 +313,9 @@ class TopK:
         self.require(k)
         values = np.where(self.listed, values, 0.0)
         if self._ties == "expected":
-            values = self._means(values)
+            key, ties = self._tie_keys()
+            sums, sizes = np.bincount(key, values.ravel(), ties), np.bincount(key, minlength=ties)
+            values = np.asarray((sums[key] / sizes[key]).reshape(values.shape))
         elif self._ties != "stable" and values.size:
             sign = -1.0 if self._ties == "optimistic" else 1.0
             values = np.take_along_axis(values, np.lexsort((sign * values, self.ties), axis=1), axis=1)
@@ -340,11 +340,6 @@ class TopK:
     def _tie_keys(self) -> tuple[IntArray, int]:
         queries, depth = self.items.shape
         return (np.arange(queries)[:, None] * depth + self.ties).ravel(), queries * depth
-
-    def _means(self, values: FloatArray) -> FloatArray:
-        key, ties = self._tie_keys()
-        sums, sizes = np.bincount(key, values.ravel(), ties), np.bincount(key, minlength=ties)
-        return np.asarray((sums[key] / sizes[key]).reshape(values.shape))
 
     def require(self, k: int) -> None:
         """The first ``k`` items of every query that counts are known, and so are the ties that reach into them."""
@@ -514,7 +509,10 @@ class GradedRanking:
             count = max(count, gains.deepest)
             removed = int(self.ranking.relevant_counts.max(initial=0))
             ideal = gains.ideal(self.ranking.direction, count + removed)
-            stays = (ideal.items != UNRANKED) & ~_is_relevant(self.ranking, ideal.items)
+            width = len(self.ranking.item_ids) + 1
+            keys = np.arange(len(ideal.items))[:, None] * width + ideal.items
+            relevant = np.isin(keys, self.ranking.rows * width + self.ranking.relevant)
+            stays = (ideal.items != UNRANKED) & ~relevant
             order = np.argsort(~stays, axis=1, kind="stable")[:, :count]
             listed = np.take_along_axis(stays, order, axis=1)
             items = np.where(listed, np.take_along_axis(ideal.items, order, axis=1), UNRANKED)
@@ -535,12 +533,6 @@ class GradedRanking:
 def _images_of_captions(gains: GainMatrix) -> IntArray:
     assert gains.image_of is not None  # ideal_images has raised otherwise
     return gains.image_of
-
-
-def _is_relevant(ranking: Ranking, items: IntArray) -> BoolArray:
-    width = len(ranking.item_ids) + 1
-    keys = np.arange(len(items))[:, None] * width + items
-    return np.asarray(np.isin(keys, ranking.rows * width + ranking.relevant) & (items != UNRANKED))
 
 
 def _ranks_in(best: IntArray, items: IntArray, size: int) -> IntArray:

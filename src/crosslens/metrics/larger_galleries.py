@@ -57,19 +57,14 @@ class LargerGalleries:
         """The figure in a gallery of ``size`` items with its interval; it continues the exact curve."""
         require_extrapolation(spec)
         figures = np.array([_figure(spec, shares, relevant, size) for shares, relevant in self._fits])
-        figures = figures * self._scale(spec)
+        gallery = self.galleries.gallery
+        # The fit continues the exact curve; a median, which is a whole rank, is left as it is.
+        if spec.family != "MedR" and (fitted := _figure(spec, *self._fits[0], gallery)):
+            figures = figures * (float(np.nanmean(self.galleries.values(spec, gallery))) / fitted)
         if len(figures) < 3:
             return Estimate(float(figures[0]), float("nan"), float("nan"))
         low, high = np.quantile(figures[1:], [(1 - level) / 2, (1 + level) / 2])
         return Estimate(float(figures[0]), float(min(low, figures[0])), float(max(high, figures[0])))
-
-    def _scale(self, spec: MetricSpec) -> float:
-        """What makes the fit continue the exact curve; a median, which is a whole rank, is left as it is."""
-        if spec.family == "MedR":
-            return 1.0
-        gallery = self.galleries.gallery
-        fitted = _figure(spec, *self._fits[0], gallery)
-        return float(np.nanmean(self.galleries.values(spec, gallery))) / fitted if fitted else 1.0
 
     @cached_property
     def _fits(self) -> list[tuple[FloatArray, FloatArray]]:

@@ -78,7 +78,12 @@ def parse_metric(text: str) -> MetricRequest:
     notes: tuple[str, ...] = ()
     ambiguous = _AMBIGUOUS.fullmatch(written)
     if ambiguous:
-        written, notes = f"Hit@{ambiguous[1]}", (_note_on_recall(ambiguous[1]),)
+        k = ambiguous[1]
+        note = (
+            f"R@{k} read as Hit@{k}, any relevant item in the top {k}, as the image-text matching literature means it; "
+            f"for the IR definition write Recall@{k}, for the one capped at k write CappedRecall@{k}"
+        )
+        written, notes = f"Hit@{k}", (note,)
     return _checked(MetricRequest(read_spec(written), direction, notes))
 
 
@@ -107,13 +112,6 @@ def _checked(request: MetricSpec | MetricRequest) -> MetricRequest:
     return replace(request, spec=family_of(spec).checked(spec))
 
 
-def _note_on_recall(k: str) -> str:
-    return (
-        f"R@{k} read as Hit@{k}, any relevant item in the top {k}, as the image-text matching literature means it; "
-        f"for the IR definition write Recall@{k}, for the one capped at k write CappedRecall@{k}"
-    )
-
-
 def select_metrics(run: Run, metrics: str | Sequence[str] | None = None) -> list[str]:
     """The full names of the chosen metrics in a run; a name without a direction means every direction that has it."""
     if metrics is None:
@@ -123,7 +121,9 @@ def select_metrics(run: Run, metrics: str | Sequence[str] | None = None) -> list
         matching = matching_names(metric, run)
         if not matching:
             known = {*run, *(split_name(name)[1] for name in run)}
-            raise UnknownNameError("metric in this run", metric, _same_letters(metric, known) or known)
+            # ``hit@5`` can only be meant for ``Hit@5``.
+            same_letters = {name for name in known if name.casefold() == metric.casefold()}
+            raise UnknownNameError("metric in this run", metric, same_letters or known)
         chosen.update(dict.fromkeys(matching))
     return list(chosen)
 
@@ -131,11 +131,6 @@ def select_metrics(run: Run, metrics: str | Sequence[str] | None = None) -> list
 def metric_names(metrics: str | Sequence[str]) -> list[str]:
     """The chosen metrics as a list."""
     return split_metrics(metrics) if isinstance(metrics, str) else list(metrics)
-
-
-def _same_letters(metric: str, known: set[str]) -> set[str]:
-    """Names that differ in case only: ``hit@5`` can only be meant for ``Hit@5``."""
-    return {name for name in known if name.casefold() == metric.casefold()}
 
 
 def dataset_name(run: Run) -> str:

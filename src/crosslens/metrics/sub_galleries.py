@@ -164,36 +164,17 @@ def positions_of(ranking: Ranking, ties: Ties = "stable") -> Positions:
         above, others = above + others, np.zeros_like(above)
     inside = np.where(others > 0, np.stack([sharers, among]), 0)
     cases, case_of = np.unique(np.stack([counts, pairs.position, above, others, *inside]), axis=1, return_inverse=True)
-    gallery = len(ranking.item_ids)
-    return _expanded(cases, case_of.ravel(), Shape(len(ranking.query_ids), gallery, pairs.counts, pairs.rows))
-
-
-@dataclass(frozen=True)
-class Shape:
-    """What a ranking is, beside the positions."""
-
-    queries: int
-    gallery: int
-    counts: IntArray
-    rows: IntArray
-
-
-def _expanded(cases: IntArray, case_of: IntArray, shape: Shape) -> Positions:
     relevant, earlier, above, others, sharers, among = cases
     sizes = others + 1
     starts = np.concatenate([[0], np.cumsum(sizes)[:-1]]).astype(np.int64)[: len(sizes)]
     passed = np.arange(sizes.sum()) - np.repeat(starts, sizes)
-    weight = np.ones(len(passed))
-    spread = np.repeat(others > 0, sizes)
+    weight, spread = np.ones(len(passed)), np.repeat(others > 0, sizes)
     if spread.any():
         ends = (np.repeat(part, sizes)[spread] for part in (others, sharers, among))
         weight[spread] = _chance_of_passing(passed[spread], *ends)
-    wide = (np.repeat(part, sizes) for part in (earlier, above, relevant))
-    before_relevant, before, own = wide
-    return Positions(
-        shape.queries, shape.gallery, shape.counts, shape.rows, case_of, starts, before_relevant, before + passed, own,
-        weight,
-    )  # fmt: skip
+    earlier, above, relevant = (np.repeat(part, sizes) for part in (earlier, above, relevant))
+    whole = len(ranking.query_ids), len(ranking.item_ids), pairs.counts, pairs.rows
+    return Positions(*whole, case_of.ravel(), starts, earlier, above + passed, relevant, weight)
 
 
 def _chance_of_passing(passed: IntArray, others: IntArray, sharers: IntArray, among: IntArray) -> FloatArray:
@@ -233,7 +214,6 @@ class SubGalleries:
         self.positions = positions_of(ranking, ties)
         self.gallery = self.positions.gallery
         self._ids = ranking.query_ids
-        self._first = self.positions.earlier == 0
 
     @property
     def smallest(self) -> int:
@@ -243,7 +223,10 @@ class SubGalleries:
     def values(self, spec: MetricSpec, size: int) -> FloatArray:
         """The expected value of every query; NaN for queries without a relevant item. MedR has none: see ``within``."""
         at = SizedGallery(self, self._checked(size))
-        values = _expectation(spec)(at, spec)
+        require_expectation(spec)
+        if spec.family in _MEDIANS:
+            raise UsageError(f"{spec} is a median over queries", fix="take it from SubGalleries.within")
+        values = _EXPECTATIONS[family_of(spec).name](at, spec)
         return np.where(self.positions.counts > 0, values, np.nan)
 
     def pair_ranks(self, size: int) -> FloatArray:
@@ -280,7 +263,9 @@ class SizedGallery:
         self.relevant = whole.positions.counts
         entries = whole.positions
         self._others, self._drawn = entries.gallery - entries.relevant, size - entries.relevant
-        self._before, self._earlier, self._of = entries.before, entries.earlier, entries.relevant
+        self._before, self._earlier = entries.before, entries.earlier
+        self.own_counts = entries.relevant
+        """Per entry: R, the number of relevant items of its query."""
 
     def hit(self, k: int) -> FloatArray:
         """The chance of any relevant item among the first k."""
@@ -317,10 +302,6 @@ class SizedGallery:
         for rank in range(1, int(limit.max(initial=0)) + 1):
             total += np.where(rank <= limit, self.chance_at(rank) * (self._earlier + 1) / rank, 0.0)
         return self.sums(total)
-
-    def own_counts(self) -> IntArray:
-        """Per entry: R, the number of relevant items of its query."""
-        return self._of
 
     def _only_first(self, per_entry: FloatArray) -> FloatArray:
         return np.where(self._earlier == 0, per_entry, 0.0)
@@ -360,8 +341,8 @@ _EXPECTATIONS: dict[str, Expectation] = {
     "Recall": lambda at, spec: _divided(at.retrieved(spec.k), at.relevant),
     "CappedRecall": lambda at, spec: _divided(at.retrieved(spec.k), np.minimum(at.relevant, spec.k)),
     "Precision": lambda at, spec: at.retrieved(spec.k) / spec.k,
-    "RPrecision": lambda at, _: _divided(at.retrieved(at.own_counts()), at.relevant),
-    "mAP@R": lambda at, _: _divided(at.precisions(at.own_counts()), at.relevant),
+    "RPrecision": lambda at, _: _divided(at.retrieved(at.own_counts), at.relevant),
+    "mAP@R": lambda at, _: _divided(at.precisions(at.own_counts), at.relevant),
     "AP": _average_precision,
     "MRR": lambda at, spec: at.reciprocal(spec.cutoff),
     "MeanR": lambda at, _: at.first_rank(),
@@ -377,10 +358,3 @@ def require_expectation(spec: MetricSpec) -> None:
             f"{spec} has no closed form in smaller galleries",
             fix=f"use one of {', '.join((*_EXPECTATIONS, *_MEDIANS))}",
         )
-
-
-def _expectation(spec: MetricSpec) -> Expectation:
-    require_expectation(spec)
-    if spec.family in _MEDIANS:
-        raise UsageError(f"{spec} is a median over queries", fix="take it from SubGalleries.within")
-    return _EXPECTATIONS[family_of(spec).name]

@@ -1,6 +1,6 @@
 """Similarity of texts by their vectors: cosines between a caption and an image's captions, their mean or maximum.
 
-The vectors come from an encoder (the encode room is above this one, so it is passed as a function from texts to
+The vectors come from an encoder (the package encode is above this one, so it is passed as a function from texts to
 vectors), or from files. They are held in memory as far as there is room, and otherwise read a block at a time.
 """
 
@@ -15,7 +15,6 @@ import numpy as np
 from crosslens.core import (
     ArrayBlocks,
     Dataset,
-    Embeddings,
     InputError,
     Progress,
     UsageError,
@@ -82,7 +81,8 @@ class StoredEmbeddingSimilarity:
     def prepare_ids(self, dataset: Dataset) -> PreparedEmbedding:
         """The vectors of the dataset's captions, matched by id where the files have ids."""
         vectors = align_embeddings(read_vectors(self._source, "caption"), dataset.caption_ids, "caption")
-        _refuse_other_kinds(vectors)
+        if vectors.kind != "single":
+            raise UsageError(f"{vectors.kind} embeddings as φ", fix="pass one vector per caption, such as their mean")
         image = dataset.caption_image
         starts = np.concatenate([[0], np.cumsum(np.bincount(image, minlength=len(dataset.image_ids)))])
         units, every = unit_blocks(vectors.source), np.arange(len(image))
@@ -184,8 +184,3 @@ class PreparedEmbedding:
         """The vectors of all references of these images, and where those of each image that has any start."""
         count = self._count[images]
         return self._references[group_members(images, self._start)], (np.cumsum(count) - count)[count > 0]
-
-
-def _refuse_other_kinds(vectors: Embeddings) -> None:
-    if vectors.kind != "single":
-        raise UsageError(f"{vectors.kind} embeddings as φ", fix="pass one vector per caption, such as their mean")

@@ -236,17 +236,25 @@ def relevance_matrix(
     folder; False for none), and found there by the measure and the captions.
     """
     similarity = load_similarity(phi)
-    if output is None:
-        return through_cache(dataset, similarity, cache, lambda: _in_memory(dataset, similarity, threads, progress))
-    return _on_disk(dataset, similarity, _npy(output), overwrite, threads, progress)
+    if output is not None:
+        path = Path(output).expanduser()
+        if path.suffix != ".npy":
+            raise UsageError(f"{path} does not end in .npy", fix=f"write to {path.with_suffix('.npy')}")
+        return _on_disk(dataset, similarity, path, overwrite, threads, progress)
 
+    def compute() -> Array:
+        prepared = prepare_dataset(dataset, similarity, progress=progress, threads=threads)
+        images, captions = prepared.shape
+        try:
+            matrix = np.empty((images, captions), np.float32)
+        except MemoryError as error:
+            fix = f"write the matrix to a file: {argument('output')}"
+            raise UsageError(f"{images:,} × {captions:,} numbers do not fit into memory", fix=fix) from error
+        for start, block in _blocks(prepared, 0, progress):
+            matrix[start : start + len(block)] = block
+        return frozen(matrix)
 
-def _in_memory(dataset: Dataset, similarity: Similarity, threads: int | None, progress: Progress | None) -> Array:
-    prepared = prepare_dataset(dataset, similarity, progress=progress, threads=threads)
-    matrix = _empty(prepared.shape)
-    for start, block in _blocks(prepared, 0, progress):
-        matrix[start : start + len(block)] = block
-    return frozen(matrix)
+    return through_cache(dataset, similarity, cache, compute)
 
 
 def relevance_pairs(
@@ -280,10 +288,10 @@ def _on_disk(
 ) -> Array:
     description = MatrixDescription.of(dataset, similarity.name, similarity.revision)
     if _is_finished(output, description, overwrite):
-        return _mapped(output)
+        return read_array(output)
     with workspace(output, _key(description) if description.revision else None) as work:
         if _is_finished(output, description, overwrite):  # by another process, just now
-            return _mapped(output)
+            return read_array(output)
         if not _is_placed(work):
             prepared = prepare_dataset(dataset, similarity, progress=progress, threads=threads)
             _write_matrix(work, prepared, progress)
@@ -293,7 +301,7 @@ def _on_disk(
             work.put_in_place()
         write_description(output, description)
         work.discard()
-    return _mapped(output)
+    return read_array(output)
 
 
 def _is_finished(output: Path, description: MatrixDescription, overwrite: bool) -> bool:
@@ -331,7 +339,10 @@ def _write_matrix(work: Workspace, prepared: PreparedSimilarity, progress: Progr
     layout = {"descr": "<f4", "fortran_order": False, "shape": prepared.shape}
     with work.new.open("ab+") as file:
         file.seek(0)
-        done = _rows_done(rows) if work.new.stat().st_size else 0
+        try:
+            done = int(rows.read_text(encoding="utf-8")) if work.new.stat().st_size else 0
+        except (OSError, ValueError):
+            done = 0
         if done:
             np.lib.format.read_magic(file)
             np.lib.format.read_array_header_1_0(file)
@@ -344,14 +355,6 @@ def _write_matrix(work: Workspace, prepared: PreparedSimilarity, progress: Progr
             file.flush()
             write_text(rows, str(start + len(block)))
         os.fsync(file.fileno())
-
-
-def _rows_done(file: Path) -> int:
-    """How many rows an interrupted call has written."""
-    try:
-        return int(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return 0
 
 
 def _blocks(prepared: PreparedSimilarity, done: int, progress: Progress | None) -> Iterator[tuple[int, Array]]:
@@ -376,25 +379,6 @@ def _block(prepared: PreparedSimilarity, rows: slice) -> Array:
 
 def _key(description: MatrixDescription) -> str:
     return fingerprint("similarity-matrix", description.as_dict())
-
-
-def _empty(shape: tuple[int, int]) -> Array:
-    try:
-        return np.empty(shape, np.float32)
-    except MemoryError as error:
-        fix = f"write the matrix to a file: {argument('output')}"
-        raise UsageError(f"{shape[0]:,} × {shape[1]:,} numbers do not fit into memory", fix=fix) from error
-
-
-def _mapped(output: Path) -> Array:
-    return read_array(output)
-
-
-def _npy(output: str | Path) -> Path:
-    path = Path(output).expanduser()
-    if path.suffix != ".npy":
-        raise UsageError(f"{path} does not end in .npy", fix=f"write to {path.with_suffix('.npy')}")
-    return path
 
 
 def read_pairs(path: str | Path, dataset: Dataset) -> tuple[Array, Array]:
@@ -447,7 +431,6 @@ class MatrixSummary:
     mean_others: float | None
 
     def as_dict(self) -> dict[str, float | int | None]:
-        """For JSON."""
         return asdict(self)
 
 

@@ -66,7 +66,6 @@ class MatrixDescription:
         return MatrixDescription(phi, revision, dataset.name, _fingerprint(dataset), *ids, _caption_hashes(dataset))
 
     def as_dict(self) -> dict[str, Any]:
-        """As it is written."""
         shape = [len(self.image_ids), len(self.caption_ids)]
         return {"kind": KIND, "version": 1, "shape": shape, **vars(self)}
 

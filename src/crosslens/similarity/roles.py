@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from itertools import chain
 from typing import Any, NamedTuple
@@ -222,7 +222,10 @@ class Roles:
     def cells(self, images: Array, captions: Array) -> Array:
         """The evidence of single cells: float64, one column per kind."""
         out = np.zeros((len(images), len(ROLES)))
-        for part in _parts(images):
+        # In portions of neighbouring images: of each portion, all words are compared with one another.
+        order = np.argsort(images, kind="stable")
+        for at in range(0, len(order), _CELLS_AT_ONCE):
+            part = order[at : at + _CELLS_AT_ONCE]
             self._cells(images[part], self._caption[captions[part]], out, part)
         return out
 
@@ -248,7 +251,10 @@ class Roles:
             )  # fmt: skip
 
         in_parallel(work, len(images), self._threads)
-        against[:, 4] = _negation(self._negated, self._reference, self._start, images, captions)
+        # How far the caption is from the references: their share with a negation against its own 0 or 1.
+        sums = np.concatenate([[0], np.cumsum(self._negated[self._reference])])
+        begin, end = self._start[images], self._start[images + 1]
+        against[:, 4] = np.abs((sums[end] - sums[begin]) / np.maximum(end - begin, 1) - self._negated[captions])
         out[part] = against
 
 
@@ -265,13 +271,6 @@ def _numbered(words: list[list[str]], spellings: list[str], weight_of: Callable[
     return _Words(spelling, stem[spelling], weight[spelling], content[spelling], ordered)
 
 
-def _parts(images: Array) -> Iterator[Array]:
-    """Cells in portions of neighbouring images: of each portion, all words are compared with one another."""
-    order = np.argsort(images, kind="stable")
-    for at in range(0, len(order), _CELLS_AT_ONCE):
-        yield order[at : at + _CELLS_AT_ONCE]
-
-
 def _weights(references: References) -> Callable[[str], int]:
     """The weight of a folded word: rare words weigh more, as among the shared words."""
     counts: Counter[str] = Counter()
@@ -283,15 +282,6 @@ def _weights(references: References) -> Callable[[str], int]:
     known = dict(zip(counts, word_weights(np.array(list(counts.values()), np.int64), total).tolist(), strict=True))
     unknown = int(word_weights(np.zeros(1, np.int64), total)[0])
     return lambda word: known.get(word, unknown)
-
-
-def _negation(negated: Array, reference: Array, start: Array, images: Array, captions: Array) -> Array:
-    """How far the caption is from the references: their share with a negation against its own 0 or 1."""
-    sums = np.concatenate([[0], np.cumsum(negated[reference])])
-    count = np.maximum(start[images + 1] - start[images], 1)
-    share = (sums[start[images + 1]] - sums[start[images]]) / count
-    distance: Array = np.abs(share - negated[captions])
-    return distance
 
 
 @_compiled

@@ -1,6 +1,5 @@
 from crosslens.statistics.bootstrap import (
     Bootstrap as Bootstrap,
-    Bounds as Bounds,
     Estimate as Estimate,
     aggregate as aggregate,
     difference_bounds as difference_bounds,
@@ -18,7 +17,6 @@ from crosslens.statistics.correlation import (
     rescaled as rescaled,
 )
 from crosslens.statistics.judges import (
-    AlphaScale as AlphaScale,
     JudgeAgreement as JudgeAgreement,
     cohen_kappa as cohen_kappa,
     judge_agreement as judge_agreement,
@@ -27,8 +25,6 @@ from crosslens.statistics.judges import (
 )
 from crosslens.statistics.paired import (
     CORRECTION_WORDS as CORRECTION_WORDS,
-    CORRECTIONS as CORRECTIONS,
-    PairedChange as PairedChange,
     PairedRepetitions as PairedRepetitions,
     PairedTest as PairedTest,
     Samples as Samples,

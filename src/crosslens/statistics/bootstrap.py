@@ -402,7 +402,10 @@ class Bootstrap:
         require_level(level)
         values = np.asarray(values, np.float64)
         estimates: dict[int, Estimate] = {}
-        for columns in _alike(np.isnan(values)):
+        alike: dict[bytes, list[int]] = {}
+        for column in range(values.shape[1]):
+            alike.setdefault(np.packbits(np.isnan(values[:, column])).tobytes(), []).append(column)
+        for columns in alike.values():
             shared = values[:, columns]
             ends = self._column_intervals(shared[~np.isnan(shared[:, 0])], ~np.isnan(shared[:, 0]), level)
             for column, (low, high) in zip(columns, ends, strict=True):
@@ -439,7 +442,10 @@ class Bootstrap:
             distinct, groups = np.unique(clusters[part], return_inverse=True)
             draws = self.weights(len(distinct), number)
             if statistic == "mean":
-                per_stratum.append(_means(values[part], groups, len(distinct), draws))
+                sums = np.bincount(groups, values[part], len(distinct))
+                counts = np.bincount(groups, minlength=len(distinct)).astype(np.float64)
+                means = [weighted_sums(weights, sums) / weighted_sums(weights, counts) for weights in draws]
+                per_stratum.append(np.concatenate(means))
             else:
                 table = MedianTable(values[part], groups, len(distinct))
                 medians = np.concatenate([table.resampled(weights) for weights in draws])
@@ -467,14 +473,6 @@ class Bootstrap:
             chosen = random.integers(0, size, size=(min(_ROWS, self.resamples - start), size), dtype=np.uint32)
             # A byte is enough: a count is at most ``size``, and above 255 only with a chance below 1e-500.
             yield np.array([np.bincount(row, minlength=size) for row in chosen], np.uint8)
-
-
-def _alike(missing: Any) -> list[list[int]]:
-    """The columns of a table of truths, those that are equal together."""
-    groups: dict[bytes, list[int]] = {}
-    for column in range(missing.shape[1]):
-        groups.setdefault(np.packbits(missing[:, column]).tobytes(), []).append(column)
-    return list(groups.values())
 
 
 def valid_bounds(values: FloatArray, bounds: Bounds | None) -> Bounds | None:
@@ -530,12 +528,6 @@ def estimate(
     return Bootstrap(clusters, resamples, seed, strata).estimate(
         values, statistic, level=level, bounds=bounds, method=method
     )
-
-
-def _means(values: FloatArray, groups: IntArray, size: int, draws: Iterator[Weights]) -> FloatArray:
-    sums = np.bincount(groups, values, size)
-    counts = np.bincount(groups, minlength=size).astype(np.float64)
-    return np.concatenate([weighted_sums(weights, sums) / weighted_sums(weights, counts) for weights in draws])
 
 
 def weighted_sums(weights: Any, values: Any) -> FloatArray:

@@ -13,6 +13,7 @@ from crosslens.statistics.bootstrap import Bootstrap, Estimate, FloatArray, perc
 
 BoolArray = np.ndarray[Any, np.dtype[np.bool_]]
 AlphaScale = Literal["nominal", "ordinal", "interval"]
+KappaWeights = Literal["none", "linear", "quadratic"]
 
 
 def krippendorff_alpha(judges: FloatArray, scale: AlphaScale = "interval") -> float:
@@ -27,19 +28,18 @@ def krippendorff_alpha(judges: FloatArray, scale: AlphaScale = "interval") -> fl
     judges, judged = judged_twice(np.asarray(judges, np.float64))
     if not len(judges):
         return float("nan")
+    levels, codes, counts = np.unique(judges[judged], return_inverse=True, return_counts=True)
     if scale == "nominal":
-        return _nominal(judges, judged)
-    return _squared(_judged_ranks(judges, judged) if scale == "ordinal" else judges, judged)
-
-
-def judged_twice(judges: FloatArray) -> tuple[FloatArray, BoolArray]:
-    """The rows with at least two judgements, and where they have them."""
-    judged = np.isfinite(judges)
-    rows = judged.sum(axis=1) > 1
-    return judges[rows], judged[rows]
-
-
-def _squared(judges: FloatArray, judged: BoolArray) -> float:
+        votes = np.zeros((len(judges), len(levels)))
+        np.add.at(votes, (np.nonzero(judged)[0], codes), 1)
+        count, totals = votes.sum(axis=1), votes.sum(axis=0)
+        total = count.sum()
+        observed = float(((count**2 - (votes**2).sum(axis=1)) / (count - 1)).sum()) / total
+        expected = float(total**2 - (totals**2).sum()) / (total * (total - 1))
+        return 1 - observed / expected if expected > 0 else float("nan")
+    if scale == "ordinal":  # differences of middle ranks among all judgements are the ordinal distances
+        judges = np.full(judges.shape, np.nan)
+        judges[judged] = (np.cumsum(counts) - counts / 2)[codes]
     centred = np.where(judged, judges - judges[judged].mean(), 0.0)
     count, sums, squares = judged.sum(axis=1), centred.sum(axis=1), (centred**2).sum(axis=1)
     total = int(count.sum())
@@ -49,26 +49,11 @@ def _squared(judges: FloatArray, judged: BoolArray) -> float:
     return 1 - observed / expected if expected > 0 else float("nan")
 
 
-def _judged_ranks(judges: FloatArray, judged: BoolArray) -> FloatArray:
-    """Every judgement's middle rank among all: their differences are the ordinal distances."""
-    _, codes, counts = np.unique(judges[judged], return_inverse=True, return_counts=True)
-    ranks = np.full(judges.shape, np.nan)
-    ranks[judged] = (np.cumsum(counts) - counts / 2)[codes]
-    return ranks
-
-
-def _nominal(judges: FloatArray, judged: BoolArray) -> float:
-    levels, codes = np.unique(judges[judged], return_inverse=True)
-    votes = np.zeros((len(judges), len(levels)))
-    np.add.at(votes, (np.nonzero(judged)[0], codes), 1)
-    count, totals = votes.sum(axis=1), votes.sum(axis=0)
-    total = count.sum()
-    observed = float(((count**2 - (votes**2).sum(axis=1)) / (count - 1)).sum()) / total
-    expected = float(total**2 - (totals**2).sum()) / (total * (total - 1))
-    return 1 - observed / expected if expected > 0 else float("nan")
-
-
-KappaWeights = Literal["none", "linear", "quadratic"]
+def judged_twice(judges: FloatArray) -> tuple[FloatArray, BoolArray]:
+    """The rows with at least two judgements, and where they have them."""
+    judged = np.isfinite(judges)
+    rows = judged.sum(axis=1) > 1
+    return judges[rows], judged[rows]
 
 
 @dataclass(frozen=True)

@@ -91,7 +91,12 @@ def paired_permutation(
     first, second = np.where(either, np.nan, first), np.where(either, np.nan, second)
     difference = aggregate(first, statistic, strata) - aggregate(second, statistic, strata)
     bootstrap = Bootstrap(clusters, resamples, seed, strata)
-    low, high = _swap_interval(first, second, bootstrap, statistic, level, bounds and difference_bounds(bounds))
+    limits, low, high = bounds and difference_bounds(bounds), float("nan"), float("nan")
+    if statistic == "mean":
+        low, high = bootstrap.estimate(first - second, level=level, bounds=limits).interval
+    elif not np.isnan(bootstrap.estimate(first - second, level=level, method="percentile").low):
+        drawn = [bootstrap.replicates(values, statistic) for values in (first, second)]
+        low, high = percentiles(drawn[0] - drawn[1], level)
     return PairedTest(
         difference,
         low,
@@ -103,21 +108,6 @@ def paired_permutation(
         statistic=statistic,
         level=level,
     )
-
-
-def _swap_interval(
-    first: FloatArray,
-    second: FloatArray,
-    bootstrap: Bootstrap,
-    statistic: Statistic,
-    level: float,
-    bounds: Bounds | None,
-) -> tuple[float, float]:
-    if statistic == "mean":
-        return bootstrap.estimate(first - second, level=level, bounds=bounds).interval
-    if np.isnan(bootstrap.estimate(first - second, level=level, method="percentile").low):
-        return float("nan"), float("nan")
-    return percentiles(bootstrap.replicates(first, statistic) - bootstrap.replicates(second, statistic), level)
 
 
 def _swap_p_value(
@@ -241,7 +231,10 @@ def paired_samples(
         for part in parts
     ]
     before, after = (float(sum(table.part.weight * table.figures[side] for table in tables)) for side in (0, 1))
-    if bounds is not None and statistic == "mean" and resamples and _bounded(parts, bounds):
+    total = sum(part.weight for part in parts)
+    sides = [side for part in parts for side in (part.before, part.after)]
+    bounded = sides and all(len(side) and valid_bounds(side * total, bounds) for side in sides)
+    if bounds is not None and statistic == "mean" and resamples and bounded:
         intervals = _score_intervals(parts, shared, bounds, level)
     else:
         intervals = _intervals(tables, resamples, level, seed)
@@ -258,7 +251,8 @@ def paired_samples(
         statistic=statistic,
         level=level,
     )
-    return PairedChange(before, after, test, _ratio(before, after), relative_low, relative_high)
+    relative = after / before - 1 if before and np.isfinite(before) else float("nan")
+    return PairedChange(before, after, test, relative, relative_low, relative_high)
 
 
 class _Means:
@@ -333,12 +327,6 @@ def _shared_clusters(parts: Sequence[Samples]) -> dict[int, IntArray]:
         for clusters in (part.before_clusters, part.after_clusters):
             known.setdefault(part.stratum, set()).update(np.unique(clusters).tolist())
     return {stratum: np.array(sorted(known[stratum]), np.int64) for stratum in sorted(known)}
-
-
-def _bounded(parts: Sequence[Samples], bounds: Bounds | None) -> bool:
-    total = sum(part.weight for part in parts)
-    sides = [side for part in parts for side in (part.before, part.after)]
-    return bool(parts) and all(len(side) and valid_bounds(side * total, bounds) for side in sides)
 
 
 def _score_intervals(
@@ -429,10 +417,6 @@ def _p_value(tables: Sequence[_Table], difference: float, permutations: int, see
     chance[np.isnan(chance)] = np.inf  # a side without any value is no evidence of a difference
     extreme = int((np.abs(chance) >= abs(difference) - SLACK * scale).sum())
     return (1 + extreme) / (1 + permutations)
-
-
-def _ratio(before: float, after: float) -> float:
-    return after / before - 1 if before and np.isfinite(before) else float("nan")
 
 
 _MOST_FLIPPED = 16

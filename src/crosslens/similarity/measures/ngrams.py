@@ -64,20 +64,17 @@ def count_grams(texts: Sequence[Sequence[str]]) -> Grams:
         owners.append(text[here])
         order.append(np.full(len(names), n, np.int8))
         known += len(names)
-    return _table(np.concatenate(keys), np.concatenate(owners), np.concatenate(order), length)
+    orders = np.concatenate(order)
+    width = max(len(orders), 1)
+    cells, count = np.unique(np.concatenate(owners) * width + np.concatenate(keys), return_counts=True)
+    start = np.searchsorted(cells, np.arange(len(length) + 1) * width)
+    return Grams(start, (cells % width).astype(np.int32), count.astype(np.int32), orders, length)
 
 
 def number_tokens(texts: Sequence[Sequence[str]]) -> Array:
     """All tokens one after the other, each different one by its own number."""
     numbers: dict[str, int] = {}
     return np.fromiter((numbers.setdefault(token, len(numbers)) for text in texts for token in text), np.int64)
-
-
-def _table(keys: Array, owners: Array, order: Array, length: Array) -> Grams:
-    width = max(len(order), 1)
-    cells, count = np.unique(owners * width + keys, return_counts=True)
-    start = np.searchsorted(cells, np.arange(len(length) + 1) * width)
-    return Grams(start, (cells % width).astype(np.int32), count.astype(np.int32), order, length)
 
 
 def image_frequency(grams: Grams, owner: Array, first: int = 0) -> Array:
@@ -246,17 +243,13 @@ class Cider:
         unique = list(dict.fromkeys(every))  # captions are their own images' references: each is tokenized once
         tokens = dict(zip(unique, tokenize(unique, self.tokens), strict=True))
         grams = count_grams([tokens[text] for text in every])
-        frequency, images = self._frequency(grams, references, len(texts))
+        counted = references if self.corpus is None else self.corpus
+        owner = np.repeat(np.arange(len(counted)), [len(image) for image in counted])
+        frequency = image_frequency(grams, owner, 0 if self.corpus is None else len(texts))
+        images = sum(1 for image in counted if len(image))
         idf = np.log(float(max(images, 1))) - np.log(np.maximum(1.0, frequency))
         weighed = _weighed(grams, idf, group_starts(references))
         return PreparedCider(weighed, len(texts) + len(corpus), not self.plain, thread_count(threads))
-
-    def _frequency(self, grams: Grams, references: References, texts: int) -> tuple[Array, int]:
-        """In how many images each n-gram occurs, and how many images there are (those with captions)."""
-        counted = references if self.corpus is None else self.corpus
-        owner = np.repeat(np.arange(len(counted)), [len(image) for image in counted])
-        frequency = image_frequency(grams, owner, 0 if self.corpus is None else texts)
-        return frequency, sum(1 for image in counted if len(image))
 
 
 def _weighed(grams: Grams, idf: Array, reference_start: Array) -> _Texts:
