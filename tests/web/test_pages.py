@@ -82,8 +82,9 @@ def test_all_pages_are_accessible_and_fit_a_phone(watched: WatchedPage, path: st
 
 def test_choosing_and_comparing_two_runs(watched: WatchedPage) -> None:
     page = watched.open("/")
-    page.get_by_label("Compare", exact=True).select_option("model-a")
-    page.get_by_label("with", exact=True).select_option("model-b")
+    menus = page.get_by_role("form", name="Compare two runs").get_by_role("combobox")
+    menus.nth(0).select_option("model-a")
+    menus.nth(1).select_option("model-b")
     page.get_by_role("button", name="Compare two runs").click()
     page.wait_for_url("**/compare?*")
     assert page.locator("h1").inner_text() == "model b against model a"
