@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import crosslens
-from crosslens.cli.app import COMMANDS, GROUPS
+from crosslens.cli.app import GROUPS, HEADINGS
 from crosslens.core import LIMITS, Embeddings, Options, declarations
 from crosslens.metrics import parse_metrics
 from crosslens.rank import scorer_of
@@ -64,7 +64,7 @@ def test_value_from_python(kind: type[Options], name: str, value: str, refuses: 
 
 
 def numeric_flags() -> list[tuple[str, str]]:
-    commands = dict(COMMANDS)
+    commands = {name: command for names in HEADINGS.values() for name, command in names.items() if command is not None}
     for group, (_, inner) in GROUPS.items():
         commands |= {f"{group} {name}": function for name, function in inner.items()}
     pairs = []
