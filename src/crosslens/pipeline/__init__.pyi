@@ -4,7 +4,6 @@ from crosslens.pipeline.audit.results import (
     RESULTS as RESULTS,
     RUNS as RUNS,
     Audit as Audit,
-    AuditOptions as AuditOptions,
     Finding as Finding,
     Skipped as Skipped,
     StageResult as StageResult,
@@ -74,6 +73,7 @@ from crosslens.pipeline.leaderboards import (
     leaderboard as leaderboard,
 )
 from crosslens.pipeline.options import (
+    AuditOptions as AuditOptions,
     CaptionSetOptions as CaptionSetOptions,
     EvaluateArguments as EvaluateArguments,
     EvaluateOptions as EvaluateOptions,

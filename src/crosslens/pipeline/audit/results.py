@@ -16,57 +16,18 @@ from crosslens.core import (
     FactList,
     InputError,
     Layout,
-    Options,
     Presented,
     ResumableFolder,
     Run,
     Section,
     Text,
     json_form,
-    option,
     read_header,
     read_whole,
     remove,
     write_header,
 )
 from crosslens.explanations import dataset_of_run
-
-_PERTURBATIONS = (
-    "What robustness changes: names and groups, as in crosslens robustness. [default: all; with --quick char_swap,"
-    "shuffle_all_words]"
-)
-_HARD_NEGATIVES = "Captions that are nearly right: SugarCrepe's, ARO's or Winoground's files, or your own table."
-_SELECTING = ("only", "skip")
-
-
-@dataclass(frozen=True)
-class AuditOptions(Options):
-    """What an audit computes, and how."""
-
-    quick: bool = option(False, "Fewer perturbations, a sample of explanations: about a minute for 1,000 images.")
-    only: tuple[str, ...] = option((), "Only this stage; may be repeated (see --list).", metavar="STAGE")
-    skip: tuple[str, ...] = option((), "Without this stage; may be repeated.", metavar="STAGE")
-    similarity: str | None = option(
-        None,
-        "The similarity φ of graded metrics, curves and missing positives. [default: cider; for missing positives "
-        "semantic, where it is installed, unless --quick]",
-        metavar="NAME",
-    )
-    perturbations: str | None = option(None, _PERTURBATIONS, metavar="NAMES", joins=",")
-    hard_negatives: str | None = option(None, _HARD_NEGATIVES, metavar="PATH")
-    seed: int = option(0, "Seed of intervals, tests and perturbations.", metavar="N", minimum=0)
-    resamples: int = option(1000, "Resamples for the intervals.", metavar="N", minimum=1, maximum=10_000_000)
-    level: float = option(0.95, "Confidence level of the intervals.", metavar="SHARE", above=0, below=1)
-    threads: int | None = option(None, "Threads to use.", metavar="N", minimum=1, maximum=4096)
-
-    @property
-    def phi(self) -> str:
-        return self.similarity or "cider"
-
-    def facts(self) -> Mapping[str, Any]:
-        """Everything that results depend on."""
-        return {name: value for name, value in asdict(self).items() if name not in (*_SELECTING, "threads")}
-
 
 RUNS, RESULTS, FINDINGS_FILE, REPORT_FILE = "runs", "results", "findings.json", "report.html"
 """Below an audit's folder: a run folder per model and dataset; a file per stage; the findings; the page."""

@@ -12,7 +12,7 @@ from crosslens import __version__
 from crosslens.core import CrosslensError, Progress, Run, TrustCode, fingerprint, hold_output, trusting
 from crosslens.encode import EncodeOptions
 from crosslens.pipeline.audit.findings import findings_of
-from crosslens.pipeline.audit.results import Audit, AuditFolder, AuditOptions, Skipped, StageResult
+from crosslens.pipeline.audit.results import Audit, AuditFolder, Skipped, StageResult
 from crosslens.pipeline.audit.sources import AuditRequest, AuditSource, audit_sources
 from crosslens.pipeline.audit.stage import (
     DATASET,
@@ -24,6 +24,7 @@ from crosslens.pipeline.audit.stage import (
     chosen_stages,
     first_missing,
 )
+from crosslens.pipeline.options import AuditOptions
 
 _STEPS_PER_SECOND = 10
 

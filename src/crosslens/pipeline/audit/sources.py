@@ -12,8 +12,7 @@ from typing import Any
 from crosslens.core import RECIPE_FILE, RUN_FILE, Dataset, UsageError, argument, distinct_names, require_one_source
 from crosslens.data import is_known, load_dataset
 from crosslens.metrics import DEFAULT_METRICS
-from crosslens.pipeline.audit.results import AuditOptions
-from crosslens.pipeline.options import EvaluateOptions
+from crosslens.pipeline.options import AuditOptions, EvaluateOptions
 from crosslens.pipeline.recipe.inputs import evaluated_as_known
 from crosslens.pipeline.recipe.options import InputOptions, ModelOptions
 from crosslens.pipeline.recipe.recipe import Recipe

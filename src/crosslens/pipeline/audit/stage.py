@@ -14,8 +14,8 @@ from crosslens.core import TEXT_TO_IMAGE, Dataset, Progress, Registry, Run, Unkn
 from crosslens.data import load_dataset
 from crosslens.encode import EACH, EncodeOptions, text_queries
 from crosslens.explanations import TEXT_TO_TEXT, dataset_of_run
-from crosslens.pipeline.audit.results import AuditOptions
 from crosslens.pipeline.audit.sources import AuditSource
+from crosslens.pipeline.options import AuditOptions
 from crosslens.pipeline.recipe.recipe import Recipe
 
 RUN, DATASET, ALL = "run", "dataset", "audit"

@@ -22,7 +22,6 @@ from crosslens.core import TEXT_TO_IMAGE, Dataset, InputError, MissingExtraError
 from crosslens.data import image_files, outer_file, write_qrels
 from crosslens.explanations import TEXT_TO_TEXT, explain_run, failed_queries, query_outcomes, ranking_of, save_overview
 from crosslens.metrics import Ties, measure
-from crosslens.pipeline.audit.results import AuditOptions
 from crosslens.pipeline.audit.stage import (
     A_DATASET,
     A_MODEL,
@@ -46,6 +45,7 @@ from crosslens.pipeline.audit.stage import (
 )
 from crosslens.pipeline.curves import curve
 from crosslens.pipeline.leaderboards import leaderboard
+from crosslens.pipeline.options import AuditOptions
 from crosslens.pipeline.panel import calibrate_panel, read_panel
 from crosslens.pipeline.recipe.execute import run_recipe
 from crosslens.pipeline.recipe.inputs import load_inputs
