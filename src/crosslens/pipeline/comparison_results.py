@@ -78,7 +78,7 @@ def _bars(comparison: Comparison) -> Iterator[Bars]:
         )  # fmt: skip
 
 
-def _comparison_notes(comparison: Comparison) -> Iterator[str]:
+def _comparison_notes(comparison: Comparison, queries: bool) -> Iterator[str]:
     results, share = comparison.results, f"{100 * comparison.level:g}%"
     test = "paired permutation test over images"
     yield significance_sentence(test, comparison.permutations, comparison.correction, len(results))
@@ -96,7 +96,7 @@ def _comparison_notes(comparison: Comparison) -> Iterator[str]:
     if comparison.changes is not None:
         if not any(_GRADED in result.metric for result in results):
             yield f'The runs have no graded metric: evaluate with --metrics "… {_GRADED}[cider]@10" to see one here.'
-    elif not comparison.all_pairs and len(results) > _MOST_METRICS * len(comparison.others):
+    elif queries and not comparison.all_pairs and len(results) > _MOST_METRICS * len(comparison.others):
         yield "Choose a few metrics to see the queries that differ most."
     yield from comparison.notes
 
@@ -265,20 +265,19 @@ class Comparison(SignificanceResults[MetricComparison]):
             "Runs compared" if len(self.others) > 1 or self.all_pairs else f"{self.others[0]} against {self.baseline}"
         )
 
-    def sections(self, **options: Any) -> Iterator[Section]:
-        """A table per pair of runs, or one of all runs, and what changed."""
-        yield from self._tables()
+    def sections(self, *, queries: bool = True, **options: Any) -> Iterator[Section]:
+        """A table per pair of runs, or one of all runs, and what changed; with the ``queries`` that differ most."""
+        yield from self._tables(queries)
         if self.changes is not None:
             yield from self.changes.sections()
 
-    def _tables(self) -> Iterator[Section]:
+    def _tables(self, queries: bool) -> Iterator[Section]:
         """Each run against the first: values, differences, p-values, and who wins where.
 
         All pairs are one table of the runs' figures, with the letters of the runs that each is significantly better
         than.
         """
-
-        notes = tuple(_comparison_notes(self))
+        notes = tuple(_comparison_notes(self, queries))
         if self.all_pairs:
             yield Section("", (replace(_all_pairs_table(self), notes=notes), *_bars(self)))
             return
@@ -297,9 +296,9 @@ class Comparison(SignificanceResults[MetricComparison]):
             )
             header = ("metric", self.baseline, results[0].other, "difference", "p", "wins : losses")
             parts: list[Part] = [Table(header, rows, "lrrlrr")]
-            queries = FactList(tuple(_queries(results)), "Where they differ most (value in the first → in the second)")
-            if queries.rows and len(results) <= _MOST_METRICS:
-                parts.append(queries)
+            differing = tuple(_queries(results)) if queries and len(results) <= _MOST_METRICS else ()
+            if differing:
+                parts.append(FactList(differing, "Where they differ most (value in the first → in the second)"))
             if other == self.others[-1]:
                 parts += [Text(notes, note=True), *_bars(self)]
             yield Section(f"{other} against {self.baseline}", tuple(parts))

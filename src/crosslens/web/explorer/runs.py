@@ -24,7 +24,6 @@ from crosslens.core import (
     Presented,
     Section,
     Table,
-    Text,
     UsageError,
     split_name,
 )
@@ -172,13 +171,7 @@ class Comparisons:
 
 def comparison_sections(comparison: Comparison, baseline: str, other: str) -> Iterator[Section]:
     """As everywhere, but the queries that differ most lead to their pages."""
-    for section in comparison.sections():
-        parts = []
-        for part in section.parts:
-            if isinstance(part, Text):  # the queries are listed below, however many metrics there are
-                part = Text(tuple(text for text in part.sentences if not text.startswith("Choose a few")), part.note)
-            parts += [] if isinstance(part, FactList) else [part]
-        yield Section("", tuple(parts))
+    yield from (replace(section, title="") for section in comparison.sections(queries=False))
     rows: list[tuple[Cell, ...]] = []
     for result in comparison.results:
         plain = replace(metric_figure(result.metric, None), digits=3)
