@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from operator import attrgetter
@@ -135,10 +136,19 @@ def grouped(payload: Payload) -> Iterator[WeightedSentence]:
                 figure["n"] for figure in groups.values()
             )
             yield WeightedSentence(
-                f"By {table['by']}, {name} is lowest for {worst}: {percent(groups[worst])}, against "
-                f"{percent(groups[best])} for {best}.",
+                f"By {table['by'].replace('_', ' ')}, {name} is lowest for {_group_words(worst, table['by'])}: "
+                f"{percent(groups[worst])}, against {percent(groups[best])} for {_group_words(best, table['by'])}.",
                 surprise(whole - groups[worst]["high"], whole),
             )
+
+
+def _group_words(group: str, column: str) -> str:
+    """A group as a sentence says it: ``[3, 11)`` of caption lengths is ``3 to 10 words``."""
+    lengths = re.fullmatch(r"\[(\d+), (\d+)([)\]])", group) if column == "caption_length" else None
+    if lengths is None:
+        return group
+    shortest, longest = int(lengths[1]), int(lengths[2]) - (lengths[3] == ")")
+    return f"{shortest} to {longest} words" if shortest < longest else f"{shortest} words"
 
 
 def ranked_models(payload: Payload) -> Iterator[WeightedSentence]:
