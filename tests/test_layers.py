@@ -1,4 +1,4 @@
-"""The plan of the house, held by the code: imports point down, rooms form no circle, nothing hides in an attic."""
+"""The plan of the packages, held by the code: imports point down, packages form no circle, no module is an attic."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ FLOORS = (
     ("web",),
     ("cli",),
 )
-FLOOR_OF = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
+FLOOR_OF = {package: floor for floor, packages in enumerate(FLOORS) for package in packages}
 ROOF = ("__init__", "__main__")
-"""The two modules outside any room: they stand above all rooms and may import from each."""
+"""The two modules outside any package: they stand above all packages and may import from each."""
 
 ATTIC_NAMES = {"utils", "util", "helpers", "helper", "common", "misc", "base", "manager", "tools", "stuff"}
 HEAVY = {
@@ -43,7 +43,7 @@ HEAVY = {
 }  # fmt: skip
 DEFINES_MODULES = f"{PACKAGE}.train.models."
 """The modules that may import torch at once: they define classes that derive from ``torch.nn.Module``. They are only
-imported when a model is looked up; importing the room does not look (test_the_training_room_opens_without_torch)."""
+imported when a model is looked up; importing the package does not look (test_the_training_package_loads_without_torch)."""
 WEB_PACKAGES = {
     "fastapi",
     "starlette",
@@ -55,8 +55,8 @@ WEB_PACKAGES = {
     "alembic",
     "argon2",
 }
-"""What modules of the room ``web`` may import at once: only commands import them, and only when they run
-(test_the_web_room_opens_without_a_web_framework)."""
+"""What modules of the package ``web`` may import at once: only commands import them, and only when they run
+(test_the_web_package_loads_without_a_web_framework)."""
 
 RESULTS_IN_TWO_MODULES = (".polysemy.sections", ".robustness_study.")
 """Modules that import the type of their result under TYPE_CHECKING, while it imports them to show itself."""
@@ -78,16 +78,16 @@ class Import:
     """True where it only serves the type checker."""
 
     @property
-    def room(self) -> str:
-        return room_of(self.module)
+    def package(self) -> str:
+        return package_of(self.module)
 
     @property
-    def target_room(self) -> str:
-        return room_of(self.target)
+    def target_package(self) -> str:
+        return package_of(self.target)
 
 
-def room_of(module: str) -> str:
-    """The room of a dotted name below the package; ``""`` for the package itself and what stands on its roof."""
+def package_of(module: str) -> str:
+    """The package of a dotted name below the package; ``""`` for the package itself and its topmost modules."""
     parts = module.split(".")
     return "" if len(parts) == 1 or parts[1] in ROOF else parts[1]
 
@@ -137,7 +137,7 @@ def _targets(node: Importing, module: str, is_package: bool) -> Iterator[tuple[s
         target = ".".join(part for part in (start, node.module) if part)
         names = tuple(alias.name for alias in node.names)
         if target == PACKAGE:
-            # `from crosslens import rank` reaches a room; `from crosslens import evaluate` reaches the roof.
+            # `from crosslens import rank` reaches a package; `from crosslens import evaluate` reaches the topmost module.
             for name in names:
                 yield (f"{PACKAGE}.{name}" if name in FLOOR_OF else PACKAGE), (name,)
         else:
@@ -150,32 +150,32 @@ def within_package(imports: list[Import]) -> list[Import]:
     return [one for one in imports if one.target.split(".")[0] == PACKAGE]
 
 
-def unknown_rooms(source: Path) -> list[str]:
+def unknown_packages(source: Path) -> list[str]:
     """Folders and files directly below the package that the plan does not know."""
     entries = [entry for entry in source.iterdir() if entry.name != "__pycache__"]
-    rooms = {entry.name for entry in entries if entry.is_dir() and any(entry.rglob("*.py"))}
+    packages = {entry.name for entry in entries if entry.is_dir() and any(entry.rglob("*.py"))}
     loose = {entry.stem for entry in entries if entry.suffix == ".py"} - set(ROOF)
-    return sorted((rooms - set(FLOOR_OF)) | loose)
+    return sorted((packages - set(FLOOR_OF)) | loose)
 
 
 def upward_imports(source: Path) -> list[str]:
-    """Imports from a lower floor to a higher one, or from any room to the roof (its version number excepted)."""
+    """Imports from a lower floor to a higher one, or from any package to the topmost modules (its version number excepted)."""
     faults = []
     for one in within_package(imports_in(source)):
-        if not one.room or (not one.target_room and one.names == ("__version__",)):
+        if not one.package or (not one.target_package and one.names == ("__version__",)):
             continue
-        reach = FLOOR_OF.get(one.target_room, -1) if one.target_room else len(FLOORS)
-        if reach > FLOOR_OF.get(one.room, len(FLOORS)):
-            faults.append(f"{one.module}, line {one.line}: {one.room} must not import {one.target} from above")
+        reach = FLOOR_OF.get(one.target_package, -1) if one.target_package else len(FLOORS)
+        if reach > FLOOR_OF.get(one.package, len(FLOORS)):
+            faults.append(f"{one.module}, line {one.line}: {one.package} must not import {one.target} from above")
     return faults
 
 
-def room_circle(source: Path) -> list[str]:
+def package_circle(source: Path) -> list[str]:
     """Rooms that import each other in a circle; empty where there is none."""
     graph: dict[str, set[str]] = {}
     for one in within_package(imports_in(source)):
-        if one.room and one.target_room and one.room != one.target_room:
-            graph.setdefault(one.room, set()).add(one.target_room)
+        if one.package and one.target_package and one.package != one.target_package:
+            graph.setdefault(one.package, set()).add(one.target_package)
     return circle(graph)
 
 
@@ -197,9 +197,9 @@ def module_circle(source: Path) -> list[str]:
     return circle(graph)
 
 
-def public_names(room: Path) -> dict[str, str]:
-    """What a room's door offers: public name → its module."""
-    stub = room / "__init__.pyi"
+def public_names(package: Path) -> dict[str, str]:
+    """The public names of a package → their modules."""
+    stub = package / "__init__.pyi"
     statements = ast.parse(stub.read_text(encoding="utf-8")).body if stub.exists() else []
     return {
         alias.asname or alias.name: str(statement.module)
@@ -209,15 +209,15 @@ def public_names(room: Path) -> dict[str, str]:
     }
 
 
-def imports_past_doors(source: Path) -> list[str]:
-    """Imports from another room that name one of its modules instead of what its ``__init__`` offers."""
-    offered = {room.name: public_names(room) for room in source.iterdir() if room.is_dir()}
+def imports_past_public_names(source: Path) -> list[str]:
+    """Imports from another package that name one of its modules instead of what its ``__init__.pyi`` lists."""
+    offered = {package.name: public_names(package) for package in source.iterdir() if package.is_dir()}
     return [
         f"{statement.module}, line {statement.line}: from {statement.target} import {', '.join(statement.names)}"
         for statement in within_package(imports_in(source))
-        if statement.room and statement.target_room and statement.room != statement.target_room
-        if statement.target != f"{PACKAGE}.{statement.target_room}"
-        or not set(statement.names) <= set(offered[statement.target_room])
+        if statement.package and statement.target_package and statement.package != statement.target_package
+        if statement.target != f"{PACKAGE}.{statement.target_package}"
+        or not set(statement.names) <= set(offered[statement.target_package])
     ]
 
 
@@ -229,33 +229,35 @@ def circle(graph: Mapping[str, set[str]]) -> list[str]:
     return []
 
 
-def test_every_room_is_in_the_plan() -> None:
-    assert not unknown_rooms(SOURCE), "add the room to a floor here and to docs/architecture.md, or move the file"
+def test_every_package_is_in_the_plan() -> None:
+    assert not unknown_packages(SOURCE), "add the package to a floor here and to docs/architecture.md, or move the file"
 
 
 def test_no_import_points_up() -> None:
     assert not upward_imports(SOURCE)
 
 
-def test_rooms_form_no_circle() -> None:
-    assert not room_circle(SOURCE)
+def test_packages_form_no_circle() -> None:
+    assert not package_circle(SOURCE)
 
 
 def test_modules_form_no_circle() -> None:
     assert not module_circle(SOURCE)
 
 
-def test_rooms_are_entered_through_their_doors() -> None:
-    assert not imports_past_doors(SOURCE), "offer the name in the room's __init__.pyi and import it from the room"
+def test_packages_are_imported_by_their_public_names() -> None:
+    assert not imports_past_public_names(SOURCE), (
+        "list the name in the package's __init__.pyi and import it from the package"
+    )
 
 
-def test_doors_offer_what_the_room_has() -> None:
+def test_public_names_are_of_their_package() -> None:
     """A name that is also a module's would be the module or the value, depending on who imported what before."""
-    for room in (entry for entry in SOURCE.iterdir() if (entry / "__init__.pyi").exists()):
-        modules = {entry.stem for entry in room.iterdir()}
-        for name, module in public_names(room).items():
-            assert module.startswith(f"{PACKAGE}.{room.name}."), f"{room.name} offers {name} of another room"
-            assert name not in modules, f"{room.name}.{name} is a module and a public name"
+    for package in (entry for entry in SOURCE.iterdir() if (entry / "__init__.pyi").exists()):
+        modules = {entry.stem for entry in package.iterdir()}
+        for name, module in public_names(package).items():
+            assert module.startswith(f"{PACKAGE}.{package.name}."), f"{package.name} lists {name} of another package"
+            assert name not in modules, f"{package.name}.{name} is a module and a public name"
 
 
 def test_one_name_one_class() -> None:
@@ -273,7 +275,7 @@ def test_heavy_packages_are_imported_where_they_are_used() -> None:
         for one in imports_in(SOURCE)
         if one.at_start and one.target.split(".")[0] in HEAVY
         if not (one.target.split(".")[0] == "torch" and one.module.startswith(DEFINES_MODULES))
-        if not (one.target.split(".")[0] in WEB_PACKAGES and one.room == "web")
+        if not (one.target.split(".")[0] in WEB_PACKAGES and one.package == "web")
     ]
     assert not faults, "import these inside the function that needs them"
 
@@ -300,8 +302,8 @@ def test_types_are_checked_alike_wherever_extras_are_missing() -> None:
     assert not faults, "name these packages in [[tool.mypy.overrides]] of pyproject.toml"
 
 
-def test_the_training_room_opens_without_torch() -> None:
-    """Every name of its door, and the list of recipes."""
+def test_the_training_package_loads_without_torch() -> None:
+    """Every public name of it, and the list of recipes."""
     code = (
         "import sys, crosslens.train as train\n"
         "[getattr(train, name) for name in train.__all__]\n"
@@ -312,7 +314,7 @@ def test_the_training_room_opens_without_torch() -> None:
     assert done.returncode == 0, done.stderr
 
 
-def test_the_web_room_opens_without_a_web_framework() -> None:
+def test_the_web_package_loads_without_a_web_framework() -> None:
     """What the command line reads of it for its help."""
     code = (
         "import sys, crosslens.cli.app, crosslens.web as web\n"
@@ -328,9 +330,11 @@ def test_no_attics() -> None:
         assert not ATTIC_NAMES & set(module.split(".")), f"{module}: name it after what it does"
 
 
-def test_architecture_page_names_every_room() -> None:
+def test_architecture_page_names_every_package() -> None:
     page = (SOURCE.parents[1] / "docs" / "architecture.md").read_text(encoding="utf-8")
-    missing = [room.name for room in SOURCE.iterdir() if room.name in FLOOR_OF and f"{room.name}/" not in page]
+    missing = [
+        package.name for package in SOURCE.iterdir() if package.name in FLOOR_OF and f"{package.name}/" not in page
+    ]
     assert not missing
 
 
@@ -381,7 +385,7 @@ def test_a_circle_on_one_floor_is_found(tmp_path: Path) -> None:
         },
     )
     assert not upward_imports(source)
-    assert set(room_circle(source)) == {"data", "synth"}
+    assert set(package_circle(source)) == {"data", "synth"}
 
 
 @pytest.mark.parametrize(
@@ -392,6 +396,6 @@ def test_a_circle_of_modules_is_found(tmp_path: Path, statement: str) -> None:
     assert {"crosslens.rank.a", "crosslens.rank.b"} == set(module_circle(house(tmp_path, files)))
 
 
-def test_an_unplanned_room_is_found(tmp_path: Path) -> None:
+def test_an_unplanned_package_is_found(tmp_path: Path) -> None:
     source = house(tmp_path, {"core/run.py": "", "magic/spell.py": "", "loose.py": "", "__init__.py": ""})
-    assert unknown_rooms(source) == ["loose", "magic"]
+    assert unknown_packages(source) == ["loose", "magic"]

@@ -93,7 +93,7 @@ def test_public_names() -> None:
 
 
 def test_dir_shows_public_names_only() -> None:
-    """In a fresh process, and once rooms and names have been loaded, which sets attributes of the package."""
+    """In a fresh process, and once packages and names have been loaded, which sets attributes of the package."""
     script = "import crosslens.core, crosslens.metrics, crosslens\ncrosslens.evaluate\nprint(*dir(crosslens))"
     assert python(script).split() == sorted(crosslens.__all__)
     assert not hasattr(crosslens, "offer")
