@@ -43,7 +43,7 @@ HEAVY = {
 }  # fmt: skip
 DEFINES_MODULES = f"{PACKAGE}.train.models."
 """The modules that may import torch at once: they define classes that derive from ``torch.nn.Module``. They are only
-imported when a model is looked up; importing the package does not look (test_the_training_package_loads_without_torch)."""
+imported when a model is looked up (test_the_training_package_loads_without_torch)."""
 WEB_PACKAGES = {
     "fastapi",
     "starlette",
@@ -137,7 +137,7 @@ def _targets(node: Importing, module: str, is_package: bool) -> Iterator[tuple[s
         target = ".".join(part for part in (start, node.module) if part)
         names = tuple(alias.name for alias in node.names)
         if target == PACKAGE:
-            # `from crosslens import rank` reaches a package; `from crosslens import evaluate` reaches the topmost module.
+            # `from crosslens import rank` reaches a package, `from crosslens import evaluate` the topmost module.
             for name in names:
                 yield (f"{PACKAGE}.{name}" if name in FLOOR_OF else PACKAGE), (name,)
         else:
@@ -159,7 +159,7 @@ def unknown_packages(source: Path) -> list[str]:
 
 
 def upward_imports(source: Path) -> list[str]:
-    """Imports from a lower floor to a higher one, or from any package to the topmost modules (its version number excepted)."""
+    """Imports from a lower floor to a higher one, or from a package to the topmost modules (its version excepted)."""
     faults = []
     for one in within_package(imports_in(source)):
         if not one.package or (not one.target_package and one.names == ("__version__",)):
@@ -171,7 +171,7 @@ def upward_imports(source: Path) -> list[str]:
 
 
 def package_circle(source: Path) -> list[str]:
-    """Rooms that import each other in a circle; empty where there is none."""
+    """Packages that import each other in a circle; empty where there is none."""
     graph: dict[str, set[str]] = {}
     for one in within_package(imports_in(source)):
         if one.package and one.target_package and one.package != one.target_package:

@@ -19,7 +19,7 @@ _BLOCK = re.compile(r"^( *)```(?:python|pycon|py)\b[^\n]*\n(.*?)^\1```", re.MULT
 
 @cache
 def offered(source: Path) -> dict[str, set[str]]:
-    """Module → the names that can be imported from it: what it defines or imports, its submodules and its public names."""
+    """Module → the names that can be imported from it: what it defines or imports, submodules and public names."""
     modules = modules_in(source)
     names = {
         module: {*_defined(ast.parse(file.read_text(encoding="utf-8")).body), *public_names(file.parent)}
