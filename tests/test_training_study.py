@@ -271,4 +271,4 @@ def test_the_page_has_the_figures_of_one_to_many_heads(
     figures[f"{one_to_many.HEADS[1]} hard t2i/Hit@5"] = [0.6, 0.6, 0.6]
     rows = one_to_many.table(figures).splitlines()
     assert rows[2].count("60.0 ± 10.0 |") == 6
-    assert "| 60.0 ± 0.0 (+0.0) |" in rows[3]
+    assert "| 60.0 ± 0.0 (0.0) |" in rows[3]

@@ -254,8 +254,7 @@ def test_one_place_removes_and_renames_files() -> None:
         "encode/cache.py",
         "language/parsing.py",
         "similarity/matrix.py",
-        "similarity/matrix_cache.py",
-        "web/thumbnails.py",
+        "web/pictures.py",
     }
 
 

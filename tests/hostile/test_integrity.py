@@ -224,7 +224,7 @@ def test_a_damaged_run_is_replaced_when_told_to(tmp_path: Path) -> None:
     file = tmp_path / "run" / "queries.parquet"
     content = file.read_bytes()
     file.write_bytes(content[:-9] + b"x" + content[-8:])
-    with pytest.raises(InputError, match=r"queries\.parquet(.|\n)*overwrite=True repeats the evaluation"):
+    with pytest.raises(InputError, match=r"queries\.parquet(.|\n)*overwrite=True repeats the work"):
         evaluated(tmp_path / "run")
     with pytest.raises(InputError, match=r"queries\.parquet"):
         whole.save(tmp_path / "run")
