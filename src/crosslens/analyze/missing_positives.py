@@ -237,11 +237,11 @@ class ThresholdCounter:
         curve = np.column_stack([self._levels[reached], retrieved[reached], hits[reached]]).astype(np.float64)
         steps = np.diff(curve[:, 2], prepend=0.0) / positives
         area = float((steps * curve[:, 2] / curve[:, 1]).sum())
-        found = np.concatenate(self._per_image)
+        proposed = np.concatenate(self._per_image)
         owners = self._verified.keys // len(self._verified.captions)
-        own_positives = np.bincount(owners, minlength=len(found))
-        own_hits = np.bincount(owners, self._verified.values >= self._thresholds[0], len(found))
-        precision, recall = share_of_sums(own_hits, found), share_of_sums(own_hits, own_positives)
+        own_positives = np.bincount(owners, minlength=len(proposed))
+        own_hits = np.bincount(owners, self._verified.values >= self._thresholds[0], len(proposed))
+        precision, recall = share_of_sums(own_hits, proposed), share_of_sums(own_hits, own_positives)
         return Verification(self._pairs, positives, points, precision, recall, area, curve)
 
 

@@ -244,7 +244,6 @@ from crosslens.core.run import (
 )
 from crosslens.core.sources import (
     ONE_SOURCE as ONE_SOURCE,
-    SOURCES as SOURCES,
     excluding_sources as excluding_sources,
     given_sources as given_sources,
     require_one_source as require_one_source,

@@ -32,7 +32,7 @@ _MOST_POINTS = 60
 @singledispatch
 def draw(chart: Chart) -> ChartDrawing:
     """A chart as a drawing."""
-    raise NotImplementedError(type(chart).__name__)
+    raise TypeError(f"no drawing for a chart of type {type(chart).__name__}")
 
 
 @draw.register
