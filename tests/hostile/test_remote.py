@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from crosslens.core.remote import _in_time
+from crosslens.core.remote import _in_time, _refusal
 from crosslens.data import read_vectors
 from tests.hostile.conftest import Call, Refuses
 
@@ -196,3 +196,10 @@ def test_the_time_of_a_connection_is_told_as_the_limit_that_it_is(refuses: Refus
         raise FileNotFoundError("address") from TimeoutError("of the socket")
 
     assert "CROSSLENS_MAX_REMOTE_SECONDS" in refuses(lambda: _in_time(working))
+
+
+@pytest.mark.parametrize("address", ["http://127.0.0.1:40313/vectors.npy", "http://host/403/vectors.npy"])
+def test_an_address_does_not_tell_that_access_is_refused(address: str) -> None:
+    failed = OSError(f"0, message='', url='{address}'")
+    assert "access is refused" not in str(_refusal(address, failed))
+    assert "access is refused" in str(_refusal(address, OSError(f"403, message='', url='{address}'")))

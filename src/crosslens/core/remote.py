@@ -37,7 +37,7 @@ _RIGHTS = {
     "public bucket FSSPEC_GS_TOKEN=anon",
     "hf": "log in with hf auth login, or set HF_TOKEN, and ask for access on the repository's page",
 }
-_REFUSED = ("credential", "forbidden", "access denied", "unauthorized", "access key", "signature", "401", "403")
+_REFUSED = re.compile(r"credential|forbidden|access denied|unauthorized|access key|signature|\b40[13]\b", re.IGNORECASE)
 _LISTED = 5
 _MEGABYTE = 1 << 20
 _POLL = 0.2
@@ -220,7 +220,7 @@ def _refusal(address: str, error: BaseException | None) -> InputError:
     """The error of a store that could be reached and said no, or that could not be reached."""
     text = str(error).strip()
     reason = text.splitlines()[0] if text else type(error).__name__
-    if isinstance(error, PermissionError) or any(word in text.lower() for word in _REFUSED):
+    if isinstance(error, PermissionError) or _REFUSED.search(text.replace(address, "")):
         fix = _RIGHTS.get(_protocol(address), "check your rights to it")
         return InputError(f"access is refused: {reason}", file=address, fix=fix, code="no-access")
     fix = "check the address and the network, and run the same command again: files that have arrived are kept"
