@@ -160,7 +160,7 @@ class Counterfactuals(Presented):
         """The heading of a page."""
         return f"Counterfactuals: {self.dataset}"
 
-    def sections(self, **options: Any) -> Iterator[Section]:
+    def sections(self) -> Iterator[Section]:
         """The edits, smallest first; of several queries, how many characters it takes."""
         head = (
             f"{self.model} on {self.dataset}: {format_count(len(self), 'query')} ({self.direction}) among "

@@ -118,7 +118,7 @@ class Explanation(Presented):
         """The heading of a page."""
         return f"Why: {self.query}, {self.run} on {self.dataset}"
 
-    def sections(self, **options: Any) -> Iterator[Section]:
+    def sections(self) -> Iterator[Section]:
         """The query in full."""
         return explanation_sections(self, self.pictures)
 
@@ -206,7 +206,7 @@ class ExplainedQueries(Presented):
         """The heading of a page."""
         return f"Why: {self.run} on {self.dataset}"
 
-    def sections(self, **options: Any) -> Iterator[Section]:
+    def sections(self) -> Iterator[Section]:
         """Query by query."""
         for explained in self.explanations:
             yield from explanation_sections(explained, self.pictures)

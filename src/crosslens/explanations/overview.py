@@ -127,7 +127,7 @@ class Overview(Presented):
         """The heading of the page."""
         return f"Why {self.run} fails"
 
-    def sections(self, **options: Any) -> Iterator[Section]:
+    def sections(self) -> Iterator[Section]:
         """Both atlases, then a table per question; those that would be empty are left out."""
         whole, failing = self.queries.height, self.failures.height
         head = (

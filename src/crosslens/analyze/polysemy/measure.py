@@ -156,7 +156,7 @@ class Polysemy(Presented):
     def title(self) -> str:
         return f"Polysemy: {self.name}"
 
-    def sections(self, **options: Any) -> Iterator[Section]:
+    def sections(self) -> Iterator[Section]:
         """Both curves."""
         return curve_sections([self])
 

@@ -114,7 +114,7 @@ class PolysemyStudy(Presented):
     def title(self) -> str:
         return f"Polysemy: {', '.join(own.dataset.name for own in self.datasets)}"
 
-    def sections(self, **options: Any) -> Iterator[Section]:
+    def sections(self) -> Iterator[Section]:
         """Curves, co-captions, then the clusters of each dataset."""
         yield from curve_sections([own.curves for own in self.datasets])
         yield from diversity_sections([own.diversity for own in self.datasets])
