@@ -14,6 +14,7 @@ from crosslens.encode.encoder import (
     name_of as name_of,
     require_modality as require_modality,
 )
+from crosslens.encode.in_memory import encoder_of as encoder_of
 from crosslens.encode.loading import Compute as Compute
 from crosslens.encode.options import (
     EACH as EACH,

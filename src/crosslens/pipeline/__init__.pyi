@@ -65,6 +65,11 @@ from crosslens.pipeline.groups import (
     groupable_metrics as groupable_metrics,
     read_columns as read_columns,
 )
+from crosslens.pipeline.in_memory import (
+    Metrics as Metrics,
+    measure_vectors as measure_vectors,
+    vector_metrics as vector_metrics,
+)
 from crosslens.pipeline.leaderboards import (
     Leaderboard as Leaderboard,
     board_table as board_table,

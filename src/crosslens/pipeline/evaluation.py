@@ -42,7 +42,19 @@ from crosslens.core import (
     remove,
     require_one_source,
 )
-from crosslens.encode import EACH, MEAN, TextOnly, TextQueries
+from crosslens.encode import (
+    EACH,
+    IMAGES,
+    MEAN,
+    TEXTS,
+    Cache,
+    TextOnly,
+    TextQueries,
+    encode_dataset,
+    encoder_of,
+    load_encoder,
+    require_modality,
+)
 from crosslens.metrics import (
     GainMatrix,
     MetricRequest,
@@ -83,6 +95,11 @@ def evaluate(
     captions: Any = None,
     scores: Any = None,
     run: RankedLists | Mapping[str, Any] | None = None,
+    model: Any = None,
+    preprocess: Any = None,
+    tokenizer: Any = None,
+    image_folder: str | Path | None = None,
+    batch_size: int | None = None,
     relevance: Relevance | Mapping[str, Any] | None = None,
     second_stage: SecondStage | None = None,
     metrics: str | Iterable[str | MetricSpec | MetricRequest] | None = None,
@@ -96,7 +113,10 @@ def evaluate(
     ``images`` and ``captions`` are arrays aligned with the dataset's ids, or :class:`Embeddings`, which are matched by
     id; ``scores`` is an images × captions matrix; ``run`` holds ranked lists, which may come without a dataset if
     ``relevance`` says what is relevant. Without ``relevance`` a caption belongs to its image. Lists and judgements may
-    also be plain ``{query: [item, …]}``, and given by direction: ``{"i2t": …, "t2i": …}``. ``second_stage`` has a pair
+    also be plain ``{query: [item, …]}``, and given by direction: ``{"i2t": …, "t2i": …}``. ``model`` encodes the
+    dataset: an object in memory (with ``preprocess`` and ``tokenizer`` where it needs them, see
+    :func:`crosslens.encode.encoder_of`), or a name such as ``clip:openai/clip-vit-base-patch32``; its images are looked
+    for below ``image_folder``, and encoded ``batch_size`` at once. ``second_stage`` has a pair
     scorer re-rank the top of every list before anything is measured; the lists that a run keeps are then no longer
     than what it re-ranked.
 
@@ -128,8 +148,22 @@ def evaluate(
         arguments = replace(arguments, texts=dataset, directions=(TEXT_TO_TEXT,))
         dataset, images, captions = dataset.dataset, dataset.images, dataset.captions
     check_dataset(dataset)
-    needed = f"{argument('images')} and {argument('captions')}, or {argument('scores')}, or {argument('run')}"
-    require_one_source(f"pass {needed}", embeddings=(images, captions), scores=scores, runs=run)
+    needed = (
+        f"{argument('images')} and {argument('captions')}, or {argument('scores')}, or {argument('run')}, "
+        f"or {argument('model')}"
+    )
+    source = require_one_source(f"pass {needed}", embeddings=(images, captions), scores=scores, runs=run, model=model)
+    if source == "model":
+        if dataset is None:
+            raise UsageError("a model without a dataset", fix="pass the dataset whose images and captions it encodes")
+        encoder = load_encoder(model) if isinstance(model, str) else encoder_of(model, preprocess, tokenizer)
+        for ability in (IMAGES, TEXTS):
+            require_modality(encoder, ability)
+        encoded = encode_dataset(
+            dataset, encoder, image_folder=image_folder, batch_size=batch_size, progress=progress,
+            cache=Cache.of(None) if isinstance(model, str) else None,
+        )  # fmt: skip
+        images, captions = encoded.images, encoded.captions
     if run is not None:
         ranker: Ranker = ListRanker(dataset, run, relevance, arguments)
     elif arguments.complete_lists:
