@@ -304,7 +304,7 @@ def _add_state(routes: APIRouter, pages: MapPages) -> None:
 def _add_content(routes: APIRouter, pages: MapPages) -> None:
     @routes.get("/api/map/{run}/points", response_class=Response, tags=["map"], responses=_BYTES)
     def points(request: Request, run: str, method: Method | None = None) -> Response:
-        """All points: a header (JSON) and x and y (float32), as docs/how-to/map-and-search.md describes."""
+        """All points: a header (JSON) and x and y (float32), as docs/how-to/serve.md describes."""
         drawn = pages.drawn(run, method)
         return pages.binary.answer(request, (drawn.key, "points"), lambda: pack_points(drawn))
 
