@@ -33,7 +33,8 @@ PROTOCOLS_INTRO = """# Protocols
 
 What `--protocol NAME` sets, on the command line, as `protocol = "NAME"` under `[options]` in a recipe, and as
 `protocol="NAME"` in Python. `crosslens protocols` prints this list.
-[How to use them](../how-to/repeat.md#protocols-of-papers). An installed package adds its own through the entry-point group `crosslens.protocols`."""
+[How to use them](../how-to/repeat.md#protocols-of-papers). An installed package adds its own through the
+entry-point group `crosslens.protocols`."""
 SCORES_INTRO = """# Score functions
 
 How two embeddings are compared: `--score NAME` on the command line, `score=` in Python and in recipes. Options go into
