@@ -256,6 +256,13 @@ def test_examples_on_pages_hold(page: Path) -> None:
 # The site
 
 
+def test_how_to_pages_are_few_and_one_leads_to_all() -> None:
+    how_to = {page.name: page.read_text(encoding="utf-8") for page in (DOCS / "how-to").glob("*.md")}
+    assert len(how_to) <= 30
+    assert sum(len(text.split()) for text in how_to.values()) <= 30_000
+    assert set(re.findall(r"\]\(([\w-]+\.md)\)", how_to["index.md"])) == set(how_to) - {"index.md"}
+
+
 @pytest.mark.parametrize("page", list(ROOT.glob("*.md")), ids=named)
 def test_links_of_top_pages_lead_somewhere(page: Path) -> None:
     links = re.findall(r"\]\((?!https?:|#)([^)#\s]+)", page.read_text(encoding="utf-8"))
