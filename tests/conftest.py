@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import re
 from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,41 @@ _DEFAULT = Path(__file__).resolve().parents[2] / "shared" / "data"
 
 NO_SKIPS = "CROSSLENS_NO_SKIPS"
 """Set where every package, browser and dataset is at hand (CI): a test that skips there has lost what it needs."""
+
+
+_SLOW_MODULE = re.compile(r"^pytestmark = pytest\.mark\.slow$", re.MULTILINE)
+
+
+def leaves_out_slow(config: pytest.Config) -> bool:
+    """Whether only fast tests are asked for: slow ones are then not even collected."""
+    return bool(config.getoption("markexpr") == "not slow")
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Import no module of slow tests alone."""
+    if not leaves_out_slow(config) or collection_path.suffix != ".py":
+        return None
+    return bool(_SLOW_MODULE.search(collection_path.read_text(encoding="utf-8"))) or None
+
+
+class FastTests:
+    """Leaves out slow tests where they are made: their cases cost time in every process that collects them."""
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_pycollect_makeitem(self, obj: object) -> list[pytest.Item] | None:
+        marks = getattr(obj, "pytestmark", [])
+        return [] if isinstance(marks, list) and any(mark.name == "slow" for mark in marks) else None
+
+    @pytest.hookimpl(wrapper=True, trylast=True)
+    def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> Generator[None, None, None]:
+        yield
+        fast = [case for case in metafunc._calls if not any(mark.name == "slow" for mark in case.marks)]
+        metafunc._calls[:] = fast or metafunc._calls[:1]  # without a case a test would be skipped, not left out
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if leaves_out_slow(config):
+        config.pluginmanager.register(FastTests(), "fast-tests")
 
 
 @pytest.hookimpl(wrapper=True)

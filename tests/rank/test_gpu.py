@@ -22,6 +22,7 @@ from crosslens.rank.gpu.block_ranking import rank_sides  # noqa: E402
 from crosslens.rank.gpu.side import SampledProducts, Side, exact_scores, float32_slack, halves, orderable, product_slack  # noqa: E402
 from crosslens.rank.gpu.tile_levels import FlagBuffers, HalfLevel, product_levels, rounded_down  # noqa: E402
 from crosslens.rank.gpu.tile_pass import full_precision, tile_pass  # noqa: E402
+from tests.tables import each_row  # noqa: E402
 
 KINDS = ("model", "random", "constant", "copies", "some alike", "zeros", "lengths", "long")
 
@@ -75,9 +76,9 @@ def check(
     compare(scores, relevance, rankings)
 
 
-@pytest.mark.parametrize("half", [False, True], ids=["single", "half"])
-@pytest.mark.parametrize("tile", [None, 13, 64])
-@pytest.mark.parametrize("kind", KINDS)
+@each_row("half", [False, True], ids=["single", "half"])
+@each_row("tile", [None, 13, 64])
+@each_row("kind", KINDS)
 def test_tiles(kind: str, tile: int | None, half: bool) -> None:
     check(*vectors_of(kind, 40, 130, 24, seed=3), depth=5, tile=tile, half=half)
 

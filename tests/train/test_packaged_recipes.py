@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterable
 from dataclasses import replace
-from itertools import chain
+from itertools import chain, combinations
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,7 @@ from crosslens.train import (
     train_model,
 )
 from crosslens.train.recipe import check_settings, declared_settings, settings_of
+from tests.tables import each_row
 
 RECIPES = {name: load_training_recipe(name) for name in recipe_names()}
 SMALL = {"dimension": 8, "word_dimension": 8, "similarity_dimension": 8, "concepts": 6}
@@ -49,7 +51,7 @@ def require_kinds(recipe: TrainingRecipe) -> None:
             pytest.skip(f"no {registry.kind} {kind}")
 
 
-@pytest.mark.parametrize("name", RECIPES)
+@each_row("name", RECIPES)
 def test_kinds_and_settings_exist(name: str) -> None:
     pytest.importorskip("torch")
     recipe = RECIPES[name]
@@ -86,6 +88,26 @@ DIFFERENT = {
 IMP's in test_adapted_heads."""
 
 
+def covering(recipes: Iterable[TrainingRecipe]) -> set[str]:
+    """The names of few recipes in which every two choices meet that meet in any: models, settings, losses, φ."""
+
+    def choices(recipe: TrainingRecipe) -> list[str]:
+        switches = {
+            f"{name}={value if isinstance(value, str | bool) else ''}" for name, value in recipe.model_settings.items()
+        }
+        return sorted({recipe.model, f"phi {recipe.phi}", *(str(loss["kind"]) for loss in recipe.losses)} | switches)
+
+    pairs = {recipe.name: set(combinations(choices(recipe), 2)) for recipe in recipes}
+    missing, chosen = set().union(*pairs.values()), set[str]()
+    while missing:
+        chosen.add(best := max(pairs, key=lambda name: len(pairs[name] & missing)))
+        missing -= pairs[best]
+    return chosen
+
+
+FAST = covering(DIFFERENT.values())
+
+
 @pytest.fixture(scope="module")
 def local_data(data: TrainingData) -> TrainingData:
     def both(split: Split) -> Split:
@@ -96,7 +118,13 @@ def local_data(data: TrainingData) -> TrainingData:
     return TrainingData(both(data.train), both(data.validation), both(data.test))
 
 
-@pytest.mark.parametrize("recipe", DIFFERENT.values(), ids=lambda recipe: recipe.name)
+@pytest.mark.parametrize(
+    "recipe",
+    [
+        pytest.param(recipe, id=recipe.name, marks=() if recipe.name in FAST else pytest.mark.slow)
+        for recipe in DIFFERENT.values()
+    ],
+)
 def test_it_trains(recipe: TrainingRecipe, local_data: TrainingData, tmp_path: Path) -> None:
     """Two steps on a small collection, at a small size."""
     pytest.importorskip("torch")
@@ -143,7 +171,7 @@ def test_published_settings() -> None:
             assert adapters.items() <= recipe.model_settings.items()
 
 
-@pytest.mark.parametrize("name", [name for name in RECIPES if name.startswith("f30k-")])
+@each_row("name", [name for name in RECIPES if name.startswith("f30k-")])
 def test_flickr8k_has_a_version_of_each(name: str) -> None:
     published, here = RECIPES[name].identity(), RECIPES[name.replace("f30k", "flickr8k")].identity()
     assert {key: value for key, value in published.items() if key not in ("layout", "data")} == {
@@ -151,7 +179,7 @@ def test_flickr8k_has_a_version_of_each(name: str) -> None:
     }
 
 
-@pytest.mark.parametrize("name", [name for name in RECIPES if "-sam-" in name or "-released-" in name])
+@each_row("name", [name for name in RECIPES if "-sam-" in name or "-released-" in name])
 def test_adaptive_margins_keep_model_and_budget(name: str) -> None:
     """Whatever adds adaptive margins differs from the fixed margin of the same model in its losses alone."""
     head = re.match(r"[^-]+-[^-]+", name)

@@ -163,9 +163,17 @@ def test_a_newer_database_is_refused(address: str) -> None:
         open_database(address)
 
 
-@pytest.mark.parametrize("address", ["mysql://a/b", "sqlite://", "sqlite:///:memory:", "postgresql://"])
-def test_unusable_addresses(address: str) -> None:
-    with pytest.raises(CrosslensError):
+@pytest.mark.parametrize(
+    ("address", "problem"),
+    [
+        ("mysql://a/b", "databases of the kind 'mysql' are not supported"),
+        ("sqlite://", "judgements need a file to be kept in"),
+        ("sqlite:///:memory:", "judgements need a file to be kept in"),
+        ("postgresql://", "cannot be used: connection"),
+    ],
+)
+def test_unusable_addresses(address: str, problem: str) -> None:
+    with pytest.raises(CrosslensError, match=problem):
         open_database(address)
 
 
