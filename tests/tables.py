@@ -1,10 +1,11 @@
-"""Tests of many rows in one case: every row is tried, and those that fail are reported together, each by its name."""
+"""Tables of cases: every row in one test, whose failures are reported together; few rows that cover the others."""
 
 from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import combinations
 from typing import Any
 
 import pytest
@@ -45,3 +46,13 @@ def each_row(
         return every_row
 
     return decorated
+
+
+def covering(choices: Mapping[str, Iterable[str]]) -> set[str]:
+    """The names of few rows, in which every two choices meet that meet in any row."""
+    pairs = {name: set(combinations(sorted(set(chosen)), 2)) for name, chosen in choices.items()}
+    missing, few = set[tuple[str, ...]]().union(*pairs.values()), set[str]()
+    while missing:
+        few.add(best := max(pairs, key=lambda name: len(pairs[name] & missing)))
+        missing -= pairs[best]
+    return few

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable
 from dataclasses import replace
-from itertools import chain, combinations
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +28,7 @@ from crosslens.train import (
     train_model,
 )
 from crosslens.train.recipe import check_settings, declared_settings, settings_of
-from tests.tables import each_row
+from tests.tables import covering, each_row
 
 RECIPES = {name: load_training_recipe(name) for name in recipe_names()}
 SMALL = {"dimension": 8, "word_dimension": 8, "similarity_dimension": 8, "concepts": 6}
@@ -88,24 +87,14 @@ DIFFERENT = {
 IMP's in test_adapted_heads."""
 
 
-def covering(recipes: Iterable[TrainingRecipe]) -> set[str]:
-    """The names of few recipes in which every two choices meet that meet in any: models, settings, losses, φ."""
-
-    def choices(recipe: TrainingRecipe) -> list[str]:
-        switches = {
-            f"{name}={value if isinstance(value, str | bool) else ''}" for name, value in recipe.model_settings.items()
-        }
-        return sorted({recipe.model, f"phi {recipe.phi}", *(str(loss["kind"]) for loss in recipe.losses)} | switches)
-
-    pairs = {recipe.name: set(combinations(choices(recipe), 2)) for recipe in recipes}
-    missing, chosen = set().union(*pairs.values()), set[str]()
-    while missing:
-        chosen.add(best := max(pairs, key=lambda name: len(pairs[name] & missing)))
-        missing -= pairs[best]
-    return chosen
+def choices(recipe: TrainingRecipe) -> list[str]:
+    """What tells a training from others: model and settings, losses, φ."""
+    settings = recipe.model_settings.items()
+    switches = [f"{name}={value if isinstance(value, str | bool) else ''}" for name, value in settings]
+    return [recipe.model, f"phi {recipe.phi}", *switches, *(str(loss["kind"]) for loss in recipe.losses)]
 
 
-FAST = covering(DIFFERENT.values())
+FAST = covering({recipe.name: choices(recipe) for recipe in DIFFERENT.values()})
 
 
 @pytest.fixture(scope="module")
