@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
-from tests.report.browser import opened_browser
+from tests.report.browser import opened_browser, running_chromium
 
 # A loaded machine is slow, not wrong.
 # The same change gets the same verdict twice; `make test-all` looks for new examples on every run.
@@ -22,6 +22,7 @@ settings.load_profile("repeatable")
 
 _DEFAULT = Path(__file__).resolve().parents[2] / "shared" / "data"
 
+_FINISHED: list[int] = []
 NO_SKIPS = "CROSSLENS_NO_SKIPS"
 """Set where every package, browser and dataset is at hand (CI): a test that skips there has lost what it needs."""
 
@@ -68,9 +69,18 @@ def pytest_collection() -> Generator[None, object, object]:
     try:
         return (yield)
     finally:
-        gc.freeze()  # and back, to the old generation: the young one would be looked through now
-        gc.unfreeze()
+        gc.freeze()
+        gc.set_threshold(20_000, 20, 1_000_000)
         gc.enable()
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_logfinish() -> None:
+    """Look through everything once in 400 tests, and never again through what stays, such as imported packages."""
+    _FINISHED.append(1)
+    if len(_FINISHED) % 400 == 0:
+        gc.collect()
+        gc.freeze()
 
 
 @pytest.hookimpl(wrapper=True)
@@ -110,8 +120,14 @@ def no_parser(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(following, "load_similarity", refusing)
 
 
+@pytest.fixture(scope="session")
+def chromium_address() -> Iterator[str]:
+    with running_chromium() as address:
+        yield address
+
+
 @pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    """One browser for all tests of a file."""
-    with opened_browser() as started:
-        yield started
+def browser(chromium_address: str) -> Iterator[Any]:
+    """The browser that all tests share, opened for those of a file."""
+    with opened_browser(chromium_address) as opened:
+        yield opened
