@@ -25,8 +25,14 @@ def chromium() -> str:
     return executable
 
 
-_FLAGS = ("--headless", "--no-sandbox", "--hide-scrollbars", "--disable-background-networking", "--no-first-run",
-          "--force-color-profile=srgb", "--remote-debugging-port=0")  # fmt: skip
+_FLAGS = [
+    *("--headless", "--no-sandbox", "--remote-debugging-port=0", "--no-first-run", "--force-color-profile=srgb"),
+    # nothing beside the page that is looked at
+    *("--hide-scrollbars", "--mute-audio", "--disable-gpu", "--disable-extensions", "--disable-component-update"),
+    *("--disable-background-networking", "--disable-default-apps", "--disable-sync", "--disable-breakpad"),
+    *("--disable-dev-shm-usage", "--metrics-recording-only", "--no-service-autorun", "--password-store=basic"),
+    "--disable-features=Translate,OptimizationHints,MediaRouter,DialMediaRouteProvider,PaintHolding",
+]
 
 
 @contextmanager
