@@ -16,7 +16,7 @@ from tests.report.browser import opened_browser, running_chromium
 
 # A loaded machine is slow, not wrong.
 # The same change gets the same verdict twice; `make test-all` looks for new examples on every run.
-settings.register_profile("repeatable", deadline=None, derandomize=True, max_examples=30)
+settings.register_profile("repeatable", deadline=None, derandomize=True, max_examples=20)
 settings.register_profile("exploring", deadline=None, max_examples=150)
 settings.load_profile("repeatable")
 
