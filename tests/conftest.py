@@ -6,6 +6,7 @@ import gc
 import os
 import re
 from collections.abc import Generator, Iterator
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ settings.load_profile("repeatable")
 
 _DEFAULT = Path(__file__).resolve().parents[2] / "shared" / "data"
 
-_FINISHED: list[int] = []
+_FINISHED = count(1)
 NO_SKIPS = "CROSSLENS_NO_SKIPS"
 """Set where every package, browser and dataset is at hand (CI): a test that skips there has lost what it needs."""
 
@@ -69,18 +70,17 @@ def pytest_collection() -> Generator[None, object, object]:
     try:
         return (yield)
     finally:
-        gc.freeze()
-        gc.set_threshold(20_000, 20, 1_000_000)
+        gc.freeze()  # and back, to the old generation: the young one would be looked through now
+        gc.unfreeze()
+        gc.set_threshold(20_000, 20, 1_000_000)  # the old one is looked through below, seldom
         gc.enable()
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_runtest_logfinish() -> None:
-    """Look through everything once in 400 tests, and never again through what stays, such as imported packages."""
-    _FINISHED.append(1)
-    if len(_FINISHED) % 400 == 0:
+    """Look through everything once in a thousand tests: each time, a million objects of imported packages."""
+    if next(_FINISHED) % 1000 == 0:
         gc.collect()
-        gc.freeze()
 
 
 @pytest.hookimpl(wrapper=True)
