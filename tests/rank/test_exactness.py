@@ -71,7 +71,7 @@ def many(seed: int = 0, n: int = 130, m: int = 410, d: int = 48) -> tuple[Embedd
 @each_row("share", [0.002, 0.02, 0.3], ids=["few", "some", "many"])
 @each_row(("backend", "tile", "threads"), [
     ("numpy", None, 1), ("numpy", 7, 2), ("numpy", 64, 4), ("numpy", 500, 2),
-    ("torch", None, None), ("torch", 33, None),
+    ("torch", None, None), ("torch", 61, None),
 ])  # fmt: skip
 def test_larger_galleries(share, backend, tile, threads):
     """Wide rows: vectorised counting, binary search, full buffers, the exact fallback."""
