@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -76,9 +77,11 @@ def check(
     compare(scores, relevance, rankings)
 
 
-@each_row("half", [False, True], ids=["single", "half"])
-@each_row("tile", [None, 13, 64])
-@each_row("kind", KINDS)
+PAIRWISE = [(kind, tile, bool(n % 2)) for n, (kind, tile) in enumerate(product(KINDS, [None, 13, 64]))]
+"""Every kind with every tile, and each of both in single and in half precision."""
+
+
+@each_row(("kind", "tile", "half"), PAIRWISE)
 def test_tiles(kind: str, tile: int | None, half: bool) -> None:
     check(*vectors_of(kind, 40, 130, 24, seed=3), depth=5, tile=tile, half=half)
 
