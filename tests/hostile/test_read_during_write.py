@@ -98,6 +98,8 @@ def read_again_and_again(read: Callable[[], str], expected: set[str], times: int
     before, seen = count(), []
     while len(seen) < times or count() - before < 10 or (set(seen) < expected and len(seen) < 20 * times):
         seen.append(read())
+        if len(seen) > times:  # often enough: the rest is for the writer to get on
+            time.sleep(0.05)
     assert set(seen) == expected, "old or new, and both of them"
 
 
