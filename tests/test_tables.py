@@ -1,12 +1,22 @@
-"""Tables of cases: no row is left out, none is hidden by another, and few rows cover what all of them combine."""
+"""The tests themselves: no folder and no row is left out, and few rows cover what all of them combine."""
 
 from __future__ import annotations
 
+from fnmatch import fnmatch
 from itertools import combinations, product
+from pathlib import Path
 
 import pytest
 
 from tests.tables import covering, each_row
+
+
+def test_every_folder_of_tests_is_collected(pytestconfig: pytest.Config) -> None:
+    here = Path(__file__).parent
+    folders = {part for file in here.rglob("test_*.py") for part in file.parent.relative_to(here).parts}
+    assert "build" in folders
+    left_out = pytestconfig.getini("norecursedirs")
+    assert not [folder for folder in folders if any(fnmatch(folder, pattern) for pattern in left_out)]
 
 
 def test_every_row_is_tried_and_all_that_fail_are_named() -> None:
