@@ -171,6 +171,13 @@ def test_tied_matchings_of_boxes_give_the_fewest_over_the_threshold() -> None:
             assert table["SD[binary]"][0] == over / 2
 
 
+def test_a_difference_of_just_the_threshold_is_over_it() -> None:
+    pair = boxed((4,)), boxed((2,))
+    for threshold, over in ((0.5, 1), (0.51, 0)):
+        assert concept_metrics(*pair, threshold=threshold)["SD[binary]"] == over
+        assert concept_table(plain_objects(*pair), [0], [1], threshold=threshold)["SD[binary]"][0] == over
+
+
 def boxed(areas: tuple[int, ...]) -> list[Object]:
     return [{"synset": "zebra.n.01", "box": [0, 0, area, 1]} for area in areas]
 
