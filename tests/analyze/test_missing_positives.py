@@ -127,6 +127,8 @@ def test_precision_and_recall_as_sklearn_has_them(both: bool, monkeypatch: pytes
     for point in result.points:
         assert point.found == (values >= np.float32(point.threshold)).sum()
         assert point.hits == (labels & (values >= np.float32(point.threshold))).sum()
+        assert point.recall == point.hits / labels.sum()
+        assert not point.found or point.precision == point.hits / point.found
     assert result.chance == pytest.approx(labels.mean())
     assert missing.as_dict()["verification"]["recall"]["value"] == result.recall.mean
     assert "lower bound" in missing.text(80)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from crosslens.rank.gpu.block_ranking import rank_sides  # noqa: E402
 from crosslens.rank.gpu.side import SampledProducts, Side, exact_scores, float32_slack, halves, orderable, product_slack  # noqa: E402
 from crosslens.rank.gpu.tile_levels import FlagBuffers, HalfLevel, product_levels, rounded_down  # noqa: E402
 from crosslens.rank.gpu.tile_pass import full_precision, tile_pass  # noqa: E402
+from tests.tables import each_row  # noqa: E402
 
 KINDS = ("model", "random", "constant", "copies", "some alike", "zeros", "lengths", "long")
 
@@ -75,9 +77,11 @@ def check(
     compare(scores, relevance, rankings)
 
 
-@pytest.mark.parametrize("half", [False, True], ids=["single", "half"])
-@pytest.mark.parametrize("tile", [None, 13, 64])
-@pytest.mark.parametrize("kind", KINDS)
+PAIRWISE = [(kind, tile, bool(n % 2)) for n, (kind, tile) in enumerate(product(KINDS, [None, 13, 64]))]
+"""Every kind with every tile, and each of both in single and in half precision."""
+
+
+@each_row(("kind", "tile", "half"), PAIRWISE)
 def test_tiles(kind: str, tile: int | None, half: bool) -> None:
     check(*vectors_of(kind, 40, 130, 24, seed=3), depth=5, tile=tile, half=half)
 

@@ -239,7 +239,7 @@ def test_a_corrected_dataset_given_as_a_value_replaces_the_one_before(files: Pat
     np.save("scores.npy", random.standard_normal((2, 3)))
     inputs = InputOptions(scores="scores.npy")
     options = AuditOptions(only=("ties",), resamples=50)
-    with pytest.raises(CrosslensError):
+    with pytest.raises(CrosslensError, match=r"score matrix of shape \(2, 3\)"):
         run_audit(AuditRequest((DatasetSource("out/datasets/d", value=data),), inputs=inputs), "out", options)
     fitting = Dataset.of({"a": ["x", "y"], "b": ["z"]})
     given = AuditRequest((DatasetSource("out/datasets/d", value=fitting),), inputs=inputs)

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -193,20 +194,33 @@ def _postgresql(url: URL) -> Engine:
     )
 
 
+def _alembic() -> Config:
+    config = Config()
+    config.set_main_option("script_location", str(Path(__file__).parent / "migrations").replace("%", "%%"))
+    return config
+
+
+@cache
+def _revisions() -> tuple[str, ...]:
+    """All versions of the tables, the newest first."""
+    return tuple(script.revision for script in ScriptDirectory.from_config(_alembic()).walk_revisions())
+
+
 def migrate(engine: Engine) -> None:
     """Run the migrations that are missing, all in one transaction."""
     try:
         with engine.execution_options(begin="IMMEDIATE").begin() as connection:
             if engine.dialect.name == "postgresql":
                 connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": _LOCK})
-            config = Config()
-            config.set_main_option("script_location", str(Path(__file__).parent / "migrations").replace("%", "%%"))
-            config.attributes["connection"] = connection
             current = MigrationContext.configure(connection).get_current_revision()
-            known = {script.revision for script in ScriptDirectory.from_config(config).walk_revisions()}
-            if current is not None and current not in known:
+            newest, *older = _revisions()
+            if current == newest:
+                return
+            if current is not None and current not in older:
                 problem = f"the database was written by a newer version of crosslens (format {current})"
                 raise CrosslensError(problem, fix="update crosslens", code="newer-database")
+            config = _alembic()
+            config.attributes["connection"] = connection
             command.upgrade(config, "head")
     except DatabaseError as error:
         shown = engine.url.render_as_string(hide_password=True)
