@@ -336,7 +336,8 @@ class HalfLevel(Level):
             for part, whole in zip(each, vectors, strict=True)
         ]
         self.queries, self.gallery = each, alike[::-1]
-        self.factors, slack, units = [], [], []
+        self.factors: list[float] = []
+        slack, units = [], []
         for queries, gallery in zip(self.queries, self.gallery, strict=True):
             longest = 1.0
             for part in (queries, gallery):
