@@ -97,9 +97,9 @@ def test_tiles(kind: str, tile: int | None, half: bool) -> None:
     check(*vectors_of(kind, 40, 130, 24, seed=3), depth=5, tile=tile, half=half)
 
 
-@pytest.mark.parametrize("fewest", [2, 8])
+@pytest.mark.parametrize(("fewest", "depth"), [(2, 5), (8, 5), (8, 100)])
 @pytest.mark.parametrize("kind", KINDS)
-def test_vectors_that_occur_often_are_left_out_of_the_pass(kind: str, fewest: int, monkeypatch) -> None:
+def test_vectors_that_occur_often_are_left_out_of_the_pass(kind: str, fewest: int, depth: int, monkeypatch) -> None:
     monkeypatch.setattr(frequent, "_FEWEST", fewest)
     seen = []
     whole = block_ranking.tile_pass
@@ -110,7 +110,7 @@ def test_vectors_that_occur_often_are_left_out_of_the_pass(kind: str, fewest: in
             seen.append((len(rows.queries), len(columns.queries))) or whole(rows, columns, *given, **named)
         ),
     )
-    check(*vectors_of(kind, 40, 130, 24, seed=3), depth=5)
+    check(*vectors_of(kind, 40, 130, 24, seed=3), depth=depth)
     left = {"constant": [], "zeros": [(30, 86)], "some alike": [(40, 65)]}
     if kind in left:
         assert seen == left[kind]
@@ -118,6 +118,14 @@ def test_vectors_that_occur_often_are_left_out_of_the_pass(kind: str, fewest: in
         assert seen == []
     else:
         assert seen == [(40, 130)]
+
+
+def test_frequent_vectors_fill_lists_that_are_longer_than_what_is_left() -> None:
+    """Five captions that fit the images, and twenty copies of one that fits none."""
+    rng = np.random.default_rng(0)
+    images, captions = np.float32(rng.random((12, 6))), np.float32(rng.random((25, 6)))
+    captions[3:23] = -1
+    check(images, captions, random_relevance(rng, 12, 25, 0.2), depth=10, tile=4)
 
 
 @settings(max_examples=25)

@@ -112,7 +112,8 @@ class WithoutFrequent:
             floor, pairs = whole.floor[left], self._of_group(groups, -1)
             if ranked is not None:
                 part = ranked[axis]
-                floor = part.floor
+                if part.keep == whole.keep:  # else lists are longer than what is left
+                    floor = part.floor
                 for counts, more in zip((whole.above, whole.tied, whole.before), part.counts(), strict=True):
                     counts.index_add_(0, pairs, more)
                 for queries, places in part.candidates:
