@@ -98,7 +98,7 @@ def database(address: str, clock: Clock, sqlite_file: Path) -> Iterator[Database
     if (file := make_url(address).database) and address.startswith("sqlite"):
         shutil.copy(sqlite_file, file)
     opened = open_database(address)
-    opened.clock = clock
+    opened.now = clock
     yield opened
     opened.close()
 
@@ -107,7 +107,7 @@ def database(address: str, clock: Clock, sqlite_file: Path) -> Iterator[Database
 def sqlite_database(tmp_path: Path, clock: Clock, sqlite_file: Path) -> Iterator[Database]:
     """An empty SQLite database, for what does not depend on the kind."""
     opened = open_database(Path(shutil.copy(sqlite_file, tmp_path / "judging.sqlite")))
-    opened.clock = clock
+    opened.now = clock
     yield opened
     opened.close()
 

@@ -97,10 +97,11 @@ class Palette:
     def _numbers(self, name: str) -> Array:
         """The rank or the metric of the query of each point; NaN where none is known."""
         by_kind: dict[bool, tuple[Sequence[str], Array]] = {}  # ids and values of images (True) and captions (False)
-        for direction, ranking in self.run.rankings.items() if name == RANK else ():
-            _, first = first_relevant(ranking)
-            ranks = np.where(first == UNRANKED, np.nan, first.astype(np.float64))
-            by_kind[direction == IMAGE_TO_TEXT] = (ranking.query_ids, ranks)
+        if name == RANK:
+            for direction, ranking in self.run.rankings.items():
+                _, first = first_relevant(ranking)
+                ranks = np.where(first == UNRANKED, np.nan, first.astype(np.float64))
+                by_kind[direction == IMAGE_TO_TEXT] = (ranking.query_ids, ranks)
         for metric, values in self.run.values.items():
             direction, short = split_name(metric)
             if f"{_BY_METRIC}{short}" == name and direction:
