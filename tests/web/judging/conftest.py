@@ -111,7 +111,7 @@ def sqlite_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def database(with_tables: str, clock: Clock) -> Iterator[Database]:
     """An empty database of each kind."""
     opened = open_database(with_tables)
-    opened.clock = clock
+    opened.now = clock
     yield opened
     opened.close()
 
@@ -120,7 +120,7 @@ def database(with_tables: str, clock: Clock) -> Iterator[Database]:
 def sqlite_database(tmp_path: Path, clock: Clock, sqlite_file: Path) -> Iterator[Database]:
     """An empty SQLite database, for what does not depend on the kind."""
     opened = open_database(Path(shutil.copy(sqlite_file, tmp_path / "judging.sqlite")))
-    opened.clock = clock
+    opened.now = clock
     yield opened
     opened.close()
 

@@ -20,12 +20,11 @@ from crosslens.core import Tokens
 from crosslens.synth import write_scenes
 from crosslens.web.judging.database.engine import Database, open_database
 from crosslens.web.judging.database.judgements import record_judgement, requests_by_model
-from crosslens.web.judging.database.projects import items
 from crosslens.web.judging.results import load_answers
 from crosslens.web.judging.tasks import Answer
 from tests.build.generators.test_http import Server, content, fails
 from tests.commands import Call, call as call
-from tests.web.judging.samples import person, two_people_judge
+from tests.web.judging.samples import items, person, two_people_judge
 
 IMAGES = 9
 

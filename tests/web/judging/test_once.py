@@ -15,10 +15,10 @@ from sqlalchemy import func, select
 
 from crosslens.web.judging import accounts
 from crosslens.web.judging.accounts import create_invitation
-from crosslens.web.judging.database.projects import items, members
+from crosslens.web.judging.database.projects import members
 from crosslens.web.judging.database.tables import AccountRow
 from crosslens.web.judging.importing import add_new_items
-from tests.web.judging.samples import item, person, project
+from tests.web.judging.samples import item, items, person, project
 from tests.web.judging.site import Site
 
 PASSWORD = "correct horse battery"
