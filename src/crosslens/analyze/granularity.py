@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from crosslens.analyze.caption_features import CaptionFeatures, FeatureComparison, compare_features, distribution_lines
+from crosslens.analyze.caption_features import CaptionFeatures, FeatureComparison, distribution_lines
 from crosslens.core import Dataset, Figure, Ids, InputError, Progress, Row, Section, frozen, json_form
 from crosslens.language import Parses, count_words, load_wordnet, parse_texts
 
@@ -287,15 +287,4 @@ class GranularityComparison(FeatureComparison[Granularity]):
         return {**super().as_dict(), "pipeline": self.sets[0].pipeline}
 
 
-def compare_granularity(
-    sets: Sequence[Granularity],
-    *,
-    resamples: int = 1000,
-    permutations: int = 10_000,
-    level: float = 0.95,
-    seed: int = 0,
-) -> GranularityComparison:
-    """Every set's means with intervals, and how each differs from the first: see :func:`compare_features`."""
-    return compare_features(
-        GranularityComparison, sets, resamples=resamples, permutations=permutations, level=level, seed=seed
-    )
+compare_granularity = GranularityComparison.of

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from itertools import combinations
 from math import comb, isfinite
 from typing import TYPE_CHECKING, Any
@@ -85,7 +85,7 @@ class Stability:
         return max(self.defined, default=float("nan"))
 
     def as_dict(self) -> dict[str, Any]:
-        return dict(json_form({**asdict(self), "mean": self.mean, "lowest": self.lowest, "highest": self.highest}))
+        return json_form({**vars(self), "mean": self.mean, "lowest": self.lowest, "highest": self.highest})
 
 
 @dataclass(frozen=True)
@@ -103,9 +103,6 @@ class LeftOut:
     changed: float
     kappa: float
     shares: dict[str, float]
-
-    def as_dict(self) -> dict[str, Any]:
-        return dict(json_form(asdict(self)))
 
 
 def measure_left_out(difficulty: Difficulty) -> tuple[LeftOut, ...]:
@@ -148,7 +145,7 @@ def measure_stability(difficulty: Difficulty, size: int, *, repeats: int = 10, s
     panels = draw_panels(members, size, repeats, seed)
     codes = [_assign(difficulty, panel, levels, difficulty.tie_breaker) for panel in panels]
     kappas = tuple(cohen_kappa(np.stack(two, axis=1)) for two in combinations(codes, 2))
-    return Stability(size, len(members), tuple(panels), kappas, tuple(_shares(own, levels) for own in codes))
+    return Stability(size, len(members), tuple(panels), kappas, tuple(_shares(assigned, levels) for assigned in codes))
 
 
 def draw_panels(models: Sequence[str], size: int, count: int, seed: int) -> list[tuple[str, ...]]:
@@ -181,13 +178,13 @@ def _assign(difficulty: Difficulty, panel: Sequence[str], levels: Levels, tie_br
 
 def _positions(named: Array, levels: Levels) -> Array:
     codes = np.zeros(len(named))
-    for position, name in enumerate(levels.names):
+    for position, name in enumerate(levels.ranges):
         codes[named == name] = position
     return codes
 
 
 def _shares(codes: Array, levels: Levels) -> dict[str, float]:
-    return {name: float(np.mean(codes == position)) for position, name in enumerate(levels.names)}
+    return {name: float(np.mean(codes == position)) for position, name in enumerate(levels.ranges)}
 
 
 _MOST_PAIRS = 60
@@ -195,7 +192,7 @@ _MOST_PAIRS = 60
 _MOST_TEXTS = 4
 """Captions that stand for a picture."""
 _MOST_POINTS = 300
-"""Of a curve: more could not be told apart."""
+"""Of a curve: more could not be distinguished."""
 _LEFT_OUT = (
     "In percent of pairs: those whose level changes without the model, and the levels then; κ is against the whole "
     "panel's levels. The strongest model matches the most pairs here, the weakest the fewest."
@@ -244,9 +241,9 @@ class DifficultyStudy(Presented):
             parts.append(Text.of(stability_line(self.stability)))
         if self.disagreements is not None:
             labels = {model: rows[DIFFICULTY].to_list() for model, rows in self.disagreements.items()}
-            levels = list(dict.fromkeys(level for own in labels.values() for level in reversed(own)))
+            levels = list(dict.fromkeys(level for named in labels.values() for level in reversed(named)))
             counts: tuple[tuple[Cell, ...], ...] = tuple(
-                (model, len(own), *map(own.count, levels)) for model, own in labels.items()
+                (model, len(named), *map(named.count, levels)) for model, named in labels.items()
             )
             align = "l" + "r" * (len(levels) + 1)
             parts.append(Table(("only this model matches", "pairs", *levels), counts, align))
@@ -261,7 +258,7 @@ class DifficultyStudy(Presented):
             **self.result.as_dict(),
             "calibration": {name: chosen.as_dict() for name, chosen in self.calibrations.items()},
             "beside": [other.as_dict() for other in self.beside],
-            "left_out": [own.as_dict() for own in self.left_out],
+            "left_out": json_form(self.left_out),
             "stability": None if self.stability is None else self.stability.as_dict(),
             "disagreements": self.disagreements
             and {
@@ -305,7 +302,7 @@ class DifficultyStudy(Presented):
 
 def precision_recall_chart(calibrations: Mapping[str, Calibration]) -> Iterator[Scatter]:
     """A curve per model that was calibrated here, with its threshold marked; none where all thresholds were given."""
-    curves = {model: own.curve for model, own in calibrations.items() if own.curve is not None}
+    curves = {model: calibration.curve for model, calibration in calibrations.items() if calibration.curve is not None}
     if not curves:
         return
     first = next(calibrations[model] for model in curves)
