@@ -37,7 +37,6 @@ from crosslens.explanations.objects import (
     annotated_image,
     crowd_flags,
     finite,
-    image_objects,
     objects_of,
 )
 from crosslens.explanations.sentences import Findings, image_findings, listed, mention_findings, sentences
@@ -75,7 +74,7 @@ def explain_queries(
     sizes = SizeComparison(threshold, base)
     explainers = {name: _Explainer(run, dataset, name, sizes, competitors) for name in {name for _, name in searched}}
     for name, explainer in explainers.items():
-        explainer.parse([query for query, own in searched if own == name])
+        explainer.parse([query for query, ranked_in in searched if ranked_in == name])
     compared = {image for query, name in searched for image in explainers[name].case(query).images}
     shared = (objects or DatasetObjects(dataset, areas)).of(compared)
     return [explainers[name].explain(query, shared) for query, name in searched]
@@ -117,7 +116,7 @@ class DatasetObjects:
         return crowd_flags(self.dataset, self.objects)
 
     def of(self, images: Collection[str]) -> DatasetObjects:
-        """The same for these images, where no others are needed: captions say all that is known of an image.
+        """Those of these images alone, where no others are needed: captions say all that is known of an image.
 
         Annotated objects stay those of all images: an object that was annotated in no image at all may be in any.
         """
@@ -183,8 +182,8 @@ class _Explainer:
             )
         outcome = self.outcomes.row(self.outcome_rows[query], named=True)
         row, ranking, data = self.rows[query], self.ranking, self.dataset
-        own = slice(ranking.offsets[row], ranking.offsets[row + 1])
-        relevant = set(ranking.relevant[own][ranking.grades[own] > 0].tolist())
+        part = slice(ranking.offsets[row], ranking.offsets[row + 1])
+        relevant = set(ranking.relevant[part][ranking.grades[part] > 0].tolist())
         top = []
         for rank, item in enumerate((int(item) for item in ranking.top_items[row] if item != UNRANKED), start=1):
             name, text = ranking.item_ids[item], None
@@ -265,8 +264,8 @@ class _Explainer:
             margin = None if None in scores else scores[0] - scores[1]
         known: dict[str, Any] = {}
         if mentions is not None and checks:
-            own, others = [check.right for check in checks], [check.other for check in checks]
-            known |= mention_findings(mentions, *((own, others) if self.direction == IMAGE_TO_TEXT else (others, own)))
+            sides = [check.right for check in checks], [check.other for check in checks]
+            known |= mention_findings(mentions, *(sides if self.direction == IMAGE_TO_TEXT else sides[::-1]))
         if len(images) == 2:
             reported = [phrase.noun for name in ("lacking", "lacking_both") for phrase in known.get(name, ())]
             known |= image_findings(images[0], images[1], reported)
@@ -311,11 +310,11 @@ class HitComparison:
 
     def satisfied(self, image: int) -> list[str]:
         """What of the sentence an image has, as written."""
-        return [own[image].word.text for own in self.checks if own[image].verdict == SATISFIED]
+        return [row[image].word.text for row in self.checks if row[image].verdict == SATISFIED]
 
     def violated(self, image: int) -> list[str]:
         """What of the sentence an image does not have, as written; nothing is said of objects that are not there."""
-        checks = [own[image] for own in self.checks]
+        checks = [row[image] for row in self.checks]
         present = {check.word.noun for check in checks if check.verdict == SATISFIED}
         violated = (check.word for check in checks if check.verdict == VIOLATED)
         return [word.text for word in violated if word.kind == "object" or word.noun in present]
@@ -340,21 +339,19 @@ def compare_hits(dataset: Dataset, text: str | None, images: Sequence[str]) -> H
     Where nothing is annotated, an image has what its captions mention; only those of these images are read.
     """
     images = tuple(images[:2])
-    annotated = dataset.objects is not None and dataset.objects.height > 0
+    known = DatasetObjects(dataset).of(images)
     try:
-        objects = image_objects(dataset) if annotated else objects_of(dataset.select(images))
+        source = known.objects.source
         mentions = None if text is None else mentioned_concepts([text])[0]
     except MissingExtraError as error:
         return HitComparison(images, notes=(f"The words were not parsed: {error.problem}; {error.fix}.",))
-    crowds = crowd_flags(dataset, objects) if annotated else None
-    shown = [annotated_image(dataset, objects, image, crowds) for image in images]
-    vocabulary = Vocabulary.of(objects)
-    columns = [] if mentions is None else [check_mentions(mentions, image, vocabulary) for image in shown]
+    shown = [known.image(image) for image in images]
+    columns = [] if mentions is None else [check_mentions(mentions, image, known.vocabulary) for image in shown]
     names = [dict.fromkeys(item.name for item in image.objects) for image in shown]
     first, second = names[0], names[1] if len(names) > 1 else {}
     return HitComparison(
         images,
-        objects.source,
+        source,
         tuple(zip(*columns, strict=True)),
         tuple(name for name in first if name in second),
         tuple(name for name in first if name not in second) if len(names) > 1 else (),

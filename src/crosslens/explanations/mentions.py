@@ -74,7 +74,6 @@ class Mention:
         return NUMBERS.index(self.value) if self.value in NUMBERS else int(digits) if digits.isdecimal() else None
 
     def as_dict(self) -> dict[str, Any]:
-        """For JSON."""
         parts = {name: getattr(self, name) for name in ("kind", "text", "start", "end")}
         parts |= {"thing": self.noun, "synset": self.synset, "value": self.value}
         return {**parts, "other": self.other, "other_synset": self.other_synset} if self.kind == "relation" else parts
@@ -253,7 +252,6 @@ class MentionCheck:
         return _SIDES.get(self.word.value) if self.word.kind == "relation" else None
 
     def as_dict(self) -> dict[str, Any]:
-        """For JSON."""
         return {"verdict": self.verdict, "why": self.why, "found": self.observed, "number": self.number}
 
 
