@@ -74,7 +74,7 @@ class Shown(Presented):
     def title(self) -> str:
         return "Shown"
 
-    def sections(self, **options: Any) -> Iterator[Section]:
+    def sections(self) -> Iterator[Section]:
         yield Section("A title", self.parts)
 
     def as_dict(self) -> dict[str, Any]:

@@ -227,12 +227,11 @@ class HumanAgreement(Presented):
     def title(self) -> str:
         return f"Agreement with people: {self.judgements.source} on {self.dataset}"
 
-    def sections(self, kendall: str | None = None, **options: Any) -> Iterator[Section]:
+    def sections(self) -> Iterator[Section]:
         """A chart per φ, a table per subset, and what they mean."""
-        kendall = kendall or self.kendall
-        if kendall not in ("b", "c"):
-            raise UsageError(f"Kendall's τ-{kendall}", fix="use 'b' or 'c'", option="kendall")
-        shown = ("pearson", "spearman", f"kendall-{kendall}")
+        if self.kendall not in ("b", "c"):
+            raise UsageError(f"Kendall's τ-{self.kendall}", fix="use 'b' or 'c'", option="kendall")
+        shown = ("pearson", "spearman", f"kendall-{self.kendall}")
         tables = (_table(part, subset, shown, self.pooled) for part, subset in self.subsets.items())
         notes = Text(tuple(_notes(self)), note=True)
         yield Section(f"{self.judgements.source} on {self.dataset}", (Row(tuple(_scatters(self))), *tables, notes))

@@ -441,7 +441,7 @@ class CategoryResults(Presented):
     def title(self) -> str:
         return f"Results by {self.column}"
 
-    def sections(self, **options: Any) -> Iterator[Section]:
+    def sections(self) -> Iterator[Section]:
         """Charts, a table per direction and denominator, the AUPRC, and what the columns mean."""
         parts: list[Part] = [Row(tuple(_charts(self)))]
         for direction in dict.fromkeys(self.retrieval["direction"]):

@@ -215,7 +215,7 @@ class DiscriminabilityComparison(FeatureComparison[DatasetDiscriminability]):
     def title(self) -> str:
         return "How well captions single out an image"
 
-    def sections(self, **options: Any) -> Iterator[Section]:
+    def sections(self) -> Iterator[Section]:
         """How dis(t) is distributed, means and changes; of each dataset the histogram and the captions at both ends."""
         k, largest = self.sets[0].check.k, math.log(self.sets[0].check.k)
         charts: tuple[Part, ...] = ()

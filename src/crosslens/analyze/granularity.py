@@ -265,7 +265,7 @@ class GranularityComparison(FeatureComparison[Granularity]):
     def title(self) -> str:
         return "How fine-grained the captions are"
 
-    def sections(self, **options: Any) -> Iterator[Section]:
+    def sections(self) -> Iterator[Section]:
         """How every feature is distributed, the means, and the changes against the first set."""
         charts = (
             distribution_lines(

@@ -200,7 +200,7 @@ class MissingPositives(Presented):
     def title(self) -> str:
         return f"Missing positives: {self.dataset.name}"
 
-    def sections(self, **options: Any) -> Iterator[Section]:
+    def sections(self) -> Iterator[Section]:
         """A summary, the counts at several thresholds, and the first pairs."""
         others = len(self.dataset.image_ids) * len(self.dataset.caption_ids) - len(self.truth.relevant().items)
         head = (

@@ -161,7 +161,7 @@ class ScorerComparison(Presented):
     def title(self) -> str:
         return f"{self.first} and {self.second}"
 
-    def sections(self, **options: Any) -> Iterator[Section]:
+    def sections(self) -> Iterator[Section]:
         """Distributions, correlations, Bland–Altman figures, and the largest disagreements."""
         head = f"{self.first} and {self.second}: {format_count(len(self), 'pair')} of {self.dataset}"
         left_out = f"{format_count(self.left_out, 'pair')} without a score of both left out." if self.left_out else ""

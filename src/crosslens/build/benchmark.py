@@ -43,7 +43,7 @@ class Recos(Presented):
         """The heading of a page that shows the build."""
         return f"A RECOS benchmark from {self.log.head['candidates']['name']}"
 
-    def sections(self, **options: Any) -> Iterator[Section]:
+    def sections(self) -> Iterator[Section]:
         """The check of the candidates' descriptions, the sizes of the versions, and the originals of each task."""
         yield check_section(self.check, self.settings, self.log)
         sizes = tuple(

@@ -225,7 +225,7 @@ class FolderPage(Presented):
     def title(self) -> str:
         return self.heading
 
-    def sections(self, **options: Any) -> tuple[Section, ...]:
+    def sections(self) -> tuple[Section, ...]:
         return self.shown
 
     def as_dict(self) -> dict[str, Any]:

@@ -44,7 +44,7 @@ class CommandAnswer(Presented):
     def title(self) -> str:
         return self.heading
 
-    def sections(self, **options: Any) -> tuple[Section, ...]:
+    def sections(self) -> tuple[Section, ...]:
         return (Section("", self.parts),)
 
     def as_dict(self) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -145,11 +145,11 @@ class EvaluatedRun(Presented):
     def title(self) -> str:
         return self.run.title
 
-    def sections(self, **options: Any) -> Iterable[core.Section]:
-        return self.run.sections(**options)
+    def sections(self) -> Iterable[core.Section]:
+        return self.run.sections()
 
-    def text(self, width: int | None = None, *, colour: bool = False, **options: Any) -> str:
-        return self.run.text(width, colour=colour, notes=False)
+    def text(self, width: int | None = None, *, colour: bool = False) -> str:
+        return replace(self.run, provenance={**self.run.provenance, "notes": ()}).text(width, colour=colour)
 
     def as_dict(self) -> dict[str, Any]:
         return {**self.run.as_dict(), "notes": list(self.notes)}

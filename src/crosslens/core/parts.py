@@ -564,9 +564,9 @@ SECTIONS: Registry[Callable[..., Iterable[Section]]] = Registry(
 class Presented(ABC):
     """A result that is shown by its sections: printed, in a notebook, and in files of every form."""
 
-    def sections(self, **options: Any) -> Iterable[Section]:
+    def sections(self) -> Iterable[Section]:
         """What is shown, in order."""
-        return SECTIONS[type(self).__name__].value(self, **options)
+        return SECTIONS[type(self).__name__].value(self)
 
     @property
     @abstractmethod
@@ -577,9 +577,9 @@ class Presented(ABC):
     def as_dict(self) -> dict[str, Any]:
         """As JSON can hold it."""
 
-    def text(self, width: int | None = None, *, colour: bool = False, **options: Any) -> str:
+    def text(self, width: int | None = None, *, colour: bool = False) -> str:
         """As a terminal shows it; ``width``: the most columns tables may take, or None for as many as they need."""
-        text: str = FORMS["terminal"].value(self.sections(**options), width, colour=colour)
+        text: str = FORMS["terminal"].value(self.sections(), width, colour=colour)
         return text
 
     def __str__(self) -> str:

@@ -61,7 +61,7 @@ class DatasetDescription(Presented):
         """The dataset's name."""
         return self.name
 
-    def sections(self, **options: Any) -> Iterator[Section]:
+    def sections(self) -> Iterator[Section]:
         """A line per statistic, then the problems."""
 
         def aside(count: int, what: str) -> str:

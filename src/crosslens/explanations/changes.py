@@ -121,7 +121,7 @@ class RunChanges(Presented):
     def title(self) -> str:
         return f"What {self.runs[1]} changed"
 
-    def sections(self, **options: Any) -> Iterator[Section]:
+    def sections(self) -> Iterator[Section]:
         """The balance, what is wrong with top hits, and the queries that changed most."""
         second, by_image = self.runs[1], self.direction == IMAGE_TO_TEXT
         equal = self.queries - self.wins - self.losses

@@ -157,7 +157,7 @@ class Counterfactuals(Presented):
     def title(self) -> str:
         return f"Counterfactuals: {self.dataset}"
 
-    def sections(self, **options: Any) -> Iterator[Section]:
+    def sections(self) -> Iterator[Section]:
         """The edits, smallest first; of several queries, how many characters it takes."""
         head = (
             f"{self.model} on {self.dataset}: {format_count(len(self), 'query')} ({self.direction}) among "

@@ -114,7 +114,7 @@ class Explanation(Presented):
     def title(self) -> str:
         return f"Why: {self.query}, {self.run} on {self.dataset}"
 
-    def sections(self, **options: Any) -> Iterator[Section]:
+    def sections(self) -> Iterator[Section]:
         return explanation_sections(self, self.pictures)
 
     def __repr__(self) -> str:
@@ -195,7 +195,7 @@ class ExplainedQueries(Presented):
     def title(self) -> str:
         return f"Why: {self.run} on {self.dataset}"
 
-    def sections(self, **options: Any) -> Iterator[Section]:
+    def sections(self) -> Iterator[Section]:
         for explained in self.explanations:
             yield from explanation_sections(explained, self.pictures)
 

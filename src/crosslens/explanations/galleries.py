@@ -116,7 +116,7 @@ class Gallery(Presented):
     def as_dict(self) -> dict[str, Any]:
         return {name: value for name, value in json_form(self).items() if name not in ("pictures", "problem")}
 
-    def sections(self, **options: Any) -> Iterator[Section]:
+    def sections(self) -> Iterator[Section]:
         """Per query a table with a row per rank and a column per model; on pages, the pictures of each list."""
         for query in self.queries:
             head = f"{query.query}: {query.text}" if query.text is not None else query.query

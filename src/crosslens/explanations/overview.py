@@ -126,7 +126,7 @@ class Overview(Presented):
     def title(self) -> str:
         return f"Why {self.run} fails"
 
-    def sections(self, **options: Any) -> Iterator[Section]:
+    def sections(self) -> Iterator[Section]:
         """Both maps of confusions, then a table per question; those that would be empty are left out."""
         whole, failing = self.queries.height, self.failures.height
         head = (

@@ -61,7 +61,7 @@ class OverviewComparison(Presented):
     def title(self) -> str:
         return f"Failures of {self.first.run} and {self.second.run}"
 
-    def sections(self, **options: Any) -> Iterator[Section]:
+    def sections(self) -> Iterator[Section]:
         """Causes and confusions, side by side."""
         head = (
             f"first: {self.first.run}, second: {self.second.run}; {format_count(self.queries, 'query')} in both "
@@ -191,7 +191,7 @@ class ConceptTable(Presented):
     def title(self) -> str:
         return f"Concept metrics of {format_count(len(self.overviews), 'run')}"
 
-    def sections(self, **options: Any) -> Iterator[Section]:
+    def sections(self) -> Iterator[Section]:
         """A row per run, query-agnostic and query-informed; intervals where they fit."""
         first = next(iter(self.overviews.values()))
         head = f"{len(self.overviews)} runs on {first.dataset}, {self.direction}; concepts from {first.source}"

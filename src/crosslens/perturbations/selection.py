@@ -108,7 +108,7 @@ class PerturbedCaptions(Presented):
         """The heading of a page."""
         return f"{self.dataset}: perturbed captions"
 
-    def sections(self, **options: Any) -> Iterator[Section]:
+    def sections(self) -> Iterator[Section]:
         """A table of counts, which a terminal shows where it shows no captions; then the captions by perturbation."""
         rows: list[tuple[Cell, ...]] = []
         for name, counts in self.counts.items():
@@ -162,7 +162,7 @@ class ListedPerturbations(Presented):
         """The heading of a page."""
         return "Perturbations"
 
-    def sections(self, **options: Any) -> Iterator[Section]:
+    def sections(self) -> Iterator[Section]:
         """A list per kind, then the groups."""
         entries = ordered_perturbations()
         parts: list[FactList] = []

@@ -265,7 +265,7 @@ class Comparison(SignificanceResults[MetricComparison]):
             "Runs compared" if len(self.others) > 1 or self.all_pairs else f"{self.others[0]} against {self.baseline}"
         )
 
-    def sections(self, *, queries: bool = True, **options: Any) -> Iterator[Section]:
+    def sections(self, *, queries: bool = True) -> Iterator[Section]:
         """A table per pair of runs, or one of all runs, and what changed; with the ``queries`` that differ most."""
         yield from self._tables(queries)
         if self.changes is not None:
@@ -364,7 +364,7 @@ class CaptionSets(SignificanceResults[MetricChange]):
         )
         return f"{after} against {before}" + (f", {self.model}" if self.model else "")
 
-    def sections(self, **options: Any) -> Iterator[Section]:
+    def sections(self) -> Iterator[Section]:
         by_direction = {
             direction: [result for result in self.results if split_name(result.metric)[0] == direction]
             for direction in DIRECTION_LABELS

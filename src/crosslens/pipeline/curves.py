@@ -152,7 +152,7 @@ class GalleryCurves(Presented):
 
     title = "Metrics against the size of the gallery"
 
-    def sections(self, **options: Any) -> Iterator[Section]:
+    def sections(self) -> Iterator[Section]:
         for metric in self.metrics:
             direction, name = split_name(metric)
             title = f"{name} against the size of the gallery, {DIRECTION_LABELS.get(direction, direction)}"
@@ -508,7 +508,7 @@ class Curves(Presented):
 
     title = "Semantic recall against m"
 
-    def sections(self, **options: Any) -> Iterator[Section]:
+    def sections(self) -> Iterator[Section]:
         where = ", outside the ground truth" if self.non_gt else ""
         direction = DIRECTION_LABELS.get(self.direction, self.direction)
         heading = f"Semantic recall at {self.k} against m, {direction}{where}"

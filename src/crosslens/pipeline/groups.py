@@ -212,7 +212,7 @@ class GroupedMetrics(Presented):
         left_out = dict(self.left_out)
         return {"by": self.column, "overlapping": self.overlapping, "left_out": left_out, "metrics": metrics}
 
-    def sections(self, **options: Any) -> Iterator[Section]:
+    def sections(self) -> Iterator[Section]:
         """A table per direction, a row per group, the largest first; below, a chart of each metric."""
         directions: dict[str, list[str]] = {}
         for name in self.values:
@@ -454,7 +454,7 @@ class GroupedComparison(Presented):
         """The heading of the page."""
         return f"Runs compared by {self.column}"
 
-    def sections(self, **options: Any) -> Iterator[Section]:
+    def sections(self) -> Iterator[Section]:
         """A row per group, metric and two runs, and how the p-values came about."""
         first = next(iter(self.groups.values()))
         results = [(group, result) for group, comparison in self.groups.items() for result in comparison.results]
@@ -540,7 +540,7 @@ class GroupedTable(Presented):
         """The heading of the page."""
         return self.heading
 
-    def sections(self, **options: Any) -> Iterator[Section]:
+    def sections(self) -> Iterator[Section]:
         """The table and its note."""
         yield Section("", (self.part,))
 

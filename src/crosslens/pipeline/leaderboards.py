@@ -182,7 +182,7 @@ class Leaderboard(Presented):
         """Whether any difference was tested."""
         return any(isfinite(cell.p_value) for cell in self.cells.values())
 
-    def sections(self, **options: Any) -> Iterator[Section]:
+    def sections(self) -> Iterator[Section]:
         """A table per metric, or one of all metrics."""
         titles = {}
         for name in self.metrics:

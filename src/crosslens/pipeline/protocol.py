@@ -157,7 +157,7 @@ class ProtocolList(Presented):
 
     title = "Protocols"
 
-    def sections(self, **options: Any) -> Iterator[Section]:
+    def sections(self) -> Iterator[Section]:
         if len(self.protocols) > 1:
             listed = FactList(tuple((entry.name, f"{entry.summary} {entry.paper}") for entry in self.protocols))
             yield Section("", (listed, Text.of("Without --protocol, crosslens follows its own conventions.")))
@@ -209,8 +209,8 @@ class ProtocolResult(Presented):
     def title(self) -> str:
         return self.result.title
 
-    def sections(self, **options: Any) -> Iterator[Section]:
-        yield from self.result.sections(**options)
+    def sections(self) -> Iterator[Section]:
+        yield from self.result.sections()
         yield Section("", (protocol_facts(self.record),))
 
     def as_dict(self) -> dict[str, Any]:

@@ -337,7 +337,7 @@ class RequirementCheck(Presented):
 
     title = "Requirements"
 
-    def sections(self, **options: Any) -> Iterator[Section]:
+    def sections(self) -> Iterator[Section]:
         models = ("model",) if len({result.model for result in self.results}) > 1 else ()
         rows: list[tuple[Cell, ...]] = []
         for result in self.results:

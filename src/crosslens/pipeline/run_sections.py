@@ -49,18 +49,18 @@ DEFINITIONS = {
 
 
 @SECTIONS.register("Run")
-def run_sections(run: Run, metrics: str | Sequence[str] | None = None, *, notes: bool = True) -> Iterator[Section]:
-    """The figures of a run, what they are, its protocol, and with ``notes`` what is noted about it."""
-    chosen = {name: run[name] for name in select_metrics(run, metrics)}
+def run_sections(run: Run) -> Iterator[Section]:
+    """The figures of a run, what they are, its protocol, and what is noted about it."""
+    chosen = {name: run[name] for name in run}
     drawn: dict[str, dict[str, MetricValues]] = {}
     for name, values in chosen.items():
         direction, metric = split_name(name)
         drawn.setdefault(metric, {})[DIRECTION_LABELS.get(direction, direction)] = values
-    table, about = run_table(run, metrics), Text(tuple(table_notes(chosen)), note=True)
+    table, about = run_table(run), Text(tuple(table_notes(chosen)), note=True)
     parts: list[Part] = [table, about, *share_bars(f"Metrics of {run.label}", drawn)]
     facts = protocol_facts(run.protocol) if run.protocol else FactList(())
     parts += [facts] if facts.rows else []
-    noted = run.provenance.get("notes", ()) if notes else ()
+    noted = run.provenance.get("notes", ())
     parts += [Text(tuple(f"note: {note}" for note in noted), note=True)] if noted else []
     yield Section(run.label, tuple(parts))
 

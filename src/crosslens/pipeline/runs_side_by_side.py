@@ -92,7 +92,7 @@ class SideBySide(Presented):
         }
         return replace(self, values=values)
 
-    def sections(self, **options: Any) -> Iterator[Section]:
+    def sections(self) -> Iterator[Section]:
         """Tables with intervals, where a terminal has room for them, what the figures are, and the same as charts."""
         charts: tuple[Bars, ...]
         if self.column is None:
@@ -247,7 +247,7 @@ class GroupChart(Presented):
         )
         return tuple(fact for fact in facts if fact)
 
-    def sections(self, **options: Any) -> Iterator[Section]:
+    def sections(self) -> Iterator[Section]:
         """A bar for each group of each run, the numbers, and what a reader has to know."""
         several = len(self.runs) > 1
         rows: list[tuple[Cell, ...]] = [

@@ -67,7 +67,7 @@ class Trained(Presented):
     def title(self) -> str:
         return f"Training of {self.card['recipe']}"
 
-    def sections(self, **options: Any) -> Iterator[Section]:
+    def sections(self) -> Iterator[Section]:
         card = self.card
         where = "" if self.path == HERE else f"{self.path}: "
         head = (

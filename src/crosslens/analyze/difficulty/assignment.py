@@ -145,7 +145,7 @@ class Difficulty(Presented):
     def title(self) -> str:
         return f"Difficulty of pairs: {self.dataset}"
 
-    def sections(self, **options: Any) -> Iterator[Section]:
+    def sections(self) -> Iterator[Section]:
         """The share of each level, and the thresholds."""
         thresholds = (thresholds_table(self, {}),) if self.thresholds else ()
         yield Section("", (shares_chart([self]), shares_table([self]), *thresholds))

@@ -61,7 +61,7 @@ class FilterLoss(Presented):
     def title(self) -> str:
         return "Valid captions that a similarity filter throws away"
 
-    def sections(self, **options: Any) -> Iterator[Section]:
+    def sections(self) -> Iterator[Section]:
         """A line per level over all thresholds, the table, and what its numbers are."""
         counts = dict(self.table.select("level", "pairs").unique(maintain_order=True).iter_rows())
         pairs = ", ".join(f"{level} {count:,}" for level, count in counts.items())

@@ -221,7 +221,7 @@ class DifficultyStudy(Presented):
     def title(self) -> str:
         return self.result.title
 
-    def sections(self, **options: Any) -> Iterator[Section]:
+    def sections(self) -> Iterator[Section]:
         """Shares, thresholds, panels, then pairs."""
         result = self.result
         parts: list[Part] = [shares_chart([result, *self.beside]), shares_table([result, *self.beside])]

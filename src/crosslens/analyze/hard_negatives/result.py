@@ -194,7 +194,7 @@ class HardNegativesStudy(Presented):
     def title(self) -> str:
         return f"Hard negatives: {self.results[0].negatives.name}"
 
-    def sections(self, **options: Any) -> Iterator[Section]:
+    def sections(self) -> Iterator[Section]:
         """A chart per measure, then model by model, then the differences."""
         yield Section("", tuple(accuracy_bars(self.results, measure) for measure in self.results[0].negatives.measures))
         for number, result in enumerate(self.results):
@@ -322,9 +322,9 @@ class HardNegativesResult(Presented):
     level: float = 0.95
     left_out: int = 0
 
-    def sections(self, failures: int = 5, **options: Any) -> Iterator[Section]:
+    def sections(self) -> Iterator[Section]:
         """The accuracies as a chart and a table, what they mean, and the largest failures."""
-        return HardNegativesStudy((self,), failures=failures).sections()
+        return HardNegativesStudy((self,)).sections()
 
     @property
     def title(self) -> str:
@@ -484,7 +484,7 @@ class HardNegativesComparison(Presented):
     differences: tuple[CategoryDifference, ...]
     level: float = 0.95
 
-    def sections(self, **options: Any) -> Iterator[Section]:
+    def sections(self) -> Iterator[Section]:
         """A table per measure, a row per category."""
         head = f"1st: {self.first}; 2nd: {self.second}. Difference 1st − 2nd in points."
         note = (

@@ -106,7 +106,7 @@ class LabelQuality(Presented):
     def title(self) -> str:
         return f"Labels to review: {self.dataset.name}"
 
-    def sections(self, **options: Any) -> Iterator[Section]:
+    def sections(self) -> Iterator[Section]:
         """Whose the failures are, why labels are suspect, and the first of them."""
         parts: list[Part] = [Text.of(f"{self.dataset.name}: {format_count(self.suspects, 'suspect label')} to review")]
         if self.runs.height:
@@ -202,7 +202,7 @@ class ReviewedLabels(Presented):
     def title(self) -> str:
         return f"Reviewed labels: {self.dataset.name}"
 
-    def sections(self, **options: Any) -> Iterator[Section]:
+    def sections(self) -> Iterator[Section]:
         """What the review changed."""
         counts = [f"{self.counts[verdict]:,} {verdict}" for verdict in (*VERDICTS, "undecided") if self.counts[verdict]]
         dataset = self.dataset

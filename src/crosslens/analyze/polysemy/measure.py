@@ -160,7 +160,7 @@ class Polysemy(Presented):
     def title(self) -> str:
         return f"Polysemy: {self.name}"
 
-    def sections(self, **options: Any) -> Iterator[Section]:
+    def sections(self) -> Iterator[Section]:
         return curve_sections([self])
 
     @cached_property

@@ -91,7 +91,7 @@ class PolysemyStudy(Presented):
     def title(self) -> str:
         return f"Polysemy: {', '.join(measured.dataset.name for measured in self.datasets)}"
 
-    def sections(self, **options: Any) -> Iterator[Section]:
+    def sections(self) -> Iterator[Section]:
         """Curves, co-captions, then the clusters of each dataset."""
         yield from curve_sections([measured.curves for measured in self.datasets])
         yield from diversity_sections([measured.diversity for measured in self.datasets])

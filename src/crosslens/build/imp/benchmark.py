@@ -80,7 +80,7 @@ class Imp(Presented):
         """The heading of a page that shows the build."""
         return "Build of an IMP benchmark"
 
-    def sections(self, **options: Any) -> Iterator[Section]:
+    def sections(self) -> Iterator[Section]:
         """The counts of all stages, then whatever is known so far."""
         return imp_sections(self)
 

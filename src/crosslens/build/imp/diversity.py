@@ -64,7 +64,7 @@ class CaptionMap(Presented):
         """The heading of a page that shows the map."""
         return f"Captions of {self.image}"
 
-    def sections(self, **options: Any) -> Iterator[Section]:
+    def sections(self) -> Iterator[Section]:
         """The map, a colour per cluster and rings around the chosen captions; then their texts."""
         where = "UMAP map" if len(self.texts) >= FEWEST else "first two principal axes"
         about = f"{len(self.texts)} good captions, {where}; {int(self.chosen.sum())} chosen by {self.diverse}, in rings"

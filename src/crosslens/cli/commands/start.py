@@ -51,7 +51,7 @@ class DemoResult(Presented):
     def as_dict(self) -> dict[str, Any]:
         return {**self.audit.as_dict(), "side_by_side": self.galleries.as_dict()}
 
-    def sections(self, **options: Any) -> Iterator[Section]:
+    def sections(self) -> Iterator[Section]:
         """What was searched, how well by task, in which galleries, what the audit says, and what to try next."""
         drawn = {version: run.provenance["dataset"] for version, run in self.runs.items()}
         images = {version: f"{counts['images']:,}" for version, counts in drawn.items()}

@@ -214,9 +214,9 @@ class Audit(Presented):
     def title(self) -> str:
         return f"Audit of {', '.join(self.runs)}"
 
-    def sections(self, *, shown: int = 10, **options: Any) -> Iterator[Section]:
+    def sections(self) -> Iterator[Section]:
         rows = []
-        for number, finding in enumerate(self.findings[:shown], 1):
+        for number, finding in enumerate(self.findings[:10], 1):
             subject = (finding.model or finding.dataset) if len(self.runs) > 1 else ""
             about = f"{subject}: " if subject not in finding.text else ""
             rows.append((f"{number:>2}.", f"{about}{finding.text}"))

@@ -358,7 +358,7 @@ class EvaluationPlan(Presented):
 
     title = "Plan of an evaluation"
 
-    def sections(self, **options: Any) -> Iterator[Section]:
+    def sections(self) -> Iterator[Section]:
         work = self.workload
         sample = "" if work.queries is None else f", {format_number(work.queries)} queries per direction"
         title = (

@@ -115,7 +115,7 @@ class DropTable(Presented):
     def title(self) -> str:
         return f"Drop of {self.metric}"
 
-    def sections(self, **options: Any) -> Iterator[Section]:
+    def sections(self) -> Iterator[Section]:
         drops = replace(table_of_drops(self), narrow=table_of_drops(self, intervals=False))
         tests = [table_of_tests(self)] if self.tests else []
         yield Section(self.title, (Row(drop_maps(self)), drops, *tests))

@@ -189,7 +189,7 @@ class Robustness(Presented):
     def title(self) -> str:
         return f"Robustness: {self.about.get('dataset', {}).get('name', 'Ranked lists')}"
 
-    def sections(self, **options: Any) -> Iterator[Section]:
+    def sections(self) -> Iterator[Section]:
         """The drops as heat maps, then the tables that are shown."""
         return study_sections(self)
 

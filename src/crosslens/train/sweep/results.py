@@ -292,7 +292,7 @@ class Sweep(Presented):
     def title(self) -> str:
         return f"Sweep of {self.plan.name}"
 
-    def sections(self, **options: Any) -> Iterator[Section]:
+    def sections(self) -> Iterator[Section]:
         return sweep_sections(self)
 
     def as_dict(self) -> dict[str, Any]:

@@ -207,7 +207,7 @@ class QueryPerturbations(Presented):
     def as_dict(self) -> dict[str, Any]:
         return {"rows": list(self.rows)}
 
-    def sections(self, **options: Any) -> Iterator[Section]:
+    def sections(self) -> Iterator[Section]:
         diffs = []
         for row in self.rows:
             before, after = row["rank_before"], row["rank_after"]

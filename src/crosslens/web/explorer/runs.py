@@ -75,7 +75,7 @@ class RunList(Presented):
                     best[metric] += [run for run, mean in means.items() if mean == top]
         return best
 
-    def sections(self, **options: Any) -> Iterator[Section]:
+    def sections(self) -> Iterator[Section]:
         """A row per run with its figures, the best of each dataset marked; then the folders that cannot be read."""
         read, best = [run for run in self.runs if run.problem is None], self.best
         has_folders = any(run.location != run.name for run in read)
@@ -223,7 +223,7 @@ class ServedDataset(Presented):
     def title(self) -> str:
         return self.description.title
 
-    def sections(self, **options: Any) -> Iterator[Section]:
+    def sections(self) -> Iterator[Section]:
         for section in self.description.sections():
             yield replace(section, title="")
         if self.card:

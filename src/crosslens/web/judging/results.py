@@ -416,7 +416,7 @@ class ProjectResults(Presented):
     def title(self) -> str:
         return self.answers.project.name
 
-    def sections(self, **options: Any) -> Iterator[Section]:
+    def sections(self) -> Iterator[Section]:
         """Agreement, labels, ratings, causes, people, models, and what is automatic beside them."""
         for sections in (overview_sections, people_sections, model_sections, correlation_sections):
             yield from sections(self)

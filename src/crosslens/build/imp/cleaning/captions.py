@@ -132,7 +132,7 @@ class CleanedCaptions(Presented):
         """The heading of the page."""
         return "Cleaned captions"
 
-    def sections(self, **options: Any) -> Iterator[Section]:
+    def sections(self) -> Iterator[Section]:
         """The counts, then a table of reasons and one of repairs."""
         kept = int(self.rows["kept"].sum())
         changed = self.rows.filter(pl.col("kept") & (pl.col("text") != pl.col("cleaned"))).height
