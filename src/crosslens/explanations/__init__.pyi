@@ -1,4 +1,5 @@
 from crosslens.explanations.api import (
+    ExplainKeywords as ExplainKeywords,
     dataset_change as dataset_change,
     dataset_of_run as dataset_of_run,
     explain as explain,

@@ -18,30 +18,20 @@ from crosslens.encode import EACH, MEAN, text_queries
 
 if TYPE_CHECKING:
     from crosslens.core import Progress
-    from crosslens.explanations.explainer import DatasetObjects
     from crosslens.explanations.explanation import Explanation
     from crosslens.explanations.overview import Overview
 
 
-class _ExplainKeywords(TypedDict, total=False):
+class ExplainKeywords(TypedDict, total=False):
+    """What :func:`explain` takes: ``competitors`` with queries, from ``depth`` on without."""
+
     dataset: Dataset | str | Path | None
     dataset_options: dict[str, Any] | None
     direction: str | None
     threshold: float
     base: str
     areas: str
-
-
-class QueryKeywords(_ExplainKeywords, total=False):
-    """What :func:`explain` takes with queries."""
-
     competitors: int
-    objects: DatasetObjects | None
-
-
-class FailuresKeywords(_ExplainKeywords, total=False):
-    """What :func:`explain` takes without a query."""
-
     depth: int | None
     minimum: int
     resamples: int
@@ -51,13 +41,11 @@ class FailuresKeywords(_ExplainKeywords, total=False):
 
 
 @overload
-def explain(run: Run | str | Path, query: None = None, **options: Unpack[FailuresKeywords]) -> Overview: ...
+def explain(run: Run | str | Path, query: None = None, **options: Unpack[ExplainKeywords]) -> Overview: ...
 @overload
-def explain(run: Run | str | Path, query: str, **options: Unpack[QueryKeywords]) -> Explanation: ...
+def explain(run: Run | str | Path, query: str, **options: Unpack[ExplainKeywords]) -> Explanation: ...  # type: ignore[overload-overlap]
 @overload
-def explain(
-    run: Run | str | Path, query: list[str] | tuple[str, ...], **options: Unpack[QueryKeywords]
-) -> list[Explanation]: ...
+def explain(run: Run | str | Path, query: Sequence[str], **options: Unpack[ExplainKeywords]) -> list[Explanation]: ...
 
 
 def explain(

@@ -428,20 +428,10 @@ def measure_caption_diversity(
 
 def co_caption_pairs(dataset: Dataset) -> tuple[Array, Array, Array]:
     """Every two captions of an image, once: the row of the image, and those of the two captions, image after image."""
-    groups = CaptionGroups.of(dataset.caption_image, len(dataset.image_ids))
-    counts = groups.counts()
-    parts = []
-    for count in np.unique(counts[counts > 1]):
-        images = np.flatnonzero(counts == count)
-        left, right = np.triu_indices(count, 1)
-        captions = groups.rows[groups.start[images][:, None] + np.arange(count)]
-        parts.append((np.repeat(images, len(left)), captions[:, left].ravel(), captions[:, right].ravel()))
-    if not parts:
-        none = np.zeros(0, np.int64)
-        return none, none, none
-    owner, first, second = (np.concatenate(column) for column in zip(*parts, strict=True))
-    order = np.argsort(owner, kind="stable")
-    return owner[order], first[order], second[order]
+    captions = pl.DataFrame({"image": dataset.caption_image, "first": np.arange(len(dataset.caption_image))})
+    pairs = captions.join(captions.rename({"first": "second"}), on="image").filter(pl.col("first") < pl.col("second"))
+    owner, first, second = pairs.sort("image", "first", "second").to_numpy().T
+    return owner, first, second
 
 
 def match_words(left: Array, right: Array) -> float:
