@@ -254,11 +254,20 @@ def compare_queries(
 
     def listed(change: Array) -> tuple[QueryChange, ...]:
         """The queries that change most."""
-        rows = [int(row) for row in np.argsort(-change, kind="stable")[:most] if change[row] > 0]
-        return tuple(
-            _change(shared.row(row, named=True), [float(phi_values[row]) for phi_values in hits], faults)
-            for row in rows
-        )
+        changes = []
+        for row in np.argsort(-change, kind="stable")[:most].tolist():
+            if change[row] > 0:
+                shown = shared.row(row, named=True)
+                top = [
+                    TopHit(
+                        *(shown[f"{name}{suffix}"] for name in ("item", "retrieved", "answer", "rank")),
+                        float(values[row]),
+                        *causes.get(shown["query"], ((), ())),
+                    )
+                    for suffix, values, causes in zip(("", "_after"), hits, faults, strict=True)
+                ]
+                changes.append(QueryChange(shown["query"], shown["text"], shown["ground_truth"], *top))
+        return tuple(changes)
 
     test: dict[str, Any] = {"permutations": permutations, "seed": seed}
     return RunChanges(
@@ -323,12 +332,3 @@ def _cause_changes(shared: pl.DataFrame, gain: Array, faults: Sequence[Mapping[s
             counts[cause] = [count + int(flag) for count, flag in zip(counts[cause], flags, strict=True)]
     rows = [(cause, *row) for cause, row in counts.items() if row[0] or row[1]]
     return pl.DataFrame(rows, schema=_SCHEMA, orient="row")
-
-
-def _change(row: Mapping[str, Any], phi: Sequence[float], faults: Sequence[Mapping[str, Faults]]) -> QueryChange:
-    hits = []
-    for side, suffix in enumerate(("", "_after")):
-        item, image, text, rank = (row[f"{name}{suffix}"] for name in ("item", "retrieved", "answer", "rank"))
-        causes, wrong = faults[side].get(row["query"], ((), ()))
-        hits.append(TopHit(item, image, text, rank, phi[side], causes, wrong))
-    return QueryChange(row["query"], row["text"], row["ground_truth"], *hits)

@@ -266,35 +266,29 @@ def picture_cards(explained: Explanation, pictures: Mapping[str, str]) -> Cards:
     annotated = [obj.synset for obj in explained.right.objects if obj.synset is not None]
     colours = {synset: number for number, synset in enumerate(dict.fromkeys(concepts or annotated))}
     cards = []
-    pairs = explained.boxes
     sides = zip(("right", "other"), (explained.right, explained.other), picture_names(explained), strict=True)
     for side, picture, title in sides:
-        if picture is not None:
-            numbers = {pair[side]: number for number, pair in enumerate(pairs, start=1)}
-            cards.append(_picture_card(explained, picture, title, numbers, colours))
+        if picture is None:
+            continue
+        numbers = {pair[side]: number for number, pair in enumerate(explained.boxes, start=1)}
+        boxes = []
+        for index, obj in enumerate(picture.objects):
+            if obj.box is not None:
+                number = numbers.get(index)
+                about = " ".join((*obj.attributes, obj.name)) + (" (a crowd)" if obj.crowd else "")
+                about += "" if number is None else f", number {number}"
+                boxes.append(PictureBox(obj.box, obj.name, about, number, colours.get(obj.synset or "")))
+        counts = Counter(obj.name for obj in picture.objects)
+        what = ", ".join(f"{number} × {name}" if number > 1 else name for name, number in counts.items())
+        spoken = explained.spoken if explained.direction == "i2t" and side == "other" else None
+        other = next((caption for caption in picture.captions if caption != explained.query_text), None)
+        quote = tuple(f"“{caption}”" for caption in (spoken or other,) if caption)
+        size = (picture.width, picture.height) if picture.width and picture.height else None
+        heading = f"{title}: {picture.image} ({what or 'no objects'})"
+        cards.append(PictureCard(heading, image=picture.image, details=quote, boxes=tuple(boxes), size=size))
     key = "Boxes with the same number are matched; dashed boxes have no match. One colour per concept."
     boxed = any(card.boxes for card in cards)
     return Cards("Pictures", tuple(cards), pictures, large=True, key=key if boxed else "")
-
-
-def _picture_card(
-    explained: Explanation, picture: AnnotatedImage, title: str, numbers: Mapping[int, int], colours: Mapping[str, int]
-) -> PictureCard:
-    counts = Counter(obj.name for obj in picture.objects)
-    what = ", ".join(f"{number} × {name}" if number > 1 else name for name, number in counts.items())
-    other = next((caption for caption in picture.captions if caption != explained.query_text), None)
-    spoken = explained.spoken if explained.direction == "i2t" and picture is explained.other else None
-    size = (picture.width, picture.height) if picture.width and picture.height else None
-    boxes = []
-    for index, obj in enumerate(picture.objects):
-        if obj.box is not None:
-            number = numbers.get(index)
-            about = " ".join((*obj.attributes, obj.name)) + (" (a crowd)" if obj.crowd else "")
-            about += "" if number is None else f", number {number}"
-            boxes.append(PictureBox(obj.box, obj.name, about, number, colours.get(obj.synset or "")))
-    quote = tuple(f"“{caption}”" for caption in (spoken or other,) if caption)
-    heading = f"{title}: {picture.image} ({what or 'no objects'})"
-    return PictureCard(heading, image=picture.image, details=quote, boxes=tuple(boxes), size=size)
 
 
 def _word_table(explained: Explanation) -> Table:

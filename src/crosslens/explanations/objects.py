@@ -23,7 +23,7 @@ from crosslens.explanations.lexicon import (
     synset_of_name,
     synset_word,
 )
-from crosslens.language import NUMBERS, PositionedGraph, is_number, parse_texts, pluralise, positioned_graph
+from crosslens.language import NUMBERS, is_number, parse_texts, pluralise, positioned_graph
 
 Source = Literal["annotations", "captions"]
 AREAS = ("share", "pixels")
@@ -215,34 +215,13 @@ class CaptionObject:
 
 def caption_objects(dataset: Dataset, *, progress: Progress | None = None) -> ImageObjects:
     """The objects that an image's captions mention: no boxes, counts only where a caption states them."""
-    graphs: list[list[PositionedGraph]] = [[] for _ in dataset.image_ids]
+    by_image: list[dict[str, CaptionObject]] = [{} for _ in dataset.image_ids]
     parses = parse_texts(dataset.texts, progress=progress)
-    for image, parse in zip(dataset.caption_image, parses, strict=True):
-        graphs[int(image)].append(positioned_graph(parse))
-    by_image = [
-        [item for item in _mentioned_objects(image_graphs) for _ in range(item.count)] for image_graphs in graphs
-    ]
-    objects = [item for items in by_image for item in items]
-    no_boxes = np.full((len(objects), 4), np.nan)
-    return ImageObjects.of(
-        dataset.image_ids,
-        [len(items) for items in by_image],
-        [item.name for item in objects],
-        [synset_of_name(item.name) for item in objects],
-        no_boxes,
-        no_boxes[:, 0],
-        [tuple(item.attributes) for item in objects],
-        source="captions",
-        loose=[tuple(sorted(item.loose - item.stated)) for item in objects],
-    )
-
-
-def _mentioned_objects(graphs: Iterable[PositionedGraph]) -> Iterable[CaptionObject]:
-    """Captions of one image mention the same objects: *bike* and *bicycle* are one, of one synset."""
-    objects: dict[str, CaptionObject] = {}
-    for graph in graphs:
+    for image, parse in zip(dataset.caption_image.tolist(), parses, strict=True):
+        graph = positioned_graph(parse)
+        # Captions of one image mention the same objects: *bike* and *bicycle* are one, of one synset.
         by_token = {
-            token: objects.setdefault(synset_of_name(name) or name, CaptionObject(name))
+            token: by_image[image].setdefault(synset_of_name(name) or name, CaptionObject(name))
             for token, name in graph.objects.items()
         }
         for token, word in graph.attributes:
@@ -255,7 +234,19 @@ def _mentioned_objects(graphs: Iterable[PositionedGraph]) -> Iterable[CaptionObj
                 mentioned.stated.update({word} if (token, word) not in graph.loose else ())
         for token, word in graph.loose:
             by_token[token].loose.add(word)
-    return objects.values()
+    objects = [item for items in by_image for item in items.values() for _ in range(item.count)]
+    no_boxes = np.full((len(objects), 4), np.nan)
+    return ImageObjects.of(
+        dataset.image_ids,
+        [sum(item.count for item in items.values()) for items in by_image],
+        [item.name for item in objects],
+        [synset_of_name(item.name) for item in objects],
+        no_boxes,
+        no_boxes[:, 0],
+        [tuple(item.attributes) for item in objects],
+        source="captions",
+        loose=[tuple(sorted(item.loose - item.stated)) for item in objects],
+    )
 
 
 _NO_LETTER = re.compile(r"\W+")

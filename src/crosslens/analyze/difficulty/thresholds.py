@@ -82,18 +82,18 @@ class PrecisionRecall:
         return float(self.thresholds[self.best])
 
 
+def _one_class(missing: str, fix: str) -> InputError:
+    expected = "matching pairs (label 1) and mismatches (label 0)"
+    return InputError(f"no {missing} to choose a threshold by", expected=expected, fix=fix, code="one-class")
+
+
 class PairCounter:
     """Collects the scores of mismatches, a block at a time, against those of the matching pairs."""
 
     def __init__(self, positives: Any) -> None:
         scores = _numbers(positives, "scores of matching pairs")
         if not scores.size:
-            raise InputError(
-                "no matching pair to choose a threshold by",
-                expected="matching pairs (label 1) and mismatches (label 0)",
-                fix="add pairs that match",
-                code="one-class",
-            )
+            raise _one_class("matching pair", "add pairs that match")
         self._thresholds, counts = np.unique(scores, return_counts=True)
         self._matched = counts[::-1].cumsum()[::-1]
         self._negatives = np.zeros(len(self._thresholds) + 1, np.int64)
@@ -108,12 +108,8 @@ class PairCounter:
         """Precision and recall over everything that was added; raises where no mismatch was."""
         total = int(self._negatives.sum())
         if not total:
-            raise InputError(
-                "no mismatch to choose a threshold by",
-                expected="matching pairs (label 1) and mismatches (label 0)",
-                fix="add pairs that do not match: with more than one image, other images' captions do",
-                code="one-class",
-            )
+            fix = "add pairs that do not match: with more than one image, other images' captions do"
+            raise _one_class("mismatch", fix)
         above = self._negatives[::-1].cumsum()[::-1][1:]
         return PrecisionRecall(self._thresholds, self._matched, self._matched + above, int(self._matched[0]), total)
 

@@ -81,13 +81,9 @@ class CaptionGroups(NamedTuple):
         counts = np.bincount(caption_image, minlength=images)
         return CaptionGroups(np.concatenate([[0], np.cumsum(counts)]), np.argsort(caption_image, kind="stable"))
 
-    def counts(self) -> Array:
-        """How many captions each image has."""
-        return np.diff(self.start)
-
     def spread(self, images: Array) -> tuple[Array, Array]:
         """All captions of these images in a row: for each its position in ``images``, and its own row."""
-        counts = self.counts()[images]
+        counts = np.diff(self.start)[images]
         owner = np.repeat(np.arange(len(images)), counts)
         within = np.arange(len(owner)) - np.repeat(np.cumsum(counts) - counts, counts)
         return owner, self.rows[self.start[images][owner] + within]
