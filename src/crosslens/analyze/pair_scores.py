@@ -213,25 +213,22 @@ class ImageCaptionPairs:
         """
         captions = check_ids(frame["caption"].to_list(), "caption", row_name)
         images: Sequence[str | None] = [None] * len(captions)
-        keys: list[tuple[str | None, str]] = [(None, caption) for _, caption in self.named]
+        keys: list[tuple[str | None, str]] = [*self.named]
         if "image" in frame.columns:
             images = spelled_as(self.dataset.image_ids, check_ids(frame["image"].to_list(), "image", row_name))
-            keys = [*self.named]
+        else:
+            keys = [(None, caption) for _, caption in keys]
         known = set(keys)
         scores: dict[tuple[str | None, str], float] = {}
         for row, (image, caption) in enumerate(zip(images, captions, strict=True)):
             score = finite_score(frame["score"][row], row_name(row))
             named = f"caption {caption!r}" + (f" and image {image!r}" if image is not None else "")
             if strict and (image, caption) not in known:
-                fix = "correct or remove the row"
-                raise InputError(
-                    f"{named} are in no case together", row=row_name(row), expected="pairs of one case", fix=fix
-                )
+                problem, fix = f"{named} are in no case together", "correct or remove the row"
+                raise InputError(problem, row=row_name(row), expected="pairs of one case", fix=fix)
             if (image, caption) in scores:
-                fix = "keep one of the two"
-                raise InputError(
-                    f"a second score of {named}", row=row_name(row), expected="one score per pair", fix=fix
-                )
+                problem, fix = f"a second score of {named}", "keep one of the two"
+                raise InputError(problem, row=row_name(row), expected="one score per pair", fix=fix)
             scores[image, caption] = score
         return np.array([scores.get(key, np.nan) for key in keys], np.float64)
 
