@@ -349,12 +349,13 @@ def assign_levels(
     levels = Levels.parse(mapping)
     votes, voted = count_votes(matches, tie_breaker)
     panel = len(matches) - (tie_breaker is not None)
+    codes = level_codes(votes, voted, levels, panel, tie_breaker=tie_breaker is not None)
     columns: dict[str, Any] = {
         "caption": list(captions),
         "image": list(images),
         "votes": votes,
         "models": voted,
-        DIFFICULTY: name_levels(votes, voted, levels, panel, tie_breaker=tie_breaker is not None),
+        DIFFICULTY: np.array(tuple(levels.ranges), object)[codes],
         **{f"score[{model}]": np.asarray(values, np.float64) for model, values in scores.items()},
         **{f"vote[{model}]": matching.astype(np.int64) for model, matching in matches.items()},
     }
@@ -386,15 +387,16 @@ def count_votes(matches: Mapping[str, Array], tie_breaker: str | None = None) ->
     return votes + (disagree & matches[tie_breaker]), asked + disagree
 
 
-def name_levels(votes: Array, asked: Array, levels: Levels, panel: int, *, tie_breaker: bool) -> Array:
-    """The level of every pair by its votes; all votes that the panel could cast must have one."""
+def level_codes(votes: Array, asked: Array, levels: Levels, panel: int, *, tie_breaker: bool) -> Array:
+    """The position in the mapping of every pair's level, by its votes; all that the panel could cast must have one."""
     possible = [(count, panel) for count in range(panel + 1)]
     if tie_breaker:  # a unanimous panel does not ask it
         possible = [(0, panel), (panel, panel), *((count, panel + 1) for count in range(1, panel + 1))]
-    named = np.empty(len(votes), object)
+    positions = {name: position for position, name in enumerate(levels.ranges)}
+    codes = np.zeros(len(votes), np.int64)
     for (count, models), name in levels.names_of(possible).items():
-        named[(votes == count) & (asked == models)] = name
-    return named
+        codes[(votes == count) & (asked == models)] = positions[name]
+    return codes
 
 
 def shares_chart(results: Sequence[Difficulty]) -> Shares:

@@ -14,8 +14,8 @@ from crosslens.analyze.difficulty.assignment import (
     Difficulty,
     Levels,
     count_votes,
+    level_codes,
     model_label,
-    name_levels,
     shares_chart,
     shares_table,
     thresholds_table,
@@ -114,7 +114,7 @@ def measure_left_out(difficulty: Difficulty) -> tuple[LeftOut, ...]:
     levels, members = _mapping(difficulty), difficulty.panel
     if len(members) < 2 or levels.count_votes or not len(difficulty):
         return ()
-    whole = _positions(difficulty.table[DIFFICULTY].to_numpy(), levels)
+    whole = np.array([*map(list(levels.ranges).index, difficulty.table[DIFFICULTY])], np.float64)
     matched = {model: float(difficulty.matches(model).mean()) for model in difficulty.models}
     ordered = sorted(members, key=lambda model: matched[model])
     roles = {difficulty.tie_breaker: TIE_BREAKER}
@@ -173,14 +173,7 @@ def _assign(difficulty: Difficulty, panel: Sequence[str], levels: Levels, tie_br
     tie_breaker = tie_breaker if len(panel) % 2 == 0 else None
     asked = (*panel, tie_breaker) if tie_breaker is not None else panel
     votes = count_votes({model: difficulty.matches(model) for model in asked}, tie_breaker)
-    return _positions(name_levels(*votes, levels, len(panel), tie_breaker=tie_breaker is not None), levels)
-
-
-def _positions(named: Array, levels: Levels) -> Array:
-    codes = np.zeros(len(named))
-    for position, name in enumerate(levels.ranges):
-        codes[named == name] = position
-    return codes
+    return level_codes(*votes, levels, len(panel), tie_breaker=tie_breaker is not None).astype(np.float64)
 
 
 def _shares(codes: Array, levels: Levels) -> dict[str, float]:
