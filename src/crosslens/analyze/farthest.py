@@ -134,7 +134,7 @@ class _Search:
         # How far a distance from these products may be off: both vectors are rounded to float32, then every product and
         # every sum; float64 rounds as well, far less.
         bound = rounding_bound(len(self.picks) + 4)
-        slack = np.full(len(row_squares), bound)
+        slack: Array = np.full(len(row_squares), bound)
         if not self.cosine:
             lengths, farthest = np.sqrt(row_squares), np.sqrt(float(squares.max()))
             slack = 2 * bound * lengths * farthest + bound * 2**-26 * (lengths + farthest) ** 2 + 2.0**-100

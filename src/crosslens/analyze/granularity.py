@@ -60,7 +60,12 @@ def word_facts(words: Sequence[str]) -> pl.DataFrame:
         names = dict.fromkeys(name for synset in synsets for name in known.lemmas(int(synset)))
         deepest = (float(depths[found].max()) if found.size else None for found in (synsets, nouns))
         rows.append((word, *deepest, [numbers.setdefault(name, len(numbers)) for name in names]))
-    schema = {"words": pl.String, "depth": pl.Float64, "noun_depth": pl.Float64, "lemmas": pl.List(pl.UInt32)}
+    schema: dict[str, Any] = {
+        "words": pl.String,
+        "depth": pl.Float64,
+        "noun_depth": pl.Float64,
+        "lemmas": pl.List(pl.UInt32),
+    }
     return pl.DataFrame(rows, schema=schema, orient="row")
 
 

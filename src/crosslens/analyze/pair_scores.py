@@ -280,8 +280,10 @@ def write_table(
     with writing_bytes(path) as out:
         if suffix == ".parquet":
             out.write(parquet_bytes(table, metadata=dict(metadata or {})))
+        elif suffix == ".csv":
+            table.write_csv(out)
         else:
-            (pl.DataFrame.write_csv if suffix == ".csv" else pl.DataFrame.write_ndjson)(table, out)
+            table.write_ndjson(out)
     return Path(path)
 
 

@@ -258,14 +258,13 @@ def compare_queries(
         for row in np.argsort(-change, kind="stable")[:most].tolist():
             if change[row] > 0:
                 shown = shared.row(row, named=True)
-                top = [
-                    TopHit(
-                        *(shown[f"{name}{suffix}"] for name in ("item", "retrieved", "answer", "rank")),
-                        float(values[row]),
-                        *causes.get(shown["query"], ((), ())),
+                top = []
+                for suffix, values, faults_of in zip(("", "_after"), hits, faults, strict=True):
+                    item, image, text, rank = (
+                        shown[f"{name}{suffix}"] for name in ("item", "retrieved", "answer", "rank")
                     )
-                    for suffix, values, causes in zip(("", "_after"), hits, faults, strict=True)
-                ]
+                    causes, wrong = faults_of.get(shown["query"], ((), ()))
+                    top.append(TopHit(item, image, text, rank, float(values[row]), causes, wrong))
                 changes.append(QueryChange(shown["query"], shown["text"], shown["ground_truth"], *top))
         return tuple(changes)
 

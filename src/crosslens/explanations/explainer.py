@@ -241,7 +241,7 @@ class _Explainer:
             "margin_at_least": outcome["margin_at_least"],
         }
         listed, gallery = not self.ranking.complete, int(self.ranking.known[self.rows[query]])
-        compares = {"compared": other is not None, "checked": mentions is not None}
+        stated = {**facts, "gallery": gallery, "listed": listed, "checked": mentions is not None}
         return Explanation(
             **facts,
             run=self.name,
@@ -259,7 +259,7 @@ class _Explainer:
             words=checks,
             comparison=compared,
             informed=informed,
-            sentences=sentences(Findings(**facts, **compares, gallery=gallery, listed=listed, **findings)),
+            sentences=sentences(Findings(**stated, compared=other is not None, **findings)),
             notes=tuple(notes),
         )
 
