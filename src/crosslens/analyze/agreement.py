@@ -333,7 +333,7 @@ def measure_agreement(
         if isinstance(similarity, str) and similarity == BINARY:
             values[name] = values[BINARY]
         else:
-            values[name] = _pair_values(dataset, judgements, name, similarity, threads, progress)
+            values[name] = pair_similarity(dataset, judgements, similarity, threads, progress, name=name)
     parts = {ALL_PAIRS: np.ones(len(judgements), np.bool_), OUTSIDE_GROUND_TRUTH: ~truth}
     if without_references:
         parts[NOT_A_REFERENCE] = ~judgements.among_references(dataset)
@@ -359,8 +359,14 @@ def name_similarities(phi: Phi | Sequence[Phi] | Mapping[str, Phi]) -> dict[str,
     return by_name
 
 
-def _pair_values(
-    dataset: Dataset, judgements: Judgements, name: str, phi: Phi, threads: int | None, progress: Progress | None
+def pair_similarity(
+    dataset: Dataset,
+    judgements: Judgements,
+    phi: Phi,
+    threads: int | None = None,
+    progress: Progress | None = None,
+    *,
+    name: str = "φ",
 ) -> Array:
     """φ of every judged pair: as given, of a matrix, or from the image's captions as references."""
     if isinstance(phi, np.ndarray) and phi.ndim == 1:
