@@ -124,7 +124,7 @@ def test_precision_and_recall_as_sklearn_has_them(both: bool, monkeypatch: pytes
     assert result.precision.mean == pytest.approx(metrics.precision_score(labels, values >= np.float32(0.5)))
     assert result.recall.mean == pytest.approx(metrics.recall_score(labels, values >= np.float32(0.5)))
     assert result.precision.low < result.precision.mean < result.precision.high
-    for point in result.points:
+    for point in missing.levels:
         assert point.found == (values >= np.float32(point.threshold)).sum()
         assert point.hits == (labels & (values >= np.float32(point.threshold))).sum()
         assert point.recall == point.hits / labels.sum()

@@ -10,8 +10,11 @@ import numpy as np
 import pytest
 
 import crosslens as cl
+from crosslens.analyze import CaseOptions, DiscriminabilityOptions, JudgingOptions
+from crosslens.analyze.options import DiscriminabilityKeywords, HardNegativesKeywords
 from crosslens.core import Options, UnknownNameError, UsageError, declarations
 from crosslens.encode import EncodeOptions
+from crosslens.explanations.counterfactual_options import CounterfactualKeywords, CounterfactualOptions
 from crosslens.pipeline import InputOptions, ModelOptions, RerankOptions
 from crosslens.pipeline.keywords import CaptionSetKeywords, EvaluateKeywords, ListStudyKeywords, RobustnessKeywords
 from crosslens.pipeline.options import CaptionSetOptions, EvaluateArguments, EvaluateOptions, RobustnessOptions
@@ -72,6 +75,9 @@ def test_both_stands_for_two_directions() -> None:
         (ListStudyKeywords, (RobustnessOptions,), set()),
         (RobustnessKeywords, (RobustnessOptions, EncodeOptions), set()),
         (CaptionSetKeywords, (CaptionSetOptions, EncodeOptions), set()),
+        (DiscriminabilityKeywords, (DiscriminabilityOptions, EncodeOptions), set()),
+        (HardNegativesKeywords, (CaseOptions, JudgingOptions, EncodeOptions), set()),
+        (CounterfactualKeywords, (CounterfactualOptions, EncodeOptions), set()),
     ],
 )
 def test_editors_see_every_option(keywords: Any, classes: tuple[type, ...], parameters: set[str]) -> None:

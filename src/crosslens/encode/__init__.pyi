@@ -20,6 +20,7 @@ from crosslens.encode.options import (
     MEAN as MEAN,
     QUERY_CAPTION as QUERY_CAPTION,
     SHARED_IMAGES as SHARED_IMAGES,
+    EncodeKeywords as EncodeKeywords,
     EncodeOptions as EncodeOptions,
     query_choice as query_choice,
 )

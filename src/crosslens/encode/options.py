@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypedDict
 
-from crosslens.core import Notify, Options, UsageError, option, to_stderr
+from crosslens.core import Notify, Options, Progress, UsageError, option, to_stderr
 
 if TYPE_CHECKING:
     from crosslens.encode.cache import Cache
@@ -42,6 +42,26 @@ class EncodeOptions(Options):
     def model_device(self) -> str | None:
         """The first of several devices: ranking may use them all, a model runs on one."""
         return self.device and self.device.partition(",")[0]
+
+    def keywords(self, progress: Progress | None = None) -> dict[str, Any]:
+        """What functions that encode texts take of these options; without a folder nothing is cached."""
+        from crosslens.encode.cache import Cache
+
+        cache = None if self.cache is None else Cache.of(self.cache, self.notify)
+        return {"cache": cache, "batch_size": self.batch_size, "precision": self.precision, "progress": progress}
+
+
+class EncodeKeywords(TypedDict, total=False):
+    """The names of :class:`EncodeOptions`, for editors and type checkers."""
+
+    device: str | None
+    precision: str
+    batch_size: int | None
+    cache: Cache | str | Path | bool | None
+    offline: bool
+    image_folder: str | Path | None
+    skip_bad: bool
+    notify: Notify
 
 
 MEAN = "mean"

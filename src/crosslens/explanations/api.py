@@ -8,7 +8,7 @@ import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack, overload
 
 import polars as pl
 
@@ -17,16 +17,35 @@ from crosslens.data import image_files, is_dataset_name, is_dataset_path, load_d
 from crosslens.encode import EACH, MEAN, text_queries
 
 if TYPE_CHECKING:
+    from crosslens.core import Progress
     from crosslens.explanations.explanation import Explanation
     from crosslens.explanations.overview import Overview
 
 
+class ExplainKeywords(TypedDict, total=False):
+    """What :func:`explain` takes: ``competitors`` with queries, from ``depth`` on without."""
+
+    dataset: Dataset | str | Path | None
+    dataset_options: dict[str, Any] | None
+    direction: str | None
+    threshold: float
+    base: str
+    areas: str
+    competitors: int
+    depth: int | None
+    minimum: int
+    resamples: int
+    level: float
+    seed: int
+    progress: Progress | None
+
+
 @overload
-def explain(run: Run | str | Path, query: None = None, **options: Any) -> Overview: ...
+def explain(run: Run | str | Path, query: None = None, **options: Unpack[ExplainKeywords]) -> Overview: ...
 @overload
-def explain(run: Run | str | Path, query: str, **options: Any) -> Explanation: ...
+def explain(run: Run | str | Path, query: str, **options: Unpack[ExplainKeywords]) -> Explanation: ...  # type: ignore[overload-overlap]
 @overload
-def explain(run: Run | str | Path, query: Sequence[str], **options: Any) -> list[Explanation]: ...
+def explain(run: Run | str | Path, query: Sequence[str], **options: Unpack[ExplainKeywords]) -> list[Explanation]: ...
 
 
 def explain(
@@ -108,8 +127,8 @@ def _recipe_dataset(run: Run, name: str, options: Mapping[str, Any]) -> Dataset 
             subject=source,
         )
     paths = path_options(source, table, base)
-    moved = {key: str((base / value).absolute()) if key in paths else value for key, value in table.items()}
-    return load_dataset(str((base / source).absolute()) if "source" in paths else source, **{**moved, **options})
+    located = {key: str((base / value).absolute()) if key in paths else value for key, value in table.items()}
+    return load_dataset(str((base / source).absolute()) if "source" in paths else source, **{**located, **options})
 
 
 def dataset_change(run: Run, dataset: Dataset) -> str | None:
@@ -130,7 +149,7 @@ def dataset_change(run: Run, dataset: Dataset) -> str | None:
 def _evaluated_part(run: Run, dataset: Dataset) -> Dataset:
     """What the run ranked of the dataset: images that could be read; of text-only retrieval, captions that are queries.
 
-    The dataset itself where that cannot be told.
+    The dataset itself where that is not known.
     """
     ranking = next(iter(run.rankings.values()), None)
     if ranking is None:

@@ -157,10 +157,7 @@ def missing_positives(work: StageWork) -> StageOutput:
         with suppress(MissingExtraError):
             load_similarity("semantic")
             phi = "semantic"
-    result = find_missing_positives(
-        dataset, phi, resamples=options.resamples, seed=options.seed, threads=options.threads,
-        progress=work.progress,
-    )  # fmt: skip
+    result = find_missing_positives(dataset, phi, seed=options.seed, threads=options.threads, progress=work.progress)
     folder = work.stage_folder("missing-positives")
     folder.mkdir(parents=True, exist_ok=True)
     qrels, table = folder / "completed.qrels", folder / "missing.csv"
