@@ -16,8 +16,16 @@ from crosslens.core import Options, UnknownNameError, UsageError, declarations
 from crosslens.encode import EncodeOptions
 from crosslens.explanations.counterfactual_options import CounterfactualKeywords, CounterfactualOptions
 from crosslens.pipeline import InputOptions, ModelOptions, RerankOptions
-from crosslens.pipeline.keywords import CaptionSetKeywords, EvaluateKeywords, ListStudyKeywords, RobustnessKeywords
-from crosslens.pipeline.options import CaptionSetOptions, EvaluateArguments, EvaluateOptions, RobustnessOptions
+from crosslens.pipeline.options import (
+    CaptionSetKeywords,
+    CaptionSetOptions,
+    EvaluateArguments,
+    EvaluateKeywords,
+    EvaluateOptions,
+    ListStudyKeywords,
+    RobustnessKeywords,
+    RobustnessOptions,
+)
 
 KINDS = (EvaluateArguments, RobustnessOptions, CaptionSetOptions, InputOptions, ModelOptions, RerankOptions)
 DATASET = cl.Dataset.of({"a": ["x"], "b": ["y"]})

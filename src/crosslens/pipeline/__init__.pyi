@@ -12,7 +12,7 @@ from crosslens.pipeline.audit.results import (
 from crosslens.pipeline.audit.running import run_audit as run_audit
 from crosslens.pipeline.audit.sources import AuditRequest as AuditRequest, DatasetSource as DatasetSource
 from crosslens.pipeline.audit.stage import (
-    Need as Need,
+    Condition as Condition,
     Stage as Stage,
     StageOutput as StageOutput,
     StageWork as StageWork,

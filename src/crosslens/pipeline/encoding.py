@@ -52,7 +52,7 @@ class LoadedInputs:
     scores_from: Mapping[str, Any] = field(default_factory=dict)
     directions: tuple[str, ...] = ()
     fingerprints: Mapping[str, str] = field(default_factory=dict)
-    """Of the models and what they were given."""
+    """Hashes of the models and of what they encoded."""
 
 
 def load_dual_encoder(model: Any, options: EncodeOptions) -> Encoder:

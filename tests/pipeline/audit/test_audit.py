@@ -24,10 +24,10 @@ from crosslens.encode import EncodeOptions
 from crosslens.pipeline import (
     AuditOptions,
     AuditRequest,
+    Condition,
     DatasetSource,
     InputOptions,
     ModelOptions,
-    Need,
     StageOutput,
     StageWork,
     all_stages,
@@ -273,7 +273,7 @@ def test_a_stage_that_fails_leaves_the_others(files: Path, own_stages: None) -> 
         """Always fails."""
         raise InputError("the third row\nis odd", fix="remove it")
 
-    @audit_stage("choosy", about="dataset", order=16, needs=(Need("luck", lambda work: "there is none"),))
+    @audit_stage("choosy", about="dataset", order=16, needs=(Condition("luck", lambda work: "there is none"),))
     def choosy(work: StageWork) -> StageOutput:
         """Never runs."""
         raise AssertionError
