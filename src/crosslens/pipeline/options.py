@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict
 
 from crosslens.core import Options, declarations, option, refuse_unknown
-from crosslens.encode import QUERY_CAPTION, SHARED_IMAGES, query_choice
+from crosslens.encode import QUERY_CAPTION, SHARED_IMAGES, EncodeKeywords, query_choice
 from crosslens.statistics import correct
 
 if TYPE_CHECKING:
@@ -275,19 +275,6 @@ class ListStudyKeywords(SignificanceKeywords, total=False):
     dataset_name: str | None
 
 
-class EncodeKeywords(TypedDict, total=False):
-    """The keywords of :class:`crosslens.encode.EncodeOptions`."""
-
-    device: str | None
-    precision: str
-    batch_size: int | None
-    cache: Cache | str | Path | bool | None
-    offline: bool
-    image_folder: str | Path | None
-    skip_bad: bool
-    notify: Callable[[str], None]
-
-
 class RobustnessKeywords(ListStudyKeywords, EncodeKeywords, total=False):
     """The keywords of :class:`RobustnessOptions`, and how a model encodes."""
 
@@ -315,19 +302,4 @@ class AgreementKeywords(IntervalKeywords, total=False):
     without_references: bool
     pooled: bool
     threads: int | None
-    progress: Progress | None
-
-
-class ExplainKeywords(IntervalKeywords, total=False):
-    """The keywords of :func:`crosslens.explanations.explain`, for named queries and for all failures."""
-
-    dataset: Dataset | str | Path | None
-    dataset_options: dict[str, Any] | None
-    direction: str | None
-    threshold: float
-    base: str
-    areas: str
-    competitors: int
-    depth: int | None
-    minimum: int
     progress: Progress | None
