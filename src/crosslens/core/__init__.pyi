@@ -124,7 +124,7 @@ from crosslens.core.input_files import (
     regular_bytes as regular_bytes,
     require_regular as require_regular,
 )
-from crosslens.core.lazy import offer as offer
+from crosslens.core.lazy import lazy_names as lazy_names
 from crosslens.core.long_work import (
     Progress as Progress,
     SilentProgress as SilentProgress,
