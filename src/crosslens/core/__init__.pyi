@@ -151,6 +151,7 @@ from crosslens.core.output import (
     hold_output as hold_output,
     is_empty as is_empty,
     link_tree as link_tree,
+    other_content as other_content,
     read_whole as read_whole,
     refuse_existing as refuse_existing,
     remove as remove,

@@ -17,7 +17,6 @@ from crosslens.core import (
     InputError,
     Layout,
     Presented,
-    ResumableFolder,
     Run,
     Section,
     Text,
@@ -100,7 +99,7 @@ class AuditFolder:
                 for name in (*_OWN, HEADER_FILE):  # the header last: an interrupted removal is continued
                     remove(folder.path / name)
             elif folder._stored_key() != key and any((folder.path / RESULTS).glob("*.json")):
-                ResumableFolder(_LAYOUT, folder.path, key).refuse_other()
+                _LAYOUT.refuse_other(folder.path, overwrite=False)
         if folder._stored_key() != key:
             folder.path.mkdir(parents=True, exist_ok=True)
             folder._write(HEADER_FILE, _KIND, {"key": key, **header})

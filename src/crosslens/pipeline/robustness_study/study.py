@@ -21,7 +21,6 @@ from crosslens.core import (
     Layout,
     Manifest,
     Presented,
-    ResumableFolder,
     Section,
     Workspace,
     argument,
@@ -87,9 +86,9 @@ class StudyDirectory:
             if not overwrite:
                 raise
         if self.stored.get("setting") != setting:
-            folder = ResumableFolder(STUDY_LAYOUT, target, setting, overwrite)
-            folder.refuse_other(" (other data, metrics or options)")
-        STUDY_LAYOUT.refuse_foreign_files(target)
+            STUDY_LAYOUT.refuse_other(target, overwrite=overwrite, why=" (other data, metrics or options)")
+        else:
+            STUDY_LAYOUT.refuse_foreign_files(target)
 
     def _require(self, condition: bool, problem: str, fix: str) -> None:
         if not (condition or self.overwrite):
