@@ -243,6 +243,14 @@ from crosslens.core.run import (
     split_name as split_name,
     stored_facts as stored_facts,
 )
+from crosslens.core.settings import (
+    BARE_KEY as BARE_KEY,
+    EXPECTED as EXPECTED,
+    SettingsFile as SettingsFile,
+    parse_toml as parse_toml,
+    parse_value as parse_value,
+    typed as typed,
+)
 from crosslens.core.sources import (
     ONE_SOURCE as ONE_SOURCE,
     excluding_sources as excluding_sources,

@@ -1,9 +1,8 @@
-"""What a tracker is told about a run: its figures and intervals, its recipe, its origin, its files."""
+"""What a tracker gets of a run: its figures and intervals, its recipe, its origin, its files."""
 
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, count
@@ -20,6 +19,7 @@ from crosslens.core import (
     Run,
     argument,
     fingerprint,
+    parse_toml,
 )
 from crosslens.metrics import dataset_name, dataset_revision, select_metrics
 
@@ -30,7 +30,7 @@ class TrackedRun:
 
     name: str
     key: str
-    """The same for the same values of all queries under the same name: exporting a run again finds it by this."""
+    """Of the name and the values of all queries: exporting a run again finds it by this."""
     figures: Mapping[str, float]
     intervals: Mapping[str, tuple[float, float]]
     settings: Mapping[str, str]
@@ -71,7 +71,7 @@ def tracked(run: Run, metrics: str | Sequence[str] | None = None, *, files: bool
         "level": ", ".join(sorted({f"{values.level:g}" for values in chosen.values()})),
         "crosslens": str(run.provenance.get("versions", {}).get("crosslens", "")),
     }
-    recipe = tomllib.loads(run.recipe) if run.recipe else {}
+    recipe = parse_toml(run.recipe)
     recipe.pop("fingerprints", None)  # they say nothing to a reader
     return TrackedRun(
         run.name,
