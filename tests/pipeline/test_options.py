@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from dataclasses import fields
 from typing import Any
@@ -12,9 +13,11 @@ import pytest
 import crosslens as cl
 from crosslens.core import Options, UnknownNameError, UsageError, declarations
 from crosslens.encode import EncodeOptions
-from crosslens.pipeline import InputOptions, ModelOptions, RerankOptions
+from crosslens.explanations import OverviewKeywords, QueryKeywords, explain_queries, explain_run
+from crosslens.pipeline import AuditOptions, InputOptions, ModelOptions, RerankOptions
 from crosslens.pipeline.keywords import CaptionSetKeywords, EvaluateKeywords, ListStudyKeywords, RobustnessKeywords
 from crosslens.pipeline.options import CaptionSetOptions, EvaluateArguments, EvaluateOptions, RobustnessOptions
+from crosslens.report.audits import AuditKeywords
 
 KINDS = (EvaluateArguments, RobustnessOptions, CaptionSetOptions, InputOptions, ModelOptions, RerankOptions)
 DATASET = cl.Dataset.of({"a": ["x"], "b": ["y"]})
@@ -77,3 +80,11 @@ def test_both_stands_for_two_directions() -> None:
 def test_editors_see_every_option(keywords: Any, classes: tuple[type, ...], parameters: set[str]) -> None:
     declared = {name for kind in classes for name in declarations(kind)}
     assert keywords.__optional_keys__ == declared - parameters
+
+
+def test_editors_see_every_option_of_audits_and_explanations() -> None:
+    assert AuditKeywords.__optional_keys__ >= declarations(AuditOptions).keys()
+    for keywords, function in ((QueryKeywords, explain_queries), (OverviewKeywords, explain_run)):
+        parameters = inspect.signature(function).parameters.values()
+        named = {parameter.name for parameter in parameters if parameter.kind is parameter.KEYWORD_ONLY} - {"objects"}
+        assert keywords.__optional_keys__ == named | {"dataset", "dataset_options", "direction"}

@@ -5,27 +5,27 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, overload
+from typing import Any, Unpack, overload
 
 from crosslens.analyze import Granularity, HumanAgreement, measure_agreement, measure_granularity
 from crosslens.core import Dataset, Progress, Run
 from crosslens.data import Judgements
-from crosslens.explanations import Explanation, Overview, explain
+from crosslens.explanations import Explanation, Overview, OverviewKeywords, QueryKeywords, explain
 from crosslens.pipeline.protocol import find_protocol
 from crosslens.similarity import Phi
 
 
 @overload
 def explain_by_protocol(
-    run: Run | str | Path, query: None = None, *, protocol: str | None = None, **options: Any
+    run: Run | str | Path, query: None = None, *, protocol: str | None = None, **options: Unpack[OverviewKeywords]
 ) -> Overview: ...
 @overload
-def explain_by_protocol(
-    run: Run | str | Path, query: str, *, protocol: str | None = None, **options: Any
+def explain_by_protocol(  # type: ignore[overload-overlap]  # a text is a sequence of texts, too
+    run: Run | str | Path, query: str, *, protocol: str | None = None, **options: Unpack[QueryKeywords]
 ) -> Explanation: ...
 @overload
 def explain_by_protocol(
-    run: Run | str | Path, query: Sequence[str], *, protocol: str | None = None, **options: Any
+    run: Run | str | Path, query: Sequence[str], *, protocol: str | None = None, **options: Unpack[QueryKeywords]
 ) -> list[Explanation]: ...
 
 
