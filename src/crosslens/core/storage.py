@@ -237,7 +237,7 @@ def stored_ids(table: pl.DataFrame, folder: str | Path, name: str) -> Ids:
 
 
 def json_form(value: Any) -> Any:
-    """The same content in mappings, lists and plain values, as JSON can hold it; NaN and infinity become None."""
+    """The content in mappings, lists and plain values, as JSON can hold it; NaN and infinity become None."""
     if isinstance(value, Mapping):
         return {str(key): json_form(part) for key, part in value.items()}
     if isinstance(value, float):
