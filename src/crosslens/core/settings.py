@@ -6,7 +6,6 @@ A mistake is raised with the file, the line, the key and the rule.
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -40,6 +39,8 @@ _POSITION = re.compile(r"\s*\(at (?:line (\d+), column (\d+)|end of document)\)$
 
 def parse_toml(text: str) -> dict[str, Any]:
     """The tables of a TOML text; a mistake is raised with its line."""
+    import tomllib  # here: the help texts do without it
+
     try:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
