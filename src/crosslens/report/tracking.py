@@ -73,6 +73,10 @@ def tracked(run: Run, metrics: str | Sequence[str] | None = None, *, files: bool
     }
     recipe = parse_toml(run.recipe)
     recipe.pop("fingerprints", None)  # they say nothing to a reader
+    stored: list[Path] = []
+    if files and run.home is not None:  # of the folder only what belongs to the run
+        plain = [run.home / name for name in (RUN_FILE, QUERIES_FILE, RECIPE_FILE)]
+        stored = [path for path in (*plain, *sorted(run.home.glob("ranking-*/*"))) if path.is_file()]
     return TrackedRun(
         run.name,
         fingerprint("tracked run", {"name": run.name, "values": run.fingerprint, "dataset": dataset_revision(run)}),
@@ -80,7 +84,7 @@ def tracked(run: Run, metrics: str | Sequence[str] | None = None, *, files: bool
         {name: values.interval for name, values in chosen.items() if all(map(isfinite, values.interval))},
         dict(_flat("", recipe)),
         {name: text for name, text in facts.items() if text},
-        _files(run.home) if files and run.home is not None else (),
+        tuple(stored),
         run.home,
     )
 
@@ -94,13 +98,6 @@ def _flat(prefix: str, content: Mapping[str, Any]) -> list[tuple[str, str]]:
         else:
             rows.append((f"{prefix}{key}", " ".join(map(str, value)) if isinstance(value, list) else str(value)))
     return rows
-
-
-def _files(folder: Path) -> tuple[Path, ...]:
-    """The files of a run folder, and nothing else that lies there."""
-    plain = [folder / name for name in (RUN_FILE, QUERIES_FILE, RECIPE_FILE)]
-    rankings = sorted(path for path in folder.glob("ranking-*/*") if path.is_file())
-    return tuple(path for path in (*plain, *rankings) if path.is_file())
 
 
 _KEY = "crosslens.run"
