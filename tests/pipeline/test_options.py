@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from dataclasses import fields
 from typing import Any
@@ -14,8 +15,9 @@ from crosslens.analyze import CaseOptions, DiscriminabilityOptions, JudgingOptio
 from crosslens.analyze.options import DiscriminabilityKeywords, HardNegativesKeywords
 from crosslens.core import Options, UnknownNameError, UsageError, declarations
 from crosslens.encode import EncodeOptions
+from crosslens.explanations import OverviewKeywords, QueryKeywords, explain_queries, explain_run
 from crosslens.explanations.counterfactual_options import CounterfactualKeywords, CounterfactualOptions
-from crosslens.pipeline import InputOptions, ModelOptions, RerankOptions
+from crosslens.pipeline import AuditOptions, InputOptions, ModelOptions, RerankOptions
 from crosslens.pipeline.options import (
     CaptionSetKeywords,
     CaptionSetOptions,
@@ -26,6 +28,7 @@ from crosslens.pipeline.options import (
     RobustnessKeywords,
     RobustnessOptions,
 )
+from crosslens.report.audits import AuditKeywords
 
 KINDS = (EvaluateArguments, RobustnessOptions, CaptionSetOptions, InputOptions, ModelOptions, RerankOptions)
 DATASET = cl.Dataset.of({"a": ["x"], "b": ["y"]})
@@ -91,3 +94,11 @@ def test_both_stands_for_two_directions() -> None:
 def test_editors_see_every_option(keywords: Any, classes: tuple[type, ...], parameters: set[str]) -> None:
     declared = {name for kind in classes for name in declarations(kind)}
     assert keywords.__optional_keys__ == declared - parameters
+
+
+def test_editors_see_every_option_of_audits_and_explanations() -> None:
+    assert AuditKeywords.__optional_keys__ >= declarations(AuditOptions).keys()
+    for keywords, function in ((QueryKeywords, explain_queries), (OverviewKeywords, explain_run)):
+        parameters = inspect.signature(function).parameters.values()
+        named = {parameter.name for parameter in parameters if parameter.kind is parameter.KEYWORD_ONLY} - {"objects"}
+        assert keywords.__optional_keys__ == named | {"dataset", "dataset_options", "direction"}

@@ -1,5 +1,6 @@
 from crosslens.explanations.api import (
-    ExplainKeywords as ExplainKeywords,
+    OverviewKeywords as OverviewKeywords,
+    QueryKeywords as QueryKeywords,
     dataset_change as dataset_change,
     dataset_of_run as dataset_of_run,
     explain as explain,

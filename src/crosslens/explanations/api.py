@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 import os
-import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -12,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypedDict, Unpack, overload
 
 import polars as pl
 
-from crosslens.core import IMAGE_TO_TEXT, Dataset, InputError, Run, UsageError, argument, refuse_unknown
+from crosslens.core import IMAGE_TO_TEXT, Dataset, InputError, Run, UsageError, argument, parse_toml, refuse_unknown
 from crosslens.data import image_files, is_dataset_name, is_dataset_path, load_dataset, path_options
 from crosslens.encode import EACH, MEAN, text_queries
 
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class ExplainKeywords(TypedDict, total=False):
-    """What :func:`explain` takes: ``competitors`` with queries, from ``depth`` on without."""
+    """What one query, several and all failures have in common."""
 
     dataset: Dataset | str | Path | None
     dataset_options: dict[str, Any] | None
@@ -31,7 +30,17 @@ class ExplainKeywords(TypedDict, total=False):
     threshold: float
     base: str
     areas: str
+
+
+class QueryKeywords(ExplainKeywords, total=False):
+    """Those of named queries."""
+
     competitors: int
+
+
+class OverviewKeywords(ExplainKeywords, total=False):
+    """Those of all failures."""
+
     depth: int | None
     minimum: int
     resamples: int
@@ -41,11 +50,13 @@ class ExplainKeywords(TypedDict, total=False):
 
 
 @overload
-def explain(run: Run | str | Path, query: None = None, **options: Unpack[ExplainKeywords]) -> Overview: ...
+def explain(run: Run | str | Path, query: None = None, **options: Unpack[OverviewKeywords]) -> Overview: ...
 @overload
-def explain(run: Run | str | Path, query: str, **options: Unpack[ExplainKeywords]) -> Explanation: ...  # type: ignore[overload-overlap]
+def explain(  # type: ignore[overload-overlap]  # a text is a sequence of texts, too
+    run: Run | str | Path, query: str, **options: Unpack[QueryKeywords]
+) -> Explanation: ...
 @overload
-def explain(run: Run | str | Path, query: Sequence[str], **options: Unpack[ExplainKeywords]) -> list[Explanation]: ...
+def explain(run: Run | str | Path, query: Sequence[str], **options: Unpack[QueryKeywords]) -> list[Explanation]: ...
 
 
 def explain(
@@ -172,9 +183,9 @@ def image_folder_of(run: Run) -> Path | None:
 
 def _recipe_content(run: Run) -> dict[str, Any]:
     try:
-        return tomllib.loads(run.recipe)
-    except (ValueError, RecursionError) as error:
-        problem = f"the recipe of the run {run.name!r} cannot be read: {error}"
+        return parse_toml(run.recipe)
+    except InputError as error:
+        problem = f"the recipe of the run {run.name!r} cannot be read: {error.problem}"
         raise UsageError(problem, fix=f"pass {argument('dataset')}") from error
 
 

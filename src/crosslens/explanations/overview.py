@@ -24,7 +24,6 @@ import polars as pl
 
 from crosslens.core import (
     Cell,
-    ConflictError,
     Dataset,
     Figure,
     Heat,
@@ -40,6 +39,7 @@ from crosslens.core import (
     argument,
     atomic_folder,
     json_form,
+    other_content,
     parquet_bytes,
 )
 from crosslens.explanations.causes import (
@@ -274,10 +274,7 @@ def save_overview(
     if _LAYOUT.holds(path):
         stored = path / _SUMMARY
         if not overwrite and stored.exists() and stored.read_text(encoding="utf-8") != summary:
-            raise ConflictError(
-                f"{path} already contains a different overview",
-                fix=f"choose another folder, or pass {argument('overwrite', True)}",
-            )
+            raise other_content(path, "overview")
     with atomic_folder(path, _LAYOUT) as folder:
         tables = {"failures": overview.failures, "atlas": overview.confusions, "atlas-query": overview.query_confusions}
         for name, table in tables.items():

@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict
 
 from crosslens.core import Options, declarations, option, refuse_unknown
@@ -13,8 +12,8 @@ from crosslens.encode import QUERY_CAPTION, SHARED_IMAGES, EncodeKeywords, query
 from crosslens.statistics import correct
 
 if TYPE_CHECKING:
-    from crosslens.core import Dataset, Progress, Relevance
-    from crosslens.encode import Cache, Summariser, TextOnly
+    from crosslens.core import Progress, Relevance
+    from crosslens.encode import Summariser, TextOnly
     from crosslens.similarity import CacheChoice
 
 _SCORE = "How two embeddings are compared. [default: by their kind, cosine for single vectors]"

@@ -10,27 +10,23 @@ from typing import Any, Unpack, overload
 from crosslens.analyze import Granularity, HumanAgreement, measure_agreement, measure_granularity
 from crosslens.core import Dataset, Progress, Run
 from crosslens.data import Judgements
-from crosslens.explanations import Explanation, Overview, explain
-from crosslens.pipeline.options import AgreementKeywords, ExplainKeywords
+from crosslens.explanations import Explanation, Overview, OverviewKeywords, QueryKeywords, explain
+from crosslens.pipeline.options import AgreementKeywords
 from crosslens.pipeline.protocol import find_protocol
 from crosslens.similarity import Phi
 
 
 @overload
 def explain_by_protocol(
-    run: Run | str | Path, query: None = None, *, protocol: str | None = None, **options: Unpack[ExplainKeywords]
+    run: Run | str | Path, query: None = None, *, protocol: str | None = None, **options: Unpack[OverviewKeywords]
 ) -> Overview: ...
 @overload
-def explain_by_protocol(
-    run: Run | str | Path, query: str, *, protocol: str | None = None, **options: Unpack[ExplainKeywords]
+def explain_by_protocol(  # type: ignore[overload-overlap]  # a text is a sequence of texts, too
+    run: Run | str | Path, query: str, *, protocol: str | None = None, **options: Unpack[QueryKeywords]
 ) -> Explanation: ...
 @overload
 def explain_by_protocol(
-    run: Run | str | Path,
-    query: list[str] | tuple[str, ...],
-    *,
-    protocol: str | None = None,
-    **options: Unpack[ExplainKeywords],
+    run: Run | str | Path, query: Sequence[str], *, protocol: str | None = None, **options: Unpack[QueryKeywords]
 ) -> list[Explanation]: ...
 
 
@@ -39,7 +35,7 @@ def explain_by_protocol(
     query: str | Sequence[str] | None = None,
     *,
     protocol: str | None = None,
-    **options: Unpack[ExplainKeywords],
+    **options: Any,
 ) -> Overview | Explanation | list[Explanation]:
     """Why a query retrieved what it did: in full for one query or a list of them; without any, over all failures.
 

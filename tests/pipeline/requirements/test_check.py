@@ -258,9 +258,9 @@ def test_requirements_in_a_file(tmp_path: Path) -> None:
             "requirement 1: the requirement 't2i/Hit@1 >=', character 13: expected a number",
         ),
         ("require = []", "require is not a list of texts"),
-        ("require = [3]", "require is not a list of texts"),
-        ('requires = ["x > 1"]', "unknown key 'requires'"),
-        ("require = [", "not TOML"),
+        ("require = [3]", "line 1: require is not a list of texts"),
+        ('requires = ["x > 1"]', "line 1: unknown key 'requires'"),
+        ("require = [", "line 1: not valid TOML"),
     ):
         file.write_text(content, encoding="utf-8")
         with pytest.raises(InputError) as caught:

@@ -228,7 +228,7 @@ def test_labels_of_ones_own(root: Path, call: Call) -> None:
     assert done.code == 0, done.err
     assert load_answers(opened(root), 1).labels == ("yes", "no")
     Path("form.toml").write_text("question = ")
-    assert "not TOML" in call("judging", "new", "Own", "--task", "pairs", "--labels", "form.toml").err
+    assert "line 1: not valid TOML" in call("judging", "new", "Own", "--task", "pairs", "--labels", "form.toml").err
 
 
 def test_a_model_judges_a_project_and_stops_where_it_may(root: Path, call: Call, server: Server) -> None:

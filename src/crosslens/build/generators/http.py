@@ -29,6 +29,7 @@ from crosslens.core import (
     argument,
     derive_seed,
     parse_answer,
+    parse_value,
     picture_file_url,
     printable,
     read_address,
@@ -145,9 +146,8 @@ def _descriptions(content: str, most: int) -> list[str]:
 _REPAIRS = 2
 _MAX_DESCRIPTIONS = 1000
 _MOST_REPEATED = 4000  # characters of an unusable answer that are sent back to the model
-_YES_NO = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 _OPTIONS: dict[str, Reading] = {
-    "pictures": Reading(lambda text: _YES_NO[text.lower()], "true or false"),
+    "pictures": Reading(lambda text: parse_value(text, bool), "true or false"),
     "workers": WORKERS,
     "max_descriptions": Reading(int, "a whole number", 1, 1_000_000),
 }

@@ -21,7 +21,6 @@ from crosslens.core import (
     Layout,
     Manifest,
     Presented,
-    ResumableFolder,
     Section,
     Workspace,
     argument,
@@ -84,8 +83,9 @@ class StudyDirectory:
             if not folder.overwrite:
                 raise
         if self.stored.get("setting") != self.setting:
-            folder.refuse_other(" (other data, metrics or options)")
-        STUDY_LAYOUT.refuse_foreign_files(self.target)
+            STUDY_LAYOUT.refuse_other(self.target, overwrite=folder.overwrite, why=" (other data, metrics or options)")
+        else:
+            STUDY_LAYOUT.refuse_foreign_files(self.target)
 
     def _require(self, condition: bool, problem: str, fix: str) -> None:
         if not (condition or self._overwrite):

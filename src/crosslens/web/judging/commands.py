@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -16,11 +15,11 @@ from crosslens.core import (
     InputError,
     Progress,
     RecordedAnswers,
+    SettingsFile,
     UnknownNameError,
     UsageError,
     argument,
     json_form,
-    read_json_file,
     read_text_file,
     write_text,
 )
@@ -106,7 +105,10 @@ def invitation_path(database: Database, project: str | None, *, role: str, uses:
 
 def new_project(database: Database, name: str, options: ProjectOptions) -> JudgingProject:
     """A project with the task's labels and guidelines, or those in files."""
-    form = None if options.labels is None else read_form(_table(options.labels), str(options.labels))
+    form = None
+    if options.labels is not None:
+        stored = SettingsFile.parse(read_text_file(options.labels), options.labels)
+        form = read_form(stored.content, stored.file)
     guidelines = None if options.guidelines is None else read_text_file(options.guidelines)
     settings = ProjectSettings(
         check_every=options.check_every, per_person=options.per_person, with_truth=options.with_truth
@@ -115,19 +117,6 @@ def new_project(database: Database, name: str, options: ProjectOptions) -> Judgi
         database, name, options.task, form=form, guidelines=guidelines, overlap=options.overlap, seed=options.seed,
         settings=settings,
     )  # fmt: skip
-
-
-def _table(file: Path) -> Mapping[str, Any]:
-    if file.suffix.lower() == ".json":
-        content = read_json_file(file)
-    else:
-        try:
-            content = tomllib.loads(read_text_file(file))
-        except tomllib.TOMLDecodeError as error:
-            raise InputError(f"not TOML: {error}", file=file, fix="correct the file") from error
-    if not isinstance(content, Mapping):
-        raise InputError("the file holds no table", file=file, expected="question and labels")
-    return content
 
 
 @dataclass(frozen=True)
