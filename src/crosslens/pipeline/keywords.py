@@ -6,11 +6,12 @@ What they mean, their defaults and their bounds are declared by the options clas
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict
 
+from crosslens.encode import EncodeKeywords
+
 if TYPE_CHECKING:
-    from crosslens.encode import Cache, Summariser, TextOnly
+    from crosslens.encode import Summariser, TextOnly
     from crosslens.similarity import CacheChoice
 
 Directions = str | Sequence[str] | None
@@ -72,19 +73,6 @@ class ListStudyKeywords(SignificanceKeywords, total=False):
     skip_unknown: bool
     name: str | None
     dataset_name: str | None
-
-
-class EncodeKeywords(TypedDict, total=False):
-    """Those of :class:`crosslens.encode.EncodeOptions`."""
-
-    device: str | None
-    precision: str
-    batch_size: int | None
-    cache: Cache | str | Path | bool | None
-    offline: bool
-    image_folder: str | Path | None
-    skip_bad: bool
-    notify: Callable[[str], None]
 
 
 class RobustnessKeywords(ListStudyKeywords, EncodeKeywords, total=False):
