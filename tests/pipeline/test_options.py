@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import crosslens as cl
+from crosslens.build.options import ImpKeywords, ImpOptions, RecosKeywords, RecosOptions
 from crosslens.core import Options, UnknownNameError, UsageError, declarations
 from crosslens.encode import EncodeOptions
 from crosslens.pipeline import InputOptions, ModelOptions, RerankOptions
@@ -72,6 +73,8 @@ def test_both_stands_for_two_directions() -> None:
         (ListStudyKeywords, (RobustnessOptions,), set()),
         (RobustnessKeywords, (RobustnessOptions, EncodeOptions), set()),
         (CaptionSetKeywords, (CaptionSetOptions, EncodeOptions), set()),
+        (RecosKeywords, (RecosOptions, EncodeOptions), set()),
+        (ImpKeywords, (ImpOptions, EncodeOptions), set()),
     ],
 )
 def test_editors_see_every_option(keywords: Any, classes: tuple[type, ...], parameters: set[str]) -> None:
