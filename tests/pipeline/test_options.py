@@ -13,6 +13,7 @@ import pytest
 import crosslens as cl
 from crosslens.analyze import CaseOptions, DiscriminabilityOptions, JudgingOptions
 from crosslens.analyze.options import DiscriminabilityKeywords, HardNegativesKeywords
+from crosslens.build.options import ImpKeywords, ImpOptions, RecosKeywords, RecosOptions
 from crosslens.core import Options, UnknownNameError, UsageError, declarations
 from crosslens.encode import EncodeOptions
 from crosslens.explanations import OverviewKeywords, QueryKeywords, explain_queries, explain_run
@@ -89,6 +90,8 @@ def test_both_stands_for_two_directions() -> None:
         (DiscriminabilityKeywords, (DiscriminabilityOptions, EncodeOptions), set()),
         (HardNegativesKeywords, (CaseOptions, JudgingOptions, EncodeOptions), set()),
         (CounterfactualKeywords, (CounterfactualOptions, EncodeOptions), set()),
+        (RecosKeywords, (RecosOptions, EncodeOptions), set()),
+        (ImpKeywords, (ImpOptions, EncodeOptions), set()),
     ],
 )
 def test_editors_see_every_option(keywords: Any, classes: tuple[type, ...], parameters: set[str]) -> None:

@@ -296,7 +296,7 @@ def dataset_discriminability(
         gallery = align_embeddings(images, dataset.image_ids, "image")
         texts = align_embeddings(captions, dataset.caption_ids, "caption")
     else:
-        encoder, keywords = load_encoder(model, encoding), encoding.keywords(progress)
+        encoder, keywords = load_encoder(model, encoding), encoding.stream(progress, unasked_cache=False)
         require_modality(encoder, TEXTS)
         logit_scale = encoder.logit_scale
         if image_text is not None:

@@ -122,7 +122,7 @@ class ImageCaptionPairs:
         if isinstance(encoder, StoredEmbeddings):
             return self.from_vectors(encoder.stored[IMAGES], encoder.stored[TEXTS], score)
         sources: dict[str, Any] = {"image_folder": options.image_folder, "skip_bad": options.skip_bad}
-        encoded = encode_dataset(self.dataset, encoder, **sources, **options.keywords(progress))
+        encoded = encode_dataset(self.dataset, encoder, **sources, **options.stream(progress, unasked_cache=False))
         assert encoded.images is not None
         assert encoded.captions is not None
         return self.from_vectors(encoded.images, encoded.captions, score)
@@ -131,7 +131,7 @@ class ImageCaptionPairs:
         self, scorer: PairScorer, options: EncodeOptions, progress: Progress | None = None
     ) -> FloatArray:
         """The scores of a model that takes a picture and a text together; every picture must be readable."""
-        folder, keywords = options.image_folder, options.keywords(progress)
+        folder, keywords = options.image_folder, options.stream(progress, unasked_cache=False)
         stage = SecondStage.over(self.dataset, scorer, image_folder=folder, **keywords)
         return np.asarray(stage.score(self.named, progress), np.float64)
 

@@ -22,6 +22,7 @@ from crosslens.encode.options import (
     SHARED_IMAGES as SHARED_IMAGES,
     EncodeKeywords as EncodeKeywords,
     EncodeOptions as EncodeOptions,
+    StreamKeywords as StreamKeywords,
     query_choice as query_choice,
 )
 from crosslens.encode.pairs import (

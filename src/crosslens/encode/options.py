@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import TYPE_CHECKING, TypedDict
 
 from crosslens.core import Notify, Options, Progress, UsageError, option, to_stderr
 
@@ -12,6 +12,28 @@ if TYPE_CHECKING:
     from crosslens.encode.cache import Cache
 
 PRECISIONS = ("fp32", "fp16", "bf16")
+
+
+class EncodeKeywords(TypedDict, total=False):
+    """Those of :class:`EncodeOptions`."""
+
+    device: str | None
+    precision: str
+    batch_size: int | None
+    cache: Cache | str | Path | bool | None
+    offline: bool
+    image_folder: str | Path | None
+    skip_bad: bool
+    notify: Notify
+
+
+class StreamKeywords(TypedDict, total=False):
+    """How items go through a model: the keywords that all encoding functions share."""
+
+    cache: Cache | None
+    batch_size: int | None
+    precision: str
+    progress: Progress | None
 
 
 @dataclass(frozen=True)
@@ -43,25 +65,17 @@ class EncodeOptions(Options):
         """The first of several devices: ranking may use them all, a model runs on one."""
         return self.device and self.device.partition(",")[0]
 
-    def keywords(self, progress: Progress | None = None) -> dict[str, Any]:
-        """What functions that encode texts take of these options; without a folder nothing is cached."""
+    def stream(self, progress: Progress | None, *, unasked_cache: bool = True) -> StreamKeywords:
+        """The keywords of encoding functions; without ``unasked_cache`` only a cache that was named is used."""
         from crosslens.encode.cache import Cache
 
-        cache = None if self.cache is None else Cache.of(self.cache, self.notify)
-        return {"cache": cache, "batch_size": self.batch_size, "precision": self.precision, "progress": progress}
-
-
-class EncodeKeywords(TypedDict, total=False):
-    """The names of :class:`EncodeOptions`, for editors and type checkers."""
-
-    device: str | None
-    precision: str
-    batch_size: int | None
-    cache: Cache | str | Path | bool | None
-    offline: bool
-    image_folder: str | Path | None
-    skip_bad: bool
-    notify: Notify
+        unused = self.cache is None and not unasked_cache
+        return {
+            "cache": None if unused else Cache.of(self.cache, self.notify),
+            "batch_size": self.batch_size,
+            "precision": self.precision,
+            "progress": progress,
+        }
 
 
 MEAN = "mean"

@@ -130,7 +130,7 @@ def query_set_of(
     if isinstance(encoder, StoredEmbeddings):
         raise UsageError(f"{encoder.name} holds vectors, not a model", fix="name the model that made them")
     require_modality(encoder, TEXTS)
-    how, shown = encoding.keywords(), encoding.keywords(progress)
+    how, shown = encoding.stream(None, unasked_cache=False), encoding.stream(progress, unasked_cache=False)
     sample = None if options.only else options.sample  # which are right is known after encoding
 
     def encode(texts: Sequence[str]) -> Array:

@@ -48,7 +48,7 @@ from crosslens.metrics import (
     parts_across,
 )
 from crosslens.pipeline.comparison_results import CaptionSets, MetricChange
-from crosslens.pipeline.encoding import load_dual_encoder, note_skipped, stream_options
+from crosslens.pipeline.encoding import load_dual_encoder, note_skipped
 from crosslens.pipeline.evaluation import evaluate
 from crosslens.pipeline.inputs import align_both
 from crosslens.pipeline.options import CaptionSetKeywords, CaptionSetOptions, refuse_other_keywords
@@ -99,7 +99,7 @@ def compare_caption_sets(
         after_captions = align_embeddings(captions[1], after.caption_ids, "caption")
     before, after, notes = match_images(before, after, shared=settings.shared_images)
     if captions is None:
-        encoder, shared_options = load_dual_encoder(model, encoding), stream_options(encoding, progress)
+        encoder, shared_options = load_dual_encoder(model, encoding), encoding.stream(progress)
         # The texts first: a model that cannot take them should not cost the wait for the pictures.
         texts = encode_texts(encoder, after.texts, **shared_options).rows
         after_captions = Embeddings(after.caption_ids, texts, model=label(encoder))

@@ -195,7 +195,9 @@ def score_hard_negatives(
         if image_text is None:
             values = pairs.from_model(encoder, encoding, score, progress)
         else:
-            values = _text_only_scores(negatives, encoder, image_text, score, encoding.keywords(progress))
+            values = _text_only_scores(
+                negatives, encoder, image_text, score, encoding.stream(progress, unasked_cache=False)
+            )
     elif pair_model is not None:
         scorer = load_pair_scorer(pair_model, encoding) if isinstance(pair_model, str) else pair_model
         values, label = pairs.from_pair_model(scorer, encoding, progress), scorer.name

@@ -95,13 +95,16 @@ class AuditFolder:
         """
         folder = AuditFolder(Path(path))
         results = folder.path / RESULTS
-        if _LAYOUT.holds(folder.path):
-            if overwrite:
-                for name in (*_OWN, HEADER_FILE):  # the header last: an interrupted removal is continued
-                    remove(folder.path / name)
-            elif folder._stored_key() != key and any(results.glob("*.json")):
+        if _LAYOUT.holds(folder.path) and overwrite:
+            for name in (*_OWN, HEADER_FILE):  # the header last: an interrupted removal is continued
+                remove(folder.path / name)
+        try:
+            same = folder.header()["key"] == key
+        except (InputError, KeyError):
+            same = False
+        if not same:
+            if any(results.glob("*.json")):
                 _LAYOUT.refuse_other(folder.path, overwrite=False)
-        if folder._stored_key() != key:
             folder.path.mkdir(parents=True, exist_ok=True)
             folder._write(HEADER_FILE, _KIND, {"key": key, **header})
         for inside in (folder.path / RUNS, results):

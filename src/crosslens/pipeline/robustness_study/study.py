@@ -21,6 +21,7 @@ from crosslens.core import (
     Layout,
     Manifest,
     Presented,
+    ResumableFolder,
     Section,
     Workspace,
     argument,

@@ -60,7 +60,6 @@ from crosslens.perturbations import (
     perturb_images,
     read_perturbed,
 )
-from crosslens.pipeline.encoding import stream_options
 from crosslens.pipeline.inputs import align_both
 from crosslens.pipeline.options import RobustnessOptions
 
@@ -358,7 +357,7 @@ class ModelVectors:
         """The vectors of a variant, or of the original (None), as keywords of ``evaluate``."""
         images, captions = self._original(progress)
         rows, texts = ([], []) if variant is None else _changed_texts(variant)
-        stream = stream_options(self.encoding.options, progress)
+        stream = self.encoding.options.stream(progress)
         if variant is not None and variant.captions is None:
             pictures = self.encoding.pictures(self.dataset, variant, progress)
             encoded = encode_images(self.encoder, image_files(pictures), names=pictures.image_ids, **stream)
@@ -375,7 +374,7 @@ class ModelVectors:
     def _original(self, progress: Progress) -> Pair:
         if self._encoded is None:
             options, study = self.encoding.options, self.encoding.study
-            data, shared = (self.dataset, self.encoder), stream_options(options, progress)
+            data, shared = (self.dataset, self.encoder), options.stream(progress)
             encoded: Any
             if study.image_text is not None:
                 encoded = self._texts = text_only(
@@ -414,7 +413,7 @@ class MatrixScores:
             return {"scores": self._scores}
         if variant.captions is None:
             pictures = self.encoding.pictures(self.dataset, variant, progress)
-            images = read_features(pictures, self.encoder, **stream_options(self.encoding.options, progress))
+            images = read_features(pictures, self.encoder, **self.encoding.options.stream(progress))
             return {"scores": score_texts(self.encoder, images, self.dataset.texts, progress)}
         rows, texts = _changed_texts(variant)
         scores = self._scores.copy()
@@ -425,7 +424,7 @@ class MatrixScores:
     @cached_property
     def _images(self) -> ReadImages:
         options = self.encoding.options
-        stream = stream_options(options, None)
+        stream = options.stream(None)
         return read_features(self.dataset, self.encoder, image_folder=options.image_folder, **stream)
 
 
