@@ -28,6 +28,7 @@ import statistics
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -38,8 +39,9 @@ import crosslens as cl
 from crosslens.analyze import nearest_items
 from crosslens.core import Relevance, available_cores, current_engine
 from crosslens.encode import encode_texts, load_encoder
-from crosslens.rank import InnerProduct, parts, rank_both, unit_rows
+from crosslens.rank import InnerProduct, part_height, rank_both, unit_rows
 from crosslens.rank.gpu.blocks import LEAST_WORK
+from crosslens.rank.merged import Blocks, Lists
 from crosslens.similarity import relevance_matrix
 
 PER_IMAGE = 5
@@ -194,7 +196,7 @@ def measured_rates(quick: bool) -> Rates:
             for block in blocks:
                 seconds, result = timed(lambda block=block: work(shared, block))
                 height = block.stop - block.start
-                own, others = (sum(array.nbytes for array in vars(lists).values()) for lists in result)
+                others, own = (result[axis].nbytes for axis in (0, 1))  # captions are the longer axis
                 start = time.perf_counter()
                 yield result
                 joining = (time.perf_counter() - start) / inner
@@ -208,28 +210,24 @@ def measured_rates(quick: bool) -> Rates:
     return Rates(*(statistics.median(values) for values in zip(*rows, strict=True)))
 
 
-def merging_rate(quick: bool) -> float | None:
-    """Lists of ten per second that this process merges from tasks that rank with torch: of the second time."""
-    if find_spec("torch") is None:
-        return None
-    import torch
-
-    from crosslens.rank.gpu.side import Lists
-
+def merging_rate(quick: bool) -> float:
+    """Lists of ten per second that this process merges: of the second time."""
     count = 100_000 if quick else 1_000_000
-    judged = Relevance(("",) * count, (), np.arange(count + 1), np.zeros(count, np.int64), np.ones(count, np.float32))
-    lists, seconds = Lists(judged, 10), []
-    for seed in range(3):
-        keys = torch.randint(0, 2**62, (count, 10), generator=torch.Generator().manual_seed(seed))
-        keys = keys.sort(dim=1, descending=True).values
-        seconds.append(timed(lambda keys=keys: lists.add(slice(0, count), keys, torch.ones(3, count).long()))[0])
+    random, seconds = np.random.default_rng(0), []
+    lists = Lists(np.full((count, 10), -1), np.full((count, 10), np.nan, np.float32), np.zeros((3, count), np.int64))
+    for number in range(3):
+        scores = -np.sort(-random.random((count, 10), np.float32), axis=1)
+        part = Lists(random.permuted(np.tile(np.arange(10), (count, 1)), axis=1), scores, np.ones((3, count), np.uint8))
+        work = partial(lists.merge, slice(0, count), slice(0, count), part, 10 * number)
+        seconds.append(timed(work)[0])
     return count / seconds[-1]
 
 
 def modelled(rates: Rates, images: int, dimension: int, nodes: int, task: float) -> float:
     """Seconds for images × 5 captions in both directions on so many nodes."""
     slots, outer = nodes * CORES_PER_NODE, images * PER_IMAGE
-    blocks = parts._blocks(0, outer, images * dimension, slots)
+    height = part_height(outer, images * dimension, slots)
+    blocks = Blocks((images, outer), (images, height), 1).parts(1)
     reading = (images + outer) * dimension * 4 / NETWORK  # by every node, at the same time
     cores, finished = [reading] * slots, []
     for block in blocks:
@@ -282,8 +280,7 @@ def main() -> None:
             f"{name:<14} {row['local s']:8.2f} {row['ray s']:10.2f} {row['ratio']:7.2f} {row['local CPU s']:13.2f} "
             f"{row['ray CPU s']:11.2f} {row['CPU ratio']:7.2f} {row['local first s']:15.2f} {row['ray first s']:13.2f}"
         )
-    if figures["merged lists per second"] is not None:
-        print(f"\ntasks of torch: {figures['merged lists per second']:.3g} lists of ten merged per second")
+    print(f"\n{figures['merged lists per second']:.3g} lists of ten merged per second")
     model = figures["model"]
     print(f"\nmodelled: ranking {model['size']}, nodes of {CORES_PER_NODE} cores, 10 Gbit/s")
     print(f"from {1 / rates.multiplication:.3g} multiplications/s per core, {1 / rates.joining:.3g} joined queries/s "

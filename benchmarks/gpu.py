@@ -24,8 +24,8 @@ import numpy as np
 import torch
 
 from crosslens.core import Relevance, SilentProgress
-from crosslens.rank.gpu.block_ranking import rank_sides
-from crosslens.rank.gpu.side import Side
+from crosslens.rank.gpu.block_ranking import rank_pair
+from crosslens.rank.gpu.direction import DeviceDirection
 
 DEPTH = 10
 NOISE = 6.0
@@ -103,11 +103,11 @@ def bare_products(images: torch.Tensor, captions: torch.Tensor, rounds: int) -> 
     return result
 
 
-def check(sides: Any, images: torch.Tensor, captions: torch.Tensor, sample: int | None) -> int:
+def check(directions: Any, images: torch.Tensor, captions: torch.Tensor, sample: int | None) -> int:
     """Rank a sample of queries, or all, by whole columns in float64 and compare; how many were compared."""
     generator, compared = torch.Generator().manual_seed(1), 0
-    for side, queries, gallery in ((sides[0], images, captions), (sides[1], captions, images)):
-        ranking = side.ranking("i2t")
+    for direction, queries, gallery in ((directions[0], images, captions), (directions[1], captions, images)):
+        ranking = direction.lists().ranking("i2t", direction.relevance)
         relevant = np.diff(ranking.offsets)
         chosen = torch.arange(len(queries))
         if sample is not None:  # of those with relevant items
@@ -170,23 +170,27 @@ def main() -> int:
     kernels, half = WAYS[asked.way]
     if not kernels:
         sys.modules["triton"] = None  # type: ignore[assignment]
-    sides: list[Any] = []
+    flipped = relevance.flip()
+    directions: list[Any] = []
     results: list[Any] = []
 
-    def both() -> tuple[Side, Side]:
-        return Side.of(relevance, images, captions, DEPTH), Side.of(relevance.flip(), captions, images, DEPTH)
+    def both() -> tuple[DeviceDirection, DeviceDirection]:
+        return (
+            DeviceDirection.of(relevance, images, captions, DEPTH),
+            DeviceDirection.of(flipped, captions, images, DEPTH),
+        )
 
     def rank() -> None:
         with torch.inference_mode():
-            sides[:] = rank_sides(both, None, SilentProgress(), kernels=kernels, half=half)
-            results[:] = [(side.best(), side.counts()) for side in sides]
+            directions[:] = rank_pair(both, None, SilentProgress(), kernels=kernels, half=half)
+            results[:] = [(direction.best(), direction.counts()) for direction in directions]
 
     bare = bare_products(images, captions, asked.rounds)
     rank()  # compile and warm up
     taken = seconds_of(rank, asked.rounds)
     rate = 2e-12 * asked.size * count * asked.dim / taken
-    compared = check(sides, images, captions, sample)
-    ranks = [np.asarray(side.ranking("i2t").above) + 1 for side in sides]
+    compared = check(directions, images, captions, sample)
+    ranks = [direction.counts()[0].cpu().numpy() + 1 for direction in directions]
     figures = {
         "device": torch.cuda.get_device_name(), "size": asked.size, "captions": count, "dim": asked.dim,
         "kind": asked.kind, "way": asked.way,

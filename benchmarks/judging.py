@@ -40,9 +40,9 @@ from sqlalchemy import select, update
 
 import crosslens as cl
 from crosslens.web import WebSettings, create_app
-from crosslens.web.judging.accounts import create_account, hash_password
+from crosslens.web.judging.accounts import add_account, hash_password
 from crosslens.web.judging.database.engine import Database, open_database
-from crosslens.web.judging.database.projects import ProjectSettings, add_items, create_project, join
+from crosslens.web.judging.database.projects import ProjectSettings, add_items, create_project, join, locked_project
 from crosslens.web.judging.database.tables import AccountRow, JudgementRow
 from crosslens.web.judging.tasks import ItemContent, NewItem, ShownPicture, ShownText
 
@@ -272,14 +272,13 @@ def prepare(database: Database, dataset: str, people: int, judgements: int, over
     project = create_project(database, "Load", "pairs", overlap=overlap, settings=settings).id
     shown = [ShownPicture(dataset, f"p{number}", "Picture") for number in range(_PICTURES)]
     content = (ItemContent((shown[n % _PICTURES],), (ShownText(f"text {n}"),)) for n in range(items))
-    add_items(database, project, list(map(NewItem, content)))
-    create_account(database, "owner", "a password of the owner", is_owner=True)
-    members = {}
-    for number in range(people):
-        name = f"annotator {number}"
-        account = create_account(database, name, None).id
+    with database.writing() as session:
+        add_items(session, locked_project(session, project), list(map(NewItem, content)))
+        add_account(session, "owner", hash_password("a password of the owner"), is_owner=True)
+        names = [f"annotator {number}" for number in range(people)]
+        members = {add_account(session, name, None).id: name for name in names}
+    for account in members:
         join(database, project, account)
-        members[account] = name
     with database.writing() as session:  # one hash for all: it takes as long to compare
         session.execute(
             update(AccountRow).where(AccountRow.id.in_(members)).values(password_hash=hash_password(_PASSWORD))

@@ -197,8 +197,8 @@ def tables_of(name: str, dataset: cl.Dataset, found: dict[str, Overview]) -> dic
         return tables
     first, second = found.values()
     for key, one in zip(("first", "second"), (first, second), strict=True):
-        tables[f"atlas-{key}"] = markdown_table(table_of_confusions(one.atlas, SHOWN))
-        tables[f"asked-{key}"] = markdown_table(table_of_confusions(one.query_atlas, SHOWN))
+        tables[f"atlas-{key}"] = markdown_table(table_of_confusions(one.confusions, SHOWN))
+        tables[f"asked-{key}"] = markdown_table(table_of_confusions(one.query_confusions, SHOWN))
         tables[f"rules-{key}"] = markdown_table(table_of_rules(one.rules, SHOWN))
         tables[f"correlations-{key}"] = markdown_table(table_of_correlations(one))
     tables["compared"] = compared_tables(compare_overviews(first, second))

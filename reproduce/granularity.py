@@ -1,4 +1,4 @@
-"""The tables of docs/how-to/granularity.md: granularity of COCO's 5K test captions and of Flickr8k, beside the paper's.
+"""The tables of docs/results/granularity.md: COCO's 5K test captions and Flickr8k, beside the paper's figures.
 
     make reproduce-granularity                    # the data: CROSSLENS_DATA, or ../shared/data
     python reproduce/granularity.py --write       # put the tables into the page
@@ -26,7 +26,7 @@ from crosslens.language.parse import Parse
 from crosslens.language.parsing import parse_texts
 from pages import real_data, update_page
 
-PAGE = Path(__file__).resolve().parents[1] / "docs" / "how-to" / "granularity.md"
+PAGE = Path(__file__).resolve().parents[1] / "docs" / "results" / "granularity.md"
 COCO = {
     "adjectives": 0.76, "complement_phrases": 1.56, "articles": 2.14, "determiners": 2.14, "quantifiers": 0.12,
     "cardinals": 0.12, "concept_depth": 7.89, "characters": 52.39, "words": 10.59, "diversity": 9.14,

@@ -56,11 +56,10 @@ def kinds_table(studies: Sequence[Study]) -> str:
 
 
 def hardest_table(study: Study) -> str:
-    """The hardest pairs: by whom they were matched at all, and what they are."""
+    """The hardest pairs: how far below the thresholds they are, and what they are."""
     seen = notes()
     rows = []
     for row in hardest(study).to_dicts():
         note = seen.get(row["caption"], {})
-        rows.append((f"`{row['caption']}`", str(row["votes"]), f"{row['margin']:.2f}", note.get("kind", ""),
-                     note.get("note", "")))  # fmt: skip
-    return markdown(Grid(("caption", "votes", "margin", "kind", "what it is"), tuple(rows), "lrrll"))
+        rows.append((f"`{row['caption']}`", f"{row['margin']:.2f}", note.get("kind", ""), note.get("note", "")))
+    return markdown(Grid(("caption", "margin", "kind", "what it is"), tuple(rows), "lrll"))

@@ -1,7 +1,7 @@
 """An IMP build from real photos: Flickr8k's test photos, and the captions of COCO photos as the pool.
 
     make reproduce-imp                         # the data: CROSSLENS_DATA, or ../shared/data beside the repository
-    python reproduce/imp_example.py --write    # put the figures into docs/how-to/build-imp.md
+    python reproduce/imp_example.py --write    # put the figures into docs/results/built-benchmarks.md
 
 Photos are compared by stored EfficientNet features, captions by all-MiniLM-L6-v2. Nobody is asked: two rules stand in
 for the annotators. Both look at the photo's own five captions, which the build never sees, and call a candidate good if
@@ -31,7 +31,7 @@ from crosslens.encode import Cache, Encoder, encode_texts
 from flickr8k import encoders
 from pages import real_data, update_page
 
-PAGE = Path(__file__).resolve().parents[1] / "docs" / "how-to" / "build-imp.md"
+PAGE = Path(__file__).resolve().parents[1] / "docs" / "results" / "built-benchmarks.md"
 SETTINGS = SamplingSettings(count=100, band=(0.5, 0.8), cluster_sizes=(10, 60), candidates=30)
 GOOD, UNSURE = 0.35, 0.04
 """From which mean cosine a rule calls a caption good, and how near to it the rule is unsure."""

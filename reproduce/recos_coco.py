@@ -1,7 +1,7 @@
 """A RECOS benchmark from 1,000 real photos (COCO val2017), with features that were computed beforehand.
 
     make reproduce-recos                      # the data: CROSSLENS_DATA, or ../shared/data beside the repository
-    python reproduce/recos_coco.py --write    # put the tables into docs/how-to/build-recos.md
+    python reproduce/recos_coco.py --write    # put the tables into docs/results/built-benchmarks.md
 
 The image tower is a closed-form ridge regression from stored EfficientNet features to a sentence encoder's space,
 fitted on the 3,339 photos that are not among the 1,000. Descriptions outside the band are rewritten by rule, from
@@ -36,7 +36,7 @@ from pages import real_data, update_page
 LAMBDA = 3000.0
 TEMPERATURE = 0.02
 VERSIONS = {"v0": ("i2t", "t2i"), "v1": ("i2t", "t2i"), "v2": ("t2i",)}
-PAGE = Path(__file__).resolve().parents[1] / "docs" / "how-to" / "build-recos.md"
+PAGE = Path(__file__).resolve().parents[1] / "docs" / "results" / "built-benchmarks.md"
 BUILDS: dict[str, tuple[RecosSettings, str | None]] = {
     "default": (RecosSettings(temperature=TEMPERATURE, originals=300), None),
     "as in the paper": (RecosSettings(temperature=TEMPERATURE, quota=50, check_gallery="selected"), "rules"),

@@ -54,7 +54,7 @@ Written by `make reproduce`; do not edit it by hand. The rows are in `reproduce/
 Every table and figure of the five papers that crosslens follows: the command that makes it, the printed figure, ours on
 the data at hand, and why the two differ or what is missing. All figures under *ours* are from the same code and data.
 How crosslens differs from the papers in general: [Deviations](deviations.md); what `--protocol` sets:
-[Follow a paper's protocol](how-to/protocols.md). File names in commands stand for your files.
+[Follow a paper's protocol](how-to/repeat.md#protocols-of-papers). File names in commands stand for your files.
 """
 
 

@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parents[1]
 TUTORIAL, README = ROOT / "docs" / "tutorial.md", ROOT / "README.md"
-_HOW_TO = ("categories.md", "polysemy.md", "second-scorer.md")
+_HOW_TO = ("agreement.md", "difficulty.md", "polysemy.md")
 RUNNING = (TUTORIAL, *(ROOT / "docs" / "how-to" / name for name in _HOW_TO))
 """Pages whose bash and python blocks are run in order; a text block shows what the block before it prints."""
 

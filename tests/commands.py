@@ -32,6 +32,7 @@ Call = Callable[..., Outcome]
 
 
 _FLAG = re.compile(r"(?<![\w-])--[a-z][a-z-]*")
+_MISTYPED = re.compile(r"error: (no such (option|command)|got unexpected extra|missing argument)", re.IGNORECASE)
 _KEYWORD = re.compile(r"(?<![\w./'\"])[a-z_]+=(?=True|False|None|,|;| |$)")
 
 
@@ -50,14 +51,16 @@ def check_named_flags(words: list[str], messages: str) -> None:
 
 @pytest.fixture
 def call(capsys: pytest.CaptureFixture[str]) -> Call:
-    """Run ``crosslens`` with these words; a bug's traceback fails the test."""
+    """Run ``crosslens`` with these words; a bug's traceback fails the test, and so does a call of what does not exist,
+    whose refusal proves nothing, unless it is what the test is about (``mistyped``)."""
 
-    def run(*words: str | Path) -> Outcome:
+    def run(*words: str | Path, mistyped: bool = False) -> Outcome:
         capsys.readouterr()
         code = main([str(word) for word in words])
         captured = capsys.readouterr()
         assert "Traceback" not in captured.err
         check_named_flags([str(word) for word in words], captured.err)
+        assert mistyped or not _MISTYPED.match(captured.err), captured.err
         return Outcome(code, captured.out, captured.err)
 
     return run

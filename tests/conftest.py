@@ -4,25 +4,63 @@ from __future__ import annotations
 
 import gc
 import os
+import re
 from collections.abc import Generator, Iterator
+from itertools import count
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import settings
 
-from tests.report.browser import opened_browser
+from tests.report.browser import opened_browser, running_chromium
 
 # A loaded machine is slow, not wrong.
 # The same change gets the same verdict twice; `make test-all` looks for new examples on every run.
-settings.register_profile("repeatable", deadline=None, derandomize=True, max_examples=30)
+settings.register_profile("repeatable", deadline=None, derandomize=True, max_examples=20)
 settings.register_profile("exploring", deadline=None, max_examples=150)
 settings.load_profile("repeatable")
 
 _DEFAULT = Path(__file__).resolve().parents[2] / "shared" / "data"
 
+_FINISHED = count(1)
 NO_SKIPS = "CROSSLENS_NO_SKIPS"
 """Set where every package, browser and dataset is at hand (CI): a test that skips there has lost what it needs."""
+
+
+_SLOW_MODULE = re.compile(r"^pytestmark = pytest\.mark\.slow$", re.MULTILINE)
+
+
+def leaves_out_slow(config: pytest.Config) -> bool:
+    """Whether only fast tests are asked for: slow ones are then not even collected."""
+    return bool(config.getoption("markexpr") == "not slow")
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Import no module of slow tests alone."""
+    if not leaves_out_slow(config) or collection_path.suffix != ".py":
+        return None
+    return bool(_SLOW_MODULE.search(collection_path.read_text(encoding="utf-8"))) or None
+
+
+class FastTests:
+    """Leaves out slow tests where they are made: their cases cost time in every process that collects them."""
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_pycollect_makeitem(self, obj: object) -> list[pytest.Item] | None:
+        marks = getattr(obj, "pytestmark", [])
+        return [] if isinstance(marks, list) and any(mark.name == "slow" for mark in marks) else None
+
+    @pytest.hookimpl(wrapper=True, trylast=True)
+    def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> Generator[None, None, None]:
+        yield
+        fast = [case for case in metafunc._calls if not any(mark.name == "slow" for mark in case.marks)]
+        metafunc._calls[:] = fast or metafunc._calls[:1]  # without a case a test would be skipped, not left out
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if leaves_out_slow(config):
+        config.pluginmanager.register(FastTests(), "fast-tests")
 
 
 @pytest.hookimpl(wrapper=True)
@@ -34,7 +72,15 @@ def pytest_collection() -> Generator[None, object, object]:
     finally:
         gc.freeze()  # and back, to the old generation: the young one would be looked through now
         gc.unfreeze()
+        gc.set_threshold(20_000, 20, 1_000_000)  # the old one is looked through below, seldom
         gc.enable()
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_logfinish() -> None:
+    """Look through everything once in a thousand tests: each time, a million objects of imported packages."""
+    if next(_FINISHED) % 1000 == 0:
+        gc.collect()
 
 
 @pytest.hookimpl(wrapper=True)
@@ -74,8 +120,14 @@ def no_parser(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(following, "load_similarity", refusing)
 
 
+@pytest.fixture(scope="session")
+def chromium_address() -> Iterator[str]:
+    with running_chromium() as address:
+        yield address
+
+
 @pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    """One browser for all tests of a file."""
-    with opened_browser() as started:
-        yield started
+def browser(chromium_address: str) -> Iterator[Any]:
+    """The browser that all tests share, opened for those of a file."""
+    with opened_browser(chromium_address) as opened:
+        yield opened

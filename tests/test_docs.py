@@ -22,6 +22,7 @@ from generate_reference import pages
 from reference_pages.commands import commands
 from reference_pages.registries import registered, split_parameters
 from shown_output import README, RUNNING, alike, blocks, outline, refreshed, run_block, shown_lines, typed
+from tests.tables import each_row
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
@@ -41,13 +42,13 @@ def named(page: Path) -> str:
 # The reference pages
 
 
-@pytest.mark.parametrize("name", sorted(GENERATED))
+@each_row("name", sorted(GENERATED))
 def test_reference_page_is_up_to_date(name: str) -> None:
     current = (DOCS / "reference" / name).read_text(encoding="utf-8")
     assert current == GENERATED[name], "run: make docs"
 
 
-@pytest.mark.parametrize("path", sorted(COMMANDS))
+@each_row("path", sorted(COMMANDS))
 def test_every_command_and_option_has_help(path: str) -> None:
     command = COMMANDS[path]
     assert (command.help or "").strip(), f"{path} has no help"
@@ -157,7 +158,7 @@ def fault(line: str) -> str:
     return ""
 
 
-@pytest.mark.parametrize("page", PAGES, ids=named)
+@each_row("page", PAGES, ids=named)
 def test_commands_on_pages_exist(page: Path) -> None:
     faults = [f"line {line}: {text}: {wrong}" for line, text in spoken_commands(page) if (wrong := fault(text))]
     assert not faults
@@ -254,6 +255,13 @@ def test_examples_on_pages_hold(page: Path) -> None:
 
 
 # The site
+
+
+def test_how_to_pages_are_few_and_one_leads_to_all() -> None:
+    how_to = {page.name: page.read_text(encoding="utf-8") for page in (DOCS / "how-to").glob("*.md")}
+    assert len(how_to) <= 30
+    assert sum(len(text.split()) for text in how_to.values()) <= 30_000
+    assert set(re.findall(r"\]\(([\w-]+\.md)\)", how_to["index.md"])) == set(how_to) - {"index.md"}
 
 
 @pytest.mark.parametrize("page", list(ROOT.glob("*.md")), ids=named)

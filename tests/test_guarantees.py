@@ -6,7 +6,7 @@ import ast
 import re
 from pathlib import Path
 
-import pytest
+from tests.tables import each_row
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = (ROOT / "docs" / "explanation" / "guarantees.md").read_text(encoding="utf-8")
@@ -20,7 +20,7 @@ def test_every_promise_names_a_test() -> None:
         assert re.search(r"`tests/[\w/]+\.py", row), f"no test holds: {row}"
 
 
-@pytest.mark.parametrize("name", NAMED)
+@each_row("name", NAMED)
 def test_named_test_exists(name: str) -> None:
     path, *inside = name.split("::")
     function = inside[-1] if inside else ""

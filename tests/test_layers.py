@@ -59,7 +59,7 @@ WEB_PACKAGES = {
 """What modules of the package ``web`` may import at once: only commands import them, and only when they run
 (test_the_web_package_loads_without_a_web_framework)."""
 
-RESULTS_IN_TWO_MODULES = (".polysemy.sections", ".robustness_study.")
+RESULTS_IN_TWO_MODULES = (".robustness_study.",)
 """Modules that import the type of their result under TYPE_CHECKING, while it imports them to show itself."""
 
 Importing = ast.Import | ast.ImportFrom | ast.Call

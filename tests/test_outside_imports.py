@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.tables import each_row
 from tests.test_layers import PACKAGE, ROOT, SOURCE, house, modules_in, public_names
 
 FOLDERS = ("scripts", "benchmarks", "reproduce", "training", "docs")
@@ -98,7 +99,7 @@ FILES = sorted(
 )
 
 
-@pytest.mark.parametrize("file", FILES, ids=lambda file: file.relative_to(ROOT).as_posix())
+@each_row("file", FILES, ids=lambda file: file.relative_to(ROOT).as_posix())
 def test_what_is_imported_is_there(file: Path) -> None:
     assert not [name for code in pieces(file) for name in missing(code)]
 

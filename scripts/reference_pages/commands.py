@@ -6,6 +6,7 @@ import enum
 import inspect
 import types
 import typing
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -24,10 +25,21 @@ _REPEATED = (
 )
 
 
+_SHARED = 5
+"""From how many commands on an option that is the same in all of them is described once, above the commands."""
+_HEAD = ("| | value | default | |", "|---|---|---|---|")
+
+
 def command_line() -> str:
-    """One section per command."""
+    """Options of many commands, then one section per command."""
+    described = {path: _rows(command) for path, command in commands()}
+    uses = Counter(entry for rows in described.values() for entry in rows.items())
+    often = [entry for entry, count in uses.most_common() if count >= _SHARED]
+    shared = dict(reversed(often))  # of several with one name, the most used
     parts = ["# Command line", cleaned(_app().help or ""), _REPEATED]
-    parts += [_command(path, command) for path, command in commands()]
+    parts += ["## Options of many commands", "Described here once; each command lists below its table which it has."]
+    parts.append("\n".join([*_HEAD, *(row for name, row in uses if shared.get(name) == row)]))
+    parts += [_command(path, command, described[path], shared) for path, command in commands()]
     return "\n\n".join(parts) + "\n"
 
 
@@ -49,17 +61,26 @@ def _below(path: str, command: Any) -> Iterator[tuple[str, Any]]:
         yield path, command
 
 
-def _command(path: str, command: Any) -> str:
+def _command(path: str, command: Any, rows: dict[str, str], shared: dict[str, str]) -> str:
     arguments = [one for one in command.params if one.param_type_name == "argument"]
-    options = [one for one in command.params if one.param_type_name == "option" and not one.hidden]
-    usage = " ".join([path, *(_usage(one) for one in arguments), *(["[options]"] if options else [])])
+    options = ["[options]"] if len(rows) > len(arguments) else []
+    usage = " ".join([path, *(_usage(one) for one in arguments), *options])
     lines = [f"## {path}\n", f"```\n{usage}\n```\n", cleaned(command.help or "")]
     lines.append(_examples(getattr(command, "epilog", None) or ""))
-    if command.params:
-        kinds = typing.get_type_hints(inspect.unwrap(command.callback))
-        rows = [_row(one, kinds.get(one.name)) for one in [*arguments, *options] if one.name != "help"]
-        lines.append("\n".join(["| | value | default | |", "|---|---|---|---|", *rows]))
+    if alone := [row for name, row in rows.items() if shared.get(name) != row]:
+        lines.append("\n".join([*_HEAD, *alone]))
+    if common := [f"`{name}`" for name, row in rows.items() if shared.get(name) == row]:
+        lines.append(f"Also [shared](#options-of-many-commands): {', '.join(common)}.")
     return "\n\n".join(line.strip("\n") for line in lines if line)
+
+
+def _rows(command: Any) -> dict[str, str]:
+    """The line that describes each argument and each option, by its name."""
+    kinds = typing.get_type_hints(inspect.unwrap(command.callback)) if command.params else {}
+    arguments = [one for one in command.params if one.param_type_name == "argument"]
+    options = [one for one in command.params if one.param_type_name == "option" and not one.hidden]
+    named = [one for one in [*arguments, *options] if one.name != "help"]
+    return {_word(one) if one in arguments else one.opts[-1]: _row(one, kinds.get(one.name)) for one in named}
 
 
 def _examples(epilog: str) -> str:

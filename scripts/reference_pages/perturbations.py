@@ -15,7 +15,7 @@ INTRO = """# Perturbations of captions
 `--name NAMES` of `crosslens perturb`, `--perturbations NAMES` of `crosslens robustness`, in Python
 `crosslens.perturb(NAME, captions)`. Options go through `--option key=value` or are keyword arguments.
 `crosslens perturb --list` prints this list.
-[How to use them](../how-to/perturb-captions.md). An installed package adds its own through the entry-point group
+[How to use them](../how-to/perturb.md#captions). An installed package adds its own through the entry-point group
 `crosslens.perturbations`."""
 LEVELS = {"word": "words", "sentence": "sentences", "adversarial": "one telling word", "beyond": "beyond the paper"}
 

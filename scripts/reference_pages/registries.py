@@ -32,8 +32,9 @@ only: `t2i/Hit@5`. In results every metric carries its direction. `R@5` is accep
 PROTOCOLS_INTRO = """# Protocols
 
 What `--protocol NAME` sets, on the command line, as `protocol = "NAME"` under `[options]` in a recipe, and as
-`protocol="NAME"` in Python. `crosslens protocols` prints this list. [How to use them](../how-to/protocols.md). An
-installed package adds its own through the entry-point group `crosslens.protocols`."""
+`protocol="NAME"` in Python. `crosslens protocols` prints this list.
+[How to use them](../how-to/repeat.md#protocols-of-papers). An installed package adds its own through the
+entry-point group `crosslens.protocols`."""
 SCORES_INTRO = """# Score functions
 
 How two embeddings are compared: `--score NAME` on the command line, `score=` in Python and in recipes. Options go into
@@ -79,7 +80,8 @@ through the entry-point group `crosslens.similarities`."""
 IMAGE_PERTURBATIONS_INTRO = """# Image perturbations
 
 Changes of pictures, each in five severities: `blur@3` is the blur of severity 3, and `blur` means the same.
-[How to use them](../how-to/perturb-images.md), and what each severity costs in dB. An installed
+[How to use them](../how-to/perturb.md#images), and
+[what each severity costs in dB](../benchmarks.md#strength-of-the-severities). An installed
 package adds its own through the entry-point group `crosslens.image_perturbations`."""
 
 

@@ -101,8 +101,8 @@ def _published(row: PublishedRow, recipe: TrainingRecipe) -> str:
 
 def _named_losses() -> str:
     about = (
-        "What `loss=NAME` of [`crosslens sweep`](../how-to/sweep.md) stands for. Any other loss stands for itself, "
-        "alone and with its default settings; `recipe` for the losses of the recipe."
+        "What `loss=NAME` of [`crosslens sweep`](../how-to/train.md#compare-trainings) stands for. Any other loss "
+        "stands for itself, alone and with its default settings; `recipe` for the losses of the recipe."
     )
     rows = [f"| `{name}` | {' and '.join(map(_written, entries))} |" for name, entries in named_losses().items()]
     return "\n\n".join(["## Short names of losses", about, "\n".join(["| name | losses |", "|---|---|", *rows])])

@@ -4,9 +4,9 @@ The public names are in ``__init__.pyi``. Each is imported when first used, so t
 never loads an optional package.
 """
 
-from crosslens.core import offer
+from crosslens.core import lazy_names
 
 __version__ = "0.1.0"
 
-__getattr__, __dir__, __all__ = offer(__name__)
-del offer
+__getattr__, __dir__, __all__ = lazy_names(__name__)
+del lazy_names

@@ -13,6 +13,7 @@ from hypothesis import given, settings, strategies as st
 import crosslens as cl
 from crosslens.analyze import read_difficulty
 from crosslens.core import CrosslensError, UsageError
+from tests.tables import each_row
 
 DATASET = cl.Dataset.of({"a": ["a dog", "a cat"], "b": ["a house"], "c": ["the sea", "a boat"]})
 THRESHOLDS = {"one": 0.5, "two": 0.25, "three": -1.0}
@@ -81,7 +82,7 @@ def test_mappings_by_votes_and_by_shares() -> None:
     assert levels("some=rest none=none") == ["some", "some", "some", "some", "none"]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("mapping", "problem"),
     [
         ("", "the mapping is empty"),

@@ -41,7 +41,7 @@ PAPER = {
     "words": 10.59, "characters": 52.39, "articles": 2.14, "adjectives": 0.76, "complement_phrases": 1.56,
     "concept_depth": 7.89, "diversity": 9.14,
 }  # fmt: skip
-"""The paper's MS-COCO column, without quantifiers: docs/how-to/granularity.md says why those differ."""
+"""The paper's MS-COCO column, without quantifiers: docs/results/granularity.md says why those differ."""
 QUANTIFIERS = (
     "all another any both each either enough every few fewer half less many more most much neither no none plenty "
     "several some"

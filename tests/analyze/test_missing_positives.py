@@ -124,9 +124,11 @@ def test_precision_and_recall_as_sklearn_has_them(both: bool, monkeypatch: pytes
     assert result.precision.mean == pytest.approx(metrics.precision_score(labels, values >= np.float32(0.5)))
     assert result.recall.mean == pytest.approx(metrics.recall_score(labels, values >= np.float32(0.5)))
     assert result.precision.low < result.precision.mean < result.precision.high
-    for point in result.points:
+    for point in missing.levels:
         assert point.found == (values >= np.float32(point.threshold)).sum()
         assert point.hits == (labels & (values >= np.float32(point.threshold))).sum()
+        assert point.recall == point.hits / labels.sum()
+        assert not point.found or point.precision == point.hits / point.found
     assert result.chance == pytest.approx(labels.mean())
     assert missing.as_dict()["verification"]["recall"]["value"] == result.recall.mean
     assert "lower bound" in missing.text(80)

@@ -115,7 +115,7 @@ def test_bad_input() -> None:
     dataset, first, second, _ = world()
     with pytest.raises(UsageError, match="exactly two"):
         compare_scorers(dataset, {"a": first})
-    with pytest.raises(InputError, match="one score per caption"):
+    with pytest.raises(InputError, match="one score per pair"):
         compare_scorers(dataset, {"a": first[:3], "b": second})
     with pytest.raises(InputError, match="0 of 36 pairs have a score of both"):
         compare_scorers(dataset, {"a": first, "b": np.full(36, np.nan)})

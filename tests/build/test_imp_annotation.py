@@ -15,7 +15,6 @@ from crosslens.build.imp.people import (
     PeoplesVerdicts,
     Verdict,
     annotation_table,
-    final_verdicts,
     measure_agreement,
     open_captions,
     read_annotations,
@@ -62,7 +61,7 @@ def test_a_sheet_comes_back_as_it_was_filled_in(tmp_path: Path) -> None:
     again = read_annotations(tmp_path / "sheet.csv", CANDIDATES)
     assert again.verdicts == verdicts
     assert (again.judged, again.complete, again.key) == (2, False, filled.key)
-    assert again.counts == {"good": 1, "bad": 0, "unsure": 0, "generic": 1}
+    assert sorted(verdict.verdict for verdict in again.verdicts.values()) == ["", "generic", "good"]
 
 
 def test_people_may_write_carelessly(tmp_path: Path) -> None:
@@ -77,7 +76,8 @@ def test_people_may_write_carelessly(tmp_path: Path) -> None:
     }  # fmt: skip
     rows = [{**row, "verdict": "bad"} for row in CANDIDATES.iter_rows(named=True)]
     (tmp_path / "sheet.jsonl").write_text("\n".join(map(json.dumps, rows)))
-    assert read_annotations(tmp_path / "sheet.jsonl", CANDIDATES).counts["bad"] == 3
+    read = read_annotations(tmp_path / "sheet.jsonl", CANDIDATES)
+    assert [verdict.verdict for verdict in read.verdicts.values()] == ["bad"] * 3
 
 
 FINE = ("good", "", "")
@@ -122,7 +122,7 @@ def test_when_people_have_to_agree() -> None:
         settled = "unsure" not in (first, second) and (first == second or rejects)
         assert bool(open_captions(sheets)) != settled, (first, second)
         if settled:
-            verdict = final_verdicts(sheets, AnnotationSheet({}))["c0"]
+            verdict = PeoplesVerdicts(sheets).final["c0"]
             kept = first not in ("bad", "generic")
             assert (verdict.verdict == "good") == kept
             assert verdict.correction == (first if " " in first else "")

@@ -196,7 +196,7 @@ def test_other_mistakes(bench: Callable[..., Recos], tmp_path: Path) -> None:
     (tmp_path / "bare.jsonl").write_text(json.dumps({"image": "image 1", "caption": "1"}) + "\n")
     with pytest.raises(InputError, match="no key 'description'"):
         bench(verified=tmp_path / "bare.jsonl")
-    with pytest.raises(CrosslensError):
+    with pytest.raises(CrosslensError, match=r"missing\.csv: no such file"):
         bench(verified=tmp_path / "missing.csv")
 
 

@@ -106,7 +106,7 @@ def test_granularity_into_files(folder: Path, call: Call, tmp_path: Path) -> Non
     assert table["words"].to_list() == [2] * 24
     assert pl.read_csv(tmp_path / "values.csv").height == 24
     outcome = call(*words, "-o", tmp_path / "values.csv")
-    assert outcome.code != 0
+    assert outcome.code == 5
     assert "already exists" in outcome.err
     assert call(*words, "-o", tmp_path / "values.csv", "--overwrite").code == 0
     assert "end the name in .parquet or .csv" in call(*words, "-o", tmp_path / "values.xlsx").err

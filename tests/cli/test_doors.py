@@ -4,14 +4,13 @@ import ast
 from importlib import import_module
 from pathlib import Path
 
-import pytest
-
 import crosslens.cli
+from tests.tables import each_row
 
 MODULES = sorted(Path(crosslens.cli.__file__).parent.rglob("*.py"))
 
 
-@pytest.mark.parametrize("module", MODULES, ids=lambda file: file.stem)
+@each_row("module", MODULES, ids=lambda file: file.stem)
 def test_rooms_imported_whole_are_used_through_their_doors(module: Path) -> None:
     tree = ast.parse(module.read_text(encoding="utf-8"))
     imports = [alias for node in tree.body if isinstance(node, ast.Import) for alias in node.names]

@@ -77,7 +77,7 @@ def test_version(call: Call) -> None:
     ],
 )
 def test_wrong_use(words: tuple[str, ...], message: str, call: Call) -> None:
-    outcome = call(*words)
+    outcome = call(*words, mistyped=True)
     assert outcome.code == 2
     assert outcome.out == ""
     assert outcome.err.startswith("error: ")

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from crosslens.pipeline.planning.plan import format_bytes, format_duration, format_number
+from tests.tables import each_row
 
 from .conftest import Call
 
@@ -77,7 +78,7 @@ def test_calibration_is_used_from_then_on(call: Call, monkeypatch: pytest.Monkey
     assert call(*words, "--json").json["measured"] is True
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("written", "expected"),
     [
         (format_bytes(0), "0 B"), (format_bytes(1536), "1.54 kB"), (format_bytes(3.072e12), "3.07 TB"),

@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from crosslens.core import InputError, match_ids, positions, spelled_as, without_image_ending
+from tests.tables import each_row
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("names", "ids", "rows"),
     [
         (["b", "a", "b"], ["a", "b"], [1, 0, 1]),

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from crosslens.core import ConflictError, InputError, Layout, ResumableFolder
+from crosslens.core import ConflictError, InputError, Layout, ResumableFolder, Workspace
 
 LAYOUT = Layout("a note", "key.txt", ("text.txt",))
 
@@ -36,7 +36,7 @@ def test_the_same_key_finds_its_content_and_another_one_is_refused(tmp_path: Pat
     folder = tmp_path / "note"
     assert write(folder, "a", "first") == "first"
     assert write(folder, "a", "never written") == "first"
-    with pytest.raises(ConflictError, match="already contains a different note\n  fix: choose another output folder"):
+    with pytest.raises(ConflictError, match="already contains a different note\n  fix: choose another output"):
         write(folder, "b", "second")
     assert write(folder, "b", "second", overwrite=True) == "second"
     (folder / "mine.txt").write_text("keep me")
@@ -73,3 +73,22 @@ def test_interrupted_work_of_the_key_is_resumed(tmp_path: Path) -> None:
     with ResumableFolder(LAYOUT, tmp_path / "note", "b").prepare(stored_key, read) as (work, _):
         assert work is not None
         assert not (work.new / "text.txt").exists(), "it is of another key"
+
+
+def test_content_is_made_once_and_a_refusal_says_what_differs(tmp_path: Path) -> None:
+    def write(work: Workspace) -> str:
+        (work.new / "key.txt").write_text("a")
+        (work.new / "text.txt").write_text("made")
+        (work.new / "extra.txt").write_text("")
+        work.publish(LAYOUT)
+        return "made"
+
+    path = tmp_path / "note"
+    assert ResumableFolder(LAYOUT, path, "a").make(stored_key, read, write) == "made"
+    assert ResumableFolder(LAYOUT, path, "a").make(stored_key, read, lambda _: "never") == "made"
+    with pytest.raises(ConflictError, match=r"a different note \(different: seed\)"):
+        ResumableFolder(LAYOUT, path, "b", why=lambda _: " (different: seed)").finished(stored_key, read)
+    with pytest.raises(ConflictError, match=r"also holds extra\.txt"):
+        ResumableFolder(LAYOUT, path, "b", overwrite=True).finished(stored_key, read)
+    folder = ResumableFolder(LAYOUT, path, "b", overwrite=True, more=lambda _: ["extra.txt"])
+    assert folder.finished(stored_key, read) is None

@@ -12,6 +12,7 @@ from hypothesis import given, strategies as st
 import crosslens as cl
 from crosslens.core.errors import ConflictError, FormatVersionError, InputError
 from crosslens.rank import ScoreMatrix
+from tests.tables import each_row
 
 
 def dataset() -> cl.Dataset:
@@ -153,7 +154,7 @@ def test_flipping_twice_changes_nothing(pairs):
     assert sorted(zip(judged.flip().items.tolist(), judged.flip().rows.tolist(), strict=True)) == sorted(pairs)
 
 
-@pytest.mark.parametrize(("build", "message"), [
+@each_row(("build", "message"), [
     (lambda: cl.Dataset.of({}), "no images"),
     (lambda: cl.Dataset.of({"a": "text"}), "captions of image 'a' are not a list of texts"),
     (lambda: cl.Dataset.of({"a": ["x", 3]}), "captions of image 'a' are not a list of texts"),

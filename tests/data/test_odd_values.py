@@ -26,9 +26,20 @@ def value_paths(content: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any,
         yield from value_paths(value, (*path, key))
 
 
+class Thinned:
+    """In each place every so many-th odd value is tried, in the next place others; the slow tests try all."""
+
+    step = 1
+
+
+@pytest.fixture(autouse=True, params=[3, pytest.param(1, marks=pytest.mark.slow)])
+def _thinned(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Thinned, "step", request.param)
+
+
 def variants(content: Any) -> Iterator[tuple[tuple[Any, ...], Any, Any]]:
-    for path in value_paths(content):
-        for odd in ODD:
+    for place, path in enumerate(value_paths(content)):
+        for odd in ODD[place % Thinned.step :: Thinned.step]:
             changed = copy.deepcopy(content)
             if not path:
                 yield path, odd, odd

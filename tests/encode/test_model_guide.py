@@ -14,7 +14,7 @@ import crosslens as cl
 from crosslens.cli import main
 
 pytest.importorskip("torch", reason="pip install 'crosslens[torch]'")
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "how-to" / "models-without-a-package.md"
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "how-to" / "own-model.md"
 STAND_IN = '''
 from types import SimpleNamespace
 import torch
@@ -86,7 +86,7 @@ def place(photos: cl.Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     """The page's file, a package called ``models``, and a checkpoint of random weights."""
     import torch
 
-    (code,) = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+    (code,) = re.findall(r'```python title="albef.py"\n(.*?)```', PAGE.read_text(encoding="utf-8"), re.DOTALL)
     (tmp_path / "albef.py").write_text(code)
     package = tmp_path / "authors" / "models"
     package.mkdir(parents=True)

@@ -14,6 +14,7 @@ from crosslens.core.errors import InputError, UsageError
 from crosslens.core.ranking import Ranking
 from crosslens.encode import load_pair_scorer, score_pairs
 from crosslens.rank import ScoreMatrix, rerank
+from tests.tables import each_row
 
 IMAGES, CAPTIONS = 6, 12
 
@@ -55,10 +56,10 @@ def again(ranking: Ranking, scorer: Table, k: int, **options: Any) -> Ranking:
     return rerank(ranking, lambda pairs: score_pairs(pairs, scorer, images=images, texts=texts, **options), k)
 
 
-@pytest.mark.parametrize("tied", [False, True])
-@pytest.mark.parametrize("direction", ["i2t", "t2i"])
-@pytest.mark.parametrize("k", [1, 3, 6])
-@pytest.mark.parametrize("seed", range(4))
+@each_row("tied", [False, True])
+@each_row("direction", ["i2t", "t2i"])
+@each_row("k", [1, 3, 6])
+@each_row("seed", range(4))
 def test_it_equals_a_slow_obvious_way(seed: int, k: int, direction: str, tied: bool) -> None:
     first, second, relevance = world(seed, tied)
     before = ranked(first, relevance, direction)

@@ -37,7 +37,7 @@ def test_it_is_the_library_s_own_call(minilm: Path) -> None:
     assert encoder.dimension == 384
     assert encoder.abilities == {"texts"}
     assert len(encoder.revision) == 32
-    with pytest.raises(UsageError, match="texts only"):
+    with pytest.raises(UsageError, match="encodes texts, not images"):
         encoder.encode_images([])
 
 

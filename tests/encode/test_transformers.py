@@ -100,7 +100,7 @@ def test_dinov2_gives_the_class_token(models: dict[str, Path]) -> None:
     _, _, whole = library("dinov2", models["dinov2"])
     np.testing.assert_allclose(encoder.encode_images(pictures()), whole.pooler_output.numpy(), atol=1e-5)
     assert encoder.abilities == {"images"}
-    with pytest.raises(UsageError, match="images only"):
+    with pytest.raises(UsageError, match="encodes images, not texts"):
         encoder.encode_texts(TEXTS)
 
 

@@ -70,5 +70,5 @@ def test_wrong_grids(tmp_path: Path) -> None:
     folder = save_model("clip", tmp_path / "clip")
     with pytest.raises(UsageError, match="a grid of 0 × 0"):
         load_encoder(f"grid:{folder}#0")
-    with pytest.raises(UsageError, match="encodes images only"):
+    with pytest.raises(UsageError, match="encodes images, not texts"):
         load_encoder(f"grid:{folder}", device="cpu").encode_texts(["a"])

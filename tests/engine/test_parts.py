@@ -14,9 +14,9 @@ import crosslens as cl
 from crosslens.analyze import nearest_items
 from crosslens.core import Embeddings, Ranking, Relevance
 from crosslens.core.ray_engine import pack, unpack
-from crosslens.rank import InnerProduct, ScoreMatrix, Scorer, parts, rank_both, rank_queries, scorer_of
+from crosslens.rank import InnerProduct, ScoreMatrix, Scorer, merged, parts, rank_both, rank_queries, scorer_of
 from crosslens.rank.direction_state import Direction
-from crosslens.rank.kernels import merge_lists
+from crosslens.rank.merged import Lists
 from crosslens.similarity import matrix, prepare_dataset, relevance_matrix
 from tests.engine.stand_in import Recorded, StandInEngine
 
@@ -95,7 +95,7 @@ def test_some_queries_in_parts(case: tuple[Array, Relevance], depth: int, slots:
     for name, values in slow_ranking(scores if as_rows else scores.T, judged, depth).items():
         np.testing.assert_array_equal(getattr(ranked, name), values)
         assert getattr(ranked, name).dtype == getattr(local, name).dtype
-    assert engine.attempts["rank_query_part"]
+    assert engine.attempts["rank_part"]
     assert shown.steps["ranking i2t"] == len(judged.query_ids)
 
 
@@ -143,32 +143,33 @@ def test_every_kind_of_score(score: str, monkeypatch: pytest.MonkeyPatch) -> Non
 @settings(max_examples=40)
 @given(st.integers(1, 6), st.lists(st.integers(1, 5), min_size=1, max_size=6), st.integers(0, 10_000), st.booleans())
 def test_lists_merge_as_one_sorted_list(depth: int, pieces: list[int], seed: int, precise: bool) -> None:
-    """Pieces of a gallery, each with its own lists, against whole rows sorted in Python."""
+    """Pieces of a gallery, in any order, each with its own lists, against whole rows sorted in Python."""
     gallery, precision = sum(pieces), np.float64 if precise else np.float32
     depth = min(depth, gallery)
     scores = np.random.default_rng(seed).integers(0, 4, (3, gallery)).astype(precision)
-    items, listed = np.full((3, depth), -1), np.full((3, depth), np.nan, precision)
-    start = 0
-    for size in pieces:
-        piece = scores[:, start : start + size]
+    lists = Lists(np.full((3, depth), -1), np.full((3, depth), np.nan, precision), np.zeros((3, 0), np.int64))
+    starts = np.cumsum([0, *pieces])
+    for number in np.random.default_rng(seed).permutation(len(pieces)):
+        start = int(starts[number])
+        piece = scores[:, start : start + pieces[number]]
         order = np.argsort(-piece, axis=1, kind="stable")[:, :depth]
-        merge_lists(items, listed, order.astype(np.int32), np.take_along_axis(piece, order, 1), start)
-        start += size
+        part = Lists(order.astype(np.int32), np.take_along_axis(piece, order, 1), np.zeros((3, 0), np.int64))
+        lists.merge(slice(0, 3), slice(0, 0), part, start)
     for row, values in enumerate(scores):
         expected = sorted(range(gallery), key=lambda item: (-values[item], item))[:depth]
-        assert items[row].tolist() == expected
-        assert listed[row].tolist() == [values[item] for item in expected]
+        assert lists.items[row].tolist() == expected
+        assert lists.scores[row].tolist() == [values[item] for item in expected]
 
 
 def test_results_of_a_part_are_small() -> None:
     """A list of the other axis takes 8 bytes per entry, and a relevant pair 3 counts of as many as they need."""
     scorer, judged = ScoreMatrix(np.random.default_rng(0).random((200, 300), np.float32)), diagonal(200, 300)
     rows, columns = (Direction.of(side, scorer, 10, as_rows=side is judged) for side in (judged, judged.flip()))
-    work = parts.PartWork(scorer, columns.nameless(), rows.nameless(), 5)
-    _, others = parts.rank_part(work, slice(100, 250))
-    assert others.top_items.shape == (200, 10)
-    assert others.top_items.max() < 150, "positions within the block"
-    assert sum(array.nbytes for array in vars(others).values()) == 200 * (10 * 8 + 3)
+    work = parts.PartWork(scorer, (rows.nameless(), columns.nameless()), 1, 5)
+    others = parts.rank_part(work, slice(100, 250))[0]
+    assert others.items.shape == (200, 10)
+    assert others.items.max() < 150, "positions within the block"
+    assert others.nbytes == 200 * (10 * 8 + 3)
 
 
 def test_the_bar_moves_to_its_end() -> None:
@@ -184,7 +185,8 @@ def diagonal(rows: int, columns: int) -> Relevance:
 
 
 def test_an_interrupted_ranking_resumes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(parts, "_SECONDS_BETWEEN_CHECKPOINTS", 0.0)
+    monkeypatch.setattr(merged, "SECONDS_BETWEEN_CHECKPOINTS", 0)
+    monkeypatch.setattr(merged, "MOST_TIME_FOR_CHECKPOINTS", 1e9)
     scores, relevance = np.random.default_rng(0).integers(0, 9, (30, 100)) / 4, diagonal(30, 100)
     broken = StandInEngine(slots=5, stops_after=11)
     with pytest.raises(KeyboardInterrupt), cl.use_engine(broken):
@@ -198,7 +200,8 @@ def test_an_interrupted_ranking_resumes(tmp_path: Path, monkeypatch: pytest.Monk
 
 
 def test_a_checkpoint_of_other_scores_is_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(parts, "_SECONDS_BETWEEN_CHECKPOINTS", 0.0)
+    monkeypatch.setattr(merged, "SECONDS_BETWEEN_CHECKPOINTS", 0)
+    monkeypatch.setattr(merged, "MOST_TIME_FOR_CHECKPOINTS", 1e9)
     relevance = diagonal(30, 100)
     with pytest.raises(KeyboardInterrupt), cl.use_engine(StandInEngine(stops_after=5)):
         rank_both(ScoreMatrix(np.eye(30, 100)), relevance, checkpoint=tmp_path / "checkpoint")

@@ -148,25 +148,31 @@ def test_on_one_machine_nothing_is_different(data: Path) -> None:
 
 
 SMALL = """
-from crosslens.rank.gpu import block_ranking, blocks
+from crosslens.rank.gpu import blocks
 blocks.LEAST_WORK.update(cuda=1, cpu=1)
 blocks._TASKS_PER_DEVICE = 20
-block_ranking._SECONDS_BETWEEN_CHECKPOINTS, block_ranking._MOST_TIME_FOR_CHECKPOINTS = 1, 1e9
+"""
+PARTS = """
+from crosslens.rank import parts
+parts._FEWEST_QUERIES, parts.TILE = 100, 100
+"""
+SLOW = """
 import time
-add = block_ranking.Merged.add
-block_ranking.Merged.add = lambda *given: (add(*given), time.sleep(0.2))
+from crosslens.rank import merged
+merged.SECONDS_BETWEEN_CHECKPOINTS, merged.MOST_TIME_FOR_CHECKPOINTS = 1, 1e9
+add = merged.Merged.add
+merged.Merged.add = lambda *given: (add(*given), time.sleep(0.2))
 """
 SAVED = """
-module = block_ranking if "block_ranking" in globals() else parts
-store = module.store_state
-module.store_state = lambda *given: (store(*given), open("../saved", "w"))
+write = merged.write_parts
+merged.write_parts = lambda *given, **named: (write(*given, **named), open("../saved", "w"))
 """
 NOTED = """
-resume = block_ranking.BlockCheckpoint.resume
-def note(checkpoint, state, fits):
-    resume(checkpoint, state, fits)
+keep_in = merged.Merged.keep_in
+def note(state, *given):
+    keep_in(state, *given)
     open("resumed", "a").write(f"{state.done.sum()} ")
-block_ranking.BlockCheckpoint.resume = note
+merged.Merged.keep_in = note
 """
 
 
@@ -175,7 +181,7 @@ def test_a_killed_command_resumes(data: Path, backend: str, queries: int | None)
     """The driver is killed -9; the cluster stays, and the run folder is that of a local run."""
     words = ("evaluate", *VECTORS, "--score", "dot", "--backend", backend, "-o", "run", "--json")
     words += () if queries is None else ("--queries", str(queries))
-    patch = SMALL if backend == "torch" else PARTS
+    patch = (SMALL if backend == "torch" else PARTS) + SLOW
     with started_cluster(2, gpus=1) as cluster:
         engine = ("--engine", "ray", "--ray-address", cluster.address)
         process = started(data / "ray", *words, *engine, patch=patch + SAVED)
@@ -185,7 +191,7 @@ def test_a_killed_command_resumes(data: Path, backend: str, queries: int | None)
         _, said = process.communicate(timeout=60)
         assert process.returncode == -signal.SIGKILL, said
         wait_until(lambda: not any(Path(f"/proc/{pid}/exe").exists() for pid in below), 180)
-        again = started(data / "ray", *words, *engine, patch=patch + (NOTED if backend == "torch" else NOTED_PARTS))
+        again = started(data / "ray", *words, *engine, patch=patch + NOTED)
         printed, said = again.communicate(timeout=300)
         assert again.returncode == 0, said
     resumed = (data / "ray" / "resumed").read_text().split()
@@ -194,18 +200,3 @@ def test_a_killed_command_resumes(data: Path, backend: str, queries: int | None)
     local = started(data / "local", *words)
     assert local.communicate(timeout=300)[0] == printed
     assert contents(data / "ray") == contents(data / "local")
-
-
-PARTS = """
-import crosslens.rank.parts as parts, time
-parts._FEWEST_QUERIES, parts._SECONDS_BETWEEN_CHECKPOINTS, parts.TILE = 100, 1, 100
-join = parts._Joined.add
-parts._Joined.add = lambda *given: (join(*given), time.sleep(0.2))
-"""
-NOTED_PARTS = """
-load = parts._Joined._load
-def note(joined):
-    load(joined)
-    open("resumed", "a").write(f"{joined.done} ")
-parts._Joined._load = note
-"""

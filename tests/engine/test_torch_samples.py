@@ -18,7 +18,7 @@ from tests.rank.test_exactness import many, random_relevance
 
 pytest.importorskip("torch")
 
-from crosslens.rank.gpu.blocks import Blocks
+from crosslens.rank.merged import Blocks
 from tests.engine.test_torch_tasks import checkpoints as checkpoints, small_tasks as small_tasks
 
 ENGINES = {"numpy": None, "torch": None, "numpy in tasks": StandInEngine, "torch in tasks": StandInEngine}
@@ -55,7 +55,7 @@ def test_an_interrupted_sample_resumes_in_tasks(tmp_path, checkpoints, monkeypat
     judged = random_relevance(np.random.default_rng(0), *scorer.shape, 0.02)
     relevance, name = (judged, "i2t") if as_rows else (judged.flip(), "t2i")
     rank = partial(rank_queries, scorer, relevance, name, as_rows=as_rows, checkpoint=tmp_path / "c")
-    ranks = {"numpy": "rank_query_part", "torch": "rank_product_part"}
+    ranks = {"numpy": "rank_part", "torch": "rank_product_part"}
     engine, backend = _sample(kind)
     with cl.use_engine(engine):
         rank(backend=backend, checkpoint=None)
@@ -71,7 +71,7 @@ def test_an_interrupted_sample_resumes_in_tasks(tmp_path, checkpoints, monkeypat
     tasks = [task for work, task in engine.taken if work == ranks[backend]]
     if backend == "torch":
         assert len(tasks) == whole - 6
-    else:  # what is left is cut anew
+    else:
         assert min(block.start for block in tasks) == 6 * (10 if as_rows else 30)
     engine, _ = _sample(kind)
     with cl.use_engine(engine):  # the other direction may be interrupted, when this one is finished
@@ -95,7 +95,7 @@ def test_an_interrupted_sample_resumes_on_devices(tmp_path, checkpoints, monkeyp
     assert ranked.fingerprint == rank_both(scorer, judged)[name].fingerprint
     assert shown.steps["ranking"] == 2100
     monkeypatch.setattr(
-        "crosslens.rank.gpu.block_ranking.rank_sides", lambda *_: pytest.fail("blocks were ranked again")
+        "crosslens.rank.gpu.block_ranking.rank_pair", lambda *_: pytest.fail("blocks were ranked again")
     )
     assert rank().fingerprint == ranked.fingerprint
 

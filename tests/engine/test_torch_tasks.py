@@ -13,15 +13,16 @@ from hypothesis import given, settings, strategies as st
 import crosslens as cl
 from crosslens.core import LocalEngine, Ranking, Relevance
 from crosslens.core.ray_engine import pack
-from crosslens.rank import InnerProduct, ScoreMatrix, parts, rank_both, scorer_of, unit_rows
+from crosslens.rank import InnerProduct, ScoreMatrix, merged, parts, rank_both, scorer_of, unit_rows
 from tests.engine.stand_in import Recorded, StandInEngine
 from tests.rank.test_exactness import check, exact_matrix, many, random_relevance
 
 torch = pytest.importorskip("torch")
 
-from crosslens.rank.gpu import block_ranking, blocks, task_ranking  # noqa: E402
-from crosslens.rank.gpu.blocks import Blocks, task_blocks  # noqa: E402
+from crosslens.rank.gpu import blocks, task_ranking  # noqa: E402
+from crosslens.rank.gpu.blocks import task_blocks  # noqa: E402
 from crosslens.rank.gpu.task_ranking import TaskDevice, device_of_tasks  # noqa: E402
+from crosslens.rank.merged import Blocks  # noqa: E402
 from tests.rank.test_gpu import KINDS, vectors_of  # noqa: E402
 
 Array = np.ndarray[Any, Any]
@@ -38,9 +39,8 @@ def small_tasks() -> Iterator[None]:
 @pytest.fixture
 def checkpoints(monkeypatch: pytest.MonkeyPatch) -> None:
     """A checkpoint after every result."""
-    monkeypatch.setattr(block_ranking, "_SECONDS_BETWEEN_CHECKPOINTS", 0)
-    monkeypatch.setattr(block_ranking, "_MOST_TIME_FOR_CHECKPOINTS", 1e9)
-    monkeypatch.setattr(parts, "_SECONDS_BETWEEN_CHECKPOINTS", 0.0)
+    monkeypatch.setattr(merged, "SECONDS_BETWEEN_CHECKPOINTS", 0)
+    monkeypatch.setattr(merged, "MOST_TIME_FOR_CHECKPOINTS", 1e9)
 
 
 def assert_equal(first: dict[str, Ranking], second: dict[str, Ranking]) -> None:
@@ -58,7 +58,7 @@ def ranked_in_tasks(scorer: Any, relevance: Any, engine: StandInEngine, **option
 # The same ranking
 
 
-@settings(max_examples=25)
+@settings(max_examples=12)
 @given(
     n=st.integers(1, 14), m=st.integers(1, 40), levels=st.integers(1, 4), share=st.floats(0.01, 1),
     depth=st.integers(1, 12), tile=st.none() | st.integers(1, 16), seed=st.integers(0, 2**32), slots=st.integers(1, 5),
@@ -99,7 +99,7 @@ def test_a_worker_whose_device_holds_less_cuts_its_part(monkeypatch):
     scorer = scorer_of(*many())
     relevance = random_relevance(np.random.default_rng(0), *scorer.shape, 0.02)
     expected = rank_both(scorer, relevance)
-    monkeypatch.setenv("CROSSLENS_MAX_DEVICE_BYTES", "300000")
+    monkeypatch.setenv("CROSSLENS_MAX_DEVICE_BYTES", "900000")
     cut, plan = [], task_ranking.BlockRanking.__init__
 
     def noted(ranking, *given):
@@ -115,7 +115,7 @@ def test_a_device_that_runs_out_of_memory_is_named_with_its_node(monkeypatch):
     def full(*_, **__):
         raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 20.00 GiB")
 
-    monkeypatch.setattr("crosslens.rank.gpu.block_ranking.rank_sides", full)
+    monkeypatch.setattr("crosslens.rank.gpu.block_ranking.rank_pair", full)
     scorer = scorer_of(*many())
     relevance = random_relevance(np.random.default_rng(0), *scorer.shape, 0.01)
     with pytest.raises(cl.CrosslensError, match=r"on the node .+: the device cpu has run out of memory"):
@@ -195,19 +195,19 @@ def test_tasks_go_on_with_what_this_machine_began_and_the_other_way_round(tmp_pa
     expected = rank_both(scorer, relevance)
     engines: dict[str, Any] = {"tasks": StandInEngine(dies=0.0), "here": LocalEngine()}
     monkeypatch.setattr("crosslens.rank.gpu.block_ranking.plan_blocks", lambda shape, *_: Blocks(shape, (50, 100), 1))
-    add = block_ranking.Merged.add
+    add = merged.Merged.add
     (second,) = engines.keys() - {first}
     rank = partial(rank_both, scorer, relevance, backend="torch", device="cpu", checkpoint=tmp_path / "c")
     pairs, most = [], 5
 
     def noted(state, pair, result):
         add(state, pair, result)
-        if state.lists[0].relevance.query_ids[0]:  # not within a task, whose queries have no names
+        if state.blocks.shape == scorer.shape:  # not within a task
             pairs.append(pair)
         if len(pairs) == most:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(block_ranking.Merged, "add", noted)
+    monkeypatch.setattr(merged.Merged, "add", noted)
     with pytest.raises(KeyboardInterrupt), cl.use_engine(engines[first]):
         rank()
     most, shown = 10**9, Recorded()

@@ -24,7 +24,6 @@ from tests.explanations.random_objects import COMMON, random_objects, rare_nouns
 from tests.explanations.slow_concepts import Object, path_similarity, slow_metrics
 from tests.language.nltk_reader import missing, open_reader
 
-SETS = 2_000
 similar = cache(path_similarity)
 
 
@@ -46,12 +45,12 @@ def tallies(comparison: dict[str, Any]) -> dict[str, int]:
     }
 
 
-@pytest.fixture(scope="module")
-def pictures() -> list[list[Object]]:
-    """Two for each set; every third pair is of few, frequent concepts."""
+@pytest.fixture(scope="module", params=[500, pytest.param(2_000, marks=pytest.mark.slow)])
+def pictures(request: pytest.FixtureRequest) -> list[list[Object]]:
+    """So many pairs; every third is of few, frequent concepts."""
     rng = np.random.default_rng(6)
     few, many = COMMON, COMMON + rare_nouns(60)
-    return [random_objects(rng, few if number // 2 % 3 else many, 12) for number in range(2 * SETS)]
+    return [random_objects(rng, few if number // 2 % 3 else many, 12) for number in range(2 * request.param)]
 
 
 @pytest.fixture(scope="module")
@@ -67,6 +66,11 @@ def objects(pictures: list[list[Object]]) -> ImageObjects:
         np.concatenate([part.areas for part in parts]),
         [words for part in parts for words in part.attributes],
     )
+
+
+def pair_rows(pictures: list[list[Object]]) -> tuple[range, range]:
+    """The rows of the first picture of each pair, and of the second."""
+    return range(0, len(pictures), 2), range(1, len(pictures), 2)
 
 
 def mentions(number: int) -> set[str]:
@@ -87,27 +91,27 @@ def same(ours: Any, theirs: dict[str, float | None], where: object) -> None:
 def test_table_is_the_reference(
     pictures: list[list[Object]], objects: ImageObjects, options: dict[str, Any], step: int
 ) -> None:
-    table = concept_table(objects, range(0, 2 * SETS, 2), range(1, 2 * SETS, 2), **options)
-    assert all(table[name].null_count() < 0.7 * SETS for name in METRICS)  # each is really compared
-    for number in range(0, SETS, step):
+    table = concept_table(objects, *pair_rows(pictures), **options)
+    assert all(table[name].null_count() < 0.7 * table.height for name in METRICS)  # each is really compared
+    for number in range(0, table.height, step):
         pair = pictures[2 * number : 2 * number + 2]
         same(table.row(number, named=True), slow_metrics(*pair, similarity=similar, **options), number)
 
 
 def test_query_informed_table_is_the_reference(pictures: list[list[Object]], objects: ImageObjects) -> None:
-    mentioned = [mentions(number) for number in range(SETS)]
-    table = concept_table(objects, range(0, 2 * SETS, 2), range(1, 2 * SETS, 2), mentioned=mentioned)
-    assert 0 < table["CA"].null_count() < SETS
+    mentioned = [mentions(number) for number in range(len(pictures) // 2)]
+    table = concept_table(objects, *pair_rows(pictures), mentioned=mentioned)
+    assert 0 < table["CA"].null_count() < table.height
     for number, row in enumerate(table.iter_rows(named=True)):
         pair = pictures[2 * number : 2 * number + 2]
         same(row, slow_metrics(*pair, similarity=similar, mentioned=mentioned[number]), number)
 
 
 def test_one_failure_says_what_the_table_says(pictures: list[list[Object]], objects: ImageObjects) -> None:
-    table = concept_table(objects, range(0, 2 * SETS, 2), range(1, 2 * SETS, 2))
-    mentions_of = [mentions(number) for number in range(SETS)]
-    informed = concept_table(objects, range(0, 2 * SETS, 2), range(1, 2 * SETS, 2), mentioned=mentions_of)
-    for number in range(0, SETS, 10):
+    table = concept_table(objects, *pair_rows(pictures))
+    mentions_of = [mentions(number) for number in range(len(pictures) // 2)]
+    informed = concept_table(objects, *pair_rows(pictures), mentioned=mentions_of)
+    for number in range(0, table.height, 10):
         pair = pictures[2 * number : 2 * number + 2]
         for rows, mentioned in ((table, None), (informed, mentions_of[number])):
             metrics, row = concept_metrics(*pair, mentioned=mentioned), rows.row(number, named=True)
@@ -115,8 +119,8 @@ def test_one_failure_says_what_the_table_says(pictures: list[list[Object]], obje
             assert tallies(metrics) == {name: row[name] for name in TALLIES}
 
 
-def test_any_number_of_threads_gives_the_same(objects: ImageObjects) -> None:
-    rows = range(0, 2 * SETS, 2), range(1, 2 * SETS, 2)
+def test_any_number_of_threads_gives_the_same(pictures: list[list[Object]], objects: ImageObjects) -> None:
+    rows = pair_rows(pictures)
     alone = concept_table(objects, *rows, threads=1)
     for threads in (2, 5):
         assert concept_table(objects, *rows, threads=threads).equals(alone)
@@ -133,7 +137,7 @@ def test_nltk_gives_the_same_similarities(
         left, right = (reader.synset_from_pos_and_offset("n", wn.offset(name)) for name in (synset, other))
         return float(left.path_similarity(right))
 
-    for number in range(0, 2 * SETS, 100):
+    for number in range(0, len(pictures), 100):
         pair = pictures[number : number + 2]
         same(concept_metrics(*pair), slow_metrics(*pair, similarity=nltks), number)
 
@@ -165,6 +169,13 @@ def test_tied_matchings_of_boxes_give_the_fewest_over_the_threshold() -> None:
             assert concept_metrics(*pair, threshold=threshold)["SD[binary]"] == over / 2
             table = concept_table(plain_objects(*pair), [0], [1], threshold=threshold, threads=1)
             assert table["SD[binary]"][0] == over / 2
+
+
+def test_a_difference_of_just_the_threshold_is_over_it() -> None:
+    pair = boxed((4,)), boxed((2,))
+    for threshold, over in ((0.5, 1), (0.51, 0)):
+        assert concept_metrics(*pair, threshold=threshold)["SD[binary]"] == over
+        assert concept_table(plain_objects(*pair), [0], [1], threshold=threshold)["SD[binary]"][0] == over
 
 
 def boxed(areas: tuple[int, ...]) -> list[Object]:

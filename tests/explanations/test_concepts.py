@@ -15,6 +15,7 @@ from crosslens.explanations.concept_batches import concept_table
 from crosslens.explanations.concepts import METRICS, TALLIES, concept_metrics, plain_objects
 from tests.explanations.random_objects import COMMON, LISTED
 from tests.explanations.slow_concepts import Object
+from tests.tables import each_row
 
 
 def zebras() -> tuple[list[Object], list[Object]]:
@@ -227,7 +228,7 @@ def test_an_image_agrees_with_itself(image: list[Object]) -> None:
 BOX = {"synset": "dog.n.01"}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("item", "part"),
     [
         ({}, "neither a synset nor a name"),
@@ -275,17 +276,17 @@ def test_bad_lists_and_mentions() -> None:
 
 
 @pytest.mark.parametrize(
-    ("rows", "options"),
+    ("rows", "options", "problem"),
     [
-        (([0, 2], [1, 1]), {}),
-        (([0], [-1]), {}),
-        (([0], [0, 1]), {}),
-        (([0.5], [1]), {}),
-        (([0], [1]), {"mentioned": []}),
+        (([0, 2], [1, 1]), {}, "row 1: no image has the row 2"),
+        (([0], [-1]), {}, "row 0: no image has the row -1"),
+        (([0], [0, 1]), {}, "1 ground_truth_rows, but 2 retrieved_rows"),
+        (([0.5], [1]), {}, "ground_truth_rows are float64"),
+        (([0], [1]), {"mentioned": []}, "1 ground_truth_rows, but 0 mentioned"),
     ],
 )
-def test_bad_rows(rows: Any, options: dict[str, Any]) -> None:
-    with pytest.raises(CrosslensError):
+def test_bad_rows(rows: Any, options: dict[str, Any], problem: str) -> None:
+    with pytest.raises(CrosslensError, match=problem):
         concept_table(plain_objects([], []), *rows, **options)
 
 

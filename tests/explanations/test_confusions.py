@@ -1,4 +1,4 @@
-"""The confusion atlas: its pairs are those behind NonCommonSimilarity, and its counts are theirs."""
+"""Confusions: their pairs are those behind NonCommonSimilarity, and their counts follow."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from crosslens.core.errors import UsageError
 from crosslens.explanations.concepts import compare_images
 from crosslens.explanations.lexicon import ancestor_at, hypernym_path
 from crosslens.explanations.objects import ImageObjects
-from crosslens.explanations.statistics import concept_pairs, confusion_atlas
+from crosslens.explanations.statistics import concept_pairs, count_confusions
 from crosslens.language.wordnet import load_wordnet
 
 SYNSETS = ("dog.n.01", "cat.n.01", "car.n.01", "bus.n.01", "person.n.01", "pizza.n.01", "chair.n.01", "zebra.n.01")
@@ -53,16 +53,16 @@ def test_counts_are_failures_with_the_pair(
 ) -> None:
     pairs = concept_pairs(objects_from(images), *rows_of(images, some))
     queries = [f"q{n}" for n in range(len(some))]
-    atlas = confusion_atlas(pairs, queries, depth=depth)
+    confusions = count_confusions(pairs, queries, depth=depth)
     once = {(row, ancestor_at(concept, depth), ancestor_at(other, depth)) for row, concept, other, _ in pairs.rows()}
     expected = Counter((concept, other) for _, concept, other in once)
     assert {
-        (concept, other): count for concept, other, count in atlas.select("expected", "shown", "count").rows()
+        (concept, other): count for concept, other, count in confusions.select("expected", "shown", "count").rows()
     } == expected
     if depth is None:
-        assert atlas["count"].sum() == pairs.height
-    of = {concept: len({row for row, first, _ in once if first == concept}) for concept in atlas["expected"]}
-    for row in atlas.to_dicts():
+        assert confusions["count"].sum() == pairs.height
+    of = {concept: len({row for row, first, _ in once if first == concept}) for concept in confusions["expected"]}
+    for row in confusions.to_dicts():
         assert row["share"] == pytest.approx(row["count"] / len({failure for failure, _, _ in once}))
         assert row["share_of_expected"] == pytest.approx(row["count"] / of[row["expected"]])
         assert {(int(name[1:]), row["expected"], row["shown"]) for name in row["examples"]} <= once
@@ -83,12 +83,12 @@ def test_query_informed_pairs_are_asked_for_and_shown_unasked(
 def test_lift_compares_with_chance() -> None:
     # Dogs are taken for cats, cars for buses, never across: each pair twice as often as half and half would have it.
     images = [["dog.n.01"], ["cat.n.01"], ["car.n.01"], ["bus.n.01"]]
-    atlas = confusion_atlas(concept_pairs(objects_from(images), [0, 0, 2, 2], [1, 1, 3, 3]), list("abcd"))
-    assert atlas.select("expected", "shown", "count", "lift").rows() == [
+    confusions = count_confusions(concept_pairs(objects_from(images), [0, 0, 2, 2], [1, 1, 3, 3]), list("abcd"))
+    assert confusions.select("expected", "shown", "count", "lift").rows() == [
         ("car.n.01", "bus.n.01", 2, 2.0),
         ("dog.n.01", "cat.n.01", 2, 2.0),
     ]
-    assert atlas["examples"].to_list() == [["c", "d"], ["a", "b"]]
+    assert confusions["examples"].to_list() == [["c", "d"], ["a", "b"]]
 
 
 @pytest.mark.parametrize("synset", SYNSETS)

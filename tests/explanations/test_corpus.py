@@ -98,7 +98,7 @@ def test_two_sets_of_the_same_texts_explain_as_one(runs: dict[str, cl.Run], name
     one, two = cl.explain(runs["one"]), cl.explain(runs[name])
     assert one.failures.height == len(TEXTS)
     assert two.failures.select(columns()).equals(one.failures.select(columns()))
-    for table in ("causes", "cause_numbers", "metrics", "totals", "atlas", "query_atlas"):
+    for table in ("causes", "cause_numbers", "metrics", "totals", "confusions", "query_confusions"):
         assert getattr(two, table).equals(getattr(one, table)), table
     assert two.notes == one.notes
     found = {row["cause"]: row["count"] for row in one.causes.to_dicts()}

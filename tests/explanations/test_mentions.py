@@ -20,6 +20,7 @@ from crosslens.explanations.mentions import (
 )
 from crosslens.explanations.objects import AnnotatedImage, ImageObject
 from crosslens.language.wordnet import load_wordnet
+from tests.tables import each_row
 
 TEXT = "Two small brown dogs playing with a frisbee to the left of a tall man."
 
@@ -98,7 +99,7 @@ def verdict(asked: Mention, *things: ImageObject, source: str = "annotations") -
     return check_mentions(QueryMentions("", (asked,)), picture, vocabulary)[0].verdict
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("asked", "things", "expected"),
     [
         (word("object"), [thing("dog")], SATISFIED),
@@ -154,9 +155,7 @@ def test_a_name_and_its_synonyms_were_looked_for(name: str) -> None:
     assert looked_for().has(name)
 
 
-@pytest.mark.parametrize(
-    "name", ["food", "vehicle", "fruit", "animal", "equipment", "stool", "street sign", "ball", "grass", "part"]
-)
+@each_row("name", ["food", "vehicle", "fruit", "animal", "equipment", "stool", "street sign", "ball", "grass", "part"])
 def test_nobody_looked_for_all_of_a_wide_word(name: str) -> None:
     """Only some kinds of food are annotated; a toilet is a stool by a rare sense; a stop sign is one street sign."""
     assert not looked_for().has(name)

@@ -19,6 +19,7 @@ from crosslens.explanations.lexicon import COCO_SYNSETS, synset_of_name
 from crosslens.explanations.objects import ImageObjects, caption_objects, image_objects, objects_of
 from crosslens.language.wordnet import load_wordnet
 from crosslens.synth import write_scenes
+from tests.tables import each_row
 
 NAMES = """person bicycle car motorcycle airplane bus train truck boat traffic_light fire_hydrant stop_sign
 parking_meter bench bird cat dog horse sheep cow elephant bear zebra giraffe backpack umbrella handbag tie suitcase
@@ -40,7 +41,7 @@ def test_every_name_of_coco_is_in_the_table() -> None:
     assert sorted(COCO_SYNSETS) == sorted(name.replace("_", " ") for name in NAMES.split())
 
 
-@pytest.mark.parametrize(("name", "synset"), COCO_SYNSETS.items())
+@each_row(("name", "synset"), COCO_SYNSETS.items())
 def test_every_synset_exists_under_this_name_and_is_a_thing(name: str, synset: str) -> None:
     assert load_wordnet().name(synset) == synset
     assert synset_of_name(name) == synset

@@ -184,7 +184,7 @@ def test_what_sd_does_not_see_is_said(scenes: cl.Dataset, runs: tuple[Run, Run],
 
 
 def test_atlas_and_pairs(overview: Overview) -> None:
-    assert overview.atlas["count"].sum() == overview.pairs.height == overview.failures["concept_pairs"].sum()
+    assert overview.confusions["count"].sum() == overview.pairs.height == overview.failures["concept_pairs"].sum()
 
 
 def test_deterministic_and_atomic(

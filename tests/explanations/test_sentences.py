@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import pytest
 from hypothesis import example, given, strategies as st
 
 from crosslens.explanations.explanation import Claim
 from crosslens.explanations.sentences import OTHER, WORDS, Findings, ObjectPhrase, WrongValue, rounded_down, sentences
+from tests.tables import each_row
 
 
 def facts(**known: Any) -> Findings:
@@ -24,7 +24,7 @@ def texts(**known: Any) -> Sequence[str]:
 DOG, FRISBEE = ObjectPhrase("dog"), ObjectPhrase("frisbee")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("known", "first"),
     [
         ({"lacking": (FRISBEE,)}, "The query asks for a frisbee, but the retrieved picture has none."),
@@ -84,7 +84,7 @@ def test_the_first_sentence_says_what_was_asked_and_is_not_there(known: dict[str
     assert texts(**known)[0] == first
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("known", "second"),
     [
         ({}, "The right picture comes second of 120 pictures, 0.25 behind the first in score."),

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Callable, Iterator
+import zlib
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from types import FrameType
 
@@ -11,6 +12,7 @@ import pytest
 
 from crosslens.core import CrosslensError
 from tests.commands import Call as Call, Outcome as Outcome, call as call
+from tests.conftest import leaves_out_slow
 from tests.hostile.writing_commands import make_inputs
 
 SECONDS = 30
@@ -72,26 +74,26 @@ def refused_path(function: Callable[[], object]) -> None:
 
 
 SAMPLED = ("test_readers", "test_sources", "test_options", "test_arrays", "test_stored", "test_texts")
-"""Modules of hundreds of cases each, of which a few run among the fast tests."""
+"""Modules of hundreds of cases each, of which a few of each test run among the fast ones."""
 STEP = 80
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Of the modules in ``SAMPLED``, every so many-th case is fast; ``make test-hostile`` runs them all."""
-    here = [item for item in items if item.path.parent == Path(__file__).parent and item.path.stem in SAMPLED]
-    for number, item in enumerate(here):
-        if number % STEP and hasattr(item, "callspec"):
-            item.add_marker(pytest.mark.slow)
+@pytest.hookimpl(wrapper=True)
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> Generator[None, None, None]:
+    """Of a test in ``SAMPLED``, every so many-th case is fast; ``make test-hostile`` runs them all."""
+    yield
+    if metafunc.module.__name__.rpartition(".")[2] in SAMPLED and leaves_out_slow(metafunc.config):
+        first = zlib.crc32(metafunc.function.__name__.encode()) % min(STEP, len(metafunc._calls) or 1)
+        metafunc._calls[:] = metafunc._calls[first::STEP]
 
 
 @pytest.fixture
 def refused(call: Call, tmp_path: Path) -> Refused:
     """Run a command that must end in a user's error and leave ``tmp_path`` as it was; its message."""
 
-    def run(*words: str | Path) -> str:
+    def run(*words: str | Path, mistyped: bool = False) -> str:
         before = sorted(tmp_path.rglob("*"))
-        outcome = call(*words)
+        outcome = call(*words, mistyped=mistyped)
         assert outcome.code in USER_ERRORS, f"exit code {outcome.code}: {outcome.out}{outcome.err}"
         assert outcome.err.startswith(("error: ", "note: "))
         assert "error: " in outcome.err

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import crosslens
-from crosslens.cli.app import GROUPS, HEADINGS
+from crosslens.cli.app import GROUPS, HEADINGS, _command_of
 from crosslens.core import LIMITS, Embeddings, Options, declarations
 from crosslens.metrics import parse_metrics
 from crosslens.rank import scorer_of
@@ -79,8 +79,16 @@ def numeric_flags() -> list[tuple[str, str]]:
 
 @pytest.mark.parametrize(("command", "flag"), numeric_flags(), ids=[" ".join(pair) for pair in numeric_flags()])
 def test_value_on_the_command_line(command: str, flag: str, refused: Refused) -> None:
+    """All else that the command requires is given: what is refused is the value, by its name."""
+    required = [parameter for parameter in _command_of(command.split()).params if parameter.required]
+    given: list[str] = []
+    for parameter in required:
+        if parameter.param_type_name == "argument":
+            given += ["x"] * max(parameter.nargs, 1)
+        elif flag not in parameter.opts:
+            given += [parameter.opts[-1], "x"]
     for value in TYPED:
-        refused(*command.split(), flag, value)
+        assert flag.rpartition("-")[2] in refused(*command.split(), *given, flag, value)
 
 
 @pytest.mark.parametrize(

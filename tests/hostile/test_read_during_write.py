@@ -49,10 +49,12 @@ at_once, target, *sources = sys.argv[1:]
 if at_once == "in two steps":  # as on a file system that cannot exchange two folders
     workspace._exchange = lambda first, second: False
 for number, source in enumerate(itertools.cycle(sources)):
+    start = time.monotonic()
     with workspace.workspace(target) as work:
         shutil.copytree(source, work.new)
         work.publish()
-    time.sleep(0.1)
+    # Where everything takes longer than usual, so does a reader, which must come to an end between two writes.
+    time.sleep(max(0.1, 10 * (time.monotonic() - start)))
     Path(f"{target}.count").write_text(str(number))
 """
 _MATRIX_WRITER = """
@@ -94,8 +96,10 @@ def copies(folder: Path, target: Path, at_once: bool = True) -> tuple[str | Path
 
 def read_again_and_again(read: Callable[[], str], expected: set[str], times: int, count: Callable[[], int]) -> None:
     before, seen = count(), []
-    while len(seen) < times or count() - before < 10:
+    while len(seen) < times or count() - before < 10 or (set(seen) < expected and len(seen) < 20 * times):
         seen.append(read())
+        if len(seen) > times:  # often enough: the rest is for the writer to get on
+            time.sleep(0.05)
     assert set(seen) == expected, "old or new, and both of them"
 
 

@@ -167,7 +167,7 @@ SLOW = ("labels",)
 )
 def test_nothing_steers_the_terminal(place: str, root: Path, tmp_path: Path, call: Call) -> None:
     words = [word.replace("{root}", str(root)).replace("{tmp}", str(tmp_path)) for word in PLACES[place]]
-    outcome = call(*words)
+    outcome = call(*words, mistyped=place.startswith("unknown"))
     assert outcome.out + outcome.err
     assert not steering(outcome.out)
     assert not steering(outcome.err)

@@ -15,6 +15,7 @@ from crosslens.data import read_array
 from crosslens.similarity import relevance_matrix
 from tests.hostile.conftest import Refused, Refuses
 from tests.hostile.test_http import ask, chat, serving, whole
+from tests.tables import each_row
 
 HALVES = {
     "in a description": json.dumps({"descriptions": ["a \ud800 dog"]}),
@@ -49,8 +50,8 @@ OPTIONS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("options", OPTIONS, ids=lambda text: text[:40])
-@pytest.mark.parametrize("scheme", ["http", "vqa"])
+@each_row("options", OPTIONS, ids=lambda text: text[:40])
+@each_row("scheme", ["http", "vqa"])
 def test_options_of_an_address_have_ranges(options: str, scheme: str) -> None:
     from crosslens.encode import load_pair_scorer
 
@@ -61,7 +62,7 @@ def test_options_of_an_address_have_ranges(options: str, scheme: str) -> None:
     assert len(str(raised.value)) < 500
 
 
-@pytest.mark.parametrize(
+@each_row(
     "address",
     [
         "http://[::1/v1?model=a", "http://a]/v1?model=a", "http://?model=a", "ftp://a?model=a",

@@ -20,13 +20,14 @@ from hypothesis import example, given, settings, strategies as st
 from starlette.responses import RedirectResponse
 
 from crosslens.web import WebSettings, create_app
-from crosslens.web.judging.accounts import create_account
 from crosslens.web.judging.context import local_path
 from crosslens.web.judging.database.engine import open_database
 from crosslens.web.pages import RESPONSES, status_of
 from crosslens.web.security import host_name, is_allowed_host
+from tests.tables import each_row
 from tests.web.asking import CSRF, Answered, ask, form, together
 from tests.web.judging.conftest import cheap_hashes  # noqa: F401  (a fixture)
+from tests.web.judging.samples import create_account
 from tests.web.judging.site import addresses
 
 PASSWORD = "a long enough password"
@@ -304,7 +305,7 @@ ELSEWHERE = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("address", ELSEWHERE)
+@each_row("address", ELSEWHERE)
 def test_a_login_leads_to_this_server_only(address: str) -> None:
     assert local_path(address) == "/judging"
 

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from crosslens.language.inflection import takes_an
+from tests.tables import each_row
 
 AN_WORDS = """
 apple orange hour hourglass honest honor honour honorable honorary heir heirloom umbrella uncle underwater unusual
@@ -26,12 +27,12 @@ uranium ubiquitous UFO UK USA U-turn u-shaped T-shirt t house horse hero histori
 AN, A = AN_WORDS.split(), A_WORDS.split()
 
 
-@pytest.mark.parametrize("word", AN)
+@each_row("word", AN)
 def test_an_before_a_vowel_sound(word: str) -> None:
     assert takes_an(word)
 
 
-@pytest.mark.parametrize("word", A)
+@each_row("word", A)
 def test_a_before_a_consonant_sound(word: str) -> None:
     assert not takes_an(word)
 

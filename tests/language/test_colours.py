@@ -17,6 +17,7 @@ from crosslens.language.words import (
     named_colours,
     parse_rgb,
 )
+from tests.tables import each_row
 
 CHANNEL = st.integers(0, 255).map(lambda value: value / 255)
 RGB = st.tuples(CHANNEL, CHANNEL, CHANNEL)
@@ -76,7 +77,7 @@ def test_hues_are_those_of_their_names() -> None:
             assert low <= 360 * colorsys.rgb_to_hsv(red, green, blue)[0] <= high, kind
 
 
-@pytest.mark.parametrize("part", "poop poo puke shit vomit snot booger piss ugly nasty barf diarrhea bile".split())  # noqa: SIM905
+@each_row("part", "poop poo puke shit vomit snot booger piss ugly nasty barf diarrhea bile".split())  # noqa: SIM905
 def test_rude_names_are_never_used(part: str) -> None:
     rude = [colour for name, colour in named_colours().items() if part in name.split()]
     assert rude

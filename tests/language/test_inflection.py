@@ -14,6 +14,7 @@ from crosslens.language.inflection import (
     singularise,
 )
 from crosslens.language.wordnet import load_wordnet
+from tests.tables import each_row
 
 
 def pairs(text: str) -> list[tuple[str, ...]]:
@@ -52,7 +53,7 @@ ADJECTIVES = pairs(
 )
 
 
-@pytest.mark.parametrize(("one", "many"), NOUNS)
+@each_row(("one", "many"), NOUNS)
 def test_nouns_go_to_the_plural_and_back(one: str, many: str) -> None:
     assert pluralise(one) == many
     assert singularise(many) == one
@@ -80,12 +81,12 @@ def test_what_is_always_plural_stays(word: str) -> None:
     assert singularise(word) == pluralise(word) == word
 
 
-@pytest.mark.parametrize(("base", "third", "ing", "before", "done"), VERBS)
+@each_row(("base", "third", "ing", "before", "done"), VERBS)
 def test_forms_of_verbs(base: str, third: str, ing: str, before: str, done: str) -> None:
     assert [inflected(base, tag) for tag in ("VB", "VBZ", "VBG", "VBD", "VBN")] == [base, third, ing, before, done]
 
 
-@pytest.mark.parametrize(("plain", "more", "most"), ADJECTIVES)
+@each_row(("plain", "more", "most"), ADJECTIVES)
 def test_degrees_of_adjectives(plain: str, more: str, most: str) -> None:
     assert [inflected(plain, tag) for tag in ("JJ", "JJR", "JJS")] == [plain, more, most]
 

@@ -12,6 +12,7 @@ from crosslens.language.parse import Parse, repaired_lemma
 from crosslens.language.parsing import ParseCache, parse_texts
 from crosslens.language.spacy_pipeline import find_pipeline
 from tests.language.pipelines import needs_a_pipeline
+from tests.tables import each_row
 
 TEXTS = ["A red kite over the sea.", "Two foxes riding a tram", "", "A red kite over the sea.", "Café №5 — “open”!"]
 
@@ -120,7 +121,7 @@ def test_without_a_pipeline_the_command_is_named(monkeypatch: pytest.MonkeyPatch
         find_pipeline("en_core_web_md")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("word", "lemma", "tag", "mended"),
     [
         ("riding", "rid", "VBG", "ride"),

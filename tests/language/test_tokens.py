@@ -13,13 +13,14 @@ from hypothesis import given, strategies as st
 
 from crosslens.core.errors import UnknownNameError
 from crosslens.language.tokens import PUNCTUATION, TOKENIZERS, ptb_tokens, tokenize, tokenizer
+from tests.tables import each_row
 
 from .make_ptb_golden import GOLDEN as FILE, reference_tokens
 
 GOLDEN = json.loads(FILE.read_text(encoding="utf-8"))
 
 
-@pytest.mark.parametrize(("text", "expected"), GOLDEN, ids=[text[:40] for text, _ in GOLDEN])
+@each_row(("text", "expected"), GOLDEN, ids=[text[:40] for text, _ in GOLDEN])
 def test_as_the_reference_tokenizer(text: str, expected: list[str]) -> None:
     assert ptb_tokens(text) == expected
 

@@ -17,6 +17,7 @@ from crosslens.statistics import aggregate
 from tests.metrics.brute import rank
 from tests.metrics.graded_reference import GRADED
 from tests.metrics.reference import REFERENCES, headline, value
+from tests.tables import each_row
 
 
 def variants() -> list[MetricSpec]:
@@ -78,8 +79,8 @@ def test_agrees_with_the_reference(ties: str, data: tuple[list[list[float]], lis
         np.testing.assert_allclose(ours, theirs, rtol=1e-12, atol=1e-12, err_msg=str(spec))
 
 
-@pytest.mark.parametrize("spec", ONE_DIRECTION, ids=str)
-@pytest.mark.parametrize("ties", TIES)
+@each_row("spec", ONE_DIRECTION, ids=str)
+@each_row("ties", TIES)
 def test_headline_agrees_with_the_reference(spec: MetricSpec, ties: str) -> None:
     random = np.random.default_rng(3)
     scores = random.integers(0, 4, (9, 6)).tolist()
@@ -109,8 +110,8 @@ def test_invariant_to_order_and_to_monotone_scores(
     np.testing.assert_array_equal(compute(spec, rank(np.exp(scores) - 50, relevant)), original)
 
 
-@pytest.mark.parametrize("spec", ONE_DIRECTION, ids=str)
-@pytest.mark.parametrize("ties", TIES)
+@each_row("spec", ONE_DIRECTION, ids=str)
+@each_row("ties", TIES)
 def test_without_ties_all_modes_agree(spec: MetricSpec, ties: str) -> None:
     random = np.random.default_rng(5)
     scores = random.normal(size=(20, 30))
@@ -119,7 +120,7 @@ def test_without_ties_all_modes_agree(spec: MetricSpec, ties: str) -> None:
     np.testing.assert_allclose(compute(spec, ranking, ties), compute(spec, ranking), rtol=1e-14)
 
 
-@pytest.mark.parametrize("spec", ONE_DIRECTION, ids=str)
+@each_row("spec", ONE_DIRECTION, ids=str)
 def test_a_query_without_relevant_items_changes_nothing_but_the_count(spec: MetricSpec) -> None:
     random = np.random.default_rng(7)
     scores, relevant = random.normal(size=(12, 8)), [{item % 8, (item * 3) % 8} for item in range(12)]
@@ -133,7 +134,7 @@ def test_a_query_without_relevant_items_changes_nothing_but_the_count(spec: Metr
     assert isnan(more.values[5])
 
 
-@pytest.mark.parametrize("spec", ONE_DIRECTION, ids=str)
+@each_row("spec", ONE_DIRECTION, ids=str)
 def test_modes_stand_in_order(spec: MetricSpec) -> None:
     """Optimistic is best, pessimistic worst, whatever the metric; the others lie between."""
     random = np.random.default_rng(11)
@@ -172,8 +173,8 @@ def test_chance_is_written_down_for_every_metric() -> None:
     assert {parse_metric(text).spec.family for text in CHANCE} == {spec.family for spec in ONE_DIRECTION}
 
 
-@pytest.mark.parametrize("text", CHANCE)
-@pytest.mark.parametrize("sharers", [1, 2, 5, 40])
+@each_row("text", CHANCE)
+@each_row("sharers", [1, 2, 5, 40])
 def test_constant_scorer_scores_at_chance(text: str, sharers: int) -> None:
     n = 500
     ranking = rank(np.full((2, n), 0.5), [set(range(sharers)), set(range(n - sharers, n))])
@@ -238,8 +239,8 @@ def cut_rankings() -> list[tuple[Ranking, Ranking]]:
     return pairs
 
 
-@pytest.mark.parametrize("ties", TIES)
-@pytest.mark.parametrize("spec", ONE_DIRECTION, ids=str)
+@each_row("ties", TIES)
+@each_row("spec", ONE_DIRECTION, ids=str)
 def test_lists_cut_short_raise_or_agree(spec: MetricSpec, ties: str) -> None:
     """A list never gives another number than the whole gallery: it gives the same, or an error that says why."""
     outcomes = []
@@ -260,7 +261,7 @@ def test_lists_cut_short_raise_or_agree(spec: MetricSpec, ties: str) -> None:
     assert all(pattern.match(outcome) for outcome in outcomes if outcome)
 
 
-@pytest.mark.parametrize("spec", ONE_DIRECTION, ids=str)
+@each_row("spec", ONE_DIRECTION, ids=str)
 def test_nothing_to_count(spec: MetricSpec) -> None:
     nothing = rank(np.zeros((3, 4)), [set(), set(), set()])
     for ties in TIES:

@@ -12,6 +12,7 @@ import pytest
 from crosslens.core.errors import InputError, UsageError
 from crosslens.metrics import GainMatrix, compute, measure, parse_metric, parse_metrics
 from tests.metrics.brute import rank
+from tests.tables import each_row
 
 # Two images with two captions each. φ of an image's own captions is not always the highest.
 PHI = np.array(
@@ -38,7 +39,7 @@ def by_hand(metric: str, direction: str, ties: str = "stable") -> list[float]:
     return compute(parse_metric(metric).spec, RANKINGS[direction], ties, GAINS).tolist()
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("metric", "direction", "expected"),
     [
         # Retrieved 8 + 4 of at most 8 + 6; retrieved 9 + 0 of at most 9 + 5.
@@ -237,7 +238,7 @@ def test_scores_that_only_float32_makes_equal_are_no_tie() -> None:
     assert compute(parse_metric("nDCG@1").spec, ranking, "expected")[0] == 0
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "name"),
     [
         ("NCS@10", "NCS[cider]@10"),

@@ -26,6 +26,7 @@ from crosslens.metrics import (
 )
 from tests.metrics.graded_data import Collection, collections, made_up
 from tests.metrics.graded_reference import value
+from tests.tables import each_row
 
 SPECS = [
     parse_metric(text).spec
@@ -63,8 +64,8 @@ def test_agrees_with_the_reference(data: Collection) -> None:
             np.testing.assert_allclose(ours, theirs, rtol=1e-6, atol=1e-9, err_msg=f"{direction}/{spec} {ties}")
 
 
-@pytest.mark.parametrize("spec", SPECS, ids=str)
-@pytest.mark.parametrize("direction", DIRECTIONS)
+@each_row("spec", SPECS, ids=str)
+@each_row("direction", DIRECTIONS)
 def test_independent_of_the_order_of_images_and_captions(spec: MetricSpec, direction: str) -> None:
     data, random = made_up(3), np.random.default_rng(4)
     images, captions = random.permutation(6), random.permutation(14)
@@ -75,7 +76,7 @@ def test_independent_of_the_order_of_images_and_captions(spec: MetricSpec, direc
     np.testing.assert_allclose(after, original[queries], rtol=1e-12)
 
 
-@pytest.mark.parametrize("spec", [one for one in SPECS if one.family != "DCGcm"], ids=str)
+@each_row("spec", [one for one in SPECS if one.family != "DCGcm"], ids=str)
 def test_independent_of_monotone_scores(spec: MetricSpec) -> None:
     data = made_up(5)
     stretched = replace(data, scores=np.exp(data.scores) - 50)
@@ -86,7 +87,7 @@ def test_independent_of_monotone_scores(spec: MetricSpec) -> None:
         )
 
 
-@pytest.mark.parametrize("spec", SPECS, ids=str)
+@each_row("spec", SPECS, ids=str)
 def test_without_ties_all_modes_agree(spec: MetricSpec) -> None:
     data = made_up(6)
     gains = data.gains()
@@ -110,7 +111,7 @@ def test_modes_stand_in_order(data: Collection) -> None:
                 assert (values[ties] >= values["pessimistic"] - 1e-9).all(), spec
 
 
-@pytest.mark.parametrize("spec", SPECS, ids=str)
+@each_row("spec", SPECS, ids=str)
 def test_lists_cut_short_raise_or_agree(spec: MetricSpec) -> None:
     name = re.escape(f"i2t/{spec} cannot be computed: ")
     pattern = re.compile(rf"{name}.* query 'q\d'.* items?.*\n.*expected.*\n.*fix: ")
@@ -139,7 +140,7 @@ def test_lists_cut_short_raise_or_agree(spec: MetricSpec) -> None:
         assert agreed[ties], ties
 
 
-@pytest.mark.parametrize("spec", SPECS, ids=str)
+@each_row("spec", SPECS, ids=str)
 def test_a_ranking_that_keeps_too_few_places_raises(spec: MetricSpec) -> None:
     data = made_up(1)
     ranking = data.ranking("i2t")
@@ -153,7 +154,7 @@ def test_a_ranking_that_keeps_too_few_places_raises(spec: MetricSpec) -> None:
         compute(spec, shallow, "stable", data.gains())
 
 
-@pytest.mark.parametrize("spec", SPECS, ids=str)
+@each_row("spec", SPECS, ids=str)
 def test_a_query_without_relevant_items_is_counted_and_excluded(spec: MetricSpec) -> None:
     data = made_up(2)
     grades = data.grades.copy()

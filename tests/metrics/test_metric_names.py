@@ -8,6 +8,7 @@ from crosslens.core.errors import UnknownNameError, UsageError
 from crosslens.metrics import DEFAULT_METRICS, METRICS, Family, MetricRequest, MetricSpec, Option, parse_metrics
 from crosslens.metrics.family import family_of, read_spec
 from crosslens.metrics.request import parse_metric
+from tests.tables import each_row
 
 ONE_DIRECTION = [
     "Hit@5",
@@ -30,7 +31,7 @@ ONE_DIRECTION = [
 BOTH = ["Rsum", "Rsum[capped]"]
 
 
-@pytest.mark.parametrize("text", [*ONE_DIRECTION, *BOTH, *(f"t2i/{one}" for one in ONE_DIRECTION)])
+@each_row("text", [*ONE_DIRECTION, *BOTH, *(f"t2i/{one}" for one in ONE_DIRECTION)])
 def test_prints_as_it_is_written(text: str) -> None:
     assert str(parse_metric(text)) == text
 
@@ -88,7 +89,7 @@ def test_ambiguous_recall_is_hit_and_says_so() -> None:
     assert len(merged.notes) == 1
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "error", "message"),
     [
         ("Hits@5", UnknownNameError, "unknown metric 'Hits'\n  fix: did you mean Hit"),

@@ -14,6 +14,7 @@ from hypothesis import given, settings, strategies as st
 from crosslens.core.errors import InputError, UsageError
 from crosslens.metrics import SubGalleries, Ties, compute, parse_metric, require_expectation
 from crosslens.metrics.sub_galleries import chance_of, chance_up_to, mean_reciprocal
+from tests.tables import each_row
 
 from .brute import rank
 from .reference import value
@@ -49,8 +50,8 @@ def test_expected_values_are_means_over_all_sub_galleries(data: st.DataObject) -
     assert galleries.values(parse_metric(metric).spec, size)[0] == pytest.approx(expected, abs=1e-12)
 
 
-@pytest.mark.parametrize("ties", ["stable", "optimistic", "pessimistic", "expected"])
-@pytest.mark.parametrize("metric", [*METRICS, "AP"])
+@each_row("ties", ["stable", "optimistic", "pessimistic", "expected"])
+@each_row("metric", [*METRICS, "AP"])
 def test_the_whole_gallery_gives_the_metric_itself(metric: str, ties: Ties) -> None:
     random = np.random.default_rng(3)
     scores = random.integers(0, 9, (40, 30))

@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given, strategies as st
 
 from crosslens.perturbations.caption import Caption, Edit, apply_edits, words_of
+from tests.tables import each_row
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "words"),
     [
         ("Two men (one of them smiling).", ["Two", "men", "one", "of", "them", "smiling"]),

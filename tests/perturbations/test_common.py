@@ -24,6 +24,7 @@ from crosslens.perturbations import (
 from crosslens.perturbations.caption import Caption, Draws
 from crosslens.perturbations.selection import GROUPS
 from tests.language.pipelines import needs_a_pipeline
+from tests.tables import each_row
 
 ENTRIES = list(PERTURBATIONS)
 every_perturbation = pytest.mark.parametrize(
@@ -154,7 +155,7 @@ UNDRAWN = (
 
 
 @needs_a_pipeline
-@pytest.mark.parametrize("name", [one.name for one in ENTRIES if one.name not in UNDRAWN])
+@each_row("name", [one.name for one in ENTRIES if one.name not in UNDRAWN])
 def test_the_seed_matters_where_there_is_a_choice(name: str) -> None:
     outcomes = [tuple(one.text for one in cl.perturb(name, ORDINARY, seed=seed)) for seed in range(8)]
     assert len(set(outcomes)) > 1

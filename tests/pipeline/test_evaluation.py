@@ -9,6 +9,7 @@ import pytest
 import crosslens as cl
 from crosslens.core.errors import InputError, UsageError
 from tests.pipeline.small_world import world
+from tests.tables import each_row
 
 
 def listed(matrix, queries, items):
@@ -170,7 +171,7 @@ def test_backends_and_threads_leave_the_file_as_it_is(tmp_path):
     assert plain == threaded == three
 
 
-@pytest.mark.parametrize(("arguments", "error", "message"), [
+@each_row(("arguments", "error", "message"), [
     ({}, UsageError, "nothing to evaluate\n  fix: pass images= and captions=, or scores=, or run="),
     ({"images": "pictures"}, UsageError, "no caption embeddings"),
     ({"images": "pictures", "captions": "short"}, InputError, "one row per caption, in the order"),

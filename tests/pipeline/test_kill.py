@@ -19,8 +19,8 @@ from crosslens.core.run import Run
 EVALUATION = """
 import sys
 import numpy as np
-from crosslens.rank import checkpoint
-checkpoint._WORK_BETWEEN = 1
+from crosslens.rank import merged, parts
+parts._WORK_BETWEEN_CHECKPOINTS, merged.SECONDS_BETWEEN_CHECKPOINTS, merged.MOST_TIME_FOR_CHECKPOINTS = 1, 0, 1e9
 import crosslens as cl
 dataset = cl.Dataset.load("dataset")
 images, captions = np.load("images.npy"), np.load("captions.npy")
@@ -105,7 +105,8 @@ InnerProduct.tile = tile
 
 @pytest.mark.slow
 def test_a_sample_of_queries_resumes_in_the_middle_of_either_direction(run_folder):
-    """Tiles of 100: 12 blocks of captions with 3 tiles of images each, then 4 blocks of images with 3 of captions."""
+    """Parts of 200 items for two threads, each of 5 blocks with 2 tiles of queries: 6 parts of the captions, then 2 of
+    the images."""
 
     def evaluated(output: str, last: int) -> tuple[int, int]:
         words = [sys.executable, "-c", f"{COUNTED}{EVALUATION}print(tiles)", output, "300", str(last)]
@@ -113,15 +114,15 @@ def test_a_sample_of_queries_resumes_in_the_middle_of_either_direction(run_folde
         assert done.returncode in (0, -signal.SIGKILL), done.stderr.decode()
         return done.returncode, int(done.stdout or 0)
 
-    whole = 12 * 3 + 4 * 3
+    whole = 6 * 10 + 2 * 10
     assert evaluated("whole", 0) == (0, whole)
-    # Two threads at most, so at most two blocks are repeated after each kill.
-    for output, kills in (("first", [19]), ("second", [43]), ("both", [19, 14, 11])):
+    # At most one part is repeated after each kill.
+    for output, kills in (("first", [31]), ("second", [73]), ("both", [31, 24, 15])):
         for last in kills:
             assert evaluated(output, last)[0] == -signal.SIGKILL
         code, tiles = evaluated(output, 0)
         assert code == 0
-        assert whole - sum(kills) <= tiles <= whole - sum(kills) + 1 + 6 * len(kills)
+        assert whole - sum(kills) <= tiles <= whole - sum(kills) + 1 + 10 * len(kills)
         for ranking in ("ranking-i2t", "ranking-t2i"):
             for file in (run_folder / "whole" / ranking).iterdir():
                 assert file.read_bytes() == (run_folder / output / ranking / file.name).read_bytes(), file

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from dataclasses import fields
 from typing import Any
@@ -10,11 +11,25 @@ import numpy as np
 import pytest
 
 import crosslens as cl
+from crosslens.analyze import CaseOptions, DiscriminabilityOptions, JudgingOptions
+from crosslens.analyze.options import DiscriminabilityKeywords, HardNegativesKeywords
+from crosslens.build.options import ImpKeywords, ImpOptions, RecosKeywords, RecosOptions
 from crosslens.core import Options, UnknownNameError, UsageError, declarations
 from crosslens.encode import EncodeOptions
-from crosslens.pipeline import InputOptions, ModelOptions, RerankOptions
-from crosslens.pipeline.keywords import CaptionSetKeywords, EvaluateKeywords, ListStudyKeywords, RobustnessKeywords
-from crosslens.pipeline.options import CaptionSetOptions, EvaluateArguments, EvaluateOptions, RobustnessOptions
+from crosslens.explanations import OverviewKeywords, QueryKeywords, explain_queries, explain_run
+from crosslens.explanations.counterfactual_options import CounterfactualKeywords, CounterfactualOptions
+from crosslens.pipeline import AuditOptions, InputOptions, ModelOptions, RerankOptions
+from crosslens.pipeline.options import (
+    CaptionSetKeywords,
+    CaptionSetOptions,
+    EvaluateArguments,
+    EvaluateKeywords,
+    EvaluateOptions,
+    ListStudyKeywords,
+    RobustnessKeywords,
+    RobustnessOptions,
+)
+from crosslens.report.audits import AuditKeywords
 
 KINDS = (EvaluateArguments, RobustnessOptions, CaptionSetOptions, InputOptions, ModelOptions, RerankOptions)
 DATASET = cl.Dataset.of({"a": ["x"], "b": ["y"]})
@@ -72,8 +87,21 @@ def test_both_stands_for_two_directions() -> None:
         (ListStudyKeywords, (RobustnessOptions,), set()),
         (RobustnessKeywords, (RobustnessOptions, EncodeOptions), set()),
         (CaptionSetKeywords, (CaptionSetOptions, EncodeOptions), set()),
+        (DiscriminabilityKeywords, (DiscriminabilityOptions, EncodeOptions), set()),
+        (HardNegativesKeywords, (CaseOptions, JudgingOptions, EncodeOptions), set()),
+        (CounterfactualKeywords, (CounterfactualOptions, EncodeOptions), set()),
+        (RecosKeywords, (RecosOptions, EncodeOptions), set()),
+        (ImpKeywords, (ImpOptions, EncodeOptions), set()),
     ],
 )
 def test_editors_see_every_option(keywords: Any, classes: tuple[type, ...], parameters: set[str]) -> None:
     declared = {name for kind in classes for name in declarations(kind)}
     assert keywords.__optional_keys__ == declared - parameters
+
+
+def test_editors_see_every_option_of_audits_and_explanations() -> None:
+    assert AuditKeywords.__optional_keys__ >= declarations(AuditOptions).keys()
+    for keywords, function in ((QueryKeywords, explain_queries), (OverviewKeywords, explain_run)):
+        parameters = inspect.signature(function).parameters.values()
+        named = {parameter.name for parameter in parameters if parameter.kind is parameter.KEYWORD_ONLY} - {"objects"}
+        assert keywords.__optional_keys__ == named | {"dataset", "dataset_options", "direction"}

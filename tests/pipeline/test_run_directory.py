@@ -39,7 +39,7 @@ def test_a_run_is_resumed_and_never_replaced_unasked(tmp_path):
     assert (tmp_path / "run" / "run.json").stat().st_mtime_ns == written
     with pytest.raises(
         ConflictError,
-        match="already contains a different run\n  fix: choose another output folder, or pass overwrite=True",
+        match="already contains a different run\n  fix: choose another output, or pass overwrite=True",
     ):
         cl.evaluate(dataset, images=pictures, captions=texts, seed=1, output=tmp_path / "run")
     changed = cl.evaluate(dataset, images=pictures, captions=-texts, output=tmp_path / "run", overwrite=True)

@@ -12,6 +12,7 @@ from crosslens.core import Embeddings
 from crosslens.rank import InnerProduct, distinct, rank_both, scorer_of, tiles
 from crosslens.rank.distinct import Copies
 from tests.rank.test_exactness import check, random_relevance
+from tests.tables import each_row
 
 N, M, D = 40, 150, 24
 
@@ -65,7 +66,7 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("case", CASES)
+@each_row("case", CASES)
 def test_inner_products(case):
     images, captions = (Embeddings.of(vectors.astype(np.float32)) for vectors in CASES[case])
     scorer = scorer_of(images, captions, "dot")

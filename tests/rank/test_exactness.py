@@ -9,6 +9,7 @@ from hypothesis import given, settings, strategies as st
 from crosslens.core import CrosslensError, Embeddings, Relevance
 from crosslens.rank import ScoreMatrix, Scorer, rank_both, scorer_of
 from tests.rank import reference
+from tests.tables import each_row
 
 
 def random_relevance(rng: np.random.Generator, n: int, m: int, share: float) -> Relevance:
@@ -67,10 +68,10 @@ def many(seed: int = 0, n: int = 130, m: int = 410, d: int = 48) -> tuple[Embedd
     return Embeddings.of(images), Embeddings.of(captions)
 
 
-@pytest.mark.parametrize("share", [0.002, 0.02, 0.3], ids=["few", "some", "many"])
-@pytest.mark.parametrize(("backend", "tile", "threads"), [
+@each_row("share", [0.002, 0.02, 0.3], ids=["few", "some", "many"])
+@each_row(("backend", "tile", "threads"), [
     ("numpy", None, 1), ("numpy", 7, 2), ("numpy", 64, 4), ("numpy", 500, 2),
-    ("torch", None, None), ("torch", 33, None),
+    ("torch", None, None), ("torch", 61, None),
 ])  # fmt: skip
 def test_larger_galleries(share, backend, tile, threads):
     """Wide rows: vectorised counting, binary search, full buffers, the exact fallback."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +18,21 @@ from tests.rank.test_exactness import check as compare, random_relevance
 
 torch = pytest.importorskip("torch")
 
-from crosslens.rank.gpu import side as side_of_ranking, tile_pass as passes  # noqa: E402
-from crosslens.rank.gpu.block_ranking import rank_sides  # noqa: E402
-from crosslens.rank.gpu.side import SampledProducts, Side, exact_scores, float32_slack, halves, orderable, product_slack  # noqa: E402
+from crosslens.rank.gpu import block_ranking, direction as direction_module, frequent, tile_pass as passes  # noqa: E402
+from crosslens.rank.gpu.block_ranking import rank_pair  # noqa: E402
+from crosslens.rank.gpu.direction import (  # noqa: E402
+    DeviceDirection,
+    SampledProducts,
+    best_items,
+    exact_scores,
+    float32_slack,
+    halves,
+    orderable,
+    product_slack,
+)
 from crosslens.rank.gpu.tile_levels import FlagBuffers, HalfLevel, product_levels, rounded_down  # noqa: E402
 from crosslens.rank.gpu.tile_pass import full_precision, tile_pass  # noqa: E402
+from tests.tables import each_row  # noqa: E402
 
 KINDS = ("model", "random", "constant", "copies", "some alike", "zeros", "lengths", "long")
 
@@ -60,26 +71,65 @@ def check(
     """Compare with the reference; ``half`` makes tiles as tensor cores would."""
     left, right = torch.from_numpy(images), torch.from_numpy(captions)
 
-    def both() -> tuple[Side, Side]:
-        return Side.of(relevance, left, right, depth), Side.of(relevance.flip(), right, left, depth)
+    def both() -> tuple[DeviceDirection, DeviceDirection]:
+        return (
+            DeviceDirection.of(relevance, left, right, depth),
+            DeviceDirection.of(relevance.flip(), right, left, depth),
+        )
 
     if half:
-        sides = both()
-        tile_pass(*sides, SilentProgress(), half=True, tile=tile)
+        directions = both()
+        tile_pass(*directions, SilentProgress(), half=True, tile=tile)
     else:
-        sides = rank_sides(both, tile, SilentProgress())
+        directions = rank_pair(both, tile, SilentProgress())
     rows, columns = np.divmod(np.arange(len(images) * len(captions)), len(captions))
     scores = (images[rows].astype(np.float64) * captions[columns]).sum(1).astype(np.float32)
     scores = scores.reshape(len(images), len(captions))
-    rankings = {name: side.ranking(name) for name, side in zip(("i2t", "t2i"), sides, strict=True)}
+    rankings = {
+        name: direction.lists().ranking(name, direction.relevance)
+        for name, direction in zip(("i2t", "t2i"), directions, strict=True)
+    }
     compare(scores, relevance, rankings)
 
 
-@pytest.mark.parametrize("half", [False, True], ids=["single", "half"])
-@pytest.mark.parametrize("tile", [None, 13, 64])
-@pytest.mark.parametrize("kind", KINDS)
+PAIRWISE = [(kind, tile, bool(n % 2)) for n, (kind, tile) in enumerate(product(KINDS, [None, 13, 64]))]
+"""Every kind with every tile, and each of both in single and in half precision."""
+
+
+@each_row(("kind", "tile", "half"), PAIRWISE)
 def test_tiles(kind: str, tile: int | None, half: bool) -> None:
     check(*vectors_of(kind, 40, 130, 24, seed=3), depth=5, tile=tile, half=half)
+
+
+@pytest.mark.parametrize(("fewest", "depth"), [(2, 5), (8, 5), (8, 100)])
+@pytest.mark.parametrize("kind", KINDS)
+def test_vectors_that_occur_often_are_left_out_of_the_pass(kind: str, fewest: int, depth: int, monkeypatch) -> None:
+    monkeypatch.setattr(frequent, "_FEWEST", fewest)
+    seen = []
+    whole = block_ranking.tile_pass
+    monkeypatch.setattr(
+        block_ranking,
+        "tile_pass",
+        lambda rows, columns, *given, **named: (
+            seen.append((len(rows.queries), len(columns.queries))) or whole(rows, columns, *given, **named)
+        ),
+    )
+    check(*vectors_of(kind, 40, 130, 24, seed=3), depth=depth)
+    left = {"constant": [], "zeros": [(30, 86)], "some alike": [(40, 65)]}
+    if kind in left:
+        assert seen == left[kind]
+    elif kind == "copies" and fewest == 2:
+        assert seen == []
+    else:
+        assert seen == [(40, 130)]
+
+
+def test_frequent_vectors_fill_lists_that_are_longer_than_what_is_left() -> None:
+    """Five captions that fit the images, and twenty copies of one that fits none."""
+    rng = np.random.default_rng(0)
+    images, captions = np.float32(rng.random((12, 6))), np.float32(rng.random((25, 6)))
+    captions[3:23] = -1
+    check(images, captions, random_relevance(rng, 12, 25, 0.2), depth=10, tile=4)
 
 
 @settings(max_examples=25)
@@ -145,7 +195,8 @@ def test_tile_values_are_within_the_bounds_of_their_level(dimension, seed, expon
     left, right = uneven_vectors(dimension, seed, exponent, spread)
     exact = (left.double() @ right.double().T).float()
     whole = slice(0, 12)
-    for level in (HalfLevel(left, right), *product_levels(left, right, FlagBuffers(left.device))):
+    flags = FlagBuffers(left.device)
+    for level in (HalfLevel(left, right, flags), *product_levels(left, right, flags)):
         for axis, scores in ((0, exact), (1, exact.T)):
             values = level.tile(axis, whole, whole).by_query
             for item in range(12):
@@ -153,9 +204,8 @@ def test_tile_values_are_within_the_bounds_of_their_level(dimension, seed, expon
                 assert (values[:, item] >= low).all()
                 assert (values[:, item] <= high).all()
                 assert (scores[:, item] >= level.lowest(values[:, item], axis, whole)).all()
-            marked = level.find(axis, whole, whole, scores[:, 5], 1.0)
-            assert marked is not None
-            entries = level.resolve(axis, [marked])
+            entries = level.find(axis, whole, whole, scores[:, 5], 1.0)
+            assert entries is not None
             pairs = set(zip(entries.queries.tolist(), entries.items.tolist(), strict=True))
             assert pairs >= {tuple(pair) for pair in torch.nonzero(scores >= scores[:, 5:6]).tolist()}
             assert len(pairs) == len(entries)
@@ -236,28 +286,35 @@ def test_sparse_products_decide_most_pairs(kind: str, monkeypatch) -> None:
     except RuntimeError as error:
         pytest.skip(f"no sparse products here: {error}")
     exactly = []
-    monkeypatch.setattr(side_of_ranking, "worthwhile", lambda device: True)
-    monkeypatch.setattr(side_of_ranking, "_MANY", 1)
-    scores = Side.exact
-
-    def counted(self: Side, *pairs: Any) -> Any:
-        exactly.append(len(pairs[0]))
-        return scores(self, *pairs)
-
-    monkeypatch.setattr(Side, "exact", counted)
+    monkeypatch.setattr(direction_module, "worthwhile", lambda device: True)
+    monkeypatch.setattr(direction_module, "_MANY", 1)
     images, captions, relevance = vectors_of(kind, 200, 300, 24, seed=3)
-    side = Side.of(relevance, torch.from_numpy(images), torch.from_numpy(captions), 5)
+    direction = DeviceDirection.of(relevance, torch.from_numpy(images), torch.from_numpy(captions), 5)
+    scores = direction.exact
+
+    def counted(*pairs: Any) -> Any:
+        exactly.append(len(pairs[0]))
+        return scores(*pairs)
+
+    direction.exact = counted
     pairs = torch.arange(300).repeat_interleave(300)
-    side.settle(pairs, torch.arange(300).repeat(300))
+    direction.count_exactly(pairs, torch.arange(300).repeat(300))
     exact = np.float32((images[:, None].astype(np.float64) * captions[None]).sum(2))
     targets = exact[relevance.rows, relevance.items]
-    assert side.above.tolist() == [
+    assert direction.above.tolist() == [
         (exact[row] > score).sum() for row, score in zip(relevance.rows, targets, strict=True)
     ]
-    assert side.tied.tolist() == [
+    assert direction.tied.tolist() == [
         (exact[row] == score).sum() - 1 for row, score in zip(relevance.rows, targets, strict=True)
     ]
     assert sum(exactly) < 0.05 * len(pairs)
+
+
+@pytest.mark.parametrize("kind", [torch.float32, torch.float64])
+def test_the_best_items_come_by_score_and_then_by_index(kind: Any) -> None:
+    scores = torch.tensor([[1.5, -2.0, 0.0, -0.0, 1.5, 1e-45, 3e38], [0.0] * 7], dtype=kind)
+    assert best_items(scores, 6).tolist() == [[6, 0, 4, 5, 2, 3], [0, 1, 2, 3, 4, 5]]
+    assert best_items(scores, 9).shape == (2, 7)
 
 
 def test_scores_sort_as_their_keys() -> None:
@@ -282,9 +339,11 @@ if crowded == "crowded":
     fused_pass._WIDTH, fused_pass._CROWDED = 16, 1.0
     fused_pass._UNROLLED = {"row": (0, 1), "column": (0,)}
 block_ranking.SMALLEST = 32
+if kind != "zeros":  # else nothing is left for the kernels where all captions are alike
+    block_ranking.frequent_vectors = lambda vectors: []
 outcomes = []
 whole = block_ranking.fused_pass
-block_ranking.fused_pass = lambda *sides: outcomes.append(whole(*sides)) or outcomes[-1]
+block_ranking.fused_pass = lambda *given: outcomes.append(whole(*given)) or outcomes[-1]
 check(*vectors_of(kind, 150, 210, 40, seed=1), depth=2)
 print(len(outcomes[0]))
 """
@@ -298,6 +357,7 @@ print(len(outcomes[0]))
         ("copies", "no", [0]),
         ("model", "crowded", [0]),
         ("lengths", "no", [0]),
+        ("zeros", "no", [0]),
         ("constant", "no", [1]),
         ("some alike", "no", range(1, 9)),
     ],

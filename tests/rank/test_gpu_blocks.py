@@ -23,14 +23,15 @@ from crosslens.core import (
     ShardedBlocks,
     SilentProgress,
 )
-from crosslens.rank import InnerProduct, rank_both, scorer_of
+from crosslens.rank import InnerProduct, merged, rank_both, scorer_of
 from tests.rank.test_checkpoint import Interrupting
 from tests.rank.test_exactness import check, exact_matrix, many, random_relevance
 
 torch = pytest.importorskip("torch")
 
 from crosslens.rank.gpu import block_ranking, blocks  # noqa: E402
-from crosslens.rank.gpu.blocks import Blocks, Products  # noqa: E402
+from crosslens.rank.gpu.blocks import Products  # noqa: E402
+from crosslens.rank.merged import Blocks  # noqa: E402
 from tests.rank.test_gpu import KINDS, vectors_of  # noqa: E402
 
 NAMES = ("i2t", "t2i")
@@ -148,7 +149,7 @@ def test_no_more_blocks_are_held_than_were_planned(monkeypatch, devices):
 
 def test_the_next_block_is_copied_while_one_is_ranked(monkeypatch):
     """Two blocks stay, five pass; the last that passed the first is the first to pass the second."""
-    copied, rank, fill = threading.Semaphore(0), block_ranking.rank_sides, block_ranking.Upload._fill
+    copied, rank, fill = threading.Semaphore(0), block_ranking.rank_pair, block_ranking.Upload._fill
     expected = iter([3, 1, 1, 1, 0, 2, 1, 1, 1, 0])  # copies that begin before or while each pair is ranked
 
     def counted_fill(*given):
@@ -161,7 +162,7 @@ def test_the_next_block_is_copied_while_one_is_ranked(monkeypatch):
         return rank(*given)
 
     monkeypatch.setattr(block_ranking.Upload, "_fill", counted_fill)
-    monkeypatch.setattr(block_ranking, "rank_sides", patient_rank)
+    monkeypatch.setattr(block_ranking, "rank_pair", patient_rank)
     scorer = scorer_of(*many())
     relevance = random_relevance(np.random.default_rng(0), *scorer.shape, 0.01)
     rank_in_blocks(monkeypatch, scorer, relevance, (26, 205))
@@ -207,8 +208,10 @@ def test_a_pass_that_fails_ends_those_of_other_devices_within_a_step(monkeypatch
     relevance = random_relevance(np.random.default_rng(0), *scorer.shape, 0.01)
     started = threading.Barrier(2)
 
-    def failing(sides, tile, progress, **_):
-        number = sides()[0].start
+    numbers = iter(range(2))
+
+    def failing(directions, tile, progress, **_):
+        number = next(numbers)
         started.wait(5)
         if number == 0:
             raise RuntimeError("the device is gone")
@@ -218,7 +221,7 @@ def test_a_pass_that_fails_ends_those_of_other_devices_within_a_step(monkeypatch
             time.sleep(0.01)
         raise AssertionError("never stopped")
 
-    monkeypatch.setattr(block_ranking, "rank_sides", failing)
+    monkeypatch.setattr(block_ranking, "rank_pair", failing)
     began = time.monotonic()
     with pytest.raises(RuntimeError, match="the device is gone"):
         rank_in_blocks(monkeypatch, scorer, relevance, (130, 205), devices=2)
@@ -229,7 +232,7 @@ def test_memory_that_runs_out_says_what_to_do(monkeypatch):
     def full(*_, **__):
         raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 20.00 GiB")
 
-    monkeypatch.setattr(block_ranking, "rank_sides", full)
+    monkeypatch.setattr(block_ranking, "rank_pair", full)
     scorer = scorer_of(*many())
     relevance = random_relevance(np.random.default_rng(0), *scorer.shape, 0.01)
     with pytest.raises(CrosslensError, match="the device cpu has run out of memory") as raised:
@@ -239,8 +242,8 @@ def test_memory_that_runs_out_says_what_to_do(monkeypatch):
 
 @pytest.mark.parametrize(("devices", "resumed_devices"), [(1, 1), (1, 3), (2, 1)])
 def test_an_interrupted_ranking_resumes(tmp_path, monkeypatch, devices, resumed_devices):
-    monkeypatch.setattr(block_ranking, "_SECONDS_BETWEEN_CHECKPOINTS", 0)
-    monkeypatch.setattr(block_ranking, "_MOST_TIME_FOR_CHECKPOINTS", 1e9)
+    monkeypatch.setattr(merged, "SECONDS_BETWEEN_CHECKPOINTS", 0)
+    monkeypatch.setattr(merged, "MOST_TIME_FOR_CHECKPOINTS", 1e9)
     scorer = scorer_of(*many())
     relevance = random_relevance(np.random.default_rng(0), *scorer.shape, 0.02)
     expected = rank_both(scorer, relevance)
@@ -267,8 +270,8 @@ def test_an_interrupted_ranking_resumes(tmp_path, monkeypatch, devices, resumed_
 
 @pytest.mark.parametrize("change", ["vectors", "depth", "relevance", "memory"])
 def test_the_checkpoint_of_another_ranking_is_not_taken(tmp_path, monkeypatch, change):
-    monkeypatch.setattr(block_ranking, "_SECONDS_BETWEEN_CHECKPOINTS", 0)
-    monkeypatch.setattr(block_ranking, "_MOST_TIME_FOR_CHECKPOINTS", 1e9)
+    monkeypatch.setattr(merged, "SECONDS_BETWEEN_CHECKPOINTS", 0)
+    monkeypatch.setattr(merged, "MOST_TIME_FOR_CHECKPOINTS", 1e9)
     scorer = scorer_of(*many())
     relevance = random_relevance(np.random.default_rng(0), *scorer.shape, 0.02)
     with pytest.raises(KeyboardInterrupt):
@@ -374,7 +377,7 @@ fused_pass._PANEL, fused_pass._WIDTH = 1_024, 64
 block_ranking.SMALLEST = 32
 outcomes = []
 whole = block_ranking.fused_pass
-block_ranking.fused_pass = lambda *sides: outcomes.append(whole(*sides)) or outcomes[-1]
+block_ranking.fused_pass = lambda *given: outcomes.append(whole(*given)) or outcomes[-1]
 images, captions, relevance = vectors_of("copies", 40, 80, 24, seed=1)
 scorer = InnerProduct(images, captions)
 with pytest.MonkeyPatch.context() as patch:

@@ -1,8 +1,7 @@
-"""How rankings are cut into blocks, what devices are called and hold, and the keys that lists are merged by."""
+"""How rankings are cut into blocks, and what devices are called and hold."""
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
@@ -12,7 +11,6 @@ from crosslens.encode import EncodeOptions
 torch = pytest.importorskip("torch")
 
 from crosslens.rank.gpu.blocks import bytes_of_query, device_memory, needed_bytes, plan_blocks  # noqa: E402
-from crosslens.rank.gpu.side import NOTHING, items_of, keys_of, scores_of  # noqa: E402
 
 CPU = torch.device("cpu")
 
@@ -54,20 +52,6 @@ def test_memory_is_what_is_free_and_allowed(monkeypatch):
     assert device_memory(CPU) == 3 * gibi
     relevance = Relevance.of({"a": ["x", "y"], "b": ["x"], "c": []})
     assert bytes_of_query(512, 10, relevance) == 12 * 512 + 2560 + 2240 + 44 + 24
-
-
-def test_keys_order_by_score_and_then_by_index():
-    scores = torch.tensor([1.5, 1.5, 0.0, -0.0, -2.0, 1e-45, 3e38])
-    items = torch.tensor([2, 7, 4, 5, 0, 9, (1 << 31) - 1])
-    keys = keys_of(scores, items)
-    order = sorted(range(7), key=lambda k: (-float(scores[k]), int(items[k])))
-    assert torch.argsort(keys, descending=True).tolist() == order
-    assert torch.equal(scores_of(keys), scores)
-    assert torch.equal(items_of(keys), items)
-    nothing = torch.tensor([NOTHING])
-    assert int(items_of(nothing)) == -1
-    assert float(scores_of(nothing)) == -np.inf
-    assert int(nothing) < int(keys.min())
 
 
 def test_names_of_devices(monkeypatch):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -10,7 +11,7 @@ import pytest
 
 from crosslens.core import MetricValues, Run
 from crosslens.core.ranking import Ranking
-from tests.report.browser import Watched, opened_browser
+from tests.report.browser import Watched
 
 IMAGES = ("img1", "img2", "img3", "img4")
 CAPTIONS = tuple(f"img{n}#{m}" for n in range(1, 5) for m in range(2))
@@ -89,6 +90,7 @@ def run() -> Run:
 
 
 @pytest.fixture
-def browser_page() -> Iterator[Watched]:
-    with opened_browser() as browser:
-        yield Watched(browser.new_page())
+def browser_page(browser: Any) -> Iterator[Watched]:
+    page = browser.new_page()
+    yield Watched(page)
+    page.close()

@@ -44,6 +44,7 @@ from crosslens.core import (
 )
 from crosslens.report.forms.charts import draw
 from crosslens.report.forms.drawing import drawn_file
+from tests.tables import each_row
 from tests.test_layers import SOURCE, modules_in
 
 HALF, LESS = Figure.percent(0.5, 0.4, 0.6), Figure.percent(0.25)
@@ -88,7 +89,7 @@ TABLE = Table(
 )  # fmt: skip
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("figure", "text"),
     [
         (Figure.percent(0.583, 0.569, 0.597), "58.3 [56.9, 59.7]"),

@@ -74,13 +74,12 @@ def judge(folder: Path) -> None:
     """Two people judge every item of the first project of a folder: good or bad, or causes with ratings."""
     from crosslens.web.judging.database.engine import open_database
     from crosslens.web.judging.database.judgements import record_judgement
-    from crosslens.web.judging.database.projects import items, project_by_id
+    from crosslens.web.judging.database.projects import projects
     from crosslens.web.judging.tasks import Answer
-    from tests.web.judging.samples import person
+    from tests.web.judging.samples import items, person
 
     database = open_database(folder / "judging.sqlite")
-    project = project_by_id(database, 1)
-    assert project is not None
+    (project,) = projects(database)
     people = [person(database, name, project=1) for name in ("ann", "bob")]
     for at, item in enumerate(items(database, 1)):
         for who, account in enumerate(people):

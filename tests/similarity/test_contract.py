@@ -112,7 +112,7 @@ def test_it_is_documented(name: str) -> None:
 @every
 @pytest.mark.parametrize("source", ["no-such-source", "no:such:source"])
 def test_a_bad_source_says_so(name: str, source: str) -> None:
-    with pytest.raises(CrosslensError):
+    with pytest.raises(CrosslensError, match=f"{source}|unknown encoder 'no'"):
         load_similarity(f"{name}:{source}").prepare(REFERENCES, CAPTIONS)
 
 

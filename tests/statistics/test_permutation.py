@@ -10,6 +10,7 @@ import pytest
 
 from crosslens.core.errors import InputError, UsageError
 from crosslens.statistics import aggregate, paired_permutation
+from tests.tables import each_row
 
 
 def exact_p_value(first: np.ndarray, second: np.ndarray, clusters: np.ndarray, statistic: str) -> float:
@@ -24,8 +25,8 @@ def exact_p_value(first: np.ndarray, second: np.ndarray, clusters: np.ndarray, s
     return extreme / 2 ** len(names)
 
 
-@pytest.mark.parametrize("statistic", ["mean", "median", "floor-median"])
-@pytest.mark.parametrize("seed", range(4))
+@each_row("statistic", ["mean", "median", "floor-median"])
+@each_row("seed", range(4))
 def test_agrees_with_enumeration(statistic: str, seed: int) -> None:
     random = np.random.default_rng(seed)
     clusters = random.integers(0, 8, 20)

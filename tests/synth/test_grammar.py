@@ -3,9 +3,10 @@ from __future__ import annotations
 import pytest
 
 from crosslens.synth.captions import a, listing, number_word, pluralise, sentence
+from tests.tables import each_row
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("noun", "expected"),
     [
         ("apple", "an apple"),
@@ -25,7 +26,7 @@ def test_articles(noun: str, expected: str) -> None:
     assert a(noun) == expected
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("noun", "expected"),
     [
         ("dog", "dogs"),

@@ -12,6 +12,7 @@ from crosslens.synth.captions import pluralise
 from crosslens.synth.drawing import COLOURS, Look, drawn_box, tone
 from crosslens.synth.kinds import KINDS, kind_named, kinds_of
 from crosslens.synth.scene import sprite
+from tests.tables import each_row
 
 pytest.importorskip("PIL", reason="pip install 'crosslens[scenes]'")
 
@@ -31,7 +32,7 @@ def test_there_are_many_kinds_and_places() -> None:
     assert len(kinds_of("landmark")) >= 5
 
 
-@pytest.mark.parametrize("name", KINDS)
+@each_row("name", KINDS)
 def test_every_kind_draws_something_in_its_box(name: str) -> None:
     drawn = sprite(look(name))
     width, height = drawn.size
@@ -39,13 +40,13 @@ def test_every_kind_draws_something_in_its_box(name: str) -> None:
     assert 0.45 * 60 <= max(width, height) <= 1.72 * 60
 
 
-@pytest.mark.parametrize("name", [name for name in KINDS if len(KINDS[name].poses) > 1])
+@each_row("name", [name for name in KINDS if len(KINDS[name].poses) > 1])
 def test_poses_differ(name: str) -> None:
     pictures = {sprite(look(name, pose=pose)).tobytes() for pose in KINDS[name].poses}
     assert len(pictures) == len(KINDS[name].poses)
 
 
-@pytest.mark.parametrize("name", EVERYDAY)
+@each_row("name", EVERYDAY)
 def test_an_object_shows_its_colour(name: str) -> None:
     """The tones of its colour take a good part of the drawing, so that calling it by the colour is fair."""
     pixels = np.asarray(sprite(look(name, "purple", 80))).reshape(-1, 4).astype(int)
@@ -88,7 +89,7 @@ def test_unknown_kind_suggests() -> None:
         kind_named("dogg")
 
 
-@pytest.mark.parametrize("name", BACKDROPS)
+@each_row("name", BACKDROPS)
 def test_backdrops_fill_the_picture(name: str) -> None:
     picture, again = paint(name, 64, 1), paint(name, 64, 1)
     assert picture.size == (64, 64)

@@ -16,6 +16,7 @@ from crosslens.synth.drawing import COMPILED, advance, fitting_size, outlines, t
 from crosslens.synth.tasks import TASKS
 from crosslens.synth.tasks.signs import CHINESE, SIGNS
 from crosslens.synth.tasks.worked_out import SNIPPETS
+from tests.tables import each_row
 
 pytest.importorskip("PIL", reason="pip install 'crosslens[scenes]'")
 
@@ -35,7 +36,7 @@ GOLDEN = {
 }
 
 
-@pytest.mark.parametrize("task", TASKS)
+@each_row("task", TASKS)
 def test_drawings_stay_as_they_are(task: str) -> None:
     """Other pixels for an old seed are another world: then raise DRAWING, train tiny anew, and change this."""
     pixels = b"".join(scene.render().tobytes() for scene in generate(4, task, seed=21, version="v1"))

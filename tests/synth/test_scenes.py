@@ -20,6 +20,7 @@ from crosslens.synth.kinds import KINDS
 from crosslens.synth.scene import SIZE, relation, sprite
 from crosslens.synth.tasks import TASKS, chosen_tasks
 from crosslens.synth.tasks.worked_out import SNIPPETS
+from tests.tables import each_row
 
 pytest.importorskip("PIL", reason="pip install 'crosslens[scenes]'")
 
@@ -56,7 +57,7 @@ def test_boxes_match_drawn_pixels_of_a_thousand_objects() -> None:
     check_boxes(1000, seed=3)
 
 
-@pytest.mark.parametrize("task", TASKS)
+@each_row("task", TASKS)
 def test_captions_are_sentences(task: str) -> None:
     for scene in generate(12, [task], seed=4):
         assert tuple(caption.style for caption in scene.captions) == STYLES
@@ -191,7 +192,7 @@ def test_scenes_do_not_depend_on_how_many_there_are() -> None:
     assert list(generate(12, TASKS, seed=15, version="v2", gallery=40))[:24] == twins
 
 
-@pytest.mark.parametrize("task", TASKS)
+@each_row("task", TASKS)
 def test_twins_differ_in_one_fact_and_in_every_caption(task: str) -> None:
     scenes = list(generate(15, [task], seed=16, version="v1"))
     for scene, twin in zip(scenes[:15], scenes[15:], strict=True):
@@ -205,7 +206,7 @@ def test_twins_differ_in_one_fact_and_in_every_caption(task: str) -> None:
                 assert len(shared) >= 0.4 * len(set(old.text.split()))
 
 
-@pytest.mark.parametrize("task", TASKS)
+@each_row("task", TASKS)
 def test_similar_scenes_are_neither_the_original_nor_its_twin(task: str) -> None:
     scenes = list(generate(6, [task], seed=17, version="v2", gallery=24))
     assert [scene.role for scene in scenes] == ["original"] * 6 + ["twin"] * 6 + ["similar"] * 12

@@ -212,7 +212,13 @@ def small(name: str, **settings: Any) -> TrainingRecipe:
     )
 
 
-@pytest.mark.parametrize("name", RECIPES)
+FAST = {load_training_recipe(name).model: name for name in RECIPES}
+"""A recipe of each model."""
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=() if name in FAST.values() else pytest.mark.slow) for name in RECIPES]
+)
 def test_recipes_train_adapters_and_heads_and_resume(
     tmp_path: Path, bases: dict[str, Path], photos: Path, name: str
 ) -> None:

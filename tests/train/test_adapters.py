@@ -229,7 +229,7 @@ def test_a_text_encoder_that_changed_is_another_training(
     first = train_model(recipe, data, tmp_path / "model")
     config = copied["bert"] / "config.json"
     config.write_text(config.read_text() + "\n")
-    with pytest.raises(Exception, match="already contains a different model"):
+    with pytest.raises(Exception, match="already contains a different trained model"):
         train_model(recipe, data, first.path)
 
 

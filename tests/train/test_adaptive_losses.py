@@ -15,6 +15,7 @@ torch = pytest.importorskip("torch")
 
 from crosslens.core import UsageError  # noqa: E402
 from crosslens.train import LOSSES, build_loss  # noqa: E402
+from tests.tables import each_row  # noqa: E402
 
 from .test_losses import SCORES, batch  # noqa: E402
 
@@ -251,8 +252,8 @@ LOSSES_WITH_SETTINGS = [
 ]
 
 
-@pytest.mark.parametrize(("kind", "settings"), LOSSES_WITH_SETTINGS)
-@pytest.mark.parametrize("image_of", [[0, 1, 2, 3, 4], [0, 0, 1, 2, 2]])
+@each_row(("kind", "settings"), LOSSES_WITH_SETTINGS)
+@each_row("image_of", [[0, 1, 2, 3, 4], [0, 0, 1, 2, 2]])
 def test_gradients_are_right(kind: str, settings: dict[str, Any], image_of: list[int]) -> None:
     values, phi = made(9, 5)
     scores = torch.tensor(values, requires_grad=True)

@@ -21,6 +21,7 @@ from crosslens.train.models.one_to_many import (  # noqa: E402
     smooth_chamfer,
 )
 from crosslens.train.models.protocol import Parts  # noqa: E402
+from tests.tables import each_row  # noqa: E402
 
 KINDS = ("pvse", "pcme", "dive")
 SHAPE = InputShape(6, 10, (), (4, 5))
@@ -314,7 +315,7 @@ def test_every_weight_learns(kind: str) -> None:
 # Mistakes
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("kind", "options", "message"),
     [
         ("pvse", {"k": 0}, "k is 0.*k must be at least 1"),

@@ -13,6 +13,7 @@ torch = pytest.importorskip("torch")
 from crosslens.core import UsageError  # noqa: E402
 from crosslens.train import LOSSES, BatchOutput  # noqa: E402
 from crosslens.train.models.protocol import EmbeddingSet, Gaussian  # noqa: E402
+from tests.tables import each_row  # noqa: E402
 
 
 def batch(images: Any, captions: Any, scores: Any = None, image_of: list[int] | None = None) -> BatchOutput:
@@ -199,7 +200,7 @@ def test_wrong_settings_are_named(kind: str, options: dict[str, Any], message: s
         LOSSES[kind].value(**options)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("kind", "message"),
     [
         ("diversity", "(?s)needs a model with several vectors per item.*pvse or dive"),
@@ -207,7 +208,7 @@ def test_wrong_settings_are_named(kind: str, options: dict[str, Any], message: s
         ("vib", "the loss vib needs a model with a variance per item"),
     ],
 )
-@pytest.mark.parametrize("shapes", [((3, 4),), ((3, 2, 4), (3, 4)), ((3, 2, 4), (3,)), ((3, 4), (3, 2, 4), (3, 4))])
+@each_row("shapes", [((3, 4),), ((3, 2, 4), (3, 4)), ((3, 2, 4), (3,)), ((3, 4), (3, 2, 4), (3, 4))])
 def test_losses_that_need_another_model_say_so(kind: str, message: str, shapes: tuple[tuple[int, ...], ...]) -> None:
     parts = tuple(tensor(drawn(*shape)) for shape in shapes)
     encoding = parts if len(parts) > 1 else parts[0]

@@ -28,6 +28,7 @@ from crosslens.train import (
     train_model,
 )
 from crosslens.train.recipe import check_settings, declared_settings, settings_of
+from tests.tables import covering, each_row
 
 RECIPES = {name: load_training_recipe(name) for name in recipe_names()}
 SMALL = {"dimension": 8, "word_dimension": 8, "similarity_dimension": 8, "concepts": 6}
@@ -49,7 +50,7 @@ def require_kinds(recipe: TrainingRecipe) -> None:
             pytest.skip(f"no {registry.kind} {kind}")
 
 
-@pytest.mark.parametrize("name", RECIPES)
+@each_row("name", RECIPES)
 def test_kinds_and_settings_exist(name: str) -> None:
     pytest.importorskip("torch")
     recipe = RECIPES[name]
@@ -86,6 +87,16 @@ DIFFERENT = {
 IMP's in test_adapted_heads."""
 
 
+def choices(recipe: TrainingRecipe) -> list[str]:
+    """What tells a training from others: model and settings, losses, φ."""
+    settings = recipe.model_settings.items()
+    switches = [f"{name}={value if isinstance(value, str | bool) else ''}" for name, value in settings]
+    return [recipe.model, f"phi {recipe.phi}", *switches, *(str(loss["kind"]) for loss in recipe.losses)]
+
+
+FAST = covering({recipe.name: choices(recipe) for recipe in DIFFERENT.values()})
+
+
 @pytest.fixture(scope="module")
 def local_data(data: TrainingData) -> TrainingData:
     def both(split: Split) -> Split:
@@ -96,7 +107,13 @@ def local_data(data: TrainingData) -> TrainingData:
     return TrainingData(both(data.train), both(data.validation), both(data.test))
 
 
-@pytest.mark.parametrize("recipe", DIFFERENT.values(), ids=lambda recipe: recipe.name)
+@pytest.mark.parametrize(
+    "recipe",
+    [
+        pytest.param(recipe, id=recipe.name, marks=() if recipe.name in FAST else pytest.mark.slow)
+        for recipe in DIFFERENT.values()
+    ],
+)
 def test_it_trains(recipe: TrainingRecipe, local_data: TrainingData, tmp_path: Path) -> None:
     """Two steps on a small collection, at a small size."""
     pytest.importorskip("torch")
@@ -143,7 +160,7 @@ def test_published_settings() -> None:
             assert adapters.items() <= recipe.model_settings.items()
 
 
-@pytest.mark.parametrize("name", [name for name in RECIPES if name.startswith("f30k-")])
+@each_row("name", [name for name in RECIPES if name.startswith("f30k-")])
 def test_flickr8k_has_a_version_of_each(name: str) -> None:
     published, here = RECIPES[name].identity(), RECIPES[name.replace("f30k", "flickr8k")].identity()
     assert {key: value for key, value in published.items() if key not in ("layout", "data")} == {
@@ -151,7 +168,7 @@ def test_flickr8k_has_a_version_of_each(name: str) -> None:
     }
 
 
-@pytest.mark.parametrize("name", [name for name in RECIPES if "-sam-" in name or "-released-" in name])
+@each_row("name", [name for name in RECIPES if "-sam-" in name or "-released-" in name])
 def test_adaptive_margins_keep_model_and_budget(name: str) -> None:
     """Whatever adds adaptive margins differs from the fixed margin of the same model in its losses alone."""
     head = re.match(r"[^-]+-[^-]+", name)

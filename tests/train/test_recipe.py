@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 
 from crosslens.core import CrosslensError, InputError, UnknownNameError, UsageError
-from crosslens.train import TrainingSettings, load_training_recipe, recipe_names
+from crosslens.train import LOSSES, TrainingSettings, load_training_recipe, recipe_names
+from crosslens.train.models.protocol import MODELS
+from crosslens.train.recipe import check_settings
 
 WHOLE = """
 about = "mine"
@@ -80,20 +82,20 @@ def test_settings_can_be_changed(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("before", "after", "message"),
     [
-        ('about = "mine"', 'abuot = "mine"', "unknown entry 'abuot'.*did you mean about"),
-        ('about = "mine"', "about = 3", "about is 3.*write a text"),
-        ("least_count = 2", "least_count = 0", "least_count is 0.*1 or more"),
-        ("least_count = 2", "least_count = true", "least_count is True.*write a whole number"),
-        ("[data]\n", "[dat]\n", "unknown entry 'dat'.*did you mean data"),
+        ('about = "mine"', 'abuot = "mine"', "line 2: unknown key 'abuot'.*did you mean about"),
+        ('about = "mine"', "about = 3", "line 2: about = 3.*a text"),
+        ("least_count = 2", "least_count = 0", "line 4: least_count = 0.*1 or more"),
+        ("least_count = 2", "least_count = true", "line 4: least_count = True.*a whole number"),
+        ("[data]\n", "[dat]\n", "line [0-9]+: unknown key 'dat'.*did you mean data"),
         ('[data]\nkind = "precomp"\ntest = "testall"\n', "", r"no table \[data\]"),
         ('kind = "precomp"', "", r"\[data\] has no kind"),
         ('kind = "vse"', "kind = 3", r"kind of \[model\] is 3"),
         ('kind = "sam"', "", r"\[\[loss\]\] has no kind"),
         ("[[loss]]", "[[training.loss]]", "no loss"),
-        ("epochs = 3", "epohcs = 3", r"\[training\]: unknown option 'epohcs'.*did you mean epochs"),
-        ("epochs = 3", "epochs = 0", r"\[training\]: epochs is 0.*at least 1"),
+        ("epochs = 3", "epohcs = 3", r"line [0-9]+: unknown key 'epohcs' in \[training\].*did you mean epochs"),
+        ("epochs = 3", "epochs = 0", r"line [0-9]+: epochs is 0.*at least 1"),
         ("epochs = 3", "epochs = 1.5", "whole number"),
-        ("epochs = 3", "metric = 3", r"metric of \[training\] is 3"),
+        ("epochs = 3", "metric = 3", r"line [0-9]+: metric = 3.*a text"),
         ("epochs = 3", 'schedule = "linear"', "unknown schedule 'linear'"),
         ("epochs = 3", "epochs = ", "not valid TOML"),
     ],
@@ -106,7 +108,7 @@ def test_mistakes_name_the_file_and_the_rule(tmp_path: Path, before: str, after:
 
 def test_training_that_is_no_table(tmp_path: Path) -> None:
     text = WHOLE.replace("[training]\nepochs = 3\nlearning_rate = 1e-3\n", "")
-    with pytest.raises(InputError, match=r"mine.toml: training is 3"):
+    with pytest.raises(InputError, match=r"mine.toml, line 1: training = 3"):
         load_training_recipe(written(tmp_path, "training = 3\n" + text))
 
 
@@ -115,3 +117,18 @@ def test_unknown_recipes_and_files(tmp_path: Path) -> None:
         load_training_recipe("flickr8k-vse-triplte")
     with pytest.raises(CrosslensError, match=r"none.toml"):
         load_training_recipe(tmp_path / "none.toml")
+
+
+def test_settings_of_a_model_or_a_loss_name_their_line(tmp_path: Path) -> None:
+    for before, after, table, message in (
+        ("dimension = 64", "dimensoin = 64", "[model]", "line 12: [model] vse has no setting 'dimensoin'"),
+        ("dimension = 64", 'dimension = "64"', "[model]", "line 12: dimension of [model] vse is '64'"),
+        ("weight = 5.0", "tau = true", "[[loss]]", "line 20: tau of [[loss]] sam is True"),
+    ):
+        recipe = load_training_recipe(written(tmp_path, WHOLE.replace(before, after)))
+        entry, settings = MODELS["vse"], recipe.model_settings
+        if table == "[[loss]]":
+            entry, settings = LOSSES["sam"], {name: recipe.losses[1][name] for name in ("tau",)}
+        with pytest.raises(InputError) as caught:
+            check_settings(entry, settings, table=table, source=recipe.source)
+        assert message in str(caught.value)

@@ -117,9 +117,8 @@ def test_a_stored_model_is_rebuilt_without_the_training_captions(
     shape = InputShape(**stored.card["shape"])
     built = build_model("cvse", recipe.model_settings, shape, stored.card["prepared"], "card").eval()
     built.load_state_dict(stored.weights)
-    captions = CaptionSource.of_words(
-        region_data.test.dataset.texts, CaptionVocabulary(tuple(stored.card["vocabulary"]))
-    )
+    vocabulary = CaptionVocabulary(tuple(stored.card["vocabulary"]))
+    captions = CaptionSource(*vocabulary.encode(region_data.test.dataset.texts))
     scores = evaluation.score_matrix(built, region_data.test, captions, Group(device="cpu"))
     measured = SplitMetrics(region_data.test.dataset, "Rsum", progress=SilentProgress())(scores)
     assert measured["Rsum"] == stored.card["test"]["Rsum"]
@@ -159,7 +158,7 @@ def test_scores_of_a_split_in_blocks(name: str, monkeypatch: pytest.MonkeyPatch)
     """Captions of different lengths, blocks of a few pairs: each score is that of the image and the caption alone."""
     split = made_data("regions").test
     texts = tuple(" ".join(text.split()[: 2 + at % 4]) for at, text in enumerate(split.dataset.texts))
-    source = CaptionSource.of_words(texts, CaptionVocabulary.of(texts, 1))
+    source = CaptionSource(*CaptionVocabulary.of(texts, 1).encode(texts))
     torch.manual_seed(0)
     prepared = {"concept_numbers": list(range(3, 15)), "concept_edges": [[0, 1]]} if name == "cvse" else {}
     model = MODELS[name.split("-")[0]].value(InputShape(0, 15, (), (4, 16)), **SMALL, **SETTINGS[name], **prepared)

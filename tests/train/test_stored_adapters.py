@@ -186,5 +186,5 @@ def test_a_card_names_no_code_as_its_encoder(texts: Trained, tmp_path: Path) -> 
     shape = {**card["shape"], "encoder": f"callable:{tmp_path / 'evil.py'}:x"}
     kept = {name: value for name, value in card.items() if name not in ("files", "checksum")}
     write_header(copied / "header.json", {**kept, "shape": shape}, ("weights.safetensors",))
-    with pytest.raises(CrosslensError):
+    with pytest.raises(CrosslensError, match=r"evil\.py:x: no such folder"):
         load_encoder(f"path:{copied}", device="cpu")

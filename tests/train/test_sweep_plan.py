@@ -22,6 +22,7 @@ from crosslens.train import (
     sweep_state,
 )
 from crosslens.train.sweep.plan import ABSENT, combinations, folder_name, read_seeds, read_variables, with_value
+from tests.tables import each_row
 
 from .conftest import changed, write_flickr8k
 
@@ -202,7 +203,7 @@ def test_seeds(given: Any, expected: tuple[int, ...]) -> None:
     assert read_seeds(given) == expected
 
 
-@pytest.mark.parametrize("given", ["0", 0, "-1", "0,-1", "many", "1,,x", ",", [], "1,1", 10**12, "9" * 5000])
+@each_row("given", ["0", 0, "-1", "0,-1", "many", "1,,x", ",", [], "1,1", 10**12, "9" * 5000])
 def test_wrong_seeds(given: Any) -> None:
     with pytest.raises(UsageError, match="seeds are") as error:
         read_seeds(given)

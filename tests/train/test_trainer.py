@@ -248,7 +248,7 @@ def test_another_recipe_is_refused_unless_it_may_overwrite(
     folder = train_model(recipe, data, tmp_path / "model").path
     before = weights(folder)
     other = changed(recipe, seed=1)
-    with pytest.raises(ConflictError, match="already contains a different model"):
+    with pytest.raises(ConflictError, match="already contains a different trained model"):
         train_model(other, data, folder)
     assert weights(folder) == before
     train_model(other, data, folder, overwrite=True)

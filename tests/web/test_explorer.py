@@ -17,7 +17,7 @@ import crosslens as cl
 from crosslens.analyze import find_missing_positives
 from crosslens.language import count_words
 from crosslens.pipeline import Robustness, compare, group_runs
-from crosslens.web.explorer.retrieval import QueryFilter, QueryTable, Retrieval
+from crosslens.web.explorer.retrieval import QueryFilter, Retrieval
 from crosslens.web.explorer.runs import RunFilter, length_chart, run_list
 from crosslens.web.library import RunSummary
 from tests.web.conftest import IMAGES, client_of, copy_of, toys, write_run
@@ -60,8 +60,8 @@ def test_lists_and_ranks_agree_with_plain_sorting(client: TestClient, direction:
 
 
 @pytest.fixture(scope="module")
-def table(runs_folder: Path) -> QueryTable:
-    return QueryTable(Retrieval(cl.Run.load(runs_folder / RUN), "t2i", toys()))
+def queries(runs_folder: Path) -> Retrieval:
+    return Retrieval(cl.Run.load(runs_folder / RUN), "t2i", toys())
 
 
 @given(
@@ -73,14 +73,13 @@ def table(runs_folder: Path) -> QueryTable:
 )
 @settings(max_examples=60)
 def test_filters_agree_with_a_loop(
-    table: QueryTable, search: str, sort: str, descending: bool, group: tuple[str, str], outcome: Any
+    queries: Retrieval, search: str, sort: str, descending: bool, group: tuple[str, str], outcome: Any
 ) -> None:
-    rows = table.select(QueryFilter(search, sort, descending, *group, outcome))
-    own = table.retrieval
+    rows = queries.select(QueryFilter(search, sort, descending, *group, outcome))
     texts = dict(zip(toys().caption_ids, toys().texts, strict=True))
     lists = expected_lists(1, "t2i")
     expected = []
-    for row, query in enumerate(own.query_ids):
+    for row, query in enumerate(queries.query_ids):
         number = int(query.removeprefix("img").split("#")[0])
         rank = next(rank for rank, (item, _) in enumerate(lists[query], 1) if is_relevant(query, item))
         words = f"{texts[query]} {query}".lower()

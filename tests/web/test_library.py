@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+import shutil
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -64,41 +66,46 @@ def test_a_run_that_is_replaced_or_removed(runs_folder: Path, tmp_path: Path) ->
         library.run("model-a")
 
 
-@pytest.mark.parametrize(
-    "damage",
-    [
-        lambda run: (run / "queries.parquet").write_bytes(b"nothing"),
-        lambda run: (run / "queries.parquet").unlink(),
-        lambda run: (run / "run.json").write_text("{"),
-        lambda run: (run / "run.json").write_text("[]"),
-        lambda run: (run / "run.json").write_text('{"format": "crosslens/run", "version": 1}'),
-        lambda run: (run / "run.json").write_text('{"format": "crosslens/run", "version": 1, "metrics": {"a": 3}}'),
-        lambda run: (run / "run.json").write_text(
-            '{"format": "crosslens/run", "version": 1, "metrics": {"a": {"mean": "x"}}}'
-        ),
-        lambda run: (run / "run.json").write_text('{"format": "crosslens/run", "version": 99, "metrics": {}}'),
-        lambda run: (run / "run.json").write_bytes(b"\xff\xfe\x00"),
-        lambda run: (run / "ranking-t2i" / "top_items.npy").write_bytes(b"nothing"),
-        lambda run: (run / "recipe.toml").write_text("not = [toml"),
-    ],
-)
-def test_a_damaged_run_is_a_row_and_never_a_bug(runs_folder: Path, tmp_path: Path, damage: object) -> None:
+DAMAGE: dict[str, Callable[[Path], object]] = {
+    "other-queries": lambda run: (run / "queries.parquet").write_bytes(b"nothing"),
+    "no-queries": lambda run: (run / "queries.parquet").unlink(),
+    "cut-header": lambda run: (run / "run.json").write_text("{"),
+    "list": lambda run: (run / "run.json").write_text("[]"),
+    "no-metrics": lambda run: (run / "run.json").write_text('{"format": "crosslens/run", "version": 1}'),
+    "metric-a-number": lambda run: (run / "run.json").write_text(
+        '{"format": "crosslens/run", "version": 1, "metrics": {"a": 3}}'
+    ),
+    "mean-a-text": lambda run: (run / "run.json").write_text(
+        '{"format": "crosslens/run", "version": 1, "metrics": {"a": {"mean": "x"}}}'
+    ),
+    "newer": lambda run: (run / "run.json").write_text('{"format": "crosslens/run", "version": 99, "metrics": {}}'),
+    "no-text": lambda run: (run / "run.json").write_bytes(b"\xff\xfe\x00"),
+    "other-ranking": lambda run: (run / "ranking-t2i" / "top_items.npy").write_bytes(b"nothing"),
+    "other-recipe": lambda run: (run / "recipe.toml").write_text("not = [toml"),
+}
+
+
+def test_a_damaged_run_is_a_row_and_never_a_bug(runs_folder: Path, tmp_path: Path) -> None:
     folder = copy_of(runs_folder, tmp_path)
-    assert callable(damage)
-    damage(folder / "model-b")
+    for name, damage in DAMAGE.items():
+        damage(Path(shutil.copytree(folder / "model-b", folder / name)))
     client = client_of(folder, tmp_path / "cache")
     dataset = client.get("/api/runs/model-a").json()["dataset"]
-    assert client.get("/").status_code == 200
-    assert client.get("/runs/model-a/query?id=img1%230").status_code == 200
-    for address in (
-        "/runs/model-b", "/runs/model-b?direction=t2i&sort=rank", "/runs/model-b/query?id=img1%230", "/datasets",
-        "/compare?run=model-a&run=model-b", "/api/runs", "/api/runs/model-b", "/api/runs/model-b/queries",
-        f"/datasets/{dataset}", f"/datasets/{dataset}/image?id=img1",
-    ):  # fmt: skip
-        assert client.get(address).status_code in (200, 404, 422), address
     problems = {row["id"]: row["problem"] for row in client.get("/api/runs").json()["runs"]}
-    assert problems["broken"]
-    assert problems["model-a"] is None
+    assert problems.keys() >= {*DAMAGE, "model-a", "model-b", "broken"}
+    assert problems["model-a"] is problems["model-b"] is None
+    for address in (
+        "/", "/runs/model-a/query?id=img1%230", "/datasets", f"/datasets/{dataset}",
+        f"/datasets/{dataset}/image?id=img1",
+    ):  # fmt: skip
+        assert client.get(address).status_code == 200, address
+    for run in DAMAGE:
+        for address in (
+            f"/runs/{run}", f"/runs/{run}?direction=t2i&sort=rank", f"/runs/{run}/query?id=img1%230",
+            f"/compare?run=model-a&run={run}", f"/api/runs/{run}", f"/api/runs/{run}/queries",
+        ):  # fmt: skip
+            assert client.get(address).status_code in (200, 404, 422), address
+        assert (problems[run] is None) == (client.get(f"/api/runs/{run}/queries").status_code == 200), run
 
 
 def test_the_damaged_row_says_why(client: object, runs_folder: Path, tmp_path: Path) -> None:

@@ -139,8 +139,9 @@ def test_marks_that_take_longer_come_by_themselves(browser: Any, address: str, m
         likely_positives.LikelyPositiveSearch,
         "of_view",
         lambda self, run, view: likely_positives.PageMarks(pending=True) if next(answers, None) is not None
-        else patched(self, run, view, 30),
+        else patched(self, run, view),
     )  # fmt: skip
+    monkeypatch.setattr(likely_positives, "_PATIENCE", 30)
     page = browser.new_page()
     page.route("**/explanation?*", lambda route: route.fulfill(body="<p class='problem'>left out</p>"))
     page.goto(f"{address}/runs/model-a/query?id=img8%230")

@@ -17,6 +17,7 @@ from PIL import Image
 import crosslens as cl
 from crosslens.web import WebSettings, create_app
 from crosslens.web.pictures import picture_file
+from tests.tables import each_row
 from tests.web.conftest import client_of, copy_of
 
 
@@ -120,7 +121,7 @@ def bomb(width: int, height: int) -> bytes:
     )
 
 
-@pytest.mark.parametrize(
+@each_row(
     "content",
     [b"", b"<svg xmlns='http://www.w3.org/2000/svg'><script>alert(1)</script></svg>", b"GIF89a", b"<html>", b"%PDF-1.4",
      b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 9 9\n", bomb(60_000, 60_000), bomb(100_000, 10), bomb(64, 48)],

@@ -18,11 +18,11 @@ import pytest
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 
-from crosslens.web.judging.accounts import create_account
 from crosslens.web.judging.context import SESSION_COOKIE
 from crosslens.web.judging.owner_pages import UPLOAD_BYTES
 from crosslens.web.search.encoders import MOST_BYTES
 from crosslens.web.security import CSRF_COOKIE
+from tests.web.judging.samples import create_account
 from tests.web.judging.served import running
 from tests.web.judging.site import Site
 from tests.web.serving import served

@@ -17,10 +17,8 @@ from crosslens.analyze.classification import (
 )
 from crosslens.analyze.difficulty.assignment import (
     Difficulty as Difficulty,
-    check_table_file as check_table_file,
     measure_difficulty as measure_difficulty,
     read_difficulty as read_difficulty,
-    write_table as write_table,
 )
 from crosslens.analyze.difficulty.filter_loss import (
     FilterLoss as FilterLoss,
@@ -83,10 +81,10 @@ from crosslens.analyze.label_quality.assess import (
 )
 from crosslens.analyze.label_quality.review import (
     REASONS as REASONS,
+    REVIEW_ENDINGS as REVIEW_ENDINGS,
     LabelQuality as LabelQuality,
     ReviewedLabels as ReviewedLabels,
     apply_review as apply_review,
-    check_review_file as check_review_file,
 )
 from crosslens.analyze.missing_positives import (
     MissingPositives as MissingPositives,
@@ -118,21 +116,25 @@ from crosslens.analyze.options import (
     LabelSettings as LabelSettings,
     entropy_band as entropy_band,
 )
-from crosslens.analyze.pair_scores import ImageCaptionPairs as ImageCaptionPairs
+from crosslens.analyze.pair_scores import (
+    ImageCaptionPairs as ImageCaptionPairs,
+    check_table_file as check_table_file,
+    write_table as write_table,
+)
 from crosslens.analyze.polysemy.clusters import (
     ImageCluster as ImageCluster,
     PolysemyClusters as PolysemyClusters,
     cluster_images as cluster_images,
 )
 from crosslens.analyze.polysemy.measure import (
+    NEIGHBOURHOOD_SIZES as NEIGHBOURHOOD_SIZES,
     CaptionDiversity as CaptionDiversity,
     Polysemy as Polysemy,
     check_sizes as check_sizes,
     measure_caption_diversity as measure_caption_diversity,
     measure_polysemy as measure_polysemy,
 )
-from crosslens.analyze.polysemy.sections import (
-    NEIGHBOURHOOD_SIZES as NEIGHBOURHOOD_SIZES,
+from crosslens.analyze.polysemy.study import (
     MeasuredDataset as MeasuredDataset,
     PolysemyStudy as PolysemyStudy,
     kernel_density as kernel_density,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from itertools import combinations
 from math import isfinite
 from pathlib import Path
@@ -98,34 +98,26 @@ def _notes(result: HumanAgreement) -> Iterator[str]:
         yield "Not among the references: word for word, whichever image the caption was written for."
     if result.pooled:
         yield "Each judge's score is an observation of its own."
-    if result.judges is not None:
-        yield from _about_people(result.judges, result.pooled)
+    if (judges := result.judges) is not None:
+        scores = "single scores" if result.pooled else "the mean scores"
+        yield (
+            f"{ONE_JUDGE}: one judge against the mean of the pair's others. {CEILING}: Pearson between {scores} and "
+            "scores without the judges' noise (the root of the reliability), which no φ is expected to exceed. "
+            f"{OF_CEILING}: Pearson of a φ as a share of that."
+        )
+        known = (judges.reliability, judges.single_reliability, judges.alpha, *judges.kappa.values())
+        mean, single, alpha, *kappas = (Figure(value, digits=3) for value in known)
+        agreement = (
+            f"; Cohen's κ of two judges {kappas[0]}, weighted linearly {kappas[1]}, quadratically {kappas[2]}"
+            if kappas[0].known
+            else ""
+        )
+        yield (
+            f"People: {format_count(judges.judgements, 'score')} for {format_count(judges.pairs, 'pair')}; reliability "
+            f"of their mean {mean}, of one score {single}; Krippendorff's α {alpha}{agreement}."
+        )
     if result.judgements.skipped:
         yield f"{format_count(result.judgements.skipped, 'row')} of images or captions not in the dataset left out."
-
-
-def _about_people(judges: JudgeAgreement, pooled: bool) -> Iterator[str]:
-    def number(value: float) -> str:
-        return str(Figure(value, digits=3))
-
-    kappa = judges.kappa
-    scores = "single scores" if pooled else "the mean scores"
-    yield (
-        f"{ONE_JUDGE}: one judge against the mean of the pair's others. {CEILING}: Pearson between {scores} and scores "
-        "without the judges' noise (the root of the reliability), which no φ is expected to exceed. "
-        f"{OF_CEILING}: Pearson of a φ as a share of that."
-    )
-    kappas = (
-        f"; Cohen's κ of two judges {number(kappa['none'])}, weighted linearly {number(kappa['linear'])}, "
-        f"quadratically {number(kappa['quadratic'])}"
-        if isfinite(kappa["none"])
-        else ""
-    )
-    yield (
-        f"People: {format_count(judges.judgements, 'score')} for {format_count(judges.pairs, 'pair')}; reliability of "
-        f"their mean {number(judges.reliability)}, of one score {number(judges.single_reliability)}; "
-        f"Krippendorff's α {number(judges.alpha)}{kappas}."
-    )
 
 
 def _scatters(result: HumanAgreement) -> Iterator[Scatter]:
@@ -141,7 +133,7 @@ def _scatters(result: HumanAgreement) -> Iterator[Scatter]:
         drawn[members] = True
     scores, pairs = result.judgements.scores, len(result.truth)
     steps = np.diff(np.unique(scores))
-    room = min(float(np.median(steps)), float(np.ptp(scores)) / 12) if len(steps) else 0.0
+    step = min(float(np.median(steps)), float(np.ptp(scores)) / 12) if len(steps) else 0.0
     fewer = f", {int(drawn.sum()):,} of them drawn" if not drawn.all() else ""
     for name, values in result.values.items():
         if name == BINARY:
@@ -156,11 +148,11 @@ def _scatters(result: HumanAgreement) -> Iterator[Scatter]:
             about=f"Pearson {', '.join(estimates) or '–'}; {pairs:,} judged pairs{fewer}; line: mean score outside the "
             "ground truth",
             clouds=tuple(
-                Cloud(words, tuple(zip(values[own].tolist(), scores[own].tolist(), strict=True)))
+                Cloud(words, tuple(zip(values[shown_pairs].tolist(), scores[shown_pairs].tolist(), strict=True)))
                 for inside, words in _KINDS
-                if (own := drawn & (result.truth == inside)).any()
+                if (shown_pairs := drawn & (result.truth == inside)).any()
             ),
-            axis=name, up="people's score", trends=(Cloud("", _means(result, values)),), spread=0.35 * room,
+            axis=name, up="people's score", trends=(Cloud("", _means(result, values)),), spread=0.35 * step,
         )  # fmt: skip
 
 
@@ -173,7 +165,7 @@ def _means(result: HumanAgreement, values: Array) -> tuple[tuple[float, float], 
     steps = np.searchsorted(edges, values, side="right")
     counts = np.bincount(steps, minlength=_MEAN_STEPS)
     there = counts >= min(_FEWEST, counts.max())
-    across, up = (np.bincount(steps, own, _MEAN_STEPS)[there] / counts[there] for own in (values, scores))
+    across, up = (np.bincount(steps, column, _MEAN_STEPS)[there] / counts[there] for column in (values, scores))
     return tuple(zip(across.tolist(), up.tolist(), strict=True))
 
 
@@ -202,15 +194,14 @@ class AgreementSubset:
         return self.figures[phi]["pearson"].mean / ceiling if ceiling > 0 else float("nan")
 
     def as_dict(self) -> dict[str, Any]:
+        differences = [
+            {"first": first, "second": second, **_as_dict(coefficients)}
+            for (first, second), coefficients in self.differences.items()
+        ]
         return {
-            "pairs": self.pairs,
-            "observations": self.observations,
-            "images": self.images,
+            **{name: getattr(self, name) for name in ("pairs", "observations", "images")},
             "phi": {name: _as_dict(coefficients) for name, coefficients in self.figures.items()},
-            "differences": [
-                {"first": first, "second": second, **_as_dict(coefficients)}
-                for (first, second), coefficients in self.differences.items()
-            ],
+            "differences": differences,
             "judges": _judges_dict(self.judges),
         }
 
@@ -274,26 +265,27 @@ class HumanAgreement(Presented):
 
     def as_dict(self) -> dict[str, Any]:
         """Everything but the values of single pairs, as JSON can hold it."""
-        content = {
-            "dataset": self.dataset,
-            "judgements": self.judgements.source,
-            "skipped": self.judgements.skipped,
-            "pooled": self.pooled,
-            "level": self.level,
-            "subsets": {
-                part: subset.as_dict()
-                | {"of_ceiling": {phi: subset.of_ceiling(phi, self.pooled) for phi in self.values}}
-                for part, subset in self.subsets.items()
-            },
-            "judges": _judges_dict(self.judges),
+        subsets = {
+            part: subset.as_dict() | {"of_ceiling": {phi: subset.of_ceiling(phi, self.pooled) for phi in self.values}}
+            for part, subset in self.subsets.items()
         }
-        return dict(json_form(content))
+        return json_form(
+            {
+                "dataset": self.dataset,
+                "judgements": self.judgements.source,
+                "skipped": self.judgements.skipped,
+                "pooled": self.pooled,
+                "level": self.level,
+                "subsets": subsets,
+                "judges": _judges_dict(self.judges),
+            }
+        )
 
 
 def _judges_dict(judges: JudgeAgreement | None) -> dict[str, Any] | None:
     if judges is None:
         return None
-    return asdict(judges) | {"ceiling": judges.ceiling(), "single_ceiling": judges.ceiling(pooled=True)}
+    return vars(judges) | {"ceiling": judges.ceiling(), "single_ceiling": judges.ceiling(pooled=True)}
 
 
 def _as_dict(coefficients: Coefficients) -> dict[str, Any]:
@@ -338,10 +330,10 @@ def measure_agreement(
     truth = judgements.is_relevant(ground_truth_of(dataset, ground_truth))
     values = {BINARY: truth.astype(np.float64)}
     for name, similarity in name_similarities(phi).items():
-        is_binary = isinstance(similarity, str) and similarity == BINARY
-        values[name] = (
-            values[BINARY] if is_binary else _pair_values(dataset, judgements, name, similarity, threads, progress)
-        )
+        if isinstance(similarity, str) and similarity == BINARY:
+            values[name] = values[BINARY]
+        else:
+            values[name] = pair_similarity(dataset, judgements, similarity, threads, progress, name=name)
     parts = {ALL_PAIRS: np.ones(len(judgements), np.bool_), OUTSIDE_GROUND_TRUTH: ~truth}
     if without_references:
         parts[NOT_A_REFERENCE] = ~judgements.among_references(dataset)
@@ -367,44 +359,42 @@ def name_similarities(phi: Phi | Sequence[Phi] | Mapping[str, Phi]) -> dict[str,
     return by_name
 
 
-def _pair_values(
-    dataset: Dataset, judgements: Judgements, name: str, phi: Phi, threads: int | None, progress: Progress | None
+def pair_similarity(
+    dataset: Dataset,
+    judgements: Judgements,
+    phi: Phi,
+    threads: int | None = None,
+    progress: Progress | None = None,
+    *,
+    name: str = "φ",
 ) -> Array:
-    """φ of every judged pair."""
+    """φ of every judged pair: as given, of a matrix, or from the image's captions as references."""
     if isinstance(phi, np.ndarray) and phi.ndim == 1:
         values = np.asarray(phi, np.float64)
         if len(values) != len(judgements):
             raise InputError(
                 f"{name}: {len(values):,} numbers for {len(judgements):,} judged pairs", expected="one each"
             )
-    else:
-        values = pair_similarity(dataset, judgements, phi, threads, progress)
-    if not np.isfinite(values).all():
-        row = int(np.argmax(~np.isfinite(values)))
-        image = dataset.image_ids[judgements.images[row]]
-        raise InputError(f"{name} of judged pair {row} (image {image!r}) is {values[row]}", expected="finite numbers")
-    return values
-
-
-def pair_similarity(
-    dataset: Dataset, judgements: Judgements, phi: Phi, threads: int | None = None, progress: Progress | None = None
-) -> Array:
-    """φ of every judged pair, from the image's captions as references."""
-    similarity = load_similarity(phi)
-    if isinstance(similarity, IdSimilarity):
+    elif isinstance(similarity := load_similarity(phi), IdSimilarity):
         if judgements.others:
             raise UsageError(
                 f"{len(judgements.others):,} judged captions are not in the dataset: a matrix has no φ for them",
                 fix="use a φ that reads texts, such as cider, or add the captions to the dataset",
             )
         prepared = similarity.prepare_ids(dataset)
-        return np.asarray(prepared.pairs(judgements.images, judgements.captions), np.float64)
-    # Only the judged captions: there are often far fewer than the dataset has.
-    judged, columns = np.unique(judgements.captions, return_inverse=True)
-    known = (*dataset.texts, *judgements.others)
-    texts = [known[caption] for caption in judged.tolist()]
-    prepared = similarity.prepare(references_of(dataset), texts, progress=progress, threads=threads)
-    return np.asarray(prepared.pairs(judgements.images, columns.reshape(-1)), np.float64)
+        values = np.asarray(prepared.pairs(judgements.images, judgements.captions), np.float64)
+    else:
+        # Only the judged captions: there are often far fewer than the dataset has.
+        judged, columns = np.unique(judgements.captions, return_inverse=True)
+        known = (*dataset.texts, *judgements.others)
+        texts = [known[caption] for caption in judged.tolist()]
+        by_text = similarity.prepare(references_of(dataset), texts, progress=progress, threads=threads)
+        values = np.asarray(by_text.pairs(judgements.images, columns.reshape(-1)), np.float64)
+    if not np.isfinite(values).all():
+        row = int(np.argmax(~np.isfinite(values)))
+        image = dataset.image_ids[judgements.images[row]]
+        raise InputError(f"{name} of judged pair {row} (image {image!r}) is {values[row]}", expected="finite numbers")
+    return values
 
 
 def _subset(
@@ -423,7 +413,7 @@ def _subset(
         single = np.isfinite(judgements.judges[pairs])
         pairs, scores = np.repeat(pairs, single.sum(axis=1)), judgements.judges[pairs][single]
     images = judgements.images[pairs]
-    fits = {phi: correlations(own[pairs], scores, images, **resampling) for phi, own in values.items()}
+    fits = {phi: correlations(phi_values[pairs], scores, images, **resampling) for phi, phi_values in values.items()}
     figures = {phi: {key: fit.estimate(key, level) for key in COEFFICIENTS} for phi, fit in fits.items()}
     differences = {
         (second, first): {key: fits[second].less(fits[first], key, level) for key in COEFFICIENTS}

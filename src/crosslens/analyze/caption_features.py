@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from math import ceil, isfinite
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Self, TypeVar
 
 import numpy as np
 import polars as pl
@@ -33,7 +33,6 @@ from crosslens.statistics import Bootstrap, Estimate, Samples, paired_samples
 
 Array = np.ndarray[Any, Any]
 Features = TypeVar("Features", bound="CaptionFeatures")
-Comparison = TypeVar("Comparison", bound="FeatureComparison[Any]")
 _STEPS = 28
 """Steps that many values are cut into."""
 _FEW = 30
@@ -73,8 +72,8 @@ class CaptionFeatures(Mapping[str, float]):
             raise UnknownNameError("feature", feature, self.per_caption)
         return self.per_caption[feature]
 
-    def only(self: Features, features: Sequence[str]) -> Features:
-        """The same with these features alone, in this order."""
+    def only(self, features: Sequence[str]) -> Self:
+        """Only these features, in this order."""
         return replace(self, per_caption={feature: self.of(feature) for feature in features})
 
     def estimates(self, *, resamples: int = 1000, level: float = 0.95, seed: int = 0) -> dict[str, Estimate]:
@@ -125,15 +124,55 @@ class FeatureComparison(Presented, Generic[Features]):
     level: float
     permutations: int
 
+    @classmethod
+    def of(
+        cls,
+        sets: Sequence[Features],
+        *,
+        resamples: int = 1000,
+        permutations: int = 10_000,
+        level: float = 0.95,
+        seed: int = 0,
+    ) -> Self:
+        """Every set's means with intervals, and how each differs from the first.
+
+        Where two sets have captions of the same images, images are resampled once for both, which separates what the
+        captions add from what the images are like. Otherwise each set is resampled by itself, and there is no p-value.
+        """
+        if not sets:
+            raise UsageError("no captions to compare", fix="pass at least one set")
+        names = distinct_names(captions.name for captions in sets)
+        named = tuple(replace(captions, name=name) for captions, name in zip(sets, names, strict=True))
+        means = {captions.name: captions.estimates(resamples=resamples, level=level, seed=seed) for captions in named}
+        first, *others = named
+        changes: dict[str, dict[str, FeatureChange]] = {}
+        for number, other in enumerate(others, start=1):
+            ours, theirs = np.unique(first.clusters), np.unique(other.clusters)
+            rows = match_ids([other.images[row] for row in theirs], [first.images[row] for row in ours])
+            feature_changes = changes[other.name] = {}
+            if len(ours) != len(theirs) or (rows < 0).any():
+                apart = derive_seed(seed, "apart", number)
+                for feature in first:
+                    feature_changes[feature] = _change_apart(first, other, feature, resamples, level, (seed, apart))
+                continue
+            clusters = np.asarray(ours[rows][np.searchsorted(theirs, other.clusters)], np.int64)
+            for feature in first:
+                samples = Samples(first.of(feature), first.clusters, other.of(feature), clusters)
+                paired = paired_samples(samples, resamples=resamples, permutations=permutations, level=level, seed=seed)
+                relative = paired.relative, paired.relative_low, paired.relative_high
+                test = paired.test
+                feature_changes[feature] = FeatureChange(test.difference, *test.interval, *relative, True, test.p_value)
+        return cls(named, means, changes, level, permutations)
+
     @property
     def features(self) -> tuple[str, ...]:
         return tuple(next(iter(self.means.values())))
 
-    def only(self: Comparison, features: Sequence[str]) -> Comparison:
-        """The same with these features alone, in this order."""
-        kept = [feature for feature in features if feature in self.features]
-        means = {name: {feature: own[feature] for feature in kept} for name, own in self.means.items()}
-        changes = {name: {feature: own[feature] for feature in kept} for name, own in self.changes.items()}
+    def only(self, features: Sequence[str]) -> Self:
+        """Only these features, in this order."""
+        chosen = [feature for feature in features if feature in self.features]
+        means = {name: {feature: figures[feature] for feature in chosen} for name, figures in self.means.items()}
+        changes = {name: {feature: figures[feature] for feature in chosen} for name, figures in self.changes.items()}
         return replace(self, means=means, changes=changes)
 
     @property
@@ -149,16 +188,16 @@ class FeatureComparison(Presented, Generic[Features]):
     ) -> tuple[Part, ...]:
         """A table of means, one of changes against the first set, and what both are."""
         means: tuple[tuple[Cell, ...], ...] = tuple(
-            (labels[feature], *(mean(feature, own[feature]) for own in self.means.values()))
+            (labels[feature], *(mean(feature, figures[feature]) for figures in self.means.values()))
             for feature in self.features
         )
         changes: tuple[tuple[Cell, ...], ...] = tuple(
-            (labels[feature], *(change(feature, own[feature]) for own in self.changes.values()))
+            (labels[feature], *(change(feature, figures[feature]) for figures in self.changes.values()))
             for feature in self.features
         )
         first = self.sets[0].name
-        moved = [Table(("feature", *self.changes), changes, title=f"Change against {first}")] if self.changes else []
-        return Table(("feature", *self.means), means), *moved, Text(tuple(self._explanation()), note=True)
+        changed = [Table(("feature", *self.changes), changes, title=f"Change against {first}")] if self.changes else []
+        return Table(("feature", *self.means), means), *changed, Text(tuple(self._explanation()), note=True)
 
     def _explanation(self) -> Iterator[str]:
         sizes = [
@@ -187,53 +226,13 @@ class FeatureComparison(Presented, Generic[Features]):
             features, changes = {}, self.changes.get(captions.name)
             for feature, mean in self.means[captions.name].items():
                 counted = int((~np.isnan(captions.of(feature))).sum())
-                change = None if changes is None else json_form(asdict(changes[feature]))
-                features[feature] = {**json_form(asdict(mean)), "captions": counted, "change": change}
+                change = None if changes is None else json_form(changes[feature])
+                features[feature] = {**json_form(mean), "captions": counted, "change": change}
             images = len(np.unique(captions.clusters))
             datasets.append(
                 {"name": captions.name, "captions": len(captions.caption_ids), "images": images, "features": features}
             )
         return {"level": self.level, "permutations": self.permutations, "datasets": datasets}
-
-
-def compare_features(
-    kind: type[Comparison],
-    sets: Sequence[CaptionFeatures],
-    *,
-    resamples: int = 1000,
-    permutations: int = 10_000,
-    level: float = 0.95,
-    seed: int = 0,
-) -> Comparison:
-    """Every set's means with intervals, and how each differs from the first.
-
-    Where two sets have captions of the same images, images are resampled once for both, which separates what the
-    captions add from what the images are like. Otherwise each set is resampled by itself, and there is no p-value.
-    """
-    if not sets:
-        raise UsageError("no captions to compare", fix="pass at least one set")
-    names = distinct_names(captions.name for captions in sets)
-    named = tuple(replace(captions, name=name) for captions, name in zip(sets, names, strict=True))
-    means = {captions.name: captions.estimates(resamples=resamples, level=level, seed=seed) for captions in named}
-    first, *others = named
-    changes: dict[str, dict[str, FeatureChange]] = {}
-    for number, other in enumerate(others, start=1):
-        ours, theirs = np.unique(first.clusters), np.unique(other.clusters)
-        rows = match_ids([other.images[row] for row in theirs], [first.images[row] for row in ours])
-        own = changes[other.name] = {}
-        if len(ours) != len(theirs) or (rows < 0).any():
-            apart = derive_seed(seed, "apart", number)
-            for feature in first:
-                own[feature] = _change_apart(first, other, feature, resamples, level, (seed, apart))
-            continue
-        clusters = np.asarray(ours[rows][np.searchsorted(theirs, other.clusters)], np.int64)
-        for feature in first:
-            samples = Samples(first.of(feature), first.clusters, other.of(feature), clusters)
-            paired = paired_samples(samples, resamples=resamples, permutations=permutations, level=level, seed=seed)
-            relative = paired.relative, paired.relative_low, paired.relative_high
-            test = paired.test
-            own[feature] = FeatureChange(test.difference, *test.interval, *relative, True, test.p_value)
-    return kind(named, means, changes, level, permutations)
 
 
 def _change_apart(
@@ -280,6 +279,6 @@ def distribution_lines(
         values = values[~np.isnan(values)]
         shares = np.histogram(values, edges)[0] / max(1, len(values))
         series.append(Series(name, tuple(Figure.percent(share, unit=" %") for share in shares.tolist())))
-    top = max((figure.value or 0.0 for own in series for figure in own.figures), default=0.0)
+    top = max((figure.value or 0.0 for line in series for figure in line.figures), default=0.0)
     middles = np.round((edges[1:] + edges[:-1]) / 2, 4).tolist()
     return Lines(title=title, across=tuple(middles), series=tuple(series), axis=axis, limits=(0.0, top or 1.0), **more)

@@ -50,7 +50,6 @@ from crosslens.core import (
 from crosslens.data import read_table
 from crosslens.metrics import (
     MetricRequest,
-    Ties,
     family_of,
     measure,
     metric_figure,
@@ -166,11 +165,11 @@ class Categories:
             pairs = zip(captions.tolist(), images.tolist(), strict=True)
             codes = [self.labels.get((caption_ids[caption], spelled[image]), -1) for caption, image in pairs]
             return np.array(codes, np.int64)
-        ids, own = (caption_ids, captions) if self.key == "caption" else (image_ids, images)
+        ids, positions = (caption_ids, captions) if self.key == "caption" else (image_ids, images)
         stored = np.array([*self.labels.values(), -1], np.int64)
         # −1, an id that the table does not have, takes the last entry.
         rows = match_ids(ids, list(self.labels), any_ending=self.key == "image")
-        return np.asarray(stored[rows][own], np.int64)
+        return np.asarray(stored[rows][positions], np.int64)
 
     def shown(self, codes: IntArray) -> tuple[str, ...]:
         """The names to list: all of the table's, and the one for pairs without a category where there are any."""
@@ -187,10 +186,10 @@ def _read(source: Source, column: str) -> tuple[pl.DataFrame, tuple[str, ...]]:
         table = read_table(source).frame
         known = column == DIFFICULTY and {"caption", "image", DIFFICULTY} <= set(table.columns)
         return table, read_difficulty(source).levels if known else ()
-    own = getattr(source, "table", None)
-    if not isinstance(own, pl.DataFrame):
+    attached = getattr(source, "table", None)
+    if not isinstance(attached, pl.DataFrame):
         raise UsageError(f"categories from {type(source).__name__}", fix="pass a table, its file or a Difficulty")
-    return own, source.levels if isinstance(source, Difficulty) and column == DIFFICULTY else ()
+    return attached, source.levels if isinstance(source, Difficulty) and column == DIFFICULTY else ()
 
 
 def _order(values: Sequence[str | None], levels: Sequence[str]) -> tuple[str, ...]:
@@ -220,36 +219,16 @@ RETRIEVAL_METRICS = ("Hit@1", "Hit@5", "Hit@10", "MedR[all]", "MeanR[all]", "mAP
 ALL, CATEGORY = "all", "category"
 
 
-@dataclass(frozen=True)
-class Resampling:
-    """How intervals are computed."""
-
-    resamples: int = 1000
-    level: float = 0.95
-    seed: int = 0
-
-
-def restricted(ranking: Ranking, kept: np.ndarray[Any, np.dtype[np.bool_]]) -> Ranking:
-    """The same ranking with some of its relevant pairs; the others count as any other item."""
+def restricted(ranking: Ranking, chosen: np.ndarray[Any, np.dtype[np.bool_]]) -> Ranking:
+    """The ranking with some of its relevant pairs alone; the others count as any other item."""
     offsets = np.zeros_like(ranking.offsets)
-    np.cumsum(np.bincount(ranking.rows[kept], minlength=len(ranking.query_ids)), out=offsets[1:])
-    pairs = {name: getattr(ranking, name)[kept] for name in ("relevant", "grades", "above", "tied", "tied_before")}
+    np.cumsum(np.bincount(ranking.rows[chosen], minlength=len(ranking.query_ids)), out=offsets[1:])
+    pairs = {name: getattr(ranking, name)[chosen] for name in ("relevant", "grades", "above", "tied", "tied_before")}
     return replace(ranking, offsets=offsets, **pairs)
 
 
-def rank_requests(metrics: str | Sequence[str] | None) -> list[MetricRequest]:
-    """The metrics asked for; raises for one that is not computed from the ranks of a single direction."""
-    requests = parse_metrics(RETRIEVAL_METRICS if metrics is None else metrics)
-    for request in requests:
-        if family_of(request.spec).graded or request.spans_both or family_of(request.spec).across:
-            raise UsageError(
-                f"{request.spec} cannot be split by category", fix="name metrics of ranks, such as Hit@5 or MedR[all]"
-            )
-    return requests
-
-
 def category_rows(
-    run: Run, model: str, categories: Categories, requests: Sequence[MetricRequest], resampling: Resampling
+    run: Run, model: str, categories: Categories, requests: Sequence[MetricRequest], resampling: Mapping[str, Any]
 ) -> Iterator[dict[str, Any]]:
     """One row per direction, metric, category and denominator, the total first."""
     if not run.rankings:
@@ -258,15 +237,36 @@ def category_rows(
             expected="a run whose folder holds ranking-t2i or ranking-i2t",
             fix="repeat the evaluation with -o",
         )
-    ties: Ties = run.provenance.get("options", {}).get("ties", "stable")
+    settings = {"ties": run.provenance.get("options", {}).get("ties", "stable"), **resampling}
+    places = {name: place for place, name in enumerate(categories.names)} | {NO_CATEGORY: -1}
     matched = False
     for direction, ranking in run.rankings.items():
-        chosen = [request for request in requests if request.direction in (None, direction)]
         codes = categories.of_ranking(ranking)
         matched |= bool((codes >= 0).any())
-        if chosen:
-            clusters = clusters_of(run, ranking)
-            yield from _direction(ranking, codes, model, categories, chosen, clusters, ties, resampling)
+        specs = [request.spec for request in requests if request.direction in (None, direction)]
+        if not specs:
+            continue
+        clusters = clusters_of(run, ranking)
+        whole, *others = (
+            measure({direction: part}, {direction: clusters}, specs, **settings)
+            for part in (ranking, *(restricted(ranking, codes == places[name]) for name in categories.shown(codes)))
+        )
+        parts = dict(zip(categories.shown(codes), others, strict=True))
+        draws = Bootstrap(clusters, resampling["resamples"], resampling["seed"])
+        for spec in specs:
+            name, family = f"{direction}/{spec}", family_of(spec)
+            total = whole[name]
+            fields = {"model": model, "direction": direction, "metric": str(spec)}
+            yield fields | {"category": TOTAL, "denominator": None} | _figures(total)
+            for category, values in parts.items():
+                row = fields | {"category": category}
+                if family.statistic_of(spec) == "mean" and family.bounds() is not None:
+                    # A query without a pair of the category contributes nothing; one that never counts stays out.
+                    filled = np.where(np.isnan(total.values), np.nan, np.nan_to_num(values[name].values))
+                    share = draws.estimate(filled, level=resampling["level"], bounds=family.bounds())
+                    yield row | {"denominator": ALL, "value": share.mean, "low": share.low, "high": share.high,
+                                 "queries": total.n}  # fmt: skip
+                yield row | {"denominator": CATEGORY} | _figures(values[name])
     if not matched:
         raise InputError(
             f"no pair of the run {run.name!r} has a {categories.column}",
@@ -283,42 +283,6 @@ def clusters_of(run: Run, ranking: Ranking) -> IntArray:
     if split_name(next(iter(run.values), BOTH))[0] == BOTH or ranking.direction == "i2t":
         return np.arange(len(ranking.query_ids))
     raise InputError(f"the run {run.name!r} has no metric of {ranking.direction}", fix="repeat the evaluation")
-
-
-def _direction(
-    ranking: Ranking,
-    codes: IntArray,
-    model: str,
-    categories: Categories,
-    requests: Sequence[MetricRequest],
-    clusters: IntArray,
-    ties: Ties,
-    resampling: Resampling,
-) -> Iterator[dict[str, Any]]:
-    direction = ranking.direction
-    settings: dict[str, Any] = {"ties": ties, **vars(resampling)}
-    specs = [request.spec for request in requests]
-    whole = measure({direction: ranking}, {direction: clusters}, specs, **settings)
-    places = {name: place for place, name in enumerate(categories.names)} | {NO_CATEGORY: -1}
-    parts = {
-        name: measure({direction: restricted(ranking, codes == places[name])}, {direction: clusters}, specs, **settings)
-        for name in categories.shown(codes)
-    }
-    draws = Bootstrap(clusters, resampling.resamples, resampling.seed)
-    for spec in specs:
-        name, family = f"{direction}/{spec}", family_of(spec)
-        total = whole[name]
-        fields = {"model": model, "direction": direction, "metric": str(spec)}
-        yield fields | {"category": TOTAL, "denominator": None} | _figures(total)
-        for category, values in parts.items():
-            own = fields | {"category": category}
-            if family.statistic_of(spec) == "mean" and family.bounds() is not None:
-                # A query without a pair of the category contributes nothing; one that never counts stays out.
-                filled = np.where(np.isnan(total.values), np.nan, np.nan_to_num(values[name].values))
-                share = draws.estimate(filled, level=resampling.level, bounds=family.bounds())
-                figures = {"value": share.mean, "low": share.low, "high": share.high, "queries": total.n}
-                yield own | {"denominator": ALL} | figures
-            yield own | {"denominator": CATEGORY} | _figures(values[name])
 
 
 def _figures(values: MetricValues) -> dict[str, Any]:
@@ -351,8 +315,8 @@ def _metric_rows(
     several = len(result.models) > 1
     lines: list[tuple[Cell, ...]] = []
     for model in dict.fromkeys(rows["model"]):
-        own = {row["category"]: row for row in rows.filter(pl.col("model") == model).iter_rows(named=True)}
-        cells = (_cell(metric, own.get(category), intervals and not several) for category in columns)
+        row_of = {row["category"]: row for row in rows.filter(pl.col("model") == model).iter_rows(named=True)}
+        cells = (_cell(metric, row_of.get(category), intervals and not several) for category in columns)
         lines.append((metric, *((model,) if several else ()), *cells))
     if several and len(lines) > 1:
         for label, statistic in (("mean", pl.col("value").mean()), ("sd", pl.col("value").std())):
@@ -388,10 +352,10 @@ def _charts(result: CategoryResults) -> Iterator[Bars]:
     metrics = result.retrieval["metric"].unique(maintain_order=True).to_list()
     if metrics:
         metric = _DRAWN if _DRAWN in metrics else metrics[0]
-        own = result.retrieval.filter(pl.col("metric") == metric, pl.col("denominator") == CATEGORY)
-        for direction in own["direction"].unique(maintain_order=True):
+        rows = result.retrieval.filter(pl.col("metric") == metric, pl.col("denominator") == CATEGORY)
+        for direction in rows["direction"].unique(maintain_order=True):
             title = f"{metric}, {DIRECTION_LABELS.get(direction, direction)}"
-            yield _bars(result, own.filter(pl.col("direction") == direction), metric, title)
+            yield _bars(result, rows.filter(pl.col("direction") == direction), metric, title)
     if result.classification.height:
         chance = {row["category"]: row["chance"] for row in _first_model(result).iter_rows(named=True)}
         mark = Series("chance", tuple(_figure(AUPRC, chance.get(name)) for name in result.categories))
@@ -401,8 +365,8 @@ def _charts(result: CategoryResults) -> Iterator[Bars]:
 def _bars(result: CategoryResults, rows: pl.DataFrame, metric: str, title: str, mark: Series | None = None) -> Bars:
     series = []
     for model in result.models:
-        own = {row["category"]: row for row in rows.filter(pl.col("model") == model).iter_rows(named=True)}
-        cells = (_cell(metric, own.get(name), True) for name in result.categories)
+        row_of = {row["category"]: row for row in rows.filter(pl.col("model") == model).iter_rows(named=True)}
+        cells = (_cell(metric, row_of.get(name), True) for name in result.categories)
         series.append(Series(model, tuple(cell if isinstance(cell, Figure) else Figure(None) for cell in cells)))
     about = f"{100 * result.level:g}% intervals over images"
     if len(result.models) > 1:
@@ -430,10 +394,10 @@ def _notes(result: CategoryResults) -> Iterator[str]:
         if {"MedR[all]", "MeanR[all]"} & set(metrics):
             yield "[all]: over every relevant pair of the category."
     if result.classification.height:
-        own = _first_model(result)
-        counts = ", ".join(f"{row['category']} {row['positives']:,}" for row in own.iter_rows(named=True))
+        rows = _first_model(result)
+        counts = ", ".join(f"{row['category']} {row['positives']:,}" for row in rows.iter_rows(named=True))
         how = "average precision" if result.area == "step" else "trapezoids"
-        yield f"{AUPRC} ({how}): {counts} matching pairs against {own['negatives'][0]:,} {result.negatives}."
+        yield f"{AUPRC} ({how}): {counts} matching pairs against {rows['negatives'][0]:,} {result.negatives}."
     if len(result.models) == 1 and any(low is not None and isfinite(low) for low in result.table["low"]):
         yield f"In brackets: {100 * result.level:g}% intervals over images."
     if len(result.models) > 1:
@@ -529,22 +493,10 @@ class CategoryResults(Presented):
         return float(rows[0]) if len(rows) and rows[0] is not None else float("nan")
 
     def as_dict(self) -> dict[str, Any]:
-        return dict(
-            json_form(
-                {
-                    "by": self.column,
-                    "categories": list(self.categories),
-                    "models": list(self.models),
-                    "level": self.level,
-                    "retrieval": self.retrieval.to_dicts(),
-                    "classification": self.classification.to_dicts(),
-                    "negatives": self.negatives or None,
-                    "area": self.area,
-                    "panel": self.panel.to_dicts() if len(self.models) > 1 else [],
-                    "notes": list(self.notes),
-                }
-            )
-        )
+        names = ("categories", "models", "level", "retrieval", "classification")
+        panel = self.panel if len(self.models) > 1 else ()
+        more = {"negatives": self.negatives or None, "area": self.area, "panel": panel, "notes": self.notes}
+        return json_form({"by": self.column, **{name: getattr(self, name) for name in names}, **more})
 
 
 def category_results(
@@ -560,7 +512,7 @@ def category_results(
     level: float = 0.95,
     seed: int = 0,
 ) -> CategoryResults:
-    """How well the pairs of each category are retrieved, and told from pairs that do not match.
+    """How well the pairs of each category are retrieved, and separated from pairs that do not match.
 
     ``categories`` is a table (or its file, or a ``Difficulty``) with the ids of captions, of images or of both, and
     the column ``by``. Retrieval comes from the rankings of ``runs``: every metric is given with both denominators.
@@ -580,8 +532,13 @@ def category_results(
             named[run.name] = run
     if not named and pairs is None:
         raise UsageError("neither runs nor scored pairs", fix="name run folders, or pass pairs and their scores")
-    resampling = Resampling(resamples, level, seed)
-    requests = rank_requests(metrics)
+    resampling = {"resamples": resamples, "level": level, "seed": seed}
+    requests = parse_metrics(RETRIEVAL_METRICS if metrics is None else metrics)
+    for request in requests:
+        if family_of(request.spec).graded or request.spans_both or family_of(request.spec).across:
+            raise UsageError(
+                f"{request.spec} cannot be split by category", fix="name metrics of ranks, such as Hit@5 or MedR[all]"
+            )
     rows = [row for name, run in named.items() for row in category_rows(run, name, labels, requests, resampling)]
     retrieval = pl.DataFrame(rows, schema=dict(_RETRIEVAL), strict=False, nan_to_null=True)
     judged = [] if pairs is None else list(_classified(pairs, scores or {}, area, resampling))
@@ -594,39 +551,21 @@ def category_results(
 
 
 def _classified(
-    labelled: ClassificationPairs, scores: Mapping[str, Any], area: Area, resampling: Resampling
+    labelled: ClassificationPairs, scores: Mapping[str, Any], area: Area, resampling: Mapping[str, Any]
 ) -> Iterator[dict[str, Any]]:
     """A row per model and category, the total first."""
     for model, given in {**labelled.scores, **scores}.items():
-        values = _per_pair(labelled, given, model)
+        values = labelled.pairs.from_given(given, model)
         parts = {TOTAL: labelled.matches}
         parts |= {name: labelled.categories == number for number, name in enumerate(labelled.names)}
         parts[NO_CATEGORY] = labelled.matches & (labelled.categories < 0)
         for name, positive in parts.items():
             if not positive.any():
                 continue
-            kept = positive | ~labelled.matches
-            figure = auprc(positive[kept], values[kept], labelled.images[kept], kind=area, **vars(resampling))
+            compared = positive | ~labelled.matches
+            figure = auprc(positive[compared], values[compared], labelled.images[compared], kind=area, **resampling)
             yield {
                 "model": model, "metric": AUPRC, "category": name, "value": figure.mean, "low": figure.low,
-                "high": figure.high, "chance": float(positive.sum() / kept.sum()), "positives": int(positive.sum()),
+                "high": figure.high, "chance": float(positive.sum() / compared.sum()), "positives": int(positive.sum()),
                 "negatives": int((~labelled.matches).sum()),
             }  # fmt: skip
-
-
-def _per_pair(labelled: ClassificationPairs, given: Any, model: str) -> np.ndarray[Any, Any]:
-    single = isinstance(given, np.ndarray | list | tuple) and np.asarray(given).ndim == 1
-    values = np.asarray(given, np.float64) if single else labelled.pairs.from_matrix(given, f"the scores of {model}")
-    if len(values) != len(labelled.pairs):
-        problem = f"{len(values):,} scores of {model} for {len(labelled.pairs):,} pairs"
-        raise InputError(problem, expected="one score per pair", fix="score the pairs of these categories")
-    missing = np.flatnonzero(~np.isfinite(values))
-    if len(missing):
-        image, caption = labelled.pairs.named[missing[0]]
-        more = f" (and {len(missing) - 1:,} more)" if len(missing) > 1 else ""
-        raise InputError(
-            f"{model} has no finite score of image {image!r} and caption {caption!r}{more}",
-            expected="a score for every pair",
-            fix="score these pairs, or leave the model out",
-        )
-    return values

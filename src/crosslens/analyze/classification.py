@@ -43,14 +43,24 @@ def classification_pairs(
     already), or else captions of other images, drawn with the seed. ``negatives`` of them are taken per image, or
     ``"all"`` rejected ones; an image with fewer rejected captions has those.
     """
-    limit = _limit(negatives, drawn=rejected is None)
-    own = ImageCaptionPairs.own(dataset)
-    codes = categories.of_dataset(dataset)
+    limit: int | None = None
+    if negatives != ALL_REJECTED:
+        limit = int(negatives) if str(negatives).isdecimal() else 0
+        if limit < 1:
+            fix = "pass a number from 1, or all"
+            raise UsageError(f"{negatives!r} negatives per image", fix=fix, option="negatives")
+    elif rejected is None:
+        raise UsageError(
+            "all pairs that do not match, without rejected captions",
+            fix=f"pass a number per image, or the rejected captions: {argument('rejected')}",
+            option="negatives",
+        )
+    matching, extended = ImageCaptionPairs.own(dataset), dataset
+    scores: dict[str, np.ndarray[Any, Any]] = {}
     if rejected is None:
         assert limit is not None
         images, captions = _mismatched(dataset, ground_truth_of(dataset, relevance), limit, seed)
-        extended, words = dataset, f"captions of other images, {limit} per image, drawn with the seed {seed}"
-        scores: dict[str, np.ndarray[Any, Any]] = {}
+        words = f"captions of other images, {limit} per image, drawn with the seed {seed}"
     else:
         with rows_of(rejected) as (frame, row_name):
             table = _chosen(_checked(frame, dataset, row_name), limit, seed)
@@ -60,57 +70,29 @@ def classification_pairs(
         images = table["row"].to_numpy()
         captions = np.arange(len(dataset.caption_ids), len(extended.caption_ids))
         words = f"rejected captions, {'all of them' if limit is None else f'at most {limit} per image'}"
-        scores = _stored_scores(own, categories.table, table)
-    pairs = ImageCaptionPairs(extended, np.concatenate([own.images, images]), np.concatenate([own.captions, captions]))
-    matches = np.arange(len(pairs)) < len(own)
-    labels = np.concatenate([codes, np.full(len(images), -1, np.int64)])
-    return ClassificationPairs(pairs, matches, labels, categories.names, words, scores)
-
-
-def _stored_scores(
-    own: ImageCaptionPairs, table: pl.DataFrame, rejected: pl.DataFrame
-) -> dict[str, np.ndarray[Any, Any]]:
-    """The scores of every pair, of the models that both tables have a column ``score[MODEL]`` of."""
-    columns = [name for name in rejected.columns if name.startswith("score[") and name in table.columns]
-    keys = [name for name in ("image", "caption") if name in table.columns]
-    if not columns or "caption" not in keys:
-        return {}
-    tables = {column: table.select(*keys, pl.col(column).alias("score")) for column in columns}
-    return {
-        column[len("score[") : -1]: np.concatenate([own.from_table(part), rejected[column].to_numpy()])
-        for column, part in tables.items()
-    }
-
-
-def _limit(negatives: int | str, *, drawn: bool) -> int | None:
-    """How many pairs per image; None for all."""
-    if negatives == ALL_REJECTED:
-        if drawn:
-            raise UsageError(
-                "all pairs that do not match, without rejected captions",
-                fix=f"pass a number per image, or the rejected captions: {argument('rejected')}",
-                option="negatives",
-            )
-        return None
-    try:
-        number = int(negatives)
-    except ValueError:
-        number = 0
-    if number < 1 or isinstance(negatives, bool):
-        raise UsageError(f"{negatives!r} negatives per image", fix="pass a number from 1, or all", option="negatives")
-    return number
+        # Of the models that both tables have scores of.
+        stored = categories.table
+        keys = [name for name in ("image", "caption") if name in stored.columns]
+        for column in table.columns:
+            if column.startswith("score[") and column in stored.columns and "caption" in keys:
+                known = matching.from_table(stored.select(*keys, pl.col(column).alias("score")))
+                scores[column[len("score[") : -1]] = np.concatenate([known, table[column].to_numpy()])
+    rows = np.concatenate([matching.images, images]), np.concatenate([matching.captions, captions])
+    labels = np.concatenate([categories.of_dataset(dataset), np.full(len(images), -1, np.int64)])
+    matches = np.arange(len(labels)) < len(matching)
+    return ClassificationPairs(ImageCaptionPairs(extended, *rows), matches, labels, categories.names, words, scores)
 
 
 def _mismatched(dataset: Dataset, truth: Relevance, count: int, seed: int) -> tuple[IntArray, IntArray]:
     """For every image with captions, captions that are not relevant to it, nor word for word equal to one that is."""
     relevant = truth.relevant()
-    own: list[set[int]] = [set() for _ in dataset.image_ids]
+    relevant_of: list[set[int]] = [set() for _ in dataset.image_ids]
     for image, caption in zip(relevant.rows.tolist(), relevant.items.tolist(), strict=True):
-        own[image].add(caption)
+        relevant_of[image].add(caption)
     texts, total = dataset.texts, len(dataset.caption_ids)
     images: list[int] = []
     captions: list[int] = []
-    for image, relevant_captions in enumerate(own):
+    for image, relevant_captions in enumerate(relevant_of):
         if not relevant_captions:
             continue
         known = {texts[caption] for caption in relevant_captions}
@@ -147,13 +129,13 @@ def _checked(frame: pl.DataFrame, dataset: Dataset, row_name: RowName) -> pl.Dat
     images = check_ids(frame["image"].to_list(), "image", row_name)
     rows = positions(images, dataset.image_ids, "image", any_ending=True)
     texts = [str(value or "").strip() for value in frame[text].to_list()]
-    own: dict[int, set[str]] = {}
+    captions_of: dict[int, set[str]] = {}
     for caption, image in zip(dataset.texts, dataset.caption_image.tolist(), strict=True):
-        own.setdefault(image, set()).add(caption)
+        captions_of.setdefault(image, set()).add(caption)
     for row, (image, value) in enumerate(zip(rows.tolist(), texts, strict=True)):
         if not value:
             raise InputError("an empty caption", row=row_name(row), expected="a text", fix="remove the row")
-        if value in own.get(image, ()):
+        if value in captions_of.get(image, ()):
             raise InputError(
                 f"the rejected caption {value!r:.80} is a caption of the image {images[row]!r} in the dataset",
                 row=row_name(row),
@@ -171,8 +153,8 @@ def _chosen(table: pl.DataFrame, limit: int | None, seed: int) -> pl.DataFrame:
     table = table.unique(["image", "text"], maintain_order=True)
     if limit is None:
         return table
-    kept: list[int] = []
+    chosen: list[int] = []
     for (image,), part in table.with_row_index("at").sort("text").group_by("image", maintain_order=True):
         order = random_stream(seed, "rejected caption", str(image)).permutation(part.height)
-        kept += part["at"].gather(order[:limit]).to_list()
-    return table[sorted(kept)]
+        chosen += part["at"].gather(order[:limit]).to_list()
+    return table[sorted(chosen)]

@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 import polars as pl
@@ -20,11 +20,10 @@ from crosslens.analyze.caption_features import (
     CaptionFeatures,
     FeatureChange,
     FeatureComparison,
-    compare_features,
     distribution_lines,
 )
 from crosslens.analyze.neighbours import Neighbours, nearest_items
-from crosslens.analyze.options import DiscriminabilityOptions, check_temperature, entropy_band
+from crosslens.analyze.options import DiscriminabilityKeywords, DiscriminabilityOptions, check_temperature, entropy_band
 from crosslens.core import (
     Cards,
     Dataset,
@@ -47,7 +46,6 @@ from crosslens.core import (
 from crosslens.encode import (
     IMAGES,
     TEXTS,
-    Cache,
     EncodeOptions,
     Encoder,
     encode_captions,
@@ -209,6 +207,10 @@ class DiscriminabilityComparison(FeatureComparison[DatasetDiscriminability]):
 
     shown: int = 10
 
+    def __post_init__(self) -> None:
+        if len({(captions.check.k, captions.eta) for captions in self.sets}) > 1:
+            raise UsageError("the datasets differ in k or eta", fix="measure all of them with the same settings")
+
     @property
     def title(self) -> str:
         return "How well captions single out an image"
@@ -271,7 +273,7 @@ def dataset_discriminability(
     image_text: str | None = None,
     name: str | None = None,
     progress: Progress | None = None,
-    **options: Any,
+    **options: Unpack[DiscriminabilityKeywords],
 ) -> DatasetDiscriminability:
     """dis(t) of every caption over the ``k`` most similar images without its own; prints as ``.table``.
 
@@ -280,65 +282,45 @@ def dataset_discriminability(
     ``options``: ``k``, ``eta``, ``temperature`` (default: the inverse of the model's logit scale) and those of
     :class:`crosslens.encode.EncodeOptions`.
     """
-    settings = DiscriminabilityOptions.pick(options)
-    encoding = EncodeOptions.of(options)
+    rest: dict[str, Any] = {**options}
+    settings, encoding = DiscriminabilityOptions.pick(rest), EncodeOptions.of(rest)
     fix = f"pass {argument('model')}, or both {argument('images')} and {argument('captions')}"
+    gallery: Embeddings | None
+    texts: Embeddings | None
+    logit_scale: float | None = None
+    skipped: dict[str, str] = {}
+    title = name or dataset.name
     if require_one_source(fix, model=model, embeddings=(images, captions)) == "embeddings":
         if image_text is not None:
             raise UsageError(f"{argument('image_text')} requires {argument('model')}", fix=fix)
-        sources = _Sources(dataset, align_embeddings(images, dataset.image_ids, "image"),
-                           align_embeddings(captions, dataset.caption_ids, "caption"), None, {})  # fmt: skip
+        gallery = align_embeddings(images, dataset.image_ids, "image")
+        texts = align_embeddings(captions, dataset.caption_ids, "caption")
     else:
-        sources = _encoded(dataset, load_encoder(model, encoding), image_text, encoding, progress)
-    return _measured(sources, settings, name or dataset.name)
-
-
-@dataclass(frozen=True, eq=False)
-class _Sources:
-    dataset: Dataset
-    images: Embeddings
-    captions: Embeddings
-    logit_scale: float | None
-    skipped: dict[str, str]
-
-
-def _encoded(
-    dataset: Dataset, encoder: Encoder, image_text: str | None, options: EncodeOptions, progress: Progress | None
-) -> _Sources:
-    require_modality(encoder, TEXTS)
-    cache = None if options.cache is None else Cache.of(options.cache, options.notify)
-    how: dict[str, Any] = {
-        "cache": cache, "batch_size": options.batch_size, "precision": options.precision, "progress": progress,
-    }  # fmt: skip
-    if image_text is not None:
-        captions = encode_captions(dataset, encoder, **how)
-        gallery = images_from_captions(dataset, encoder, image_text, captions=captions, **how)
-        return _Sources(dataset, gallery, captions, encoder.logit_scale, {})
-    require_modality(encoder, IMAGES)
-    encoded = encode_dataset(dataset, encoder, image_folder=options.image_folder, skip_bad=options.skip_bad, **how)
-    _require_captions(encoded.dataset)
-    assert encoded.images is not None
-    assert encoded.captions is not None
-    return _Sources(encoded.dataset, encoded.images, encoded.captions, encoder.logit_scale, encoded.skipped)
-
-
-def _require_captions(dataset: Dataset) -> None:
+        encoder, keywords = load_encoder(model, encoding), encoding.stream(progress, unasked_cache=False)
+        require_modality(encoder, TEXTS)
+        logit_scale = encoder.logit_scale
+        if image_text is not None:
+            texts = encode_captions(dataset, encoder, **keywords)
+            gallery = images_from_captions(dataset, encoder, image_text, captions=texts, **keywords)
+        else:
+            require_modality(encoder, IMAGES)
+            sources: dict[str, Any] = {"image_folder": encoding.image_folder, "skip_bad": encoding.skip_bad}
+            encoded = encode_dataset(dataset, encoder, **sources, **keywords)
+            dataset, skipped = encoded.dataset, encoded.skipped
+            gallery, texts = encoded.images, encoded.captions
     if not dataset.caption_ids:
         raise InputError(
             "no captions", expected="at least one caption", fix="check the file and the options of its reader"
         )
-
-
-def _measured(sources: _Sources, settings: DiscriminabilityOptions, name: str) -> DatasetDiscriminability:
-    dataset = sources.dataset
-    _require_captions(dataset)
+    assert gallery is not None
+    assert texts is not None
     # Where images are made of captions, an image without any is in no caption's gallery.
-    own = match_ids(dataset.image_ids, sources.images.ids)[dataset.caption_image]
-    measure = partial(measure_discriminability, sources.captions, sources.images, own, k=settings.k)
+    own = match_ids(dataset.image_ids, gallery.ids)[dataset.caption_image]
+    measure = partial(measure_discriminability, texts, gallery, own, k=settings.k)
     temperature = settings.temperature
     if temperature is None:
-        encoder = sources.captions.model or "a file of embeddings"
-        temperature = default_temperature(sources.logit_scale, encoder, lambda value: measure(temperature=value))
+        source = texts.model or "a file of embeddings"
+        temperature = default_temperature(logit_scale, source, lambda value: measure(temperature=value))
     check = measure(temperature=temperature)
     low, high = entropy_band(settings.k, settings.eta)
     features = {
@@ -349,25 +331,11 @@ def _measured(sources: _Sources, settings: DiscriminabilityOptions, name: str) -
         "above_band": check.values > high,
     }
     return DatasetDiscriminability(
-        name, dataset.caption_ids, dataset.image_ids, dataset.caption_image,
+        title, dataset.caption_ids, dataset.image_ids, dataset.caption_image,
         {feature: frozen(np.asarray(values, np.float64)) for feature, values in features.items()},
-        texts=dataset.texts, check=check, gallery=sources.images.ids, eta=settings.eta,
-        model=sources.captions.model, skipped=tuple(sources.skipped.items()),
+        texts=dataset.texts, check=check, gallery=gallery.ids, eta=settings.eta, model=texts.model,
+        skipped=tuple(skipped.items()),
     )  # fmt: skip
 
 
-def compare_discriminability(
-    sets: Sequence[DatasetDiscriminability],
-    *,
-    resamples: int = 1000,
-    permutations: int = 10_000,
-    level: float = 0.95,
-    seed: int = 0,
-) -> DiscriminabilityComparison:
-    """Every dataset's means with intervals, and how each differs from the first: see :func:`compare_features`."""
-    settings = {(captions.check.k, captions.eta) for captions in sets}
-    if len(settings) > 1:
-        raise UsageError("the datasets differ in k or eta", fix="measure all of them with the same settings")
-    return compare_features(
-        DiscriminabilityComparison, sets, resamples=resamples, permutations=permutations, level=level, seed=seed
-    )
+compare_discriminability = DiscriminabilityComparison.of

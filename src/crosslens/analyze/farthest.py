@@ -126,24 +126,19 @@ class _Search:
         from crosslens.analyze.kernels import lower_bounds
 
         rows, new = self.rows, slice(self.accounted, self.number)
-        picks, squares, own = self.picks[:, new], self.squares[new], rows.squares[part]
+        picks, squares, row_squares = self.picks[:, new], self.squares[new], rows.squares[part]
         if self.cosine:
             products = rows.unit(part) @ (picks * inverse_lengths(squares)).astype(np.float32)
         else:
             products = rows.rounded(part, rows.scale[part]) @ picks.astype(np.float32)
-        slack = self._slack(own, float(squares.max()))
+        # How far a distance from these products may be off: both vectors are rounded to float32, then every product and
+        # every sum; float64 rounds as well, far less.
+        bound = rounding_bound(len(self.picks) + 4)
+        slack: Array = np.full(len(row_squares), bound)
+        if not self.cosine:
+            lengths, farthest = np.sqrt(row_squares), np.sqrt(float(squares.max()))
+            slack = 2 * bound * lengths * farthest + bound * 2**-26 * (lengths + farthest) ** 2 + 2.0**-100
         lower_bounds(
-            products, own, squares, slack, self.cosine, self.number,
+            products, row_squares, squares, slack, self.cosine, self.number,
             self.bounds[part], self.seen[part], self.known[part],
         )  # fmt: skip
-
-    def _slack(self, squares: Array, largest: float) -> Array:
-        """How far a distance from float32 products may be off, for rows of these squared lengths and picks up to one.
-
-        Both vectors are rounded, then every product and every sum; float64 rounds as well, far less.
-        """
-        bound = rounding_bound(len(self.picks) + 4)
-        if self.cosine:
-            return np.full(len(squares), bound)
-        lengths, farthest = np.sqrt(squares), np.sqrt(largest)
-        return np.asarray(2 * bound * lengths * farthest + bound * 2**-26 * (lengths + farthest) ** 2 + 2.0**-100)

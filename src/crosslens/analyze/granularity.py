@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from crosslens.analyze.caption_features import CaptionFeatures, FeatureComparison, compare_features, distribution_lines
+from crosslens.analyze.caption_features import CaptionFeatures, FeatureComparison, distribution_lines
 from crosslens.core import Dataset, Figure, Ids, InputError, Progress, Row, Section, frozen, json_form
 from crosslens.language import Parses, count_words, load_wordnet, parse_texts
 
@@ -45,49 +45,28 @@ QUANTIFYING_NOUNS = frozenset({"none", "plenty"})
 """Quantifiers that are tagged as nouns."""
 
 
-@dataclass(frozen=True)
-class WordFacts:
+def word_facts(words: Sequence[str]) -> pl.DataFrame:
     """Facts about distinct words in lower case, one row each.
 
-    ``is_article``   a, an or the
-    ``quantifies``   whether it is among the quantifiers
-    ``depth``        the largest ``min_depth`` among its synsets of any part of speech; NaN where WordNet has none
-    ``noun_depth``   the same among its noun synsets
-    ``lemmas``       the lemma names of all its synsets as numbers; those of w are ``lemmas[starts[w]:starts[w+1]]``
+    ``depth`` is the largest ``min_depth`` among a word's synsets of any part of speech, ``noun_depth`` that among its
+    noun synsets, null where WordNet has none; ``lemmas`` are the lemma names of all its synsets, as numbers.
     """
-
-    is_article: Array
-    quantifies: Array
-    depth: Array
-    noun_depth: Array
-    starts: Array
-    lemmas: Array
-
-
-def word_facts(words: Sequence[str]) -> WordFacts:
-    """Look up distinct words, given in lower case."""
     known = load_wordnet()
     depths = known.min_depth()
     numbers: dict[str, int] = {}
-    depth, noun_depth, lemmas = [], [], []
+    rows = []
     for word in words:
-        synsets = known.synsets(word)
-        depth.append(_deepest(depths, synsets))
-        noun_depth.append(_deepest(depths, known.synsets(word, "n")))
+        synsets, nouns = known.synsets(word), known.synsets(word, "n")
         names = dict.fromkeys(name for synset in synsets for name in known.lemmas(int(synset)))
-        lemmas.append([numbers.setdefault(name, len(numbers)) for name in names])
-    return WordFacts(
-        np.array([word in ARTICLES for word in words], np.bool_),
-        np.array([word in QUANTIFIERS for word in words], np.bool_),
-        np.array(depth, np.float64),
-        np.array(noun_depth, np.float64),
-        np.concatenate([[0], np.cumsum([len(group) for group in lemmas])]).astype(np.int64),
-        np.array([number for group in lemmas for number in group], np.int64),
-    )
-
-
-def _deepest(depths: Array, synsets: Array) -> float:
-    return float(depths[synsets].max()) if synsets.size else float("nan")
+        deepest = (float(depths[found].max()) if found.size else None for found in (synsets, nouns))
+        rows.append((word, *deepest, [numbers.setdefault(name, len(numbers)) for name in names]))
+    schema: dict[str, Any] = {
+        "words": pl.String,
+        "depth": pl.Float64,
+        "noun_depth": pl.Float64,
+        "lemmas": pl.List(pl.UInt32),
+    }
+    return pl.DataFrame(rows, schema=schema, orient="row")
 
 
 FEATURES: Mapping[str, str] = {
@@ -112,81 +91,50 @@ _BLOCK = 20_000
 
 def caption_features(texts: Sequence[str], parses: Parses) -> dict[str, Array]:
     """For every feature one value per caption; NaN where a mean has nothing to be taken of."""
-    table = parses.table.select("words", "tags", "arcs", "heads")
-    vocabulary = (
-        table.select(pl.col("words").explode().str.to_lowercase().alias("word")).drop_nulls().unique().sort("word")
-    ).with_row_index("number")
-    facts = word_facts(vocabulary["word"].to_list())
-    words = count_words(pl.Series(texts, dtype=pl.String)).to_numpy().astype(np.float64)
-    blocks = [
-        _features(_tokens(table[start : start + _BLOCK], vocabulary), facts, words[start : start + _BLOCK])
-        for start in range(0, table.height, _BLOCK)
-    ]
-    features = {name: np.concatenate([block[name] for block in blocks]) for name in blocks[0]} if blocks else {}
-    features["characters"] = np.array([len(text) for text in texts], np.float64)
-    return {name: features[name] for name in FEATURES if name in features}
-
-
-def _tokens(table: pl.DataFrame, vocabulary: pl.DataFrame) -> pl.DataFrame:
-    """One row per token: its caption, the number of its word, what the tagger and the parser say."""
-    return (
-        table.with_row_index("caption")
-        .explode("words", "tags", "arcs", "heads")
-        .filter(pl.col("words").str.strip_chars() != "")  # a second space is a token too; null means no token
-        .with_columns(pl.col("words").str.to_lowercase())
-        .join(vocabulary, left_on="words", right_on="word", how="left", maintain_order="left")
+    table = parses.table.select("words", "tags", "arcs", "heads").with_row_index("caption")
+    distinct = table.select(pl.col("words").explode().str.to_lowercase()).drop_nulls().unique()
+    facts = word_facts(distinct["words"].to_list())
+    words = pl.DataFrame({"words": count_words(pl.Series(texts, dtype=pl.String)).cast(pl.Float64)})
+    lengths = pl.Series("characters", [len(text) for text in texts], dtype=pl.Float64)
+    blocks = [_features(table[start : start + _BLOCK], facts) for start in range(0, table.height, _BLOCK)]
+    features = pl.concat([pl.concat(blocks or [_features(table, facts)]), words], how="horizontal").with_columns(
+        lengths,
+        diversity=pl.when(pl.col("tokens") > 0).then(pl.col("lemmas") / pl.col("tokens")),
+        diversity_ratio=pl.when(pl.col("words") > 0).then(pl.col("lemmas") / pl.col("words")),
     )
+    return {name: features[name].cast(pl.Float64).fill_null(np.nan).to_numpy() for name in FEATURES}
 
 
-def _features(tokens: pl.DataFrame, facts: WordFacts, words: Array) -> dict[str, Array]:
-    captions = len(words)
-    owner, word = (tokens[name].to_numpy().astype(np.int64) for name in ("caption", "number"))
-
-    def counted(chosen: Array) -> Array:
-        return np.bincount(owner[chosen], minlength=captions).astype(np.float64)
-
-    def mean_of(values: Array, chosen: Array) -> Array:
-        known = chosen & ~np.isnan(values)
-        return _ratio(np.bincount(owner[known], values[known], captions), counted(known))
-
-    tags = tokens["tags"]
-    # A preposition with two objects (*on cars and trucks* read apart) counts once.
-    phrases = tokens.filter(pl.col("arcs") == "pobj").select("caption", "heads").unique()["caption"].to_numpy()
-    noun = pl.col("tags").str.starts_with("NN") & pl.col("words").is_in(sorted(QUANTIFYING_NOUNS))
-    quantifying = tokens.select(pl.col("tags").is_in(sorted(QUANTIFYING_TAGS)) | noun).to_series().to_numpy()
-    everything = np.ones(len(word), np.bool_)
-    nouns = tags.str.starts_with("NN").to_numpy()
-    names = _distinct_lemmas(owner, word, facts, captions)
-    return {
-        "adjectives": counted(tags.str.starts_with("JJ").to_numpy()),
-        "complement_phrases": np.bincount(phrases, minlength=captions).astype(np.float64),
-        "articles": counted(facts.is_article[word]),
-        "determiners": counted((tags == "DT").to_numpy()),
-        "quantifiers": counted(facts.quantifies[word] & quantifying),
-        "cardinals": counted((tags == "CD").to_numpy()),
-        "concept_depth": mean_of(facts.depth[word], everything),
-        "concept_depth_nouns": mean_of(facts.noun_depth[word], nouns),
-        "words": words,
-        "diversity": _ratio(names, counted(everything)),
-        "diversity_ratio": _ratio(names, words),
-    }
-
-
-def _distinct_lemmas(owner: Array, word: Array, facts: WordFacts, captions: int) -> Array:
-    """How many distinct lemma names the synsets of a caption's tokens have."""
-    pairs = np.unique(owner * (len(facts.starts) + 1) + word)  # a word that is there twice adds nothing
-    owners, words = np.divmod(pairs, len(facts.starts) + 1)
-    sizes = facts.starts[words + 1] - facts.starts[words]
-    firsts = np.repeat(facts.starts[words] - np.concatenate([[0], np.cumsum(sizes)[:-1]]), sizes)
-    names = facts.lemmas[np.arange(int(sizes.sum())) + firsts] if len(sizes) else np.empty(0, np.int64)
-    most = int(facts.lemmas.max(initial=0)) + 1
-    distinct = np.unique(np.repeat(owners, sizes) * most + names)
-    return np.bincount(distinct // most, minlength=captions).astype(np.float64)
-
-
-def _ratio(above: Array, below: Array) -> Array:
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return np.where(below > 0, above / below, np.nan)
+def _features(table: pl.DataFrame, facts: pl.DataFrame) -> pl.DataFrame:
+    """A row per caption with what its tokens make of it, how many they are, and how many lemma names they have."""
+    word, tag = pl.col("words"), pl.col("tags")
+    tokens = (
+        table.explode("words", "tags", "arcs", "heads")
+        .filter(word.str.strip_chars() != "")  # a second space is a token too; null means no token
+        .with_columns(word.str.to_lowercase())
+        .join(facts.drop("lemmas"), on="words", how="left")
+    )
+    noun = tag.str.starts_with("NN")
+    quantifying = tag.is_in(sorted(QUANTIFYING_TAGS)) | (noun & word.is_in(sorted(QUANTIFYING_NOUNS)))
+    counts = tokens.group_by("caption").agg(
+        adjectives=tag.str.starts_with("JJ").sum(),
+        # A preposition with two objects (*on cars and trucks* read apart) counts once.
+        complement_phrases=pl.col("heads").filter(pl.col("arcs") == "pobj").n_unique(),
+        articles=word.is_in(sorted(ARTICLES)).sum(),
+        determiners=(tag == "DT").sum(),
+        quantifiers=(word.is_in(sorted(QUANTIFIERS)) & quantifying).sum(),
+        cardinals=(tag == "CD").sum(),
+        concept_depth=pl.col("depth").mean(),
+        concept_depth_nouns=pl.col("noun_depth").filter(noun).mean(),
+        tokens=pl.len(),
+    )
+    # A word that is there twice adds no lemma name.
+    names = tokens.select("caption", "words").unique().join(facts.select("words", "lemmas"), on="words")
+    lemmas = names.explode("lemmas").drop_nulls().select("caption", "lemmas").unique().group_by("caption").len("lemmas")
+    joined = table.select("caption").join(counts, on="caption", how="left", maintain_order="left")
+    joined = joined.join(lemmas, on="caption", how="left", maintain_order="left").drop("caption")
+    means = ("concept_depth", "concept_depth_nouns")
+    return joined.with_columns(pl.all().exclude(means).fill_null(0))
 
 
 @dataclass(frozen=True, eq=False)
@@ -287,15 +235,4 @@ class GranularityComparison(FeatureComparison[Granularity]):
         return {**super().as_dict(), "pipeline": self.sets[0].pipeline}
 
 
-def compare_granularity(
-    sets: Sequence[Granularity],
-    *,
-    resamples: int = 1000,
-    permutations: int = 10_000,
-    level: float = 0.95,
-    seed: int = 0,
-) -> GranularityComparison:
-    """Every set's means with intervals, and how each differs from the first: see :func:`compare_features`."""
-    return compare_features(
-        GranularityComparison, sets, resamples=resamples, permutations=permutations, level=level, seed=seed
-    )
+compare_granularity = GranularityComparison.of

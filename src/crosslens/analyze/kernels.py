@@ -35,7 +35,7 @@ def least_distance(
 ) -> float:
     """The least distance of a (scaled) vector to the picks from ``begin`` to ``end``.
 
-    ``picks`` has a column per pick; ``sums`` is room for ``_LANES`` numbers.
+    ``picks`` has a column per pick; ``sums`` has a place for each of ``_LANES`` numbers.
     """
     least = np.inf
     for first in range(begin, end, _LANES):
@@ -61,7 +61,7 @@ def least_distance(
 
 @compiled
 def lower_bounds(
-    products: Array, own: Array, squares: Array, slack: Array, cosine: bool, picks: int,
+    products: Array, row_squares: Array, squares: Array, slack: Array, cosine: bool, picks: int,
     bounds: Array, seen: Array, known: Array,
 ) -> None:  # fmt: skip
     """Account for new picks by their inexact ``products`` with every row, each off by at most the row's ``slack``."""
@@ -79,7 +79,7 @@ def lower_bounds(
             for p in range(row.size):
                 part = squares[p] - 2.0 * row[p]
                 least = part if part < least else least
-            least += own[i]
+            least += row_squares[i]
         seen[i] = picks
         if least - slack[i] < bounds[i]:  # otherwise the new picks are certainly no nearer
             known[i] = False
@@ -88,14 +88,14 @@ def lower_bounds(
 
 @compiled
 def lower_exactly(
-    vectors: Array, scale: Array, own: Array, picks: Array, squares: Array, begin: int, end: int, cosine: bool,
+    vectors: Array, scale: Array, row_squares: Array, picks: Array, squares: Array, begin: int, end: int, cosine: bool,
     bounds: Array, seen: Array,
 ) -> None:  # fmt: skip
     """Account for the picks from ``begin`` to ``end`` by exact distances."""
     sums, vector = np.empty(_LANES), np.empty(vectors.shape[1])
     for i in range(vectors.shape[0]):
         _load(vectors, i, scale, vector)
-        bounds[i] = min(bounds[i], least_distance(vector, own[i], picks, squares, begin, end, cosine, sums))
+        bounds[i] = min(bounds[i], least_distance(vector, row_squares[i], picks, squares, begin, end, cosine, sums))
         seen[i] = end
 
 
@@ -137,7 +137,7 @@ def _is_farther(row: int, other: int, bounds: Array) -> bool:
 
 @compiled
 def choose(
-    vectors: Array, scale: Array, own: Array, cosine: bool,
+    vectors: Array, scale: Array, row_squares: Array, cosine: bool,
     heap: Array, bounds: Array, seen: Array, known: Array,
     chosen: Array, picks: Array, squares: Array, number: int, end: int, work: int,
 ) -> int:  # fmt: skip
@@ -152,12 +152,12 @@ def choose(
         row = heap[0]
         _load(vectors, row, scale, vector)
         if known[row] and seen[row] == number:
-            chosen[number], picks[:, number], squares[number] = row, vector, own[row]
+            chosen[number], picks[:, number], squares[number] = row, vector, row_squares[row]
             number += 1
             bounds[row] = -np.inf
         else:
             first = seen[row] if seen[row] < number else 0
-            least = least_distance(vector, own[row], picks, squares, first, number, cosine, sums)
+            least = least_distance(vector, row_squares[row], picks, squares, first, number, cosine, sums)
             known[row] |= first == 0
             bounds[row] = least if first == 0 else min(bounds[row], least)
             work -= (number - first) * vector.size
@@ -204,12 +204,12 @@ def mean_angles(
     ``rows[start[image] : start[image + 1]]`` are an image's captions, ``lengths`` the captions' lengths.
     """
     for query in range(len(images)):
-        own = sqrt(dot(images[query], images[query]))
+        image_length = sqrt(dot(images[query], images[query]))
         total, count, size = 0.0, 0, 0
         for column in range(last[-1] + 1):
             neighbour = neighbours[query, column]
             for at in range(start[neighbour], start[neighbour + 1]):
-                length = own * lengths[rows[at]]
+                length = image_length * lengths[rows[at]]
                 cosine = dot(images[query], captions[rows[at]]) / length if length > 0 else 0.0
                 total += acos(min(1.0, max(-1.0, cosine)))
             count += start[neighbour + 1] - start[neighbour]

@@ -7,8 +7,8 @@ values (half of them are above the median) is the threshold for all other pairs.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from math import nan
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,6 @@ from crosslens.core import (
     Cell,
     Dataset,
     Figure,
-    Ids,
     InputError,
     Part,
     PictureCard,
@@ -60,198 +59,104 @@ Array = np.ndarray[Any, Any]
 _SHOWN, _EXAMINED = 5, 100
 
 
-def _levels(result: MissingPositives) -> Table:
-    header = ["φ at least", "annotated pairs", "missing positives"]
-    rows: list[list[Cell]] = []
-    for level in result.levels:
-        reached = np.mean(result.annotated >= np.float32(level.threshold)) if len(result.annotated) else nan
-        rows.append([f"{level.threshold:.4g}", Figure(float(reached), scale=100, digits=0, unit=" %"), level.pairs])
-    rows[0][0] = f"{rows[0][0]} ←"
-    if result.verification is not None:
-        header += ["precision", "recall"]
-        for row, point in zip(rows, result.verification.points, strict=True):
-            row += [_percent(point.precision), _percent(point.recall)]
-    order = np.argsort([-level.threshold for level in result.levels], kind="stable")
-    return Table(tuple(header), tuple(tuple(rows[row]) for row in order), "l" + "r" * (len(header) - 1))
-
-
 def _percent(value: float, low: float = nan, high: float = nan) -> Figure:
     """In percent; a very small share with two digits that count."""
     digits = len(f"{100 * value:.2g}".partition(".")[2]) if 0 < value < 0.001 else 1
     return Figure(value, low, high, scale=100, digits=digits, unit=" %")
 
 
-def _notes(result: MissingPositives) -> Iterator[str]:
-    yield "← the threshold. Annotated pairs: how many captions, each against the others of its image, reach it."
-    if result.left_out:
-        yield f"Kept: the {len(result):,} highest; {format_count(result.left_out, 'pair')} more reach the threshold."
-    if (verified := result.verification) is not None:
-        precision, recall = (
-            _percent(estimate.mean, estimate.low, estimate.high) for estimate in (verified.precision, verified.recall)
-        )
-        yield (
-            f"Measured on the {verified.pairs:,} pairs of queries that people judged, {verified.positives:,} of them "
-            f"verified: precision {precision}, recall {recall}, "
-            f"average precision {_percent(verified.average_precision)} (guessing: {_percent(verified.chance)}). A pair "
-            f"that nobody looked at counts as wrong: precision is a lower bound."
-        )
-
-
 @dataclass(frozen=True)
-class ThresholdPoint:
-    """Retrieval at a threshold among the judged pairs: how many are found, and how many of them are verified."""
-
-    threshold: float
-    found: int
-    hits: int
-    positives: int
-
-    @property
-    def precision(self) -> float:
-        return self.hits / self.found if self.found else float("nan")
-
-    @property
-    def recall(self) -> float:
-        return self.hits / self.positives if self.positives else float("nan")
-
-
-@dataclass(frozen=True, eq=False)
 class Verification:
-    """Precision and recall over the pairs of judged images and captions, outside the ground truth.
+    """Precision and recall of the chosen threshold over the pairs of judged images and captions, outside the truth.
 
     People reviewed the pairs that some systems had found and confirmed part of them; a pair that they never saw counts
-    as wrong here. So precision is a lower bound.
-
-    ``points`` are the chosen threshold and the usual quantiles; ``curve`` has one row per distinct φ of a verified
-    pair, highest first: threshold, found, hits. ``average_precision`` is the area under it, Σ (Rₙ − Rₙ₋₁) Pₙ.
+    as wrong here. So precision is a lower bound. ``average_precision`` is Σ (Rₙ − Rₙ₋₁) Pₙ over all thresholds.
     """
 
     pairs: int
     positives: int
-    points: tuple[ThresholdPoint, ...]
     precision: Estimate
     recall: Estimate
     average_precision: float
-    curve: Array
 
     @property
     def chance(self) -> float:
         """The precision, and the average precision, of guessing."""
-        return self.positives / self.pairs if self.pairs else float("nan")
-
-    def as_dict(self) -> dict[str, Any]:
-        """As JSON can hold it, without the curve."""
-        return {
-            "pairs": self.pairs,
-            "positives": self.positives,
-            "precision": {"value": self.precision.mean, "low": self.precision.low, "high": self.precision.high},
-            "recall": {"value": self.recall.mean, "low": self.recall.low, "high": self.recall.high},
-            "average_precision": self.average_precision,
-            "chance": self.chance,
-            "points": [
-                {name: getattr(point, name) for name in ("threshold", "found", "precision", "recall")}
-                for point in self.points
-            ],
-        }
+        return self.positives / self.pairs if self.pairs else nan
 
 
-@dataclass(frozen=True, eq=False)
-class VerifiedPairs:
-    """Which pairs are judged, which of them are verified, and what φ these have."""
+class _JudgedPairs:
+    """Which pairs people judged and verified, and how many of them reach each level of φ, a few rows at a time."""
 
-    images: Array
-    captions: Array
-    keys: Array
-    values: Array
-
-    @staticmethod
-    def of(
-        verified: Relevance | Mapping[str, Relevance], truth: Relevance, prepared: PreparedSimilarity
-    ) -> VerifiedPairs:
-        """From verified positives of one direction or both; ids that the dataset lacks are left out."""
-        directions = verified if isinstance(verified, Mapping) else {_direction(verified, truth): verified}
-        images = np.zeros(len(truth.query_ids), np.bool_)
-        captions = np.zeros(len(truth.item_ids), np.bool_)
+    def __init__(
+        self,
+        verified: Relevance | Mapping[str, Relevance],
+        truth: Relevance,
+        prepared: PreparedSimilarity,
+        thresholds: Array,
+    ) -> None:
+        """``verified`` are positives of one direction or both; ids that the dataset lacks are left out."""
+        if not isinstance(verified, Mapping):
+            ids = verified.query_ids, verified.item_ids
+            known = [
+                sum(int((match_ids(names, side) >= 0).sum()) for names, side in zip(ids, sides, strict=True))
+                for sides in ((truth.query_ids, truth.item_ids), (truth.item_ids, truth.query_ids))
+            ]
+            verified = {IMAGE_TO_TEXT if known[0] >= known[1] else TEXT_TO_IMAGE: verified}
+        self.images = np.zeros(len(truth.query_ids), np.bool_)
+        self.captions = np.zeros(len(truth.item_ids), np.bool_)
+        width = len(self.captions)
         keys = [np.empty(0, np.int64)]
-        for direction, judged in directions.items():
+        for direction, judged in verified.items():
             seen = judged.relevant() if direction == IMAGE_TO_TEXT else judged.relevant().flip()
             rows = match_ids(seen.query_ids, truth.query_ids)[seen.rows]
             columns = match_ids(seen.item_ids, truth.item_ids)[seen.items]
             inside = (rows >= 0) & (columns >= 0)
             if direction == IMAGE_TO_TEXT:
-                images[rows[inside]] = True
+                self.images[rows[inside]] = True
             else:
-                captions[columns[inside]] = True
-            keys.append(rows[inside] * len(captions) + columns[inside])
+                self.captions[columns[inside]] = True
+            keys.append(rows[inside] * width + columns[inside])
         relevant = truth.relevant()
-        positives = np.setdiff1d(np.concatenate(keys), relevant.rows * len(captions) + relevant.items)
+        positives = np.setdiff1d(np.concatenate(keys), relevant.rows * width + relevant.items)
         if not len(positives):
             raise InputError(
                 "no verified positive lies outside the ground truth",
                 expected="verified pairs of the dataset's own images and captions",
                 fix="check that both are of the same collection and split",
             )
-        values = np.asarray(prepared.pairs(positives // len(captions), positives % len(captions)), np.float32)
-        return VerifiedPairs(images, captions, positives, values)
-
-
-class ThresholdCounter:
-    """Counts at every threshold, gathered a few rows of φ at a time."""
-
-    def __init__(self, thresholds: Sequence[float], verified: VerifiedPairs | None) -> None:
-        self._thresholds = np.asarray(thresholds, np.float32)
-        self._verified = verified
-        self.totals = np.zeros(len(thresholds), np.int64)
-        self._levels = np.unique(np.concatenate([self._thresholds, verified.values if verified else []]))
-        self._retrieved = np.zeros(len(self._levels) + 1, np.int64)
-        self._per_image: list[Array] = []
-        self._pairs = 0
+        self.owners = positives // width
+        self.values = np.asarray(prepared.pairs(self.owners, positives % width), np.float32)
+        self.thresholds = thresholds
+        self.levels = np.unique(np.concatenate([thresholds, self.values]))
+        self.counts = np.zeros(len(self.levels) + 1, np.int64)
+        self.per_image: list[Array] = []
+        self.pairs = 0
 
     def add(self, rows: slice, values: Array) -> None:
         """Count the pairs of these rows; those of the ground truth are −∞."""
-        self.totals += [int((values >= threshold).sum()) for threshold in self._thresholds]
-        if self._verified is None:
-            return
-        judged = self._verified.images[rows, None] | self._verified.captions[None]
-        judged &= values > -np.inf
-        self._pairs += int(judged.sum())
-        chosen = values[judged & (values >= self._levels[0])]
-        self._retrieved += np.bincount(
-            np.searchsorted(self._levels, chosen, side="right"), minlength=len(self._retrieved)
-        )
-        self._per_image.append((judged & (values >= self._thresholds[0])).sum(axis=1))
+        judged = (self.images[rows, None] | self.captions[None]) & (values > -np.inf)
+        self.pairs += int(judged.sum())
+        bins = np.searchsorted(self.levels, values[judged & (values >= self.levels[0])], side="right")
+        self.counts += np.bincount(bins, minlength=len(self.counts))
+        self.per_image.append((judged & (values >= self.thresholds[0])).sum(axis=1))
 
-    def verification(self) -> Verification:
-        """Everything that was counted, as precision and recall."""
-        assert self._verified is not None
+    def counted(self) -> tuple[list[tuple[int, int]], Verification]:
+        """How many judged and how many verified pairs reach each threshold; and the chosen one in figures."""
         # A pair in bin b reaches the first b levels: those at least as high as level n are in the bins above n.
-        retrieved = self._retrieved[::-1].cumsum()[::-1][1:]
-        level_of = np.searchsorted(self._levels, self._verified.values)
-        hits = np.bincount(level_of, minlength=len(self._levels))[::-1].cumsum()[::-1]
-        positives = len(self._verified.values)
-        points = tuple(
-            ThresholdPoint(float(threshold), int(retrieved[level]), int(hits[level]), positives)
-            for threshold, level in zip(self._thresholds, np.searchsorted(self._levels, self._thresholds), strict=True)
-        )
+        found = self.counts[::-1].cumsum()[::-1][1:]
+        level_of = np.searchsorted(self.levels, self.values)
+        hits = np.bincount(level_of, minlength=len(self.levels))[::-1].cumsum()[::-1]
         reached = np.unique(level_of)[::-1]
-        curve = np.column_stack([self._levels[reached], retrieved[reached], hits[reached]]).astype(np.float64)
-        steps = np.diff(curve[:, 2], prepend=0.0) / positives
-        area = float((steps * curve[:, 2] / curve[:, 1]).sum())
-        proposed = np.concatenate(self._per_image)
-        owners = self._verified.keys // len(self._verified.captions)
-        own_positives = np.bincount(owners, minlength=len(proposed))
-        own_hits = np.bincount(owners, self._verified.values >= self._thresholds[0], len(proposed))
-        precision, recall = share_of_sums(own_hits, proposed), share_of_sums(own_hits, own_positives)
-        return Verification(self._pairs, positives, points, precision, recall, area, curve)
-
-
-def _direction(verified: Relevance, truth: Relevance) -> str:
-    def known(left: Ids, right: Ids) -> int:
-        pairs = ((verified.query_ids, left), (verified.item_ids, right))
-        return sum(int((match_ids(names, ids) >= 0).sum()) for names, ids in pairs)
-
-    as_images, as_captions = known(truth.query_ids, truth.item_ids), known(truth.item_ids, truth.query_ids)
-    return IMAGE_TO_TEXT if as_images >= as_captions else TEXT_TO_IMAGE
+        steps = np.diff(hits[reached], prepend=0) / len(self.values)
+        area = float((steps * hits[reached] / found[reached]).sum())
+        proposed = np.concatenate(self.per_image)
+        own_hits = np.bincount(self.owners, self.values >= self.thresholds[0], len(proposed))
+        precision = share_of_sums(own_hits, proposed)
+        recall = share_of_sums(own_hits, np.bincount(self.owners, minlength=len(proposed)))
+        at = np.searchsorted(self.levels, self.thresholds)
+        points = list(zip(found[at].tolist(), hits[at].tolist(), strict=True))
+        return points, Verification(self.pairs, len(self.values), precision, recall, area)
 
 
 QUANTILES = (0.1, 0.25, 0.5, 0.75, 0.9)
@@ -261,10 +166,12 @@ _CELLS = 1 << 22
 
 @dataclass(frozen=True)
 class ThresholdCount:
-    """How many pairs outside the ground truth reach a threshold."""
+    """How many pairs outside the ground truth reach a threshold; ``found`` are judged ones, ``hits`` verified ones."""
 
     threshold: float
     pairs: int
+    found: int = 0
+    hits: int = 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -301,7 +208,7 @@ class MissingPositives(Presented):
             f"{format_count(self.levels[0].pairs, 'pair')} outside the ground truth "
             f"of {others:,} reach φ ≥ {self.threshold:.4g}"
         )
-        parts: list[Part] = [_levels(self), Text(tuple(_notes(self)), note=True)]
+        parts: list[Part] = [self._levels(), Text(tuple(self._notes()), note=True)]
         if len(self):
             table = self.table.head(_EXAMINED).with_columns(
                 pl.col("text", "image_caption").str.replace_all(r"\s+", " ")
@@ -309,11 +216,44 @@ class MissingPositives(Presented):
             table = table.unique(("image", pl.col("text").str.to_lowercase()), keep="first", maintain_order=True)
             columns = table.head(_SHOWN).select("image", "phi", "text", "image_caption").iter_rows()
             cards = (
-                PictureCard(f"{phi:.4g}  image {image}, “{own}”:", (f"“{text}”",), image=image)
-                for image, phi, text, own in columns
+                PictureCard(f"{phi:.4g}  image {image}, “{caption}”:", (f"“{text}”",), image=image)
+                for image, phi, text, caption in columns
             )
             parts.append(Cards("The first:", tuple(cards)))
         yield Section(head, tuple(parts))
+
+    def _levels(self) -> Table:
+        """A row per threshold, the highest first."""
+        rows: list[tuple[Cell, ...]] = []
+        for level in sorted(self.levels, key=lambda level: -level.threshold):
+            reached = float(np.mean(self.annotated >= np.float32(level.threshold))) if len(self.annotated) else nan
+            mark = " ←" if level is self.levels[0] else ""
+            row = (f"{level.threshold:.4g}{mark}", Figure(reached, scale=100, digits=0, unit=" %"), level.pairs)
+            rows.append((*row, *map(_percent, self._shares(level))))
+        judged = () if self.verification is None else ("precision", "recall")
+        header = ("φ at least", "annotated pairs", "missing positives", *judged)
+        return Table(header, tuple(rows), "l" + "r" * (len(header) - 1))
+
+    def _shares(self, level: ThresholdCount) -> tuple[float, ...]:
+        """Precision and recall among the judged pairs, if there are any."""
+        if self.verification is None:
+            return ()
+        return level.hits / level.found if level.found else nan, level.hits / self.verification.positives
+
+    def _notes(self) -> Iterator[str]:
+        yield "← the threshold. Annotated pairs: how many captions, each against the others of its image, reach it."
+        if self.left_out:
+            yield f"Kept: the {len(self):,} highest; {format_count(self.left_out, 'pair')} more reach the threshold."
+        if (verified := self.verification) is not None:
+            precision, recall = (
+                _percent(share.mean, share.low, share.high) for share in (verified.precision, verified.recall)
+            )
+            yield (
+                f"Measured on the {verified.pairs:,} pairs of queries that people judged, {verified.positives:,} of "
+                f"them verified: precision {precision}, recall {recall}, average precision "
+                f"{_percent(verified.average_precision)} (guessing: {_percent(verified.chance)}). A pair "
+                "that nobody looked at counts as wrong: precision is a lower bound."
+            )
 
     @property
     def left_out(self) -> int:
@@ -362,11 +302,19 @@ class MissingPositives(Presented):
             "pairs": self.levels[0].pairs,
             "kept": len(self),
             "annotated": {"pairs": len(self.annotated), **quantiles},
-            "levels": [asdict(level) for level in self.levels],
+            "levels": [{"threshold": level.threshold, "pairs": level.pairs} for level in self.levels],
         }
-        if self.verification is not None:
-            content["verification"] = self.verification.as_dict()
-        return dict(json_form(content))
+        if (verified := self.verification) is not None:
+            points = [
+                dict(zip(("threshold", "found", "precision", "recall"), values, strict=True))
+                for values in ((level.threshold, level.found, *self._shares(level)) for level in self.levels)
+            ]
+            shares = {
+                name: {"value": share.mean, "low": share.low, "high": share.high}
+                for name, share in (("precision", verified.precision), ("recall", verified.recall))
+            }
+            content["verification"] = {**vars(verified), **shares, "chance": verified.chance, "points": points}
+        return json_form(content)
 
 
 def find_missing_positives(
@@ -378,7 +326,6 @@ def find_missing_positives(
     ground_truth: Relevance | None = None,
     verified: Relevance | Mapping[str, Relevance] | None = None,
     most: int | None = 1_000_000,
-    resamples: int = 1000,
     seed: int = 0,
     threads: int | None = None,
     progress: Progress | None = None,
@@ -408,30 +355,31 @@ def find_missing_positives(
             raise UsageError(f"{reason} to derive the threshold from", fix=fix, option="threshold")
         threshold = float(np.quantile(annotated, quantile))
     prepared = prepare_dataset(dataset, similarity, progress=progress, threads=threads)
-    pairs = None if verified is None else VerifiedPairs.of(verified, truth, prepared)
     usual = [float(np.quantile(annotated, q)) for q in QUANTILES] if len(annotated) else []
     thresholds = list(dict.fromkeys([threshold, *usual]))  # the chosen one first
-    kept = _Best(threshold, most)
-    counter = ThresholdCounter(thresholds, pairs)
-    with stage(
-        progress or SilentProgress(), f"looking for missing positives by {similarity.name}", prepared.shape[0]
-    ) as bar:
+    levels = np.asarray(thresholds, np.float32)
+    judged = None if verified is None else _JudgedPairs(verified, truth, prepared, levels)
+    totals = np.zeros(len(levels), np.int64)
+    best = _Best(threshold, most)
+    title = f"looking for missing positives by {similarity.name}"
+    with stage(progress or SilentProgress(), title, prepared.shape[0]) as bar:
         for rows, values in _outside(prepared, truth):
-            kept.add(rows.start, values)
-            counter.add(rows, values)
+            best.add(rows.start, values)
+            totals += [int((values >= level).sum()) for level in levels]
+            if judged is not None:
+                judged.add(rows, values)
             bar.advance(rows.stop - rows.start)
-    images, captions, values = kept.ranked()
+    points, verification = ([(0, 0)] * len(levels), None) if judged is None else judged.counted()
+    counts = zip(thresholds, totals.tolist(), points, strict=True)
     return MissingPositives(
         dataset,
         similarity.name,
         truth,
-        images,
-        captions,
-        values,
+        *best.ranked(),
         threshold,
         annotated,
-        tuple(ThresholdCount(level, int(total)) for level, total in zip(thresholds, counter.totals, strict=True)),
-        None if pairs is None else counter.verification(),
+        tuple(ThresholdCount(level, total, *point) for level, total, point in counts),
+        verification,
     )
 
 
@@ -452,11 +400,11 @@ def held_out_similarity(
     references, captions = references_of(dataset), references_of(replace(dataset, corpus=None))
     chances = random_stream(seed, "left-out caption").random(len(references))
     held_out: dict[int, str] = {}
-    for row, own in enumerate(captions):
-        chosen, others = own[int(chances[row] * len(own))] if own else "", references[row].copy()
+    for row, texts in enumerate(captions):
+        chosen, others = texts[int(chances[row] * len(texts))] if texts else "", references[row].copy()
         if chosen in others:
             others.remove(chosen)
-        if own and others:
+        if texts and others:
             held_out[row], references[row] = chosen, others
     if not held_out:
         return np.empty(0, np.float32)

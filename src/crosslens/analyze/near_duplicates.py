@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any, NamedTuple
@@ -81,22 +81,15 @@ class NearDuplicates:
     def __init__(self, vectors: Array, hashes: Array | None, cosine: float, bits: int) -> None:
         """``vectors`` of length 1; ``hashes`` n×192 bits, or None where there are no pictures."""
         self._duplicates: dict[int, dict[int, DuplicateEvidence]] = {}
-        rows = max(1, _TILE // max(len(vectors), 1))
-        for start in range(0, len(vectors) if cosine <= 1 else 0, rows):
-            near = vectors[start : start + rows] @ vectors.T >= cosine - 1e-9
-            for row, other in zip(*np.nonzero(near), strict=True):
-                exact = float((vectors[start + row] * vectors[other]).sum())
-                # Rounding must not make an image differ from its very copy, whose cosine is 1 − 1e-16.
-                if start + row < other and exact >= cosine - 1e-12:
-                    self._add(start + row, other, DuplicateEvidence("vectors", exact))
+        for left, right, _ in _near_rows(vectors, lambda products: products >= cosine - 1e-9) if cosine <= 1 else ():
+            exact = float((vectors[left] * vectors[right]).sum())
+            # Rounding must not make an image differ from its very copy, whose cosine is 1 − 1e-16.
+            if exact >= cosine - 1e-12:
+                self._add(left, right, DuplicateEvidence("vectors", exact))
         if hashes is not None and bits >= 0:
             signs = np.where(hashes, np.float32(1), np.float32(-1))  # whole numbers up to 192: exact in float32
-            rows = max(1, _TILE // max(len(signs), 1))
-            for start in range(0, len(signs), rows):
-                different = (HASH_BITS - signs[start : start + rows] @ signs.T) / 2
-                for row, other in zip(*np.nonzero(different <= bits), strict=True):
-                    if start + row < other:
-                        self._add(start + row, other, DuplicateEvidence("hash", float(different[row, other])))
+            for left, right, product in _near_rows(signs, lambda products: (HASH_BITS - products) / 2 <= bits):
+                self._add(left, right, DuplicateEvidence("hash", (HASH_BITS - product) / 2))
 
     def among(self, image: int, others: Iterable[int]) -> tuple[int, DuplicateEvidence] | None:
         """The first of ``others`` that is the same picture as ``image``, in ascending order; None if there is none."""
@@ -112,8 +105,18 @@ class NearDuplicates:
                     yield left, right, self._duplicates[left][right]
 
     def _add(self, left: int, right: int, evidence: DuplicateEvidence) -> None:
-        self._duplicates.setdefault(int(left), {}).setdefault(int(right), evidence)
-        self._duplicates.setdefault(int(right), {}).setdefault(int(left), evidence)
+        self._duplicates.setdefault(left, {}).setdefault(right, evidence)
+        self._duplicates.setdefault(right, {}).setdefault(left, evidence)
+
+
+def _near_rows(vectors: Array, near: Callable[[Array], Array]) -> Iterator[tuple[int, int, float]]:
+    """Every two rows whose product is near, the lower first, and the product; a tile at a time."""
+    step = max(1, _TILE // max(len(vectors), 1))
+    for start in range(0, len(vectors), step):
+        products = vectors[start : start + step] @ vectors.T
+        for row, other in zip(*np.nonzero(near(products)), strict=True):
+            if start + row < other:
+                yield int(start + row), int(other), float(products[row, other])
 
 
 _WORD = re.compile(r"\w+")
@@ -169,8 +172,12 @@ def duplicate_captions(dataset: Dataset) -> dict[int, CaptionCopies]:
     there are any, otherwise those with the words in another order.
     """
     sources = (dataset, dataset.described)[: 1 if dataset.corpus is None else 2]
-    texts = [tuple(word for word in words_of(text) if word not in _ARTICLES) for own in sources for text in own.texts]
-    owners = [entry for own in sources for entry in zip(own.caption_image.tolist(), own.caption_ids, strict=True)]
+    texts = [
+        tuple(word for word in words_of(text) if word not in _ARTICLES) for source in sources for text in source.texts
+    ]
+    owners = [
+        entry for source in sources for entry in zip(source.caption_image.tolist(), source.caption_ids, strict=True)
+    ]
     in_order = _elsewhere(texts, owners, len(dataset.texts))
     in_any = _elsewhere([tuple(sorted(words)) for words in texts], owners, len(dataset.texts))
     return {row: CaptionCopies(in_order.get(row, others), row in in_order) for row, others in in_any.items()}
@@ -222,9 +229,9 @@ def duplicate_images(
         array = unit_vectors(vectors, "images")
         if array.ndim != 2:
             raise InputError("an image has several vectors", expected="one vector per image", fix="pass their mean")
-        own = positions(vectors.ids, dataset.image_ids, "image", any_ending=vectors.has_names).tolist()
+        image_rows = positions(vectors.ids, dataset.image_ids, "image", any_ending=vectors.has_names).tolist()
         for left, right, near in NearDuplicates(array, None, cosine, -1).pairs():
-            pair = min(own[left], own[right]), max(own[left], own[right])
+            pair = min(image_rows[left], image_rows[right]), max(image_rows[left], image_rows[right])
             evidence.setdefault(pair, {})["cosine"] = min(near.number, 1.0)
     return [DuplicateImages(left, right, **how) for (left, right), how in sorted(evidence.items())]
 

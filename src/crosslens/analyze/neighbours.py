@@ -60,11 +60,6 @@ class ApproximateSearch:
             if value is not None and value < 1:
                 raise UsageError(f"{name} is {value}", fix=f"use {argument(name, 1)} or more", option=name)
 
-    def sample_of(self, queries: int) -> Array:
-        """The queries on which the recall is measured, in ascending order."""
-        random = random_stream(self.seed, "recall sample")
-        return np.sort(random.choice(queries, min(self.sample, queries), replace=False))
-
 
 def build_index(items: ScaledRows, settings: ApproximateSearch, progress: Progress) -> Any:
     """An index of the items, scaled to length 1."""
@@ -129,7 +124,17 @@ def nearest_items(
     """
     left = _checked(queries, "queries")
     right = left if items is queries else _checked(items, "items")
-    hidden = _check_request(left, right, k, without)
+    if len(left.shape) != 2:
+        raise UsageError("a query has several vectors", fix="pass one vector per query, such as their mean")
+    if left.shape[1] != right.shape[-1]:
+        problem = f"queries of {left.shape[1]} dimensions and items of {right.shape[-1]}"
+        raise InputError(problem, expected="vectors of one space", fix="encode both with the same model")
+    hidden = np.full(left.shape[0], NO_ITEM) if without is None else np.asarray(without, np.int64)
+    if len(hidden) != left.shape[0] or (len(hidden) and not NO_ITEM <= hidden.min() <= hidden.max() < right.shape[0]):
+        raise UsageError("without has positions outside the items", fix="pass one position, or -1, per query")
+    most = right.shape[0] - int((hidden >= 0).any())
+    if not 1 <= k <= most:
+        raise UsageError(f"{k} neighbours among {most} other items", fix=f"choose k from 1 to {most}")
     several = 1 if len(right.shape) == 2 else right.shape[1]
     left_rows = ScaledRows(left)
     right_rows = left_rows if right is left else ScaledRows(right if len(right.shape) == 2 else FlatBlocks(right))
@@ -207,7 +212,8 @@ class _Request(NamedTuple):
         if short.any():  # the lists that were looked at hold too few items
             whole = self.exact(np.flatnonzero(short))
             result.items[short], result.cosines[short] = whole.items, whole.cosines
-        sample = settings.sample_of(n)
+        random = random_stream(settings.seed, "recall sample")
+        sample = np.sort(random.choice(n, min(settings.sample, n), replace=False))
         # As good as a true neighbour is what is equally near.
         true = result.cosines[sample] >= self.exact(sample).cosines[:, -1:]
         return result._replace(recall=float(true.mean()) if n else None)
@@ -224,21 +230,3 @@ def _checked(vectors: Embeddings | Array, what: str) -> VectorBlocks:
             raise UsageError(f"{what} are distributions", fix="pass their means as plain vectors")
         return vectors.source
     return as_blocks(check_vectors(vectors, what))
-
-
-def _check_request(queries: VectorBlocks, items: VectorBlocks, k: int, without: Sequence[int] | Array | None) -> Array:
-    """The item that does not count for each query, or ``NO_ITEM``; a request that cannot be met raises."""
-    if len(queries.shape) != 2:
-        raise UsageError("a query has several vectors", fix="pass one vector per query, such as their mean")
-    if queries.shape[1] != items.shape[-1]:
-        problem = f"queries of {queries.shape[1]} dimensions and items of {items.shape[-1]}"
-        raise InputError(problem, expected="vectors of one space", fix="encode both with the same model")
-    hidden = np.full(queries.shape[0], NO_ITEM) if without is None else np.asarray(without, np.int64)
-    if len(hidden) != queries.shape[0] or (
-        len(hidden) and not NO_ITEM <= hidden.min() <= hidden.max() < items.shape[0]
-    ):
-        raise UsageError("without has positions outside the items", fix="pass one position, or -1, per query")
-    most = items.shape[0] - int((hidden >= 0).any())
-    if not 1 <= k <= most:
-        raise UsageError(f"{k} neighbours among {most} other items", fix=f"choose k from 1 to {most}")
-    return hidden

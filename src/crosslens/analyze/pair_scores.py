@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,23 +21,25 @@ from crosslens.core import (
     argument,
     is_inexact,
     match_ids,
+    parquet_bytes,
     positions,
     reading,
+    spelled_as,
 )
-from crosslens.data import RowName, by_row, check_ids, format_suffix, read_records, read_table
+from crosslens.data import RowName, by_row, check_ids, format_suffix, read_records, read_table, writing_bytes
 from crosslens.encode import (
     IMAGES,
     TEXTS,
-    Cache,
     EncodeOptions,
     Encoder,
     PairScorer,
     SecondStage,
     StoredEmbeddings,
+    caption_rows,
     encode_dataset,
     require_modality,
 )
-from crosslens.rank import Scorer, default_score, scorer_of
+from crosslens.rank import default_score, scorer_of
 from crosslens.similarity import IdSimilarity, Phi, load_similarity
 
 
@@ -82,6 +84,13 @@ class ImageCaptionPairs:
         """Every caption with its own image."""
         return ImageCaptionPairs(dataset, dataset.caption_image, np.arange(len(dataset.caption_ids)))
 
+    @staticmethod
+    def relevant(dataset: Dataset, relevance: Relevance | None = None) -> ImageCaptionPairs:
+        """Every pair of the ground truth, in the order of the captions."""
+        truth = ground_truth_of(dataset, relevance).relevant()
+        order = np.lexsort((truth.rows, truth.items))
+        return ImageCaptionPairs(dataset, truth.rows[order], truth.items[order])
+
     def __len__(self) -> int:
         return len(self.images)
 
@@ -113,7 +122,7 @@ class ImageCaptionPairs:
         if isinstance(encoder, StoredEmbeddings):
             return self.from_vectors(encoder.stored[IMAGES], encoder.stored[TEXTS], score)
         sources: dict[str, Any] = {"image_folder": options.image_folder, "skip_bad": options.skip_bad}
-        encoded = encode_dataset(self.dataset, encoder, **sources, **encoding_keywords(options, progress))
+        encoded = encode_dataset(self.dataset, encoder, **sources, **options.stream(progress, unasked_cache=False))
         assert encoded.images is not None
         assert encoded.captions is not None
         return self.from_vectors(encoded.images, encoded.captions, score)
@@ -122,8 +131,8 @@ class ImageCaptionPairs:
         self, scorer: PairScorer, options: EncodeOptions, progress: Progress | None = None
     ) -> FloatArray:
         """The scores of a model that takes a picture and a text together; every picture must be readable."""
-        keywords = encoding_keywords(options, progress)
-        stage = SecondStage.over(self.dataset, scorer, image_folder=options.image_folder, **keywords)
+        folder, keywords = options.image_folder, options.stream(progress, unasked_cache=False)
+        stage = SecondStage.over(self.dataset, scorer, image_folder=folder, **keywords)
         return np.asarray(stage.score(self.named, progress), np.float64)
 
     def from_similarity(self, phi: Phi, threads: int | None = None, progress: Progress | None = None) -> FloatArray:
@@ -134,81 +143,153 @@ class ImageCaptionPairs:
         similarity = load_similarity(phi)
         if isinstance(similarity, IdSimilarity):
             return np.asarray(similarity.prepare_ids(self.dataset).pairs(self.images, self.captions), np.float64)
-        captions_of: dict[int, list[int]] = {}
-        for caption, image in enumerate(self.dataset.caption_image.tolist()):
-            captions_of.setdefault(image, []).append(caption)
+        captions_of = caption_rows(self.dataset)
         texts = self.dataset.texts
         others = [
-            [texts[other] for other in captions_of.get(image, ()) if other != caption]
+            [texts[other] for other in captions_of[image] if other != caption]
             for image, caption in zip(self.images.tolist(), self.captions.tolist(), strict=True)
         ]
         known = np.flatnonzero([bool(references) for references in others])
         scores = np.full(len(self), np.nan)
         if len(known):
-            own = [texts[self.captions[row]] for row in known]
-            prepared = similarity.prepare([others[row] for row in known], own, progress=progress, threads=threads)
+            captions = [texts[self.captions[row]] for row in known]
+            prepared = similarity.prepare([others[row] for row in known], captions, progress=progress, threads=threads)
             scores[known] = prepared.pairs(np.arange(len(known)), np.arange(len(known)))
         return scores
 
-    def from_matrix(self, scores: Any, name: str = "the matrix") -> FloatArray:
-        """Cells of a matrix of images × captions in the dataset's order, or of a scorer of that shape."""
+    def from_matrix(self, scores: Any, model: str = "the model", *, finite: bool = False) -> FloatArray:
+        """Cells of a matrix of images × captions in the dataset's order, or of a scorer of that shape.
+
+        With ``finite``, a score that is NaN or infinite raises.
+        """
         matrix: Any = scores if hasattr(scores, "exact") else np.asanyarray(scores)
-        expected = len(self.dataset.image_ids), len(self.dataset.caption_ids)
-        if matrix.shape != expected:
+        shape = len(self.dataset.image_ids), len(self.dataset.caption_ids)
+        if matrix.shape != shape:
             raise InputError(
-                f"{name} has the shape {' × '.join(map(str, matrix.shape))}",
-                expected=f"{expected[0]:,} images × {expected[1]:,} captions, in the dataset's order",
-                fix="transpose it" if matrix.shape == expected[::-1] else "check that it belongs to this dataset",
+                f"scores of {model} of shape {'×'.join(map(str, matrix.shape))}",
+                expected=f"{shape[0]} images × {shape[1]} captions, in the dataset's order",
+                fix="transpose them"
+                if matrix.shape == shape[::-1]
+                else "check that scores and dataset are of the same split",
             )
-        scorer: Scorer | None = matrix if hasattr(matrix, "exact") else None
-        cells = matrix[self.images, self.captions] if scorer is None else scorer.exact(self.images, self.captions)
-        return np.asarray(cells, np.float64)
+        pairs = self.images, self.captions
+        cells = matrix.exact(*pairs) if hasattr(matrix, "exact") else matrix[pairs]
+        if cells.dtype.kind not in "fiu":
+            raise InputError(f"scores of {model} are of type {cells.dtype}", expected="real numbers")
+        values = np.asarray(cells, np.float64)
+        if finite:
+            self._require(np.isfinite(values), values, model)
+        return values
+
+    def from_given(self, scores: Any, model: str, *, missing: bool = False) -> FloatArray:
+        """One number per pair, or cells of a matrix; infinity raises, and NaN unless pairs may be ``missing``."""
+        if not isinstance(scores, np.ndarray | list | tuple) or np.asarray(scores).ndim != 1:
+            values = self.from_matrix(scores, model)
+        else:
+            values = np.asarray(scores, np.float64)
+            if len(values) != len(self):
+                problem = f"{len(values):,} scores of {model} for {len(self):,} pairs"
+                raise InputError(problem, expected="one score per pair", fix="score every pair of the dataset")
+        self._require(~np.isinf(values) if missing else np.isfinite(values), values, model)
+        return values
+
+    def _require(self, valid: Any, values: FloatArray, model: str) -> None:
+        if not valid.all():
+            row = int(np.argmin(valid))
+            image, caption = self.named[row]
+            more = f" (and {int((~valid).sum()) - 1:,} more)" if (~valid).sum() > 1 else ""
+            problem = f"{model} scores image {image!r} and caption {caption!r} as {values[row]}{more}"
+            raise InputError(problem, expected="finite scores", fix="find out why the model gave NaN or infinity")
 
     def from_table(self, source: pl.DataFrame | str | Path) -> FloatArray:
         """Scores from a table with the columns image, caption and score; NaN for a pair that it does not have."""
-        with rows_of(source) as (frame, row_name):
-            scores = self._scores_by_pair(frame, row_name)
-        with_images, ids = "image" in frame.columns, self.dataset.caption_ids
-        values = [
-            scores.get((image if with_images else None, ids[caption]), np.nan)
-            for image, caption in zip(self.images.tolist(), self.captions.tolist(), strict=True)
-        ]
-        return np.array(values, np.float64)
+        with rows_of(source, ("caption", "score"), "the columns image, caption, score") as (frame, row_name):
+            return self.from_rows(frame, row_name)
 
-    def _scores_by_pair(self, frame: pl.DataFrame, row_name: RowName) -> dict[tuple[Any, str], float]:
-        """By the image's position (None without images) and the caption's id."""
-        for column in ("caption", "score"):
-            if column not in frame.columns:
-                problem = f"no column {column!r} (columns: {', '.join(frame.columns)})"
-                raise InputError(problem, expected="the columns image, caption, score", fix="rename or add it")
+    def from_rows(self, frame: pl.DataFrame, row_name: RowName, *, strict: bool = False) -> FloatArray:
+        """Scores from the columns caption, score and, if it is there, image; NaN for a pair without a row.
+
+        With ``strict``, where the pairs are those of cases, a row of another pair raises.
+        """
         captions = check_ids(frame["caption"].to_list(), "caption", row_name)
-        images: list[Any] = [None] * len(captions)
+        images: Sequence[str | None] = [None] * len(captions)
+        keys: list[tuple[str | None, str]] = [*self.named]
         if "image" in frame.columns:
-            listed = check_ids(frame["image"].to_list(), "image", row_name)
-            rows = match_ids(listed, self.dataset.image_ids)
-            images = [row if row >= 0 else name for row, name in zip(rows.tolist(), listed, strict=True)]
-        scores: dict[tuple[Any, str], float] = {}
-        for row, pair in enumerate(zip(images, captions, strict=True)):
-            if pair in scores:
-                problem = f"a second score of caption {captions[row]!r}"
-                raise InputError(problem, row=row_name(row), expected="one score per pair", fix="keep one of the two")
-            scores[pair] = finite_score(frame["score"][row], row_name(row))
-        return scores
+            images = spelled_as(self.dataset.image_ids, check_ids(frame["image"].to_list(), "image", row_name))
+        else:
+            keys = [(None, caption) for _, caption in keys]
+        known = set(keys)
+        scores: dict[tuple[str | None, str], float] = {}
+        for row, (image, caption) in enumerate(zip(images, captions, strict=True)):
+            score = finite_score(frame["score"][row], row_name(row))
+            named = f"caption {caption!r}" + (f" and image {image!r}" if image is not None else "")
+            if strict and (image, caption) not in known:
+                problem, fix = f"{named} are in no case together", "correct or remove the row"
+                raise InputError(problem, row=row_name(row), expected="pairs of one case", fix=fix)
+            if (image, caption) in scores:
+                problem, fix = f"a second score of {named}", "keep one of the two"
+                raise InputError(problem, row=row_name(row), expected="one score per pair", fix=fix)
+            scores[image, caption] = score
+        return np.array([scores.get(key, np.nan) for key in keys], np.float64)
 
 
 @contextmanager
-def rows_of(source: pl.DataFrame | str | Path) -> Iterator[tuple[pl.DataFrame, RowName]]:
-    """A table in memory or of a .csv, .tsv, .parquet or .jsonl file, and what its rows are called; errors name both."""
-    if isinstance(source, pl.DataFrame):
-        yield source, by_row
-        return
-    with reading(source):
-        if format_suffix(source) == ".jsonl":
+def rows_of(
+    source: pl.DataFrame | str | Path, required: Sequence[str] = (), expected: str = "", fix: str = "rename or add it"
+) -> Iterator[tuple[pl.DataFrame, RowName]]:
+    """A table in memory or of a .csv, .tsv, .parquet or .jsonl file, and what its rows are called; errors name both.
+
+    A table without one of the ``required`` columns raises.
+    """
+    row_name: RowName = by_row
+    with nullcontext() if isinstance(source, pl.DataFrame) else reading(source):
+        if isinstance(source, pl.DataFrame):
+            frame = source
+        elif format_suffix(source) == ".jsonl":
             records = read_records(source)
-            yield pl.DataFrame(records.rows, infer_schema_length=None), records.row_name
+            names = dict.fromkeys(key for row in records.rows for key in row)
+            columns = {name: [_cell(value) for value in records.optional(name)] for name in names}
+            frame, row_name = pl.DataFrame(columns, strict=False), records.row_name
         else:
             table = read_table(source)
-            yield table.frame, table.row_name
+            frame, row_name = table.frame, table.row_name
+        for name in required:
+            if name not in frame.columns:
+                problem = f"no column {name!r} (columns: {', '.join(frame.columns) or 'none'})"
+                raise InputError(problem, expected=expected or f"the columns {', '.join(required)}", fix=fix)
+        yield frame, row_name
+
+
+def check_table_file(path: str | Path, endings: Sequence[str] = (".parquet", ".csv")) -> str:
+    """The ending of a table's file; raises for one that cannot be written."""
+    suffix = format_suffix(Path(path))
+    if suffix not in endings:
+        problem, fix = f"{path} is neither {' nor '.join(endings)}", f"end the name in {' or '.join(endings)}"
+        raise UsageError(problem, fix=fix, option="output")
+    return suffix
+
+
+def write_table(
+    table: pl.DataFrame,
+    path: str | Path,
+    metadata: Mapping[str, str] | None = None,
+    endings: Sequence[str] = (".parquet", ".csv"),
+) -> Path:
+    """Write a table as .parquet, with its metadata, as .csv or as .jsonl (.gz too); an existing file is replaced."""
+    suffix = check_table_file(path, endings)
+    with writing_bytes(path) as out:
+        if suffix == ".parquet":
+            out.write(parquet_bytes(table, metadata=dict(metadata or {})))
+        elif suffix == ".csv":
+            table.write_csv(out)
+        else:
+            table.write_ndjson(out)
+    return Path(path)
+
+
+def _cell(value: Any) -> Any:
+    """A value of a column of texts and numbers: lists and mappings as text."""
+    return str(value) if isinstance(value, list | dict) else value
 
 
 def finite_score(value: Any, row: Any) -> float:
@@ -233,11 +314,3 @@ def exact_scores(images: Embeddings, captions: Embeddings, name: str, rows: IntA
     scores = np.full(len(rows), np.nan)
     scores[known] = scorer_of(images, captions, name).exact(rows[known], columns[known])
     return scores
-
-
-def encoding_keywords(options: EncodeOptions, progress: Progress | None) -> Mapping[str, Any]:
-    """What functions that encode or score take of these options; without a folder nothing is cached."""
-    cache = options.cache
-    if not isinstance(cache, Cache):
-        cache = None if cache is None or cache is False else Cache(None if cache is True else cache)
-    return {"cache": cache, "progress": progress, "batch_size": options.batch_size, "precision": options.precision}

@@ -120,9 +120,9 @@ def _clouds(result: ScorerComparison, across: Any, up: Any, drawn: Any) -> tuple
     captions = result.table["caption"].to_numpy()
     clouds = []
     for name, members in _members(result).items():
-        own = members & drawn
-        points = zip(across[own].tolist(), up[own].tolist(), strict=True)
-        clouds.append(Cloud(name, tuple(points), tuple(map(str, captions[own]))))
+        shown = members & drawn
+        points = zip(across[shown].tolist(), up[shown].tolist(), strict=True)
+        clouds.append(Cloud(name, tuple(points), tuple(map(str, captions[shown]))))
     return tuple(clouds)
 
 
@@ -229,32 +229,25 @@ class ScorerComparison(Presented):
         return self.table.sort(order, pl.col("caption"), descending=[True, False]).head(most)
 
     def as_dict(self) -> dict[str, Any]:
-        return dict(
-            json_form(
-                {
-                    "dataset": self.dataset,
-                    "first": self.first,
-                    "second": self.second,
-                    "pairs": len(self),
-                    "left_out": self.left_out,
-                    "by": self.column or None,
-                    "level": self.level,
-                    "distributions": self.distributions.to_dicts(),
-                    "correlations": {
-                        part: {name: vars(figure) for name, figure in figures.items()}
-                        for part, figures in self.correlations.items()
-                    },
-                    "bland_altman": {
-                        scale: {
-                            "mean": vars(figure.mean), "sd": figure.sd, "lower": vars(figure.lower),
-                            "upper": vars(figure.upper),
-                        }
-                        for scale, figure in self.agreement.items()
-                    },
-                    "disagreements": self.disagreements(self.shown).to_dicts(),
-                }
-            )
-        )  # fmt: skip
+        limits = {
+            scale: {name: getattr(figures, name) for name in ("mean", "sd", "lower", "upper")}
+            for scale, figures in self.agreement.items()
+        }
+        return json_form(
+            {
+                "dataset": self.dataset,
+                "first": self.first,
+                "second": self.second,
+                "pairs": len(self),
+                "left_out": self.left_out,
+                "by": self.column or None,
+                "level": self.level,
+                "distributions": self.distributions,
+                "correlations": self.correlations,
+                "bland_altman": limits,
+                "disagreements": self.disagreements(self.shown),
+            }
+        )
 
 
 def compare_scorers(
@@ -275,90 +268,70 @@ def compare_scorers(
     """
     if len(scores) != 2:
         raise UsageError(f"{len(scores)} scorers", fix="name exactly two scorers", option="scores")
-    names_of = list(scores)
     pairs = ImageCaptionPairs.own(dataset)
-    values = {name: _per_caption(pairs, given, name) for name, given in scores.items()}
-    kept = np.flatnonzero(np.isfinite(np.stack(list(values.values()))).all(axis=0))
-    if len(kept) < 2:
+    values = {name: pairs.from_given(given, name, missing=True) for name, given in scores.items()}
+    scored = np.flatnonzero(np.isfinite(np.stack(list(values.values()))).all(axis=0))
+    if len(scored) < 2:
         raise InputError(
-            f"{len(kept)} of {len(pairs):,} pairs have a score of both scorers",
+            f"{len(scored)} of {len(pairs):,} pairs have a score of both scorers",
             expected="at least two",
             fix="check that both belong to this dataset",
         )
-    first, second = (column[kept] for column in values.values())
-    labels, names, column = _labels(dataset, categories, by, kept)
-    images = dataset.caption_image[kept]
+    first, second = (column[scored] for column in values.values())
+    labels, names, category_column = _labels(dataset, categories, by, scored)
+    images = dataset.caption_image[scored]
     resampling = {"resamples": resamples, "seed": seed}
-    parts = {TOTAL: np.ones(len(kept), np.bool_), **{name: labels == name for name in names}}
+    parts = {TOTAL: np.ones(len(scored), np.bool_), **{name: labels == name for name in names}}
     fits = {part: correlations(first[rows], second[rows], images[rows], **resampling) for part, rows in parts.items()}
     ranks = [rescaled(column, "rank") for column in (first, second)]
     table = pl.DataFrame(
         {
-            "caption": [dataset.caption_ids[row] for row in kept],
+            "caption": [dataset.caption_ids[row] for row in scored],
             "image": [dataset.image_ids[row] for row in images],
-            "text": [dataset.texts[row] for row in kept],
+            "text": [dataset.texts[row] for row in scored],
             **({"category": labels.tolist()} if names else {}),
             **{f"score[{name}]": column for name, column in zip(values, (first, second), strict=True)},
             "rank_difference": ranks[1] - ranks[0],
         }
     )
+    first_name, second_name = scores
+    both = {first_name: first, second_name: second}
+    distributions = [
+        (name, part, len(sample), sample.mean(), sample.std(ddof=1) if len(sample) > 1 else np.nan,
+         *np.quantile(sample, [0, 0.25, 0.5, 0.75, 1]))
+        for name, column in both.items()
+        for part, rows in parts.items()
+        if len(sample := column[rows])
+    ]  # fmt: skip
+    limits = {
+        scale: bland_altman(
+            rescaled(first, scale), rescaled(second, scale), images, intervals=resamples > 0, level=level
+        )
+        for scale in SCALES
+    }
     return ScorerComparison(
         dataset.name,
-        names_of[0],
-        names_of[1],
+        first_name,
+        second_name,
         table,
-        pl.DataFrame(
-            [
-                (
-                    name,
-                    part,
-                    len(own),
-                    own.mean(),
-                    own.std(ddof=1) if len(own) > 1 else np.nan,
-                    *np.quantile(own, [0, 0.25, 0.5, 0.75, 1]),
-                )
-                for name, column in zip(values, (first, second), strict=True)
-                for part, rows in parts.items()
-                if len(own := column[rows])
-            ],
-            schema=dict(_DISTRIBUTION),
-            orient="row",
-            nan_to_null=True,
-        ),
+        pl.DataFrame(distributions, schema=dict(_DISTRIBUTION), orient="row", nan_to_null=True),
         {part: {name: fit.estimate(name, level) for name in COEFFICIENTS} for part, fit in fits.items()},
-        {
-            scale: bland_altman(
-                rescaled(first, scale), rescaled(second, scale), images, intervals=resamples > 0, level=level
-            )
-            for scale in SCALES
-        },
-        column,
+        limits,
+        category_column,
         names,
-        len(pairs) - len(kept),
+        len(pairs) - len(scored),
         level,
     )
 
 
-def _per_caption(pairs: ImageCaptionPairs, given: Any, name: str) -> FloatArray:
-    single = isinstance(given, np.ndarray | list | tuple) and np.asarray(given).ndim == 1
-    values = np.asarray(given, np.float64) if single else pairs.from_matrix(given, f"the scores of {name}")
-    if len(values) != len(pairs):
-        problem = f"{len(values):,} scores of {name} for {len(pairs):,} captions"
-        raise InputError(problem, expected="one score per caption", fix="score every caption with its image")
-    if np.isinf(values).any():
-        row = int(np.argmax(np.isinf(values)))
-        raise InputError(f"{name} scores caption {pairs.dataset.caption_ids[row]!r} as {values[row]}", row=row)
-    return values
-
-
 def _labels(
-    dataset: Dataset, categories: Source | Categories | None, by: str, kept: Any
+    dataset: Dataset, categories: Source | Categories | None, by: str, scored: Any
 ) -> tuple[np.ndarray[Any, Any], tuple[str, ...], str]:
-    """The category of every kept pair, those that occur, and their column."""
+    """The category of every scored pair, those that occur, and their column."""
     if categories is None:
-        return np.full(len(kept), "", object), (), ""
+        return np.full(len(scored), "", object), (), ""
     known = categories if isinstance(categories, Categories) else Categories.of(categories, by)
-    codes = known.of_dataset(dataset)[kept]
+    codes = known.of_dataset(dataset)[scored]
     if (codes < 0).all():
         raise InputError(
             f"no caption of {dataset.name!r} has a {known.column}",

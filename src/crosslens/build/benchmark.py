@@ -40,7 +40,6 @@ class Recos(Presented):
 
     @property
     def title(self) -> str:
-        """The heading of a page that shows the build."""
         return f"A RECOS benchmark from {self.log.head['candidates']['name']}"
 
     def sections(self) -> Iterator[Section]:
@@ -61,7 +60,6 @@ class Recos(Presented):
         yield Section("", (versions, Table(header, originals, title="originals by task")))
 
     def as_dict(self) -> dict[str, Any]:
-        """The JSON form."""
         return {
             "output": None if self.output is None else str(self.output),
             "key": self.log.head["key"],
@@ -83,7 +81,6 @@ class Recos(Presented):
 
     @property
     def tasks(self) -> dict[str, dict[str, int]]:
-        """How many originals each task should have, and has."""
         counts = Counter(self.versions["v0"].images["task"])
         return {task: {"quota": quota, "originals": counts[task]} for task, quota in sorted(self.quotas.items())}
 

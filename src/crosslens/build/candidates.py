@@ -34,7 +34,6 @@ from crosslens.encode import (
     MEAN,
     TEXTS,
     Array,
-    Cache,
     EncodeOptions,
     Encoder,
     StoredEmbeddings,
@@ -71,15 +70,11 @@ class Encoders:
         return self.text_encoder or self.encoder
 
     @property
-    def logit_scale(self) -> float | None:
-        return self.encoder.logit_scale or self.texts.logit_scale
-
-    @property
     def of_images(self) -> dict[str, Encoder | None]:
         """The encoders of the gallery, and of images among themselves."""
         gallery = None if self.image_text else self.encoder
-        own = self.encoder if IMAGES in self.encoder.abilities else None
-        return {"gallery": gallery, "pictures": self.image_encoder or own}
+        seeing = self.encoder if IMAGES in self.encoder.abilities else None
+        return {"gallery": gallery, "pictures": self.image_encoder or seeing}
 
     def check(self) -> None:
         """Raise where an encoder lacks what it is needed for."""
@@ -96,7 +91,6 @@ class Encoders:
             )
 
     def describe(self) -> dict[str, Any]:
-        """Names and revisions, for the log."""
         parts = {"encoder": self.encoder, "text_encoder": self.text_encoder, "image_encoder": self.image_encoder}
         named: dict[str, Any] = {
             part: {"name": encoder.name, "revision": encoder.revision, "preprocessing": encoder.preprocessing}
@@ -135,11 +129,7 @@ def encode_candidates(
 ) -> EncodedCandidates:
     """Encode the candidates with whichever encoders there are for each purpose."""
     encoders.check()
-    # A build from Python does not write to the default cache unasked.
-    cache = None if options.cache is None else Cache.of(options.cache)
-    how: dict[str, Any] = {
-        "cache": cache, "batch_size": options.batch_size, "precision": options.precision, "progress": progress,
-    }  # fmt: skip
+    how = options.stream(progress, unasked_cache=False)
     of_images = encoders.of_images
     content: dict[str, str] = {}
     skipped: dict[str, str] = {}
@@ -167,38 +157,31 @@ def encode_candidates(
             if missing:
                 notes.append(f"{missing:,} images without captions are left out: nothing tells what is in them")
                 dataset = dataset.select(vectors["gallery"].ids)
+    is_encoded = any(
+        encoder is not None and not isinstance(encoder, StoredEmbeddings) for encoder in of_images.values()
+    )
+    files = None
+    try:
+        files = image_files(dataset, options.image_folder)
+    except InputError:
+        if is_encoded or options.image_folder is not None:
+            raise
+        notes.append("no picture files here (pass --image-folder): duplicates are found by vectors only")
+    among_images = np.asarray(vectors.get("pictures", vectors["gallery"]).vectors, np.float64)
     texts_encoder = encoders.texts
     can_encode = not isinstance(texts_encoder, StoredEmbeddings)
     return EncodedCandidates(
         dataset=dataset,
         gallery=vectors["gallery"],
         captions=captions,
-        image_vectors=unit_vectors(_flat(vectors.get("pictures", vectors["gallery"]))),
-        files=_find_files(dataset, of_images, options, notes),
+        image_vectors=unit_vectors(among_images if among_images.ndim == 2 else among_images.mean(axis=1)),
+        files=files,
         encode_texts=(lambda texts: encode_texts(texts_encoder, texts, **how).rows) if can_encode else None,
-        logit_scale=encoders.logit_scale,
+        logit_scale=encoders.encoder.logit_scale or encoders.texts.logit_scale,
         provenance={"encoders": encoders.describe(), "content": content, "precision": options.precision},
         notes=tuple(notes),
         skipped=skipped,
     )
-
-
-def _flat(embeddings: Embeddings) -> Array:
-    vectors = np.asarray(embeddings.vectors, np.float64)
-    return vectors if vectors.ndim == 2 else vectors.mean(axis=1)
-
-
-def _find_files(
-    dataset: Dataset, of_images: Mapping[str, Encoder | None], options: EncodeOptions, notes: list[str]
-) -> list[str] | None:
-    needed = any(encoder is not None and not isinstance(encoder, StoredEmbeddings) for encoder in of_images.values())
-    try:
-        return image_files(dataset, options.image_folder)
-    except InputError:
-        if needed or options.image_folder is not None:
-            raise
-        notes.append("no picture files here (pass --image-folder): duplicates are found by vectors only")
-        return None
 
 
 ALL = "all"
@@ -223,8 +206,8 @@ class CheckGallery:
     def measure(self, descriptions: Embeddings, images: Sequence[int], temperature: float) -> Discriminability:
         """dis(t) of descriptions of these images; an image is never compared with its own descriptions."""
         position = {image: at for at, image in enumerate(self.images)}
-        own = [position.get(image, -1) for image in images]
-        return measure_discriminability(descriptions, self.vectors, own, k=self.k, temperature=temperature)
+        excluded = [position.get(image, -1) for image in images]
+        return measure_discriminability(descriptions, self.vectors, excluded, k=self.k, temperature=temperature)
 
 
 @dataclass(frozen=True, eq=False)
@@ -286,26 +269,21 @@ class CandidatePool:
 
     def check(self, gallery: CheckGallery, images: Sequence[int] | None = None) -> Discriminability:
         """dis(t) of the candidates' descriptions, or of those of ``images``."""
-        encoded = self.encoded
-        if images is None:
-            return gallery.measure(encoded.captions, encoded.dataset.caption_image.tolist(), self.temperature)
-        rows = [row for image in images for row in self.captions[image]]
-        ids, vectors = [encoded.captions.ids[row] for row in rows], np.asarray(encoded.captions.vectors)[rows]
-        owners = encoded.dataset.caption_image[rows].tolist()
-        return gallery.measure(Embeddings(tuple(ids), vectors), owners, self.temperature)
+        captions, owners = self.encoded.captions, self.encoded.dataset.caption_image
+        if images is not None:
+            rows = np.array([row for image in images for row in self.captions[image]], np.int64)
+            captions, owners = captions.part(rows), owners[rows]
+        return gallery.measure(captions, owners.tolist(), self.temperature)
 
     @cached_property
     def whole(self) -> CheckGallery:
-        """All candidates."""
         return CheckGallery(self.encoded.gallery, tuple(self._gallery_position), self.settings.k)
 
     def gallery_of(self, images: Sequence[int]) -> CheckGallery:
         """These images; one that nothing represents (no caption, where images are their captions) is not in it."""
         members = [image for image in images if image in self._gallery_position]
-        rows = [self._gallery_position[image] for image in members]
-        whole = self.encoded.gallery
-        vectors = Embeddings(tuple(whole.ids[row] for row in rows), np.asarray(whole.vectors)[rows], model=whole.model)
-        return CheckGallery(vectors, tuple(members), self.settings.k)
+        rows = np.array([self._gallery_position[image] for image in members], np.int64)
+        return CheckGallery(self.encoded.gallery.part(rows), tuple(members), self.settings.k)
 
     def nearest(self, image: int) -> Iterator[tuple[int, float]]:
         """The other images of the same source with their cosines, nearest first."""

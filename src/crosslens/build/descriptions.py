@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from itertools import islice
+from itertools import count, islice
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -43,20 +44,28 @@ class KnownTexts:
         self._ids = {*self._caption_ids, *(row.caption for row in sheet.rows)}
         self._vectors = np.asarray(encoded.captions.vectors)
         self._new: dict[int, list[KnownText]] = {}
-        self._from_sheet = self._encode_sheet()
+        # The sheet's texts that are no caption of the candidates: corrected, or written in an earlier build.
+        known = set(self._caption_ids)
+        used = [row for row in sheet.rows if row.verdict != BAD]
+        new = [row for row in used if row.verdict == CORRECTION or row.caption not in known]
+        vectors: Any = self._encode([row.text for row in new]) if new else ()
+        self._from_sheet = {
+            row.caption: KnownText(row.caption, row.text, row.origin_of_text, vector)
+            for row, vector in zip(new, vectors, strict=True)
+        }
 
     def of(self, image: int) -> list[KnownText]:
         """All texts of an image: its own captions first."""
-        return [*self._own(image), *self._others(image), *self._new.get(image, ())]
+        return [*self._stored(image), *self._new.get(image, ())]
 
     def listed(self, image: int) -> list[KnownText]:
         """Those that the sheet lists, in its order."""
-        known = {text.caption: text for text in (*self._own(image), *self._others(image))}
+        known = {text.caption: text for text in self._stored(image)}
         return [known[row.caption] for row in self._rows(image) if row.caption in known]
 
     def unlisted(self, image: int) -> list[KnownText]:
         """The image's own captions that the sheet does not list."""
-        return [text for text in self._own(image) if text.caption not in self._sheet.by_caption]
+        return [text for text in self._stored(image) if text.caption not in self._sheet.by_caption]
 
     def add(self, image: int, text: KnownText) -> None:
         """A text that was written in this build, and kept."""
@@ -66,41 +75,27 @@ class KnownTexts:
         """New texts of these images, encoded, under ids that no other caption has."""
         if not texts:
             return []
-        named = zip(images, texts, self._encode(texts), strict=True)
-        return [KnownText(self._new_id(image), text, origin, vector) for image, text, vector in named]
+        written = []
+        for image, text, vector in zip(images, texts, self._encode(texts), strict=True):
+            name = next(new for number in count() if (new := f"{image}+{number}") not in self._ids)
+            self._ids.add(name)
+            written.append(KnownText(name, text, origin, vector))
+        return written
 
-    def _own(self, image: int) -> list[KnownText]:
-        texts, rows = self._encoded.dataset.texts, self._captions[image]
-        own = []
-        for row in rows:
+    def _stored(self, image: int) -> list[KnownText]:
+        """The image's own captions, then what else the sheet has."""
+        stored: dict[str, KnownText] = {}
+        for row in self._captions[image]:
             caption = self._caption_ids[row]
             verdict = self._sheet.by_caption.get(caption)
-            if caption in self._from_sheet:
-                own.append(self._from_sheet[caption])
-            elif verdict is None or verdict.verdict != BAD:
-                own.append(KnownText(caption, texts[row], CANDIDATE, self._vectors[row]))
-        return own
-
-    def _others(self, image: int) -> list[KnownText]:
-        """What the sheet has besides the image's own captions."""
-        own = {self._caption_ids[row] for row in self._captions[image]}
-        rows = [row for row in self._rows(image) if row.caption not in own]
-        return [self._from_sheet[row.caption] for row in rows if row.caption in self._from_sheet]
+            if verdict is None or verdict.verdict != BAD:
+                text = KnownText(caption, self._encoded.dataset.texts[row], CANDIDATE, self._vectors[row])
+                stored[caption] = self._from_sheet.get(caption, text)
+        listed = (row.caption for row in self._rows(image) if row.caption in self._from_sheet)
+        return list((stored | {caption: self._from_sheet[caption] for caption in listed}).values())
 
     def _rows(self, image: int) -> Sequence[SheetRow]:
         return self._sheet.of_image(self._encoded.dataset.image_ids[image])
-
-    def _encode_sheet(self) -> dict[str, KnownText]:
-        """The sheet's texts that are no caption of the candidates: corrected, or written in an earlier build."""
-        own = set(self._caption_ids)
-        rows = [row for row in self._sheet.rows if row.verdict == CORRECTION or row.caption not in own]
-        rows = [row for row in rows if row.verdict != BAD]
-        if not rows:
-            return {}
-        return {
-            row.caption: KnownText(row.caption, row.text, row.origin_of_text, vector)
-            for row, vector in zip(rows, self._encode([row.text for row in rows]), strict=True)
-        }
 
     def _encode(self, texts: Sequence[str]) -> Array:
         if self._encoded.encode_texts is None:
@@ -109,13 +104,6 @@ class KnownTexts:
                 fix=f"name the text encoder of the stored vectors' model: {argument('text_encoder')}",
             )
         return self._encoded.encode_texts(texts)
-
-    def _new_id(self, image: str) -> str:
-        number = 0
-        while (name := f"{image}+{number}") in self._ids:
-            number += 1
-        self._ids.add(name)
-        return name
 
 
 KEPT, VAGUE, SHARP = "kept", "too vague", "too sharp"
@@ -136,7 +124,7 @@ class ImageDescription:
 
 @dataclass
 class _Draft:
-    """The descriptions of an image while they are being settled."""
+    """The descriptions of an image while they are being chosen."""
 
     kept: list[ImageDescription] = field(default_factory=list)
     failed: dict[str, list[str]] = field(default_factory=lambda: {VAGUE: [], SHARP: []})
@@ -154,9 +142,9 @@ class _Checked:
 
 
 class DescriptionEditor:
-    """Settles the descriptions of images, one batch after the other; no text goes to two images.
+    """Chooses the descriptions of images, one batch after the other; no text goes to two images.
 
-    ``gallery`` is what descriptions are checked against: all candidates, or the images settled last.
+    ``gallery`` is what descriptions are checked against: all candidates, or the images described last.
     """
 
     def __init__(
@@ -182,10 +170,10 @@ class DescriptionEditor:
         low, high = entropy_band(self.candidates.settings.k, self.candidates.settings.eta)
         return SHARP if dis < low else VAGUE if dis > high else KEPT
 
-    def settle(self, images: Sequence[int]) -> dict[int, list[ImageDescription]]:
+    def describe(self, images: Sequence[int]) -> dict[int, list[ImageDescription]]:
         """The descriptions of each image, as many as the settings say, or fewer where there are no more.
 
-        Images that were settled before keep what was written for them, as far as it still passes.
+        Images that were described before keep what was written for them, as far as it still passes.
         """
         if self.candidates.checks_selected:
             self.gallery = self.candidates.gallery_of(images)
@@ -321,7 +309,6 @@ class DescriptionEditor:
         return self._measure([text for known in texts.values() for text in known], owners)
 
     def _measure(self, texts: Sequence[KnownText], owners: Sequence[int]) -> list[_Checked]:
-        """The dis of texts of these images."""
         if not texts:
             return []
         model = self.candidates.encoded.captions.model

@@ -26,7 +26,7 @@ from crosslens.core import (
     Section,
     UsageError,
     Workspace,
-    argument,
+    other_content,
     parse_json,
     read_text_file,
     remove,
@@ -302,10 +302,7 @@ class BenchmarkFolder:
     def refuse(self, *, different: bool, lost: int, sheets: str, fix: str) -> None:
         """Raise if something would be lost: another benchmark, verdicts that people wrote, files of others."""
         if different:
-            raise ConflictError(
-                f"{self.target} already contains a different benchmark",
-                fix=f"choose another output, or pass {argument('overwrite', True)}",
-            )
+            raise other_content(self.target, "benchmark")
         if lost:
             raise ConflictError(f"{sheets} verdicts that would be lost: {lost:,}", fix=fix)
         self.layout.refuse_foreign_files(self.target, self._copied())

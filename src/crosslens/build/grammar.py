@@ -149,7 +149,6 @@ class RuleCheck:
         self.revision = f"{_REVISION}, {pipeline or 'words alone'}"
 
     def problems(self, texts: Sequence[str]) -> list[tuple[str, ...]]:
-        """For each text what is wrong with it, as ``rule: where``."""
         per_text = [list(problems_of_words(text)) for text in texts]
         if self._parses:
             for problems, parse in zip(per_text, parse_texts(texts), strict=True):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 from crosslens.analyze import Discriminability
 from crosslens.build.benchmark import Recos, build_notes, build_page, check_section, regeneration_list, version_page
@@ -14,6 +14,7 @@ from crosslens.build.descriptions import DescriptionEditor
 from crosslens.build.folder import LOG, RECOS, BenchmarkFolder, DecisionLog, check_inputs, log_head, write_sheet
 from crosslens.build.generators.protocol import AnswerSource, Generator, Recorded, Request, identity, load_generator
 from crosslens.build.grammar import GrammarCheck, load_grammar_check
+from crosslens.build.options import RecosKeywords, RecosOptions
 from crosslens.build.selection import BenchmarkImage, ImageSelector, OriginalSelector, verdict_facts, version_dataset
 from crosslens.build.settings import RecosSettings
 from crosslens.build.verification import SHEET, VerificationSheet, read_sheet, sheet_table, unused_verdicts
@@ -23,7 +24,6 @@ from crosslens.core import (
     Dataset,
     Layout,
     Notify,
-    Progress,
     UsageError,
     Workspace,
     argument,
@@ -46,20 +46,7 @@ def build_recos(
     dataset: Dataset,
     encoder: str | Encoder,
     settings: RecosSettings | None = None,
-    *,
-    generator: str | Generator | None = "rules",
-    grammar: str | GrammarCheck | None = None,
-    verified: str | Path | VerificationSheet | None = None,
-    text_encoder: str | Encoder | None = None,
-    image_encoder: str | Encoder | None = None,
-    image_text: str | None = None,
-    output: str | Path | None = None,
-    copy_images: bool = False,
-    overwrite: bool = False,
-    repeat: DecisionLog | None = None,
-    origin: Mapping[str, Any] | None = None,
-    progress: Progress | None = None,
-    **options: Any,
+    **options: Unpack[RecosKeywords],
 ) -> Recos:
     """Build v0, v1 and v2 from the images and captions of ``dataset``.
 
@@ -68,18 +55,24 @@ def build_recos(
     (None: nothing does). ``verified`` is the filled-in sheet of an earlier build of these candidates. With ``output``
     the benchmark is written there; interrupted builds resume. ``repeat`` is the log of an earlier build: its
     generator's answers are replayed, and every decision must come out the same. ``origin`` is kept in the log.
-    ``options`` are those of :class:`crosslens.encode.EncodeOptions`; vectors are cached where ``cache`` is a cache, a
-    folder or True.
+    Further keywords are those of :class:`crosslens.encode.EncodeOptions`; vectors are cached where ``cache`` is a
+    cache, a folder or True.
     """
-    encoding = EncodeOptions.of(options)
+    keywords: dict[str, Any] = {**options}
+    asked, encoding = RecosOptions.pick(keywords), EncodeOptions.of(keywords)
+    repeat, output, copy_images, progress = asked.repeat, asked.output, asked.copy_images, asked.progress
     with hold_output(output):  # before the candidates are encoded, which may take hours
-        encoders = _load_encoders(encoder, text_encoder, image_encoder, image_text, encoding)
-        writer = _load_writer(generator, repeat, encoding)
-        sheet, checker = _load_sheet(verified, dataset, repeat), _load_grammar(grammar, repeat)
+        text_encoder, image_encoder = (
+            None if model is None else load_encoder(model, encoding)
+            for model in (asked.text_encoder, asked.image_encoder)
+        )
+        encoders = Encoders(load_encoder(encoder, encoding), text_encoder, image_encoder, asked.image_text)
+        writer, sheet, checker = _load_helpers(asked, dataset, encoding)
         encoded = encode_candidates(dataset, encoders, encoding, progress)
         candidates = CandidatePool.of(encoded, settings or RecosSettings(), progress)
         inputs = _inputs(dataset, candidates, writer, checker, sheet, copy_images)
-        head = _head(inputs, candidates, origin)
+        left_out, origin = dict(candidates.encoded.skipped), dict(asked.origin or {})
+        head = log_head(RECOS, fingerprint("recos", inputs), inputs, left_out=left_out, origin=origin)
         if repeat is not None:
             check_inputs(repeat.head, head, ("origin", "left_out"))
 
@@ -93,8 +86,11 @@ def build_recos(
             if logged is not None and writer is not None:
                 known = {entry["request"]: tuple(entry["texts"]) for entry in logged.of("answer")}
                 answers = AnswerSource(writer, known=known)
+            elif writer is not None and work is not None:  # each generator's answers are kept as they come
+                name = fingerprint("generator", {"name": writer.name, "revision": writer.revision})
+                answers = AnswerSource(Recorded(writer, work.beside(ANSWERS) / name[:12]), progress=progress)
             elif writer is not None:
-                answers = AnswerSource(writer if work is None else _recorded(writer, work), progress=progress)
+                answers = AnswerSource(writer, progress=progress)
             recos = _build(candidates, answers, head, logged, sheet, checker, encoding.notify)
             if logged is not None:
                 logged.check_same(recos.log)
@@ -105,7 +101,7 @@ def build_recos(
 
         if output is None:
             return build(None, None)
-        folder = RecosFolder(Path(output), head["key"], sheet, overwrite=overwrite)
+        folder = RecosFolder(Path(output), head["key"], sheet, overwrite=asked.overwrite)
         if not folder.finished:
             with workspace(folder.target, head["key"], keep=(ANSWERS,)) as work:
                 return build(folder, work)
@@ -150,7 +146,6 @@ class RecosFolder(BenchmarkFolder):
             self.refuse(different=different, lost=self.unused_verdicts, sheets=f"{target / SHEET} has", fix=fix)
 
     def write(self, work: Workspace, recos: Recos, *, copy_images: bool) -> Mapping[str, Dataset]:
-        """Write everything and put it in place; returns the versions as written."""
         versions = self.write_datasets(work, recos.versions, copy_images=copy_images)
         for name, dataset in versions.items():
             version_page(dataset).save(work.new / name / "README.md")
@@ -161,28 +156,12 @@ class RecosFolder(BenchmarkFolder):
         return versions
 
 
-def _recorded(generator: Generator, work: Workspace) -> Recorded:
-    """The generator with its answers kept as they come, apart from those of any other generator."""
-    name = fingerprint("generator", {"name": generator.name, "revision": generator.revision})
-    return Recorded(generator, work.beside(ANSWERS) / name[:12])
-
-
 def _check(candidates: CandidatePool, versions: Mapping[str, Dataset]) -> Discriminability:
     """dis(t) of the candidates' descriptions; against selected images only those of the originals."""
     if not candidates.checks_selected:
         return candidates.check(candidates.whole)
     originals = positions(versions["v0"].image_ids, candidates.ids, "image").tolist()
     return candidates.check(candidates.gallery_of(originals), originals)
-
-
-def _load_encoders(
-    encoder: str | Encoder, text_encoder: str | Encoder | None, image_encoder: str | Encoder | None,
-    image_text: str | None, encoding: EncodeOptions,
-) -> Encoders:  # fmt: skip
-    texts, images = (
-        None if model is None else load_encoder(model, encoding) for model in (text_encoder, image_encoder)
-    )
-    return Encoders(load_encoder(encoder, encoding), texts, images, image_text)
 
 
 def _build(
@@ -240,7 +219,7 @@ def _confusables(
 ) -> list[BenchmarkImage]:
     """The confusable image of each original: the nearest that gets enough descriptions, of up to ``_NEIGHBOURS``."""
     pairs = selector.confusables(originals)
-    kept: dict[int, BenchmarkImage] = {}
+    chosen: dict[int, BenchmarkImage] = {}
     ids, needed = selector.candidates.ids, selector.candidates.settings.descriptions
     for left in reversed(range(_NEIGHBOURS)):
         described = [(original.image, image, original.descriptions) for original, image in pairs]
@@ -251,13 +230,13 @@ def _confusables(
             selector.log("described", image=ids[image], of=ids[original.image], **facts)
             if len(texts[image]) >= needed:
                 role = "confusable"
-                kept[original.image] = BenchmarkImage(image, role, original.image, original.task, tuple(texts[image]))
+                chosen[original.image] = BenchmarkImage(image, role, original.image, original.task, tuple(texts[image]))
             else:
                 editor.release([image])
                 short.append(original)
         replaced = [(original, selector.replace_confusable(original, search=left > 0)) for original in short]
         pairs = [(original, image) for original, image in replaced if image is not None]
-    return [kept[original.image] for original in originals if original.image in kept]
+    return [chosen[original.image] for original in originals if original.image in chosen]
 
 
 def _inputs(
@@ -280,12 +259,6 @@ def _inputs(
     return inputs if sheet.key is None else {**inputs, "verified": sheet.key}
 
 
-def _head(inputs: dict[str, Any], candidates: CandidatePool, origin: Mapping[str, Any] | None) -> dict[str, Any]:
-    """The first entry of the log: the inputs, and a key made from them."""
-    key = fingerprint("recos", inputs)
-    return log_head(RECOS, key, inputs, left_out=dict(candidates.encoded.skipped), origin=dict(origin or {}))
-
-
 @dataclass
 class _LoggedGenerator:
     """The generator of a logged build; only its answers are left."""
@@ -298,25 +271,20 @@ class _LoggedGenerator:
         raise AssertionError("answers are replayed")
 
 
-def _load_writer(
-    generator: str | Generator | None, repeat: DecisionLog | None, options: EncodeOptions
-) -> Generator | None:
-    if repeat is not None:
-        return None if repeat.head["generator"] is None else _LoggedGenerator(**repeat.head["generator"])
-    return None if generator is None else load_generator(generator, offline=options.offline, notify=options.notify)
-
-
-def _load_sheet(
-    verified: str | Path | VerificationSheet | None, dataset: Dataset, repeat: DecisionLog | None
-) -> VerificationSheet:
-    if repeat is not None:
-        return VerificationSheet.of_log(repeat.of("verified"))
-    if isinstance(verified, VerificationSheet):
-        return verified
-    return VerificationSheet() if verified is None else read_sheet(verified, dataset)
-
-
-def _load_grammar(grammar: str | GrammarCheck | None, repeat: DecisionLog | None) -> GrammarCheck | None:
-    if repeat is not None and "grammar" in repeat.head:
-        grammar = grammar or repeat.head["grammar"]["name"]
-    return None if grammar is None else load_grammar_check(grammar)
+def _load_helpers(
+    asked: RecosOptions, dataset: Dataset, encoding: EncodeOptions
+) -> tuple[Generator | None, VerificationSheet, GrammarCheck | None]:
+    """The generator, the verification sheet and the grammar check: as asked for, or of the log that is repeated."""
+    writer, grammar, sheet = asked.generator, asked.grammar, asked.verified
+    if asked.repeat is not None:
+        head = asked.repeat.head
+        writer = head["generator"] and _LoggedGenerator(**head["generator"])
+        sheet = VerificationSheet.of_log(asked.repeat.of("verified"))
+        grammar = grammar or head.get("grammar", {}).get("name")
+    if not isinstance(sheet, VerificationSheet):
+        sheet = VerificationSheet() if sheet is None else read_sheet(sheet, dataset)
+    return (
+        None if writer is None else load_generator(writer, offline=encoding.offline, notify=encoding.notify),
+        sheet,
+        None if grammar is None else load_grammar_check(grammar),
+    )

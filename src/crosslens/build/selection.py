@@ -102,9 +102,9 @@ class ImageSelector:
 
         Where a nearer one than the reserved became free, it takes its place, until no original has a nearer one.
         """
-        moved = True
-        while moved:
-            moved = False
+        changed = True
+        while changed:
+            changed = False
             for original in originals:
                 image = original.image
                 nearer = self.reserved[image][:-1] if image in self.reserved else []
@@ -112,7 +112,7 @@ class ImageSelector:
                     if not self._refuse(other):
                         self._release(image)
                         self._assign(image, nearer[:at])
-                        moved = True
+                        changed = True
                         break
         for original in originals:
             if original.image not in self.reserved:
@@ -276,18 +276,18 @@ class OriginalSelector:
         ]
 
     def _judge(self, batch: Sequence[int], *, log_kept: bool) -> set[int]:
-        """Settle the descriptions of these images; those with too few are dropped, and returned."""
-        settled = self.editor.settle(batch)
-        dropped = {image for image in batch if len(settled[image]) < self.candidates.settings.descriptions}
+        """Choose the descriptions of these images; those with too few are dropped, and returned."""
+        described = self.editor.describe(batch)
+        dropped = {image for image in batch if len(described[image]) < self.candidates.settings.descriptions}
         for image in batch:
             if image in dropped:
                 self.images.drop_original(image)
                 self._open[self.candidates.tasks[image]] += 1
                 self._kept.pop(image, None)
             else:
-                self._kept[image] = settled[image]
+                self._kept[image] = described[image]
             if image in dropped or log_kept:
-                self._log(image, settled[image])
+                self._log(image, described[image])
         self.editor.release(dropped)
         return dropped
 

@@ -190,7 +190,10 @@ def run_command(arguments: Sequence[str] | None = None) -> int:
             channel.reconfigure(errors="replace")  # an arrow must not end an evaluation on a narrow terminal
     words = list(sys.argv[1:] if arguments is None else arguments)
     try:
-        _check_words(words)
+        for word in words:
+            if not is_encodable(word):  # no file that crosslens writes could name it
+                fix = "write it in UTF-8; rename a file whose name is not UTF-8"
+                raise UsageError(f"the argument {word!r:.60} is not UTF-8", fix=fix)
         refuse_repeated_pairs(words, _command_of(words))
         words = spread_values(words, _command_of(words))
         code = _root_command()(args=words, prog_name="crosslens", standalone_mode=False)
@@ -218,14 +221,6 @@ def run_command(arguments: Sequence[str] | None = None) -> int:
     if code == INTERRUPTED:
         raise KeyboardInterrupt
     return code if isinstance(code, int) else 0
-
-
-def _check_words(words: Sequence[str]) -> None:
-    """Raise for a word that is not UTF-8: no file that crosslens writes could name it."""
-    for word in words:
-        if not is_encodable(word):
-            fix = "write it in UTF-8; rename a file whose name is not UTF-8"
-            raise UsageError(f"the argument {word!r:.60} is not UTF-8", fix=fix)
 
 
 def _print_error(message: str, code: int) -> int:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import inspect
 import re
 import shlex
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -20,19 +20,14 @@ import crosslens.data as data
 import crosslens.explanations as explanations
 import crosslens.pipeline as pipeline
 from crosslens.cli.flags import Flags
-from crosslens.core import InputError, Options, UsageError, option
+from crosslens.core import InputError, Options, UsageError, option, parse_value
 from crosslens.data import KnownDataset
 
 DATASET_WORDS = '"NAME KEY=VALUE …"|PATH'
 """The metavar of options that name a dataset in one word."""
 
 _NAMED = ("captions", "instances", "images", "split", "extra_images")
-_TRUTH = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
-_CONVERT: dict[str, tuple[Callable[[str], Any], str]] = {
-    "int": (int, "an integer"),
-    "float": (float, "a number"),
-    "bool": (_TRUTH.__getitem__, "true or false"),
-}
+_NOUNS = {int: "an integer", float: "a number", bool: "true or false"}
 
 
 @dataclass(frozen=True)
@@ -92,7 +87,7 @@ class DatasetOptions(Options):
         return dataset
 
     def load_if_given(self, source: str | None = None) -> core.Dataset | None:
-        """The same; None where no dataset is named, which must then have no options either."""
+        """Read the dataset; None where no dataset is named, which must then have no options either."""
         source = source or self.dataset
         options = self.reader_options(source)
         return None if source is None else data.load_dataset(source, **options)
@@ -218,10 +213,10 @@ def key_values(flag: str, pairs: Sequence[str], example: str, known: dict[str, s
 def typed(name: str, value: str, parameter: inspect.Parameter | None) -> Any:
     """The value as the type that a parameter declares; as it is where it declares a text, or nothing."""
     kinds = set(re.findall(r"\w+", str(parameter.annotation))) if parameter is not None else set()
-    for kind, (convert, noun) in _CONVERT.items():
-        if kind in kinds and "str" not in kinds:
+    for kind, noun in _NOUNS.items():
+        if kind.__name__ in kinds and "str" not in kinds:
             try:
-                return convert(value.lower())
-            except (ValueError, KeyError) as error:
+                return parse_value(value, kind)
+            except ValueError as error:
                 raise UsageError(f"{name} = {value!r}", fix=f"{name} must be {noun}") from error
     return value

@@ -33,11 +33,6 @@ F = TypeVar("F", bound=Callable[..., Any])
 Threads = Annotated[
     int | None, typer.Option(min=1, max=4096, metavar="N", help="Threads or processes. [default: all cores]")
 ]
-RepeatBuild = Annotated[
-    Path | None,
-    typer.Option("--repeat", metavar="FILE", help="A decisions.jsonl: repeat that build, and verify the result."),
-]
-CopyImages = Annotated[bool, typer.Option("--copy-images", help="Copy the images, so that the folder can be moved.")]
 TrustCodeFlag = Annotated[
     bool, typer.Option("--trust-code", help="Run Python code that a recipe, a run or a log names, without asking.")
 ]

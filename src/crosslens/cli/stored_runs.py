@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -45,35 +44,21 @@ def load_runs(folders: Sequence[Path], columns: Path | None = None) -> list[core
 
 def check_same_captions(runs: Mapping[str, core.Run]) -> None:
     """Raise for runs over different captions: drawn datasets, or splits, may have the same ids."""
-    (first, one), *others = runs.items()
-    for name, run in others:
-        if _fingerprint(run) == _fingerprint(one):
+    fingerprints = [(run.provenance.get("dataset") or {}).get("fingerprint") for run in runs.values()]
+    (first, baseline), *others = runs.items()
+    for (name, run), fingerprint in zip(others, fingerprints[1:], strict=True):
+        if fingerprint == fingerprints[0]:
             continue
-        with suppress(_Unknown):
-            if _captions(run) != _captions(one):
-                raise UsageError(
-                    f"{name} is over another dataset than {first}",
-                    fix="name runs over the same captions",
-                    code="different-datasets",
-                    option="runs",
-                )
-
-
-class _Unknown(Exception):
-    """A run does not say which captions it is over."""
-
-
-def _fingerprint(run: core.Run) -> str | None:
-    return (run.provenance.get("dataset") or {}).get("fingerprint")
-
-
-def _captions(run: core.Run) -> dict[str, str]:
-    """Caption id → text."""
-    try:
-        dataset = explanations.dataset_of_run(run)
-    except CrosslensError as error:
-        raise _Unknown from error
-    return dict(zip(dataset.caption_ids, dataset.texts, strict=True))
+        try:
+            datasets = map(explanations.dataset_of_run, (baseline, run))
+            texts = [dict(zip(dataset.caption_ids, dataset.texts, strict=True)) for dataset in datasets]
+        except CrosslensError:  # a run does not say which captions it is over
+            continue
+        if texts[0] != texts[1]:
+            raise UsageError(
+                f"{name} is over another dataset than {first}", fix="name runs over the same captions",
+                code="different-datasets", option="runs",
+            )  # fmt: skip
 
 
 def load_study(folder: Path) -> pipeline.Robustness | None:

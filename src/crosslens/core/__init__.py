@@ -1,5 +1,5 @@
 """The values that flow through crosslens, and the few things all of them need."""
 
-from crosslens.core.lazy import offer
+from crosslens.core.lazy import lazy_names
 
-__getattr__, __dir__, __all__ = offer(__name__)
+__getattr__, __dir__, __all__ = lazy_names(__name__)

@@ -124,7 +124,7 @@ from crosslens.core.input_files import (
     regular_bytes as regular_bytes,
     require_regular as require_regular,
 )
-from crosslens.core.lazy import offer as offer
+from crosslens.core.lazy import lazy_names as lazy_names
 from crosslens.core.long_work import (
     Progress as Progress,
     SilentProgress as SilentProgress,
@@ -151,6 +151,7 @@ from crosslens.core.output import (
     hold_output as hold_output,
     is_empty as is_empty,
     link_tree as link_tree,
+    other_content as other_content,
     read_whole as read_whole,
     refuse_existing as refuse_existing,
     remove as remove,
@@ -241,6 +242,14 @@ from crosslens.core.run import (
     read_facts as read_facts,
     split_name as split_name,
     stored_facts as stored_facts,
+)
+from crosslens.core.settings import (
+    BARE_KEY as BARE_KEY,
+    EXPECTED as EXPECTED,
+    SettingsFile as SettingsFile,
+    parse_toml as parse_toml,
+    parse_value as parse_value,
+    typed as typed,
 )
 from crosslens.core.sources import (
     ONE_SOURCE as ONE_SOURCE,

@@ -56,15 +56,12 @@ class ArrayBlocks:
         self._file = file
 
     def block(self, start: int, stop: int) -> Array:
-        """A view of these rows."""
         return self.array[start:stop]
 
     def rows(self, rows: Array) -> Array:
-        """A copy of these rows."""
         return np.asarray(self.array[rows])
 
     def location(self, row: int) -> tuple[str | None, int]:
-        """The array's file, if it was named."""
         return self._file, row
 
 
@@ -125,11 +122,9 @@ class ShardedBlocks:
 
     @property
     def shard_rows(self) -> list[int]:
-        """How many rows each shard has."""
         return [int(rows) for rows in np.diff(self._starts)]
 
     def location(self, row: int) -> tuple[str | None, int]:
-        """The shard that holds a row, and the row in it."""
         number = self._shard_of(row)
         return self._names[number], row - int(self._starts[number])
 
@@ -154,11 +149,9 @@ class SelectedBlocks:
         return self._source.rows(rows)
 
     def rows(self, rows: Array) -> Array:
-        """A copy of these rows."""
         return self._source.rows(self._rows[rows])
 
     def location(self, row: int) -> tuple[str | None, int]:
-        """Where the row really is."""
         return self._source.location(int(self._rows[row]))
 
 
@@ -177,13 +170,11 @@ class FlatBlocks:
         return block[start - first * self._each : stop - first * self._each]
 
     def rows(self, rows: Array) -> Array:
-        """A copy of these rows."""
         rows = np.asarray(rows, np.int64)
         gathered: Array = self._source.rows(rows // self._each)[np.arange(len(rows)), rows % self._each]
         return gathered
 
     def location(self, row: int) -> tuple[str | None, int]:
-        """Where the item is."""
         return self._source.location(row // self._each)
 
 
@@ -198,7 +189,6 @@ class PatchedBlocks:
         self.dtype = source.dtype
 
     def block(self, start: int, stop: int) -> Array:
-        """These rows, the changed ones among them."""
         first, last = np.searchsorted(self._rows, (start, stop))
         block = self._source.block(start, stop)
         if first == last:
@@ -208,7 +198,6 @@ class PatchedBlocks:
         return block
 
     def rows(self, rows: Array) -> Array:
-        """A copy of these rows, the changed ones among them."""
         gathered = self._source.rows(rows)
         at = np.minimum(np.searchsorted(self._rows, rows), max(len(self._rows) - 1, 0))
         changed = self._rows[at] == rows if len(self._rows) else np.zeros(len(rows), bool)
@@ -216,7 +205,6 @@ class PatchedBlocks:
         return gathered
 
     def location(self, row: int) -> tuple[str | None, int]:
-        """Where the row was before it was changed."""
         return self._source.location(row)
 
 

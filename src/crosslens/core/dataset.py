@@ -162,7 +162,7 @@ class Dataset:
         return {name: getattr(self, name) for name in _TABLES}
 
     def select(self, image_ids: Iterable[str]) -> Dataset:
-        """The same dataset with these images only, in this order, and what belongs to them."""
+        """The dataset with these images only, in this order, and what belongs to them."""
         selected = as_ids(image_ids, "image")
         positions(selected, self.image_ids, "image")
         order = pl.DataFrame({"image": selected}, schema={"image": pl.String})
@@ -177,7 +177,7 @@ class Dataset:
     def with_extra_images(
         self, images: str | Path | Iterable[str | Path | ImageName], folder: str | Path | None = None
     ) -> Dataset:
-        """The same dataset with further images, which have no captions: they enlarge the gallery and are no queries.
+        """The dataset with further images, which have no captions: they enlarge the gallery and are no queries.
 
         ``images`` is a folder of image files, or names the images by their ids or by their files, which start from
         ``folder``. They come behind the dataset's own images, in this order (those of a folder sorted by path). An

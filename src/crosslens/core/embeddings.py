@@ -141,7 +141,7 @@ class Embeddings:
         return part
 
     def with_rows(self, rows: Sequence[int] | Array, values: Array) -> Embeddings:
-        """The same embeddings with other vectors in some rows; the others stay where they are."""
+        """The embeddings with other vectors in some rows; the others stay where they are."""
         if self.variance is not None:
             raise UsageError("distributions have no single vectors to replace", fix="pass their means")
         values = check_vectors(np.asarray(values, self.dtype), "vectors")

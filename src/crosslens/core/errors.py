@@ -208,11 +208,11 @@ class FormatVersionError(CrosslensError):
 
 
 @contextmanager
-def reading(file: str | Path) -> Iterator[None]:
-    """Name ``file`` in any :class:`InputError` raised inside that does not name one yet."""
+def reading(file: str | Path | None) -> Iterator[None]:
+    """Name ``file``, where it is known, in any :class:`InputError` raised inside that does not name one yet."""
     try:
         yield
     except InputError as error:
-        if error.file is None:
+        if error.file is None and file is not None:
             error.file = str(file)
         raise

@@ -1,4 +1,4 @@
-"""Lazy exports: a package offers the names that its ``__init__.pyi`` states, and loads each when it is first used.
+"""Lazy exports: a package has the names that its ``__init__.pyi`` states, and loads each when it is first used.
 
 One list serves the type checker, editors and the running program. ``from crosslens.rank import Scorer`` loads the
 module that defines ``Scorer`` and nothing else of the package.
@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 
-def offer(package: str) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
+def lazy_names(package: str) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
     """``__getattr__``, ``__dir__`` and ``__all__`` of ``package``, from the stub file beside its ``__init__``."""
     module = sys.modules[package]
     # Public name → its module and its name there, from lines such as from crosslens.rank.x import A as A.

@@ -68,6 +68,12 @@ class Layout:
             raise ConflictError(problem, fix="choose another output: it is not replaced")
         return True
 
+    def refuse_other(self, folder: Path, *, overwrite: bool, why: str = "", more: Iterable[str] = ()) -> None:
+        """Raise where such a folder, which has other content, must not be replaced; ``more`` files in it are ours."""
+        if not overwrite:
+            raise other_content(folder, self.kind.partition(" ")[2], why)
+        self.refuse_foreign_files(folder, more)
+
     def refuse_foreign_files(self, folder: Path, more: Iterable[str] = ()) -> None:
         """Raise if the folder also has files that crosslens did not write; ``more`` adds to our own."""
         foreign = list(foreign_files(folder, (self.marker, *self.files, *more)))
@@ -75,6 +81,14 @@ class Layout:
             named = ", ".join(foreign[:3]) + (" and more" if foreign[3:] else "")
             fix = "move those files elsewhere, or choose another output"
             raise ConflictError(f"{folder} also holds {named}, which would be lost", fix=fix)
+
+
+def other_content(path: Path, kind: str, why: str = "") -> ConflictError:
+    """The error for an output that would replace something else of its kind, which nobody asked for."""
+    return ConflictError(
+        f"{path}: already contains a different {kind}{why}",
+        fix=f"choose another output, or pass {argument('overwrite', True)}",
+    )
 
 
 def is_empty(folder: Path) -> bool:
@@ -431,7 +445,7 @@ def write_text(path: str | Path, text: str, *, wait: bool = False) -> None:
 
 
 def link_tree(source: Path, target: Path) -> None:
-    """The same files under a second folder, all of them or none; shared, not copied, where the file system can."""
+    """Link the files of a folder under a second one, all or none; copied where the file system has no links."""
 
     def link(file: str, copy: str) -> None:
         try:

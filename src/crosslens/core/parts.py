@@ -351,7 +351,7 @@ class Heat(Chart):
 
     @property
     def table(self) -> Table:
-        """The same cells."""
+        """A row per row."""
         rows: list[tuple[Cell, ...]] = [(name, *cells) for name, cells in zip(self.rows, self.cells, strict=True)]
         return Table((self.heading, *self.columns), tuple(rows), title=self.title)
 
@@ -595,7 +595,7 @@ class Presented(ABC):
         return next(table for section in self.sections() for table in section.tables).frame
 
     def to_pandas(self) -> Any:
-        """The same for pandas."""
+        """The first table as a data frame of pandas."""
         return self.table.to_pandas()
 
     def chart(self, number: int = 0) -> Any:

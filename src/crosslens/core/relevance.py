@@ -121,7 +121,7 @@ class Relevance:
         return fingerprint("relevance", {name: getattr(self, name) for name in parts})
 
     def flip(self) -> Relevance:
-        """The same judgements with queries and items exchanged."""
+        """The judgements with queries and items exchanged."""
         return Relevance.from_indices(self.item_ids, self.query_ids, self.items, self.rows, self.grades, self.source)
 
     def part(self, queries: slice) -> Relevance:

@@ -87,15 +87,16 @@ class Grid:
         """Columns padded to their widest cell; those past ``width`` continue in a further block below."""
         lines = self._lines()
         sizes = _sizes(lines)
-        return "\n\n".join(self._block(lines, columns, sizes) for columns in _fit(sizes, width, self.names))
+        blocks = []
+        for columns in _fit(sizes, width, self.names):
+            layout = [(c, ">" if self.align[c] == "r" else "<", sizes[c]) for c in columns]
+            rows = (_GAP.join(f"{row[c]:{side}{size}}" for c, side, size in layout).rstrip() for row in lines)
+            blocks.append("\n".join(rows))
+        return "\n\n".join(blocks)
 
     def _lines(self) -> list[list[str]]:
         """Header and rows as they are printed: a cell is one line, whatever is in it."""
         return [list(map(printable_line, row)) for row in (self.header, *self.rows)]
-
-    def _block(self, lines: Sequence[Sequence[str]], columns: Sequence[int], sizes: Sequence[int]) -> str:
-        layout = [(c, ">" if self.align[c] == "r" else "<", sizes[c]) for c in columns]
-        return "\n".join(_GAP.join(f"{row[c]:{side}{size}}" for c, side, size in layout).rstrip() for row in lines)
 
 
 def _sizes(lines: Sequence[Sequence[str]]) -> list[int]:

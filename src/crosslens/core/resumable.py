@@ -8,56 +8,51 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from crosslens.core.errors import ConflictError, InputError, argument
+from crosslens.core.errors import InputError, argument
 from crosslens.core.output import Layout, Workspace, tidy_output, workspace
 
 Content = TypeVar("Content")
+StoredKey = Callable[[Path], str | None]
+"""The key of the content in a folder, None where it has none."""
 
 
 @dataclass(frozen=True)
 class ResumableFolder:
     """A folder whose content follows from ``key``, the fingerprint of everything it depends on.
 
-    Content of another key is replaced only with ``overwrite``, and only when the new one is complete.
+    Content of another key is replaced only with ``overwrite``, and only when the new one is complete. ``why`` says what
+    differs in it, and ``more`` names the files that it has besides those of the layout.
     """
 
     layout: Layout
     path: Path
     key: str
     overwrite: bool = False
+    why: Callable[[Path], str] = lambda _: ""
+    more: Callable[[Path], Iterable[str]] = lambda _: ()
 
-    def refuse_other(self, why: str = "") -> None:
-        """Raise where the content, which is of another key, must not be replaced."""
-        if not self.overwrite:
-            raise ConflictError(
-                f"{self.path}: already contains a different {self.layout.kind.partition(' ')[2]}{why}",
-                fix=f"choose another output folder, or pass {argument('overwrite', True)}",
-            )
-        self.layout.refuse_foreign_files(self.path)
-
-    def finished(self, stored_key: Callable[[Path], str | None], read: Callable[[Path], Content]) -> Content | None:
-        """The content of this key; None where it has to be made. Other content that must stay raises.
-
-        ``stored_key`` gives the key of a finished folder, None where there is none; ``read`` its content.
-        """
+    def finished(self, stored_key: StoredKey, read: Callable[[Path], Content]) -> Content | None:
+        """The content of this key; None where it has to be made. Other content that must stay raises."""
         if not self.layout.holds(self.path):
             return None
-        if stored_key(self.path) == self.key:
-            try:
+        try:
+            if stored_key(self.path) == self.key:
                 content = read(self.path)
-            except InputError as error:  # damaged
-                if not self.overwrite:
-                    error.fix = f"{error.fix}; {argument('overwrite', True)} repeats the work"
-                    raise
-            else:
                 tidy_output(self.path, self.key)
                 return content
-        self.refuse_other()
+        except InputError as error:  # damaged
+            if not self.overwrite:
+                again = f"{argument('overwrite', True)} repeats the work"
+                error.fix = f"{error.fix}; {again}" if error.fix else again
+                raise
+        why = "" if self.overwrite else self.why(self.path)
+        more = self.more(self.path) if self.overwrite else ()
+        self.layout.refuse_other(self.path, overwrite=self.overwrite, why=why, more=more)
         return None
 
     @contextmanager
     def prepare(
-        self, stored_key: Callable[[Path], str | None], read: Callable[[Path], Content], keep: Iterable[str] = ()
+        self, stored_key: StoredKey, read: Callable[[Path], Content], keep: Iterable[str] = ()
     ) -> Iterator[tuple[Workspace | None, Content | None]]:
         """The content if it is finished; else a locked workspace, with what interrupted work of the key has left."""
         finished = self.finished(stored_key, read)
@@ -69,3 +64,10 @@ class ResumableFolder:
             if finished is None:
                 work.new.mkdir(exist_ok=True)
             yield work, finished
+
+    def make(
+        self, stored_key: StoredKey, read: Callable[[Path], Content], write: Callable[[Workspace], Content]
+    ) -> Content:
+        """The content: what is finished, or what ``write`` makes of it and publishes."""
+        with self.prepare(stored_key, read) as (work, finished):
+            return write(work) if finished is None and work is not None else finished  # type: ignore[return-value]

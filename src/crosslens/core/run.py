@@ -18,11 +18,11 @@ import numpy as np
 import polars as pl
 
 from crosslens.core.arrays import require_entries
-from crosslens.core.errors import ConflictError, CrosslensError, InputError, UnknownNameError, argument
+from crosslens.core.errors import CrosslensError, InputError, UnknownNameError
 from crosslens.core.hashing import HEADER_FILE, Manifest, fingerprint, verification
 from crosslens.core.ids import Ids, frozen
 from crosslens.core.input_files import read_parquet_file, read_text_file, require_columns
-from crosslens.core.output import Layout, atomic_folder, read_whole, state_of
+from crosslens.core.output import Layout, atomic_folder, other_content, read_whole, state_of
 from crosslens.core.parts import ENDINGS, Presented
 from crosslens.core.ranking import RANKING_LAYOUT, Ranking
 from crosslens.core.storage import FORMAT_VERSION, json_form, parquet_bytes, read_manifest, write_header
@@ -169,10 +169,6 @@ def stored_values(name: str, figures: Mapping[str, Any], queries: Mapping[Any, p
     )
 
 
-def _stored_bytes(folder: Path) -> int:
-    return sum(file.stat().st_size for file in folder.iterdir()) if folder.is_dir() else 0
-
-
 def ranking_header(direction: str) -> str:
     """The file that stands for a ranking in a run's list of files: it holds the hashes of the ranking's own."""
     return f"ranking-{direction}/{HEADER_FILE}"
@@ -196,7 +192,8 @@ class StoredRankings(Mapping[str, Ranking]):
         self._manifest, self._verify = manifest, verify
         self._loaded: dict[str, Ranking] = {}
         self._state = state_of(manifest.source)
-        if sum(_stored_bytes(part) for part in self._folders.values()) <= _SMALL:
+        stored = (file for folder in self._folders.values() if folder.is_dir() for file in folder.iterdir())
+        if sum(file.stat().st_size for file in stored) <= _SMALL:
             for direction in self._folders:
                 with suppress(CrosslensError, OSError):  # a damaged one concerns those who use it
                     self[direction]
@@ -287,7 +284,10 @@ class Run(Presented):
     def queries(self) -> pl.DataFrame:
         """One row per query and direction; a metric that does not apply to a row is null."""
         frames = []
-        for direction, names in self._by_direction().items():
+        by_direction: dict[str, list[str]] = {}
+        for name in self.values:
+            by_direction.setdefault(split_name(name)[0], []).append(name)
+        for direction, names in by_direction.items():
             first = self.values[names[0]]
             frame = pl.DataFrame(
                 {
@@ -305,12 +305,6 @@ class Run(Presented):
             frames.append(frame.with_columns(**{n: pl.Series(v, nan_to_null=True) for n, v in metrics.items()}))
         return pl.concat(frames, how="diagonal_relaxed") if frames else pl.DataFrame()
 
-    def _by_direction(self) -> dict[str, list[str]]:
-        grouped: dict[str, list[str]] = {}
-        for name in self.values:
-            grouped.setdefault(split_name(name)[0], []).append(name)
-        return grouped
-
     def save(self, path: str | Path, *, overwrite: bool = False) -> Path:
         """Write the folder, or with the ending of a form (``.html``, ``.tex``, …) the figures alone.
 
@@ -321,8 +315,7 @@ class Run(Presented):
             return super().save(path, overwrite=overwrite)
         with atomic_folder(path, RUN_LAYOUT) as folder:
             if not overwrite and (path / RUN_FILE).exists() and Run.load(path).fingerprint != self.fingerprint:
-                fix = f"choose another path, or pass {argument('overwrite', True)}"
-                raise ConflictError(f"{path} already contains a different run", fix=fix)
+                raise other_content(path, "run")
             self.write_into(folder)
         return path
 

@@ -13,8 +13,9 @@ import json
 import math
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import fields, is_dataclass
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import IO, TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, TypeVar, overload
 
 import numpy as np
 
@@ -236,8 +237,23 @@ def stored_ids(table: pl.DataFrame, folder: str | Path, name: str) -> Ids:
         return as_ids(table["id"], "stored")
 
 
+class _Dataclass(Protocol):
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+
+
+@overload
+def json_form(value: Mapping[Any, Any] | _Dataclass) -> dict[str, Any]: ...
+@overload
+def json_form(value: Sequence[Any] | float | None) -> Any: ...
 def json_form(value: Any) -> Any:
-    """The same content in mappings, lists and plain values, as JSON can hold it; NaN and infinity become None."""
+    """The content in mappings, lists and plain values, as JSON can hold it; NaN and infinity become None.
+
+    A dataclass becomes a mapping of its fields, a table a list of its rows.
+    """
+    if is_dataclass(value) and not isinstance(value, Mapping):
+        value = {field.name: getattr(value, field.name) for field in fields(value)}
+    if hasattr(value, "to_dicts"):
+        value = value.to_dicts()
     if isinstance(value, Mapping):
         return {str(key): json_form(part) for key, part in value.items()}
     if isinstance(value, float):

@@ -1,5 +1,5 @@
 """One reader and writer per format, rankings and judgements in and out, and what a dataset is like in numbers."""
 
-from crosslens.core import offer
+from crosslens.core import lazy_names
 
-__getattr__, __dir__, __all__ = offer(__name__)
+__getattr__, __dir__, __all__ = lazy_names(__name__)

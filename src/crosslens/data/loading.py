@@ -27,6 +27,7 @@ from crosslens.core import (
     UsageError,
     being_written,
     call_function,
+    parse_value,
     read_whole,
     wrong_code,
 )
@@ -36,8 +37,6 @@ from crosslens.data.variants import EXTRA_IMAGES, add_extra_images
 
 Reader = Callable[..., Dataset]
 
-_TRUTH = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
-_PARSERS: dict[type, Callable[[str], Any]] = {int: int, float: float, bool: lambda text: _TRUTH[text.lower()]}
 _NOUNS = {str: "a text", int: "an integer", float: "a number", bool: "true or false"}
 _ACCEPTED: dict[type, type | tuple[type, ...]] = {str: str, int: Integral, float: Real, bool: bool}
 
@@ -78,8 +77,8 @@ class ReaderOption:
             return text
         for kind in self.types:
             try:
-                return _PARSERS[kind](text)
-            except (ValueError, KeyError):
+                return parse_value(text, kind)
+            except ValueError:
                 continue
         raise UsageError(f"the reader option {self.name} = {text!r}", fix=f"give it {self.expected}", option=self.name)
 

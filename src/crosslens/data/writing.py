@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any
@@ -117,7 +118,7 @@ def with_json_ids(row: dict[str, Any], *keys: str) -> dict[str, Any]:
 
 def is_number(text: str) -> bool:
     """Whether a whole number is written exactly like this: ``7``, but not ``07``."""
-    return text.isascii() and text.isdigit() and str(int(text)) == text
+    return re.fullmatch(r"0|[1-9][0-9]{0,4299}", text) is not None  # of more digits Python reads no number
 
 
 def to_json(value: Any) -> str:

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 from crosslens.core import PIXELS_IN_FLIGHT, CrosslensError, Engine, InputError, UsageError, argument, missing_on_node
-from crosslens.data import outer_file, read_image_bytes, readable_picture
+from crosslens.data import REPAIR_IMAGE, outer_file, read_image_bytes, readable_picture
 from crosslens.encode.cache import key_of
 from crosslens.encode.encoder import IMAGES, METHODS, TEXTS, Array, Encoder, load_encoder, loaded_as, map_path
 from crosslens.encode.options import EncodeOptions
@@ -65,6 +65,14 @@ def as_pictures(images: Sequence[Any]) -> list[Any]:
     paths = dict.fromkeys(image for image in images if isinstance(image, str | Path))
     pictures = {str(path): as_picture(path) for path in paths}
     return [pictures[str(image)] if isinstance(image, str | Path) else as_picture(image) for image in images]
+
+
+def file_key(file: str | Path) -> bytes:
+    """The key of an image file's bytes; one that cannot be opened raises an ``InputError``."""
+    try:
+        return key_of(read_image_bytes(file))
+    except OSError as error:
+        raise InputError(f"cannot be opened: {error.strerror or error}", file=file, fix=REPAIR_IMAGE) from error
 
 
 def read_ahead(
@@ -245,17 +253,16 @@ class FileFacts(NamedTuple):
 
 def read_facts_of(shared: None, files: Sequence[str]) -> list[FileFacts]:
     """Key and size of each image file."""
-    return [_facts(file) for file in files]
-
-
-def _facts(file: str) -> FileFacts:
-    key = b""
-    try:
-        content = read_image_bytes(file)
-        key = key_of(content)
-        return FileFacts(key, pixels_of(content), "")
-    except (OSError, InputError) as error:
-        return FileFacts(key, 0, unreadable(error))
+    facts = []
+    for file in files:
+        key = b""
+        try:
+            content = read_image_bytes(file)
+            key = key_of(content)
+            facts.append(FileFacts(key, pixels_of(content), ""))
+        except (OSError, InputError) as error:
+            facts.append(FileFacts(key, 0, unreadable(error)))
+    return facts
 
 
 def unreadable(error: OSError | InputError) -> str:
@@ -299,22 +306,17 @@ def encode_batches(model: ModelToLoad, request: EncodeRequest) -> list[EncodedBa
     for contents in request.batches:
         bad: dict[int, str] = {}
         if request.are_files:
-            contents, bad = _decoded(contents)
+            files, contents = contents, []
+            for number, file in enumerate(files):
+                try:
+                    contents.append(decode_image(read_image_bytes(file)))
+                except (OSError, InputError) as error:
+                    bad[number] = unreadable(error)
         parts = [] if bad else Batches(request.modality, encoder, len(contents)).run(encode, contents)
         encoded.append(EncodedBatch(parts, bad))
         if bad:
             break
     return encoded
-
-
-def _decoded(files: Sequence[str]) -> tuple[list[Any], dict[int, str]]:
-    pictures, bad = [], {}
-    for number, file in enumerate(files):
-        try:
-            pictures.append(decode_image(read_image_bytes(file)))
-        except (OSError, InputError) as error:
-            bad[number] = unreadable(error)
-    return pictures, bad
 
 
 def run_batches(

@@ -127,7 +127,6 @@ class EmbeddingStore:
             self.flush()
 
     def flush(self) -> None:
-        """Write what is not written yet."""
         if not self._pending:
             return
         keys, vectors = [key for key, _ in self._pending], np.stack([vector for _, vector in self._pending])

@@ -9,13 +9,13 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol, Unpack, runtime_checkable
 
 import numpy as np
 
 from crosslens.core import MissingExtraError, Progress, Registry, UsageError, argument, call_function, where_option
 from crosslens.encode.cache import Cache, EmbeddingStore
-from crosslens.encode.options import EncodeOptions
+from crosslens.encode.options import EncodeKeywords, EncodeOptions
 from crosslens.rank import unit_rows
 
 Array = np.ndarray[Any, Any]
@@ -32,21 +32,24 @@ class Encoder(Protocol):
     ``revision`` is derived from the weights: another revision, other vectors. Empty means unknown, and then nothing is
     ever taken from a cache. ``preprocessing`` says what is done to an item before the model sees it. ``abilities``
     holds ``"images"``, ``"texts"`` or both; ``dimension`` is None where only encoding tells; ``logit_scale`` is the
-    factor the model was trained with, None where it has none.
+    factor the model was trained with, None where it has none. A class that derives from this one need not define the
+    method of what it does not encode.
     """
 
     name: str
     revision: str
-    preprocessing: str
-    abilities: frozenset[str]
-    dimension: int | None
-    logit_scale: float | None
+    preprocessing: str = ""
+    abilities: frozenset[str] = frozenset()
+    dimension: int | None = None
+    logit_scale: float | None = None
 
     def encode_images(self, images: Sequence[Any]) -> Array:
         """n images (pictures, or paths of them) → n×d, or n×k×d where a model has k vectors per image."""
+        raise lacks_modality(self, IMAGES)
 
     def encode_texts(self, texts: Sequence[str]) -> Array:
         """n texts → n×d."""
+        raise lacks_modality(self, TEXTS)
 
 
 @runtime_checkable
@@ -90,7 +93,9 @@ of transformers), ``path`` (a pattern whose named groups are the parts of the so
 """
 
 
-def load_encoder(model: str | Encoder | Any, options: EncodeOptions | None = None, **changes: Any) -> Encoder:
+def load_encoder(
+    model: str | Encoder | Any, options: EncodeOptions | None = None, **changes: Unpack[EncodeKeywords]
+) -> Encoder:
     """The encoder that a name such as ``clip:openai/clip-vit-base-patch32`` or ``sentence:path/to/model`` stands for.
 
     ``options`` or single keywords say how it is loaded: ``device`` is one of torch's names (default: a GPU if there is
@@ -118,7 +123,7 @@ def loaded_as(model: object) -> tuple[str, EncodeOptions] | None:
     return origin
 
 
-class CallableEncoder:
+class CallableEncoder(Encoder):
     """Any object with ``encode_images``, ``encode_texts`` or both, seen as an encoder."""
 
     def __init__(self, model: Any, name: str | None = None) -> None:
@@ -134,15 +139,13 @@ class CallableEncoder:
         self.name = name or str(getattr(model, "name", "") or type(model).__name__)
         self.revision = str(getattr(model, "revision", "") or "")
         self.preprocessing = str(getattr(model, "preprocessing", "") or "")
-        self.dimension: int | None = getattr(model, "dimension", None)
-        self.logit_scale: float | None = getattr(model, "logit_scale", None)
+        self.dimension = getattr(model, "dimension", None)
+        self.logit_scale = getattr(model, "logit_scale", None)
 
     def encode_images(self, images: Sequence[Any]) -> Array:
-        """What the object makes of the pictures."""
         return as_array(call_function(self._model.encode_images, list(images)))
 
     def encode_texts(self, texts: Sequence[str]) -> Array:
-        """What the object makes of the texts."""
         return as_array(call_function(self._model.encode_texts, list(texts)))
 
 
@@ -193,7 +196,7 @@ def label(encoder: Encoder) -> str:
 
 
 def map_path(model: str, base: Path, change: Callable[[str], str]) -> str:
-    """The same model with the paths in its name changed; a name that holds no path (seen from ``base``) stays."""
+    """A model's name with its paths changed; a name that holds no path (seen from ``base``) stays."""
     kind, _, source = model.partition(":")
     pattern = ENCODERS[kind].details.get("path") if kind in ENCODERS else None
     match = re.fullmatch(pattern or "(?P<path>.*)", source)
@@ -208,19 +211,21 @@ def map_path(model: str, base: Path, change: Callable[[str], str]) -> str:
 def require_modality(encoder: Encoder, modality: str) -> None:
     """Raise unless the encoder takes images, or texts."""
     if modality not in encoder.abilities:
-        if isinstance(encoder, MatrixScorer):
-            raise UsageError(
-                f"{encoder.name} scores pairs of an image and a text, and has no vectors",
-                fix="use it where scores are enough: in crosslens evaluate, crosslens robustness, or to re-rank",
-            )
-        supported = " and ".join(sorted(encoder.abilities)) or "nothing"
-        raise UsageError(
-            f"{encoder.name} encodes {supported}, not {modality}",
-            fix="use an encoder of both"
-            + where_option(
-                "image_text", f", or evaluate a text encoder with {argument('image_text')} (text-only retrieval)"
-            ),
+        raise lacks_modality(encoder, modality)
+
+
+def lacks_modality(encoder: Encoder, modality: str) -> UsageError:
+    """The error about an encoder that does not take images, or texts."""
+    if isinstance(encoder, MatrixScorer):
+        return UsageError(
+            f"{encoder.name} scores pairs of an image and a text, and has no vectors",
+            fix="use it where scores are enough: in crosslens evaluate, crosslens robustness, or to re-rank",
         )
+    text_only = f", or evaluate a text encoder with {argument('image_text')} (text-only retrieval)"
+    return UsageError(
+        f"{encoder.name} encodes {' and '.join(sorted(encoder.abilities)) or 'nothing'}, not {modality}",
+        fix="use an encoder of both" + where_option("image_text", text_only),
+    )
 
 
 def open_store(cache: Cache | None, model: Any, kind: str, precision: str) -> EmbeddingStore | None:
@@ -247,14 +252,14 @@ def word_vectors(
     ``pieces`` says of each piece which word it belongs to, or None for marks that are not in the text.
     """
     spans: dict[int, tuple[int, int]] = {}
-    kept: list[int] = []
-    owner: list[int] = []
+    in_text: list[int] = []
+    word_of: list[int] = []
     for at, (word, (start, end)) in enumerate(zip(pieces, offsets, strict=True)):
         if word is not None:
             spans[word] = (spans[word][0] if word in spans else start, end)
-            kept.append(at)
-            owner.append(len(spans) - 1)
+            in_text.append(at)
+            word_of.append(len(spans) - 1)
     sums = np.zeros((len(spans), vectors.shape[1]), np.float32)
-    if kept:
-        np.add.at(sums, owner, unit_rows(np.asarray(vectors, np.float32)[kept]))
+    if in_text:
+        np.add.at(sums, word_of, unit_rows(np.asarray(vectors, np.float32)[in_text]))
     return [text[start:end] for start, end in spans.values()], sums

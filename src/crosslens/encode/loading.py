@@ -71,7 +71,7 @@ def find_model(source: str, options: EncodeOptions) -> ModelFolder:
             fix="pass the path of its folder, fetch it once without offline mode, or copy another machine's hub cache "
             f"and set HF_HOME to it{_install(source)}",
         )
-    hub = _hub()
+    hub = import_library("huggingface_hub", "models by name")
     _require_connection(hub, source)
     options.notify(f"note: the model {source!r} is not on this machine: fetching it from the Hugging Face hub")
     try:
@@ -111,17 +111,13 @@ def needed_files(files: Iterable[str]) -> list[str]:
     return [file for file in files if file.endswith((".json", ".txt", ".model", weights))]
 
 
-def _hub() -> Any:
-    return import_library("huggingface_hub", "models by name")
-
-
 def _in_cache(source: str) -> ModelFolder | None:
     """The model as the hub's local cache holds it, if its weights are there.
 
     Asked for by one file: the library calls a snapshot incomplete as soon as a file is missing that nobody needs.
     """
     try:
-        config = _hub().try_to_load_from_cache(source, "config.json")
+        config = import_library("huggingface_hub", "models by name").try_to_load_from_cache(source, "config.json")
     except ValueError:  # not a name that the hub could have
         return None
     if not isinstance(config, str):
@@ -261,19 +257,18 @@ class Compute:
         self.device = torch_device(options.model_device)
         self.dtype = {"fp32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16}[options.precision]
 
-    def moved(self, model: Any) -> Any:
-        """The model there, in that precision, ready to infer."""
+    def prepared(self, model: Any) -> Any:
+        """The model on that device, in that precision, ready to infer."""
         return model.to(device=self.device, dtype=self.dtype).eval()
 
     def inputs(self, values: Mapping[str, Any]) -> dict[str, Any]:
-        """Tensors there; numbers with a fraction in that precision, token ids and masks as they are."""
+        """Tensors on that device; numbers with a fraction in that precision, token ids and masks as they are."""
         return {
             name: value.to(self.device, self.dtype if value.is_floating_point() else value.dtype)
             for name, value in values.items()
         }
 
     def numpy(self, tensor: Any) -> Array:
-        """A tensor as a float32 array."""
         array: Array = tensor.detach().float().cpu().numpy()
         return array
 
@@ -309,7 +304,7 @@ class PretrainedModel:
             check_type(folder, types, kind)
         with loading(folder):
             loaded = getattr(library, model_class).from_pretrained(folder, **SAFE)
-            self.model = self._compute.moved(loaded)
+            self.model = self._compute.prepared(loaded)
             self._prepare: Any = None
             if images:
                 self._prepare = library.AutoImageProcessor.from_pretrained(folder, **SAFE, backend="pil")

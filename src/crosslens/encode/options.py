@@ -4,14 +4,36 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypedDict
 
-from crosslens.core import Notify, Options, UsageError, option, to_stderr
+from crosslens.core import Notify, Options, Progress, UsageError, option, to_stderr
 
 if TYPE_CHECKING:
     from crosslens.encode.cache import Cache
 
 PRECISIONS = ("fp32", "fp16", "bf16")
+
+
+class EncodeKeywords(TypedDict, total=False):
+    """Those of :class:`EncodeOptions`."""
+
+    device: str | None
+    precision: str
+    batch_size: int | None
+    cache: Cache | str | Path | bool | None
+    offline: bool
+    image_folder: str | Path | None
+    skip_bad: bool
+    notify: Notify
+
+
+class StreamKeywords(TypedDict, total=False):
+    """How items go through a model: the keywords that all encoding functions share."""
+
+    cache: Cache | None
+    batch_size: int | None
+    precision: str
+    progress: Progress | None
 
 
 @dataclass(frozen=True)
@@ -42,6 +64,18 @@ class EncodeOptions(Options):
     def model_device(self) -> str | None:
         """The first of several devices: ranking may use them all, a model runs on one."""
         return self.device and self.device.partition(",")[0]
+
+    def stream(self, progress: Progress | None, *, unasked_cache: bool = True) -> StreamKeywords:
+        """The keywords of encoding functions; without ``unasked_cache`` only a cache that was named is used."""
+        from crosslens.encode.cache import Cache
+
+        unused = self.cache is None and not unasked_cache
+        return {
+            "cache": None if unused else Cache.of(self.cache, self.notify),
+            "batch_size": self.batch_size,
+            "precision": self.precision,
+            "progress": progress,
+        }
 
 
 MEAN = "mean"

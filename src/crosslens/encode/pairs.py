@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, Unpack
 
 import numpy as np
 
@@ -25,8 +25,8 @@ from crosslens.core import (
     missing_on_node,
     stage,
 )
-from crosslens.data import image_files, outer_file, read_image_bytes
-from crosslens.encode.batches import PAIRS, Batches, ModelToLoad, in_groups, read_ahead, uses_gpu
+from crosslens.data import image_files, outer_file
+from crosslens.encode.batches import PAIRS, Batches, ModelToLoad, file_key, in_groups, read_ahead, uses_gpu
 from crosslens.encode.cache import Cache, EmbeddingStore, key_of
 from crosslens.encode.encoder import (
     Array,
@@ -37,7 +37,7 @@ from crosslens.encode.encoder import (
     open_store,
     split_model,
 )
-from crosslens.encode.options import EncodeOptions
+from crosslens.encode.options import EncodeKeywords, EncodeOptions, StreamKeywords
 from crosslens.encode.stream import encode_images, feature_key
 from crosslens.rank import rerank
 
@@ -80,7 +80,7 @@ def score_batches(model: ModelToLoad, batches: Sequence[PairBatch]) -> list[Arra
 
 
 def _with_paths(batch: PairBatch) -> PairBatch:
-    """The same images where the working directory is another one."""
+    """The batch with absolute paths: a task may have another working directory."""
     paths = [os.path.abspath(image) if isinstance(image, str | Path) else image for image in batch.images]
     return PairBatch(paths, batch.texts)
 
@@ -161,7 +161,7 @@ PAIR_SCORERS: Registry[Callable[[str, EncodeOptions], PairScorer]] = Registry(
 )
 
 
-def load_pair_scorer(model: str, options: EncodeOptions | None = None, **changes: Any) -> PairScorer:
+def load_pair_scorer(model: str, options: EncodeOptions | None = None, **changes: Unpack[EncodeKeywords]) -> PairScorer:
     """The pair scorer that a name such as ``blip:Salesforce/blip-itm-base-coco`` stands for.
 
     ``options`` or single keywords say how it is loaded, as in :func:`load_encoder`.
@@ -278,8 +278,11 @@ class SecondStage:
             images = dict(zip(dataset.image_ids, scorer.features_of(dataset.image_ids), strict=True))
             keys = {image: feature_key(features) for image, features in images.items()}
         else:
-            images = dict(zip(dataset.image_ids, image_files(dataset, image_folder), strict=True))
-            keys = _image_keys(images, progress or SilentProgress())
+            images, keys = dict(zip(dataset.image_ids, image_files(dataset, image_folder), strict=True)), {}
+            with stage(progress or SilentProgress(), "reading images", len(images)) as shown:
+                for image, key in zip(images, read_ahead(file_key, images.values()), strict=True):
+                    keys[image] = key
+                    shown.advance()
         store = open_store(cache, scorer, PAIRS, precision)
         return SecondStage(
             scorer,
@@ -308,26 +311,10 @@ class SecondStage:
         return rerank(ranking, lambda pairs: self.score(pairs, progress), min(self.depth, ranking.depth), keep=keep)
 
     def score(self, pairs: Sequence[tuple[str, str]], progress: Progress | None = None) -> Array:
-        """The scores of pairs of an image's and a caption's id, in their order."""
         return score_pairs(
             pairs, self.scorer, images=self.images, texts=self.texts, cache=self.cache, batch_size=self.batch_size,
             progress=progress,
         )  # fmt: skip
-
-
-def _image_keys(files: dict[str, str], progress: Progress) -> dict[str, bytes]:
-    def key(file: str) -> bytes:
-        try:
-            return key_of(read_image_bytes(file))
-        except OSError as error:
-            raise InputError(f"cannot be opened: {error}", file=file, fix="check the file") from error
-
-    keys: dict[str, bytes] = {}
-    with stage(progress, "reading images", len(files)):
-        for image, image_key in zip(files, read_ahead(key, files.values()), strict=True):
-            keys[image] = image_key
-            progress.advance()
-    return keys
 
 
 @dataclass(frozen=True)
@@ -349,20 +336,21 @@ def read_features(
     *,
     image_folder: str | Path | None = None,
     skip_bad: bool = False,
-    **stream: Any,
+    **how: Unpack[StreamKeywords],
 ) -> ReadImages:
     """The features of all images: found by id, or made from their pixels (and cached) by the encoder that the model
-    was trained on; ``stream`` are the other keywords of :func:`encode_images`."""
+    was trained on.
+    """
     if isinstance(scorer, FeatureReader):
         features, skipped = list(scorer.features_of(dataset.image_ids)), {}
     else:
         assert scorer.pixels is not None
         files = image_files(dataset, image_folder, skip_bad=skip_bad)
-        vectors = encode_images(scorer.pixels, files, names=dataset.image_ids, skip_bad=skip_bad, **stream)
+        vectors = encode_images(scorer.pixels, files, names=dataset.image_ids, skip_bad=skip_bad, **how)
         skipped = {dataset.image_ids[row]: problem for row, problem in vectors.bad.items()}
-        kept = [row for row in range(len(files)) if row not in vectors.bad]
-        features = [(vectors.rows[row],) for row in kept]
-        dataset = dataset.select(dataset.image_ids[row] for row in kept) if skipped else dataset
+        readable = [row for row in range(len(files)) if row not in vectors.bad]
+        features = [(vectors.rows[row],) for row in readable]
+        dataset = dataset.select(dataset.image_ids[row] for row in readable) if skipped else dataset
     keys = np.frombuffer(b"".join(map(feature_key, features)), np.uint8)
     return ReadImages(dataset, features, skipped, fingerprint("features", {"keys": keys}))
 

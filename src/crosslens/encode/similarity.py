@@ -109,8 +109,8 @@ def word_encoder(model: Encoder) -> WordVectors | None:
         encoded: list[tuple[list[str], Array]] = [([], np.zeros((0, 0), np.float32))] * len(texts)
         with stage(progress or SilentProgress(), "encoding words", len(texts)) as running:
             for rows in Batches(TEXTS, model).of(order):
-                for row, own in zip(rows, encode_words([texts[row] for row in rows]), strict=True):
-                    encoded[row] = own
+                for row, of_text in zip(rows, encode_words([texts[row] for row in rows]), strict=True):
+                    encoded[row] = of_text
                 running.advance(len(rows))
         return encoded
 
@@ -130,12 +130,11 @@ def _minilm(options: EncodeOptions) -> Encoder:
     return _packaged_minilm(folder / "model", options) if folder else _loaded(f"sentence:{MINILM}", options)
 
 
-class _PackagedMiniLM:
+class _PackagedMiniLM(Encoder):
     """all-MiniLM-L6-v2 from its package: the vectors of sentence-transformers, which takes longer to import."""
 
     abilities = frozenset((TEXTS,))
-    dimension: int | None = 384
-    logit_scale: float | None = None
+    dimension = 384
 
     def __init__(self, folder: Path, options: EncodeOptions) -> None:
         for library in ("torch", "transformers", "tokenizers"):
@@ -155,7 +154,7 @@ class _PackagedMiniLM:
         tokenizer = import_library("tokenizers", "semantic").Tokenizer.from_file(str(self._folder / "tokenizer.json"))
         tokenizer.enable_truncation(self._longest)
         tokenizer.enable_padding()
-        return compute, compute.moved(bert), tokenizer
+        return compute, compute.prepared(bert), tokenizer
 
     @property
     def device(self) -> Any:
@@ -165,9 +164,6 @@ class _PackagedMiniLM:
     def at_once(self) -> int:
         """Batches at once: one per core."""
         return available_cores() if self.device.type == "cpu" else 1
-
-    def encode_images(self, images: Sequence[Any]) -> Array:
-        raise UsageError(f"{self.name} encodes texts only", fix="use a dual encoder for images")
 
     def token_counts(self, texts: Sequence[str]) -> list[int]:
         return token_counts(self._model[2], texts)

@@ -6,12 +6,12 @@ The embeddings of a dataset are made of them, or given and brought into its orde
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from operator import attrgetter
 from pathlib import Path
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple, NoReturn, TypeAlias, Unpack
 
 import numpy as np
 
@@ -61,6 +61,7 @@ from crosslens.encode.encoder import (
     open_store,
     require_modality,
 )
+from crosslens.encode.options import StreamKeywords
 
 
 class Item(NamedTuple):
@@ -87,18 +88,9 @@ class Vectors(NamedTuple):
     bad: dict[int, str]
 
 
-def encode_texts(
-    encoder: Encoder,
-    texts: Sequence[str],
-    *,
-    cache: Cache | None = None,
-    batch_size: int | None = None,
-    precision: str = "fp32",
-    progress: Progress | None = None,
-) -> Vectors:
+def encode_texts(encoder: Encoder, texts: Sequence[str], **how: Unpack[StreamKeywords]) -> Vectors:
     """One vector per text, in order. Equal texts are encoded once."""
-    source = _Texts(texts, getattr(encoder, "token_counts", None))
-    return _encode(source, encoder, cache, batch_size, precision, progress or SilentProgress())
+    return _encode(_Texts(texts, getattr(encoder, "token_counts", None)), encoder, **how)
 
 
 def encode_images(
@@ -106,33 +98,15 @@ def encode_images(
     files: Sequence[str | Path],
     *,
     names: Sequence[str] | None = None,
-    cache: Cache | None = None,
-    batch_size: int | None = None,
-    precision: str = "fp32",
     skip_bad: bool = False,
-    progress: Progress | None = None,
+    **how: Unpack[StreamKeywords],
 ) -> Vectors:
     """One vector (or, by the model, several) per image file, in order.
 
     A missing or unreadable file raises with its name; with ``skip_bad`` its row is zero and it is in ``bad``.
     ``names`` are what the images are called in messages.
     """
-    source = _Images(files, names, skip_bad)
-    return _encode(source, encoder, cache, batch_size, precision, progress or SilentProgress())
-
-
-def encode_features(
-    encoder: Encoder,
-    features: Sequence[tuple[Array, ...]],
-    *,
-    names: Sequence[str] | None = None,
-    cache: Cache | None = None,
-    batch_size: int | None = None,
-    precision: str = "fp32",
-    progress: Progress | None = None,
-) -> Vectors:
-    """One vector per image from its stored features, in order."""
-    return _encode(_Features(features, names), encoder, cache, batch_size, precision, progress or SilentProgress())
+    return _encode(_Images(files, names, skip_bad), encoder, **how)
 
 
 class _Texts:
@@ -145,7 +119,6 @@ class _Texts:
         return len(self.texts)
 
     def name(self, position: int) -> str:
-        """What the item is called in messages."""
         return f"the text {self.texts[position]!r:.60}"
 
     def read(self, positions: Iterable[int], cached: Callable[[bytes], bool]) -> Iterator[Item]:
@@ -244,14 +217,19 @@ class _Images:
         return item
 
 
+_Source: TypeAlias = _Texts | _Images | _Features
+
+
 def _encode(
-    source: _Texts | _Images | _Features,
+    source: _Source,
     encoder: Encoder,
-    cache: Cache | None,
-    batch_size: int | None,
-    precision: str,
-    progress: Progress,
+    *,
+    cache: Cache | None = None,
+    batch_size: int | None = None,
+    precision: str = "fp32",
+    progress: Progress | None = None,
 ) -> Vectors:
+    progress = progress or SilentProgress()
     require_modality(encoder, source.modality)
     rows = _Rows(source, open_store(cache, encoder, source.modality, precision))
     batches = Batches(source.modality, encoder, batch_size)
@@ -273,15 +251,15 @@ def _encode(
 
 
 def _encode_in_tasks(
-    engine: Engine, source: _Texts | _Images | _Features, encoder: Encoder, positions: Sequence[int], rows: _Rows,
-    batches: Batches, progress: Progress,
+    engine: Engine, source: _Source, encoder: Encoder, positions: Sequence[int], rows: _Rows, batches: Batches,
+    progress: Progress,
 ) -> None:  # fmt: skip
     """Encode what is not cached; the batches begin anew behind an image that proves to be unreadable."""
+    are_files = isinstance(source, _Images)
     if isinstance(source, _Images):
         items = source.read_keys(engine, positions, rows.is_cached)
     else:
         items = source.read(positions, rows.is_cached)
-    are_files = isinstance(source, _Images)
     remaining = list(rows.uncached(items, progress))
     while remaining:
         done, bad = 0, dict[int, str]()
@@ -303,7 +281,7 @@ def _encode_in_tasks(
 class _Rows:
     """Collects vectors, from the model and from the cache, into the rows they belong to."""
 
-    def __init__(self, source: _Texts | _Images | _Features, store: EmbeddingStore | None) -> None:
+    def __init__(self, source: _Source, store: EmbeddingStore | None) -> None:
         self.source, self.store = source, store
         self.rows: Array | None = None
         self.keys: list[bytes] = [b""] * len(source)
@@ -336,7 +314,6 @@ class _Rows:
         progress.advance(len(positions))
 
     def add(self, batch: Sequence[Item], parts: Sequence[Array]) -> None:
-        """Take the vectors of a batch."""
         vectors = np.concatenate([np.asarray(part, np.float32) for part in parts])
         if vectors.ndim not in (2, 3) or len(vectors) != len(batch):
             raise CrosslensError(
@@ -394,11 +371,8 @@ class _Rows:
         self.rows[list(positions)] = vectors
 
 
-class StoredEmbeddings:
+class StoredEmbeddings(Encoder):
     """Vectors by id. Nothing can be encoded; :func:`crosslens.encode.encode_dataset` looks its items up."""
-
-    preprocessing = ""
-    logit_scale: float | None = None
 
     def __init__(self, folder: str | Path) -> None:
         folder = Path(folder).expanduser()
@@ -413,15 +387,15 @@ class StoredEmbeddings:
             )
         self.abilities = frozenset(self.stored)
         first = next(iter(self.stored.values()))
-        self.dimension: int | None = first.dimension
+        self.dimension = first.dimension
         self.name = first.model or f"file:{folder}"
         self.revision = "+".join(embeddings.fingerprint for embeddings in self.stored.values())
 
     def encode_images(self, images: Sequence[Any]) -> NoReturn:
-        """Not possible: vectors are looked up by id."""
         raise UsageError(f"{self.name} holds vectors, not a model", fix="name the model that made them")
 
-    encode_texts = encode_images
+    def encode_texts(self, texts: Sequence[str]) -> NoReturn:
+        self.encode_images(texts)
 
 
 @dataclass(frozen=True)
@@ -445,75 +419,56 @@ def encode_dataset(
     encoder: Encoder,
     *,
     image_folder: str | Path | None = None,
-    cache: Cache | None = None,
-    batch_size: int | None = None,
-    precision: str = "fp32",
     skip_bad: bool = False,
-    progress: Progress | None = None,
+    **how: Unpack[StreamKeywords],
 ) -> Encoded:
     """Encode the images, the captions, or both: whatever the encoder takes.
 
     Image files are looked for under their ``file`` (or id) below ``image_folder``; an encoder of stored features finds
-    images by their ids. With ``skip_bad`` an image that
-    is not there or unreadable is left out together with its captions; without it, it raises.
+    images by their ids. With ``skip_bad`` an image that is not there or unreadable is left out together with its
+    captions; without it, it raises.
     """
     if isinstance(encoder, StoredEmbeddings):
-        return _stored(dataset, encoder)
-    skipped: dict[str, str] = {}
-    images: Embeddings | None = None
-    content: list[str] = []
-    stream: dict[str, Any] = {
-        "cache": cache, "batch_size": batch_size, "precision": precision, "progress": progress
-    }  # fmt: skip
+        images, captions = (
+            align_embeddings(encoder.stored[kind], ids, what) if kind in encoder.stored else None
+            for kind, ids, what in ((IMAGES, dataset.image_ids, "image"), (TEXTS, dataset.caption_ids, "caption"))
+        )
+        return Encoded(dataset, images, captions, {}, encoder.revision)
     if not encoder.abilities:
         require_modality(encoder, IMAGES)
+    skipped: dict[str, str] = {}
+    images = captions = None
+    encoded: list[Vectors] = []
     if IMAGES in encoder.abilities:
         if isinstance(encoder, FeatureReader):
-            features = encoder.features_of(dataset.image_ids)
-            image_vectors = encode_features(encoder, features, names=dataset.image_ids, **stream)
+            vectors = _encode(_Features(encoder.features_of(dataset.image_ids), dataset.image_ids), encoder, **how)
         else:
             files = image_files(dataset, image_folder, skip_bad=skip_bad)
-            image_vectors = encode_images(encoder, files, names=dataset.image_ids, skip_bad=skip_bad, **stream)
-        skipped = {dataset.image_ids[row]: problem for row, problem in image_vectors.bad.items()}
-        kept = np.array([row for row in range(len(dataset.image_ids)) if row not in image_vectors.bad])
-        if skipped:
-            dataset = dataset.select(dataset.image_ids[row] for row in kept)
-        images = Embeddings(
-            dataset.image_ids, image_vectors.rows[kept] if skipped else image_vectors.rows, model=label(encoder)
-        )
-        content.append(_content(image_vectors))
-    captions: Embeddings | None = None
+            vectors = encode_images(encoder, files, names=dataset.image_ids, skip_bad=skip_bad, **how)
+        rows = vectors.rows
+        if vectors.bad:
+            skipped = {dataset.image_ids[row]: problem for row, problem in vectors.bad.items()}
+            readable = [row for row in range(len(rows)) if row not in vectors.bad]
+            dataset, rows = dataset.select(dataset.image_ids[row] for row in readable), rows[readable]
+        images = Embeddings(dataset.image_ids, rows, model=label(encoder))
+        encoded.append(vectors)
     if TEXTS in encoder.abilities and dataset.caption_ids:
-        text_vectors = encode_texts(encoder, dataset.texts, **stream)
-        captions = Embeddings(dataset.caption_ids, text_vectors.rows, model=label(encoder))
-        content.append(_content(text_vectors))
-    if images is None and captions is None:
+        vectors = encode_texts(encoder, dataset.texts, **how)
+        captions = Embeddings(dataset.caption_ids, vectors.rows, model=label(encoder))
+        encoded.append(vectors)
+    if not encoded:
         raise UsageError(f"{encoder.name} has nothing to encode here", fix="check that the dataset has captions")
-    return Encoded(dataset, images, captions, skipped, "+".join(content))
+    keys = (np.frombuffer(b"".join(vectors.keys), np.uint8) for vectors in encoded)
+    return Encoded(dataset, images, captions, skipped, "+".join(fingerprint("items", {"keys": key}) for key in keys))
 
 
-def _content(vectors: Vectors) -> str:
-    return fingerprint("items", {"keys": np.frombuffer(b"".join(vectors.keys), np.uint8)})
-
-
-def _stored(dataset: Dataset, encoder: StoredEmbeddings) -> Encoded:
-    images, captions = (
-        None if kind not in encoder.stored else align_embeddings(encoder.stored[kind], ids, what)
-        for kind, ids, what in ((IMAGES, dataset.image_ids, "image"), (TEXTS, dataset.caption_ids, "caption"))
-    )
-    return Encoded(dataset, images, captions, {}, encoder.revision)
-
-
-def encode_captions(dataset: Dataset, encoder: Encoder, **encoding: Any) -> Embeddings:
+def encode_captions(dataset: Dataset, encoder: Encoder, **how: Unpack[StreamKeywords]) -> Embeddings:
     """The embeddings of the captions: encoded as :func:`encode_texts` does, or looked up where they are stored."""
     if not dataset.caption_ids:
         return Embeddings((), np.zeros((0, encoder.dimension or 1), np.float32), model=label(encoder))
-    if not isinstance(encoder, StoredEmbeddings):
-        vectors = encode_texts(encoder, dataset.texts, **encoding).rows
-        return Embeddings(dataset.caption_ids, vectors, model=label(encoder))
-    stored = _stored(dataset, encoder).captions
-    assert stored is not None
-    return stored
+    if isinstance(encoder, StoredEmbeddings):
+        return align_embeddings(encoder.stored[TEXTS], dataset.caption_ids, "caption")
+    return Embeddings(dataset.caption_ids, encode_texts(encoder, dataset.texts, **how).rows, model=label(encoder))
 
 
 def caption_rows(dataset: Dataset) -> list[list[int]]:
@@ -546,7 +501,15 @@ def save_encoded(encoded: Encoded, output: str | Path, *, overwrite: bool = Fals
         parts[_DATASET] = encoded.dataset
     written = {name: output / name for name in parts}
     if _LAYOUT.holds(output) and not overwrite:
-        if not _is_stored(parts, output):
+        same = False
+        if sorted(path.name for path in output.iterdir() if path.is_dir()) == sorted(parts):
+            with suppress(CrosslensError):
+                same = all(
+                    (Dataset.load(path) if name == _DATASET else Embeddings.load(path, mmap=True)).fingerprint
+                    == parts[name].fingerprint
+                    for name, path in written.items()
+                )
+        if not same:
             fix = f"choose another output, or pass {argument('overwrite', True)}"
             raise ConflictError(f"{output} already contains other embeddings", fix=fix)
         tidy_output(output)
@@ -555,16 +518,3 @@ def save_encoded(encoded: Encoded, output: str | Path, *, overwrite: bool = Fals
         for name, part in parts.items():
             part.save(folder / name)
     return written
-
-
-def _is_stored(parts: Mapping[str, Embeddings | Dataset], folder: Path) -> bool:
-    """Whether the folder holds exactly these."""
-    if sorted(path.name for path in folder.iterdir() if path.is_dir()) != sorted(parts):
-        return False
-    with suppress(CrosslensError):
-        return all(_fingerprint(name, folder / name) == part.fingerprint for name, part in parts.items())
-    return False
-
-
-def _fingerprint(name: str, folder: Path) -> str:
-    return (Dataset.load(folder) if name == _DATASET else Embeddings.load(folder, mmap=True)).fingerprint

@@ -11,7 +11,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any, Protocol, Unpack
 
 import numpy as np
 import polars as pl
@@ -20,17 +20,15 @@ from crosslens.core import (
     Dataset,
     Embeddings,
     InputError,
-    Progress,
     Registry,
     UsageError,
     argument,
     match_ids,
     where_option,
 )
-from crosslens.encode.cache import Cache
 from crosslens.encode.encoder import TEXTS, Array, Encoder, label, require_modality
 from crosslens.encode.loading import PretrainedModel, ids_and_mask
-from crosslens.encode.options import EACH, MEAN, EncodeOptions, query_choice
+from crosslens.encode.options import EACH, MEAN, EncodeOptions, StreamKeywords, query_choice
 from crosslens.encode.stream import caption_rows, encode_captions, encode_texts
 
 _BATCH, _LONGEST = 16, 64  # texts written at once, and the tokens of each
@@ -74,7 +72,6 @@ class Extractive:
         self.name = f"extractive:{sentences}"
 
     def __call__(self, groups: Sequence[Sequence[str]]) -> list[str]:
-        """The chosen sentences of each group, in their own order."""
         return [self._choose(list(group)) for group in groups]
 
     def _choose(self, group: list[str]) -> str:
@@ -99,22 +96,18 @@ class Abstractive(PretrainedModel):
 
     def __init__(self, source: str, options: EncodeOptions) -> None:
         super().__init__("transformers", source, options, "a summariser", "AutoModelForSeq2SeqLM", images=False)
-        # T5 is told in words what to do; the others know only one thing.
+        # T5 needs the task in words; the others have only one.
         self._prompt = "summarize: " if self.model.config.model_type in ("t5", "mt5", "longt5") else ""
 
     def __call__(self, groups: Sequence[Sequence[str]]) -> list[str]:
-        """One written summary per group."""
         texts = [self._prompt + " ".join(group) for group in groups]
-        written: list[str] = []
+        summaries: list[str] = []
         for start in range(0, len(texts), _BATCH):
-            written += self._write(texts[start : start + _BATCH])
-        return written
-
-    def _write(self, texts: list[str]) -> list[str]:
-        text_inputs = ids_and_mask(self._tokens(texts))
-        with self._compute.torch.inference_mode():
-            tokens = self.model.generate(**text_inputs, do_sample=False, num_beams=1, max_new_tokens=_LONGEST)
-        return [text.strip() for text in self._tokenizer.batch_decode(tokens, skip_special_tokens=True)]
+            text_inputs = ids_and_mask(self._tokens(texts[start : start + _BATCH]))
+            with self._compute.torch.inference_mode():
+                tokens = self.model.generate(**text_inputs, do_sample=False, num_beams=1, max_new_tokens=_LONGEST)
+            summaries += [text.strip() for text in self._tokenizer.batch_decode(tokens, skip_special_tokens=True)]
+        return summaries
 
 
 def _cosine(left: dict[str, float], other: dict[str, float]) -> float:
@@ -150,12 +143,10 @@ class TextQueries:
     @staticmethod
     def over(dataset: Dataset) -> TextQueries:
         """All captions of a dataset, each a query of its own, where images are not represented by texts."""
-        rows = tuple((row,) for row in range(len(dataset.caption_ids)))
-        return TextQueries(dataset, dataset, rows, dataset, (dataset, dataset), EACH)
+        return TextQueries(dataset, dataset, _single(dataset), dataset, (dataset, dataset), EACH)
 
     @property
     def has_several_sentences(self) -> bool:
-        """Whether queries are more than a single caption."""
         return self.query == MEAN
 
     @property
@@ -195,10 +186,7 @@ def text_only(
     image_text: str | Summariser = MEAN,
     queries: Dataset | None = None,
     shared_images: bool = False,
-    cache: Cache | None = None,
-    batch_size: int | None = None,
-    precision: str = "fp32",
-    progress: Progress | None = None,
+    **how: Unpack[StreamKeywords],
 ) -> TextOnly:
     """Caption number ``query`` of every image is the query; ``image_text`` makes the image's text of the others.
 
@@ -211,9 +199,8 @@ def text_only(
     """
     require_modality(encoder, TEXTS)
     texts = text_queries(dataset, query, queries, shared_images=shared_images)
-    encoding: dict[str, Any] = {"cache": cache, "batch_size": batch_size, "precision": precision, "progress": progress}
-    gallery = images_from_captions(texts.corpus, encoder, image_text, **encoding)
-    sentences = encode_captions(texts.sentences, encoder, **encoding)
+    gallery = images_from_captions(texts.corpus, encoder, image_text, **how)
+    sentences = encode_captions(texts.sentences, encoder, **how)
     asked = texts.average(np.asarray(sentences.vectors))
     return TextOnly(
         texts.dataset,
@@ -231,7 +218,7 @@ def images_from_captions(
     image_text: str | Summariser = MEAN,
     *,
     captions: Embeddings | None = None,
-    **encoding: Any,
+    **how: Unpack[StreamKeywords],
 ) -> Embeddings:
     """One vector per image that has captions, made of all of them: their mean, or a summariser's text.
 
@@ -243,12 +230,12 @@ def images_from_captions(
         raise InputError("no image has a caption", expected=expected, fix="check the captions of the dataset")
     ids, groups = tuple(rows_of), list(rows_of.values())
     if image_text == MEAN:
-        encoded = encode_captions(dataset, encoder, **encoding) if captions is None else captions
+        encoded = encode_captions(dataset, encoder, **how) if captions is None else captions
         vectors = np.stack([np.asarray(encoded.vectors)[rows].mean(axis=0) for rows in groups])
     else:
         summarise = load_summariser(image_text) if isinstance(image_text, str) else image_text
         summaries = summarise([[dataset.texts[row] for row in rows] for rows in groups])
-        vectors = encode_texts(encoder, summaries, **encoding).rows
+        vectors = encode_texts(encoder, summaries, **how).rows
     return Embeddings(ids, vectors, model=label(encoder))
 
 
@@ -278,11 +265,11 @@ def text_queries(
         )
     # For each image the row of the query caption, and the rows of its others.
     rows = caption_rows(dataset)
-    for image, own in zip(dataset.image_ids, rows, strict=True):
-        if len(own) < max(query + 1, 2):
-            raise _too_few_captions(image, len(own), query, ", and another to stand for the image")
-    asking, others = [own[query] for own in rows], [own[:query] + own[query + 1 :] for own in rows]
-    corpus = replace(dataset, captions=dataset.captions[[row for own in others for row in own]])
+    for image, group in zip(dataset.image_ids, rows, strict=True):
+        if len(group) < max(query + 1, 2):
+            raise _too_few_captions(image, len(group), query, ", and another to stand for the image")
+    asking, others = [group[query] for group in rows], [group[:query] + group[query + 1 :] for group in rows]
+    corpus = replace(dataset, captions=dataset.captions[[row for group in others for row in group]])
     asked = replace(dataset, captions=dataset.captions[asking], corpus=corpus.captions)
     return TextQueries(asked, asked, _single(asked), corpus, (dataset, dataset), query)
 
@@ -325,12 +312,12 @@ def _from_two_sets(dataset: Dataset, queries: Dataset, query: int | str, shared_
     if silent and not shared_images:
         first = dataset.image_ids[int(np.argmin(described))]
         _refuse_unshared(f"{silent:,} images of the corpus have no text (such as {first!r})")
-    kept = asked if shared_images else described
+    in_gallery = asked if shared_images else described
     unasked = int((described & ~asked).sum())
     if unasked:
         fate = "are left out" if shared_images else "stay in the gallery"
         notes.append(f"{unasked:,} of {int(described.sum()):,} images of the corpus have no query, and {fate}")
-    corpus = dataset if kept.all() else dataset.select(np.array(dataset.image_ids)[kept].tolist())
+    corpus = dataset if in_gallery.all() else dataset.select(np.array(dataset.image_ids)[in_gallery].tolist())
     # The corpus' images with the captions of the query set, under the corpus' ids.
     matched = zip(queries.image_ids, matches, answerable, strict=True)
     name_of = {image: dataset.image_ids[row] for image, row, used in matched if used}
@@ -340,12 +327,12 @@ def _from_two_sets(dataset: Dataset, queries: Dataset, query: int | str, shared_
         more["objects"] = _renamed(queries.objects, name_of)
         more["relations"] = None if queries.relations is None else _renamed(queries.relations, name_of)
     sentences = replace(corpus, captions=captions, **more)
-    rows = [own for own in caption_rows(sentences) if own]
+    rows = [group for group in caption_rows(sentences) if group]
     if query not in (EACH, MEAN):
-        for own in rows:
-            if len(own) <= int(query):
-                raise _too_few_captions(corpus.image_ids[sentences.caption_image[own[0]]], len(own), int(query))
-        sentences = replace(sentences, captions=captions[[own[int(query)] for own in rows]])
+        for group in rows:
+            if len(group) <= int(query):
+                raise _too_few_captions(corpus.image_ids[sentences.caption_image[group[0]]], len(group), int(query))
+        sentences = replace(sentences, captions=captions[[group[int(query)] for group in rows]])
     several = query == MEAN
     # The texts of the corpus that are no queries, whatever their ids; of an image that has none but queries, all.
     times = pl.int_range(pl.len()).over("image", "text").alias("nth")  # a text that an image has twice asks once
@@ -377,8 +364,8 @@ def _renamed(table: pl.DataFrame, name_of: dict[str, str]) -> pl.DataFrame:
 
 def _joined(sentences: Dataset, rows: Sequence[Sequence[int]]) -> pl.DataFrame:
     """A caption per query: the sentences of an image as one text, under the image's id."""
-    images = [sentences.image_ids[sentences.caption_image[own[0]]] for own in rows]
-    texts = ["".join(sentence_parts([sentences.texts[row] for row in own])) for own in rows]
+    images = [sentences.image_ids[sentences.caption_image[captions[0]]] for captions in rows]
+    texts = ["".join(sentence_parts([sentences.texts[row] for row in captions])) for captions in rows]
     return pl.DataFrame({"caption": images, "image": images, "text": texts}, schema=dict.fromkeys(
         ("caption", "image", "text"), pl.String))  # fmt: skip
 

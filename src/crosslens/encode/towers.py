@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from crosslens.core import (
-    InputError,
     Progress,
     SilentProgress,
     UsageError,
@@ -25,10 +24,8 @@ from crosslens.core import (
     stage,
     write_cached_array,
 )
-from crosslens.data import REPAIR_IMAGE, read_image_bytes
 from crosslens.encode.adapters.torch_encoders import ARCHITECTURES, Architecture, hub_name, patch_counts, vectors_of
-from crosslens.encode.batches import as_picture, as_pictures, read_ahead
-from crosslens.encode.cache import key_of
+from crosslens.encode.batches import as_picture, as_pictures, file_key, read_ahead
 from crosslens.encode.encoder import ENCODERS, Array, import_library, is_local, require_library
 from crosslens.encode.loading import SAFE, check_type, find_model, loading, longest_text, model_type_of
 from crosslens.encode.options import EncodeOptions
@@ -67,12 +64,16 @@ class Pretrained:
             kind, source = "", model
         source = hub_name(source) if kind == _SENTENCE else source
         self.folder, self.revision = find_model(source, options or EncodeOptions())
-        self.model = f"{kind}:{self._lasting(source)}" if kind else self._lasting(source)
-        """The same model from any working folder."""
-        self.architecture = _architecture(self.folder, kind)
-
-    def _lasting(self, source: str) -> str:
-        return str(self.folder.expanduser().resolve()) if is_local(source) else source
+        lasting = str(self.folder.expanduser().resolve()) if is_local(source) else source
+        self.model = f"{kind}:{lasting}" if kind else lasting
+        """Its name from any working folder."""
+        if kind in ARCHITECTURES:
+            check_type(self.folder, ARCHITECTURES[kind].types, kind)
+            self.architecture = ARCHITECTURES[kind]
+        else:  # as the kind of its type is loaded and asked
+            model_type = model_type_of(self.folder)
+            fitting = (known for known in ARCHITECTURES.values() if model_type in known.types)
+            self.architecture = next(fitting, Architecture(kind or model_type, (model_type,)))
 
     def module(self) -> Any:
         """The torch module in 32 bits on the CPU, in evaluation mode; loaded anew at every call."""
@@ -92,7 +93,6 @@ class Pretrained:
         return PretrainedOutput(vectors_of(output), states)
 
     def read_texts(self, module: Any, tokens: Any, mask: Any | None) -> PretrainedOutput:
-        """What the module makes of tokens."""
         inputs = {"input_ids": tokens} if mask is None else {"input_ids": tokens, "attention_mask": mask}
         assert self.architecture.texts is not None
         output = self.architecture.texts(module, inputs)
@@ -112,7 +112,7 @@ class Pretrained:
 
     @cached_property
     def _tokenizer(self) -> tuple[Any, int | None]:
-        """It, and how many tokens a text may have."""
+        """The tokenizer, and how many tokens a text may have."""
         library = import_library("transformers", _PURPOSE)
         with loading(self.folder):
             config = library.AutoConfig.from_pretrained(self.folder, **SAFE)
@@ -142,16 +142,6 @@ class Pretrained:
         return pixels
 
 
-def _architecture(folder: Path, kind: str) -> Architecture:
-    """How a folder's model is loaded and asked: as its kind says, or as the kind of its type does."""
-    if kind in ARCHITECTURES:
-        check_type(folder, ARCHITECTURES[kind].types, kind)
-        return ARCHITECTURES[kind]
-    model_type = model_type_of(folder)
-    fitting = (known for known in ARCHITECTURES.values() if model_type in known.types)
-    return next(fitting, Architecture(kind or model_type, (model_type,)))
-
-
 _PICTURES = 32
 """How many are prepared at once."""
 
@@ -176,7 +166,6 @@ class PixelRows:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """As of the array of these rows."""
         return (len(self.rows), *open_array(self.path).shape[1:])
 
     def read(self) -> Array:
@@ -188,7 +177,7 @@ def stored_pixels(
     pretrained: Pretrained, files: Sequence[str], *, cache: str | Path | None = None, progress: Progress | None = None
 ) -> PixelRows:
     """The pixels of image files by a model's own image processor, from the cache or computed and put there."""
-    hashes = list(read_ahead(_content_hash, files))
+    hashes = [key.hex() for key in read_ahead(file_key, files)]
     key = fingerprint("pixels", {"images": hashes, "preprocessing": pretrained.preprocessing})
     path = cache_folder(cache) / "pixels" / f"{key}.npy"
     if read_cached_array(path, (len(files), None, None, None), np.float16) is None:
@@ -196,18 +185,12 @@ def stored_pixels(
     return PixelRows(path, np.arange(len(files)), pretrained.model, key)
 
 
-def _content_hash(file: str) -> str:
-    try:
-        return key_of(read_image_bytes(file)).hex()
-    except OSError as error:
-        raise InputError(f"cannot be opened: {error.strerror or error}", file=file, fix=REPAIR_IMAGE) from error
-
-
 def _write(path: Path, pretrained: Pretrained, files: Sequence[str], progress: Progress) -> None:
     array: Any = None
     start = 0
     with stage(progress, "preparing pictures", len(files)):
-        for pictures in _batches(read_ahead(as_picture, files)):
+        decoded = read_ahead(as_picture, files)
+        while pictures := list(islice(decoded, _PICTURES)):
             pixels = pretrained.pixels(pictures)
             if array is None:
                 shape = (len(files), *pixels.shape[1:])
@@ -216,8 +199,3 @@ def _write(path: Path, pretrained: Pretrained, files: Sequence[str], progress: P
             start += len(pixels)
             progress.advance(len(pixels))
         array.flush()
-
-
-def _batches(pictures: Iterator[Any]) -> Iterator[list[Any]]:
-    while batch := list(islice(pictures, _PICTURES)):
-        yield batch

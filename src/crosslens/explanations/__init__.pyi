@@ -1,4 +1,6 @@
 from crosslens.explanations.api import (
+    OverviewKeywords as OverviewKeywords,
+    QueryKeywords as QueryKeywords,
     dataset_change as dataset_change,
     dataset_of_run as dataset_of_run,
     explain as explain,
@@ -29,13 +31,13 @@ from crosslens.explanations.explainer import (
     explain_queries as explain_queries,
 )
 from crosslens.explanations.explanation import (
-    DIRECTION_NAMES as DIRECTION_NAMES,
     ExplainedQueries as ExplainedQueries,
     Explanation as Explanation,
     marked_words as marked_words,
     picture_cards as picture_cards,
 )
 from crosslens.explanations.failures import (
+    DIRECTION_NAMES as DIRECTION_NAMES,
     TEXT_TO_TEXT as TEXT_TO_TEXT,
     failed_queries as failed_queries,
     first_relevant as first_relevant,

@@ -4,29 +4,59 @@ from __future__ import annotations
 
 import inspect
 import os
-import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack, overload
 
 import polars as pl
 
-from crosslens.core import IMAGE_TO_TEXT, Dataset, InputError, Run, UsageError, argument, refuse_unknown
+from crosslens.core import IMAGE_TO_TEXT, Dataset, InputError, Run, UsageError, argument, parse_toml, refuse_unknown
 from crosslens.data import image_files, is_dataset_name, is_dataset_path, load_dataset, path_options
 from crosslens.encode import EACH, MEAN, text_queries
 
 if TYPE_CHECKING:
+    from crosslens.core import Progress
     from crosslens.explanations.explanation import Explanation
     from crosslens.explanations.overview import Overview
 
 
+class ExplainKeywords(TypedDict, total=False):
+    """What one query, several and all failures have in common."""
+
+    dataset: Dataset | str | Path | None
+    dataset_options: dict[str, Any] | None
+    direction: str | None
+    threshold: float
+    base: str
+    areas: str
+
+
+class QueryKeywords(ExplainKeywords, total=False):
+    """Those of named queries."""
+
+    competitors: int
+
+
+class OverviewKeywords(ExplainKeywords, total=False):
+    """Those of all failures."""
+
+    depth: int | None
+    minimum: int
+    resamples: int
+    level: float
+    seed: int
+    progress: Progress | None
+
+
 @overload
-def explain(run: Run | str | Path, query: None = None, **options: Any) -> Overview: ...
+def explain(run: Run | str | Path, query: None = None, **options: Unpack[OverviewKeywords]) -> Overview: ...
 @overload
-def explain(run: Run | str | Path, query: str, **options: Any) -> Explanation: ...
+def explain(  # type: ignore[overload-overlap]  # a text is a sequence of texts, too
+    run: Run | str | Path, query: str, **options: Unpack[QueryKeywords]
+) -> Explanation: ...
 @overload
-def explain(run: Run | str | Path, query: Sequence[str], **options: Any) -> list[Explanation]: ...
+def explain(run: Run | str | Path, query: Sequence[str], **options: Unpack[QueryKeywords]) -> list[Explanation]: ...
 
 
 def explain(
@@ -108,8 +138,8 @@ def _recipe_dataset(run: Run, name: str, options: Mapping[str, Any]) -> Dataset 
             subject=source,
         )
     paths = path_options(source, table, base)
-    moved = {key: str((base / value).absolute()) if key in paths else value for key, value in table.items()}
-    return load_dataset(str((base / source).absolute()) if "source" in paths else source, **{**moved, **options})
+    located = {key: str((base / value).absolute()) if key in paths else value for key, value in table.items()}
+    return load_dataset(str((base / source).absolute()) if "source" in paths else source, **{**located, **options})
 
 
 def dataset_change(run: Run, dataset: Dataset) -> str | None:
@@ -130,7 +160,7 @@ def dataset_change(run: Run, dataset: Dataset) -> str | None:
 def _evaluated_part(run: Run, dataset: Dataset) -> Dataset:
     """What the run ranked of the dataset: images that could be read; of text-only retrieval, captions that are queries.
 
-    The dataset itself where that cannot be told.
+    The dataset itself where that is not known.
     """
     ranking = next(iter(run.rankings.values()), None)
     if ranking is None:
@@ -153,9 +183,9 @@ def image_folder_of(run: Run) -> Path | None:
 
 def _recipe_content(run: Run) -> dict[str, Any]:
     try:
-        return tomllib.loads(run.recipe)
-    except (ValueError, RecursionError) as error:
-        problem = f"the recipe of the run {run.name!r} cannot be read: {error}"
+        return parse_toml(run.recipe)
+    except InputError as error:
+        problem = f"the recipe of the run {run.name!r} cannot be read: {error.problem}"
         raise UsageError(problem, fix=f"pass {argument('dataset')}") from error
 
 

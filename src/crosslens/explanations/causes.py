@@ -68,12 +68,12 @@ class CaptionWords:
 
         A caption that is the text ``query`` itself does not count: nothing confirms its own words.
         """
-        own = set() if query is None else {plain_text(query)}
+        same = set() if query is None else {plain_text(query)}
         texts = self.words.get((part, word))
-        if texts is not None and texts - own:
+        if texts is not None and texts - same:
             return True
         return any(
-            other == part and texts - own and same_meaning(part, word, lemma)
+            other == part and texts - same and same_meaning(part, word, lemma)
             for (other, lemma), texts in self.words.items()
         )
 
@@ -128,10 +128,6 @@ class Evidence:
         """Whether the annotation of an image has it, or something more general that may be it."""
         annotated = self.annotated[image]
         return bool(annotated.of(noun)) or annotated.may_have(noun)
-
-    def has_or_mentions(self, image: str, noun: str) -> bool:
-        """Whether the annotation of an image may have it, or a caption mentions it."""
-        return self.has(image, noun) or self.words[image].contain("n", noun)
 
 
 def limitations(
@@ -253,8 +249,8 @@ def judge_failures(
     evidence = Evidence.of(dataset, objects, images, attributes_of=with_attributes, progress=progress)
     judged = []
     with stage(progress or SilentProgress(), "judging failures", failures.height) as shown:
-        for query, own, other in zip(queries, failures[right], failures[wrong], strict=True):
-            judged.append(judge_mentions(query, own, other, evidence))
+        for query, image, other in zip(queries, failures[right], failures[wrong], strict=True):
+            judged.append(judge_mentions(query, image, other, evidence))
             shown.advance()
     return judged
 
@@ -285,27 +281,13 @@ class _Judge:
         return self.evidence.annotated[self.wrong].source
 
     def judge(self, mention: Mention) -> MentionJudgement | None:
+        """A count, attribute, action or relation is judged where its objects are there."""
         if mention.kind == "object":
             return self._object(mention.noun)
         nouns = (mention.noun, mention.other) if mention.kind == "relation" else (mention.noun,)
-        if not all(self.evidence.has_or_mentions(self.wrong, noun) for noun in nouns):
+        words = self.evidence.words[self.wrong]
+        if not all(self.evidence.has(self.wrong, noun) or words.contain("n", noun) for noun in nouns):
             return None
-        return self._property(mention)
-
-    def _object(self, noun: str) -> MentionJudgement | None:
-        """Missing where the annotation of the right image has it, and neither annotation nor captions of the wrong."""
-        if noun in GENERIC_NOUNS or (self.source == "captions" and not is_object_word(noun)):
-            return None
-        if self.evidence.has(self.wrong, noun):
-            return MentionJudgement("object", True, self.source)
-        if not self.evidence.has(self.right, noun):
-            return self._by_words("detail", ("n", noun))
-        if self.evidence.words[self.wrong].contain("n", noun):
-            return MentionJudgement("object", True, "captions")
-        return MentionJudgement("object", False, self.source)
-
-    def _property(self, mention: Mention) -> MentionJudgement | None:
-        """A count, attribute, action or relation of an object that is there."""
         verb = mention.value.split(" ")[0]
         if mention.kind == "action" or (mention.kind == "relation" and _is_verb(verb)):
             return None if verb in LIGHT_VERBS else self._by_words("action", ("v", verb))
@@ -325,7 +307,24 @@ class _Judge:
             return MentionJudgement(cause, None) if verb not in NON_SPATIAL_PREPOSITIONS else None
         if mention.kind == "detail":
             return self._by_words(cause, ("a", mention.value), ("v", verb))
-        return self._by_mentioned(cause, mention)
+        # By the attributes that captions state: contradicted only where they state another value.
+        image = self.evidence.mentioned.get(self.wrong)
+        if self.source == "captions" or image is None or not image.of(mention.noun):
+            return MentionJudgement(cause, None)
+        verdict = check_mention(mention, image, Vocabulary((), (), complete=True)).verdict
+        return MentionJudgement(cause, {SATISFIED: True, VIOLATED: False, OPEN: None}[verdict], "captions")
+
+    def _object(self, noun: str) -> MentionJudgement | None:
+        """Missing where the annotation of the right image has it, and neither annotation nor captions of the wrong."""
+        if noun in GENERIC_NOUNS or (self.source == "captions" and not is_object_word(noun)):
+            return None
+        if self.evidence.has(self.wrong, noun):
+            return MentionJudgement("object", True, self.source)
+        if not self.evidence.has(self.right, noun):
+            return self._by_words("detail", ("n", noun))
+        if self.evidence.words[self.wrong].contain("n", noun):
+            return MentionJudgement("object", True, "captions")
+        return MentionJudgement("object", False, self.source)
 
     def _count(self, mention: Mention) -> MentionJudgement:
         """Whether the number lies between how many objects stand out and how many there are, in either image."""
@@ -338,14 +337,6 @@ class _Judge:
         if wrong[0] <= required <= wrong[1]:
             return MentionJudgement("count", True, self.source)
         return MentionJudgement("count", False if right[0] <= required <= right[1] else None, self.source)
-
-    def _by_mentioned(self, cause: str, mention: Mention) -> MentionJudgement:
-        """By the attributes that captions state: contradicted only where they state another value."""
-        image = self.evidence.mentioned.get(self.wrong)
-        if self.source == "captions" or image is None or not image.of(mention.noun):
-            return MentionJudgement(cause, None)
-        verdict = check_mention(mention, image, Vocabulary((), (), complete=True)).verdict
-        return MentionJudgement(cause, {SATISFIED: True, VIOLATED: False, OPEN: None}[verdict], "captions")
 
     def _by_words(self, cause: str, *words: tuple[str, str]) -> MentionJudgement:
         """By the words of captions: contradicted where another caption of the right image has one, and none here."""
@@ -385,29 +376,30 @@ def cause_table(judged: Sequence[Iterable[MentionJudgement]]) -> pl.DataFrame:
     ``mentions`` and ``unjudged`` count what the query mentions and what of it could not be judged; ``by_captions`` is
     true where captions decided about a cause.
     """
-    rows = [_cause_row(list(judgements)) for judgements in judged]
+    rows = []
+    for judgements in map(list, judged):
+        holds = {cause: [item.holds for item in judgements if item.cause == cause] for cause in CAUSES}
+        violated = {
+            cause: True if False in known else None if None in known else False for cause, known in holds.items()
+        }
+        # Positions do not count among what is there or open: boxes hardly ever decide them.
+        known = [item.holds for item in judgements if item.cause != "position"]
+        without = NEAR_MISS if 0 < known.count(True) >= known.count(None) else UNCLEAR
+        main = next((cause for cause in CAUSES if violated[cause]), without)
+        rows.append(
+            {
+                **{cause_column(cause): violated[cause] for cause in CAUSES},
+                **{cause_column(outcome): main == outcome for outcome in (NEAR_MISS, UNCLEAR)},
+                MAIN: main,
+                "mentions": len(judgements),
+                "unjudged": sum(item.holds is None for item in judgements),
+                "by_captions": any(item.holds is False and item.evidence == "captions" for item in judgements),
+                **{f"asks_{cause}": len(holds[cause]) for cause in CAUSES},
+            }
+        )
     schema: dict[str, Any] = {cause_column(cause): pl.Boolean for cause in OUTCOMES}
     schema |= {MAIN: pl.String, "mentions": pl.Int64, "unjudged": pl.Int64, "by_captions": pl.Boolean}
     return pl.DataFrame(rows, schema=schema | {f"asks_{cause}": pl.Int64 for cause in CAUSES})
-
-
-def _cause_row(judgements: Sequence[MentionJudgement]) -> dict[str, Any]:
-    holds = {cause: [item.holds for item in judgements if item.cause == cause] for cause in CAUSES}
-    violated = {cause: True if False in holds[cause] else None if None in holds[cause] else False for cause in CAUSES}
-    # Positions do not count among what is there or open: boxes hardly ever decide them.
-    known = [item.holds for item in judgements if item.cause != "position"]
-    without = NEAR_MISS if 0 < known.count(True) >= known.count(None) else UNCLEAR
-    main = next((cause for cause in CAUSES if violated[cause]), without)
-    return {
-        **{cause_column(cause): violated[cause] for cause in CAUSES},
-        cause_column(NEAR_MISS): main == NEAR_MISS,
-        cause_column(UNCLEAR): main == UNCLEAR,
-        MAIN: main,
-        "mentions": len(judgements),
-        "unjudged": sum(item.holds is None for item in judgements),
-        "by_captions": any(item.holds is False and item.evidence == "captions" for item in judgements),
-        **{f"asks_{cause}": len(holds[cause]) for cause in CAUSES},
-    }
 
 
 def cause_shares(failures: pl.DataFrame, draws: Bootstrap, level: float = 0.95) -> pl.DataFrame:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import Any, Literal
 
 import numpy as np
 import polars as pl
 
 from crosslens.core import (
-    DIRECTION_LABELS,
     IMAGE_TO_TEXT,
     Cards,
     Dataset,
@@ -27,6 +27,7 @@ from crosslens.core import (
     Table,
     Text,
     json_form,
+    positions,
 )
 from crosslens.explanations.causes import (
     CAUSES,
@@ -37,7 +38,7 @@ from crosslens.explanations.causes import (
     judge_failures,
     texts_of,
 )
-from crosslens.explanations.failures import failed, query_outcomes, ranking_of
+from crosslens.explanations.failures import DIRECTION_NAMES, failed, query_outcomes, ranking_of
 from crosslens.explanations.mentions import mentioned_concepts
 from crosslens.explanations.objects import objects_of
 from crosslens.similarity import Phi, load_similarity, prepare_dataset
@@ -51,7 +52,6 @@ SHOWN = 20
 """Won queries, and lost ones, that are shown."""
 _PRINTED = 3
 """Those of them on a terminal."""
-_DIRECTIONS = {**DIRECTION_LABELS, "t2t": "text → image by its captions"}
 _KEY = ("query", "item")
 _SCHEMA: dict[str, Any] = {"cause": pl.String, **dict.fromkeys(("first", "second", "gone", "new"), pl.Int64)}
 
@@ -74,7 +74,6 @@ class TopHit:
 
     @property
     def right(self) -> bool:
-        """Whether it is relevant."""
         return self.rank == 1
 
 
@@ -120,14 +119,13 @@ class RunChanges(Presented):
 
     @property
     def title(self) -> str:
-        """The heading of the page."""
         return f"What {self.runs[1]} changed"
 
     def sections(self) -> Iterator[Section]:
         """The balance, what is wrong with top hits, and the queries that changed most."""
         second, by_image = self.runs[1], self.direction == IMAGE_TO_TEXT
         equal = self.queries - self.wins - self.losses
-        where = f"{_DIRECTIONS.get(self.direction, self.direction)} on {self.dataset}"
+        where = f"{DIRECTION_NAMES.get(self.direction, self.direction)} on {self.dataset}"
         meaning = "the query says what the captions of the top hit say"
         if by_image:
             meaning = "the top hit says what the captions of the query image say"
@@ -194,23 +192,15 @@ class RunChanges(Presented):
     @property
     def images(self) -> tuple[str, ...]:
         """The images that are shown."""
-        changes = (*self.won, *self.lost)
-        return tuple(
-            dict.fromkeys(
-                image for change in changes for image in (change.image, change.first.image, change.second.image)
-            )
-        )
+        shown = ((change.image, change.first.image, change.second.image) for change in (*self.won, *self.lost))
+        return tuple(dict.fromkeys(chain.from_iterable(shown)))
 
     def as_dict(self) -> dict[str, Any]:
-        """The JSON form."""
-        facts = {
-            name: getattr(self, name)
-            for name in ("runs", "dataset", "direction", "queries", "wins", "losses", "phi_name", "phi_means", "notes")
-        }
-        tests = {name: asdict(getattr(self, name)) for name in ("ranks", "phi")}
-        shown = {name: [asdict(change) for change in getattr(self, name)] for name in ("won", "lost")}
-        content: dict[str, Any] = json_form({**facts, **tests, "causes": self.causes.to_dicts(), **shown})
-        return content
+        names = (
+            *("runs", "dataset", "direction", "queries", "wins", "losses", "phi_name", "phi_means", "notes", "ranks"),
+            *("phi", "causes", "won", "lost"),
+        )
+        return json_form({name: getattr(self, name) for name in names})
 
 
 def _tested(test: PairedTest, unit: Figure) -> str:
@@ -250,21 +240,33 @@ def compare_queries(
     ranks = [(1.0 / shared[name].cast(pl.Float64)).fill_null(0.0).to_numpy() for name in ("rank", "rank_after")]
     gain = ranks[1] - ranks[0]
     by_image = direction == IMAGE_TO_TEXT
-    queries = _rows(shared["query"], dataset.image_ids if by_image else dataset.caption_ids)
+    query_ids, item_ids = (dataset.image_ids, dataset.caption_ids)[:: 1 if by_image else -1]
+    queries = positions(shared["query"].to_list(), query_ids, "query")
     clusters = np.arange(shared.height) if by_image else np.asarray(dataset.caption_image)[queries]
     # φ of each top hit: of a caption with the query image's captions; of an image, whose captions, with the query.
     prepared = prepare_dataset(dataset, phi, progress=progress)
     hits = []
     for name in ("item", "item_after"):
-        items = _rows(shared[name], dataset.caption_ids if by_image else dataset.image_ids)
+        items = positions(shared[name].to_list(), item_ids, "item")
         sides = (queries, items) if by_image else (items, queries)
         hits.append(np.asarray(prepared.pairs(*sides), np.float64))
     faults, notes = _faults_of_hits(outcomes, shared["query"], dataset, progress)
 
     def listed(change: Array) -> tuple[QueryChange, ...]:
         """The queries that change most."""
-        rows = [int(row) for row in np.argsort(-change, kind="stable")[:most] if change[row] > 0]
-        return tuple(_change(shared.row(row, named=True), [float(own[row]) for own in hits], faults) for row in rows)
+        changes = []
+        for row in np.argsort(-change, kind="stable")[:most].tolist():
+            if change[row] > 0:
+                shown = shared.row(row, named=True)
+                top = []
+                for suffix, values, faults_of in zip(("", "_after"), hits, faults, strict=True):
+                    item, image, text, rank = (
+                        shown[f"{name}{suffix}"] for name in ("item", "retrieved", "answer", "rank")
+                    )
+                    causes, wrong = faults_of.get(shown["query"], ((), ()))
+                    top.append(TopHit(item, image, text, rank, float(values[row]), causes, wrong))
+                changes.append(QueryChange(shown["query"], shown["text"], shown["ground_truth"], *top))
+        return tuple(changes)
 
     test: dict[str, Any] = {"permutations": permutations, "seed": seed}
     return RunChanges(
@@ -284,11 +286,6 @@ def compare_queries(
         notes=notes,
         captions=dict(dataset.described.captions.select("image", "text").reverse().iter_rows()),
     )
-
-
-def _rows(ids: Iterable[str], known: Sequence[str]) -> Array:
-    row_of = {item: row for row, item in enumerate(known)}
-    return np.array([row_of[item] for item in ids], np.int64)
 
 
 def _faults_of_hits(
@@ -325,22 +322,12 @@ def _faults_of_hits(
 
 def _cause_changes(shared: pl.DataFrame, gain: Array, faults: Sequence[Mapping[str, Faults]]) -> pl.DataFrame:
     """Per cause: queries that fail so in either run, won queries without it since, lost queries that have it since."""
-    counts = {cause: dict.fromkeys(("first", "second", "gone", "new"), 0) for cause in (*CAUSES, NEAR_MISS, UNCLEAR)}
+    counts = {cause: [0, 0, 0, 0] for cause in (*CAUSES, NEAR_MISS, UNCLEAR)}
     for query, change in zip(shared["query"], gain, strict=True):
-        before, after = (set(side[query][0]) if query in side else set() for side in faults)
+        before, after = (set(run.get(query, ((), ()))[0]) for run in faults)
         for cause in before | after:
-            counts[cause]["first"] += cause in before
-            counts[cause]["second"] += cause in after
-            counts[cause]["gone"] += change > 0 and cause not in after
-            counts[cause]["new"] += change < 0 and cause not in before
-    rows = [{"cause": cause, **{name: int(value) for name, value in row.items()}} for cause, row in counts.items()]
-    return pl.DataFrame([row for row in rows if row["first"] or row["second"]], schema=_SCHEMA)
-
-
-def _change(row: Mapping[str, Any], phi: Sequence[float], faults: Sequence[Mapping[str, Faults]]) -> QueryChange:
-    hits = []
-    for side, suffix in enumerate(("", "_after")):
-        item, image, text, rank = (row[f"{name}{suffix}"] for name in ("item", "retrieved", "answer", "rank"))
-        causes, wrong = faults[side].get(row["query"], ((), ()))
-        hits.append(TopHit(item, image, text, rank, phi[side], causes, wrong))
-    return QueryChange(row["query"], row["text"], row["ground_truth"], *hits)
+            first, second = cause in before, cause in after
+            flags = (first, second, change > 0 and not second, change < 0 and not first)
+            counts[cause] = [count + int(flag) for count, flag in zip(counts[cause], flags, strict=True)]
+    rows = [(cause, *row) for cause, row in counts.items() if row[0] or row[1]]
+    return pl.DataFrame(rows, schema=_SCHEMA, orient="row")

@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 
 from crosslens.core import InputError, UsageError
-from crosslens.explanations.concepts import METRICS, RELATIONS, TALLIES, TIE, SizeComparison, relation_number
+from crosslens.explanations.concepts import RELATIONS, TALLIES, TIE, SizeComparison, relation_number
 from crosslens.explanations.lexicon import Array, attribute_bits, canonical_synset
 from crosslens.explanations.objects import ImageObjects
 from crosslens.language import load_wordnet
@@ -290,8 +290,6 @@ def sum_matched(problems: Assignments, chosen: Array, firsts: Array, threshold: 
             sums.attribute_sum[failure] += total
 
 
-Mentions = Sequence[Iterable[str]]
-
 _BATCH = 1024
 """Failures whose assignment problems are held in memory at the same time."""
 _ROWS_AT_ONCE = 512
@@ -308,7 +306,7 @@ def concept_table(
     base: str = "ground_truth",
     threads: int | None = None,
 ) -> pl.DataFrame:
-    """Many failures: one row each with the columns ``METRICS`` (null where undefined) and ``TALLIES``.
+    """One row per failure with the columns ``METRICS`` (null where undefined) and ``TALLIES``.
 
     ``mentioned``: per failure the synsets that its query mentions, which restricts every column to them.
     """
@@ -319,9 +317,38 @@ def concept_table(
         if length != rows.size:
             fix = "pass one of each per failure"
             raise UsageError(f"{rows.size} ground_truth_rows, but {length} {name}", fix=fix, option=name)
-    sums = concept_sums(objects, rows, others, mentioned, SizeComparison(threshold, base), threads)
-    columns = metric_columns(sums)
-    return pl.DataFrame({name: columns[name] for name in (*METRICS, *TALLIES)})
+    sizes = SizeComparison(threshold, base)
+    sums = MetricSums(*(np.zeros(rows.size, np.float64 if name in _SUMS else np.int64) for name in MetricSums._fields))
+    images, positions = np.unique(np.concatenate([rows, others]), return_inverse=True)
+    index, synsets = index_objects(objects, images)
+    offsets, mentions = np.zeros((2, 0), np.int64)
+    if mentioned is not None:  # per query the sorted rows of the concepts that it mentions
+        row_of = {synset: row for row, synset in enumerate(synsets)}
+        known = [
+            sorted({row_of[name] for name in map(canonical_synset, names) if name in row_of}) for names in mentioned
+        ]
+        offsets = np.concatenate([[0], np.cumsum([len(own) for own in known])]).astype(np.int64)
+        mentions = np.array([row for own in known for row in own], dtype=np.int64)
+    failures = FailureRows(positions[: rows.size], positions[rows.size :], mentioned is not None, offsets, mentions)
+    weights = Weights(path_steps(synsets), sizes.threshold, sizes.base == "min")
+    in_parallel(partial(_solve, index, failures, weights, sums), rows.size, thread_count(threads))
+    whole = sums.common + sums.missing
+    columns = {
+        "CA": _shares(sums.common, whole),
+        "NonCommonSimilarity": _shares(sums.concept_sum, sums.concept_pairs),
+        "CE": pl.Series(sums.count_error, dtype=pl.Float64),
+        "SD": pl.Series(sums.size_sum).set(pl.Series(sums.box_pairs == 0), None),
+        "SD[binary]": _shares(sums.box_pairs_over, sums.box_pairs),
+        "object_hit": pl.Series(sums.hit, dtype=pl.Float64),
+        "object_miss": pl.Series(sums.miss, dtype=pl.Float64),
+        "object_extra": pl.Series(sums.more, dtype=pl.Float64),
+        "matched_synsets": _shares(sums.concept_pairs, sums.missing + sums.extra),
+        "wrong_count": _shares(sums.wrong_counts, sums.common),
+        "attribute_agreement": _shares(sums.attribute_sum, sums.attribute_pairs),
+        "spatial_agreement": _shares(sums.relation_sum, sums.relation_pairs),
+    }
+    tallies = {**sums._asdict(), "synsets_ground_truth": whole, "synsets_retrieved": sums.common + sums.extra}
+    return pl.DataFrame(columns | {name: pl.Series(tallies[name], dtype=pl.Int64) for name in TALLIES})
 
 
 def _checked_rows(rows: Sequence[int] | Array, objects: ImageObjects, name: str) -> Array:
@@ -340,26 +367,6 @@ def _checked_rows(rows: Sequence[int] | Array, objects: ImageObjects, name: str)
             fix="objects.rows(ids) finds the rows of images",
         )
     return array.astype(np.int64)
-
-
-def concept_sums(
-    objects: ImageObjects,
-    ground_truth: Array,
-    retrieved: Array,
-    mentioned: Mentions | None,
-    sizes: SizeComparison,
-    threads: int | None,
-) -> MetricSums:
-    """Per failure the sums and counts that the columns of the table are made of."""
-    count = ground_truth.size
-    sums = MetricSums(*(np.zeros(count, np.float64 if name in _SUMS else np.int64) for name in MetricSums._fields))
-    images, rows = np.unique(np.concatenate([ground_truth, retrieved]), return_inverse=True)
-    index, synsets = index_objects(objects, images)
-    row_of = {synset: row for row, synset in enumerate(synsets)}
-    failures = FailureRows(rows[:count], rows[count:], mentioned is not None, *_mention_rows(mentioned, row_of))
-    weights = Weights(path_steps(synsets), sizes.threshold, sizes.base == "min")
-    in_parallel(partial(_solve, index, failures, weights, sums), count, thread_count(threads))
-    return sums
 
 
 def index_objects(objects: ImageObjects, images: Array) -> tuple[ObjectIndex, list[str]]:
@@ -403,15 +410,6 @@ def path_steps(synsets: Sequence[str]) -> Array:
     return steps
 
 
-def _mention_rows(mentioned: Mentions | None, row_of: dict[str, int]) -> tuple[Array, Array]:
-    """Offsets and sorted rows of the concepts that each query mentions."""
-    if mentioned is None:
-        return np.zeros(0, np.int64), np.zeros(0, np.int64)
-    known = [sorted({row_of[name] for name in map(canonical_synset, names) if name in row_of}) for names in mentioned]
-    offsets = np.concatenate([[0], np.cumsum([len(rows) for rows in known])]).astype(np.int64)
-    return offsets, np.array([row for rows in known for row in rows], dtype=np.int64)
-
-
 def _solve(
     index: ObjectIndex, failures: FailureRows, weights: Weights, sums: MetricSums, start: int, stop: int
 ) -> None:
@@ -439,28 +437,6 @@ def _assign_rows(problems: Assignments, firsts: Array) -> Array:
         costs = problems.costs[cell : cell + rows * columns].reshape(rows, columns)
         chosen[first : first + rows] = linear_sum_assignment(costs)[1]
     return chosen
-
-
-def metric_columns(sums: MetricSums) -> dict[str, pl.Series]:
-    """The columns of the table, and more: floats and integers."""
-    synsets = sums.common + sums.missing
-    floats = {
-        "CA": _shares(sums.common, synsets),
-        "NonCommonSimilarity": _shares(sums.concept_sum, sums.concept_pairs),
-        "CE": pl.Series(sums.count_error, dtype=pl.Float64),
-        "SD": pl.Series(sums.size_sum).set(pl.Series(sums.box_pairs == 0), None),
-        "SD[binary]": _shares(sums.box_pairs_over, sums.box_pairs),
-        "object_hit": pl.Series(sums.hit, dtype=pl.Float64),
-        "object_miss": pl.Series(sums.miss, dtype=pl.Float64),
-        "object_extra": pl.Series(sums.more, dtype=pl.Float64),
-        "matched_synsets": _shares(sums.concept_pairs, sums.missing + sums.extra),
-        "wrong_count": _shares(sums.wrong_counts, sums.common),
-        "attribute_agreement": _shares(sums.attribute_sum, sums.attribute_pairs),
-        "spatial_agreement": _shares(sums.relation_sum, sums.relation_pairs),
-    }
-    whole = {"synsets_ground_truth": synsets, "synsets_retrieved": sums.common + sums.extra}
-    integers = whole | {name: values for name, values in sums._asdict().items() if name not in _SUMS}
-    return floats | {name: pl.Series(values, dtype=pl.Int64) for name, values in integers.items()}
 
 
 def _shares(part: Array, whole: Array) -> pl.Series:

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import combinations
 from numbers import Real
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -56,46 +56,33 @@ class SizeComparison:
         return np.abs(ground_truth - retrieved) / base
 
 
-@dataclass(frozen=True)
-class _ConceptIndex:
-    """The objects of one image that count, by concept; members are numbered within the image."""
+class _Member(NamedTuple):
+    """An object that counts: its number within the image, and what of it is compared."""
 
-    objects: ImageObjects
-    first: int
-    concepts: dict[str, list[int]] = field(default_factory=dict)
-    keys: frozenset[int] = frozenset()
+    number: int
+    area: float
+    box: Array
+    values: tuple[frozenset[str], ...]
 
-    @staticmethod
-    def of(objects: ImageObjects, image: int, mentioned: Collection[str] | None) -> _ConceptIndex:
-        inside = objects.inside(image)
-        concepts: dict[str, list[int]] = {}
-        keys = set()
-        for index in inside:
-            synset = objects.synset(index)
-            if mentioned is not None and synset not in mentioned:
-                continue
-            keys.add(int(objects.keys[index]))
-            if synset is not None:
-                concepts.setdefault(synset, []).append(index - inside.start)
-        return _ConceptIndex(objects, inside.start, concepts, frozenset(keys))
 
-    def area(self, member: int) -> float:
-        return float(self.objects.areas[self.first + member])
+_Concepts = Mapping[str, Sequence[_Member]]
 
-    def sized(self, synset: str) -> list[int]:
-        """The objects of a concept that have an area, smallest first: their order in the annotation must not matter."""
-        members = [member for member in self.concepts[synset] if self.area(member) > 0]
-        return sorted(members, key=lambda member: (self.area(member), member))
 
-    def boxes(self, synset: str) -> Any:
-        boxes = self.objects.boxes[[self.first + member for member in self.concepts[synset]]]
-        return boxes[~np.isnan(boxes).any(axis=1)]
-
-    def described(self, synset: str) -> list[tuple[int, tuple[frozenset[str], ...]]]:
-        """The objects of a concept that have a colour, size or material, with their values by family."""
-        members = self.concepts[synset]
-        described = [(member, attribute_values(self.objects.attributes[self.first + member])) for member in members]
-        return [(member, values) for member, values in described if any(values)]
+def _by_concept(objects: ImageObjects, image: int, mentioned: Collection[str] | None) -> tuple[_Concepts, set[int]]:
+    """The objects of an image that count, by synset; and the keys of all of them, those without a synset too."""
+    inside = objects.inside(image)
+    members: dict[str, list[_Member]] = {}
+    keys = set()
+    for index in inside:
+        synset = objects.synset(index)
+        if mentioned is not None and synset not in mentioned:
+            continue
+        keys.add(int(objects.keys[index]))
+        if synset is not None:
+            area, values = float(objects.areas[index]), attribute_values(objects.attributes[index])
+            member = _Member(index - inside.start, area, objects.boxes[index], values)
+            members.setdefault(synset, []).append(member)
+    return members, keys
 
 
 def compare_images(
@@ -109,27 +96,27 @@ def compare_images(
     """Every concept metric of one failure; ``concept_metrics`` says what the keys mean."""
     sizes = sizes or SizeComparison()
     only = None if mentioned is None else frozenset(map(canonical_synset, mentioned))
-    left, right = (_ConceptIndex.of(objects, image, only) for image in (ground_truth, retrieved))
-    common = sorted(left.concepts.keys() & right.concepts.keys())
-    missing = sorted(left.concepts.keys() - right.concepts.keys())
-    extra = sorted(right.concepts.keys() - left.concepts.keys())
+    (left, keys), (right, other_keys) = (_by_concept(objects, image, only) for image in (ground_truth, retrieved))
+    common = sorted(left.keys() & right.keys())
+    missing = sorted(left.keys() - right.keys())
+    extra = sorted(right.keys() - left.keys())
     pairs = []
     if missing and extra:
         similar = load_wordnet().path_similarities(missing, extra)
         pairs = [(missing[row], extra[column], float(similar[row, column])) for row, column in most_similar(similar)]
-    counts = {synset: (len(left.concepts[synset]), len(right.concepts[synset])) for synset in common}
+    counts = {synset: (len(left[synset]), len(right[synset])) for synset in common}
     boxes, size_difference = _box_pairs(left, right, common, sizes)
-    attributes = [row for synset in common for row in _attributes(left, right, synset)]
+    attributes = [row for synset in common for row in _attributes(synset, left[synset], right[synset])]
     relations = _relations(left, right, common)
     return {
-        "CA": _share(len(common), len(left.concepts)),
+        "CA": _share(len(common), len(left)),
         "NonCommonSimilarity": _share(sum(pair[2] for pair in pairs), len(pairs)),
         "CE": float(sum(abs(mine - theirs) for mine, theirs in counts.values())),
         "SD": size_difference,
         "SD[binary]": _share(sum(pair[5] >= sizes.threshold for pair in boxes), len(boxes)),
-        "object_hit": float(len(left.keys & right.keys)),
-        "object_miss": float(len(left.keys - right.keys)),
-        "object_extra": float(len(right.keys - left.keys)),
+        "object_hit": float(len(keys & other_keys)),
+        "object_miss": float(len(keys - other_keys)),
+        "object_extra": float(len(other_keys - keys)),
         "matched_synsets": _share(len(pairs), len(missing) + len(extra)),
         "wrong_count": _share(sum(mine != theirs for mine, theirs in counts.values()), len(common)),
         "attribute_agreement": _share(sum(row["agreement"] for row in attributes), len(attributes)),
@@ -150,35 +137,39 @@ def _share(part: float, whole: int) -> float | None:
 
 
 def _box_pairs(
-    left: _ConceptIndex, right: _ConceptIndex, common: list[str], sizes: SizeComparison
+    left: _Concepts, right: _Concepts, common: list[str], sizes: SizeComparison
 ) -> tuple[list[tuple[str, int, int, float, float, float]], float | None]:
     """The boxes of common concepts, matched so that their differences are smallest, and the sum over concepts of their
     mean difference."""
     matched, total = [], None
     for synset in common:
-        members, others = left.sized(synset), right.sized(synset)
+        # Smallest first: their order in the annotation must not matter.
+        members, others = (
+            sorted((item for item in side[synset] if item.area > 0), key=lambda item: (item.area, item.number))
+            for side in (left, right)
+        )
         if not (members and others):
             continue
-        areas, other_areas = [left.area(member) for member in members], [right.area(member) for member in others]
-        differences = sizes.differences(np.array(areas)[:, None], np.array(other_areas)[None, :])
+        areas, other_areas = (np.array([item.area for item in side]) for side in (members, others))
+        differences = sizes.differences(areas[:, None], other_areas[None, :])
         pairs = _assign(differences + TIE * (differences >= sizes.threshold))
-        matched += [
-            (synset, members[row], others[column], areas[row], other_areas[column], float(differences[row, column]))
-            for row, column in pairs
-        ]
+        for row, column in pairs:
+            mine, theirs = members[row], others[column]
+            difference = float(differences[row, column])
+            matched.append((synset, mine.number, theirs.number, mine.area, theirs.area, difference))
         total = (total or 0.0) + float(sum(differences[pair] for pair in pairs)) / len(pairs)
     return matched, total
 
 
-def _attributes(left: _ConceptIndex, right: _ConceptIndex, synset: str) -> list[dict[str, Any]]:
+def _attributes(synset: str, left: Sequence[_Member], right: Sequence[_Member]) -> list[dict[str, Any]]:
     """The colours, sizes and materials that can be compared between matched objects of a common concept."""
-    members, others = left.described(synset), right.described(synset)
+    members, others = ([item for item in side if any(item.values)] for side in (left, right))
     if not (members and others):
         return []
     comparable, agreement = np.zeros((2, len(members), len(others)))
-    for row, (_, values) in enumerate(members):
-        for column, (_, other_values) in enumerate(others):
-            both = [pair for pair in zip(values, other_values, strict=True) if all(pair)]
+    for row, mine in enumerate(members):
+        for column, theirs in enumerate(others):
+            both = [pair for pair in zip(mine.values, theirs.values, strict=True) if all(pair)]
             comparable[row, column] = len(both)
             agreement[row, column] = sum(overlap(*pair) for pair in both)
     # Most can be compared and, among those ways, most agrees.
@@ -186,15 +177,17 @@ def _attributes(left: _ConceptIndex, right: _ConceptIndex, synset: str) -> list[
     return [
         {
             "synset": synset,
-            "ground_truth": members[row][0],
-            "retrieved": others[column][0],
+            "ground_truth": members[row].number,
+            "retrieved": others[column].number,
             "family": family,
-            "values": [sorted(mine), sorted(theirs)],
-            "agreement": overlap(mine, theirs),
+            "values": [sorted(values), sorted(other_values)],
+            "agreement": overlap(values, other_values),
         }
         for row, column in pairs
-        for family, mine, theirs in zip(ATTRIBUTE_FAMILIES, members[row][1], others[column][1], strict=True)
-        if mine and theirs
+        for family, values, other_values in zip(
+            ATTRIBUTE_FAMILIES, members[row].values, others[column].values, strict=True
+        )
+        if values and other_values
     ]
 
 
@@ -203,12 +196,14 @@ def overlap(values: frozenset[str], others: frozenset[str]) -> float:
     return len(values & others) / len(values | others)
 
 
-def _relations(left: _ConceptIndex, right: _ConceptIndex, common: list[str]) -> list[dict[str, Any]]:
+def _relations(left: _Concepts, right: _Concepts, common: list[str]) -> list[dict[str, Any]]:
     """The spatial relations of each two common concepts in both images, each two once."""
-    boxes = {synset: (left.boxes(synset), right.boxes(synset)) for synset in common}
-    with_boxes = [synset for synset in common if len(boxes[synset][0]) and len(boxes[synset][1])]
+    boxes = {
+        synset: [[item.box for item in side[synset] if not np.isnan(item.box).any()] for side in (left, right)]
+        for synset in common
+    }
     relations = []
-    for first, second in combinations(with_boxes, 2):
+    for first, second in combinations((synset for synset in common if all(boxes[synset])), 2):
         shares = [relation_shares(mine, theirs) for mine, theirs in zip(boxes[first], boxes[second], strict=True)]
         agreement = sum(min(share.get(name, 0.0) for share in shares) for name in RELATIONS)
         relations.append(
@@ -244,7 +239,7 @@ def relation(box: Array, other: Array) -> str:
     return RELATIONS[relation_number(box, other)]
 
 
-def relation_shares(boxes: Array, others: Array) -> dict[str, float]:
+def relation_shares(boxes: Sequence[Array], others: Sequence[Array]) -> dict[str, float]:
     """Of all pairs of a box and another, the share in each relation; relations without a pair are left out."""
     counts = Counter(relation(box, other) for box in boxes for other in others)
     return {name: counts[name] / (len(boxes) * len(others)) for name in RELATIONS if name in counts}
@@ -279,7 +274,7 @@ TALLIES = (
 )
 """The integer columns of a table: how many of each are behind the metrics, for shares over all failures together."""
 
-_KEYS = ("synset", "name", "box", "attributes")
+_KEYS = ("name", "synset", "box", "attributes")
 _SIDES = ("ground_truth", "retrieved")
 
 
@@ -315,7 +310,16 @@ _PlainObject = tuple[str, str | None, tuple[float, ...], tuple[str, ...]]
 
 def plain_objects(ground_truth: Objects, retrieved: Objects, sizes: tuple[Size, Size] | None = None) -> ImageObjects:
     """Two lists of objects as the images ``ground_truth`` and ``retrieved``; ``sizes`` as in ``concept_metrics``."""
-    pixels = [1.0, 1.0] if sizes is None else _pixels(sizes)
+    pixels = [1.0, 1.0]
+    if sizes is not None:
+        try:
+            pairs = [(float(width), float(height)) for width, height in sizes]
+        except (TypeError, ValueError):
+            pairs = []
+        if len(pairs) != 2 or not np.isfinite(pairs).all() or np.min(pairs) <= 0:
+            fix = "pass (width, height) of the ground truth's and of the retrieved image"
+            raise UsageError(f"sizes {sizes!r:.60}", fix=fix, option="sizes")
+        pixels = [width * height for width, height in pairs]
     sides = []
     for objects, side in zip((ground_truth, retrieved), _SIDES, strict=True):
         if isinstance(objects, str | Mapping) or not isinstance(objects, Iterable):
@@ -340,7 +344,11 @@ def _checked_object(item: Any, row: str) -> _PlainObject:
         )
     if unknown := [key for key in item if key not in _KEYS]:
         raise InputError(f"unknown key {unknown[0]!r}", row=row, expected=f"the keys {', '.join(_KEYS)}")
-    name, synset = _text(item, "name", row), _text(item, "synset", row)
+    name, synset, box, words = (item.get(key) for key in _KEYS)
+    for key, value in (("name", name), ("synset", synset)):
+        if value is not None and (not isinstance(value, str) or not value.strip()):
+            fix = f"write the {key}, or leave it out"
+            raise InputError(f"{key} {value!r:.60}", row=row, expected="a text", fix=fix)
     if name is None and synset is None:
         raise InputError("neither a synset nor a name", row=row, expected="one of the two", fix="add a name")
     if synset is not None:
@@ -350,47 +358,20 @@ def _checked_object(item: Any, row: str) -> _PlainObject:
             raise InputError(error.problem, row=row, expected="a synset of WordNet 3.0", fix=error.fix) from None
     elif name is not None:
         synset = synset_of_name(name)
-    return plain_name(name or synset or ""), synset, _box(item.get("box"), row), _words(item.get("attributes"), row)
-
-
-def _text(item: Mapping[str, Any], key: str, row: str) -> str | None:
-    value = item.get(key)
-    if value is not None and (not isinstance(value, str) or not value.strip()):
-        raise InputError(f"{key} {value!r:.60}", row=row, expected="a text", fix=f"write the {key}, or leave it out")
-    return value
-
-
-def _box(box: Any, row: str) -> tuple[float, ...]:
-    if box is None:
-        return (np.nan,) * 4
-    sides = list(box) if isinstance(box, Sequence | np.ndarray) and not isinstance(box, str) else []
-    numbers = [float(side) for side in sides if isinstance(side, Real) and not isinstance(side, bool)]
-    valid = len(sides) == len(numbers) == 4 and bool(np.isfinite(numbers).all())
-    if not valid or numbers[2] <= 0 or numbers[3] <= 0:
-        raise InputError(
-            f"box {box!r:.60}",
-            row=row,
-            expected="[x, y, width, height], finite, width and height above 0",
-            fix="correct the box, or leave it out for an object without a box",
-        )
-    return tuple(numbers)
-
-
-def _words(words: Any, row: str) -> tuple[str, ...]:
-    if words is None:
-        return ()
+    numbers = [np.nan] * 4
+    if box is not None:
+        sides = list(box) if isinstance(box, Sequence | np.ndarray) and not isinstance(box, str) else []
+        numbers = [float(side) for side in sides if isinstance(side, Real) and not isinstance(side, bool)]
+        valid = len(sides) == len(numbers) == 4 and bool(np.isfinite(numbers).all())
+        if not valid or min(numbers[2:]) <= 0:
+            raise InputError(
+                f"box {box!r:.60}",
+                row=row,
+                expected="[x, y, width, height], finite, width and height above 0",
+                fix="correct the box, or leave it out for an object without a box",
+            )
+    words = () if words is None else words
     if isinstance(words, str) or not isinstance(words, Sequence) or not all(isinstance(word, str) for word in words):
         problem = f"attributes {words!r:.60}"
         raise InputError(problem, row=row, expected="a list of texts", fix='write ["brown", "small"]')
-    return tuple(words)
-
-
-def _pixels(sizes: Any) -> list[float]:
-    try:
-        pairs = [(float(width), float(height)) for width, height in sizes]
-    except (TypeError, ValueError):
-        pairs = []
-    if len(pairs) != 2 or not np.isfinite(pairs).all() or np.min(pairs) <= 0:
-        fix = "pass (width, height) of the ground truth's and of the retrieved image"
-        raise UsageError(f"sizes {sizes!r:.60}", fix=fix, option="sizes")
-    return [width * height for width, height in pairs]
+    return plain_name(name or synset or ""), synset, tuple(numbers), tuple(words)

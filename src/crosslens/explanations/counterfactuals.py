@@ -15,7 +15,7 @@ from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import groupby
-from typing import Any
+from typing import Any, Unpack
 
 import polars as pl
 
@@ -40,7 +40,7 @@ from crosslens.core import (
     stage,
 )
 from crosslens.encode import EncodeOptions, Encoder, label, load_encoder
-from crosslens.explanations.counterfactual_options import RIGHT, WRONG, CounterfactualOptions
+from crosslens.explanations.counterfactual_options import RIGHT, WRONG, CounterfactualKeywords, CounterfactualOptions
 from crosslens.explanations.query_set import QueryResult, QuerySet, query_set_of
 from crosslens.metrics import format_count
 from crosslens.perturbations import (
@@ -109,14 +109,12 @@ class Counterfactual:
         return self.exhaustive or (self.complete and self.searched >= characters)
 
     def as_dict(self) -> dict[str, Any]:
-        """For JSON."""
         names = ("query", "image", "flipped", "kind", "perturbations", "characters", "words")
         effort = ("candidates", "tried", "searched", "encodings", "exhaustive", "complete")
         about: dict[str, Any] = {name: getattr(self, name) for name in names}
         about["edits"] = [{"span": edit.span, "before": edit.before, "after": edit.after} for edit in self.edits]
         results = {name: side and side.as_dict() for name, side in (("before", self.before), ("after", self.after))}
-        content: dict[str, Any] = json_form({**about, **results, **{name: getattr(self, name) for name in effort}})
-        return content
+        return json_form({**about, **results, **{name: getattr(self, name) for name in effort}})
 
 
 @dataclass(frozen=True)
@@ -157,7 +155,6 @@ class Counterfactuals(Presented):
 
     @property
     def title(self) -> str:
-        """The heading of a page."""
         return f"Counterfactuals: {self.dataset}"
 
     def sections(self) -> Iterator[Section]:
@@ -244,7 +241,9 @@ _INFLUENCE_SHARE = 4
 """At most one of so many encodings is spent on the influence of words."""
 
 
-def find_counterfactual(dataset: Dataset, model: str | Encoder | Any, query: str, **options: Any) -> Counterfactual:
+def find_counterfactual(
+    dataset: Dataset, model: str | Encoder | Any, query: str, **options: Unpack[CounterfactualKeywords]
+) -> Counterfactual:
     """The smallest single edit of one query that turns a top-1 success into a failure, or a failure into a success.
 
     ``query`` is the id of a caption; ``options`` are those of :func:`counterfactuals`.
@@ -258,7 +257,7 @@ def find_counterfactuals(
     queries: Sequence[str] | None = None,
     *,
     progress: Progress | None = None,
-    **options: Any,
+    **options: Unpack[CounterfactualKeywords],
 ) -> Counterfactuals:
     """For each query the smallest single edit that changes whether its own image comes first.
 
@@ -274,32 +273,28 @@ def find_counterfactuals(
     """
     if isinstance(queries, str):
         raise InputError("queries is a string", expected="a list of caption ids", fix="put it into a list")
-    chosen, encoding = CounterfactualOptions.pick(options), EncodeOptions.pick(options)
+    rest: dict[str, Any] = {**options}
+    chosen, encoding = CounterfactualOptions.pick(rest), EncodeOptions.pick(rest)
     names = chosen_perturbations(chosen.perturbations)
     if name := next(filter(is_image_perturbation, names), None):
         raise UsageError(f"{name} changes images, not queries", fix="name perturbations of texts", subject=name)
     encoder = load_encoder(model, encoding)
     query_set = query_set_of(dataset, encoder, queries, chosen, encoding, progress)
     tagging = {"pipeline": chosen.pipeline, "threads": chosen.threads}
-    edits = {**tagging, "seed": chosen.seed, "corpus": dataset, **options}
-    results = tuple(_search_all(query_set, names, chosen.budget, edits, progress or SilentProgress()))
-    images = len(query_set.gallery.images.ids)
-    return Counterfactuals(dataset.name, label(encoder), query_set.direction, images, names, chosen.budget, results)
-
-
-def _search_all(
-    query_set: QuerySet, names: Sequence[str], budget: int, edits: dict[str, Any], progress: Progress
-) -> Iterator[Counterfactual]:
+    edits = {**tagging, "seed": chosen.seed, "corpus": dataset, **rest}
+    progress, image_ids = progress or SilentProgress(), query_set.gallery.images.ids
+    results: list[Counterfactual] = []
     for start in range(0, len(query_set.ids), _QUERIES_AT_ONCE):
         rows = range(start, min(start + _QUERIES_AT_ONCE, len(query_set.ids)))
         texts = {query_set.ids[row]: query_set.before[row].text for row in rows}
         candidates = candidate_edits(names, texts, progress=progress, **edits)
-        images = [query_set.gallery.images.ids[query_set.own[row]] for row in rows]
+        images = [image_ids[query_set.own[row]] for row in rows]
         before = query_set.before[rows.start : rows.stop]
-        searches = [search(*parts, budget) for parts in zip(texts, images, before, candidates, strict=True)]
+        searches = [search(*parts, chosen.budget) for parts in zip(texts, images, before, candidates, strict=True)]
         with stage(progress, "looking for counterfactuals", len(searches)):
-            results = _run_searches(searches, rows, query_set, progress)
-        yield from results
+            results += _run_searches(searches, rows, query_set, progress)
+    about = (dataset.name, label(encoder), query_set.direction, len(image_ids), names, chosen.budget)
+    return Counterfactuals(*about, tuple(results))
 
 
 def _run_searches(
@@ -317,8 +312,8 @@ def _run_searches(
                 finished[number] = end.value
                 progress.advance()
         texts = [text for request in requests.values() for text in request]
-        own = [rows[number] for number, request in requests.items() for _ in request]
-        results = iter(query_set.results(texts, own) if texts else ())
+        query_rows = [rows[number] for number, request in requests.items() for _ in request]
+        results = iter(query_set.results(texts, query_rows) if texts else ())
         answers = {number: [next(results) for _ in request] for number, request in requests.items()}
     return [finished[number] for number in range(len(searches))]
 
@@ -352,7 +347,7 @@ class _SearchState:
         return after.right != self.before.right
 
     def towards(self, after: QueryResult) -> float:
-        """How far the margin moved towards the flip."""
+        """How much nearer the margin came to the flip."""
         change = after.margin - self.before.margin
         return -change if self.before.right else change
 
@@ -368,18 +363,8 @@ class _SearchState:
         elif self.tried:
             edit, after = max(self.tried, key=lambda pair: self.towards(pair[1]))
         numbers = (edit.characters, edit.words, len(candidates), len(self.tried), self.searched, self.spent)
-        return Counterfactual(
-            query,
-            image,
-            self.before,
-            after,
-            bool(flips),
-            edit.edits,
-            edit.perturbations,
-            *numbers,
-            exhaustive,
-            complete,
-        )
+        texts = (query, image, self.before, after, bool(flips), edit.edits, edit.perturbations)
+        return Counterfactual(*texts, *numbers, exhaustive, complete)
 
 
 def search(query: str, image: str, before: QueryResult, candidates: CandidateEdits, budget: int) -> Search:

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
 
+import polars as pl
+
 from crosslens.core import (
     IMAGE_TO_TEXT,
     UNRANKED,
@@ -37,7 +39,6 @@ from crosslens.explanations.objects import (
     annotated_image,
     crowd_flags,
     finite,
-    image_objects,
     objects_of,
 )
 from crosslens.explanations.sentences import Findings, image_findings, listed, mention_findings, sentences
@@ -72,13 +73,14 @@ def explain_queries(
     if isinstance(queries, str):
         raise UsageError("queries must be a list", fix=f"write [{queries!r}]", option="queries")
     searched = [_find_query(run, str(query), direction, dataset) for query in queries]
+    by_direction: dict[str, list[str]] = {}
+    for query, name in searched:
+        by_direction.setdefault(name, []).append(query)
     sizes = SizeComparison(threshold, base)
-    explainers = {name: _Explainer(run, dataset, name, sizes, competitors) for name in {name for _, name in searched}}
-    for name, explainer in explainers.items():
-        explainer.parse([query for query, own in searched if own == name])
-    compared = {image for query, name in searched for image in explainers[name].case(query).images}
+    explainers = {name: _Explainer(run, dataset, name, asked, sizes) for name, asked in by_direction.items()}
+    compared = {image for query, name in searched for image in explainers[name].cases[query].images}
     shared = (objects or DatasetObjects(dataset, areas)).of(compared)
-    return [explainers[name].explain(query, shared) for query, name in searched]
+    return [explainers[name].explain(query, shared, competitors) for query, name in searched]
 
 
 def _find_query(
@@ -117,7 +119,7 @@ class DatasetObjects:
         return crowd_flags(self.dataset, self.objects)
 
     def of(self, images: Collection[str]) -> DatasetObjects:
-        """The same for these images, where no others are needed: captions say all that is known of an image.
+        """Those of these images alone, where no others are needed: captions say all that is known of an image.
 
         Annotated objects stay those of all images: an object that was annotated in no image at all may be in any.
         """
@@ -145,46 +147,44 @@ class _Case(NamedTuple):
 
 
 class _Explainer:
-    """Explains the queries of one direction of a run."""
+    """Explains some queries of one direction of a run."""
 
     def __init__(
         self,
         run: Run | Mapping[str, Ranking],
         dataset: Dataset,
         direction: str,
+        queries: Sequence[str],
         sizes: SizeComparison,
-        competitors: int,
     ) -> None:
         self.name = run.name if isinstance(run, Run) else "run"
-        self.dataset, self.direction, self.sizes, self.competitors = dataset, direction, sizes, competitors
+        self.dataset, self.direction, self.sizes = dataset, direction, sizes
         self.ranking = ranking_of(run, direction, dataset)
-        self.outcomes = query_outcomes(run, dataset, direction)
-        self.outcome_rows = {query: row for row, query in enumerate(self.outcomes["query"])}
         self.rows = {query: row for row, query in enumerate(self.ranking.query_ids)}
+        asked = query_outcomes(run, dataset, direction).filter(pl.col("query").is_in(list(queries)))
+        outcomes = {row["query"]: row for row in asked.iter_rows(named=True)}
+        self.cases = {query: self._case(query, outcomes.get(query)) for query in queries}
         self.mentions: dict[str, QueryMentions] = {}
         self.notes: list[str] = []
-
-    def parse(self, queries: Sequence[str]) -> None:
-        """Parse the texts of all queries at once: a parser takes longer to start than to parse."""
-        texts = list(dict.fromkeys(text for query in queries if (text := self.case(query).spoken) is not None))
+        # All texts at once: a parser takes longer to start than to parse.
+        texts = list(dict.fromkeys(case.spoken for case in self.cases.values() if case.spoken is not None))
         try:
             self.mentions = dict(zip(texts, mentioned_concepts(texts), strict=True)) if texts else {}
         except MissingExtraError as error:
             self.notes = [f"The words were not parsed: {error.problem}; {error.fix}."]
 
-    def case(self, query: str) -> _Case:
+    def _case(self, query: str, outcome: Mapping[str, Any] | None) -> _Case:
         """A query is compared with its top-1 item; a success with the first item of another image that is wrong."""
-        if query not in self.outcome_rows:
+        if outcome is None:
             raise InputError(
                 f"the query {query!r} has no relevant item in this run, or its list is empty or names unknown items",
                 expected="a query with a relevant item, and a list of items of the dataset",
                 fix="explain another query",
                 subject=query,
             )
-        outcome = self.outcomes.row(self.outcome_rows[query], named=True)
         row, ranking, data = self.rows[query], self.ranking, self.dataset
-        own = slice(ranking.offsets[row], ranking.offsets[row + 1])
-        relevant = set(ranking.relevant[own][ranking.grades[own] > 0].tolist())
+        part = slice(ranking.offsets[row], ranking.offsets[row + 1])
+        relevant = set(ranking.relevant[part][ranking.grades[part] > 0].tolist())
         top = []
         for rank, item in enumerate((int(item) for item in ranking.top_items[row] if item != UNRANKED), start=1):
             name, text = ranking.item_ids[item], None
@@ -200,88 +200,67 @@ class _Explainer:
         spoken = outcome["text"] if self.direction != IMAGE_TO_TEXT else None if other is None else other.text
         return _Case(outcome, top, other, spoken)
 
-    def explain(self, query: str, shared: DatasetObjects) -> Explanation:
-        case = self.case(query)
+    def explain(self, query: str, shared: DatasetObjects, competitors: int) -> Explanation:
+        case = self.cases[query]
         outcome, other = case.outcome, case.other
         images = [shared.image(image) for image in case.images]
         mentions = None if case.spoken is None else self.mentions.get(case.spoken)
         checks: tuple[MentionComparison, ...] = ()
         compared: Mapping[str, Any] = {}
         informed: Mapping[str, Any] = {}
-        if len(images) == 2:
+        findings: dict[str, Any] = {}
+        if other is not None:
             objects = shared.objects
             rows = [int(row) for row in objects.rows([image.image for image in images])]
             compared = compare_images(objects, *rows, sizes=self.sizes)
             if mentions is not None:
-                both = (check_mentions(mentions, image, shared.vocabulary) for image in images)
+                both = [check_mentions(mentions, image, shared.vocabulary) for image in images]
                 checks = tuple(MentionComparison(*sides) for sides in zip(*both, strict=True))
                 only = mentions.mentioned(objects.synsets)
                 whole = compare_images(objects, *rows, mentioned=only, sizes=self.sizes)
                 informed = {name: whole[name] for name in METRICS}
+                findings = mention_findings(mentions, *(both if self.direction == IMAGE_TO_TEXT else both[::-1]))
+            reported = [phrase.noun for name in ("lacking", "lacking_both") for phrase in findings.get(name, ())]
+            findings |= image_findings(images[0], images[1], reported)
         notes = [*self.notes, *_notes(images)]
         # What SD does not see, where there is such a pair of boxes.
         shrunk = any(2 * pair[4] < pair[3] for pair in compared.get("box_pairs", ()))
         if shrunk and self.sizes.base == "ground_truth" and self.sizes.threshold >= 1:
             notes.append(_SHRUNK)
-        findings = self._findings(case, images, mentions, checks)
-        return Explanation(
-            run=self.name,
-            dataset=self.dataset.name,
-            direction=self.direction,
-            source=findings.source,
-            query=query,
-            query_text=outcome["text"],
-            succeeded=findings.succeeded,
-            rank=findings.rank,
-            gallery=None if findings.listed else findings.gallery,
-            score=outcome["score"],
-            truth_score=outcome["truth_score"],
-            margin=findings.margin,
-            margin_at_least=findings.margin_at_least,
-            right=images[0],
-            other=images[1] if other else None,
-            other_item=other.item if other else None,
-            spoken=case.spoken,
-            competitors=tuple(case.top[: self.competitors]),
-            words=checks,
-            comparison=compared,
-            informed=informed,
-            sentences=sentences(findings),
-            notes=tuple(notes),
-        )
-
-    def _findings(
-        self,
-        case: _Case,
-        images: Sequence[AnnotatedImage],
-        mentions: QueryMentions | None,
-        checks: Sequence[MentionComparison],
-    ) -> Findings:
-        outcome, other = case.outcome, case.other
         # The score of the top-1 item minus that of the relevant item or, of a success, of the next item.
         margin = outcome["margin"]
         if outcome["rank"] == 1:
             scores = (outcome["score"], None if other is None else other.score)
             margin = None if None in scores else scores[0] - scores[1]
-        known: dict[str, Any] = {}
-        if mentions is not None and checks:
-            own, others = [check.right for check in checks], [check.other for check in checks]
-            known |= mention_findings(mentions, *((own, others) if self.direction == IMAGE_TO_TEXT else (others, own)))
-        if len(images) == 2:
-            reported = [phrase.noun for name in ("lacking", "lacking_both") for phrase in known.get(name, ())]
-            known |= image_findings(images[0], images[1], reported)
-        return Findings(
-            direction=self.direction,
-            source=images[0].source,
-            succeeded=outcome["rank"] == 1,
-            rank=outcome["rank"],
-            gallery=int(self.ranking.known[self.rows[outcome["query"]]]),
-            listed=not self.ranking.complete,
-            margin=None if margin is None else float(margin),
-            margin_at_least=outcome["margin_at_least"],
-            compared=len(images) == 2,
-            checked=mentions is not None,
-            **known,
+        facts: dict[str, Any] = {
+            "direction": self.direction,
+            "source": images[0].source,
+            "succeeded": outcome["rank"] == 1,
+            "rank": outcome["rank"],
+            "margin": None if margin is None else float(margin),
+            "margin_at_least": outcome["margin_at_least"],
+        }
+        listed, gallery = not self.ranking.complete, int(self.ranking.known[self.rows[query]])
+        stated = {**facts, "gallery": gallery, "listed": listed, "checked": mentions is not None}
+        return Explanation(
+            **facts,
+            run=self.name,
+            dataset=self.dataset.name,
+            query=query,
+            query_text=outcome["text"],
+            gallery=None if listed else gallery,
+            score=outcome["score"],
+            truth_score=outcome["truth_score"],
+            right=images[0],
+            other=images[1] if other else None,
+            other_item=other.item if other else None,
+            spoken=case.spoken,
+            competitors=tuple(case.top[:competitors]),
+            words=checks,
+            comparison=compared,
+            informed=informed,
+            sentences=sentences(Findings(**stated, compared=other is not None, **findings)),
+            notes=tuple(notes),
         )
 
 
@@ -311,11 +290,11 @@ class HitComparison:
 
     def satisfied(self, image: int) -> list[str]:
         """What of the sentence an image has, as written."""
-        return [own[image].word.text for own in self.checks if own[image].verdict == SATISFIED]
+        return [row[image].word.text for row in self.checks if row[image].verdict == SATISFIED]
 
     def violated(self, image: int) -> list[str]:
         """What of the sentence an image does not have, as written; nothing is said of objects that are not there."""
-        checks = [own[image] for own in self.checks]
+        checks = [row[image] for row in self.checks]
         present = {check.word.noun for check in checks if check.verdict == SATISFIED}
         violated = (check.word for check in checks if check.verdict == VIOLATED)
         return [word.text for word in violated if word.kind == "object" or word.noun in present]
@@ -340,21 +319,19 @@ def compare_hits(dataset: Dataset, text: str | None, images: Sequence[str]) -> H
     Where nothing is annotated, an image has what its captions mention; only those of these images are read.
     """
     images = tuple(images[:2])
-    annotated = dataset.objects is not None and dataset.objects.height > 0
+    known = DatasetObjects(dataset).of(images)
     try:
-        objects = image_objects(dataset) if annotated else objects_of(dataset.select(images))
+        source = known.objects.source
         mentions = None if text is None else mentioned_concepts([text])[0]
     except MissingExtraError as error:
         return HitComparison(images, notes=(f"The words were not parsed: {error.problem}; {error.fix}.",))
-    crowds = crowd_flags(dataset, objects) if annotated else None
-    shown = [annotated_image(dataset, objects, image, crowds) for image in images]
-    vocabulary = Vocabulary.of(objects)
-    columns = [] if mentions is None else [check_mentions(mentions, image, vocabulary) for image in shown]
+    shown = [known.image(image) for image in images]
+    columns = [] if mentions is None else [check_mentions(mentions, image, known.vocabulary) for image in shown]
     names = [dict.fromkeys(item.name for item in image.objects) for image in shown]
     first, second = names[0], names[1] if len(names) > 1 else {}
     return HitComparison(
         images,
-        objects.source,
+        source,
         tuple(zip(*columns, strict=True)),
         tuple(name for name in first if name in second),
         tuple(name for name in first if name not in second) if len(names) > 1 else (),

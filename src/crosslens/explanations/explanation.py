@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from crosslens.core import (
     Cards,
@@ -23,13 +23,10 @@ from crosslens.core import (
     json_form,
 )
 from crosslens.explanations.concepts import METRICS
+from crosslens.explanations.failures import DIRECTION_NAMES
 from crosslens.explanations.lexicon import shortest_path, synset_word
 from crosslens.explanations.mentions import OPEN, SATISFIED, VIOLATED, MentionCheck
 from crosslens.explanations.objects import AnnotatedImage
-
-if TYPE_CHECKING:
-    from crosslens.explanations.objects import AnnotatedImage
-
 
 FORMAT = "crosslens/explanation"
 VERSION = 1
@@ -115,11 +112,9 @@ class Explanation(Presented):
 
     @property
     def title(self) -> str:
-        """The heading of a page."""
         return f"Why: {self.query}, {self.run} on {self.dataset}"
 
     def sections(self) -> Iterator[Section]:
-        """The query in full."""
         return explanation_sections(self, self.pictures)
 
     def __repr__(self) -> str:
@@ -128,12 +123,9 @@ class Explanation(Presented):
     @property
     def paths(self) -> list[dict[str, Any]]:
         """Every matched pair of concepts that only one image has, with the shortest path between them in WordNet."""
-        pairs = []
-        for missing, extra, similarity in self.comparison.get("concept_pairs", ()):
-            path, top = shortest_path(missing, extra)
-            pair = {"missing": missing, "extra": extra, "similarity": similarity}
-            pairs.append({**pair, "path": path, "common_hypernym": top})
-        return pairs
+        names = ("missing", "extra", "similarity", "path", "common_hypernym")
+        pairs = self.comparison.get("concept_pairs", ())
+        return [dict(zip(names, (*pair, *shortest_path(*pair[:2])), strict=True)) for pair in pairs]
 
     @property
     def boxes(self) -> list[dict[str, Any]]:
@@ -159,7 +151,7 @@ class Explanation(Presented):
             *("truth_score", "margin", "margin_at_least", "other_item", "spoken"),
         )
         places = ("place", *Competitor._fields[1:])
-        content: dict[str, Any] = json_form(
+        return json_form(
             {
                 "format": FORMAT,
                 "version": VERSION,
@@ -184,10 +176,8 @@ class Explanation(Presented):
                 "notes": self.notes,
             }
         )
-        return content
 
 
-DIRECTION_NAMES = {"t2i": "text → image", "t2t": "text → image by its captions", "i2t": "image → text"}
 _MARKS: Mapping[str, Literal["yes", "no", "unknown"]] = {SATISFIED: "yes", VIOLATED: "no", OPEN: "unknown"}
 _LONGEST_CELL = 27
 
@@ -203,16 +193,13 @@ class ExplainedQueries(Presented):
 
     @property
     def title(self) -> str:
-        """The heading of a page."""
         return f"Why: {self.run} on {self.dataset}"
 
     def sections(self) -> Iterator[Section]:
-        """Query by query."""
         for explained in self.explanations:
             yield from explanation_sections(explained, self.pictures)
 
     def as_dict(self) -> dict[str, Any]:
-        """As JSON can hold it."""
         return {"explanations": [explained.as_dict() for explained in self.explanations]}
 
 
@@ -276,38 +263,32 @@ def marked_words(explained: Explanation, title: str = "", after: str = "") -> Ma
 def picture_cards(explained: Explanation, pictures: Mapping[str, str]) -> Cards:
     """Both pictures with the boxes of their objects; a concept has one colour, matched boxes have one number."""
     concepts = [synset for kind in ("common", "missing", "extra") for synset in explained.comparison.get(kind, ())]
-    own = [obj.synset for obj in explained.right.objects if obj.synset is not None]
-    colours = {synset: number for number, synset in enumerate(dict.fromkeys(concepts or own))}
+    annotated = [obj.synset for obj in explained.right.objects if obj.synset is not None]
+    colours = {synset: number for number, synset in enumerate(dict.fromkeys(concepts or annotated))}
     cards = []
-    pairs = explained.boxes
     sides = zip(("right", "other"), (explained.right, explained.other), picture_names(explained), strict=True)
     for side, picture, title in sides:
-        if picture is not None:
-            numbers = {pair[side]: number for number, pair in enumerate(pairs, start=1)}
-            cards.append(_picture_card(explained, picture, title, numbers, colours))
+        if picture is None:
+            continue
+        numbers = {pair[side]: number for number, pair in enumerate(explained.boxes, start=1)}
+        boxes = []
+        for index, obj in enumerate(picture.objects):
+            if obj.box is not None:
+                number = numbers.get(index)
+                about = " ".join((*obj.attributes, obj.name)) + (" (a crowd)" if obj.crowd else "")
+                about += "" if number is None else f", number {number}"
+                boxes.append(PictureBox(obj.box, obj.name, about, number, colours.get(obj.synset or "")))
+        counts = Counter(obj.name for obj in picture.objects)
+        what = ", ".join(f"{number} × {name}" if number > 1 else name for name, number in counts.items())
+        spoken = explained.spoken if explained.direction == "i2t" and side == "other" else None
+        other = next((caption for caption in picture.captions if caption != explained.query_text), None)
+        quote = tuple(f"“{caption}”" for caption in (spoken or other,) if caption)
+        size = (picture.width, picture.height) if picture.width and picture.height else None
+        heading = f"{title}: {picture.image} ({what or 'no objects'})"
+        cards.append(PictureCard(heading, image=picture.image, details=quote, boxes=tuple(boxes), size=size))
     key = "Boxes with the same number are matched; dashed boxes have no match. One colour per concept."
     boxed = any(card.boxes for card in cards)
     return Cards("Pictures", tuple(cards), pictures, large=True, key=key if boxed else "")
-
-
-def _picture_card(
-    explained: Explanation, picture: AnnotatedImage, title: str, numbers: Mapping[int, int], colours: Mapping[str, int]
-) -> PictureCard:
-    counts = Counter(obj.name for obj in picture.objects)
-    what = ", ".join(f"{number} × {name}" if number > 1 else name for name, number in counts.items())
-    other = next((caption for caption in picture.captions if caption != explained.query_text), None)
-    spoken = explained.spoken if explained.direction == "i2t" and picture is explained.other else None
-    size = (picture.width, picture.height) if picture.width and picture.height else None
-    boxes = []
-    for index, obj in enumerate(picture.objects):
-        if obj.box is not None:
-            number = numbers.get(index)
-            about = " ".join((*obj.attributes, obj.name)) + (" (a crowd)" if obj.crowd else "")
-            about += "" if number is None else f", number {number}"
-            boxes.append(PictureBox(obj.box, obj.name, about, number, colours.get(obj.synset or "")))
-    quote = tuple(f"“{caption}”" for caption in (spoken or other,) if caption)
-    heading = f"{title}: {picture.image} ({what or 'no objects'})"
-    return PictureCard(heading, image=picture.image, details=quote, boxes=tuple(boxes), size=size)
 
 
 def _word_table(explained: Explanation) -> Table:

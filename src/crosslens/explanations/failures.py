@@ -10,6 +10,7 @@ import numpy as np
 import polars as pl
 
 from crosslens.core import (
+    DIRECTION_LABELS,
     IMAGE_TO_TEXT,
     TEXT_TO_IMAGE,
     UNRANKED,
@@ -29,6 +30,7 @@ Array = np.ndarray[Any, Any]
 TEXT_TO_TEXT = "t2t"
 DIRECTIONS = (TEXT_TO_IMAGE, TEXT_TO_TEXT, IMAGE_TO_TEXT)
 """The directions that can be explained; the first one that a run has is the usual one."""
+DIRECTION_NAMES = {**DIRECTION_LABELS, TEXT_TO_TEXT: "text → image by its captions"}
 
 COLUMNS: Mapping[str, Any] = {
     **dict.fromkeys(("query", "text", "ground_truth", "retrieved", "item", "answer"), pl.String),
@@ -78,12 +80,14 @@ def query_outcomes(run: Run | Mapping[str, Ranking], dataset: Dataset, direction
         texts = [dataset.texts[row] for row in _rows(ranking.query_ids, dataset.caption_ids, "caption", dataset)[rows]]
     # The scores of the top-1 item, of the relevant item (NaN beyond the top k) and of the last item.
     lists, values = ranking.top_items[rows], ranking.top_scores[rows].astype(np.float64)
-    kept = lists != UNRANKED
-    own = np.where((lists == best[:, None]) & kept, values, np.nan)
-    own = np.where(np.isnan(own).all(axis=1), np.nan, np.nanmax(np.nan_to_num(own, nan=-np.inf), axis=1))
-    scores, last = values[:, 0], values[np.arange(len(rows)), np.maximum(kept.sum(axis=1) - 1, 0)]
+    listed = lists != UNRANKED
+    truth_scores = np.where((lists == best[:, None]) & listed, values, np.nan)
+    truth_scores = np.where(
+        np.isnan(truth_scores).all(axis=1), np.nan, np.nanmax(np.nan_to_num(truth_scores, nan=-np.inf), axis=1)
+    )
+    scores, last = values[:, 0], values[np.arange(len(rows)), np.maximum(listed.sum(axis=1) - 1, 0)]
     # An imported ranking may leave out an item for any reason: nothing bounds its score.
-    bounded = np.isnan(own) & (rank != UNRANKED)
+    bounded = np.isnan(truth_scores) & (rank != UNRANKED)
     table = {
         "query": [ranking.query_ids[row] for row in rows],
         "text": texts,
@@ -93,8 +97,8 @@ def query_outcomes(run: Run | Mapping[str, Ranking], dataset: Dataset, direction
         "answer": answers,
         "rank": [None if number == UNRANKED else int(number) for number in rank],
         "score": scores,
-        "truth_score": own,
-        "margin": scores - own,
+        "truth_score": truth_scores,
+        "margin": scores - truth_scores,
         "margin_at_least": scores - np.where(bounded, last, np.nan),
     }
     return pl.DataFrame(table, schema=dict(COLUMNS), strict=False, nan_to_null=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from itertools import combinations
 from typing import Any, Literal
 
@@ -105,19 +105,16 @@ class Gallery(Presented):
         """The images that a page shows."""
         pictures: dict[str, None] = {}
         for query in self.queries:
-            shown = [query.image, *query.right, *(item.image for own in query.lists for item in own.items)]
+            shown = [query.image, *query.right, *(item.image for ranked in query.lists for item in ranked.items)]
             pictures.update(dict.fromkeys(image for image in shown if image is not None))
         return tuple(pictures)
 
     @property
     def title(self) -> str:
-        """The heading of the page."""
         return f"Top {self.k} on {self.dataset}, {DIRECTION_LABELS.get(self.direction, self.direction)}"
 
     def as_dict(self) -> dict[str, Any]:
-        """The JSON form."""
-        content: dict[str, Any] = json_form(asdict(self))
-        return {name: value for name, value in content.items() if name not in ("pictures", "problem")}
+        return {name: value for name, value in json_form(self).items() if name not in ("pictures", "problem")}
 
     def sections(self) -> Iterator[Section]:
         """Per query a table with a row per rank and a column per model; on pages, the pictures of each list."""
@@ -126,7 +123,7 @@ class Gallery(Presented):
             asked = self._asked(query) if self.pictures else ()
             overlap = f"overlap@{self.k}: {query.overlap:.2f}" if self.models[1:] else ""
             parts: tuple[Part, ...] = (*asked, self._table(query), Text.of(overlap, note=True))
-            yield Section(head, (*parts, *(self._cards(own) for own in query.lists)), query.query)
+            yield Section(head, (*parts, *(self._cards(ranked) for ranked in query.lists)), query.query)
         closing = f"{_RELEVANT} marks relevant items."
         if len(self.models) > 1:
             closing += (
@@ -146,27 +143,29 @@ class Gallery(Presented):
 
     def _table(self, query: GalleryQuery) -> Table:
         columns = []
-        for own in query.lists:
-            marks = (_RELEVANT if item.relevant else " " for item in own.items)
-            said = (item.item if item.text is None else item.text for item in own.items)
-            cells = [f"{mark} {item.score:.3f} {text}" for mark, item, text in zip(marks, own.items, said, strict=True)]
+        for ranked in query.lists:
+            marks = (_RELEVANT if item.relevant else " " for item in ranked.items)
+            said = (item.item if item.text is None else item.text for item in ranked.items)
+            cells = [
+                f"{mark} {item.score:.3f} {text}" for mark, item, text in zip(marks, ranked.items, said, strict=True)
+            ]
             columns.append(cells + [ABSENT] * (self.k - len(cells)))
         rows = [(str(rank), *cells) for rank, cells in enumerate(zip(*columns, strict=True), start=1)]
-        rows.append(("first relevant", *(_rank_words(own.first_relevant) for own in query.lists)))
+        rows.append(("first relevant", *(_rank_words(ranked.first_relevant) for ranked in query.lists)))
         return Table(("rank", *self.models), tuple(rows), "l" * (len(self.models) + 1), cut=True, aside=True)
 
-    def _cards(self, own: GalleryList) -> Cards:
+    def _cards(self, ranked: GalleryList) -> Cards:
         """The list of a model; below the top k, the rank of the first relevant item says so."""
         cards = []
-        for item in own.items:
+        for item in ranked.items:
             head = f"{item.rank}  {item.score:.3f}{f' {_RELEVANT} relevant' if item.relevant else ''}"
             text = () if item.text is None else (item.text,)
             shared = (f"in {item.lists} of {len(self.models)} lists",) if self.models[1:] else ()
             mark: Literal["", "right"] = "right" if item.relevant else ""
             cards.append(PictureCard(head, text, item.image, mark, (item.item, *shared)))
-        below = own.first_relevant is not None and own.first_relevant > self.k
-        rank = f"{_rank_words(own.first_relevant)}{f', below the top {self.k}' if below else ''}"
-        return Cards(f"{own.model}, first relevant item: {rank}", tuple(cards), self.pictures, most=0)
+        below = ranked.first_relevant is not None and ranked.first_relevant > self.k
+        rank = f"{_rank_words(ranked.first_relevant)}{f', below the top {self.k}' if below else ''}"
+        return Cards(f"{ranked.model}, first relevant item: {rank}", tuple(cards), self.pictures, most=0)
 
 
 def _rank_words(rank: int | None) -> str:
@@ -213,7 +212,7 @@ def retrieval_gallery(
             "the runs have no query in common", expected="runs of one dataset", fix="name runs of the same queries"
         )
     shared = [query for query in rankings[next(iter(rankings))].query_ids if query in common]
-    views = {name: _View(ranking, k) for name, ranking in rankings.items()}
+    listed = {name: _Lists(ranking, k) for name, ranking in rankings.items()}
     notes: list[str] = []
     shown: dict[str, None] = {}
     for word in queries:
@@ -222,44 +221,36 @@ def retrieval_gallery(
             notes.append(f"{len(matches):,} queries contain {word!r}: the first {_MOST_MATCHES} are shown")
         shown.update(dict.fromkeys(matches[:_MOST_MATCHES]))
     if hardest:
-        shown.update(dict.fromkeys(_hardest(shared, views)[:hardest]))
+        shown.update(dict.fromkeys(_hardest(shared, listed)[:hardest]))
     if drawn := random if random or hardest or queries else min(5, len(shared)):
         order = random_stream(seed, "gallery", direction).permutation(len(shared))
         rest = [query for query in (sorted(shared)[row] for row in order) if query not in shown]
         shown.update(dict.fromkeys(rest[:drawn]))
-    overlap = float(np.mean([_overlap([view.items(query) for view in views.values()]) for query in shared]))
-    gallery = tuple(_query(query, views, dataset, direction) for query in shown)
+    overlap = float(np.mean([_overlap([lists.items(query) for lists in listed.values()]) for query in shared]))
+    gallery = tuple(_query(query, listed, dataset, direction) for query in shown)
     return Gallery(dataset.name, direction, k, tuple(rankings), gallery, overlap, len(shared), tuple(notes))
 
 
-class _View:
-    """A ranking by query id: the top of a list, what is relevant, and the rank of the first relevant item."""
+class _Lists:
+    """A ranking by query id: the top k, what is relevant, and the rank of the first relevant item."""
 
     def __init__(self, ranking: Ranking, k: int) -> None:
         self.ranking, self.k = ranking, k
         self._row = {query: row for row, query in enumerate(ranking.query_ids)}
-        self._best, self._rank = first_relevant(ranking)
+        best, ranks = first_relevant(ranking)
+        self.judged = {query for query, item in zip(ranking.query_ids, best, strict=True) if item != UNRANKED}
+        known = zip(ranking.query_ids, ranks.tolist(), strict=True)
+        self.rank: dict[str, int | None] = {query: None if rank == UNRANKED else rank for query, rank in known}
 
     def items(self, query: str) -> list[str]:
-        """The ids of the top k."""
         row = self.ranking.top_items[self._row[query], : self.k]
         return [self.ranking.item_ids[item] for item in row if item != UNRANKED]
 
     def relevant(self, query: str) -> list[str]:
-        """The ids of the relevant items."""
         row = self._row[query]
         part = slice(self.ranking.offsets[row], self.ranking.offsets[row + 1])
         items = self.ranking.relevant[part][self.ranking.grades[part] > 0]
         return [self.ranking.item_ids[item] for item in items]
-
-    def rank(self, query: str) -> int | None:
-        """The rank of the first relevant item; None where it is unknown, or there is none."""
-        rank = int(self._rank[self._row[query]])
-        return None if rank == UNRANKED else rank
-
-    def has_relevant(self, query: str) -> bool:
-        """Whether the query has a relevant item."""
-        return int(self._best[self._row[query]]) != UNRANKED
 
 
 def _matching(word: str, shared: Sequence[str], dataset: Dataset, direction: str) -> list[str]:
@@ -281,16 +272,15 @@ def _matching(word: str, shared: Sequence[str], dataset: Dataset, direction: str
     return matches
 
 
-def _hardest(shared: Sequence[str], views: Mapping[str, _View]) -> list[str]:
+def _hardest(shared: Sequence[str], runs: Mapping[str, _Lists]) -> list[str]:
     """Queries with a relevant item, by the best rank of any model, then by the worst; the worst first."""
     far = np.iinfo(np.int64).max  # a ready-made list ended before the relevant item
 
     def key(query: str) -> tuple[int, int]:
-        ranks = [rank if (rank := view.rank(query)) is not None else far for view in views.values()]
+        ranks = [far if (rank := lists.rank[query]) is None else rank for lists in runs.values()]
         return -min(ranks), -max(ranks)
 
-    judged = [query for query in shared if all(view.has_relevant(query) for view in views.values())]
-    return sorted(judged, key=key)
+    return sorted((query for query in shared if all(query in lists.judged for lists in runs.values())), key=key)
 
 
 def _overlap(lists: Sequence[Sequence[str]]) -> float:
@@ -299,15 +289,15 @@ def _overlap(lists: Sequence[Sequence[str]]) -> float:
     return float(np.mean(shares)) if shares else 1.0
 
 
-def _query(query: str, views: Mapping[str, _View], dataset: Dataset, direction: str) -> GalleryQuery:
-    tops = {name: view.items(query) for name, view in views.items()}
-    relevant = list(dict.fromkeys(item for view in views.values() for item in view.relevant(query)))
+def _query(query: str, listed: Mapping[str, _Lists], dataset: Dataset, direction: str) -> GalleryQuery:
+    tops = {name: lists.items(query) for name, lists in listed.items()}
+    relevant = list(dict.fromkeys(item for lists in listed.values() for item in lists.relevant(query)))
     forward = direction == IMAGE_TO_TEXT
     lists = []
-    for name, view in views.items():
-        own = set(view.relevant(query))
+    for name, ranked in listed.items():
+        relevant_items = set(ranked.relevant(query))
         items = []
-        for rank, (item, score) in enumerate(view.ranking.top(query, view.k), start=1):
+        for rank, (item, score) in enumerate(ranked.ranking.top(query, ranked.k), start=1):
             image: str | None = item
             text = None
             if forward:  # a ready-made list may name captions that the dataset does not have
@@ -315,8 +305,8 @@ def _query(query: str, views: Mapping[str, _View], dataset: Dataset, direction: 
                 image = None if row is None else dataset.image_ids[dataset.caption_image[row]]
                 text = None if row is None else dataset.texts[row]
             lists_with = sum(item in top for top in tops.values())
-            items.append(GalleryItem(rank, item, score, item in own, image, text, lists_with))
-        lists.append(GalleryList(name, tuple(items), view.rank(query)))
+            items.append(GalleryItem(rank, item, score, item in relevant_items, image, text, lists_with))
+        lists.append(GalleryList(name, tuple(items), ranked.rank[query]))
     return GalleryQuery(
         query,
         None if forward else dataset.texts[dataset.caption_rows[query]],

@@ -302,7 +302,7 @@ def attribute_bits(attributes: Sequence[tuple[str, ...]]) -> Array:
     number: dict[tuple[str, ...], int] = {}
     rows = [number.setdefault(words, len(number)) for words in attributes]
     distinct = [
-        [sum(1 << _VALUES[family].index(value) for value in values) for family, values in enumerate(own)]
-        for own in map(attribute_values, number)
+        [sum(1 << _VALUES[family].index(value) for value in values) for family, values in enumerate(families)]
+        for families in map(attribute_values, number)
     ]
     return np.array(distinct, dtype=np.uint64).reshape(-1, len(ATTRIBUTE_FAMILIES))[rows]

@@ -74,7 +74,6 @@ class Mention:
         return NUMBERS.index(self.value) if self.value in NUMBERS else int(digits) if digits.isdecimal() else None
 
     def as_dict(self) -> dict[str, Any]:
-        """For JSON."""
         parts = {name: getattr(self, name) for name in ("kind", "text", "start", "end")}
         parts |= {"thing": self.noun, "synset": self.synset, "value": self.value}
         return {**parts, "other": self.other, "other_synset": self.other_synset} if self.kind == "relation" else parts
@@ -130,27 +129,19 @@ def _mentions(text: str, parse: Parse) -> tuple[Mention, ...]:
         span, is_verb = spans.attribute(token, attribute)
         if is_number(attribute) and spans.belongs_between(span, token):
             continue
-        mentions += [
-            Mention(kind, *span, noun, meaning(noun), value) for kind, value in _classify_attribute(attribute, is_verb)
-        ]
+        families = zip(ATTRIBUTE_FAMILIES, attribute_values((attribute,)), strict=True)
+        kinds = [(family, value) for family, values in families for value in sorted(values)]  # *dark brown* is brown
+        if is_number(attribute):
+            kinds = [("count", attribute)]
+        elif not kinds:
+            kinds = [("action" if is_verb else "detail", attribute)]
+        mentions += [Mention(kind, *span, noun, meaning(noun), value) for kind, value in kinds]
     for token, stated, other_token in graph.relations:
         if (noun := nouns.get(token)) is None or (other := nouns.get(other_token)) is None:
             continue
         span = spans.relation(token, stated, other_token)
         mentions.append(Mention("relation", *span, noun, meaning(noun), stated, other, meaning(other)))
     return tuple(sorted(mentions, key=lambda word: (word.start, word.end, KINDS.index(word.kind), word.value)))
-
-
-def _classify_attribute(attribute: str, is_verb: bool) -> list[tuple[str, str]]:
-    """What kind of requirement an attribute is: *two*, *grey*, *running*; *dark brown* is brown."""
-    if is_number(attribute):
-        return [("count", attribute)]
-    known = [
-        (family, value)
-        for family, values in zip(ATTRIBUTE_FAMILIES, attribute_values((attribute,)), strict=True)
-        for value in sorted(values)
-    ]
-    return known or [("action" if is_verb else "detail", attribute)]
 
 
 Span = tuple[str, int, int]
@@ -253,7 +244,6 @@ class MentionCheck:
         return _SIDES.get(self.word.value) if self.word.kind == "relation" else None
 
     def as_dict(self) -> dict[str, Any]:
-        """For JSON."""
         return {"verdict": self.verdict, "why": self.why, "found": self.observed, "number": self.number}
 
 

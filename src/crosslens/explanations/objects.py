@@ -23,7 +23,7 @@ from crosslens.explanations.lexicon import (
     synset_of_name,
     synset_word,
 )
-from crosslens.language import NUMBERS, PositionedGraph, is_number, parse_texts, pluralise, positioned_graph
+from crosslens.language import NUMBERS, is_number, parse_texts, pluralise, positioned_graph
 
 Source = Literal["annotations", "captions"]
 AREAS = ("share", "pixels")
@@ -58,7 +58,6 @@ class ImageObjects:
 
     @property
     def images(self) -> int:
-        """The number of images."""
         return len(self.image_ids)
 
     def __len__(self) -> int:
@@ -68,15 +67,12 @@ class ImageObjects:
         return f"<ImageObjects: {len(self):,} objects of {self.images:,} images, from {self.source}>"
 
     def rows(self, image_ids: Iterable[str]) -> Array:
-        """The rows of images, by their ids."""
         return positions(list(image_ids), self.image_ids, "image")
 
     def inside(self, image: int) -> range:
-        """The objects of one image, by its row."""
         return range(int(self.offsets[image]), int(self.offsets[image + 1]))
 
     def synset(self, index: int) -> str | None:
-        """The synset of one object."""
         concept = int(self.concepts[index])
         return self.synsets[concept] if concept >= 0 else None
 
@@ -160,14 +156,24 @@ def image_objects(dataset: Dataset, *, areas: str = "share") -> ImageObjects:
             fix="pass the annotations to its reader, or use caption_objects(dataset): what its captions mention",
         )
     table = in_image_order(dataset)
+    rows = table["row"].to_numpy()
+    sizes = (table["w"] * table["h"]).cast(pl.Float64).fill_null(float("nan")).to_numpy()
+    if "iscrowd" in table.columns:
+        sizes = np.where(table["iscrowd"].fill_null(0).cast(pl.Int64).to_numpy() != 0, np.nan, sizes)
+    if areas == "share":
+        pixels = np.full(len(dataset.image_ids), np.nan)
+        if {"width", "height"} <= set(dataset.images.columns):
+            width, height = (dataset.images[name].cast(pl.Float64) for name in ("width", "height"))
+            pixels = (width * height).fill_null(float("nan")).to_numpy()
+        sizes = sizes / np.where(pixels > 0, pixels, np.nan)[rows]
     synsets = [_synset(*row) for row in table.select("synset", "name", "object", "image").iter_rows()]
     return ImageObjects.of(
         dataset.image_ids,
-        np.bincount(table["row"].to_numpy(), minlength=len(dataset.image_ids)),
+        np.bincount(rows, minlength=len(dataset.image_ids)),
         [plain_name(name or synset or "") for name, synset in zip(table["name"], synsets, strict=True)],
         synsets,
         table.select(pl.col("x", "y", "w", "h").fill_null(float("nan"))).to_numpy(),
-        _areas(dataset, table, areas),
+        sizes,
         [tuple(words or ()) for words in table["attributes"].to_list()],
         ids=[object_id or "" for object_id in table["object"]],
     )
@@ -193,21 +199,6 @@ def _synset(annotated: str | None, name: str | None, object_id: str | None, imag
         ) from None
 
 
-def _areas(dataset: Dataset, table: pl.DataFrame, areas: str) -> Array:
-    size = (table["w"] * table["h"]).cast(pl.Float64).fill_null(float("nan")).to_numpy()
-    if "iscrowd" in table.columns:
-        size = np.where(table["iscrowd"].fill_null(0).cast(pl.Int64).to_numpy() != 0, np.nan, size)
-    if areas == "pixels":
-        return size
-    if not {"width", "height"} <= set(dataset.images.columns):
-        return np.full(table.height, np.nan)
-    pixels = dataset.images.select(
-        (pl.col("width").cast(pl.Float64) * pl.col("height").cast(pl.Float64)).fill_null(float("nan")).alias("pixels")
-    )["pixels"].to_numpy()
-    share: Array = size / np.where(pixels > 0, pixels, np.nan)[table["row"].to_numpy()]
-    return share
-
-
 @dataclass
 class CaptionObject:
     """An object that captions of an image mention: the largest number stated, and all attributes.
@@ -224,32 +215,13 @@ class CaptionObject:
 
 def caption_objects(dataset: Dataset, *, progress: Progress | None = None) -> ImageObjects:
     """The objects that an image's captions mention: no boxes, counts only where a caption states them."""
-    graphs: list[list[PositionedGraph]] = [[] for _ in dataset.image_ids]
+    by_image: list[dict[str, CaptionObject]] = [{} for _ in dataset.image_ids]
     parses = parse_texts(dataset.texts, progress=progress)
-    for image, parse in zip(dataset.caption_image, parses, strict=True):
-        graphs[int(image)].append(positioned_graph(parse))
-    by_image = [[item for item in _mentioned_objects(own) for _ in range(item.count)] for own in graphs]
-    objects = [item for items in by_image for item in items]
-    no_boxes = np.full((len(objects), 4), np.nan)
-    return ImageObjects.of(
-        dataset.image_ids,
-        [len(items) for items in by_image],
-        [item.name for item in objects],
-        [synset_of_name(item.name) for item in objects],
-        no_boxes,
-        no_boxes[:, 0],
-        [tuple(item.attributes) for item in objects],
-        source="captions",
-        loose=[tuple(sorted(item.loose - item.stated)) for item in objects],
-    )
-
-
-def _mentioned_objects(graphs: Iterable[PositionedGraph]) -> Iterable[CaptionObject]:
-    """Captions of one image mention the same objects: *bike* and *bicycle* are one, of one synset."""
-    objects: dict[str, CaptionObject] = {}
-    for graph in graphs:
+    for image, parse in zip(dataset.caption_image.tolist(), parses, strict=True):
+        graph = positioned_graph(parse)
+        # Captions of one image mention the same objects: *bike* and *bicycle* are one, of one synset.
         by_token = {
-            token: objects.setdefault(synset_of_name(name) or name, CaptionObject(name))
+            token: by_image[image].setdefault(synset_of_name(name) or name, CaptionObject(name))
             for token, name in graph.objects.items()
         }
         for token, word in graph.attributes:
@@ -262,7 +234,19 @@ def _mentioned_objects(graphs: Iterable[PositionedGraph]) -> Iterable[CaptionObj
                 mentioned.stated.update({word} if (token, word) not in graph.loose else ())
         for token, word in graph.loose:
             by_token[token].loose.add(word)
-    return objects.values()
+    objects = [item for items in by_image for item in items.values() for _ in range(item.count)]
+    no_boxes = np.full((len(objects), 4), np.nan)
+    return ImageObjects.of(
+        dataset.image_ids,
+        [sum(item.count for item in items.values()) for items in by_image],
+        [item.name for item in objects],
+        [synset_of_name(item.name) for item in objects],
+        no_boxes,
+        no_boxes[:, 0],
+        [tuple(item.attributes) for item in objects],
+        source="captions",
+        loose=[tuple(sorted(item.loose - item.stated)) for item in objects],
+    )
 
 
 _NO_LETTER = re.compile(r"\W+")
@@ -323,7 +307,6 @@ class AnnotatedImage:
         return any(f" {form} " in f" {_NO_LETTER.sub(' ', text.lower())} " for text in self.captions for form in forms)
 
     def as_dict(self) -> dict[str, Any]:
-        """For JSON."""
         about = {"image": self.image, "file": self.file, "width": self.width, "height": self.height}
         objects = [{name: value for name, value in vars(item).items() if name != "loose"} for item in self.objects]
         return {**about, "captions": self.captions, "objects": objects}

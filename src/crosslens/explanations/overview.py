@@ -24,7 +24,6 @@ import polars as pl
 
 from crosslens.core import (
     Cell,
-    ConflictError,
     Dataset,
     Figure,
     Heat,
@@ -40,6 +39,7 @@ from crosslens.core import (
     argument,
     atomic_folder,
     json_form,
+    other_content,
     parquet_bytes,
 )
 from crosslens.explanations.causes import (
@@ -60,7 +60,7 @@ from crosslens.explanations.statistics import (
     QUERY,
     association_rules,
     concept_pairs,
-    confusion_atlas,
+    count_confusions,
     failure_totals,
     metric_correlations,
     metric_means,
@@ -88,8 +88,8 @@ class Overview(Presented):
     ``totals``        synsets, matchings and multiplicities over all failures together
     ``causes``        the share of failures by cause; ``cause_numbers`` by how many causes they have; ``rules`` between
                       causes
-    ``atlas``         which concepts are confused; ``query_atlas`` what was asked for, and what was shown instead
-    ``pairs``         the matched concepts behind the atlas, by failure
+    ``confusions``    which concepts are confused; ``query_confusions`` what was asked for, and what was shown instead
+    ``pairs``         the matched concepts behind the confusions, by failure
     ``notes``         what the annotation cannot decide
     ``names``         what the dataset calls a synset, where that is one name
     ``listed``        how many rules and confusions are shown
@@ -107,8 +107,8 @@ class Overview(Presented):
     cause_numbers: pl.DataFrame
     rules: pl.DataFrame
     pairs: pl.DataFrame
-    atlas: pl.DataFrame
-    query_atlas: pl.DataFrame
+    confusions: pl.DataFrame
+    query_confusions: pl.DataFrame
     notes: tuple[str, ...] = ()
     depth: int | None = None
     level: float = 0.95
@@ -124,11 +124,10 @@ class Overview(Presented):
 
     @property
     def title(self) -> str:
-        """The heading of the page."""
         return f"Why {self.run} fails"
 
     def sections(self) -> Iterator[Section]:
-        """Both atlases, then a table per question; those that would be empty are left out."""
+        """Both maps of confusions, then a table per question; those that would be empty are left out."""
         whole, failing = self.queries.height, self.failures.height
         head = (
             f"{self.run} on {self.dataset}: {failing:,} of {format_count(whole, 'query')} failed "
@@ -136,13 +135,13 @@ class Overview(Presented):
         )
         asked = "Query concepts, and what was retrieved instead"
         maps = [
-            atlas_map(self, atlas, title)
-            for atlas, title in ((self.atlas, "Confused concepts"), (self.query_atlas, asked))
-            if atlas.height
+            confusion_map(self, confusions, title)
+            for confusions, title in ((self.confusions, "Confused concepts"), (self.query_confusions, asked))
+            if confusions.height
         ]
         yield Section("", (Text.of(head), *maps))
         kinds = "" if self.depth is None else f", {self.depth} steps below the top of WordNet's tree"
-        confused = replace(table_of_confusions(self.atlas, self.listed, self.names), notes=(
+        confused = replace(table_of_confusions(self.confusions, self.listed, self.names), notes=(
             "times: failures whose right image has the first and whose retrieved image has the second instead; lift: "
             "how much more often than chance; (2): the word's second sense in WordNet.",
         ))  # fmt: skip
@@ -153,7 +152,7 @@ class Overview(Presented):
             "Number of causes": _table_of_cause_numbers(self),
             "Rules": table_of_rules(self.rules, self.listed),
             f"Confused with{kinds}": confused,
-            f"{asked}{kinds}": table_of_confusions(self.query_atlas, self.listed, self.names),
+            f"{asked}{kinds}": table_of_confusions(self.query_confusions, self.listed, self.names),
             "Correlations over failures": table_of_correlations(self),
         }
         for title, table in tables.items():
@@ -167,16 +166,22 @@ class Overview(Presented):
             yield Section("Limits of these facts", (Text.of(*self.notes, note=True),))
 
     def as_dict(self) -> dict[str, Any]:
-        """The summary, for JSON: everything but the tables of failures and the tail of the atlas."""
         names = ("run", "dataset", "direction", "source", "depth", "level", "resamples", "seed")
-        about = {name: getattr(self, name) for name in names}
         listed = ("metrics", "totals", "correlations", "causes", "cause_numbers", "rules")
-        tables = {name: getattr(self, name).to_dicts() for name in listed}
-        tops = {name: getattr(self, name).head(TOP).to_dicts() for name in ("atlas", "query_atlas")}
-        about |= {"queries": self.queries.height, "failures": self.failures.height, "settings": dict(self.settings)}
-        head = {"format": "crosslens/explain-overview", "version": 1}
-        whole: dict[str, Any] = json_form({**head, **about, **tables, **tops, "notes": list(self.notes)})
-        return whole
+        return json_form(
+            {
+                "format": "crosslens/explain-overview",
+                "version": 1,
+                **{name: getattr(self, name) for name in names},
+                "queries": self.queries.height,
+                "failures": self.failures.height,
+                "settings": self.settings,
+                **{name: getattr(self, name) for name in listed},
+                "atlas": self.confusions.head(TOP),
+                "query_atlas": self.query_confusions.head(TOP),
+                "notes": self.notes,
+            }
+        )
 
     def __repr__(self) -> str:
         return f"<Overview of {self.run}: {self.failures.height:,} failures of {self.queries.height:,} queries>"
@@ -199,7 +204,7 @@ def explain_run(
 ) -> Overview:
     """Explain every failure of a run, and summarise them.
 
-    ``depth`` replaces the concepts of the atlas by their hypernyms that many steps below the root of WordNet.
+    ``depth`` replaces the concepts of the confusions by their hypernyms that many steps below the root of WordNet.
     ``threshold``, ``base`` and ``areas`` are those of the size metrics; ``minimum`` is how often a cause must occur to
     be part of a rule. Intervals resample images.
     """
@@ -245,8 +250,8 @@ def explain_run(
         cause_numbers=cause_numbers(table, draws, level),
         rules=association_rules(by_cause, minimum=minimum),
         pairs=pairs,
-        atlas=confusion_atlas(pairs, query_ids, depth=depth),
-        query_atlas=confusion_atlas(concept_pairs(objects, *rows, mentioned=mentioned), query_ids, depth=depth),
+        confusions=count_confusions(pairs, query_ids, depth=depth),
+        query_confusions=count_confusions(concept_pairs(objects, *rows, mentioned=mentioned), query_ids, depth=depth),
         notes=limitations(dataset, objects, table, queries),
         depth=depth,
         level=level,
@@ -269,12 +274,9 @@ def save_overview(
     if _LAYOUT.holds(path):
         stored = path / _SUMMARY
         if not overwrite and stored.exists() and stored.read_text(encoding="utf-8") != summary:
-            raise ConflictError(
-                f"{path} already contains a different overview",
-                fix=f"choose another folder, or pass {argument('overwrite', True)}",
-            )
+            raise other_content(path, "overview")
     with atomic_folder(path, _LAYOUT) as folder:
-        tables = {"failures": overview.failures, "atlas": overview.atlas, "atlas-query": overview.query_atlas}
+        tables = {"failures": overview.failures, "atlas": overview.confusions, "atlas-query": overview.query_confusions}
         for name, table in tables.items():
             (folder / f"{name}.parquet").write_bytes(parquet_bytes(table))
         overview.rules.with_columns(pl.col("if").list.join(" + ")).write_csv(folder / "rules.csv")
@@ -305,30 +307,32 @@ METRIC_NAMES: Mapping[str, str] = {
 """How tables call the metrics."""
 _PERCENT = tuple(name for name, words in METRIC_NAMES.items() if words.endswith("%"))
 _MOST_CONCEPTS = 30
-"""Along each side of an atlas; the table has the most frequent confusions."""
+"""Along each side of a map; the table has the most frequent confusions."""
 GROUND_TRUTH = "ground_truth"
 
 
-def atlas_map(overview: Overview, atlas: pl.DataFrame, title: str) -> Heat:
-    """The most frequent concepts, related ones adjacent; a number says in how many failures."""
-    downs, acrosses = (_frequent(atlas, side) for side in ("expected", "shown"))
-    counts = {(row["expected"], row["shown"]): row["count"] for row in atlas.to_dicts()}
+def confusion_map(overview: Overview, confusions: pl.DataFrame, title: str) -> Heat:
+    """The most frequent concepts, by their path down WordNet's tree, so that related ones are adjacent.
+
+    A number says in how many failures.
+    """
+    sides = []
+    for side in ("expected", "shown"):
+        totals = confusions.group_by(side).agg(pl.col("count").sum()).sort(["count", side], descending=[True, False])
+        frequent = totals[side].head(_MOST_CONCEPTS)
+        sides.append(sorted(frequent, key=lambda synset: hypernym_path(synset)[::-1]))
+    counts = {(expected, shown): count for expected, shown, count, *_ in confusions.iter_rows()}
     failures = format_count(overview.failures.height, "failure")
+    rows, columns = (tuple(synset_label(synset, overview.names) for synset in side) for side in sides)
     return Heat(
         title=title,
         about=f"{overview.run} on {overview.dataset}, {failures}, concepts from {overview.source}; expected down, "
         "shown instead across",
-        rows=tuple(synset_label(synset, overview.names) for synset in downs),
-        columns=tuple(synset_label(synset, overview.names) for synset in acrosses),
-        cells=tuple(tuple(Figure(counts.get((down, across)), digits=0) for across in acrosses) for down in downs),
+        rows=rows,
+        columns=columns,
+        cells=tuple(tuple(Figure(counts.get((down, across)), digits=0) for across in sides[1]) for down in sides[0]),
         heading="expected",
     )
-
-
-def _frequent(atlas: pl.DataFrame, side: str) -> list[str]:
-    """By their path down WordNet's tree, so that related concepts are adjacent."""
-    totals = atlas.group_by(side).agg(pl.col("count").sum()).sort(["count", side], descending=[True, False])
-    return sorted(totals[side].head(_MOST_CONCEPTS).to_list(), key=lambda synset: hypernym_path(synset)[::-1])
 
 
 def _table_of_metrics(overview: Overview) -> Table:
@@ -450,7 +454,7 @@ def table_of_rules(rules: pl.DataFrame, listed: int) -> Table:
     return Table(header, rows, "llrrrrr", notes=(note,))
 
 
-def table_of_confusions(atlas: pl.DataFrame, listed: int, names: Mapping[str, str] | None = None) -> Table:
+def table_of_confusions(confusions: pl.DataFrame, listed: int, names: Mapping[str, str] | None = None) -> Table:
     """The most frequent confusions."""
     rows = tuple(
         (
@@ -458,7 +462,7 @@ def table_of_confusions(atlas: pl.DataFrame, listed: int, names: Mapping[str, st
             Figure(row["share_of_expected"], scale=100, digits=0), Figure(row["lift"], digits=1),
             Figure(row["similarity"]),
         )
-        for row in atlas.head(listed).to_dicts()
+        for row in confusions.head(listed).to_dicts()
     )  # fmt: skip
     return Table(("expected", "shown", "times", "of expected, %", "lift", "similarity"), rows, "llrrrr")
 

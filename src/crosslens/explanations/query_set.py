@@ -26,7 +26,6 @@ from crosslens.encode import (
     IMAGES,
     TEXTS,
     Array,
-    Cache,
     EncodeOptions,
     Encoder,
     StoredEmbeddings,
@@ -65,7 +64,6 @@ class QueryResult:
         return self.score - self.rival_score
 
     def as_dict(self) -> dict[str, Any]:
-        """For JSON."""
         return {**vars(self), "margin": self.margin}
 
 
@@ -119,21 +117,6 @@ class QuerySet:
         """The results of texts, each instead of the query of that row."""
         return self.gallery.results(texts, self.encode(texts), [self.own[row] for row in rows])
 
-    def restrict(self, only: str | None, sample: int | None, seed: int) -> QuerySet:
-        """Only the queries that are right, or wrong; then a sample of them."""
-        if only is None:
-            return self
-        rows = [row for row, result in enumerate(self.before) if result.right == (only == RIGHT)]
-        if not rows:
-            raise InputError(
-                f"no query is {only}",
-                expected=f"such a query, among {len(self.before):,}",
-                fix=f"drop {argument('only')}",
-            )
-        rows = _sample(rows, sample, seed)
-        ids, own, before = (tuple(part[row] for row in rows) for part in (self.ids, self.own, self.before))
-        return replace(self, ids=ids, own=own, before=before)  # type: ignore[arg-type]
-
 
 def query_set_of(
     dataset: Dataset,
@@ -147,9 +130,7 @@ def query_set_of(
     if isinstance(encoder, StoredEmbeddings):
         raise UsageError(f"{encoder.name} holds vectors, not a model", fix="name the model that made them")
     require_modality(encoder, TEXTS)
-    cache = None if encoding.cache is None else Cache.of(encoding.cache, encoding.notify)
-    how: dict[str, Any] = {"cache": cache, "batch_size": encoding.batch_size, "precision": encoding.precision}
-    shown = {**how, "progress": progress}
+    how, shown = encoding.stream(None, unasked_cache=False), encoding.stream(progress, unasked_cache=False)
     sample = None if options.only else options.sample  # which are right is known after encoding
 
     def encode(texts: Sequence[str]) -> Array:
@@ -175,8 +156,15 @@ def query_set_of(
     own = tuple(subset.caption_image.tolist())
     before = gallery.results(subset.texts, np.asarray(captions.vectors), own)
     direction = TEXT_TO_IMAGE if options.image_text is None else TEXT_TO_TEXT
-    queries_of = QuerySet(direction, gallery, subset.caption_ids, own, tuple(before), encode)
-    return queries_of.restrict(options.only, options.sample, options.seed)
+    chosen = list(range(len(before)))
+    if options.only is not None:
+        chosen = [row for row, result in enumerate(before) if result.right == (options.only == RIGHT)]
+        if not chosen:
+            expected = f"such a query, among {len(before):,}"
+            raise InputError(f"no query is {options.only}", expected=expected, fix=f"drop {argument('only')}")
+        chosen = _sample(chosen, options.sample, options.seed)
+    ids, images_of = tuple(subset.caption_ids[row] for row in chosen), tuple(own[row] for row in chosen)
+    return QuerySet(direction, gallery, ids, images_of, tuple(before[row] for row in chosen), encode)
 
 
 def _sample(rows: Sequence[int], count: int | None, seed: int) -> list[int]:
@@ -193,7 +181,7 @@ def _rows(dataset: Dataset, queries: Sequence[str] | None, sample: int | None, s
         raise InputError("the dataset has no captions", expected="query captions", fix="check the reader's options")
     rows = list(range(len(dataset.caption_ids)))
     if queries is not None:
-        row_of = {caption: row for row, caption in enumerate(dataset.caption_ids)}
+        row_of = dataset.caption_rows
         for query in map(str, queries):
             if query not in row_of:
                 near = UnknownNameError("query", query, dataset.caption_ids[:100_000]).suggestions

@@ -59,7 +59,6 @@ class OverviewComparison(Presented):
 
     @property
     def title(self) -> str:
-        """The heading of the page."""
         return f"Failures of {self.first.run} and {self.second.run}"
 
     def sections(self) -> Iterator[Section]:
@@ -88,7 +87,6 @@ class OverviewComparison(Presented):
         yield from self.first.limits()
 
     def as_dict(self) -> dict[str, Any]:
-        """Everything, for JSON."""
         sides = {"first": self.first.as_dict(), "second": self.second.as_dict(), "queries": self.queries}
         tables = {"causes": self.causes.to_dicts(), "confusions": self.confusions.to_dicts()}
         return {**sides, "failed": self.failed.to_dicts()[0], **tables}
@@ -191,7 +189,6 @@ class ConceptTable(Presented):
 
     @property
     def title(self) -> str:
-        """The heading of the page."""
         return f"Concept metrics of {format_count(len(self.overviews), 'run')}"
 
     def sections(self) -> Iterator[Section]:
@@ -211,8 +208,8 @@ class ConceptTable(Presented):
             shown = [name for name in _TABLE_3 if scope == SCOPES[0] or name != FAILS]
             rows: list[tuple[Cell, ...]] = []
             for run in self.overviews:
-                own = self.metrics.filter((pl.col("run") == run) & (pl.col("scope") == scope)).to_dicts()
-                by_metric = {row["metric"]: row for row in own}
+                metric_rows = self.metrics.filter((pl.col("run") == run) & (pl.col("scope") == scope)).to_dicts()
+                by_metric = {row["metric"]: row for row in metric_rows}
                 rows.append((run, *(_concept_cell(name, by_metric[name]) for name in shown)))
             header = ("run", *(_TABLE_3[name] for name in shown))
             table = Table(header, tuple(rows), "l" + "r" * len(shown), notes=under)
@@ -224,21 +221,17 @@ class ConceptTable(Presented):
         yield from first.limits()
 
     def as_dict(self) -> dict[str, Any]:
-        """The JSON form."""
         runs = [
             {
                 "run": name,
                 "queries": overview.queries.height,
                 "failures": overview.failures.height,
-                "settings": dict(overview.settings),
-                "totals": overview.totals.to_dicts(),
-                "cause_numbers": overview.cause_numbers.to_dicts(),
+                **{part: getattr(overview, part) for part in ("settings", "totals", "cause_numbers")},
             }
             for name, overview in self.overviews.items()
         ]
         about = {"format": "crosslens/explain-runs", "version": 1, "direction": self.direction}
-        whole: dict[str, Any] = json_form({**about, "runs": runs, "metrics": self.metrics.to_dicts()})
-        return whole
+        return json_form({**about, "runs": runs, "metrics": self.metrics})
 
 
 def _concept_cell(metric: str, row: Mapping[str, Any]) -> Figure:
@@ -264,8 +257,16 @@ def tabulate_overviews(overviews: Mapping[str, Overview]) -> ConceptTable:
             values = failures[column_of(WRONG_COUNTS, scope)].cast(pl.Float64)
             more.append((scope, WRONG_COUNTS, draws.estimate(values.to_numpy(), level=overview.level), values))
         rows = [
-            (scope, metric, *map(finite, (own.mean, own.low, own.high)), values.len(), 0, float(values.sum()), None)
-            for scope, metric, own, values in more
+            (
+                scope,
+                metric,
+                *map(finite, (estimate.mean, estimate.low, estimate.high)),
+                values.len(),
+                0,
+                float(values.sum()),
+                None,
+            )
+            for scope, metric, estimate, values in more
         ]
         metrics = pl.concat([overview.metrics, pl.DataFrame(rows, schema=overview.metrics.schema, orient="row")])
         about = {"run": name, "queries": queries.height, "failures": failures.height}

@@ -192,9 +192,9 @@ def association_rules(
         },
         schema=RULE_COLUMNS,
     )
-    kept = rules.filter((pl.col("confidence") >= confidence) & (pl.col("support") >= support) & (pl.col("count") > 0))
+    listed = rules.filter((pl.col("confidence") >= confidence) & (pl.col("support") >= support) & (pl.col("count") > 0))
     order = ["p_adjusted", "p_value", "lift", "count"]
-    return kept.sort(order, descending=[False, False, True, True], maintain_order=True)
+    return listed.sort(order, descending=[False, False, True, True], maintain_order=True)
 
 
 def _tested(table: pl.DataFrame, longest: int, minimum: int) -> Iterator[tuple[tuple[str, ...], str, tuple[int, ...]]]:
@@ -219,7 +219,7 @@ def _tested(table: pl.DataFrame, longest: int, minimum: int) -> Iterator[tuple[t
 
 _PAIR: dict[str, Any] = {"expected": pl.String, "shown": pl.String}
 PAIR_COLUMNS: dict[str, Any] = {"failure": pl.Int64, **_PAIR, "similarity": pl.Float64}
-ATLAS_COLUMNS: dict[str, Any] = {
+CONFUSION_COLUMNS: dict[str, Any] = {
     **_PAIR,
     "count": pl.Int64,
     **dict.fromkeys(("share", "share_of_expected", "lift", "similarity"), pl.Float64),
@@ -260,7 +260,7 @@ def concept_pairs(
     return pl.DataFrame(rows, schema=PAIR_COLUMNS, orient="row")
 
 
-def confusion_atlas(pairs: pl.DataFrame, queries: Sequence[str], *, depth: int | None = None) -> pl.DataFrame:
+def count_confusions(pairs: pl.DataFrame, queries: Sequence[str], *, depth: int | None = None) -> pl.DataFrame:
     """Count the pairs of :func:`concept_pairs`: one row per expected and shown concept, the most frequent first.
 
     ``depth`` replaces both by their hypernyms that many steps below the root of WordNet; a pair with the same hypernym
@@ -291,7 +291,7 @@ def confusion_atlas(pairs: pl.DataFrame, queries: Sequence[str], *, depth: int |
             (count / expected).alias("share_of_expected"),
             (count * whole / (expected * shown)).alias("lift"),
         )
-        .select(pl.col(name).cast(kind) for name, kind in ATLAS_COLUMNS.items())
+        .select(pl.col(name).cast(kind) for name, kind in CONFUSION_COLUMNS.items())
         .sort(["count", "expected", "shown"], descending=[True, False, False])
     )
 

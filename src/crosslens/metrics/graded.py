@@ -295,10 +295,10 @@ class TopK:
             self.listed = np.take_along_axis(stays, self.columns, axis=1)
         else:
             self.listed = ranking.top_items != UNRANKED
-        self._scores = self.moved(ranking.top_scores)
-        self.items: IntArray = np.where(self.listed, self.moved(ranking.top_items), UNRANKED)
+        self._scores = self.of_items_left(ranking.top_scores)
+        self.items: IntArray = np.where(self.listed, self.of_items_left(ranking.top_items), UNRANKED)
 
-    def moved(self, per_rank: Any) -> Any:
+    def of_items_left(self, per_rank: Any) -> Any:
         """An array over the kept lists, rearranged to the items that are left."""
         return per_rank if self.columns is None else np.take_along_axis(per_rank, self.columns, axis=1)
 
@@ -453,7 +453,7 @@ class GradedRanking:
             count = max(count, gains.deepest)
             best = self.best(name, count, non_gt=non_gt).items
             known[key] = _Cached(gains, count, _ranks_in(best, self.ranking.top_items, len(self.ranking.item_ids)))
-        return np.asarray(self.top_k(non_gt=non_gt).moved(known[key].value), np.int64)
+        return np.asarray(self.top_k(non_gt=non_gt).of_items_left(known[key].value), np.int64)
 
     def of_best_images(self, name: str, count: int, *, non_gt: bool = False) -> tuple[BoolArray, IntArray]:
         """Which listed items are of the ``count`` images that the query's image votes for, and how many items are.
@@ -468,7 +468,7 @@ class GradedRanking:
             known[key] = _Cached(gains, depth, self._image_ranks(gains, depth, non_gt=non_gt))
         ranks, totals = known[key].value
         last = min(count, totals.shape[1]) - 1
-        return self.top_k(non_gt=non_gt).moved(ranks) < count, totals[:, last]
+        return self.top_k(non_gt=non_gt).of_items_left(ranks) < count, totals[:, last]
 
     def _image_ranks(self, gains: GainMatrix, count: int, *, non_gt: bool) -> tuple[IntArray, IntArray]:
         """The rank, from 0, of each listed item's image among the best ones; per number of images, how many items."""

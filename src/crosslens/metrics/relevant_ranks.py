@@ -67,7 +67,7 @@ class Coverage:
                 expected=f"at least {item_count(needed[query])}",
                 fix=f"{smaller}pass lists of at least {item_count(needed[cut].max())}",
             )
-        self._require_settled(cut, needed)
+        self._require_closed_ties(cut, needed)
         if self._ties in ("optimistic", "expected"):
             self._require_separated(cut & self._missing(), needed)
 
@@ -79,14 +79,14 @@ class Coverage:
         seen = self._above != UNRANKED
         np.minimum.at(best, self._rows[seen], self._above[seen])
         self._require_listed((self._counts > 0) & (best == np.iinfo(np.int64).max), "none of the relevant items is")
-        self._require_settled(~self._whole, best + 1)
+        self._require_closed_ties(~self._whole, best + 1)
 
     def require_all(self) -> None:
         """All relevant items are in the lists."""
         if self.complete:
             return
         self._require_listed(self._missing(), "not all relevant items are")
-        self._require_settled(~self._whole, np.full_like(self._known, np.iinfo(np.int64).max))
+        self._require_closed_ties(~self._whole, np.full_like(self._known, np.iinfo(np.int64).max))
 
     def _missing(self) -> BoolArray:
         return np.bincount(self._rows, self._above == UNRANKED, len(self._counts)) > 0
@@ -100,7 +100,7 @@ class Coverage:
                 fix="pass longer lists, or use a metric with a cutoff",
             )
 
-    def _require_settled(self, cut: BoolArray, needed: IntArray) -> None:
+    def _require_closed_ties(self, cut: BoolArray, needed: IntArray) -> None:
         """No tie of a relevant item within the needed ranks may run past the end of its list."""
         if self._ties in ("stable", "optimistic"):
             return

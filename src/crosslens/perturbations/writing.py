@@ -196,9 +196,10 @@ def _existing(
     for name, facts in existing.items():
         if name in outdated or not _complete(folder / name, facts):
             continue
-        requested = name in requests and is_image_perturbation(name)
-        if requested and ChangedImages.of(dataset, name, **pictures).stored(folder / name, overwrite) is None:
-            continue
+        if name in requests and is_image_perturbation(name):
+            images = ChangedImages.of(dataset, name, **pictures)
+            if images.folder(folder / name, overwrite).finished(images.stored_key, images.read) is None:
+                continue
         kept[name] = facts
     return kept
 

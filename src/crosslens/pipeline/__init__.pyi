@@ -9,10 +9,10 @@ from crosslens.pipeline.audit.results import (
     StageResult as StageResult,
     load_audit as load_audit,
 )
-from crosslens.pipeline.audit.running import run_audit as run_audit
+from crosslens.pipeline.audit.running import Display as Display, run_audit as run_audit
 from crosslens.pipeline.audit.sources import AuditRequest as AuditRequest, DatasetSource as DatasetSource
 from crosslens.pipeline.audit.stage import (
-    Need as Need,
+    Condition as Condition,
     Stage as Stage,
     StageOutput as StageOutput,
     StageWork as StageWork,

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple, Unpack, cast
+from typing import Any, Unpack, cast
 
 import numpy as np
 import polars as pl
@@ -48,11 +48,10 @@ from crosslens.metrics import (
     parts_across,
 )
 from crosslens.pipeline.comparison_results import CaptionSets, MetricChange
-from crosslens.pipeline.encoding import load_dual_encoder, note_skipped, stream_options
+from crosslens.pipeline.encoding import load_dual_encoder, note_skipped
 from crosslens.pipeline.evaluation import evaluate
 from crosslens.pipeline.inputs import align_both
-from crosslens.pipeline.keywords import CaptionSetKeywords
-from crosslens.pipeline.options import CaptionSetOptions, refuse_other_keywords
+from crosslens.pipeline.options import CaptionSetKeywords, CaptionSetOptions, refuse_other_keywords
 from crosslens.statistics import Samples, correct, paired_samples
 
 METRICS_OF_SETS = (
@@ -92,23 +91,32 @@ def compare_caption_sets(
     """
     refuse_other_keywords(options, compare_caption_sets, CaptionSetOptions, EncodeOptions)
     encoding, settings = EncodeOptions.pick(dict(options)), CaptionSetOptions.pick(dict(options))
-    correct([], settings.correction)
     requests = parse_metrics(METRICS_OF_SETS if metrics is None else metrics)
     fix = f"pass {argument('model')}, or the embeddings of images and of both caption sets"
-    vectors = None
     require_one_source(fix, model=model, embeddings=(images, captions))
     if captions is not None:  # arrays get their ids while the datasets are still in their order
-        second = align_embeddings(captions[1], after.caption_ids, "caption")
-        vectors = _SetVectors(*align_both(before, images, captions[0]), second)
+        images, before_captions = align_both(before, images, captions[0])
+        after_captions = align_embeddings(captions[1], after.caption_ids, "caption")
     before, after, notes = match_images(before, after, shared=settings.shared_images)
-    if vectors is None:
-        before, after, vectors = _encoded(before, after, model, encoding, progress)
+    if captions is None:
+        encoder, shared_options = load_dual_encoder(model, encoding), encoding.stream(progress)
+        # The texts first: a model that cannot take them should not cost the wait for the pictures.
+        texts = encode_texts(encoder, after.texts, **shared_options).rows
+        after_captions = Embeddings(after.caption_ids, texts, model=label(encoder))
+        encoded = encode_dataset(
+            before, encoder, image_folder=encoding.image_folder, skip_bad=encoding.skip_bad, **shared_options
+        )
+        note_skipped(encoded.skipped, encoding.notify)
+        assert encoded.captions is not None
+        before, images, before_captions = encoded.dataset, encoded.images, encoded.captions
+        after = after.select(before.image_ids) if encoded.skipped else after
     names = _set_names(before, after)
     datasets = {"before": before, "after": after}
+    vectors = {"before": before_captions, "after": after_captions}
     shared = ("score", "ties", "folds", "seed", "resamples", "level", "threads", "command")
     runs = {
         side: evaluate(
-            dataset, images=vectors.images, captions=getattr(vectors, side), metrics=requests, name=name,
+            dataset, images=images, captions=vectors[side], metrics=requests, name=name,
             output=None if output is None else Path(output) / side, overwrite=overwrite, progress=progress,
             **{key: getattr(settings, key) for key in shared},
         )
@@ -138,32 +146,10 @@ def compare_caption_sets(
             notes.append(f"The captions' granularity is left out: {error.problem} ({error.fix}).")
     changes = [replace(change, adjusted_p=float(p)) for change, p in zip(changes, adjusted, strict=True)]
     return CaptionSets(
-        names, (runs["before"], runs["after"]), tuple(changes), granularity, vectors.images.model,
+        names, (runs["before"], runs["after"]), tuple(changes), granularity, images.model,
         settings.correction, settings.permutations, settings.seed, settings.level,
         tuple(notes), None if output is None else Path(output),
     )  # fmt: skip
-
-
-class _SetVectors(NamedTuple):
-    images: Embeddings
-    before: Embeddings
-    after: Embeddings
-
-
-def _encoded(
-    before: Dataset, after: Dataset, model: str | None, options: EncodeOptions, progress: Progress | None
-) -> tuple[Dataset, Dataset, _SetVectors]:
-    encoder = load_dual_encoder(model, options)
-    shared = stream_options(options, progress)
-    # The texts first: a model that cannot take them should not cost the wait for the pictures.
-    texts = encode_texts(encoder, after.texts, **shared).rows
-    captions = Embeddings(after.caption_ids, texts, model=label(encoder))
-    encoded = encode_dataset(before, encoder, image_folder=options.image_folder, skip_bad=options.skip_bad, **shared)
-    note_skipped(encoded.skipped, options.notify)
-    assert encoded.images is not None
-    assert encoded.captions is not None
-    kept = after.select(encoded.dataset.image_ids) if encoded.skipped else after
-    return encoded.dataset, kept, _SetVectors(encoded.images, encoded.captions, captions)
 
 
 def _changes(

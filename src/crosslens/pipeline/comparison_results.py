@@ -71,7 +71,7 @@ def _bars(comparison: Comparison) -> Iterator[Bars]:
             Series(run, tuple(metric_figure(name, *comparison.figures[run][name]) for name in names))
             for run in comparison.runs
         )
-        bounded = any(figure.bounded for own in series for figure in own.figures)
+        bounded = any(figure.bounded for bars in series for figure in bars.figures)
         yield Bars(
             title="Metrics in percent", about=f"{100 * comparison.level:g}% intervals over images" if bounded else "",
             groups=tuple(names), series=series, heading="metric", axis="%", limits=(0.0, 1.0),
@@ -107,7 +107,10 @@ def _queries(results: Sequence[MetricComparison]) -> Iterator[tuple[str, str]]:
         whole = replace(metric_figure(result.metric, None), digits=3 if unit_of(result.metric) == "number" else 0)
         for better, queries in ((result.other, result.largest_gains), (result.baseline, result.largest_losses)):
             if queries:
-                values = (f"{own.query} {whole.write(own.baseline)} → {whole.write(own.other)}" for own in queries)
+                values = (
+                    f"{differing.query} {whole.write(differing.baseline)} → {whole.write(differing.other)}"
+                    for differing in queries
+                )
                 yield f"{result.metric}, {better} better", "; ".join(values)
 
 
@@ -207,7 +210,6 @@ class MetricChange:
     higher_is_better: bool = True
 
 
-_FIGURE = ("mean", "low", "high")
 Result = TypeVar("Result", MetricComparison, MetricChange)
 
 
@@ -266,13 +268,7 @@ class Comparison(SignificanceResults[MetricComparison]):
         )
 
     def sections(self, *, queries: bool = True) -> Iterator[Section]:
-        """A table per pair of runs, or one of all runs, and what changed; with the ``queries`` that differ most."""
-        yield from self._tables(queries)
-        if self.changes is not None:
-            yield from self.changes.sections()
-
-    def _tables(self, queries: bool) -> Iterator[Section]:
-        """Each run against the first: values, differences, p-values, and who wins where.
+        """Each run against the first, and what changed; with the ``queries`` that differ most.
 
         All pairs are one table of the runs' figures, with the letters of the runs that each is significantly better
         than.
@@ -280,8 +276,7 @@ class Comparison(SignificanceResults[MetricComparison]):
         notes = tuple(_comparison_notes(self, queries))
         if self.all_pairs:
             yield Section("", (replace(_all_pairs_table(self), notes=notes), *_bars(self)))
-            return
-        for other in self.others:
+        for other in () if self.all_pairs else self.others:
             results = [result for result in self.results if result.other == other]
             rows = tuple(
                 (
@@ -302,10 +297,11 @@ class Comparison(SignificanceResults[MetricComparison]):
             if other == self.others[-1]:
                 parts += [Text(notes, note=True), *_bars(self)]
             yield Section(f"{other} against {self.baseline}", tuple(parts))
+        if self.changes is not None:
+            yield from self.changes.sections()
 
     @property
     def runs(self) -> tuple[str, ...]:
-        """The names of all runs, in the order given."""
         return self.baseline, *self.others
 
     def beaten(self, run: str, metric: str) -> tuple[str, ...]:
@@ -320,20 +316,19 @@ class Comparison(SignificanceResults[MetricComparison]):
         return tuple(names)
 
     def as_dict(self) -> dict[str, Any]:
-        """The JSON form: fractions, never percent; None where there is no number."""
-        return {
+        content = {
             "baseline": self.baseline,
-            "others": list(self.others),
+            "others": self.others,
             "all_pairs": self.all_pairs,
             **self.test_facts(),
             "figures": {
-                run: {name: json_form(dict(zip(_FIGURE, values, strict=True))) for name, values in own.items()}
-                for run, own in self.figures.items()
+                run: {name: dict(zip(("mean", "low", "high"), values, strict=True)) for name, values in metrics.items()}
+                for run, metrics in self.figures.items()
             },
-            "comparisons": [json_form(asdict(result)) for result in self.results],
-            "notes": list(self.notes),
-            **({} if self.changes is None else {"changes": self.changes.as_dict()}),
+            "comparisons": map(asdict, self.results),
+            "notes": self.notes,
         }
+        return {**json_form(content), **({} if self.changes is None else {"changes": self.changes.as_dict()})}
 
 
 @dataclass(frozen=True)
@@ -371,18 +366,17 @@ class CaptionSets(SignificanceResults[MetricChange]):
         }
         if self.wide:
             results = [result for results in by_direction.values() for result in results]
-            directions = [split_name(result.metric)[0] for result in results]
             titles = [
                 _short(result.metric) if direction == BOTH else f"{direction} {_short(result.metric)}"
-                for direction, result in zip(directions, results, strict=True)
+                for direction, of_direction in by_direction.items()
+                for result in of_direction
             ]
             before, after = self.names
             rows: tuple[tuple[Cell, ...], ...] = (
                 (before, *(_figure(result, result.before) for result in results)),
                 (after, *(_figure(result, result.after) for result in results)),
             )
-            table = Table(("captions", *titles), rows, "l" + "r" * len(titles))
-            yield Section("", (table,))
+            yield Section("", (Table(("captions", *titles), rows),))
             return
         tables = []
         for direction, results in by_direction.items():
@@ -399,14 +393,8 @@ class CaptionSets(SignificanceResults[MetricChange]):
                 )
                 for result in results
             )
-            tables.append(
-                Table(
-                    ("metric", "before", "after", "difference", "relative", "p"),
-                    rows,
-                    "lrrlrr",
-                    title=DIRECTION_LABELS[direction],
-                )
-            )
+            header = ("metric", "before", "after", "difference", "relative", "p")
+            tables.append(Table(header, rows, "lrrlrr", DIRECTION_LABELS[direction]))
         yield Section(self.title, (*tables, Text(tuple(_caption_set_notes(self)), note=True)))
         if self.granularity is not None:
             yield Section("The captions themselves", ())
@@ -421,7 +409,7 @@ class CaptionSets(SignificanceResults[MetricChange]):
             },
             **self.test_facts(),
             "metrics": {result.metric: json_form(asdict(result)) for result in self.results},
-            "granularity": None if self.granularity is None else self.granularity.as_dict(),
+            "granularity": self.granularity and self.granularity.as_dict(),
             "notes": list(self.notes),
-            "folder": None if self.folder is None else str(self.folder),
+            "folder": self.folder and str(self.folder),
         }

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from decimal import Decimal
 from itertools import combinations, pairwise, product
 from math import inf, isfinite
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
@@ -58,6 +58,7 @@ from crosslens.metrics import (
 from crosslens.pipeline.comparison import run_labels
 from crosslens.pipeline.graded_relevance import GradedRelevance
 from crosslens.pipeline.inputs import direction_ids
+from crosslens.pipeline.options import IntervalKeywords, SignificanceOptions, refuse_other_keywords
 from crosslens.statistics import Bootstrap, Estimate, correct, paired_permutation
 
 CURVE_FAMILIES = ("SR", "SRhit")
@@ -120,18 +121,11 @@ class OrderChange:
         """Whether there are p-values: not for medians, nor where the runs have different queries."""
         return all(lead.adjusted_p is not None for lead in self.leads)
 
-    def significant(self, alpha: float = 0.05) -> bool:
-        return self.tested and all((lead.adjusted_p or 0.0) < alpha for lead in self.leads)
+    def significant(self) -> bool:
+        return self.tested and all((lead.adjusted_p or 0.0) < 0.05 for lead in self.leads)
 
     def as_dict(self) -> dict[str, Any]:
-        """The JSON form."""
-        return {
-            "metric": self.metric,
-            "runs": list(self.runs),
-            "changes_at": list(self.changes_at),
-            "leads": json_form([vars(lead) for lead in self.leads]),
-            "significant": self.significant() if self.tested else None,
-        }
+        return dict(json_form({**asdict(self), "significant": self.significant() if self.tested else None}))
 
 
 @dataclass(frozen=True)
@@ -161,8 +155,8 @@ class GalleryCurves(Presented):
             about += ", ".join(f"{run} {size:,.0f}" for run, size in measured.items())
             about += "; dotted, hollow points: extrapolated" if self.notes else ""
             figures = {
-                run: {point.size: metric_figure(metric, point.mean, point.low, point.high) for point in own[metric]}
-                for run, own in self.points.items()
+                run: {point.size: metric_figure(metric, point.mean, point.low, point.high) for point in metrics[metric]}
+                for run, metrics in self.points.items()
             }
             absent = metric_figure(metric, None)
             series = (
@@ -170,14 +164,14 @@ class GalleryCurves(Presented):
             )
             lines = Lines(
                 title=title, across=tuple(map(float, self.sizes)), series=tuple(series), axis="items in the gallery",
-                about=about,
-                logarithmic=True, limits=(0.0, 1.0) if bounds_of(metric) == (0, 1) else None, measured=measured,
+                about=about, logarithmic=True, measured=measured,
+                limits=(0.0, 1.0) if bounds_of(metric) == (0, 1) else None,
             )  # fmt: skip
-            for run, own in self.points.items():
-                for point in own[metric]:
+            for run, metrics in self.points.items():
+                for point in metrics[metric]:
                     if point.extrapolated:
                         figures[run][point.size] = replace(figures[run][point.size], mark=_STAR)
-            rows = tuple((f"{size:,}", *(own.get(size) for own in figures.values())) for size in self.sizes)
+            rows = tuple((f"{size:,}", *(by_size.get(size) for by_size in figures.values())) for size in self.sizes)
             table = Table(("items", *self.points), rows, "r" * (1 + len(figures)), most=_MOST_SIZES)
             yield Section(title, (lines, table))
         facts = [
@@ -193,19 +187,14 @@ class GalleryCurves(Presented):
         yield Section("", (Text.of(*facts, *self.notes[1:], *changes),))
 
     def as_dict(self) -> dict[str, Any]:
-        return {
-            "over": "gallery",
-            "sizes": list(self.sizes),
-            "galleries": {run: dict(sizes) for run, sizes in self.galleries.items()},
-            "runs": {
-                run: {metric: json_form([vars(point) for point in points]) for metric, points in own.items()}
-                for run, own in self.points.items()
-            },
-            "order_changes": [change.as_dict() for change in self.order_changes],
-            "level": self.level,
-            "correction": self.correction,
-            "notes": list(self.notes),
+        runs = {
+            run: {metric: map(asdict, points) for metric, points in metrics.items()}
+            for run, metrics in self.points.items()
         }
+        changes = [change.as_dict() for change in self.order_changes]
+        content = {"over": "gallery", "sizes": self.sizes, "galleries": self.galleries, "runs": runs}
+        facts = {name: getattr(self, name) for name in ("level", "correction", "notes")}
+        return dict(json_form({**content, "order_changes": changes, **facts}))
 
 
 FloatArray = np.ndarray[Any, np.dtype[np.float64]]
@@ -241,7 +230,6 @@ class RankedRun:
         return GalleryPoint(size, figure.mean, figure.low, figure.high)
 
     def figure(self, spec: MetricSpec, size: int) -> float:
-        """The exact figure alone."""
         if spec.family == "MedR":
             return self._median(spec, size, interval=False).mean
         return float(np.nanmean(self._values(spec, size)))
@@ -286,8 +274,8 @@ def _first(last: int, holds: Callable[[int], bool], start: int = 1) -> int:
 def ranking_of(run: Run, direction: str) -> Ranking:
     """The ranking of a direction; raises where the run has none, or has one for each fold."""
     if direction not in run.rankings:
-        kept = ", ".join(run.rankings) or "none"
-        raise UsageError(f"{run.name} has no ranking of {direction}", fix=f"choose one that it has: {kept}")
+        directions = ", ".join(run.rankings) or "none"
+        raise UsageError(f"{run.name} has no ranking of {direction}", fix=f"choose one that it has: {directions}")
     if run.provenance.get("options", {}).get("folds", 1) != 1:
         raise UsageError(f"{run.name} was ranked within folds", fix="evaluate it without folds for a curve")
     return run.rankings[direction]
@@ -380,7 +368,7 @@ class _Pair:
 
 
 GALLERY_METRICS = ("Hit@1", "MRR", "MedR")
-"""Those of a curve that names none, in every direction that all runs have."""
+"""The metrics of a curve that names none, in every direction that all runs have."""
 
 
 def gallery_curve(
@@ -412,10 +400,10 @@ def gallery_curve(
         for label, run in zip(labels, runs, strict=True)
         for direction in directions
     }
-    own_galleries = [own.galleries for own in ranked.values()]
+    ranked_galleries = [run.galleries for run in ranked.values()]
     if sizes is None:
-        smallest = max(own.smallest for own in own_galleries)
-        chosen = round_sizes(smallest, (own.gallery for own in own_galleries))
+        smallest = max(gallery.smallest for gallery in ranked_galleries)
+        chosen = round_sizes(smallest, (gallery.gallery for gallery in ranked_galleries))
     elif not sizes:
         raise UsageError("no sizes", fix="name some, such as 10,50,150", option="sizes")
     else:
@@ -423,15 +411,15 @@ def gallery_curve(
     points: dict[str, dict[str, tuple[GalleryPoint, ...]]] = {label: {} for label in labels}
     with stage(progress or SilentProgress(), "curves", len(labels) * len(requests)) as shown:
         for label, (direction, spec) in product(labels, requests):
-            own = ranked[label, direction]
-            within = [size for size in chosen if sizes is not None or size <= own.galleries.gallery]
-            points[label][f"{direction}/{spec}"] = tuple(own.point(spec, size) for size in within)
+            run = ranked[label, direction]
+            within = [size for size in chosen if sizes is not None or size <= run.galleries.gallery]
+            points[label][f"{direction}/{spec}"] = tuple(run.point(spec, size) for size in within)
             shown.advance(1)
     galleries = {label: {name: ranked[label, name].galleries.gallery for name in directions} for label in labels}
     changes = order_changes(
         ranked, labels, requests, chosen, permutations=permutations, seed=seed, correction=correction
     )
-    beyond = [metric for own in points.values() for metric, series in own.items()
+    beyond = [metric for metrics in points.values() for metric, series in metrics.items()
               if any(point.extrapolated for point in series)]  # fmt: skip
     notes = []
     if beyond:
@@ -515,7 +503,7 @@ class Curves(Presented):
         columns = [
             (run, family, families[family]) for run, families in self.values.items() for family in CURVE_FAMILIES
         ]
-        figures = [values for *_, own in columns for values in own]
+        figures = [values for *_, points in columns for values in points]
         facts = [
             f"m images that the captions of the query's image vote for by {self.phi} count as relevant"
             if self.by_image
@@ -532,20 +520,18 @@ class Curves(Presented):
             series=tuple(
                 Series(
                 f"{run}: {_WORDS[family]} ({family})",
-                tuple(metric_figure(values.name, values.mean, values.low, values.high) for values in own),
+                tuple(metric_figure(values.name, values.mean, values.low, values.high) for values in points),
             )
-            for run, family, own in columns
+            for run, family, points in columns
             ),
             axis="m, how many of the most similar items count",
         )  # fmt: skip
         rows: list[tuple[Cell, ...]] = [
-            (str(m), *(metric_figure(own[index].name, own[index].mean) for *_, own in columns))
+            (str(m), *(metric_figure(points[index].name, points[index].mean) for *_, points in columns))
             for index, m in enumerate(self.counts)
         ]
-        table = Table(
-            ("m", *(f"{run} {family}" for run, family, _ in columns)), tuple(rows), "r" * (1 + len(columns)),
-            most=_MOST_COUNTS,
-        )  # fmt: skip
+        header = ("m", *(f"{run} {family}" for run, family, _ in columns))
+        table = Table(header, tuple(rows), "r" * len(header), most=_MOST_COUNTS)
         yield Section(heading, (lines, table, Text.of(f"In percent. {about}.")))
 
     def as_dict(self) -> dict[str, Any]:
@@ -575,11 +561,9 @@ def curve(
     direction: str = TEXT_TO_IMAGE,
     non_gt: bool = True,
     by_image: bool = False,
-    seed: int = 0,
-    resamples: int = 1000,
-    level: float = 0.95,
     threads: int | None = None,
     progress: Progress | None = None,
+    **intervals: Unpack[IntervalKeywords],
 ) -> Curves:
     """``SR[φ, m]@k`` and ``SRhit[φ, m]@k`` of each run for every m, from the rankings that the runs keep.
 
@@ -587,6 +571,7 @@ def curve(
     out of both sides, as in FIVE's Figure 3; with ``by_image`` the captions of the query's image vote for m images, as
     in FIVE's code.
     """
+    refuse_other_keywords(intervals, curve, SignificanceOptions)
     runs = tuple(runs)
     if not runs:
         raise UsageError("no runs", fix="name at least one")
@@ -595,7 +580,16 @@ def curve(
     flags = ", non-gt" * non_gt + ", by-image" * by_image
     names = [f"{family}[{name}, m={count}{flags}]@{k}" for family in CURVE_FAMILIES for count in counts]
     specs = [parse_metric(metric).spec for metric in names]
-    rankings = [_ranking(run, dataset, direction) for run in runs]
+    rankings = [ranking_of(run, direction) for run in runs]
+    queries, items = direction_ids(dataset, direction)
+    for run, ranking in zip(runs, rankings, strict=True):
+        # Ready-made lists may name more items, behind those of the dataset.
+        if ranking.query_ids != queries or ranking.item_ids[: len(items)] != items:
+            raise InputError(
+                f"{run.name} is over other images or captions than the dataset {dataset.name!r}",
+                expected="runs of one dataset, in its order",
+                fix=f"evaluate the runs on the same dataset, or pass theirs: {argument('dataset')}",
+            )
     graded = GradedRelevance(parse_metrics(specs), dataset, {name: phi})
     first = rankings[0]
     judged = Relevance.from_indices(first.query_ids, first.item_ids, first.rows, first.relevant, first.grades)
@@ -603,25 +597,10 @@ def curve(
     values = {}
     for label, run, ranking in zip(run_labels(runs), runs, rankings, strict=True):
         clusters = {direction: _clusters(run, direction)}
-        measured = measure(
-            {direction: ranking}, clusters, specs, resamples=resamples, level=level, seed=seed, gains=gains
-        )
+        measured = measure({direction: ranking}, clusters, specs, gains=gains, **intervals)
         values[label] = {
             family: tuple(measured[f"{direction}/{spec}"] for spec in specs if spec.family == family)
             for family in CURVE_FAMILIES
         }
     similarity = {**graded.description["similarities"][name], **fingerprints[name]}
     return Curves(name, k, direction, non_gt, counts, values, dataset.name, similarity, by_image)
-
-
-def _ranking(run: Run, dataset: Dataset, direction: str) -> Ranking:
-    ranking = ranking_of(run, direction)
-    queries, items = direction_ids(dataset, direction)
-    # Ready-made lists may name more items, behind those of the dataset.
-    if ranking.query_ids != queries or ranking.item_ids[: len(items)] != items:
-        raise InputError(
-            f"{run.name} is over other images or captions than the dataset {dataset.name!r}",
-            expected="runs of one dataset, in its order",
-            fix=f"evaluate the runs on the same dataset, or pass theirs: {argument('dataset')}",
-        )
-    return ranking

@@ -14,7 +14,6 @@ from crosslens.encode import (
     IMAGES,
     MEAN,
     TEXTS,
-    Cache,
     EncodeOptions,
     Encoder,
     MatrixScorer,
@@ -52,7 +51,7 @@ class LoadedInputs:
     scores_from: Mapping[str, Any] = field(default_factory=dict)
     directions: tuple[str, ...] = ()
     fingerprints: Mapping[str, str] = field(default_factory=dict)
-    """Of the models and what they were given."""
+    """Hashes of the models and of what they encoded."""
 
 
 def load_dual_encoder(model: Any, options: EncodeOptions) -> Encoder:
@@ -61,16 +60,6 @@ def load_dual_encoder(model: Any, options: EncodeOptions) -> Encoder:
     for ability in (IMAGES, TEXTS):
         require_modality(encoder, ability)
     return encoder
-
-
-def stream_options(options: EncodeOptions, progress: Progress | None) -> dict[str, Any]:
-    """The keywords that all encoding functions share."""
-    return {
-        "cache": Cache.of(options.cache, options.notify),
-        "batch_size": options.batch_size,
-        "precision": options.precision,
-        "progress": progress,
-    }
 
 
 def encode_with_model(
@@ -83,7 +72,8 @@ def encode_with_model(
     if model.image_text is not None or queries is not None:
         return _encode_texts_only(model, dataset, queries, options, progress)
     encoder = load_encoder(model.name, options)
-    reading = {"image_folder": options.image_folder, "skip_bad": options.skip_bad, **stream_options(options, progress)}
+    files: Any = {"image_folder": options.image_folder, "skip_bad": options.skip_bad}
+    reading = {**files, **options.stream(progress)}
     if isinstance(encoder, MatrixScorer):  # all scores of a model that has no vectors
         images = read_features(dataset, encoder, **reading)
         note_skipped(images.skipped, options.notify)
@@ -116,7 +106,7 @@ def _encode_texts_only(
         fingerprints["items"] = fingerprint("summaries", {"name": image_text.name, "revision": image_text.revision})
     encoded = text_only(
         dataset, encoder, query=model.query_caption, image_text=image_text, queries=queries,
-        shared_images=model.shared_images, **stream_options(options, progress),
+        shared_images=model.shared_images, **options.stream(progress),
     )  # fmt: skip
     return LoadedInputs(
         encoded.dataset, encoded.images, encoded.captions, texts=encoded, directions=(TEXT_TO_TEXT,),

@@ -68,8 +68,7 @@ from crosslens.metrics import (
 )
 from crosslens.pipeline.graded_relevance import GradedRelevance
 from crosslens.pipeline.inputs import TEXT_TO_TEXT, check_dataset
-from crosslens.pipeline.keywords import EvaluateKeywords
-from crosslens.pipeline.options import EvaluateArguments, refuse_other_keywords
+from crosslens.pipeline.options import EvaluateArguments, EvaluateKeywords, refuse_other_keywords
 from crosslens.pipeline.protocol import Protocol, RequestedMetrics, find_protocol, for_gallery, requested_metrics
 from crosslens.pipeline.rankers import ListRanker, Ranker, ScoreRanker
 
@@ -411,16 +410,18 @@ def _grouping_columns(
     """Per direction, a table aligned with its queries to group results by; a caption has its image's columns too."""
     if dataset is None:
         return {}
-    captions, own = dataset.captions.select(_GROUPABLE), dataset.images.select(_GROUPABLE)
-    if dataset.objects is not None and "objects" not in own.columns:
+    captions, image_columns = dataset.captions.select(_GROUPABLE), dataset.images.select(_GROUPABLE)
+    if dataset.objects is not None and "objects" not in image_columns.columns:
         names = dataset.objects.group_by("image").agg(pl.col("name").drop_nulls().unique().sort().alias("objects"))
-        own = own.join(names, on="image", how="left", maintain_order="left")
-    images, shared = own, _shared_caption_columns(dataset)
+        image_columns = image_columns.join(names, on="image", how="left", maintain_order="left")
+    images, shared = image_columns, _shared_caption_columns(dataset)
     if shared:
         values = dataset.captions.group_by("image").agg(pl.col(shared).first())
         images = images.join(values, on="image", how="left", maintain_order="left")
-    own = own.rename({name: f"image_{name}" for name in own.columns if name in captions.columns and name != "image"})
-    of_captions = captions.join(own, on="image", how="left", maintain_order="left").drop("caption")
+    image_columns = image_columns.rename(
+        {name: f"image_{name}" for name in image_columns.columns if name in captions.columns and name != "image"}
+    )
+    of_captions = captions.join(image_columns, on="image", how="left", maintain_order="left").drop("caption")
     of_images = images.drop("image")
     tables = {IMAGE_TO_TEXT: of_images, TEXT_TO_IMAGE: of_captions, TEXT_TO_TEXT: of_captions, BOTH: of_images}
     if isinstance(ranker, ScoreRanker):

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from math import nan
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 import polars as pl
@@ -45,9 +46,9 @@ from crosslens.metrics import (
     unit_of,
     unit_sentence,
 )
-from crosslens.pipeline.audit.stage import Need, StageOutput, StageWork, audit_stage
 from crosslens.pipeline.comparison import compare
 from crosslens.pipeline.comparison_results import Comparison, difference_figure
+from crosslens.pipeline.options import ComparisonKeywords
 from crosslens.pipeline.robustness_study.study import Robustness
 from crosslens.pipeline.run_sections import table_notes, value_figure
 from crosslens.statistics import correct, estimate, significance_sentence
@@ -62,11 +63,6 @@ _MOST_NUMBERS = 12
 _SMALLEST = 2
 """Queries that a group must have to be compared."""
 _KEYS = ("caption", "image")
-_AUDITED = ("Hit@1", "Hit@10", "Hit@5", "MRR")
-"""What an audit groups; a quick one, the first ``_QUICK`` of them."""
-_QUICK = 2
-_MOST_GROUPS = 20
-_MOST_COLUMNS = 12
 
 
 # Columns of a table of one's own
@@ -157,22 +153,22 @@ def add_columns(run: Run, added: ColumnTable) -> tuple[Run, list[str]]:
         direction = split_name(name)[0]
         if direction in keys or direction == BOTH:  # sums over both directions have no queries to group
             continue
-        own = columns.get(direction, pl.DataFrame())
+        existing = columns.get(direction, pl.DataFrame())
         if (direction == IMAGE_TO_TEXT) == (added.key == "image"):
             keys[direction] = values.query_ids
-        elif direction != IMAGE_TO_TEXT and "image" in own.columns:
-            keys[direction] = tuple(own["image"].cast(pl.String))
+        elif direction != IMAGE_TO_TEXT and "image" in existing.columns:
+            keys[direction] = tuple(existing["image"].cast(pl.String))
     matched = {direction: added.of(ids) for direction, ids in keys.items() if ids}
     if not any(known for _, known in matched.values()):
         ids = next(iter(keys.values()), ())
         added.check(0, len(ids), f"{added.key}s of the run {run.name!r}", ids[0] if ids else "")
     for direction, (table, known) in matched.items():
-        own = columns.get(direction, pl.DataFrame())
-        replaced = [name for name in added.names if name in own.columns]
+        existing = columns.get(direction, pl.DataFrame())
+        replaced = [name for name in added.names if name in existing.columns]
         notes += [f"{name} is that of {added.file}; the run has a {name} of its own" for name in replaced]
-        own = own.drop(replaced)
+        existing = existing.drop(replaced)
         notes += added.check(known, table.height, f"{direction} queries", keys[direction][0])
-        columns[direction] = pl.concat([own, table], how="horizontal") if own.width else table
+        columns[direction] = pl.concat([existing, table], how="horizontal") if existing.width else table
     return replace(run, columns=columns), notes
 
 
@@ -197,15 +193,12 @@ class GroupedMetrics(Presented):
 
     @property
     def title(self) -> str:
-        """The run and the column."""
         return f"{self.name}, by {self.column}"
 
     def as_dict(self) -> dict[str, Any]:
-        """The JSON form: the run, and its figures."""
         return {"name": self.name, **({"protocol": dict(self.protocol)} if self.protocol else {}), **self.figures()}
 
     def figures(self) -> dict[str, Any]:
-        """Metric, group, figures."""
         metrics = {
             name: {group: values.as_dict() for group, values in groups.items()} for name, groups in self.values.items()
         }
@@ -223,20 +216,16 @@ class GroupedMetrics(Presented):
                 (group, values.n, *(value_figure(self.values[name][group]) for name in names))
                 for group, values in self.values[names[0]].items()
             ]
-            tables.append(Table(
-                (self.column, "queries", *(split_name(name)[1] for name in names)), tuple(rows),
-                "lr" + "l" * len(names), title=DIRECTION_LABELS.get(direction, direction),
-                notes=smaller_groups(self.left_out.get(direction, 0)),
-            ))  # fmt: skip
+            header = (self.column, "queries", *(split_name(name)[1] for name in names))
+            title, notes = DIRECTION_LABELS.get(direction, direction), smaller_groups(self.left_out.get(direction, 0))
+            tables.append(Table(header, tuple(rows), "lr" + "l" * len(names), title, notes))
         shown = {name: next(iter(groups.values())) for name, groups in self.values.items()}
-        notes = table_notes(shown)[1:]  # the counts are in the table
-        if self.overlapping:
-            notes.insert(0, several_values(self.column))
+        about = [several_values(self.column)] * self.overlapping + table_notes(shown)[1:]  # counts are in the table
         charts = (
             group_bars(name, self.column, tuple(groups), {self.name: groups}, {self.name: self.whole[name]})
             for name, groups in self.values.items()
         )
-        yield Section("", (*tables, Text(tuple(notes), note=True), Row(tuple(charts))))
+        yield Section("", (*tables, Text(tuple(about), note=True), Row(tuple(charts))))
 
 
 def smaller_groups(number: int) -> tuple[str, ...]:
@@ -274,9 +263,9 @@ def group_bars(
         series=tuple(
             Series(
                 f"{run} ({wholes[run].number} over all)",
-                tuple(value_figure(own[group]) if group in own else empty for group in groups),
+                tuple(value_figure(figures[group]) if group in figures else empty for group in groups),
             )
-            for run, own in runs.items()
+            for run, figures in runs.items()
         ),
         heading=column or "queries of", axis=f"{name}, %" if share else name, limits=(0.0, 1.0) if share else None,
         mark=Series("all queries", tuple(wholes.values()) * len(groups)) if marked else None,
@@ -311,9 +300,9 @@ def group_metrics(
         figures = [run[other].values for other in run if split_name(other)[0] == direction]
         counted = np.asarray(np.isfinite(figures).any(axis=0))
         members = [(group, rows) for group, rows in _members(labels) if counted[rows].any()]
-        kept = members[:largest]
-        left_out[direction] = len(members) - len(kept)
-        grouped[name] = {group: _subset(run[name], rows, seed, resamples) for group, rows in kept}
+        shown = members[:largest]
+        left_out[direction] = len(members) - len(shown)
+        grouped[name] = {group: _subset(run[name], rows, seed, resamples) for group, rows in shown}
     whole = {name: run[name] for name in grouped}
     return GroupedMetrics(column, grouped, overlapping, left_out, run.name, run.protocol, whole)
 
@@ -451,7 +440,6 @@ class GroupedComparison(Presented):
 
     @property
     def title(self) -> str:
-        """The heading of the page."""
         return f"Runs compared by {self.column}"
 
     def sections(self) -> Iterator[Section]:
@@ -480,12 +468,16 @@ class GroupedComparison(Presented):
         yield Section("", (Table(header, rows, "llrrrlr", notes=notes),))
 
     def as_dict(self) -> dict[str, Any]:
-        """As JSON can hold it."""
-        return {"by": self.column, "groups": {group: own.as_dict() for group, own in self.groups.items()}}
+        return {"by": self.column, "groups": {group: comparison.as_dict() for group, comparison in self.groups.items()}}
 
 
 def compare_groups(
-    runs: Sequence[Run], column: str, *, metrics: str | None = None, correction: str = "holm", **options: Any
+    runs: Sequence[Run],
+    column: str,
+    *,
+    metrics: str | None = None,
+    correction: str = "holm",
+    **options: Unpack[ComparisonKeywords],
 ) -> GroupedComparison:
     """The comparison of the runs within each group of the first run's queries; p-values corrected over all groups."""
     chosen = [
@@ -537,104 +529,65 @@ class GroupedTable(Presented):
 
     @property
     def title(self) -> str:
-        """The heading of the page."""
         return self.heading
 
     def sections(self) -> Iterator[Section]:
-        """The table and its note."""
         yield Section("", (self.part,))
 
     def as_dict(self) -> dict[str, Any]:
-        """As JSON can hold it."""
         return dict(json_form({"by": self.column, "groups": self.table.to_dicts()}))
 
 
 def failures_by(overview: Overview, labels: Mapping[str, str], column: str) -> GroupedTable:
     """How many queries of each group fail, and why: the share of its failures that each cause applies to."""
-    queries = overview.queries.with_columns(group=pl.Series([labels.get(str(q)) for q in overview.queries["query"]]))
-    failed = set(overview.failures["query"].to_list())
+    queries = _with_groups(overview.queries, labels).with_columns(
+        failed=pl.col("query").is_in(overview.failures["query"].implode())
+    )
+    failures = _with_groups(overview.failures, labels)
     rows = []
     cells: list[tuple[Cell, ...]] = []
     for group in _largest_first(queries["group"]):
-        part = queries.filter(pl.col("group") == group)
-        fails = np.array([float(query in failed) for query in part["query"]])
+        part, fails = queries.filter(pl.col("group") == group), failures.filter(pl.col("group") == group)
         clusters = np.unique(part["ground_truth"].to_numpy(), return_inverse=True)[1]
-        share = estimate(fails, clusters, bounds=(0, 1), level=overview.level)
-        own = overview.failures.filter(pl.col("query").is_in(part["query"].to_list()))
-        counts = {cause: int(own[cause_column(cause)].fill_null(False).sum()) for cause in CAUSES}
-        causes = {cause: count / own.height if own.height else float("nan") for cause, count in counts.items()}
-        rows.append({"group": group, "queries": part.height, "failures": own.height, "share": share.mean,
+        share = estimate(part["failed"].cast(pl.Float64).to_numpy(), clusters, bounds=(0, 1), level=overview.level)
+        counts = {cause: int(fails[cause_column(cause)].fill_null(False).sum()) for cause in CAUSES}
+        causes = {cause: count / fails.height if fails.height else nan for cause, count in counts.items()}
+        rows.append({"group": group, "queries": part.height, "failures": fails.height, "share": share.mean,
                      "low": share.low, "high": share.high, **causes})  # fmt: skip
         fraction = Figure.percent(share.mean, share.low, share.high)
-        cells.append((str(group), part.height, fraction, *map(Figure.percent, causes.values())))
+        cells.append((group, part.height, fraction, *map(Figure.percent, causes.values())))
     note = "failures: percent of queries, with intervals over images; causes: percent of the group's failures."
-    shown = Table((column, "queries", "failures", *CAUSES), tuple(cells), "lrr" + "r" * len(CAUSES), notes=(note,))
+    shown = Table((column, "queries", "failures", *CAUSES), tuple(cells), notes=(note,))
     return GroupedTable(f"Failures of {overview.run} by {column}", column, pl.DataFrame(rows), shown)
 
 
-def drops_by(study: Robustness, labels: Mapping[str, str], column: str, level: float = 0.95) -> GroupedTable:
+def drops_by(study: Robustness, labels: Mapping[str, str], column: str) -> GroupedTable:
     """What each perturbation costs the queries of each group: the change of the direction's Rsum, in points."""
-    table = study.queries
-    table = table.with_columns(group=pl.Series([labels.get(str(query)) for query in table["query"]], dtype=pl.String))
-    table = table.drop_nulls("group")
+    table = _with_groups(study.queries, labels)
     groups = _largest_first(table.unique(["query"])["group"])
     rows, cells = [], []
     for (model, perturbation), part in table.group_by("model", "perturbation", maintain_order=True):
         line: list[Cell] = [str(model), str(perturbation)]
         for group in groups:
-            own = part.filter(pl.col("group") == group)
-            change = 100 * (own["hits_after"] - own["hits_before"]).to_numpy()
-            drop = estimate(change, own["cluster"].to_numpy(), level=level)
-            rows.append({"model": model, "perturbation": perturbation, "group": group, "queries": own.height,
+            members = part.filter(pl.col("group") == group)
+            change = 100 * (members["hits_after"] - members["hits_before"]).to_numpy()
+            drop = estimate(change, members["cluster"].to_numpy())
+            rows.append({"model": model, "perturbation": perturbation, "group": group, "queries": members.height,
                          "change": drop.mean, "low": drop.low, "high": drop.high})  # fmt: skip
             line.append(Figure(drop.mean, drop.low, drop.high, digits=1, signed=True))
         cells.append(tuple(line))
     note = f"Change of Hit@1 + Hit@5 + Hit@10 ({study.direction}) in points, by {column}; intervals over images."
-    shown = Table(("model", "perturbation", *groups), tuple(cells), "ll" + "r" * len(groups), notes=(note,), names=2)
+    shown = Table(("model", "perturbation", *groups), tuple(cells), notes=(note,), names=2)
     return GroupedTable(f"{study.title}, by {column}", column, pl.DataFrame(rows), shown)
+
+
+def _with_groups(table: pl.DataFrame, labels: Mapping[str, str]) -> pl.DataFrame:
+    """The rows of queries that have a label, with it."""
+    group = pl.col("query").cast(pl.String).replace_strict(labels, default=None, return_dtype=pl.String)
+    return table.with_columns(group=group).drop_nulls("group")
 
 
 def _largest_first(labels: pl.Series) -> list[str]:
     """The groups by size; those of one size by name, so that the same results always print the same table."""
-    sizes = Counter(labels.drop_nulls())
+    sizes = Counter(labels)
     return sorted(sizes, key=lambda group: (-sizes[group], group))
-
-
-# As a stage of an audit
-
-
-def _useful_columns(run: Run) -> list[str]:
-    """The columns that split the queries into some groups, but not into single queries."""
-
-    def is_useful(column: str) -> bool:
-        for table in run.columns.values():
-            if column in table.columns and not table[column].dtype.is_nested():
-                values = table[column].drop_nulls()
-                if 1 < values.n_unique() <= max(2, len(values) // 5):
-                    return True
-        return column == CAPTION_LENGTH and any("text" in table.columns for table in run.columns.values())
-
-    return [name for name in group_names(run) if is_useful(name)][:_MOST_COLUMNS]
-
-
-def _without_columns(work: StageWork) -> str | None:
-    return None if _useful_columns(work.run.evaluated) else "the dataset has none"
-
-
-@audit_stage(
-    "groups", about="run", order=30, needs=(Need("columns that make groups", _without_columns),), cost=(1, 0.5)
-)
-def audited_groups(work: StageWork) -> StageOutput:
-    """Metrics by every column of the dataset that makes groups, and by caption length."""
-    run, options = work.run.evaluated, work.options
-    wanted = _AUDITED[:_QUICK] if options.quick else _AUDITED
-    tables: list[dict[str, Any]] = []
-    for column in _useful_columns(run):
-        names = [name for name in groupable_metrics(run, column) if split_name(name)[1] in wanted]
-        if names:
-            grouped = group_metrics(
-                run, column, names, largest=_MOST_GROUPS, seed=options.seed, resamples=options.resamples
-            )
-            tables.append(grouped.figures())
-    command = f"crosslens show {work.run.folder} --by {'|'.join(table['by'] for table in tables)}"
-    return StageOutput({"name": run.name, "groups": tables}, command)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -42,14 +42,6 @@ _FEW = 0.01
 _LARGER_GALLERY = f", and {argument('extra_images')} adds images without captions to it"
 _CLEARLY = 2.0
 """How many times better one direction must fit than the other, where ids of images and captions overlap."""
-
-
-class ListsOverDataset(NamedTuple):
-    """Ranked lists in the dataset's ids; ``gallery`` has its items and, behind them, what only the lists name."""
-
-    lists: RankedLists
-    gallery: Ids
-    notes: list[str]
 
 
 def direction_ids(dataset: Dataset, direction: str) -> tuple[Ids, Ids]:
@@ -94,8 +86,10 @@ def _share_known(names: Ids, ids: Ids) -> float:
     return float((match_ids(names, ids) >= 0).mean()) if names else 1.0
 
 
-def lists_over(dataset: Dataset, lists: RankedLists, direction: str, *, skip_unknown: bool = False) -> ListsOverDataset:
-    """The lists in the dataset's ids.
+def lists_over(
+    dataset: Dataset, lists: RankedLists, direction: str, *, skip_unknown: bool = False
+) -> tuple[RankedLists, Ids, list[str]]:
+    """The lists in the dataset's ids; its items and, behind them, those that only the lists name; and notes.
 
     Queries that the dataset lacks are left out. Items that it lacks keep their ranks: they count as irrelevant, and the
     figures are those of the lists as they are; with ``skip_unknown`` they are taken out, and the ranks are those among
@@ -120,7 +114,7 @@ def lists_over(dataset: Dataset, lists: RankedLists, direction: str, *, skip_unk
         notes.append(f"{direction}: {_left_out(len(names), len(unknown), 'queries', names[0])}")
     unknown = _unknown(lists.item_ids, items)
     if not unknown.any():
-        return ListsOverDataset(lists, items, notes)
+        return lists, items, notes
     entries = unknown[lists.items]
     names = [lists.item_ids[column] for column in np.flatnonzero(unknown)]
     larger = _LARGER_GALLERY if direction == TEXT_TO_IMAGE else ""
@@ -129,12 +123,12 @@ def lists_over(dataset: Dataset, lists: RankedLists, direction: str, *, skip_unk
         notes.append(f"{direction}: {_left_out(int(entries.sum()), len(entries), 'list entries', names[0])}")
         offsets = np.concatenate([[0], np.cumsum(~entries)])[lists.offsets]
         lists = replace(lists, offsets=offsets, items=lists.items[~entries], scores=lists.scores[~entries])
-        return ListsOverDataset(_with_items(lists, ~unknown), items, notes)
+        return _with_items(lists, ~unknown), items, notes
     notes.append(
         f"{direction}: {entries.sum():,} of {len(entries):,} list entries are not in the dataset (such as "
         f"{names[0]!r}); they keep their ranks and count as irrelevant"
     )
-    return ListsOverDataset(lists, (*items, *names), notes)
+    return lists, (*items, *names), notes
 
 
 def judgements_over(
@@ -177,9 +171,9 @@ def _left_out(count: int, total: int, what: str, example: str) -> str:
     return f"{count:,} of {total:,} {what} are left out, as the dataset does not have them (such as {example!r})"
 
 
-def _with_items(lists: RankedLists, kept: Array) -> RankedLists:
-    column_of = np.cumsum(kept) - 1
-    ids = tuple(item for item, stays in zip(lists.item_ids, kept, strict=True) if stays)
+def _with_items(lists: RankedLists, keep: Array) -> RankedLists:
+    column_of = np.cumsum(keep) - 1
+    ids = tuple(item for item, stays in zip(lists.item_ids, keep, strict=True) if stays)
     return replace(lists, item_ids=ids, items=column_of[lists.items])
 
 
@@ -253,8 +247,13 @@ def score_source(
         return scorer_of(left.part(rows), right.part(columns), name)
 
     described = {
-        side: {"model": own.model, "kind": own.kind, "shape": list(own.shape), "fingerprint": own.fingerprint}
-        for side, own in (("images", left), ("captions", right))
+        side: {
+            "model": vectors.model,
+            "kind": vectors.kind,
+            "shape": list(vectors.shape),
+            "fingerprint": vectors.fingerprint,
+        }
+        for side, vectors in (("images", left), ("captions", right))
     }
     return ScoreSource(restricted, described, name)
 
@@ -291,21 +290,16 @@ def _check_shape(dataset: Dataset, given: tuple[int, ...]) -> None:
         )
 
 
-class DatasetRelevance(NamedTuple):
-    """Relevance of both directions over all of a dataset's ids, where it came from, and what was left out of it."""
-
-    by_direction: dict[str, Relevance]
-    facts: dict[str, Any]
-    notes: list[str]
-
-
 def relevance_by_direction(
     dataset: Dataset, relevance: Relevance | Mapping[str, Any] | None, *, skip_unknown: bool = False
-) -> DatasetRelevance:
-    """The given judgements, or those that come with the dataset; a direction that is missing is the other, flipped."""
+) -> tuple[dict[str, Relevance], dict[str, Any], list[str]]:
+    """Relevance of both directions over all of a dataset's ids, where it came from, and notes on what was left out.
+
+    Without judgements a caption is relevant to its image; a direction that is missing is the other, flipped.
+    """
     if relevance is None:
         forward = Relevance.from_dataset(dataset)
-        return DatasetRelevance({IMAGE_TO_TEXT: forward, TEXT_TO_IMAGE: forward.flip()}, {"source": forward.source}, [])
+        return {IMAGE_TO_TEXT: forward, TEXT_TO_IMAGE: forward.flip()}, {"source": forward.source}, []
     parsed = parse_by_direction(relevance, Relevance)
     given = parsed if isinstance(parsed, dict) else {direction_of(parsed, dataset): parsed}
     both, notes = {}, []
@@ -315,7 +309,7 @@ def relevance_by_direction(
     for direction, opposite in ((IMAGE_TO_TEXT, TEXT_TO_IMAGE), (TEXT_TO_IMAGE, IMAGE_TO_TEXT)):
         if direction not in both:
             both[direction] = both[opposite].flip()
-    return DatasetRelevance(both, relevance_facts(both), notes)
+    return both, relevance_facts(both), notes
 
 
 def relevance_facts(relevance: Mapping[str, Relevance]) -> dict[str, Any]:

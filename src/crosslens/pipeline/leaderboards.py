@@ -6,7 +6,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from itertools import combinations
 from math import isfinite, isnan, nan
 from pathlib import Path
@@ -43,7 +43,7 @@ def _bars(board: Leaderboard, name: str, title: str) -> Bars:
         Series(dataset, tuple(_figure(board, model, dataset, name) for model in board.models))
         for dataset in board.datasets
     )
-    bounded = any(figure.bounded for own in series for figure in own.figures)
+    bounded = any(figure.bounded for bars in series for figure in bars.figures)
     return Bars(
         title=title, about=f"{100 * board.level:g}% intervals over images" if bounded else "", groups=board.models,
         series=series, heading="model", axis="%" if share else "", limits=bounds_of(name) if share else None,
@@ -160,7 +160,7 @@ class Leaderboard(Presented):
     seed: int
     level: float
     tests: int
-    notes: tuple[str, ...] = field(default=())
+    notes: tuple[str, ...] = ()
 
     title = "Leaderboard"
 
@@ -179,11 +179,9 @@ class Leaderboard(Presented):
 
     @property
     def tested(self) -> bool:
-        """Whether any difference was tested."""
         return any(isfinite(cell.p_value) for cell in self.cells.values())
 
     def sections(self) -> Iterator[Section]:
-        """A table per metric, or one of all metrics."""
         titles = {}
         for name in self.metrics:
             direction, metric = split_name(name)
@@ -203,7 +201,6 @@ class Leaderboard(Presented):
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> Leaderboard:
-        """Read the JSON form."""
         cells: dict[tuple[str, str, str], LeaderboardCell] = {}
         for stored in content["cells"]:
             numbers: dict[str, Any] = {name: nan if value is None else value for name, value in stored.items()}
@@ -216,20 +213,15 @@ class Leaderboard(Presented):
         )  # fmt: skip
 
     def as_dict(self) -> dict[str, Any]:
-        """The JSON form: fractions, never percent; None where there is no number."""
-        return {
-            "models": list(self.models),
-            "datasets": list(self.datasets),
+        facts = ("tests", "correction", "permutations", "seed", "level", "notes")
+        content = {
+            "models": self.models,
+            "datasets": self.datasets,
             "metrics": {name: asdict(facts_of(name)) for name in self.metrics},
-            "cells": [json_form(asdict(cell)) for cell in self.cells.values()],
+            "cells": map(asdict, self.cells.values()),
             "test": "paired permutation over images, two-sided, all pairs of models; a cell has its own with the best",
-            "tests": self.tests,
-            "correction": self.correction,
-            "permutations": self.permutations,
-            "seed": self.seed,
-            "level": self.level,
-            "notes": list(self.notes),
         }
+        return dict(json_form({**content, **{name: getattr(self, name) for name in facts}}))
 
 
 def leaderboard(
@@ -259,9 +251,9 @@ def leaderboard(
         models = {model: run for (model, where), run in loaded.items() if where == dataset}
         for name in names:
             column = {model: run for model, run in models.items() if name in run.values}
-            column_cells, untold = _column(column, dataset, name, permutations, seed, notes)
+            column_cells, other_pairs = _column(column, dataset, name, permutations, seed, notes)
             cells |= {(cell.model, dataset, name): cell for cell in column_cells}
-            others += untold
+            others += other_pairs
     level = next(run[name].level for run in loaded.values() for name in run)
     tested = [key for key, cell in cells.items() if not isnan(cell.p_value)]
     adjusted = map(float, correct([*(cells[key].p_value for key in tested), *others], correction))
@@ -345,7 +337,7 @@ def _metric_names(runs: Sequence[Run], metrics: str | Sequence[str] | None) -> l
 def _column(
     runs: Mapping[str, Run], dataset: str, name: str, permutations: int, seed: int, notes: dict[str, None]
 ) -> tuple[list[LeaderboardCell], list[float]]:
-    """The column_cells of one metric on one dataset, and the p-values of pairs without the best; not corrected yet."""
+    """The cells of one metric on one dataset, and the p-values of pairs without the best; not corrected yet."""
     column_cells = {
         model: LeaderboardCell(model, dataset, name, run[name].mean, run[name].low, run[name].high, run[name].n)
         for model, run in runs.items()

@@ -5,12 +5,14 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict
 
 from crosslens.core import Options, declarations, option, refuse_unknown
-from crosslens.encode import QUERY_CAPTION, SHARED_IMAGES, query_choice
+from crosslens.encode import QUERY_CAPTION, SHARED_IMAGES, EncodeKeywords, query_choice
+from crosslens.statistics import correct
 
 if TYPE_CHECKING:
+    from crosslens.core import Progress, Relevance
     from crosslens.encode import Summariser, TextOnly
     from crosslens.similarity import CacheChoice
 
@@ -96,6 +98,10 @@ class SignificanceOptions(Options):
     resamples: int = option(1000, _RESAMPLES, metavar="N", minimum=0, maximum=10_000_000)
     level: float = option(0.95, _LEVEL, metavar="SHARE", above=0, below=1)
     seed: int = option(0, "Seed of intervals, tests and perturbations.", metavar="N", minimum=0)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        correct([], self.correction)  # an unknown name raises
 
 
 @dataclass(frozen=True)
@@ -200,3 +206,99 @@ class AuditOptions(Options):
     def facts(self) -> Mapping[str, Any]:
         """Everything that results depend on."""
         return {name: value for name, value in asdict(self).items() if name not in ("only", "skip", "threads")}
+
+
+# The keywords of the functions that take options, for editors and type checkers: what they mean, their defaults and
+# their bounds are declared by the options classes, which have the same names.
+
+Directions = str | Sequence[str] | None
+
+
+class IntervalKeywords(TypedDict, total=False):
+    """How intervals are computed."""
+
+    resamples: int
+    level: float
+    seed: int
+
+
+class EvaluateKeywords(IntervalKeywords, total=False):
+    """The keywords of :class:`EvaluateArguments`, but ``metrics``."""
+
+    directions: Directions
+    protocol: str | None
+    score: str | None
+    ties: str
+    complete_lists: bool
+    skip_unknown: bool
+    folds: int
+    depth: int
+    queries: int | None
+    backend: str
+    device: str | None
+    tile: int | None
+    threads: int | None
+    name: str | None
+    phi: Mapping[str, Any] | None
+    scores_from: Mapping[str, Any] | None
+    cache: CacheChoice
+    texts: TextOnly | None
+    recipe: str | Callable[[Iterable[str]], str]
+    command: Sequence[str] | None
+
+
+class SignificanceKeywords(IntervalKeywords, total=False):
+    """The keywords that robustness studies and comparisons of caption sets share."""
+
+    correction: str
+    permutations: int
+    threads: int | None
+    command: Sequence[str] | None
+    score: str | None
+    shared_images: bool
+
+
+class ListStudyKeywords(SignificanceKeywords, total=False):
+    """The keywords of :class:`RobustnessOptions`."""
+
+    seeds: int
+    options: Mapping[str, Any] | None
+    image_text: str | Summariser | None
+    query_caption: int | str
+    directions: Directions
+    protocol: str | None
+    listed: int
+    match_by: str
+    skip_unknown: bool
+    name: str | None
+    dataset_name: str | None
+
+
+class RobustnessKeywords(ListStudyKeywords, EncodeKeywords, total=False):
+    """The keywords of :class:`RobustnessOptions`, and how a model encodes."""
+
+
+class CaptionSetKeywords(SignificanceKeywords, EncodeKeywords, total=False):
+    """The keywords of :class:`CaptionSetOptions`, and how a model encodes."""
+
+    ties: str
+    folds: int
+    granularity: bool | None
+
+
+class ComparisonKeywords(TypedDict, total=False):
+    """How runs are compared, but for the metrics and the correction."""
+
+    all_pairs: bool
+    permutations: int
+    seed: int
+
+
+class AgreementKeywords(IntervalKeywords, total=False):
+    """The keywords of :func:`crosslens.analyze.measure_agreement`."""
+
+    ground_truth: Relevance | None
+    without_references: bool
+    pooled: bool
+    threads: int | None
+    progress: Progress | None

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 from crosslens.analyze import Calibration, calibrate
 from crosslens.core import Dataset, InputError, Progress, TrustCode, UsageError, argument, reading, trusting
@@ -37,13 +37,16 @@ def parse_source(word: str) -> tuple[str | None, str]:
     return (None, word) if Path(word).exists() or not (mark and name and source) else (name, source)
 
 
+class PanelKeywords(TypedDict, total=False):
+    """How the inputs of runs are read: the model's options, and whether code that recipes name may run."""
+
+    encoding: EncodeOptions | None
+    trust_code: TrustCode | None
+    progress: Progress | None
+
+
 def read_panel(
-    sources: Sequence[str],
-    dataset: Dataset | None = None,
-    *,
-    encoding: EncodeOptions | None = None,
-    trust_code: TrustCode | None = None,
-    progress: Progress | None = None,
+    sources: Sequence[str], dataset: Dataset | None = None, **reading_runs: Unpack[PanelKeywords]
 ) -> list[ModelScores]:
     """The scores of each source: a run folder, or a matrix of images × captions in a file; all of one dataset.
 
@@ -57,18 +60,15 @@ def read_panel(
         if Path(source).suffix.lower() in ARRAY_SUFFIXES:
             known = dataset or (panel[0].dataset if panel else None)
             if known is None:
-                fix, problem = (
-                    f"pass {argument('dataset')}, or name a run first",
-                    "does not say which images and captions",
-                )
-                raise UsageError(f"{source} {problem} it scores", fix=fix, option="dataset")
+                problem = f"{source} does not say which images and captions it scores"
+                raise UsageError(problem, fix=f"pass {argument('dataset')}, or name a run first", option="dataset")
             with reading(source):
                 matrix = read_scores(known, source)
                 score_source(known, scores=matrix)  # a wrong shape or type raises
             member = ModelScores(name or Path(source).stem, known, matrix, source)
         else:
-            with trusting(trust_code):
-                member = _from_run(name or Path(source).resolve().name, source, encoding, progress)
+            with trusting(reading_runs.get("trust_code")):
+                member = _from_run(name or Path(source).resolve().name, source, reading_runs)
         if member.name in {other.name for other in panel}:
             raise UsageError(
                 f"two models of the panel are called {member.name!r}",
@@ -82,9 +82,9 @@ def read_panel(
     return panel
 
 
-def _from_run(name: str, source: str, encoding: EncodeOptions | None, progress: Progress | None) -> ModelScores:
-    folder = Path(source)
-    recipe, loaded = inputs_of_run(folder, encoding or EncodeOptions(), progress, load_inputs)
+def _from_run(name: str, source: str, reading_runs: PanelKeywords) -> ModelScores:
+    folder, encoding = Path(source), reading_runs.get("encoding") or EncodeOptions()
+    recipe, loaded = inputs_of_run(folder, encoding, reading_runs.get("progress"), load_inputs)
     problem = ""
     if loaded.dataset is None:
         problem = "a run without a dataset"
@@ -140,15 +140,14 @@ def calibrate_panel(
     known: Mapping[str, Calibration] | None = None,
     dataset: Dataset | None = None,
     settings: Mapping[str, Any] | None = None,
-    progress: Progress | None = None,
-    **reading: Any,
+    **reading_runs: Unpack[PanelKeywords],
 ) -> dict[str, Calibration]:
     """A threshold for every model of a panel.
 
     ``calibration`` are the same models' runs over a calibration set, matched by the name of the folder or the model, or
     ``NAME=SOURCE``, where a source is a run folder, a score matrix over ``dataset``, or a number; ``self`` takes the
     panel's own dataset. ``known`` are thresholds from a file, for models that ``calibration`` does not name.
-    ``settings`` are those of :func:`crosslens.analyze.calibrate`, ``reading`` the keywords of :func:`read_panel`.
+    ``settings`` are those of :func:`crosslens.analyze.calibrate`, and there are the keywords of :func:`read_panel`.
     """
     names = [member.name for member in panel]
     thresholds = {name: (known or {})[name] for name in names if name in (known or {})}
@@ -168,10 +167,19 @@ def calibrate_panel(
             thresholds[name] = Calibration(value)
         elif word != SELF:
             sources.append(word)
-    keywords: dict[str, Any] = {**(settings or {}), "progress": progress}
+    keywords: dict[str, Any] = {**(settings or {}), "progress": reading_runs.get("progress")}
     if sources:
-        for scores in read_panel(sources, dataset, progress=progress, **reading):
-            name = _member(scores, panel)
+        for scores in read_panel(sources, dataset, **reading_runs):
+            # Of the same name, or else of the same model.
+            same = [member.name for member in panel if member.model and member.model == scores.model]
+            same = [scores.name] if scores.name in names else same
+            if len(same) != 1:
+                raise UsageError(
+                    f"{scores.source} does not say which model of the panel it calibrates ({', '.join(names)})",
+                    fix=f"write {argument('calibration', f'{names[0]}={scores.source}')}",
+                    option="calibration",
+                )
+            name = same[0]
             thresholds[name] = calibrate(scores.dataset, scores.scores, model=name, **keywords)
     for member in panel:
         if SELF in calibration and member.name not in thresholds:
@@ -184,18 +192,3 @@ def calibrate_panel(
         )
         raise UsageError(f"no threshold for {', '.join(missing)}", fix=fix, option="calibration")
     return {member.name: thresholds[member.name] for member in panel}
-
-
-def _member(scores: ModelScores, panel: Sequence[ModelScores]) -> str:
-    """The name of the panel's model that a calibration run belongs to: of the same name, or else the same model."""
-    if scores.name in {member.name for member in panel}:
-        return scores.name
-    same = [member.name for member in panel if member.model and member.model == scores.model]
-    if len(same) != 1:
-        names = ", ".join(member.name for member in panel)
-        raise UsageError(
-            f"{scores.source} does not say which model of the panel it calibrates ({names})",
-            fix=f"write {argument('calibration', f'{panel[0].name}={scores.source}')}",
-            option="calibration",
-        )
-    return same[0]

@@ -229,17 +229,11 @@ class RequestedMetrics:
     of_protocol: frozenset[tuple[MetricSpec, str | None]] = frozenset()
     notes: tuple[str, ...] = ()
 
-    @staticmethod
-    def of(metrics: Metrics) -> RequestedMetrics:
-        """The metrics named, or the default ones."""
-        requests = parse_metrics(metrics)
-        return RequestedMetrics(requests, frozenset(map(_key, requests)) if metrics is None else frozenset())
-
     def is_optional(self, request: MetricRequest) -> bool:
         return _key(request) in self.optional
 
     def followed(self, requests: Iterable[MetricRequest]) -> list[MetricRequest]:
-        """Those among ``requests`` that are the protocol's."""
+        """The requests that are the protocol's."""
         return [request for request in requests if _key(request) in self.of_protocol]
 
 
@@ -271,35 +265,36 @@ def requested_metrics(
     captions to compare, and SPICE needs a parser.
     """
     if protocol is None:
-        return RequestedMetrics.of(metrics)
+        requests = parse_metrics(metrics)
+        return RequestedMetrics(requests, frozenset(map(_key, requests)) if metrics is None else frozenset())
     left_out: dict[str, list[MetricRequest]] = {}
-    kept = []
+    allowed = []
     for request in parse_metrics(protocol.metrics):
         reason = _obstacle(request, dataset, directions, phi)
         if reason:
             left_out.setdefault(reason, []).append(request)
         elif len(encoders) != 1 or request.spec.setting("scores_from") != OWN_SCORES:
-            kept.append(request)
+            allowed.append(request)
         else:
             # DCGcm takes the one relevance encoder that is given, instead of the model's own scores.
             own_scores, encoder = f"scores_from={OWN_SCORES}", f"scores_from={next(iter(encoders))}"
             options = tuple(encoder if option == own_scores else option for option in request.spec.options)
-            kept.append(replace(request, spec=replace(request.spec, options=options)))
+            allowed.append(replace(request, spec=replace(request.spec, options=options)))
     named = [] if metrics is None else parse_metrics(metrics)
-    own = frozenset(map(_key, kept))
-    added = [str(request) for request in named if _key(request) not in own]
+    of_protocol = frozenset(map(_key, allowed))
+    added = [str(request) for request in named if _key(request) not in of_protocol]
     notes = []
-    for reason, requests in left_out.items():
+    for reason, obstructed in left_out.items():
         cutoffs: dict[str, list[str]] = {}  # those of a metric together: NCS[cider]@1,5,10
-        for request in requests:
+        for request in obstructed:
             base = str(replace(request, spec=replace(request.spec, cutoff=None)))
             cutoffs.setdefault(base, []).extend([] if request.spec.cutoff is None else [str(request.spec.cutoff)])
-        listed = ", ".join(f"{base}@{','.join(own)}" if own else base for base, own in cutoffs.items())
+        listed = ", ".join(f"{base}@{','.join(numbers)}" if numbers else base for base, numbers in cutoffs.items())
         notes.append(f"left out of the protocol {protocol.name}, {reason}: {listed}")
     if added:
         notes.append(f"not part of the protocol {protocol.name}: {', '.join(added)}")
-    requests = parse_metrics([*kept, *named])
-    return RequestedMetrics(requests, own - frozenset(map(_key, named)), own, tuple(notes))
+    requests = parse_metrics([*allowed, *named])
+    return RequestedMetrics(requests, of_protocol - frozenset(map(_key, named)), of_protocol, tuple(notes))
 
 
 def _obstacle(request: MetricRequest, dataset: bool, directions: Sequence[str], phi: Mapping[str, Any]) -> str:
@@ -326,14 +321,18 @@ def _obstacle(request: MetricRequest, dataset: bool, directions: Sequence[str], 
 
 
 def follow_in_study(
-    protocol: Protocol, options: RobustnessOptions, metrics: Metrics, *, without: Collection[str] = ()
-) -> tuple[RobustnessOptions, Metrics]:
-    """The options and the metrics of a robustness study; ``without`` names options that its inputs do not allow."""
-    own = protocol.setting("robustness", "metrics")
-    return (
-        protocol.applied("robustness", options, without=without),
-        parse_metrics([*own, *([] if metrics is None else parse_metrics(metrics))]) if own else metrics,
-    )
+    options: RobustnessOptions, metrics: Metrics, *, without: Collection[str] = ()
+) -> tuple[Protocol | None, RobustnessOptions, Metrics]:
+    """The protocol of a robustness study, if it follows one, with the options and metrics that it prescribes.
+
+    ``without`` names options that its inputs do not allow.
+    """
+    protocol = find_protocol(options.protocol, "robustness")
+    if protocol is None:
+        return None, options, metrics
+    if prescribed := protocol.setting("robustness", "metrics"):
+        metrics = parse_metrics([*prescribed, *([] if metrics is None else parse_metrics(metrics))])
+    return protocol, protocol.applied("robustness", options, without=without), metrics
 
 
 def study_record(options: RobustnessOptions, metrics: Iterable[str]) -> dict[str, Any]:
@@ -341,13 +340,15 @@ def study_record(options: RobustnessOptions, metrics: Iterable[str]) -> dict[str
     protocol = find_protocol(options.protocol, "robustness")
     if protocol is None:
         return {}
-    own = {_key(request) for request in parse_metrics(protocol.setting("robustness", "metrics") or metrics)}
-    requests = [request for request in parse_metrics(metrics) if _key(request) in own]
+    prescribed = {_key(request) for request in parse_metrics(protocol.setting("robustness", "metrics") or metrics)}
+    requests = [request for request in parse_metrics(metrics) if _key(request) in prescribed]
     return {"protocol": protocol.record("robustness", requests, options)}
 
 
-def require_perturbations(protocol: Protocol, names: Iterable[str]) -> None:
+def require_perturbations(protocol: Protocol | None, names: Iterable[str]) -> None:
     """Raise for a perturbation that is not among the protocol's; of ready-made variants, variants in brackets count."""
+    if protocol is None:
+        return
     known = protocol.setting("robustness", "perturbations")
     plain = {name.partition("[")[0] for name in known or ()}
     for name in names:

@@ -5,32 +5,37 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, overload
+from typing import Any, Unpack, overload
 
 from crosslens.analyze import Granularity, HumanAgreement, measure_agreement, measure_granularity
 from crosslens.core import Dataset, Progress, Run
 from crosslens.data import Judgements
-from crosslens.explanations import Explanation, Overview, explain
+from crosslens.explanations import Explanation, Overview, OverviewKeywords, QueryKeywords, explain
+from crosslens.pipeline.options import AgreementKeywords
 from crosslens.pipeline.protocol import find_protocol
 from crosslens.similarity import Phi
 
 
 @overload
 def explain_by_protocol(
-    run: Run | str | Path, query: None = None, *, protocol: str | None = None, **options: Any
+    run: Run | str | Path, query: None = None, *, protocol: str | None = None, **options: Unpack[OverviewKeywords]
 ) -> Overview: ...
 @overload
-def explain_by_protocol(
-    run: Run | str | Path, query: str, *, protocol: str | None = None, **options: Any
+def explain_by_protocol(  # type: ignore[overload-overlap]  # a text is a sequence of texts, too
+    run: Run | str | Path, query: str, *, protocol: str | None = None, **options: Unpack[QueryKeywords]
 ) -> Explanation: ...
 @overload
 def explain_by_protocol(
-    run: Run | str | Path, query: Sequence[str], *, protocol: str | None = None, **options: Any
+    run: Run | str | Path, query: Sequence[str], *, protocol: str | None = None, **options: Unpack[QueryKeywords]
 ) -> list[Explanation]: ...
 
 
 def explain_by_protocol(
-    run: Run | str | Path, query: str | Sequence[str] | None = None, *, protocol: str | None = None, **options: Any
+    run: Run | str | Path,
+    query: str | Sequence[str] | None = None,
+    *,
+    protocol: str | None = None,
+    **options: Any,
 ) -> Overview | Explanation | list[Explanation]:
     """Why a query retrieved what it did: in full for one query or a list of them; without any, over all failures.
 
@@ -43,11 +48,11 @@ def explain_by_protocol(
     paper = find_protocol(protocol, "explain")
     if paper is None:
         return explain(run, query, **options)
-    prescribed = paper.settings["explain"]
-    for key in prescribed.keys() & options.keys():
-        if options[key] != prescribed[key]:
-            raise paper.contradiction(key, options[key], prescribed[key])
-    result = explain(run, query, **{**options, **prescribed})
+    prescribed, given = paper.settings["explain"], dict[str, Any](options)
+    for key in prescribed.keys() & given.keys():
+        if given[key] != prescribed[key]:
+            raise paper.contradiction(key, given[key], prescribed[key])
+    result = explain(run, query, **{**given, **prescribed})
     note = f"The figures follow the protocol {paper.name}."
     if isinstance(result, list):
         return [replace(explained, notes=(*explained.notes, note)) for explained in result]
@@ -60,7 +65,7 @@ def agreement_by_protocol(
     phi: Phi | Sequence[Phi] | Mapping[str, Phi] | None = None,
     *,
     protocol: str | None = None,
-    **options: Any,
+    **options: Unpack[AgreementKeywords],
 ) -> HumanAgreement:
     """How well each φ agrees with people: Pearson, Spearman, Kendall τ-b and τ-c, with intervals that resample images.
 

@@ -73,11 +73,11 @@ class ListRanker:
         }
         if dataset is not None:
             for direction, lists in self.lists.items():
-                over = lists_over(dataset, lists, direction, skip_unknown=options.skip_unknown)
-                self.lists[direction], self._galleries[direction] = over.lists, over.gallery
-                self.notes += over.notes
-            skip_unknown = options.skip_unknown
-            self.relevance, facts, notes = relevance_by_direction(dataset, relevance, skip_unknown=skip_unknown)
+                self.lists[direction], self._galleries[direction], notes = lists_over(
+                    dataset, lists, direction, skip_unknown=options.skip_unknown
+                )
+                self.notes += notes
+            self.relevance, facts, notes = relevance_by_direction(dataset, relevance, skip_unknown=options.skip_unknown)
             self.notes += notes
         elif relevance is None:
             raise UsageError("a run without judgements", fix=f"pass {argument('relevance')}, or the dataset")
@@ -212,7 +212,7 @@ def join_folds(parts: Sequence[Ranking], folds: Sequence[Fold], query_ids: Ids, 
         top_items.append(np.full(shape, UNRANKED, np.int64))
         top_scores.append(np.full(shape, np.nan, part.top_scores.dtype))
         top_items[-1][:, : part.depth], top_scores[-1][:, : part.depth] = items[part.top_items], part.top_scores
-    rows = np.concatenate([own[part.rows] for part, (own, _) in zip(parts, sides, strict=True)])
+    rows = np.concatenate([query_rows[part.rows] for part, (query_rows, _) in zip(parts, sides, strict=True)])
     relevant = np.concatenate([items[part.relevant] for part, (_, items) in zip(parts, sides, strict=True)])
     order = np.lexsort((relevant, rows))
     counts = np.bincount(rows, minlength=len(query_ids))
@@ -292,8 +292,8 @@ class ScoreRanker:
                 as_rows, every = name == IMAGE_TO_TEXT, self._judged(name)
                 asked = within_fold(every, rows, np.arange(len(every.item_ids)))
                 scorer = self.source.restricted(*((rows, slice(None)) if as_rows else (slice(None), rows)))
-                own = None if checkpoint is None else checkpoint.with_name(f"{checkpoint.name}-{name}")
-                sampled[name] = rank_queries(scorer, asked, name, as_rows=as_rows, checkpoint=own, **options)
+                file = None if checkpoint is None else checkpoint.with_name(f"{checkpoint.name}-{name}")
+                sampled[name] = rank_queries(scorer, asked, name, as_rows=as_rows, checkpoint=file, **options)
             return sampled
         if len(self.folds) == 1:
             rankings = rank_both(self.source.scorer, self.relevance, checkpoint=checkpoint, **options)

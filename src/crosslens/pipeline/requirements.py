@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import operator
-import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -23,6 +22,7 @@ from crosslens.core import (
     Presented,
     Run,
     Section,
+    SettingsFile,
     Table,
     Text,
     UnknownNameError,
@@ -31,6 +31,7 @@ from crosslens.core import (
     json_form,
     read_header,
     split_name,
+    typed,
 )
 from crosslens.data import read_text
 from crosslens.metrics import facts_of, format_count, format_figure, matching_names, metric_figure, unit_sentence
@@ -388,17 +389,12 @@ def check_requirements(
 
 def read_requirements(file: str | Path) -> list[Requirement]:
     """The requirements in a TOML file: ``require = ["t2i/Hit@1 >= 0.6", …]``."""
-    try:
-        content: Mapping[str, Any] = tomllib.loads(read_text(Path(file)))
-    except tomllib.TOMLDecodeError as error:
-        raise InputError(f"not TOML: {error}", file=file, fix=f'write {_KEY} = ["t2i/Hit@1 >= 0.6"]') from error
-    unknown = next((key for key in content if key != _KEY), None)
-    if unknown is not None:
-        raise InputError(f"unknown key {unknown!r}", file=file, expected=f"the key {_KEY}", fix="remove it")
-    entries = content.get(_KEY)
-    if not isinstance(entries, list) or not entries or not all(isinstance(entry, str) for entry in entries):
+    settings = SettingsFile.parse(read_text(Path(file)), file)
+    settings.refuse_unknown((), settings.content, (_KEY,))
+    entries = typed(settings.content.get(_KEY), tuple[str, ...])
+    if not entries:
         fix = f'write {_KEY} = ["t2i/Hit@1 >= 0.6"]'
-        raise InputError(f"{_KEY} is not a list of texts", file=file, expected="one or more requirements", fix=fix)
+        raise settings.fail((_KEY,), f"{_KEY} is not a list of texts", "one or more requirements", fix)
     read = []
     for number, entry in enumerate(entries, 1):
         try:

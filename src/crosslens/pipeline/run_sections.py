@@ -113,7 +113,11 @@ def value_figure(values: MetricValues) -> Figure:
 
 def share_bars(title: str, metrics: Mapping[str, Mapping[str, MetricValues]]) -> tuple[Bars, ...]:
     """A chart of the metrics that are shares, by row and series; none where there are none."""
-    shares = [name for name, own in metrics.items() if all(unit_of(values.name) == "share" for values in own.values())]
+    shares = [
+        name
+        for name, by_series in metrics.items()
+        if all(unit_of(values.name) == "share" for values in by_series.values())
+    ]
     if not shares:
         return ()
     series = dict.fromkeys(name for metric in shares for name in metrics[metric])
@@ -122,7 +126,7 @@ def share_bars(title: str, metrics: Mapping[str, Mapping[str, MetricValues]]) ->
         name: tuple(value_figure(metrics[row][name]) if name in metrics[row] else absent for row in shares)
         for name in series
     }
-    drawn = tuple(Series(name, own) for name, own in figures.items())
+    drawn = tuple(Series(name, values) for name, values in figures.items())
     return (Bars(title=title, groups=tuple(shares), series=drawn, heading="metric", axis="%", limits=(0.0, 1.0)),)
 
 

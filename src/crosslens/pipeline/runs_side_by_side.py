@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import product
 from math import isfinite
 from typing import Any
 
@@ -68,7 +69,6 @@ class SideBySide(Presented):
 
     @property
     def title(self) -> str:
-        """The runs and the column."""
         return ", ".join(self.runs) + (f", by {self.column}" if self.column else "")
 
     def as_dict(self) -> dict[str, Any]:
@@ -82,7 +82,7 @@ class SideBySide(Presented):
         return {**head, **facts, "metrics": shown}
 
     def in_order(self, groups: Sequence[str]) -> SideBySide:
-        """The same with these groups first, in this order."""
+        """These runs with these groups first, in this order."""
         values = {
             metric: {
                 run: {group: values[group] for group in dict.fromkeys([*groups, *values]) if group in values}
@@ -96,10 +96,18 @@ class SideBySide(Presented):
         """Tables with intervals, where a terminal has room for them, what the figures are, and the same as charts."""
         charts: tuple[Bars, ...]
         if self.column is None:
-            whole = {metric: {run: own[WHOLE] for run, own in runs.items()} for metric, runs in self.values.items()}
+            whole = {
+                metric: {run: groups[WHOLE] for run, groups in runs.items()} for metric, runs in self.values.items()
+            }
             tables, charts = {"": whole}, share_bars(self.title, whole)
         else:
-            tables = {metric: _by_group(runs) for metric, runs in self.values.items()}
+            tables = {}
+            for metric, runs in self.values.items():
+                groups = dict.fromkeys(group for figures in runs.values() for group in figures if group != WHOLE)
+                tables[metric] = {
+                    group: {run: figures[group] for run, figures in runs.items() if group in figures}
+                    for group in (*groups, WHOLE)
+                }
             charts = tuple(
                 group_bars(
                     metric, self.column, [group for group in tables[metric] if group != WHOLE], runs,
@@ -124,8 +132,8 @@ class SideBySide(Presented):
         cells = tuple((name, *(cell(row.get(run)) for run in self.runs)) for name, row in rows.items())
         notes = smaller_groups(self.left_out.get(metric, 0))
         notes += tuple(self._notes(intervals)) if metric in ("", list(self.values)[-1]) else ()
-        title, sides = metric_title(metric) if metric else "", "l" + "r" * len(self.runs)
-        return Table((self.column or "metric", *self.runs), cells, sides, title=title, notes=notes)
+        title = metric_title(metric) if metric else ""
+        return Table((self.column or "metric", *self.runs), cells, "l" + "r" * len(self.runs), title, notes)
 
     def _notes(self, intervals: bool) -> Iterator[str]:
         """How many queries each run has, by direction: runs with different queries are no paired comparison."""
@@ -148,13 +156,7 @@ class SideBySide(Presented):
 
 
 def _as_dicts(runs: RunGroups) -> dict[str, dict[str, Any]]:
-    return {run: {group: values.as_dict() for group, values in own.items()} for run, own in runs.items()}
-
-
-def _by_group(runs: RunGroups) -> dict[str, dict[str, MetricValues]]:
-    """A row per group, all queries last."""
-    groups = dict.fromkeys(group for own in runs.values() for group in own if group != WHOLE)
-    return {group: {run: own[group] for run, own in runs.items() if group in own} for group in (*groups, WHOLE)}
+    return {run: {group: values.as_dict() for group, values in groups.items()} for run, groups in runs.items()}
 
 
 def side_by_side(
@@ -188,9 +190,8 @@ def side_by_side(
     for name in names if largest is not None else ():
         dropped = _by_size(values[name])[largest:]
         left_out[name] = len(dropped)
-        for own in values[name].values():
-            for group in dropped:
-                own.pop(group, None)
+        for by_group, group in product(values[name].values(), dropped):
+            by_group.pop(group, None)
     column = None if column is None else column_of(runs[0], column)
     return SideBySide(labels, values, column, left_out, overlapping, tuple(notes_on_protocols(runs)))
 
@@ -222,17 +223,16 @@ class GroupChart(Presented):
 
     @property
     def title(self) -> str:
-        """The metric, its direction and the column."""
         return metric_title(self.metric, self.column)
 
     @property
     def facts(self) -> tuple[str, ...]:
         """What a reader has to know beside the title: the data, the queries, the interval, which way is better."""
-        values = [own for groups in self.runs.values() for own in groups.values()]
-        levels = " and ".join(dict.fromkeys(f"{100 * own.level:g}%" for own in values if isfinite(own.low)))
+        values = [figure for groups in self.runs.values() for figure in groups.values()]
+        levels = " and ".join(dict.fromkeys(f"{100 * figure.level:g}%" for figure in values if isfinite(figure.low)))
         alone = next(iter(self.runs)) if len(self.runs) == 1 else ""  # several are named in the legend
         noun = _QUERIES.get(split_name(self.metric)[0], "query")
-        counts = {run: own.n for run, own in self.whole.items()}
+        counts = {run: values.n for run, values in self.whole.items()}
         queries = format_count(next(iter(counts.values())), noun)
         if len(set(counts.values())) > 1:
             each = ", ".join(f"{n:,} ({run})" for run, n in counts.items())
@@ -251,10 +251,10 @@ class GroupChart(Presented):
         """A bar for each group of each run, the numbers, and what a reader has to know."""
         several = len(self.runs) > 1
         rows: list[tuple[Cell, ...]] = [
-            (group, *((run,) if several else ()), value_figure(own[group]), own[group].n)
+            (group, *((run,) if several else ()), value_figure(groups[group]), groups[group].n)
             for group in self.groups
-            for run, own in self.runs.items()
-            if group in own
+            for run, groups in self.runs.items()
+            if group in groups
         ]
         names = (self.column or "queries of", *(("run",) if several else ()))
         header = (*names, split_name(self.metric)[1], "queries")
@@ -263,7 +263,6 @@ class GroupChart(Presented):
         yield Section(self.title, (bars, table, Text.of(" · ".join(self.facts), note=True)))
 
     def as_dict(self) -> dict[str, Any]:
-        """The JSON form: fractions, never percent."""
         return {"metric": self.metric, "by": self.column or None, "runs": _as_dicts(self.runs)}
 
 
@@ -291,20 +290,20 @@ def chart(
     dataset = datasets[0] if len(datasets) == 1 else ""
     if table.column is None:
         everything = "all queries"
-        drawn = {run: {everything: own} for run, own in whole.items()}
+        drawn = {run: {everything: values} for run, values in whole.items()}
         return GroupChart(name, "", (everything,), drawn, whole, dataset)
     counted = _by_size(values, fewest=1)
-    kept = counted[:largest]
-    grouped = {run: {group: groups[group] for group in kept if group in groups} for run, groups in values.items()}
+    shown = counted[:largest]
+    grouped = {run: {group: groups[group] for group in shown if group in groups} for run, groups in values.items()}
     first = values[table.runs[0]]
-    order = [group for group in first if group in kept] + [group for group in kept if group not in first]
+    order = [group for group in first if group in shown] + [group for group in shown if group not in first]
     labels = grouping_columns(runs[0], split_name(name)[0])[table.column]
     if labels.dtype.is_numeric() or labels.dtype == pl.Boolean:
         order.sort(key=lambda group: (group == NO_VALUE, _number(group)))
     else:  # those that the first run lacks are last
         sign = -1.0 if facts_of(name).higher_is_better else 1.0
         order.sort(key=lambda group: sign * first[group].mean if group in first else float("inf"))
-    left_out = len(counted) - len(kept)
+    left_out = len(counted) - len(shown)
     return GroupChart(name, table.column, tuple(order), grouped, whole, dataset, left_out, table.overlapping)
 
 

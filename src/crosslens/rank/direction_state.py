@@ -9,9 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from crosslens.core import UNRANKED, Ranking, Relevance, as_top_scores, available_cores, wait_for_all
-from crosslens.rank.distinct import Copies, list_members, settle_groups
-from crosslens.rank.kernels import put_in_order, settle
+from crosslens.core import UNRANKED, Ranking, Relevance, available_cores, wait_for_all
+from crosslens.rank.distinct import Copies, count_groups_exactly, list_members
+from crosslens.rank.kernels import count_exactly, put_in_order
+from crosslens.rank.merged import Lists
 from crosslens.rank.scan import survivors
 from crosslens.rank.scorers import Scorer
 
@@ -144,10 +145,10 @@ class Direction:
         scores = self.exact(self.rows[pairs], items)
         undecided, counts = (pairs, items, scores, self.targets), (tally.above, tally.tied, tally.tied_before)
         if self.same_items is None:
-            settle(*undecided, self.relevant, *counts)
+            count_exactly(*undecided, self.relevant, *counts)
         else:
             groups = self.same_items.members, self.same_items.offsets
-            settle_groups(*undecided, self.relevant, self.relevant_items, *groups, *counts)
+            count_groups_exactly(*undecided, self.relevant, self.relevant_items, *groups, *counts)
 
 
 @dataclass
@@ -180,44 +181,36 @@ class PassTally:
         )
 
 
-def assemble(direction: Direction, name: str, tallies: Sequence[PassTally]) -> Ranking:
-    """The ranking of one direction: add up what the workers counted, order the candidates by exact scores."""
-    return ranking_of(direction, name, *top_of(direction, tallies), *counts_of(direction, tallies))
+def lists_of(direction: Direction, tallies: Sequence[PassTally]) -> Lists:
+    """The top lists and counts of a pass: add up what the workers counted, order the candidates by exact scores.
 
-
-def counts_of(direction: Direction, tallies: Sequence[PassTally]) -> tuple[Array, Array, Array]:
-    """How many items are above each relevant one, tied with it and tied before it, in the order of the targets."""
+    Relevant pairs are in the order of the targets.
+    """
     above, above_upto, tied, tied_before = (
         np.sum([getattr(tally, part) for tally in tallies], axis=0)
         for part in ("above", "above_upto", "tied", "tied_before")
     )
     # An item noted at a pair is above that pair and all of its query before it: sum from behind.
     running = np.concatenate([[0], np.cumsum(above_upto)])
-    return above + running[direction.offsets[1:]][direction.rows] - running[:-1], tied, tied_before
+    above = above + running[direction.offsets[1:]][direction.rows] - running[:-1]
+    return Lists(*top_of(direction, tallies), np.stack([above, tied, tied_before]))
 
 
-def ranking_of(
-    direction: Direction, name: str, top: Array, scores: Array, above: Array, tied: Array, tied_before: Array
-) -> Ranking:
-    """The ranking that top lists and counts are, with all copies of the queries and items."""
-    relevance = direction.relevance
+def ranking_of(direction: Direction, name: str, lists: Lists) -> Ranking:
+    """The ranking of all queries and items, from the lists of the distinct ones."""
+    relevance, queries, items = direction.relevance, direction.same_queries, direction.same_items
     assert relevance is not None
-    gallery = len(relevance.item_ids)
-    top_items, top_scores = _all_members(direction, top, scores, gallery)
-    counts = np.empty((3, len(above)), np.int64)
-    counts[:, direction.order] = above, tied, tied_before  # from the order of targets to the order of relevant pairs
-    return Ranking(
-        name,
-        relevance.query_ids,
-        relevance.item_ids,
-        top_items.astype(np.int64, copy=False),
-        as_top_scores(top_scores),
-        np.full(len(relevance.query_ids), gallery, np.int64),
-        relevance.offsets,
-        relevance.items,
-        relevance.grades,
-        *counts,
-    )
+    top, scores = lists.items.astype(np.int64, copy=False), lists.scores
+    if items is not None:
+        listed = np.empty((len(top), min(direction.depth, len(relevance.item_ids))), np.int64)
+        exact = np.empty(listed.shape, scores.dtype)
+        list_members(top, scores, items.members, items.offsets, listed, exact)
+        top, scores = listed, exact
+    if queries is not None:
+        top, scores = top[queries.group], scores[queries.group]
+    counts = np.empty(lists.counts.shape, np.int64)
+    counts[:, direction.order] = lists.counts
+    return Lists(top, scores, counts).ranking(name, relevance)
 
 
 def top_of(direction: Direction, tallies: Sequence[PassTally]) -> tuple[Array, Array]:
@@ -255,17 +248,6 @@ def _best_of_all(direction: Direction, query: int) -> tuple[Array, Array]:
         scores[part] = direction.exact(np.full(len(part), query), part)
     best = np.lexsort((gallery, -scores))[: direction.keep]
     return best, scores[best]
-
-
-def _all_members(direction: Direction, top: Array, scores: Array, gallery: int) -> tuple[Array, Array]:
-    """The top lists with all copies of the queries and items in them."""
-    queries, items = direction.same_queries, direction.same_items
-    if items is not None:
-        listed = np.empty((len(top), min(direction.depth, gallery)), np.int64)
-        exact = np.empty(listed.shape, scores.dtype)
-        list_members(top, scores, items.members, items.offsets, listed, exact)
-        top, scores = listed, exact
-    return (top, scores) if queries is None else (top[queries.group], scores[queries.group])
 
 
 def _stacked(arrays: Sequence[Array]) -> Array:

@@ -141,7 +141,7 @@ def _undo_different(bits: Array, rows: Array, earliest: Array) -> None:
 
 
 @compiled
-def settle_groups(
+def count_groups_exactly(
     pairs: Array, groups: Array, scores: Array, targets: Array, relevant: Array, relevant_items: Array,
     members: Array, offsets: Array, above: Array, tied: Array, before: Array,
 ) -> None:  # fmt: skip

@@ -94,7 +94,7 @@ def pair_cosines(left: Array, left_squares: Array, right: Array, right_squares: 
 
 
 @compiled
-def settle(
+def count_exactly(
     pairs: Array, items: Array, scores: Array, targets: Array, relevant: Array, above: Array, tied: Array, before: Array
 ) -> None:
     """Count undecided pairs by exact scores: above, tied, or tied with a lower index."""
@@ -128,26 +128,3 @@ def _better(items: Array, scores: Array, item: int, score: float) -> Number:
     for j in range(items.size):
         count += np.int64((scores[j] > score) | ((scores[j] == score) & (items[j] < item)))
     return count
-
-
-@compiled
-def merge_lists(items: Array, scores: Array, later_items: Array, later_scores: Array, start: int) -> None:
-    """Put what is better in the later lists into the lists of the same queries, all best first; NaN: not listed yet.
-
-    Later positions are counted from ``start``. Of equal scores the earlier positions come first.
-    """
-    depth, most = items.shape[1], later_items.shape[1]
-    kept_items, kept_scores = np.empty(depth, items.dtype), np.empty(depth, scores.dtype)
-    for query in range(items.shape[0]):
-        if later_scores[query, 0] <= scores[query, depth - 1]:  # as most of them are
-            continue
-        own, later = 0, 0
-        for rank in range(depth):
-            score = scores[query, own]
-            if later < most and (np.isnan(score) or later_scores[query, later] > score):
-                kept_items[rank], kept_scores[rank] = start + later_items[query, later], later_scores[query, later]
-                later += 1
-            else:
-                kept_items[rank], kept_scores[rank] = items[query, own], score
-                own += 1
-        items[query], scores[query] = kept_items, kept_scores

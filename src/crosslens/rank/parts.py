@@ -1,26 +1,24 @@
-"""A ranking in parts that can be computed anywhere: blocks of queries against the whole gallery, in both directions.
+"""Ranking on cores, in parts that can be computed anywhere: blocks of one axis against the whole of the other.
 
-A part is a block of the longer axis. Its own queries are ranked for good; for the queries of the other axis the part is
-a piece of their gallery, so that counts add up and top lists merge, pieces in the order of the gallery. The result is
-that of one pass.
+For the queries of the axis that is cut a part is all there is to know; for those of the other axis it is a piece of
+their gallery. The result is that of one pass, which a ranking in this process without checkpoints is.
 """
 
 from __future__ import annotations
 
-import time
-from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from crosslens.core import UNRANKED, Engine, Progress, Ranking, SilentProgress, stage
-from crosslens.rank.checkpoint import checkpoint_key, store_state, stored_state
-from crosslens.rank.direction_state import Direction, PassTally, counts_of, ranking_of, top_of
-from crosslens.rank.kernels import merge_lists
+from crosslens.core import Progress, Ranking, available_cores, current_engine, fingerprint, stage
+from crosslens.rank.direction_state import Direction, lists_of, ranking_of
+from crosslens.rank.merged import Blocks, Lists, Merged
 from crosslens.rank.scorers import Scorer
-from crosslens.rank.tiles import TILE, one_way, run_pass
+from crosslens.rank.tiles import TILE, run_pass, uneven_blocks
 
 Array = np.ndarray[Any, Any]
 
@@ -28,11 +26,9 @@ _FEWEST_QUERIES = 2 * TILE
 """Queries of a part, at least: for each part, the lists of the whole other axis travel and are merged."""
 _MOST_WORK = 1 << 38
 """Multiplications of a part, at most: what a lost worker costs, some ten seconds."""
+_WORK_BETWEEN_CHECKPOINTS = 2 * 10**12
+"""Multiplications of a part that this process computes on all cores: what an interruption costs, half a minute."""
 _PARTS_PER_SLOT = 4
-_SECONDS_BETWEEN_CHECKPOINTS = 60.0
-_NO_TILES = (0, 0)
-"""In keys of checkpoints: joined parts do not depend on tiles and blocks, as the tallies of a pass do."""
-_COUNTS = ("above", "tied", "tied_before")
 
 
 class PartScorer:
@@ -40,7 +36,8 @@ class PartScorer:
 
     def __init__(self, scorer: Scorer, block: slice, axis: int) -> None:
         size = block.stop - block.start
-        self._scorer, self._start, self._axis = scorer, block.start, axis
+        self._scorer = scorer
+        self._starts = (block.start, 0) if axis == 0 else (0, block.start)
         self.shape = (size, scorer.shape[1]) if axis == 0 else (scorer.shape[0], size)
         self.work, self.precision = scorer.work, scorer.precision
         self.row_slack = scorer.row_slack[block] if axis == 0 else scorer.row_slack
@@ -48,136 +45,99 @@ class PartScorer:
 
     def tile(self, rows: slice, columns: slice) -> Array:
         """A tile of the whole."""
-        rows, columns = (self._moved(side, axis) for axis, side in enumerate((rows, columns)))
-        return self._scorer.tile(rows, columns)
+        row, column = self._starts
+        return self._scorer.tile(
+            slice(rows.start + row, rows.stop + row), slice(columns.start + column, columns.stop + column)
+        )
 
     def exact(self, rows: Array, columns: Array) -> Array:
         """Scores of the whole."""
-        starts = [self._start if axis == self._axis else 0 for axis in (0, 1)]
-        return self._scorer.exact(rows + starts[0], columns + starts[1])
-
-    def _moved(self, side: slice, axis: int) -> slice:
-        start = self._start if axis == self._axis else 0
-        return slice(side.start + start, side.stop + start)
-
-
-@dataclass
-class PartLists:
-    """Top lists of some queries, and the counts of their relevant items."""
-
-    top_items: Array
-    top_scores: Array
-    above: Array
-    tied: Array
-    tied_before: Array
-
-    @staticmethod
-    def of(direction: Direction, tallies: Sequence[PassTally]) -> PartLists:
-        """What was counted, with scores as precise as the scorer has them: those of other parts are compared with them.
-
-        For every part, the lists and counts of the whole other axis travel: so they take as few bytes as they can.
-        """
-        top, scores = top_of(direction, tallies)
-        counts = counts_of(direction, tallies)
-        narrow = (count.astype(np.min_scalar_type(count.max(initial=0))) for count in counts)
-        return PartLists(top.astype(np.int32), scores, *narrow)
-
-    def ranking(self, direction: Direction, name: str) -> Ranking:
-        """The ranking that the lists of all queries are."""
-        return ranking_of(direction, name, *vars(self).values())
+        return self._scorer.exact(rows + self._starts[0], columns + self._starts[1])
 
 
 @dataclass(frozen=True)
 class PartWork:
-    """What all parts of a ranking read: ``outer`` is what the blocks divide."""
+    """What all parts of a ranking read: ``directions`` of the rows and the columns, where they are wanted; parts are
+    blocks of the axis ``outer``."""
 
     scorer: Scorer
-    outer: Direction
-    inner: Direction
+    directions: tuple[Direction | None, Direction | None]
+    outer: int
     tile: int
+    threads: int = 1
 
 
-def rank_part(work: PartWork, block: slice) -> tuple[PartLists, PartLists]:
+def rank_part(
+    work: PartWork, block: slice, advance: Callable[[slice], object] = lambda block: None
+) -> dict[int, Lists]:
     """The lists of the block's own queries, and those of all others, with positions within the block."""
-    scorer = PartScorer(work.scorer, block, 0 if work.outer.as_rows else 1)
-    outer, inner = work.outer.of_queries(scorer, block), work.inner.among_items(scorer, block)
-    rows, columns = (outer, inner) if outer.as_rows else (inner, outer)
-    finished = run_pass(rows, columns, work.tile, 1, SilentProgress(), None)
-    own, others = (PartLists.of(direction, finished.tallies(direction)) for direction in (outer, inner))
-    return own, others
+    scorer = PartScorer(work.scorer, block, work.outer)
+    directions = [
+        direction and (direction.of_queries if axis == work.outer else direction.among_items)(scorer, block)
+        for axis, direction in enumerate(work.directions)
+    ]
+    # Of one direction the gallery is shared out, whose vectors are the more.
+    outer = work.outer if None not in directions else directions.index(None)
+    blocks = uneven_blocks(scorer.shape[outer], work.tile)
+    tallies = run_pass(scorer, directions, outer, blocks, work.tile, work.threads, advance)
+    return {axis: lists_of(direction, tallies[axis]).packed() for axis, direction in enumerate(directions) if direction}
 
 
 def rank_in_parts(
     scorer: Scorer,
-    rows: Direction,
-    columns: Direction,
+    directions: tuple[Direction | None, Direction | None],
     names: tuple[str, str],
-    engine: Engine,
     *,
     tile: int | None,
+    threads: int | None,
     progress: Progress,
     checkpoint: str | Path | None,
 ) -> dict[str, Ranking]:
-    """Rank both directions in tasks of an engine; with a checkpoint, resume where an interrupted call stopped."""
-    # The longer axis is the outer one, as in a single pass.
-    outer, inner = (rows, columns) if scorer.shape[0] > scorer.shape[1] else (columns, rows)
-    work = PartWork(scorer, outer.nameless(), inner.nameless(), tile or TILE)
-    joined = _Joined(outer, inner, None if checkpoint is None else Path(checkpoint))
-    blocks = _blocks(joined.done, outer.queries, inner.queries * scorer.work, engine.slots())
-    size = sum(entry.nbytes for entry in vars(joined.others).values())
-    with stage(progress, "ranking", outer.queries):
-        progress.advance(joined.done)
-        parts = engine.run(
-            rank_part, work, blocks, done=lambda block: progress.advance(block.stop - block.start), size=size
-        )
-        for block, (own, others) in zip(blocks, parts, strict=True):
-            joined.add(block, own, others)
-    return joined.rankings(names if outer is rows else names[::-1], order=names)
+    """Rank the wanted directions; with a checkpoint, resume where an interrupted call stopped, wherever it ran."""
+    engine, tile, threads = current_engine(), tile or TILE, threads or available_cores()
+    wanted = {axis: direction for axis, direction in enumerate(directions) if direction is not None}
+    alone = len(wanted) == 1
+    if not alone:
+        outer = 0 if scorer.shape[0] > scorer.shape[1] else 1
+    else:  # elsewhere, parts are queries that are ranked for good; here, pieces of the gallery, each read once
+        (axis,) = wanted
+        outer = axis if engine.distributed else 1 - axis
+    length, work = scorer.shape[outer], scorer.shape[1 - outer] * scorer.work
+    height = length
+    if engine.distributed:
+        height = part_height(length, work, engine.slots())
+    elif checkpoint is not None:
+        height = -(-max(threads * tile, _WORK_BETWEEN_CHECKPOINTS // max(work, 1)) // tile) * tile
+    height = min(height, length)
+    blocks = Blocks(scorer.shape, (height, scorer.shape[1]) if outer == 0 else (scorer.shape[0], height), outer)
+    merged = Merged(
+        blocks,
+        {axis: direction.offsets for axis, direction in wanted.items()},
+        {axis: direction.keep for axis, direction in wanted.items()},
+        scorer.precision,
+    )
+    if checkpoint is not None:
+        merged.keep_in(Path(checkpoint), _checkpoint_key(wanted))
+        outer = merged.blocks.outer
+        length = scorer.shape[outer]
+    todo = merged.todo()
+    tasks = [merged.parts(pair)[outer] for pair in todo]
+    with stage(progress, f"ranking {names[0]}" if alone else "ranking", length):
 
+        def advance(block: slice) -> None:
+            progress.advance(block.stop - block.start)
 
-@dataclass(frozen=True)
-class QueryWork:
-    """What all parts of a ranking in one direction read."""
-
-    scorer: Scorer
-    direction: Direction
-    tile: int
-
-
-def rank_query_part(work: QueryWork, block: slice) -> PartLists:
-    """The lists of some queries, against the whole gallery."""
-    scorer = PartScorer(work.scorer, block, 0 if work.direction.as_rows else 1)
-    direction = work.direction.of_queries(scorer, block)
-    return PartLists.of(direction, one_way(direction, work.tile, 1, SilentProgress()))
-
-
-def rank_queries_in_parts(
-    direction: Direction,
-    name: str,
-    engine: Engine,
-    tile: int | None,
-    progress: Progress,
-    checkpoint: str | Path | None = None,
-) -> Ranking:
-    """Rank the queries of one direction in tasks of an engine; with a checkpoint, resume as both directions do."""
-    scorer, queries = direction.scorer, direction.queries
-    joined = _Joined(direction, None, None if checkpoint is None else Path(checkpoint))
-    blocks = _blocks(joined.done, queries, direction.gallery * scorer.work, engine.slots())
-    with stage(progress, f"ranking {name}", queries) as shown:
-        shown.advance(joined.done)
-        parts = engine.run(
-            rank_query_part, QueryWork(scorer, direction.nameless(), tile or TILE), blocks,
-            done=lambda block: shown.advance(block.stop - block.start),
-        )  # fmt: skip
-        for block, own in zip(blocks, parts, strict=True):
-            joined.add(block, own)
-    return joined.own.ranking(direction, name)
-
-
-def _blocks(done: int, queries: int, work: int, slots: int) -> list[slice]:
-    """Blocks of the queries that are not done: some for every slot, neither too short nor too long."""
-    height = part_height(queries - done, work, slots)
-    return [slice(start, min(start + height, queries)) for start in range(done, queries, height)]
+        progress.advance(length - sum(task.stop - task.start for task in tasks))
+        if engine.distributed:
+            nameless = tuple(direction and direction.nameless() for direction in directions)
+            given = PartWork(scorer, (nameless[0], nameless[1]), outer, tile)
+            results = engine.run(rank_part, given, tasks, done=advance, size=merged.result_bytes())
+        else:
+            given = PartWork(scorer, directions, outer, tile, threads)
+            results = engine.run(partial(rank_part, advance=advance), given, tasks)
+        for pair, lists in zip(todo, results, strict=True):
+            merged.add(pair, lists)
+    return {names[axis]: ranking_of(direction, names[axis], merged.lists[axis]) for axis, direction in wanted.items()}
 
 
 def part_height(queries: int, work: int, slots: int) -> int:
@@ -187,79 +147,13 @@ def part_height(queries: int, work: int, slots: int) -> int:
     return -(-height // TILE) * TILE
 
 
-class _Joined:
-    """The parts that are there, joined; ``done`` is how many queries of the outer axis they have.
-
-    Without ``inner``, only the queries of the outer axis are ranked, and another ranking follows: what is finished is
-    stored, too, so that a call that is interrupted then need not repeat it.
-    """
-
-    def __init__(self, outer: Direction, inner: Direction | None, checkpoint: Path | None) -> None:
-        self._outer, self._inner, self._checkpoint = outer, inner, checkpoint
-        directions = {"own": outer} if inner is None else {"own": outer, "others": inner}
-        self._key = "" if checkpoint is None else checkpoint_key(list(directions.values()), *_NO_TILES)
-        self._lists = {owner: _empty(direction) for owner, direction in directions.items()}
-        self.done, self._saved = 0, time.monotonic()
-        self._load()
-
-    @property
-    def own(self) -> PartLists:
-        """Of the outer axis."""
-        return self._lists["own"]
-
-    @property
-    def others(self) -> PartLists:
-        """Of the inner axis."""
-        return self._lists["others"]
-
-    def add(self, block: slice, own: PartLists, others: PartLists | None = None) -> None:
-        """The next part."""
-        self.own.top_items[block], self.own.top_scores[block] = own.top_items, own.top_scores
-        pairs = slice(self._outer.offsets[block.start], self._outer.offsets[block.stop])
-        for name in _COUNTS:
-            getattr(self.own, name)[pairs] = getattr(own, name)
-            if others is not None:
-                getattr(self.others, name)[:] += getattr(others, name)
-        if others is not None:
-            merge_lists(self.others.top_items, self.others.top_scores, others.top_items, others.top_scores, block.start)
-        self.done = block.stop
-        self._save_if_due()
-
-    def rankings(self, names: Sequence[str], order: Sequence[str]) -> dict[str, Ranking]:
-        """Both directions: ``names`` are those of outer and inner, ``order`` that of the result."""
-        assert self._inner is not None
-        joined = {}
-        for name, lists, direction in zip(names, (self.own, self.others), (self._outer, self._inner), strict=True):
-            joined[name] = lists.ranking(direction, name)
-        return {name: joined[name] for name in order}
-
-    def _save_if_due(self) -> None:
-        due = time.monotonic() - self._saved >= _SECONDS_BETWEEN_CHECKPOINTS
-        if self.done == self._outer.queries:
-            due = self._inner is None
-        if self._checkpoint is None or not due:
-            return
-        arrays = {
-            f"{owner}-{part.name}": getattr(lists, part.name)
-            for owner, lists in self._lists.items()
-            for part in fields(PartLists)
-        }
-        store_state(self._checkpoint, self._key, {"done": self.done}, arrays)
-        self._saved = time.monotonic()
-
-    def _load(self) -> None:
-        """What an interrupted call of the same work has stored."""
-        stored = None if self._checkpoint is None else stored_state(self._checkpoint, self._key)
-        if stored is not None:
-            header, arrays = stored
-            self.done = header["done"]
-            for owner, lists in self._lists.items():
-                for part in fields(PartLists):
-                    getattr(lists, part.name)[:] = arrays[f"{owner}-{part.name}"]
-
-
-def _empty(direction: Direction) -> PartLists:
-    """Nothing listed yet."""
-    shape, pairs = (direction.queries, direction.keep), len(direction.targets)
-    items, scores = np.full(shape, UNRANKED, np.int64), np.full(shape, np.nan, direction.scorer.precision)
-    return PartLists(items, scores, *(np.zeros(pairs, np.int64) for _ in _COUNTS))
+def _checkpoint_key(wanted: dict[int, Direction]) -> str:
+    parts: dict[str, Any] = {}
+    for axis, direction in wanted.items():
+        facts = {
+            "keep": direction.keep, "queries": direction.queries, "gallery": direction.gallery,
+            "offsets": direction.offsets, "targets": direction.targets, "slack": direction.slack,
+            "relevant": direction.relevant_items, "weights": direction.weights,
+        }  # fmt: skip
+        parts |= {f"{name} {axis}": value for name, value in facts.items()}
+    return fingerprint("checkpoint", parts)

@@ -28,10 +28,8 @@ from crosslens.core import (
     available_cores,
     current_engine,
     positions,
-    stage,
-    wait_for_all,
 )
-from crosslens.rank.scorers import Scorer
+from crosslens.rank.scorers import InnerProduct, Scorer
 
 Array = np.ndarray[Any, Any]
 
@@ -93,7 +91,6 @@ def _rank_with_torch(
     checkpoint: str | Path | None,
 ) -> dict[str, Ranking]:
     from crosslens.rank.gpu.task_ranking import rank_products
-    from crosslens.rank.scorers import InnerProduct
 
     if isinstance(scorer, InnerProduct):
         return rank_products(scorer, relevant, depth, names, device, tile, progress, checkpoint)
@@ -116,10 +113,9 @@ def _rank_with_numpy(
     progress: Progress,
     checkpoint: str | Path | None,
 ) -> dict[str, Ranking]:
-    from crosslens.rank.direction_state import Direction, assemble  # compiled code: slow to import
+    from crosslens.rank.direction_state import Direction  # compiled code: slow to import
     from crosslens.rank.distinct import without_copies
     from crosslens.rank.parts import rank_in_parts
-    from crosslens.rank.tiles import TILE, run_pass
 
     scorer, *same = without_copies(scorer)
 
@@ -129,18 +125,9 @@ def _rank_with_numpy(
 
     with ThreadPoolExecutor(2) as pool:
         rows, columns = pool.map(prepared, (0, 1))
-        engine = current_engine()
-        if engine.distributed:
-            return rank_in_parts(
-                scorer, rows, columns, names, engine, tile=tile, progress=progress, checkpoint=checkpoint
-            )
-        finished = run_pass(rows, columns, tile or TILE, threads or available_cores(), progress, checkpoint)
-        jobs = {
-            name: pool.submit(assemble, direction, name, finished.tallies(direction))
-            for name, direction in zip(names, (rows, columns), strict=True)
-        }
-        wait_for_all(jobs.values())
-        return {name: job.result() for name, job in jobs.items()}
+    return rank_in_parts(
+        scorer, (rows, columns), names, tile=tile, threads=threads, progress=progress, checkpoint=checkpoint
+    )
 
 
 def rank_queries(
@@ -164,25 +151,21 @@ def rank_queries(
     one need not be repeated. Scores other than inner products are ranked on cores, whatever the ``backend``.
     """
     _check_options(backend, device, depth=depth, tile=tile, threads=threads)
-    relevance, progress, engine = relevance.relevant(), progress or SilentProgress(), current_engine()
-    if backend == "torch":
+    relevance, progress, names = relevance.relevant(), progress or SilentProgress(), (name, name)
+    if backend == "torch" and isinstance(scorer, InnerProduct):
         from crosslens.rank.gpu.task_ranking import rank_products
-        from crosslens.rank.scorers import InnerProduct
 
-        if isinstance(scorer, InnerProduct):
-            both, names, axis = (relevance, relevance.flip()), (name, ""), 0 if as_rows else 1
-            if axis == 1:
-                both, names = both[::-1], names[::-1]
-            return rank_products(scorer, both, depth, names, device, tile, progress, checkpoint, (axis,))[name]
-    from crosslens.rank.direction_state import Direction, assemble  # compiled code: slow to import
-    from crosslens.rank.parts import rank_queries_in_parts
-    from crosslens.rank.tiles import TILE, one_way
+        both = (relevance, relevance.flip()) if as_rows else (relevance.flip(), relevance)
+        wanted = (0 if as_rows else 1,)
+        return rank_products(scorer, both, depth, names, device, tile, progress, checkpoint, wanted)[name]
+    from crosslens.rank.direction_state import Direction  # compiled code: slow to import
+    from crosslens.rank.parts import rank_in_parts
 
     direction = Direction.of(relevance, scorer, depth, as_rows=as_rows)
-    if engine.distributed:
-        return rank_queries_in_parts(direction, name, engine, tile, progress, checkpoint)
-    with stage(progress, f"ranking {name}", -(-direction.gallery // (tile or TILE))):
-        return assemble(direction, name, one_way(direction, tile, threads, progress, checkpoint))
+    directions = (direction, None) if as_rows else (None, direction)
+    return rank_in_parts(
+        scorer, directions, names, tile=tile, threads=threads, progress=progress, checkpoint=checkpoint
+    )[name]
 
 
 def _check_shape(scorer: Scorer, rows: Relevance, columns: Relevance) -> None:

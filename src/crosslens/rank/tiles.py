@@ -1,31 +1,25 @@
 """The ranking pass: every score is looked at once, in tiles, for both directions.
 
-Workers share out the longer axis. Each keeps the counts and candidates of its own part of that axis, and a tally of
-its own for the shorter one; tallies add up in the end, so the result does not depend on who counted what. A long pass
-keeps its tallies in a checkpoint folder, so that an interruption costs minutes and not hours.
+Workers share out one axis. Each keeps the counts and candidates of its own part of that axis, and a tally of its own
+for the other one; tallies add up in the end, so the result does not depend on who counted what.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
-from functools import partial
+from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
-from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from crosslens.core import Progress, SilentProgress, available_cores, in_threads, stage
-from crosslens.rank.checkpoint import blocks_between, checkpoint_key, load_checkpoint, save_checkpoint
+from crosslens.core import Progress, SilentProgress, available_cores, in_threads
 from crosslens.rank.direction_state import Direction, PassTally, top_of
 from crosslens.rank.scan import FEW_RELEVANT, count_columns, count_rows, find_hits, first_floors, plan, take
 from crosslens.rank.scorers import Scorer
 
 Array = np.ndarray[Any, Any]
-T = TypeVar("T")
 
 TILE = 640
 """Items of a tile along the axis that workers share out. Rows of scores do not lie a power of two apart, which would
@@ -137,91 +131,59 @@ def look_at(tile: Array, row: int, column: int, rows: Collector | None, columns:
             columns.take(in_columns, row, column)
 
 
-def share_out(
-    blocks: Iterable[T],
+def run_pass(
+    scorer: Scorer,
+    directions: Sequence[Direction | None],
+    outer: int,
+    blocks: Sequence[slice],
+    tile: int,
     threads: int,
-    progress: Progress,
-    work: Callable[[Iterator[T], int, threading.Event], None],
-) -> None:
-    """Share out blocks to threads, each of which multiplies by itself."""
-    with threadpool_limits(1 if threads > 1 else None, "blas"):
-        in_threads(blocks, threads, progress, work)
+    advance: Callable[[slice], object],
+) -> list[list[PassTally]]:
+    """What was counted in all tiles of these blocks of the ``outer`` axis: per direction, the tallies of the workers.
 
+    ``directions`` are those of the rows and the columns, or None where nobody asks for one. ``advance`` is called with
+    every block that is done.
+    """
+    threads, length, shown = max(1, min(threads, len(blocks))), LENGTH * tile, threading.Lock()
+    # A query of the outer axis is seen by one worker only: its tally serves all.
+    tallies = [
+        [] if direction is None else [PassTally.of(direction) for _ in range(1 if axis == outer else threads)]
+        for axis, direction in enumerate(directions)
+    ]
+    inner_parts = slices([*range(0, scorer.shape[1 - outer], length), scorer.shape[1 - outer]])
 
-@dataclass
-class Pass:
-    """A pass over all tiles: ``outer`` runs along the axis that workers share out, ``inner`` along the other."""
-
-    outer: Direction
-    inner: Direction
-    tile: int
-    outer_tally: PassTally = field(init=False)
-    inner_tallies: list[PassTally] = field(default_factory=list)
-
-    def __post_init__(self) -> None:
-        self.outer_tally = PassTally.of(self.outer)
-
-    def tallies(self, direction: Direction) -> list[PassTally]:
-        """What was counted for one direction."""
-        return [self.outer_tally] if direction is self.outer else self.inner_tallies
-
-    def run(self, blocks: Sequence[slice], threads: int, progress: Progress) -> None:
-        """Look at all tiles of these blocks of the outer axis."""
-        threads = max(1, min(threads, len(blocks)))
-        while len(self.inner_tallies) < threads:
-            self.inner_tallies.append(PassTally.of(self.inner))
-        share_out(blocks, threads, progress, self._work)
-
-    def _work(self, blocks: Iterator[slice], worker: int, stop: threading.Event) -> None:
-        length = LENGTH * self.tile
-        outer = Collector(self.outer, self.outer_tally, length)
-        inner = Collector(self.inner, self.inner_tallies[worker], length)
-        by_rows, by_columns = (outer, inner) if self.outer.as_rows else (inner, outer)
-        inner_parts = _between([*range(0, self.inner.queries, length), self.inner.queries])
-        for outer_part in blocks:
+    def work(remaining: Iterator[slice], worker: int, stop: threading.Event) -> None:
+        rows, columns = (
+            None if direction is None else Collector(direction, tallies[axis][worker if axis != outer else 0], length)
+            for axis, direction in enumerate(directions)
+        )
+        for block in remaining:
             for inner_part in inner_parts:
                 if stop.is_set():
                     return
-                rows, columns = (outer_part, inner_part) if self.outer.as_rows else (inner_part, outer_part)
-                scores = self.outer.scorer.tile(rows, columns)
-                look_at(scores, rows.start, columns.start, by_rows, by_columns)
-            outer.decide()
-            inner.decide()
+                part = (block, inner_part) if outer == 0 else (inner_part, block)
+                look_at(scorer.tile(*part), part[0].start, part[1].start, rows, columns)
+            for collector in (rows, columns):
+                if collector is not None:
+                    collector.decide()
+            with shown:
+                advance(block)
+
+    with threadpool_limits(1 if threads > 1 else None, "blas"):  # each thread multiplies by itself
+        in_threads(blocks, threads, SilentProgress(), work)
+    return tallies
 
 
-def _blocks(queries: int, tile: int) -> list[slice]:
-    """The outer axis in blocks of a tile's width; shorter ones at the end, so that no worker waits long for another."""
-    most, short = max(0, queries // tile - 1) * tile, max(1, tile // 4)
-    return _between([*range(0, most, tile), *range(most, queries, short), queries])
+def uneven_blocks(length: int, tile: int) -> list[slice]:
+    """An axis in blocks of a tile's width; shorter ones at the end, so that no worker waits long for another."""
+    most, short = max(0, length // tile - 1) * tile, max(1, tile // 4)
+    return slices([*range(0, most, tile), *range(most, length, short), length])
 
 
-def _between(bounds: Sequence[int]) -> list[slice]:
+def slices(bounds: Sequence[int]) -> list[slice]:
+    """From each bound to the next."""
     return [slice(start, stop) for start, stop in pairwise(bounds)]
-
-
-def run_pass(
-    rows: Direction, columns: Direction, tile: int, threads: int, progress: Progress, checkpoint: str | Path | None
-) -> Pass:
-    """Look at every tile once; with a checkpoint, resume where an interrupted pass stopped."""
-    scorer = rows.scorer
-    # The longer axis is the outer one: the tallies that every worker needs are then the smaller ones.
-    outer, inner = (rows, columns) if scorer.shape[0] > scorer.shape[1] else (columns, rows)
-    current = Pass(outer, inner, tile)
-    blocks = _blocks(outer.queries, tile)
-    done = 0
-    if checkpoint is not None:
-        key = checkpoint_key([outer, inner], tile, len(blocks))
-        if stored := load_checkpoint(checkpoint, key):
-            done, (current.outer_tally, *current.inner_tallies) = stored
-    stride = len(blocks) if checkpoint is None else blocks_between(scorer, len(blocks), threads)
-    with stage(progress, "ranking", len(blocks)):
-        progress.advance(done)
-        while done < len(blocks):
-            current.run(blocks[done : done + stride], threads, progress)
-            done = min(done + stride, len(blocks))
-            if checkpoint is not None and done < len(blocks):
-                save_checkpoint(checkpoint, key, done, [current.outer_tally, *current.inner_tallies])
-    return current
 
 
 def top_lists(
@@ -237,54 +199,9 @@ def top_lists(
     Neither ``tile`` nor ``threads`` changes the result. Each thread holds a tile and, for every row, a buffer of about
     twice the depth. ``progress`` advances once per ``tile`` columns.
     """
-    direction = Direction.of_rows(scorer, depth)
-    return top_of(direction, one_way(direction, tile, threads, progress or SilentProgress()))
-
-
-def one_way(
-    direction: Direction,
-    tile: int | None,
-    threads: int | None,
-    progress: Progress,
-    checkpoint: str | Path | None = None,
-) -> list[PassTally]:
-    """What every thread counted; ``progress`` advances once per tile of the gallery."""
-    size = tile or TILE
-    blocks = range(0, direction.gallery, size)
-    threads = min(threads or available_cores(), len(blocks))
-    done, tallies, stride, key = 0, list[PassTally](), len(blocks), ""
-    if checkpoint is not None:
-        key = checkpoint_key([direction], size, len(blocks))
-        stride = blocks_between(direction.scorer, len(blocks), threads)
-        done, tallies = load_checkpoint(checkpoint, key) or (0, [])
-    tallies += [PassTally.of(direction) for _ in range(threads - len(tallies))]
-    progress.advance(done)
-    while done < len(blocks):
-        share_out(blocks[done : done + stride], threads, progress, partial(_look, direction, tallies, size))
-        done = min(done + stride, len(blocks))
-        if checkpoint is not None:  # after the last block, too: the other direction may be interrupted
-            save_checkpoint(checkpoint, key, done, tallies)
-    return tallies
-
-
-def _look(
-    direction: Direction,
-    tallies: Sequence[PassTally],
-    size: int,
-    blocks: Iterator[int],
-    worker: int,
-    stop: threading.Event,
-) -> None:
-    """All queries against blocks of the gallery, in one thread."""
-    collector = Collector(direction, tallies[worker], size)
-    for first in blocks:
-        items = slice(first, min(first + size, direction.gallery))
-        for start in range(0, direction.queries, size):
-            if stop.is_set():
-                return
-            queries = slice(start, min(start + size, direction.queries))
-            rows, columns = (queries, items) if direction.as_rows else (items, queries)
-            scores = direction.scorer.tile(rows, columns)
-            looking = (collector, None) if direction.as_rows else (None, collector)
-            look_at(scores, rows.start, columns.start, *looking)
-        collector.decide()
+    direction, size, shown = Direction.of_rows(scorer, depth), tile or TILE, progress or SilentProgress()
+    blocks = slices([*range(0, scorer.shape[1], size), scorer.shape[1]])
+    tallies, _ = run_pass(
+        scorer, (direction, None), 1, blocks, size, threads or available_cores(), lambda block: shown.advance()
+    )
+    return top_of(direction, tallies)

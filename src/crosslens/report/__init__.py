@@ -1,5 +1,5 @@
 """Runs as people and other programs read them: tables, groups, exported files."""
 
-from crosslens.core import offer
+from crosslens.core import lazy_names
 
-__getattr__, __dir__, __all__ = offer(__name__)
+__getattr__, __dir__, __all__ = lazy_names(__name__)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 from crosslens.core import Dataset, hold_output, refuse_unknown, write_text
 from crosslens.encode import EncodeOptions
@@ -23,10 +23,69 @@ from crosslens.pipeline import (
 from crosslens.report.document.inputs import report_inputs
 from crosslens.report.document.page import Report
 
-_FILES = ("image_embeddings", "caption_embeddings", "image_ids", "caption_ids", "scores", "qrels")
-_MODELS = ("image_folder", "precision", "skip_bad")
-_ENCODING = ("device", "batch_size", "cache", "offline", "notify")
-_EVALUATING = ("metrics", "directions", "score", "folds")
+if TYPE_CHECKING:
+    from crosslens.core import TrustCode
+    from crosslens.encode import Cache
+    from crosslens.pipeline import Display
+
+
+class FileKeywords(TypedDict, total=False):
+    """Files that are evaluated instead of a model."""
+
+    image_embeddings: str | Path
+    caption_embeddings: str | Path
+    image_ids: str | Path
+    caption_ids: str | Path
+    scores: str | Path
+    qrels: str | Path
+
+
+class ModelKeywords(TypedDict, total=False):
+    """What the recipes of models have."""
+
+    image_folder: str | Path | None
+    precision: str
+    skip_bad: bool
+
+
+class EncodingKeywords(TypedDict, total=False):
+    """How models encode."""
+
+    device: str | None
+    batch_size: int | None
+    cache: Cache | str | Path | bool | None
+    offline: bool
+    notify: Callable[[str], None]
+
+
+class EvaluatingKeywords(TypedDict, total=False):
+    """What is measured."""
+
+    metrics: str | Sequence[str]
+    directions: str | Sequence[str]
+    score: str | None
+    folds: int
+
+
+class AuditKeywords(FileKeywords, ModelKeywords, EncodingKeywords, EvaluatingKeywords, total=False):
+    """Those of :class:`AuditOptions`, of what is evaluated, and of :func:`run_audit`."""
+
+    quick: bool
+    only: Sequence[str]
+    skip: Sequence[str]
+    similarity: str | None
+    perturbations: str | None
+    hard_negatives: str | None
+    seed: int
+    resamples: int
+    level: float
+    threads: int | None
+    overwrite: bool
+    display: Display | None
+    trust_code: TrustCode | None
+
+
+_KEYWORDS = (FileKeywords, ModelKeywords, EncodingKeywords, EvaluatingKeywords)
 
 
 def audit(
@@ -37,7 +96,7 @@ def audit(
     dataset_options: Mapping[str, Any] | None = None,
     run: str | Path | Sequence[str | Path] = (),
     name: str | None = None,
-    **options: Any,
+    **options: Unpack[AuditKeywords],
 ) -> Audit:
     """Everything that can be computed from what is given, as a folder with a report.
 
@@ -49,14 +108,15 @@ def audit(
     ``directions``, ``score`` and ``folds`` of evaluating. The same call again resumes an interrupted audit;
     ``overwrite`` replaces another one.
     """
-    what = AuditOptions.pick(options)
+    rest: dict[str, Any] = dict(options)
+    what = AuditOptions.pick(rest)
     runs = tuple(map(str, _listed(run)))
     inputs, model_options, encoding, evaluating = (
-        {key: options.pop(key) for key in keys if key in options} for keys in (_FILES, _MODELS, _ENCODING, _EVALUATING)
+        {key: rest.pop(key) for key in kind.__annotations__ if key in rest} for kind in _KEYWORDS
     )
     files: dict[str, Any] = {key: str(value) for key, value in inputs.items()}
-    keywords = {key: options.pop(key) for key in ("overwrite", "display", "trust_code") if key in options}
-    refuse_unknown(options, (*_FILES, *_MODELS, *_ENCODING, *_EVALUATING, *vars(what)))
+    keywords = {key: rest.pop(key) for key in ("overwrite", "display", "trust_code") if key in rest}
+    refuse_unknown(rest, AuditKeywords.__optional_keys__)
     request = AuditRequest(
         tuple(_source(entry, dataset_options or {}, Path(output)) for entry in _listed(dataset)),
         _listed(model),

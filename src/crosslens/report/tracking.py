@@ -1,9 +1,8 @@
-"""What a tracker is told about a run: its figures and intervals, its recipe, its origin, its files."""
+"""What a tracker gets of a run: its figures and intervals, its recipe, its origin, its files."""
 
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, count
@@ -20,6 +19,7 @@ from crosslens.core import (
     Run,
     argument,
     fingerprint,
+    parse_toml,
 )
 from crosslens.metrics import dataset_name, dataset_revision, select_metrics
 
@@ -30,7 +30,7 @@ class TrackedRun:
 
     name: str
     key: str
-    """The same for the same values of all queries under the same name: exporting a run again finds it by this."""
+    """Of the name and the values of all queries: exporting a run again finds it by this."""
     figures: Mapping[str, float]
     intervals: Mapping[str, tuple[float, float]]
     settings: Mapping[str, str]
@@ -71,8 +71,12 @@ def tracked(run: Run, metrics: str | Sequence[str] | None = None, *, files: bool
         "level": ", ".join(sorted({f"{values.level:g}" for values in chosen.values()})),
         "crosslens": str(run.provenance.get("versions", {}).get("crosslens", "")),
     }
-    recipe = tomllib.loads(run.recipe) if run.recipe else {}
+    recipe = parse_toml(run.recipe)
     recipe.pop("fingerprints", None)  # they say nothing to a reader
+    stored: list[Path] = []
+    if files and run.home is not None:  # of the folder only what belongs to the run
+        plain = [run.home / name for name in (RUN_FILE, QUERIES_FILE, RECIPE_FILE)]
+        stored = [path for path in (*plain, *sorted(run.home.glob("ranking-*/*"))) if path.is_file()]
     return TrackedRun(
         run.name,
         fingerprint("tracked run", {"name": run.name, "values": run.fingerprint, "dataset": dataset_revision(run)}),
@@ -80,7 +84,7 @@ def tracked(run: Run, metrics: str | Sequence[str] | None = None, *, files: bool
         {name: values.interval for name, values in chosen.items() if all(map(isfinite, values.interval))},
         dict(_flat("", recipe)),
         {name: text for name, text in facts.items() if text},
-        _files(run.home) if files and run.home is not None else (),
+        tuple(stored),
         run.home,
     )
 
@@ -94,13 +98,6 @@ def _flat(prefix: str, content: Mapping[str, Any]) -> list[tuple[str, str]]:
         else:
             rows.append((f"{prefix}{key}", " ".join(map(str, value)) if isinstance(value, list) else str(value)))
     return rows
-
-
-def _files(folder: Path) -> tuple[Path, ...]:
-    """The files of a run folder, and nothing else that lies there."""
-    plain = [folder / name for name in (RUN_FILE, QUERIES_FILE, RECIPE_FILE)]
-    rankings = sorted(path for path in folder.glob("ranking-*/*") if path.is_file())
-    return tuple(path for path in (*plain, *rankings) if path.is_file())
 
 
 _KEY = "crosslens.run"

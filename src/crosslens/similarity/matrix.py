@@ -30,6 +30,7 @@ from crosslens.core import (
     current_engine,
     fingerprint,
     frozen,
+    other_content,
     positions,
     read_cached_array,
     reading,
@@ -319,8 +320,7 @@ def _is_finished(output: Path, description: MatrixDescription, overwrite: bool) 
         tidy_output(output, key)
         return True
     if output.exists():
-        fix = f"choose another file, or pass {argument('overwrite', True)}"
-        raise ConflictError(f"{output} already contains a different matrix", fix=fix)
+        raise other_content(output, "matrix")
     refuse_existing(output, overwrite)
     return False
 

@@ -97,41 +97,22 @@ def paired_permutation(
     elif not np.isnan(bootstrap.estimate(first - second, level=level, method="percentile").low):
         drawn = [bootstrap.replicates(values, statistic) for values in (first, second)]
         low, high = percentiles(drawn[0] - drawn[1], level)
+    rows = list(valid_rows(first, strata))
+    samples = [
+        Samples(second[part], clusters[part], first[part], clusters[part], number, 1 / len(rows))
+        for number, part in enumerate(rows)
+    ]
     return PairedTest(
         difference,
         low,
         high,
-        _swap_p_value(first, second, clusters, strata, statistic, difference, permutations, seed),
+        _p_value(_tables(samples, statistic), difference, permutations, seed),
         n=int((~either).sum()),
         clusters=len(np.unique(clusters[~either])),
         permutations=permutations,
         statistic=statistic,
         level=level,
     )
-
-
-def _swap_p_value(
-    first: FloatArray,
-    second: FloatArray,
-    clusters: IntArray,
-    strata: IntArray | None,
-    statistic: Statistic,
-    difference: float,
-    permutations: int,
-    seed: int,
-) -> float:
-    per_stratum, slack = [], 0.0
-    for number, part in enumerate(valid_rows(first, strata)):
-        distinct, groups = np.unique(clusters[part], return_inverse=True)
-        swaps = swaps_of(seed, number, permutations, len(distinct))
-        swapped = _swapped_means if statistic == "mean" else _swapped_medians
-        per_stratum.append(swapped(first[part], second[part], groups, len(distinct), swaps, statistic))
-        slack += float(np.mean(np.abs(first[part] - second[part])))
-    if not per_stratum:
-        return float("nan")
-    chance = np.abs(np.mean(per_stratum, axis=0))
-    extreme = int((chance >= abs(difference) - SLACK * slack).sum())
-    return (1 + extreme) / (1 + permutations)
 
 
 def swaps_of(seed: int, stratum: int, permutations: int, size: int) -> Iterator[np.ndarray[Any, np.dtype[np.uint8]]]:
@@ -141,28 +122,6 @@ def swaps_of(seed: int, stratum: int, permutations: int, size: int) -> Iterator[
         rows = min(_SWAPS, permutations - start)
         drawn = np.frombuffer(random.bytes(rows * ((size + 7) // 8)), np.uint8).reshape(rows, -1)
         yield np.unpackbits(drawn, axis=1, count=size)
-
-
-def _swapped_means(
-    first: FloatArray, second: FloatArray, groups: IntArray, size: int, swaps: Iterator[Any], _: Statistic
-) -> FloatArray:
-    sums = np.bincount(groups, first - second, size)
-    total = sums.sum()
-    return np.concatenate([total - 2 * weighted_sums(chunk, sums) for chunk in swaps]) / len(groups)
-
-
-def _swapped_medians(
-    first: FloatArray, second: FloatArray, groups: IntArray, size: int, swaps: Iterator[Any], statistic: Statistic
-) -> FloatArray:
-    # One table of both runs' values, the second run's clusters numbered after the first's: a swap moves weight across.
-    table = MedianTable(np.concatenate([first, second]), np.concatenate([groups, groups + size]), 2 * size)
-    everything = table.counts(np.ones((1, 2 * size), np.uint8))
-    differences = []
-    for chunk in (part for rows in swaps for part in table.chunks(rows)):
-        counts = table.counts(np.hstack([1 - chunk, chunk]))
-        medians = (floored(table.medians(own), statistic) for own in (counts, everything - counts))
-        differences.append(next(medians) - next(medians))
-    return np.concatenate(differences)
 
 
 @dataclass(frozen=True, eq=False)
@@ -225,11 +184,7 @@ def paired_samples(
         fix = "use 0 (no p-value) or more; 10000 is usual"
         raise UsageError(f"{permutations} permutations", fix=fix, option="permutations")
     parts = [samples] if isinstance(samples, Samples) else list(samples)
-    shared = _shared_clusters(parts)
-    tables: list[_Table] = [
-        _Means(part, shared[part.stratum]) if statistic == "mean" else _Medians(part, shared[part.stratum], statistic)
-        for part in parts
-    ]
+    shared, tables = _shared_clusters(parts), _tables(parts, statistic)
     before, after = (float(sum(table.part.weight * table.figures[side] for table in tables)) for side in (0, 1))
     total = sum(part.weight for part in parts)
     sides = [side for part in parts for side in (part.before, part.after)]
@@ -296,15 +251,22 @@ class _Medians:
     def resampled(self, weights: Any) -> tuple[FloatArray, FloatArray]:
         """The figures before and after, for every row of how often each cluster is drawn."""
         nothing = np.zeros_like(weights)
-        return self._medians(weights, nothing), self._medians(nothing, weights)
+        before, after = (
+            self._floored(self._table.resampled(np.hstack(both))) for both in ((weights, nothing), (nothing, weights))
+        )
+        return before, after
 
     def swapped(self, swaps: Any) -> FloatArray:
         """After − before, for every row of which clusters change sides."""
-        stays = 1 - swaps
-        return self._medians(swaps, stays) - self._medians(stays, swaps)
+        everything = self._table.counts(np.ones((1, 2 * self.size), np.uint8))
+        differences = []
+        for chunk in self._table.chunks(swaps):
+            counts = self._table.counts(np.hstack([chunk, 1 - chunk]))
+            after, before = (self._floored(self._table.medians(part)) for part in (counts, everything - counts))
+            differences.append(after - before)
+        return np.concatenate(differences)
 
-    def _medians(self, before: Any, after: Any) -> FloatArray:
-        medians = self._table.resampled(np.hstack([before, after]))
+    def _floored(self, medians: FloatArray) -> FloatArray:
         return np.asarray(floored(medians, self._statistic), np.float64)
 
 
@@ -320,13 +282,29 @@ def _divided(sums: FloatArray, counts: FloatArray) -> FloatArray:
         return np.asarray(sums / counts, np.float64)
 
 
+def _tables(parts: Sequence[Samples], statistic: Statistic) -> list[_Table]:
+    shared = _shared_clusters(parts)
+    return [
+        _Means(part, shared[part.stratum]) if statistic == "mean" else _Medians(part, shared[part.stratum], statistic)
+        for part in parts
+    ]
+
+
 def _shared_clusters(parts: Sequence[Samples]) -> dict[int, IntArray]:
-    """Per stratum, the clusters that have a value anywhere."""
-    known: dict[int, set[int]] = {}
-    for part in parts:
-        for clusters in (part.before_clusters, part.after_clusters):
-            known.setdefault(part.stratum, set()).update(np.unique(clusters).tolist())
-    return {stratum: np.array(sorted(known[stratum]), np.int64) for stratum in sorted(known)}
+    """Per stratum, the clusters that have a value anywhere, in ascending order."""
+    return {
+        stratum: np.unique(
+            np.concatenate(
+                [
+                    clusters
+                    for part in parts
+                    if part.stratum == stratum
+                    for clusters in (part.before_clusters, part.after_clusters)
+                ]
+            )
+        )
+        for stratum in sorted({part.stratum for part in parts})
+    }
 
 
 def _score_intervals(

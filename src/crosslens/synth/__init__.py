@@ -1,5 +1,5 @@
 """Synthetic scenes: drawn pictures with captions, objects and boxes."""
 
-from crosslens.core import offer
+from crosslens.core import lazy_names
 
-__getattr__, __dir__, __all__ = offer(__name__)
+__getattr__, __dir__, __all__ = lazy_names(__name__)

@@ -15,20 +15,17 @@ from crosslens.core import (
     OBJECT_COLUMNS,
     RELATION_COLUMNS,
     Card,
-    ConflictError,
     Dataset,
-    InputError,
     Layout,
     Progress,
+    ResumableFolder,
     SilentProgress,
-    argument,
+    Workspace,
     available_cores,
     fingerprint,
     read_header,
     remove,
     stage,
-    tidy_output,
-    workspace,
     write_header,
     write_text,
 )
@@ -82,13 +79,15 @@ def write_scenes(
     folder, progress = Path(folder), progress or SilentProgress()
     recipe = SceneRecipe.of(images, tasks, seed, version, gallery)
     spec = set_spec(recipe)
-    if (finished := _finished(folder, spec, overwrite)) is not None:
-        return finished
-    with workspace(folder, fingerprint("synth", spec)) as work:
-        if (finished := _finished(folder, spec, overwrite)) is not None:  # by another process, just now
-            return finished
+
+    def different(folder: Path) -> list[str]:
+        stored = read_header(folder / SPEC_FILE, "synth")
+        changed = [name for name in spec["recipe"] if stored.get("recipe", {}).get(name) != spec["recipe"][name]]
+        return changed or [name for name in spec if name != "pillow" and stored.get(name) != spec[name]]
+
+    def write(work: Workspace) -> Dataset:
         for name in ("images", "parts"):
-            (work.new / name).mkdir(parents=True, exist_ok=True)
+            (work.new / name).mkdir(exist_ok=True)
         write_header(work.new / SPEC_FILE, spec)
         total = shard_count(recipe)
         shards = [shard for shard in range(total) if not part_file(work.new, shard).exists()]
@@ -103,30 +102,13 @@ def write_scenes(
         dataset.write_into(work.new)
         remove(work.new / "parts")
         work.publish(_LAYOUT)
-    return replace(dataset, home=folder)
+        return replace(dataset, home=folder)
 
-
-def _finished(folder: Path, spec: dict[str, Any], overwrite: bool) -> Dataset | None:
-    """This very set, if the folder holds it whole; raises if it holds anything else."""
-    if not _LAYOUT.holds(folder):
-        return None
-    try:
-        stored = read_header(folder / SPEC_FILE, "synth")
-        if all(stored[name] == spec[name] for name in ("recipe", "drawing")):
-            tidy_output(folder, fingerprint("synth", spec))
-            return Dataset.load(folder)
-    except InputError:  # damaged: --overwrite is the way to be rid of it
-        if not overwrite:
-            raise
-    if not overwrite:
-        different = [name for name in spec["recipe"] if stored["recipe"].get(name) != spec["recipe"][name]]
-        different = different or [name for name in spec if stored.get(name) != spec[name]]
-        raise ConflictError(
-            f"{folder} already contains a different set of scenes (different: {', '.join(different)})",
-            fix=f"choose another folder, or pass {argument('overwrite', True)}",
-        )
-    _LAYOUT.refuse_foreign_files(folder)
-    return None
+    key = fingerprint("synth", spec)
+    scenes = ResumableFolder(
+        _LAYOUT, folder, key, overwrite, lambda path: f" (different: {', '.join(different(path))})"
+    )
+    return scenes.make(lambda path: None if different(path) else key, Dataset.load, write)
 
 
 def _assemble(folder: Path, recipe: SceneRecipe, spec: dict[str, Any]) -> Dataset:

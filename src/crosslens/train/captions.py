@@ -37,8 +37,8 @@ class CaptionVocabulary:
     def of(cls, texts: Iterable[str], least: int = 4) -> CaptionVocabulary:
         """The words that occur at least ``least`` times: the most frequent first, then by the alphabet."""
         counts = Counter(word for text in texts for word in words_of(text))
-        kept = [word for word, count in counts.items() if count >= least]
-        return cls(tuple(sorted(kept, key=lambda word: (-counts[word], word))))
+        frequent = [word for word, count in counts.items() if count >= least]
+        return cls(tuple(sorted(frequent, key=lambda word: (-counts[word], word))))
 
     def __len__(self) -> int:
         return len(self.words) + FIRST
@@ -58,14 +58,10 @@ class CaptionVocabulary:
 class CaptionSource:
     """A split's captions as a model reads them: word numbers, vectors of a frozen encoder, or tokens."""
 
-    words: Array | None
-    lengths: Array | None
+    words: Array | None = None
+    lengths: Array | None = None
     vectors: Array | None = None
     tokens: TokenArrays | None = None
-
-    @classmethod
-    def of_words(cls, texts: tuple[str, ...], vocabulary: CaptionVocabulary) -> CaptionSource:
-        return cls(*vocabulary.encode(texts))
 
     def batch(self, rows: Array, device: Any, among: Array | None = None) -> CaptionBatch:
         """The captions of these rows there; padding only up to the longest of them, or of those ``among``."""
@@ -112,17 +108,17 @@ class CaptionReader:
     def __call__(self, split: Split) -> CaptionSource:
         """A split's captions; read once."""
         if id(split) not in self._sources:
-            self._sources[id(split)] = split, self._read(split.dataset.texts)
+            texts = split.dataset.texts
+            if self._pretrained is not None:
+                source = CaptionSource(tokens=self._pretrained.tokens(texts))
+            elif not self._text_model:
+                source = CaptionSource(*self._vocabulary.encode(texts))
+            else:
+                encoder = load_encoder(self._text_model)
+                self.revision = encoder.revision
+                source = CaptionSource(vectors=encode_texts(encoder, texts, progress=self._progress).rows)
+            self._sources[id(split)] = split, source
         return self._sources[id(split)][1]
-
-    def _read(self, texts: tuple[str, ...]) -> CaptionSource:
-        if self._pretrained is not None:
-            return CaptionSource(None, None, None, self._pretrained.tokens(texts))
-        if not self._text_model:
-            return CaptionSource.of_words(texts, self._vocabulary)
-        encoder = load_encoder(self._text_model)
-        self.revision = encoder.revision
-        return CaptionSource(None, None, encode_texts(encoder, texts, progress=self._progress).rows)
 
 
 class BatchPlan:

@@ -49,7 +49,7 @@ _IMAGES, _PICTURES, _CAPTIONS = 500, 64, 1_000
 LARGEST_BLOCK = 2**26
 """Numbers that the scores of a block of pairs may take at once: 256 MiB in float32."""
 LARGEST_GPU_BLOCK = 2**29
-"""The same on a GPU, where many small blocks cost more than they save: 2 GiB."""
+"""Numbers of a block on a GPU, where many small blocks cost more than they save: 2 GiB."""
 
 
 def score_matrix(model: TrainableModel, split: Split, captions: CaptionSource, group: Group) -> Array:
@@ -57,8 +57,8 @@ def score_matrix(model: TrainableModel, split: Split, captions: CaptionSource, g
     out = np.zeros((len(split.features), len(split.dataset.texts)), np.float32)
     rows = group.share(np.arange(len(out)))
     if len(rows):
-        own = slice(int(rows[0]), int(rows[-1]) + 1)
-        out[own] = score_features(model, split.features[own], captions, out.shape[1], group.device)
+        share = slice(int(rows[0]), int(rows[-1]) + 1)
+        out[share] = score_features(model, split.features[share], captions, out.shape[1], group.device)
     return group.add_array(out)
 
 
@@ -170,23 +170,23 @@ class SplitMetrics:
     def __call__(self, scores: Array) -> dict[str, float]:
         """Their figures for a score matrix (images × captions)."""
         rankings = self._rankings(scores)
-        return {name: float(values.mean) for name, values in self._values(rankings, resamples=0).items()}
+        return {name: float(values.mean) for name, values in self._values(rankings, intervals=False).items()}
 
     def run(self, name: str, scores: Array) -> Run:
-        """The same as a run: values per query, intervals over images, and the rankings behind them."""
+        """A run with values per query, intervals over images, and the rankings behind them."""
         rankings, dataset = self._rankings(scores), self._dataset
         about = {
             "name": dataset.name, "fingerprint": dataset.fingerprint, "images": len(dataset.image_ids),
             "captions": len(dataset.texts),
         }  # fmt: skip
-        return Run(name, self._values(rankings), rankings, provenance={"dataset": about})
+        return Run(name, self._values(rankings, intervals=True), rankings, provenance={"dataset": about})
 
     def _rankings(self, scores: Array) -> dict[str, Ranking]:
         cutoffs = (request.spec.cutoff or 0 for request in self.requests)
         depth = max(DEPTH, *cutoffs, list_depth(self.requests, self._judged))
         return rank_both(ScoreMatrix(scores), self._relevance, depth=depth, threads=self._threads)
 
-    def _values(self, rankings: dict[str, Ranking], **options: Any) -> dict[str, MetricValues]:
+    def _values(self, rankings: dict[str, Ranking], *, intervals: bool) -> dict[str, MetricValues]:
         if self._gains is None:
             deepest, given = ideal_depth(self.requests, self._judged), self._dataset
             self._gains = {}
@@ -195,9 +195,10 @@ class SplitMetrics:
                 self._gains[phi] = GainMatrix(
                     matrix, image_of=given.caption_image, deepest=deepest, threads=self._threads
                 )
+        without_intervals: dict[str, Any] = {} if intervals else {"resamples": 0}
         images = np.asarray(self._dataset.caption_image)
         clusters = {IMAGE_TO_TEXT: np.arange(len(self._dataset.image_ids)), TEXT_TO_IMAGE: images}
-        return measure(rankings, clusters, self.requests, gains=self._gains, **options)
+        return measure(rankings, clusters, self.requests, gains=self._gains, **without_intervals)
 
 
 def check_metrics(requests: Sequence[MetricRequest]) -> None:

@@ -313,34 +313,23 @@ def _split(folder: Path, name: str, entry: Any) -> Split:
             f"{name} is {entry!r:.80}",
             fix=f'write a path, or a table: {name} = {{ source = "flickr", captions = "captions.txt" }}', option=name,
         )  # fmt: skip
-    options = {key: value for key, value in table.items() if key not in ("source", EMBEDDINGS)}
-    dataset = _dataset(folder, table["source"], options)
-    stored_in = _embedding_folder(folder, name, table.get(EMBEDDINGS))
+    source, options = table["source"], {key: table[key] for key in table if key not in ("source", EMBEDDINGS)}
+    paths = path_options(source, options, folder)  # seen from the folder of the data
+    located = {key: str(folder / value) if key in paths else value for key, value in options.items()}
+    dataset = load_dataset(str(folder / source) if "source" in paths else source, **located)
+    candidates = [folder / str(table[EMBEDDINGS])] if EMBEDDINGS in table else [folder / name, folder]
+    folders = (path for candidate in candidates for path in (candidate / _IMAGES, candidate))
+    stored_in = next((path for path in folders if (path / HEADER_FILE).is_file()), None)
+    if stored_in is None:
+        raise InputError(
+            f"no embeddings of the {name} images", file=candidates[0],
+            expected=f"a folder {_IMAGES}, as crosslens encode writes it",
+            fix=f"crosslens encode --model KIND:SOURCE --dataset … -o {candidates[0]}",
+        )  # fmt: skip
     stored = Embeddings.load(stored_in, mmap=True)
     with reading(stored_in):
         vectors = align_embeddings(stored, dataset.image_ids, "image").vectors
         return Split(dataset, ImageFeatures.of(vectors), stored.model)
-
-
-def _dataset(folder: Path, source: str, options: Mapping[str, Any]) -> Dataset:
-    """The dataset; its paths are seen from the folder of the data."""
-    paths = path_options(source, options, folder)
-    moved = {key: str(folder / value) if key in paths else value for key, value in options.items()}
-    return load_dataset(str(folder / source) if "source" in paths else source, **moved)
-
-
-def _embedding_folder(folder: Path, name: str, own: Any) -> Path:
-    """The first of these folders that holds embeddings of images."""
-    candidates = [folder / str(own)] if own is not None else [folder / name, folder]
-    for candidate in candidates:
-        for path in (candidate / _IMAGES, candidate):
-            if (path / HEADER_FILE).is_file():
-                return path
-    raise InputError(
-        f"no embeddings of the {name} images", file=candidates[0],
-        expected=f"a folder {_IMAGES}, as crosslens encode writes it",
-        fix=f"crosslens encode --model KIND:SOURCE --dataset … -o {candidates[0]}",
-    )  # fmt: skip
 
 
 @FEATURE_SETS.register("images")

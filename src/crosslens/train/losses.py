@@ -141,9 +141,9 @@ def triplet(*, margin: float = 0.2, negatives: str = HARDEST) -> Loss:
     check_choice("negatives", negatives, (SUM, HARDEST))
 
     def loss(batch: BatchOutput) -> Tensor:
-        own = batch.scores.diagonal()
-        to_captions = (margin - own[:, None] + batch.scores).clamp(min=0).masked_fill(batch.relevant, 0)
-        to_images = (margin - own[None, :] + batch.scores).clamp(min=0).masked_fill(batch.relevant, 0)
+        matching = batch.scores.diagonal()
+        to_captions = (margin - matching[:, None] + batch.scores).clamp(min=0).masked_fill(batch.relevant, 0)
+        to_images = (margin - matching[None, :] + batch.scores).clamp(min=0).masked_fill(batch.relevant, 0)
         if negatives == HARDEST:
             return to_captions.amax(dim=1).sum() + to_images.amax(dim=0).sum()
         return to_captions.sum() + to_images.sum()
@@ -167,24 +167,24 @@ def adaptive_margin(*, sampling: str = RANDOM, tau: float = 3.0, largest: float 
     check_scale("tau", tau)
 
     def all_negatives(batch: BatchOutput) -> Tensor:
-        own, phi = batch.scores.diagonal(), batch.phi_matrix()
+        matching, phi = batch.scores.diagonal(), batch.phi_matrix()
         margins = ((phi.diagonal()[:, None] - phi) / tau).clamp(max=largest)  # of image i against caption j
-        to_captions = (margins - own[:, None] + batch.scores).clamp(min=0)
-        to_images = (margins.T - own[None, :] + batch.scores).clamp(min=0)
+        to_captions = (margins - matching[:, None] + batch.scores).clamp(min=0)
+        to_images = (margins.T - matching[None, :] + batch.scores).clamp(min=0)
         return (to_captions + to_images).masked_fill(batch.relevant, 0).sum()
 
     def loss(batch: BatchOutput) -> Tensor:
         import torch
 
-        own = batch.scores.diagonal()
-        rows = torch.arange(len(own), device=own.device)
+        matching = batch.scores.diagonal()
+        rows = torch.arange(len(matching), device=matching.device)
         caption = choose(batch.scores, batch.relevant, sampling, batch.generator)
         image = choose(batch.scores.T, batch.relevant.T, sampling, batch.generator)
         base = batch.phi(rows, rows)
         to_captions = ((base - batch.phi(rows, caption)) / tau).clamp(max=largest)
         to_images = ((base - batch.phi(rows, image)) / tau).clamp(max=largest)
-        hinges = (to_captions - own + batch.scores[rows, caption]).clamp(min=0) + (
-            to_images - own + batch.scores[image, rows]
+        hinges = (to_captions - matching + batch.scores[rows, caption]).clamp(min=0) + (
+            to_images - matching + batch.scores[image, rows]
         ).clamp(min=0)
         return hinges.masked_fill(batch.relevant.all(dim=1), 0).sum()  # a pair without any negative has no loss
 
@@ -233,9 +233,9 @@ def released_margin(*, sampling: str = RANDOM, tau: float = 3.0) -> Loss:
     def loss(batch: BatchOutput) -> Tensor:
         import torch
 
-        own = batch.scores.diagonal()
-        rows = torch.arange(len(own), device=own.device)
-        to_own_caption, to_own_image = batch.scores - own[:, None], batch.scores - own[None, :]
+        matching = batch.scores.diagonal()
+        rows = torch.arange(len(matching), device=matching.device)
+        to_own_caption, to_own_image = batch.scores - matching[:, None], batch.scores - matching[None, :]
         chosen = sampling
         if sampling == MIXED:
             chosen = HARD if float(torch.rand((), generator=batch.generator)) < 0.5 else RANDOM

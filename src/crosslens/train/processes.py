@@ -1,18 +1,10 @@
-"""Where and how a training computes: device, threads, precision, and several processes on this machine.
-
-A worker is ``python -m crosslens.train.processes RANK SIZE PORT``. It reads a function and its arguments from standard
-input, calls it with its :class:`Group`, and reports on standard output; both pipes hold pickles of this very program,
-never of a file. Nothing is forked, and the caller's script is not imported a second time. When the caller dies, its end
-of the pipe closes, and the workers end too.
-"""
+"""Where and how a training computes: device, threads, precision, and several processes on this machine."""
 
 from __future__ import annotations
 
 import os
 import pickle
-import queue
 import signal
-import subprocess
 import sys
 import threading
 import time
@@ -21,6 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from datetime import timedelta
+from multiprocessing import connection as multiprocessing_connection, parent_process
 from typing import Any
 
 import numpy as np
@@ -122,24 +115,26 @@ class Group:
         import torch
         from torch.nn.functional import pad
 
-        own = encoding
-        shapes = [torch.zeros(own.ndim, dtype=torch.int64, device=self.device) for _ in range(self.size)]
-        self._call("all_gather", shapes, torch.tensor(own.shape, dtype=torch.int64, device=self.device))
+        share = encoding
+        shapes = [torch.zeros(share.ndim, dtype=torch.int64, device=self.device) for _ in range(self.size)]
+        self._call("all_gather", shapes, torch.tensor(share.shape, dtype=torch.int64, device=self.device))
         sizes = torch.stack(shapes).cpu().numpy()
         largest = sizes.max(axis=0)
         # Another share of the captions may have longer ones; padding is 0, as in every encoding of words.
-        widths = [width for axis in range(own.ndim - 1, 0, -1) for width in (0, int(largest[axis]) - own.shape[axis])]
-        own = pad(own, widths) if any(widths) else own
-        sent = own.detach().to(self.device)  # lengths may be on the CPU
-        if len(own) < largest[0]:
-            sent = torch.cat([sent, sent.new_zeros(int(largest[0]) - len(own), *own.shape[1:])])
+        widths = [
+            width for axis in range(share.ndim - 1, 0, -1) for width in (0, int(largest[axis]) - share.shape[axis])
+        ]
+        share = pad(share, widths) if any(widths) else share
+        sent = share.detach().to(self.device)  # lengths may be on the CPU
+        if len(share) < largest[0]:
+            sent = torch.cat([sent, sent.new_zeros(int(largest[0]) - len(share), *share.shape[1:])])
         kind = sent.dtype
         if kind in (torch.bfloat16, torch.float16, torch.bool):  # not every backend sends these
             sent = sent.float()
         parts = [torch.empty_like(sent) for _ in range(self.size)]
         self._call("all_gather", parts, sent.contiguous())
-        live = [part[: sizes[rank, 0]].to(own.device, kind) for rank, part in enumerate(parts)]
-        live[self.rank] = own
+        live = [part[: sizes[rank, 0]].to(share.device, kind) for rank, part in enumerate(parts)]
+        live[self.rank] = share
         whole: Any = torch.cat(live)
         if add_gradients and whole.requires_grad:
 
@@ -170,7 +165,6 @@ class Group:
             self.from_leader(0)
 
     def add_array(self, array: Array) -> Array:
-        """The sum of an array over all processes."""
         import torch
 
         if self.size == 1:
@@ -215,12 +209,10 @@ class Group:
             raise PeerLostError(f"another process of the training is gone: {error}") from error
 
 
-STOP = b"stop\n"
 _PATIENCE = 5.0
 """Seconds to wait for the reason, when a process has ended without one."""
 _LONGEST_WAIT = timedelta(days=1)
 """For the others: the parent notices when one ends, and one may have much to do alone."""
-_END = "end"
 
 
 def check_processes(size: int, device: Any, batch_size: int) -> None:
@@ -255,168 +247,154 @@ def compute_together(
     themselves, a second one ends them at once.
     """
     import torch.distributed
+    import torch.multiprocessing
 
     distributed: Any = torch.distributed
-    store = distributed.TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
-    payload = pickle.dumps((loaded_plugins(), function, arguments, device.type), pickle.HIGHEST_PROTOCOL)
-    inbox: queue.SimpleQueue[tuple[int, str, Any]] = queue.SimpleQueue()
-    # -P: nothing is imported from the current folder, which may be somebody else's.
-    command = [sys.executable, "-P", "-m", "crosslens.train.processes"]
-    workers = [
-        subprocess.Popen(
-            [*command, str(rank), str(size), str(store.port)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
-        )
-        for rank in range(size)
-    ]
+    connection: Any = multiprocessing_connection
+    context: Any = torch.multiprocessing.get_context("spawn")  # a forked process can use neither CUDA nor threads
+    store, stop = distributed.TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False), context.Event()
+    shared = size, store.port, device.type, stop, loaded_plugins(), function, arguments
+    workers: list[Any] = []
+    reports: dict[Any, Any] = {}
+    result, lost = None, False
     try:
-        for rank, worker in enumerate(workers):
-            threading.Thread(target=_serve, args=(rank, worker, payload, inbox), daemon=True).start()
-        return _follow(workers, inbox, progress, watch)
+        for rank in range(size):
+            report, reporter = context.Pipe(duplex=False)
+            reports[report] = context.Process(target=_work, args=(rank, reporter, *shared))
+            workers.append(reports[report])
+            workers[-1].start()
+            reporter.close()  # so that the worker's end is the only one, and its closing is noticed
+        with first_interrupt(stop.set):
+            while reports and (ready := connection.wait(list(reports), _PATIENCE if lost else None)):
+                for report in ready:
+                    try:
+                        kind, content = report.recv()
+                    except (EOFError, OSError):
+                        ended = reports.pop(report)
+                        ended.join()
+                        lost = lost or ended.exitcode != 0
+                        continue
+                    if kind == "error":
+                        raise content
+                    if kind == "result":
+                        result = content
+                    elif kind != "row":
+                        getattr(progress, kind)(*content)
+                    elif watch is not None:
+                        watch(content)
+        if lost:
+            codes = [(worker.exitcode, rank) for rank, worker in enumerate(workers, start=1) if worker.exitcode]
+            code, rank = min(codes)  # a signal before what followed from it
+            ending = f"exited unexpectedly with code {code}" if code > 0 else f"was ended by {_signal_name(-code)}"
+            raise CrosslensError(
+                f"process {rank} of {size} {ending}",
+                fix="see its message above; the same command resumes at the last checkpoint",
+            )
+        return result
     finally:
         for worker in workers:
-            worker.kill()
-        for worker in workers:
-            worker.wait()
+            if worker.pid is not None:
+                worker.kill()
+                worker.join()
 
 
-def _serve(rank: int, worker: subprocess.Popen[bytes], payload: bytes, inbox: Any) -> None:
-    """Send a worker its work, and put what it reports into the inbox."""
-    assert worker.stdin is not None
-    assert worker.stdout is not None
-    with suppress(OSError, EOFError, pickle.UnpicklingError):
-        worker.stdin.write(payload)
-        worker.stdin.flush()
-        while True:
-            inbox.put((rank, *pickle.load(worker.stdout)))  # of our own process
-    inbox.put((rank, _END, worker.wait()))
+def _signal_name(number: int) -> str:
+    with suppress(ValueError):
+        return signal.Signals(number).name
+    return f"signal {number}"
 
 
-def _follow(
-    workers: list[subprocess.Popen[bytes]], inbox: Any, progress: Progress, watch: Callable[..., None] | None
-) -> Any:
-    """Pass on what the workers report, until all have ended; the result of the first."""
-    result, running, deadline, lost = None, len(workers), float("inf"), ""
-    stopping = False
-    while running:
-        try:
-            rank, kind, content = inbox.get(timeout=0.2)  # see wait_for_all: an endless wait may ignore Ctrl-C
-        except queue.Empty:
-            if time.monotonic() > deadline:
-                break
-            continue
-        except KeyboardInterrupt:
-            if stopping:
-                raise
-            stopping = True
-            for worker in workers:
-                assert worker.stdin is not None
-                with suppress(OSError):
-                    worker.stdin.write(STOP)
-                    worker.stdin.flush()
-            continue
-        if kind == "result":
-            result = content
-        elif kind == "error":
-            raise content
-        elif kind == "row" and watch is not None:
-            watch(content)
-        elif kind in ("start", "advance", "finish"):
-            getattr(progress, kind)(*content)
-        elif kind == _END:
-            running -= 1
-            if content and not lost:
-                ending = f"exited unexpectedly with code {content}"
-                if content < 0:
-                    ending = f"was ended by signal {-content}"
-                    with suppress(ValueError):
-                        ending = f"was ended by {signal.Signals(-content).name}"
-                lost = f"process {rank + 1} of {len(workers)} {ending}"
-                deadline = time.monotonic() + _PATIENCE
-    if lost:
-        raise CrosslensError(lost, fix="see its message above; the same command resumes at the last checkpoint")
-    return result
+@contextmanager
+def first_interrupt(answer: Callable[[], None]) -> Iterator[None]:
+    """Call ``answer`` at the first Ctrl-C in place of raising; a second one raises."""
+    handler = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or handler is not signal.default_int_handler:
+        yield  # somebody else answers Ctrl-C, or nobody
+        return
+
+    def note(number: int, frame: Any) -> None:
+        signal.signal(signal.SIGINT, handler)
+        answer()
+
+    signal.signal(signal.SIGINT, note)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, handler)
 
 
 class Reporter:
     """The first process' progress, passed on; the others' is not shown."""
 
-    def __init__(self, send: Callable[[str, Any], None]) -> None:
-        self._send = send
-        self._waiting, self._last = 0, 0.0
+    def __init__(self, send: Callable[[tuple[str, Any]], None]) -> None:
+        self._send, self._steps, self._last = send, 0, 0.0
 
     def start(self, label: str, total: int) -> None:
-        self._send("start", (label, total))
+        self._send(("start", (label, total)))
 
     def advance(self, steps: int = 1) -> None:
         """Steps are done; a message says so every tenth of a second."""
-        self._waiting += steps
+        self._steps += steps
         if time.monotonic() - self._last > 0.1:
             self._flush()
 
     def finish(self) -> None:
         self._flush()
-        self._send("finish", ())
+        self._send(("finish", ()))
 
     def _flush(self) -> None:
-        if self._waiting:
-            self._send("advance", (self._waiting,))
-        self._waiting, self._last = 0, time.monotonic()
+        if self._steps:
+            self._send(("advance", (self._steps,)))
+        self._steps, self._last = 0, time.monotonic()
 
 
-def main(rank: int, size: int, port: int) -> int:
-    """One worker."""
-    # Ctrl-C goes to the whole group; the parent says when to stop.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    out = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # what a model prints must not end up among the messages
-
-    def send(kind: str, content: Any) -> None:
-        pickle.dump((kind, content), out)
-        out.flush()
-
-    plugins, function, arguments, device_type = pickle.load(sys.stdin.buffer)  # of our own parent
-    stop = threading.Event()
-
-    def listen() -> None:
-        """Note a request to stop; end with the parent."""
-        while line := sys.stdin.buffer.readline():
-            if line == STOP:
-                stop.set()
-        os._exit(1)
-
-    threading.Thread(target=listen, daemon=True).start()
-    try:
-        for plugin in plugins:
-            load_plugin(plugin)
-        group = _join(rank, size, port, device_type, stop)
-        leads = {"progress": Reporter(send), "watch": lambda row: send("row", row)}
-        result = function(*arguments, group, **(leads if rank == 0 else {}))
-        if rank == 0:
-            send("result", result)
-    except PeerLostError:
-        return 1  # the parent knows more
-    except BaseException as error:
-        if rank and isinstance(error, KeyboardInterrupt):
-            return 0  # the first process says so, when it has written what it must
-        send("error", _sendable(error))
-        return 1
-    return 0
-
-
-def _join(rank: int, size: int, port: int, device_type: str, stop: threading.Event) -> Group:
+def _work(
+    rank: int,
+    reporter: Any,
+    size: int,
+    port: int,
+    device_type: str,
+    stop: Any,
+    plugins: tuple[str, ...],
+    function: Callable[..., Any],
+    arguments: tuple[Any, ...],
+) -> None:
+    """One of the processes; it ends with its parent."""
     import torch
     import torch.distributed
 
-    device = torch.device(device_type, rank) if device_type == "cuda" else torch.device(device_type)
-    if device_type == "cuda":
-        torch.cuda.set_device(device)
-    else:
-        torch.set_num_threads(max(1, available_cores() // size))
-    distributed: Any = torch.distributed
-    store = distributed.TCPStore("127.0.0.1", port, is_master=False)
-    backend = "nccl" if device_type == "cuda" else "gloo"
-    distributed.init_process_group(backend, store=store, rank=rank, world_size=size, timeout=_LONGEST_WAIT)
-    return Group(rank, size, device, stop.is_set)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C goes to the whole group; the parent says when to stop
+    os.dup2(2, 1)  # what a model prints must not end up in the output of a command
+    parent: Any = parent_process()
+    threading.Thread(target=lambda: (parent.join(), os._exit(1)), daemon=True).start()
+    status = 1
+    try:
+        for plugin in plugins:
+            load_plugin(plugin)
+        device = torch.device(device_type, rank) if device_type == "cuda" else torch.device(device_type)
+        if device_type == "cuda":
+            torch.cuda.set_device(device)
+        else:
+            torch.set_num_threads(max(1, available_cores() // size))
+        distributed: Any = torch.distributed
+        store = distributed.TCPStore("127.0.0.1", port, is_master=False)
+        backend = "nccl" if device_type == "cuda" else "gloo"
+        distributed.init_process_group(backend, store=store, rank=rank, world_size=size, timeout=_LONGEST_WAIT)
+        reporting = {"progress": Reporter(reporter.send), "watch": lambda row: reporter.send(("row", row))}
+        result = function(*arguments, Group(rank, size, device, stop.is_set), **(reporting if rank == 0 else {}))
+        if rank == 0:
+            reporter.send(("result", result))
+        status = 0
+    except PeerLostError:
+        pass  # the parent knows more
+    except BaseException as error:
+        if rank and isinstance(error, KeyboardInterrupt):
+            status = 0  # the first process says so, when it has written what it must
+        else:
+            reporter.send(("error", _sendable(error)))
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(status)  # not by way of torch's own threads, which may still wait for a lost process
 
 
 def _sendable(error: BaseException) -> BaseException:
@@ -428,12 +406,3 @@ def _sendable(error: BaseException) -> BaseException:
             return CrosslensError(error.problem, fix=error.fix, code=error.code, option=error.option)
         return RuntimeError("".join(traceback.format_exception(error)))
     return error
-
-
-if __name__ == "__main__":
-    from crosslens.train import processes  # whose classes are those that the other modules use
-
-    status = processes.main(*map(int, sys.argv[1:4]))
-    sys.stdout.flush()
-    sys.stderr.flush()
-    os._exit(status)  # not by way of torch's own threads, which may still wait for a lost process

@@ -8,7 +8,6 @@ from __future__ import annotations
 import inspect
 import math
 import re
-import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, replace
@@ -17,15 +16,20 @@ from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any
 
-from crosslens.core import Entry, InputError, Options, UnknownNameError, UsageError, option
+from crosslens.core import (
+    EXPECTED,
+    Entry,
+    InputError,
+    Options,
+    SettingsFile,
+    UnknownNameError,
+    UsageError,
+    option,
+    typed,
+)
 from crosslens.data import read_text
 
-_TYPES: dict[str, tuple[tuple[type, ...], str]] = {
-    "int": ((int,), "a whole number"),
-    "float": ((int, float), "a number"),
-    "str": ((str,), "a text"),
-    "bool": ((bool,), "true or false"),
-}
+_TYPES = {kind.__name__: kind for kind in (int, float, str, bool)}
 
 
 def call_registered(entry: Entry[Any], settings: Mapping[str, Any], *leading: Any, table: str, source: str) -> Any:
@@ -46,7 +50,8 @@ def naming_recipe(entry: Entry[Any], table: str, source: str) -> Iterator[None]:
     try:
         yield
     except UsageError as error:
-        raise InputError(f"{table} {entry.name}: {error.args[0]}", file=source, fix=error.fix) from error
+        problem, row = f"{table} {entry.name}: {error.args[0]}", _line(source, table, error.option)
+        raise InputError(problem, file=source, row=row, fix=error.fix) from error
 
 
 def settings_of(function: Callable[..., Any]) -> list[inspect.Parameter]:
@@ -72,19 +77,27 @@ def check_settings(entry: Entry[Any], settings: Mapping[str, Any], *, table: str
     """Raise unless all settings of a recipe's table exist and have the right type."""
     known = declared_settings(entry)
     for name, value in settings.items():
-        if name not in known:
-            raise InputError(
-                f"{table} {entry.name} has no setting {name!r}", file=source,
-                fix=f"choose from {', '.join(sorted(known))}" if known else "remove it: there are none",
-            )  # fmt: skip
-        check_type(f"{name} of {table} {entry.name}", value, known[name], source)
+        try:
+            if name not in known:
+                fix = f"choose from {', '.join(sorted(known))}" if known else "remove it: there are none"
+                raise InputError(f"{table} {entry.name} has no setting {name!r}", file=source, fix=fix)
+            check_type(f"{name} of {table} {entry.name}", value, known[name], source)
+        except InputError as error:
+            error.row = _line(source, table, name)
+            raise
 
 
 def check_type(name: str, value: Any, annotation: str, source: str) -> None:
     """Raise unless a value read from TOML is of the annotated type; other annotations accept everything."""
-    types, noun = _TYPES.get(annotation, ((object,), ""))
-    if not isinstance(value, types) or (isinstance(value, bool) and bool not in types and object not in types):
-        raise InputError(f"{name} is {value!r:.60}", file=source, fix=f"write {noun}")
+    if annotation in _TYPES and typed(value, _TYPES[annotation]) is None:
+        raise InputError(f"{name} is {value!r:.60}", file=source, expected=EXPECTED[_TYPES[annotation]])
+
+
+def _line(source: str, table: str, name: str | None) -> str | None:
+    """The line of a setting, where the file itself has it, once; not one that a base or a flag sets."""
+    lines = SettingsFile.parse(read_text(source)).lines if Path(source).is_file() else {}
+    paths = [path for path in lines if path[0] == table.strip("[]") and path[1:] and path[-1] == name]
+    return f"line {lines[paths[0]]}" if len(paths) == 1 else None
 
 
 def check_sizes(*, dropout: float = 0.0, **sizes: int) -> None:
@@ -118,16 +131,6 @@ BASE = "base"
 SUFFIX = ".toml"
 
 
-@dataclass(frozen=True)
-class RecipeFile:
-    """A recipe as written: what its bases say included."""
-
-    name: str
-    source: str
-    """The file, for messages."""
-    content: Mapping[str, Any]
-
-
 def recipe_names() -> list[str]:
     """The recipes that come with crosslens."""
     return sorted(_packaged())
@@ -146,8 +149,8 @@ def _packaged() -> dict[str, Traversable]:
     return packaged
 
 
-def read_recipe_file(name: str | Path, folder: Path = Path(), above: tuple[str, ...] = ()) -> RecipeFile:
-    """A packaged recipe by its name, or a TOML file by its path from ``folder``.
+def read_recipe_file(name: str | Path, folder: Path = Path(), above: tuple[str, ...] = ()) -> SettingsFile:
+    """A packaged recipe by its name, or a TOML file by its path from ``folder``; what its bases say is included.
 
     ``above`` are the recipes that build on it.
     """
@@ -159,22 +162,18 @@ def read_recipe_file(name: str | Path, folder: Path = Path(), above: tuple[str, 
         circle = " → ".join(Path(step).name for step in (*above[above.index(key) :], key))
         raise InputError(f"the recipe builds on itself: {circle}", file=source, fix="remove one of these bases")
     if is_file:
-        text, stem = read_text(path), path.stem
+        text = read_text(path)
     else:
         known = _packaged()
         if name not in known:
             raise UnknownNameError("recipe", name, list(known))
-        text, stem = known[name].read_text("utf-8"), name
-    try:
-        content = tomllib.loads(text)
-    except (ValueError, RecursionError) as error:  # TOML's own error is a ValueError
-        raise InputError(
-            f"not valid TOML: {error}", file=source, expected="a training recipe", fix="correct the file"
-        ) from error
-    if BASE not in content:
-        return RecipeFile(stem, source, _with_losses_of(None, content, source))
-    below = _read_base(content.pop(BASE), path.parent if is_file else Path(), source, (*above, key))
-    return RecipeFile(stem, source, merged(below, _with_losses_of(below.get("loss"), content, source)))
+        text = known[name].read_text("utf-8")
+    file = SettingsFile.parse(text, source)
+    content = {key: value for key, value in file.content.items() if key != BASE}
+    if BASE not in file.content:
+        return replace(file, content=_with_losses_of(None, content, file))
+    below = _read_base(file, path.parent if is_file else Path(), (*above, key))
+    return replace(file, content=merged(below, _with_losses_of(below.get("loss"), content, file)))
 
 
 def merged(base: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
@@ -188,40 +187,37 @@ def merged(base: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
     return content
 
 
-def _read_base(base: Any, folder: Path, source: str, above: tuple[str, ...]) -> Mapping[str, Any]:
+def _read_base(file: SettingsFile, folder: Path, above: tuple[str, ...]) -> Mapping[str, Any]:
+    base, fix = file.content[BASE], "write the name of a recipe, or a path from this file"
     if not isinstance(base, str):
-        raise InputError(
-            f"base is {base!r:.60}", file=source, fix="write the name of a recipe, or a path from this file"
-        )
+        raise file.fail((BASE,), f"base is {base!r:.60}", fix=fix)
     try:
         return read_recipe_file(base, folder, above).content
     except UnknownNameError as error:
-        raise InputError(f"its base is unknown: {error.args[0]}", file=source, fix=error.fix) from error
+        raise file.fail((BASE,), f"its base is unknown: {error.args[0]}", fix=error.fix) from error
     except InputError as error:
         if (folder / base).exists() or not base.endswith(SUFFIX):
             raise
-        problem = f"its base {base} does not exist"
-        raise InputError(problem, file=source, fix="write a path from this file, or the name of a recipe") from error
+        raise file.fail((BASE,), f"its base {base} does not exist", fix=fix) from error
 
 
-def _with_losses_of(base: Any, content: dict[str, Any], source: str) -> dict[str, Any]:
+def _with_losses_of(base: Any, content: dict[str, Any], file: SettingsFile) -> dict[str, Any]:
     """The content with the base's losses in place of an entry [[loss]] of kind "base"."""
-    losses = content.get("loss")
-    if not isinstance(losses, list):
+    if not isinstance(content.get("loss"), list):
         return content
-    kept: list[Any] = []
-    for entry in losses:
+    losses: list[Any] = []
+    for number, entry in enumerate(content["loss"]):
         if not (isinstance(entry, dict) and entry.get("kind") == BASE):
-            kept.append(entry)
+            losses.append(entry)
             continue
         if len(entry) > 1:
             problem = f'a [[loss]] of kind "base" with {", ".join(key for key in entry if key != "kind")}'
-            raise InputError(problem, file=source, fix="write the losses themselves to change them")
+            raise file.fail(("loss", number), problem, fix="write the losses themselves to change them")
         if base is None:
             fix = "name one (base = …), or write the losses themselves"
-            raise InputError('a [[loss]] of kind "base" in a recipe without a base', file=source, fix=fix)
-        kept += base if isinstance(base, list) else [base]
-    return {**content, "loss": kept}
+            raise file.fail(("loss", number), 'a [[loss]] of kind "base" in a recipe without a base', fix=fix)
+        losses += base if isinstance(base, list) else [base]
+    return {**content, "loss": losses}
 
 
 CONSTANT, STEP, COSINE = "constant", "step", "cosine"
@@ -316,7 +312,7 @@ class TrainingRecipe:
     """The rows of papers that it repeats."""
 
     def with_settings(self, changes: Mapping[str, Any]) -> TrainingRecipe:
-        """The same recipe with other settings; None changes nothing."""
+        """The recipe with other settings; None changes nothing."""
         return replace(self, settings=replace(self.settings, **{k: v for k, v in changes.items() if v is not None}))
 
     def identity(self) -> dict[str, Any]:
@@ -327,65 +323,44 @@ class TrainingRecipe:
         return {**own, "losses": [dict(entry) for entry in self.losses], "settings": kept}
 
 
+_ENTRIES = {"about": str, "phi": str, "text_model": str, "least_count": int}
+_TABLES = ("data", "model")
+
+
 def load_training_recipe(name: str | Path) -> TrainingRecipe:
     """A packaged recipe by its name, or a TOML file by its path."""
-    return parse_training_recipe(read_recipe_file(name))
-
-
-_TABLES = ("data", "model", "loss")
-_ENTRIES = {"about": "str", "phi": "str", "text_model": "str", "least_count": "int"}
-
-
-def parse_training_recipe(file: RecipeFile) -> TrainingRecipe:
-    """The recipe that a file holds; a mistake names the file."""
-    source, content = file.source, file.content
-    known = (*_ENTRIES, *_TABLES, "training", "published")
-    for key in content:
-        if key not in known:
-            raise InputError(f"unknown entry {key!r}", file=source, fix=UnknownNameError("entry", key, known).fix)
-    for key, kind in _ENTRIES.items():
-        if key in content:
-            check_type(key, content[key], kind, source)
-    if content.get("least_count", 1) < 1:
-        raise InputError(f"least_count is {content['least_count']}", file=source, fix="write 1 or more")
-    for name in _TABLES[:2]:
-        if not isinstance(table := content.get(name), dict):
-            problem = f"no table [{name}]" if table is None else f"{name} is {table!r:.60}"
-            raise InputError(problem, file=source, expected=f"a table [{name}]", fix=f"add [{name}]")
-    (layout, data), (model, model_settings) = (_kind_of(content[name], name, source) for name in _TABLES[:2])
+    file = read_recipe_file(name)
+    content = file.content
+    file.refuse_unknown((), content, (*_ENTRIES, *_TABLES, "loss", "training", "published"))
+    entries = {key: file.value((key,), content[key], kind) for key, kind in _ENTRIES.items() if key in content}
+    if entries.get("least_count", 1) < 1:
+        raise file.fail(("least_count",), f"least_count = {entries['least_count']}", "1 or more")
+    for table in _TABLES:
+        if table not in content:
+            raise file.fail((), f"no table [{table}]", fix=f"add [{table}]")
+    (layout, data), (model, model_settings) = (_kind_of(file.table(table), (table,), file) for table in _TABLES)
     losses = content.get("loss")
     losses = [losses] if isinstance(losses, dict) else losses
     if not losses or not isinstance(losses, list) or not all(isinstance(entry, dict) for entry in losses):
-        raise InputError("no loss", file=source, expected="one table [[loss]] or more", fix="add [[loss]]")
-    for entry in losses:
-        _kind_of(entry, "[loss]", source)
+        raise file.fail(("loss",), "no loss", "one table [[loss]] or more", "add [[loss]]")
+    for number, entry in enumerate(losses):
+        _kind_of(entry, ("loss", number), file)
+    file.options(TrainingSettings, "training")
     return TrainingRecipe(
-        file.name, content.get("about", ""), layout, data, model, model_settings, tuple(losses),
-        **{key: content[key] for key in _ENTRIES if key in content and key != "about"},
-        settings=_settings(content.get("training", {}), source), source=source,
-        published=published_rows(content.get("published", []), source),
+        Path(str(file.file)).stem, entries.pop("about", ""), layout, data, model, model_settings, tuple(losses),
+        **entries, source=str(file.file), published=published_rows(file),
+        settings=TrainingSettings(**file.table("training")),  # as written: the keys of stored models tell 2 from 2.0
     )  # fmt: skip
 
 
-def _kind_of(table: Mapping[str, Any], name: str, source: str) -> tuple[str, dict[str, Any]]:
+def _kind_of(table: Mapping[str, Any], path: tuple[str | int, ...], file: SettingsFile) -> tuple[str, dict[str, Any]]:
     """The kind that a table names, and its other entries."""
+    name = f"[{path[0]}]" if len(path) == 1 else f"[[{path[0]}]]"
     kind = table.get("kind")
     if not isinstance(kind, str):
-        problem = f"[{name}] has no kind" if kind is None else f"the kind of [{name}] is {kind!r:.60}"
-        raise InputError(problem, file=source, fix=f'name it in [{name}]: kind = "…"')
+        problem = f"{name} has no kind" if kind is None else f"the kind of {name} is {kind!r:.60}"
+        raise file.fail((*path, "kind"), problem, fix=f'name it in {name}: kind = "…"')
     return kind, {key: value for key, value in table.items() if key != "kind"}
-
-
-def _settings(table: Any, source: str) -> TrainingSettings:
-    if not isinstance(table, dict):
-        raise InputError(f"training is {table!r:.60}", file=source, expected="a table [training]")
-    texts = {entry.name for entry in fields(TrainingSettings) if "str" in str(entry.type)}
-    try:
-        for key in texts & table.keys():
-            check_type(f"{key} of [training]", table[key], "str", source)
-        return TrainingSettings.of(table)
-    except (UsageError, UnknownNameError) as error:
-        raise InputError(f"[training]: {error.args[0]}", file=source, fix=error.fix) from error
 
 
 @dataclass(frozen=True)
@@ -400,18 +375,21 @@ class PublishedRow:
     """What to add to the command: the share of the data."""
 
 
-def published_rows(entries: Any, source: str) -> tuple[PublishedRow, ...]:
+def published_rows(file: SettingsFile) -> tuple[PublishedRow, ...]:
     """The ``[[published]]`` entries of a recipe: table, row, maybe flags; every other key is a metric."""
+    entries = file.content.get("published", [])
     if not (isinstance(entries, list) and all(isinstance(entry, dict) for entry in entries)):
-        raise InputError(f"published is {entries!r:.60}", file=source, expected="tables [[published]]")
+        raise file.fail(("published",), f"published is {entries!r:.60}", "tables [[published]]")
     rows = []
-    for entry in entries:
+    for number, entry in enumerate(entries):
         for key in ("table", "row"):
             if key not in entry:
-                raise InputError(f"[[published]] has no {key}", file=source, fix=f'write {key} = "…"')
-        for key, value in entry.items():
-            check_type(f"{key} of [[published]]", value, "str" if key in _TEXTS else "float", source)
-        figures = {key: float(value) for key, value in entry.items() if key not in _TEXTS}
+                raise file.fail(("published", number), f"[[published]] has no {key}", fix=f'write {key} = "…"')
+        values = {
+            key: file.value(("published", number, key), value, str if key in _TEXTS else float)
+            for key, value in entry.items()
+        }
+        figures = {key: value for key, value in values.items() if key not in _TEXTS}
         rows.append(PublishedRow(entry["table"], entry["row"], figures, entry.get("flags", "")))
     return tuple(rows)
 

@@ -51,8 +51,7 @@ class Trained(Presented):
     @property
     def test(self) -> Mapping[str, float]:
         """Test figures of the checkpoint that is best on validation."""
-        figures: Mapping[str, float] = self.card["test"]
-        return figures
+        return dict(self.card["test"])
 
     @property
     def notes(self) -> list[str]:
@@ -101,9 +100,9 @@ def _charts(card: Mapping[str, Any]) -> Iterator[Lines]:
     )
     yield line("Training loss", (Figure(row["loss"], digits=4) for row in history), facts)
     lower = "" if facts_of(metric).higher_is_better else " (lower is better)"
-    kept = f"Ring: the checkpoint that is kept, at step {card['best_step']:,}, {metric} {metric_figure(metric, best)}."
+    ring = f"Ring: the checkpoint that is kept, at step {card['best_step']:,}, {metric} {metric_figure(metric, best)}."
     yield line(
-        f"Validation {metric}{lower}", (metric_figure(metric, row["value"]) for row in history), kept,
+        f"Validation {metric}{lower}", (metric_figure(metric, row["value"]) for row in history), ring,
         steps.index(card["best_step"]),
     )  # fmt: skip
     if all("rate" in row for row in history):
@@ -147,8 +146,8 @@ def recipe_text(identity: Mapping[str, Any]) -> str:
 
 
 def _entries(table: Mapping[str, Any]) -> str:
-    kept = {name: value for name, value in table.items() if value not in (None, "")}
-    return "\n".join(f"{name} = {json.dumps(value, ensure_ascii=False)}" for name, value in kept.items())
+    given = {name: value for name, value in table.items() if value not in (None, "")}
+    return "\n".join(f"{name} = {json.dumps(value, ensure_ascii=False)}" for name, value in given.items())
 
 
 CHECKPOINT = "checkpoint.safetensors"

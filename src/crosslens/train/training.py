@@ -7,7 +7,6 @@ the same steps as one that was not.
 from __future__ import annotations
 
 import math
-import signal
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -24,7 +23,7 @@ from crosslens.train.evaluation import SplitMetrics, TrainingMetrics, score_matr
 from crosslens.train.features import Split, TrainingData
 from crosslens.train.losses import BatchOutput, Phi, build_loss
 from crosslens.train.models.protocol import InputShape, build_model, prepare_model
-from crosslens.train.processes import Group, precision_context, seed_generators
+from crosslens.train.processes import Group, first_interrupt, precision_context, seed_generators
 from crosslens.train.recipe import COSINE, STEP, TrainingRecipe, TrainingSettings
 from crosslens.train.stored.checkpoint import (
     Checkpoint,
@@ -223,8 +222,8 @@ class Training:
         import torch
 
         settings, group = self.settings, self.group
-        own = [group.rank] if group.rank else []
-        seed_generators(derive_seed(settings.seed, "step", step, *own) % 2**63, self.device)
+        rank = [group.rank] if group.rank else []
+        seed_generators(derive_seed(settings.seed, "step", step, *rank) % 2**63, self.device)
         set_rate(self.optimizer, self._rate(step))
         self.model.train()
         rows = self.plan.rows(step)
@@ -236,9 +235,9 @@ class Training:
         group.add_gradients(self.model)
         norm = torch.nn.utils.clip_grad_norm_(self.model.parameters(), settings.clip or math.inf)
         if not (math.isfinite(value) and math.isfinite(norm)):
-            kept = f"the last checkpoint is of step {self.saved_step}" if self.saved_step else "no checkpoint yet"
+            last = f"the last checkpoint is of step {self.saved_step}" if self.saved_step else "no checkpoint yet"
             raise CrosslensError(
-                f"the loss is {value} at step {step + 1}, the norm of its gradient {float(norm)}; {kept}",
+                f"the loss is {value} at step {step + 1}, the norm of its gradient {float(norm)}; {last}",
                 fix="lower the learning rate, clip gradients, or compute in fp32", code="loss-not-finite",
             )  # fmt: skip
         self.optimizer.step()
@@ -250,10 +249,10 @@ class Training:
     def _output(self, rows: Array, step: int) -> BatchOutput:
         import torch
 
-        group, own = self.group, self.group.share(rows)
+        group, share = self.group, self.group.share(rows)
         image_rows = np.asarray(self.train.dataset.caption_image)[rows]
         images = self.model.encode_images(self.train.features.batch(group.share(image_rows), self.device))
-        captions = self.model.encode_captions(self.captions(self.train).batch(own, self.device, among=rows))
+        captions = self.model.encode_captions(self.captions(self.train).batch(share, self.device, among=rows))
         # Every process scores its images with all captions, whose gradients are then spread over the processes.
         scores = group.gather(self.model.scores(images, group.gather(captions, add_gradients=True)))
         of_image = torch.from_numpy(image_rows).to(self.device)
@@ -300,7 +299,6 @@ class Training:
         return measured.run(self.recipe.name, scores)
 
     def use_best(self) -> None:
-        """The weights become those of the best checkpoint."""
         load_trained_state(self.model, self.best)
 
     def card(self) -> dict[str, Any]:
@@ -321,24 +319,10 @@ class Training:
 @contextmanager
 def uninterrupted() -> Iterator[None]:
     """Let the block end before Ctrl-C is answered; a second Ctrl-C is answered at once."""
-    handler = signal.getsignal(signal.SIGINT)
-    if threading.current_thread() is not threading.main_thread() or handler is not signal.default_int_handler:
-        yield  # somebody else answers Ctrl-C, or nobody
-        return
-    pressed = False
-
-    def note(number: int, frame: Any) -> None:
-        nonlocal pressed
-        if pressed:
-            raise KeyboardInterrupt
-        pressed = True
-
-    signal.signal(signal.SIGINT, note)
-    try:
+    pressed = threading.Event()
+    with first_interrupt(pressed.set):
         yield
-    finally:
-        signal.signal(signal.SIGINT, handler)
-    if pressed:
+    if pressed.is_set():
         raise KeyboardInterrupt
 
 

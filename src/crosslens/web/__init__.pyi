@@ -1,6 +1,7 @@
 from crosslens.web.app import create_app as create_app
 from crosslens.web.judging.accounts import (
     OpenInvitation as OpenInvitation,
+    account_named as account_named,
     close_account as close_account,
     end_sessions as end_sessions,
     list_accounts as list_accounts,
@@ -12,7 +13,6 @@ from crosslens.web.judging.accounts import (
 from crosslens.web.judging.commands import (
     JudgedByModel as JudgedByModel,
     ModelSource as ModelSource,
-    account_named as account_named,
     invitation_path as invitation_path,
     judge_project as judge_project,
     judge_table as judge_table,

@@ -10,7 +10,7 @@ from collections.abc import Callable, Hashable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from threading import Lock
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from crosslens.core import ConflictError, CrosslensError, Progress
 
@@ -82,9 +82,10 @@ class JobProgress:
         if self.total:
             self.done = self.total
 
-    @property
-    def seconds(self) -> float:
-        return time.monotonic() - self.started if self.started else 0.0
+    def report(self) -> dict[str, Any]:
+        """How far the job is, as the JSON of pages says it."""
+        seconds = round(time.monotonic() - self.started, 1) if self.started else 0.0
+        return {"stage": self.stage, "done": self.done, "total": self.total, "seconds": seconds, "fix": self.fix}
 
 
 Work = Callable[[Progress, Callable[[], bool]], None]

@@ -7,7 +7,9 @@ import math
 import os
 import re
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections import deque
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -89,45 +91,28 @@ def dataset_id(name: str, fingerprint: str) -> str:
     return f"{address_name(name)}-{hashlib.sha256(fingerprint.encode()).hexdigest()[:8]}"
 
 
-def folders_below(root: Path) -> Iterator[Path]:
-    """The folder itself and those below it, sorted; links and hidden folders are not followed."""
-    waiting, seen = [(root, 0)], 0
+def stored_folders(root: Path) -> tuple[list[Path], list[Path]]:
+    """The runs and the robustness studies below ``root``, which may be one itself, sorted.
+
+    The runs inside a study are parts of it. Links and hidden folders are not followed.
+    """
+    runs: list[Path] = []
+    studies: list[Path] = []
+    waiting, seen = deque([(root, 0)]), 0
     while waiting and seen < _MOST_FOLDERS:
-        folder, depth = waiting.pop(0)
+        folder, depth = waiting.popleft()
         seen += 1
-        yield folder
-        if depth < _DEEPEST:
-            waiting += [(child, depth + 1) for child in _child_folders(folder)]
-
-
-def _child_folders(folder: Path) -> list[Path]:
-    try:
-        with os.scandir(folder) as entries:
-            names = [entry.name for entry in entries if entry.is_dir(follow_symlinks=False)]
-    except OSError:  # removed meanwhile, or not ours to read
-        return []
-    return [folder / name for name in sorted(names) if not name.startswith((".", "ranking-"))]
-
-
-@dataclass(frozen=True)
-class StoredFolders:
-    """What is below a folder: runs, and robustness studies."""
-
-    runs: tuple[Path, ...]
-    studies: tuple[Path, ...]
-
-
-def stored_folders(root: Path) -> StoredFolders:
-    """The runs and studies below ``root``, which may be one itself. The runs inside a study are parts of it."""
-    runs, studies = [], []
-    for folder in folders_below(root):
         if (folder / ROBUSTNESS_FILE).is_file():
             studies.append(folder)
         elif (folder / RUN_FILE).is_file() and not any(
             folder.is_relative_to(study) for study in studies if study != root
         ):
             runs.append(folder)
-    return StoredFolders(tuple(runs), tuple(studies))
+        if depth < _DEEPEST:
+            with suppress(OSError), os.scandir(folder) as entries:  # removed meanwhile, or not ours to read
+                names = sorted(entry.name for entry in entries if entry.is_dir(follow_symlinks=False))
+                waiting += [(folder / name, depth + 1) for name in names if not name.startswith((".", "ranking-"))]
+    return runs, studies
 
 
 def file_signature(*files: Path) -> tuple[int, ...]:
@@ -136,16 +121,10 @@ def file_signature(*files: Path) -> tuple[int, ...]:
     for file in files:
         try:
             status = file.stat()
+            numbers += [status.st_mtime_ns, status.st_size]
         except OSError:
             numbers += [0, 0]
-        else:
-            numbers += [status.st_mtime_ns, status.st_size]
     return tuple(numbers)
-
-
-def run_signature(folder: Path) -> tuple[int, ...]:
-    """Changes when a run is replaced."""
-    return file_signature(folder / RUN_FILE, folder / QUERIES_FILE, folder / RECIPE_FILE)
 
 
 def read_summary(root: Path, folder: Path, signature: tuple[int, ...]) -> RunSummary:
@@ -161,31 +140,26 @@ def read_summary(root: Path, folder: Path, signature: tuple[int, ...]) -> RunSum
 
     try:
         content = read_whole(folder, folder / RUN_FILE, read=read)
-        return _summary(identity, folder, location, signature, content)
+        figures = {}
+        for name, values in content["metrics"].items():
+            numbers = {part: values.get(part) for part in ("mean", "low", "high")}
+            for part, value in numbers.items():
+                if value is not None and not isinstance(value, int | float):
+                    raise ValueError(f"{name} has the {part} {value!r:.40}")
+            facts = read_facts(name, values) or ASSUMED_FACTS
+            unit = {"unit": facts.unit, "higher_is_better": facts.higher_is_better}
+            figures[str(name)] = {**json_form(numbers), "n": int(values.get("n") or 0), **unit}
+        provenance = dict(content.get("provenance", {}))
+        known = provenance.get("dataset") or {}
+        dataset, name = "", dataset_label(provenance)
+        if fingerprint := str(known.get("fingerprint", "")):
+            name = str(known.get("name", ""))
+            dataset = dataset_id(name, fingerprint)
+        shown = str(content.get("name", folder.name))
+        return RunSummary(identity, folder, location, shown, signature, figures, provenance, dataset, name)
     except (CrosslensError, OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         problem = error.problem if isinstance(error, CrosslensError) else f"unreadable: {error}"
         return RunSummary(identity, folder, location, folder.name, signature, problem=problem.splitlines()[0])
-
-
-def _summary(
-    identity: str, folder: Path, location: str, signature: tuple[int, ...], content: Mapping[str, Any]
-) -> RunSummary:
-    metrics, provenance = content["metrics"], content.get("provenance", {})
-    figures = {}
-    for name, values in metrics.items():
-        for part in ("mean", "low", "high"):
-            if values.get(part) is not None and not isinstance(values[part], int | float):
-                raise ValueError(f"{name} has the {part} {values[part]!r:.40}")
-        facts = read_facts(name, values) or ASSUMED_FACTS
-        numbers = json_form({part: values.get(part) for part in ("mean", "low", "high")})
-        unit = {"unit": facts.unit, "higher_is_better": facts.higher_is_better}
-        figures[str(name)] = {**numbers, "n": int(values.get("n") or 0), **unit}
-    known = provenance.get("dataset") or {}
-    name, fingerprint = str(known.get("name", "")), str(known.get("fingerprint", ""))
-    return RunSummary(
-        identity, folder, location, str(content.get("name", folder.name)), signature, figures, dict(provenance),
-        dataset_id(name, fingerprint) if fingerprint else "", name if fingerprint else dataset_label(provenance),
-    )  # fmt: skip
 
 
 def recipe_alone(summary: RunSummary) -> Run:
@@ -231,7 +205,7 @@ class RunLibrary:
         self._looked = float("-inf")
         self._lock = Lock()
         self._summaries: dict[str, RunSummary] = {}
-        self._study_folders: tuple[Path, ...] = ()
+        self._study_folders: list[Path] = []
         self._runs: RecentCache[Run] = RecentCache(_RUNS)
         self._datasets: RecentCache[Dataset] = RecentCache(_DATASETS)
         self._unreadable: dict[str, tuple[float, CrosslensError | None]] = {}
@@ -243,26 +217,25 @@ class RunLibrary:
         with self._lock:
             if time.monotonic() - self._looked > _SECONDS:
                 known = {summary.folder: summary for summary in self._summaries.values()}
-                stored = stored_folders(self.folder)
+                runs, self._study_folders = stored_folders(self.folder)
                 fresh = []
-                for folder in stored.runs:
-                    signature, before = run_signature(folder), known.get(folder)
+                for folder in runs:
+                    signature = file_signature(*(folder / name for name in (RUN_FILE, QUERIES_FILE, RECIPE_FILE)))
+                    before = known.get(folder)
                     same = before is not None and before.signature == signature
                     fresh.append(before if before and same else read_summary(self.folder, folder, signature))
                 # Where two folders cannot be exchanged in one step, a run is gone while it is replaced.
-                fresh += [known[folder] for folder in known.keys() - set(stored.runs) if being_written(folder)]
+                fresh += [known[folder] for folder in known.keys() - set(runs) if being_written(folder)]
                 self._summaries = {summary.id: summary for summary in fresh}
-                self._study_folders = stored.studies
                 self._looked = time.monotonic()
             return list(self._summaries.values())
 
     def summary(self, run: str) -> RunSummary:
         """What is known of a run without reading its queries."""
         self.runs()
-        summary = self._summaries.get(run)
-        if summary is None:
-            raise UnknownNameError("run", run, self._summaries)
-        return summary
+        if run not in (summaries := self._summaries):
+            raise UnknownNameError("run", run, summaries)
+        return summaries[run]
 
     def run(self, run: str) -> Run:
         """A run by its id; one that cannot be read raises."""
@@ -274,10 +247,17 @@ class RunLibrary:
     def studies(self, dataset: str) -> dict[str, Robustness]:
         """The robustness studies of a dataset in the folder, by location; those that cannot be read are left out."""
         self.runs()
+
+        def load(folder: Path) -> Robustness | None:
+            try:
+                return Robustness.load(folder)
+            except (CrosslensError, OSError):
+                return None
+
         studies = {}
         for folder in self._study_folders:
             key = (folder, file_signature(folder / ROBUSTNESS_FILE))
-            study = self._studies.get(key, partial(_load_study, folder))
+            study = self._studies.get(key, partial(load, folder))
             known = None if study is None else study.about.get("dataset")
             if study is None or not isinstance(known, dict) or not known.get("fingerprint"):
                 continue
@@ -350,23 +330,15 @@ class RunLibrary:
         """The folders that may hold the pictures of a dataset, as its runs and its reader name them."""
         summary = self.dataset_summary(dataset)
         key = (dataset, tuple(self.summary(run).signature for run in summary.runs))
-        return self._folders.get(key, lambda: self._image_folders(summary))
 
-    def _image_folders(self, summary: DatasetSummary) -> list[Path]:
-        folders: list[Path] = []
-        for run in summary.runs:
-            try:
-                folder = image_folder_of(recipe_alone(self.summary(run)))
-            except CrosslensError:
-                continue
-            folders += [] if folder is None else [folder]
-        data = self.dataset(summary.id)
-        own = [] if data.home is None else [data.home]
-        return list(dict.fromkeys(path.absolute() for path in (*folders, *own, *data.extra_folders)))
+        def find() -> list[Path]:
+            folders: list[Path] = []
+            for run in summary.runs:
+                with suppress(CrosslensError):
+                    folder = image_folder_of(recipe_alone(self.summary(run)))
+                    folders += [] if folder is None else [folder]
+            data = self.dataset(dataset)
+            folders += [*([] if data.home is None else [data.home]), *data.extra_folders]
+            return list(dict.fromkeys(path.absolute() for path in folders))
 
-
-def _load_study(folder: Path) -> Robustness | None:
-    try:
-        return Robustness.load(folder)
-    except (CrosslensError, OSError):
-        return None
+        return self._folders.get(key, find)

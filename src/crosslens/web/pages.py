@@ -1,4 +1,4 @@
-"""Scripts and style sheets under addresses that hold their hash, so that browsers may keep them for good.
+"""Pages: templates, errors, addresses, and static files under a hash, so that browsers may keep them for good.
 
 ``web/<feature>/static/x.js`` is ``/static/<hash>/<feature>/x.js``. The hash is of all files together and stands in the
 folder part: a script can import another one by its relative path.
@@ -7,7 +7,7 @@ folder part: a script can import another one by its relative path.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ from urllib.parse import quote, urlencode
 
 from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
-from jinja2 import BaseLoader, Environment, StrictUndefined, TemplateNotFound
+from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup
 from pydantic import BaseModel
 from starlette.exceptions import HTTPException
@@ -82,29 +82,19 @@ def add_static_files(app: FastAPI) -> None:
         file = static_files().get(name)
         if file is None:
             raise HTTPException(404, "There is no such file.")
-        kept = "public, max-age=31536000, immutable" if hashed == version() else "no-store"
-        return FileResponse(file, media_type=_MEDIA[file.suffix], headers={"Cache-Control": kept})
+        return FileResponse(file, media_type=_MEDIA[file.suffix], headers={"Cache-Control": cache_control(hashed)})
 
 
-class _FeatureLoader(BaseLoader):
-    """Templates beside the code of their feature; one without a folder belongs to the layout."""
-
-    def get_source(self, environment: Environment, template: str) -> tuple[str, str, Any]:
-        feature, _, name = template.rpartition("/")
-        file = _FOLDER / (feature or "layout") / "templates" / name
-        if not file.is_file():
-            raise TemplateNotFound(template)
-        return file.read_text(encoding="utf-8"), str(file), lambda: True
+def cache_control(hashed: str) -> str:
+    """How long browsers keep a file under this hash: for good, unless it is that of another version."""
+    return "public, max-age=31536000, immutable" if hashed == version() else "no-store"
 
 
-def make_environment() -> Environment:
-    """Jinja2 with everything escaped, and an unknown name as an error."""
-    environment = Environment(
-        loader=_FeatureLoader(), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
-    )
-    environment.globals |= {"static": static_address, "csrf_field": _csrf_field}
-    environment.filters |= {"segment": lambda text: quote(str(text), safe="")}
-    return environment
+def _template(name: str) -> tuple[str, str, Callable[[], bool]] | None:
+    """A template beside the code of its feature; one without a folder belongs to the layout."""
+    feature, _, file_name = name.rpartition("/")
+    file = _FOLDER / (feature or "layout") / "templates" / file_name
+    return (file.read_text(encoding="utf-8"), str(file), lambda: True) if file.is_file() else None
 
 
 def _csrf_field(request: Request) -> Markup:
@@ -113,10 +103,20 @@ def _csrf_field(request: Request) -> Markup:
 
 
 def add_templates(app: FastAPI, services: Services) -> None:
-    """Give the application its templates; call it when the features have extended the navigation."""
-    app.state.templates = make_environment()
-    app.state.templates.globals["navigation"] = tuple(services.navigation)
-    app.state.templates.globals["folder_name"] = services.settings.folder.resolve().name
+    """Give the application its templates, with everything escaped and an unknown name as an error.
+
+    To be called when the features have extended the navigation.
+    """
+    environment = Environment(
+        loader=FunctionLoader(_template), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
+        lstrip_blocks=True,
+    )  # fmt: skip
+    environment.globals |= {
+        "static": static_address, "csrf_field": _csrf_field, "address": address, "query_address": query_address,
+        "navigation": tuple(services.navigation), "folder_name": services.settings.folder.resolve().name,
+    }  # fmt: skip
+    environment.filters |= {"segment": lambda text: quote(str(text), safe="")}
+    app.state.templates = environment
 
 
 def sections_html(sections: Iterable[Section]) -> Markup:
@@ -126,13 +126,10 @@ def sections_html(sections: Iterable[Section]) -> Markup:
 
 def render(request: Request, template: str, *, status: int = 200, **values: Any) -> HTMLResponse:
     """A page from ``feature/name.html``, which extends ``base.html`` and is given these values and the request."""
-    environment: Environment = request.app.state.templates
     shown = {"request": request, "page_path": request.scope["path"], **values}
-    page = environment.get_template(template).render(shown)
-    return HTMLResponse(page, status)
+    return HTMLResponse(request.app.state.templates.get_template(template).render(shown), status)
 
 
-_MISSING = ("unknown-id", "unknown-name", "gone")
 _HEADINGS = {
     400: "Not understood", 401: "Log in first", 403: "Not allowed", 404: "Not found", 405: "Not possible",
     409: "Already changed", 413: "Too large", 415: "Another kind of file", 422: "Not valid", 429: "Too many requests",
@@ -168,7 +165,7 @@ RESPONSES: dict[int | str, dict[str, Any]] = {
 
 def status_of(error: CrosslensError) -> int:
     """The HTTP status of an error."""
-    if isinstance(error, UnknownNameError) or error.code in _MISSING:
+    if isinstance(error, UnknownNameError) or error.code in ("unknown-id", "unknown-name", "gone"):
         return 404
     if error.code in ("outside", "too-many"):
         return 403 if error.code == "outside" else 429
@@ -216,8 +213,8 @@ _USUAL: Mapping[str, Any] = {"sort": "order", "offset": 0, "descending": False}
 def address(path: str, state: Mapping[str, Any] | None = None, **changes: Any) -> str:
     """A path with these parameters; ``changes`` replace some of them."""
     values = {**(state or {}), **changes}
-    kept = [(name, value) for name, value in values.items() if value not in ("", None) and _USUAL.get(name) != value]
-    words = urlencode([(name, str(value).lower() if isinstance(value, bool) else value) for name, value in kept])
+    stated = [(name, value) for name, value in values.items() if value not in ("", None) and _USUAL.get(name) != value]
+    words = urlencode([(name, str(value).lower() if isinstance(value, bool) else value) for name, value in stated])
     return f"{path}?{words}" if words else path
 
 

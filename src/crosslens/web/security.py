@@ -112,34 +112,16 @@ class _LimitedBody:
     """``receive``, which raises once more than ``limit`` bytes of the body came."""
 
     def __init__(self, receive: Receive, limit: int) -> None:
-        self._receive, self._left, self._is_whole = receive, limit, False
-
-    @property
-    def is_too_large(self) -> bool:
-        return self._left < 0
+        self._receive, self._left = receive, limit
+        self.is_whole = self.is_too_large = False
 
     async def __call__(self) -> Message:
         message = await self._receive()
         self._left -= len(message.get("body", b""))
-        self._is_whole = not message.get("more_body", False)
+        self.is_whole, self.is_too_large = not message.get("more_body", False), self._left < 0
         if self.is_too_large:
             raise _BodyTooLarge
         return message
-
-    async def read_rest(self) -> None:
-        """Read what nobody has read, for its length only."""
-        while not self._is_whole:
-            await self()
-
-
-async def _discard(receive: Receive) -> None:
-    """Take the rest of a body that was refused: a proxy that is still sending it would not see the answer."""
-    left = _MOST_DISCARDED
-    while left > 0:
-        message = await receive()
-        if not message.get("more_body", False):
-            return
-        left -= len(message["body"])
 
 
 class Guard:
@@ -154,27 +136,45 @@ class Guard:
                 await self._app(scope, receive, send)
             return
         scope.setdefault("state", {})
-        scope["headers"] = [(name, _own(value) if name == b"cookie" else value) for name, value in scope["headers"]]
-        request, guarded_send = Request(scope, receive), _with_headers(scope, send)
+        scope["headers"] = [
+            (name, _own_cookies(value) if name == b"cookie" else value) for name, value in scope["headers"]
+        ]
+        request = Request(scope, receive)
         limit = self._services.body_limit(scope["path"])
         body = _LimitedBody(receive, limit)
         is_measured = "content-length" in request.headers or request.method in _SAFE_METHODS
         started = False
+
+        async def guarded_send(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                for name, value in HEADERS.items():
+                    headers.setdefault(name, value)
+                token = scope["state"].get(_NEW_TOKEN)
+                if token is not None:
+                    secure = "; Secure" if scope.get("scheme") == "https" else ""
+                    headers.append("Set-Cookie", f"{CSRF_COOKIE}={token}; Path=/; HttpOnly; SameSite=Strict{secure}")
+            await send(message)
 
         async def noting_start(message: Message) -> None:
             nonlocal started
             if not started and body.is_too_large:
                 raise _BodyTooLarge  # whatever the application makes of half a body
             if not started and not is_measured and message.get("status", 0) >= 400:
-                await body.read_rest()  # a body that is too large is told so, whatever else is wrong with it
+                while not body.is_whole:  # one that is too large is refused as such, whatever else is wrong
+                    await body()
             started = True
             await guarded_send(message)
 
         try:
             refusal = await self._refusal(request, limit)
             if refusal is not None:
-                if "content-length" in request.headers:  # as every body that a proxy has collected
-                    await _discard(receive)
+                # A proxy sends every body with its length, and does not see the answer while it is sending.
+                left, more = _MOST_DISCARDED, "content-length" in request.headers
+                while more and left > 0:
+                    message = await receive()
+                    left -= len(message.get("body", b""))
+                    more = message.get("more_body", False)
                 await refusal(scope, receive, guarded_send)
             else:
                 await self._app(scope, body, noting_start)
@@ -217,29 +217,14 @@ class Guard:
         return None
 
 
-def _own(cookies: bytes) -> bytes:
-    """Those of this application: a foreign one takes Python time that grows with the square of its length."""
+def _own_cookies(cookies: bytes) -> bytes:
+    """The cookies of this application: a foreign one takes Python time that grows with the square of its length."""
     parts = cookies.split(b";")
     return b";".join(part for part in parts if part.strip().startswith(b"crosslens_") and b"\\" not in part)
 
 
 def _too_large(request: Request, limit: int) -> Response:
     return refuse(request, 413, f"The request is larger than {limit:,} bytes.")
-
-
-def _with_headers(scope: Scope, send: Send) -> Send:
-    async def send_with_headers(message: Message) -> None:
-        if message["type"] == "http.response.start":
-            headers = MutableHeaders(scope=message)
-            for name, value in HEADERS.items():
-                headers.setdefault(name, value)
-            token = scope["state"].get(_NEW_TOKEN)
-            if token is not None:
-                secure = "; Secure" if scope.get("scheme") == "https" else ""
-                headers.append("Set-Cookie", f"{CSRF_COOKIE}={token}; Path=/; HttpOnly; SameSite=Strict{secure}")
-        await send(message)
-
-    return send_with_headers
 
 
 @lru_cache(maxsize=64)
@@ -319,7 +304,9 @@ async def check_csrf(request: Request) -> None:
         return
     expected = request.cookies.get(CSRF_COOKIE, "")
     given = request.headers.get(CSRF_HEADER)
-    form = await request.form() if _is_form(request) else FormData()
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    is_form = kind in ("application/x-www-form-urlencoded", "multipart/form-data")
+    form = await request.form() if is_form else FormData()
     if given is None:
         field = form.get(CSRF_FIELD)
         given = field if isinstance(field, str) else None
@@ -327,8 +314,3 @@ async def check_csrf(request: Request) -> None:
         raise HTTPException(403, "The form is out of date: reload the page and send it again.")
     if any("\0" in text for _, text in form.multi_items() if isinstance(text, str)):
         raise HTTPException(422, "A text has a NUL character in it.")
-
-
-def _is_form(request: Request) -> bool:
-    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    return kind in ("application/x-www-form-urlencoded", "multipart/form-data")

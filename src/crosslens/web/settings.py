@@ -1,4 +1,4 @@
-"""What the web application is told when it starts. Imports no web framework: the command line reads its flags here."""
+"""The options of the web application. Imports no web framework: the command line reads its flags here."""
 
 from __future__ import annotations
 

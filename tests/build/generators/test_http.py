@@ -377,7 +377,7 @@ def test_options_stand_in_the_address(server: Server, tmp_path: Path) -> None:
     model = load_generator(address, notify=lambda _: None)
     assert model.sees_pictures
     server.answer = lambda body: fails(503)
-    with pytest.raises(CrosslensError):
+    with pytest.raises(CrosslensError, match=r"still fails after 2 tries \(503\)"):
         model.generate([request(file=picture)])
     assert len(server.asked) == 2
     assert all("?" not in path for path in server.paths)

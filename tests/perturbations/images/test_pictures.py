@@ -23,6 +23,7 @@ from crosslens.perturbations import (
     severity_sheet,
 )
 from crosslens.perturbations.images.changes import _poisson_table, crop_move, kept_part, patch, rotate_move
+from tests.tables import each_row
 
 Image = pytest.importorskip("PIL.Image", reason="pip install 'crosslens[scenes]'")
 
@@ -201,7 +202,7 @@ def test_boxes_go_where_the_pixels_go(name: str, move: Any, key: str) -> None:
     assert found == pytest.approx(inside, abs=2.5)
 
 
-@pytest.mark.parametrize("mode", ["1", "L", "LA", "P", "RGB", "RGBA", "CMYK", "I;16", "F", "YCbCr"])
+@each_row("mode", ["1", "L", "LA", "P", "RGB", "RGBA", "CMYK", "I;16", "F", "YCbCr"])
 def test_every_mode_and_size(mode: str) -> None:
     expected = {"1": "L", "L": "L", "LA": "LA", "RGBA": "RGBA"}.get(mode, "RGB")
     for name in NAMES:

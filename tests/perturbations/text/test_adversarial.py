@@ -20,6 +20,7 @@ from crosslens.perturbations.caption import Caption, Draws
 from crosslens.perturbations.text.colours import colour_uses
 from crosslens.perturbations.text.opposites import LARGE, SMALL
 from tests.language.pipelines import needs_a_pipeline, needs_the_small_pipeline
+from tests.tables import each_row
 
 pytestmark = needs_a_pipeline
 
@@ -81,7 +82,7 @@ def colour_edit(found: Perturbed) -> tuple[str, str]:
 
 
 @needs_the_small_pipeline
-@pytest.mark.parametrize(
+@each_row(
     ("text", "expected"),
     [
         ("A light blue car and a dark-green van.", ["light blue", "dark green"]),
@@ -129,8 +130,8 @@ NOT_COLOURS = (
 )
 
 
-@pytest.mark.parametrize("text", NOT_COLOURS)
-@pytest.mark.parametrize("name", ["color_all", "color_in"])
+@each_row("text", NOT_COLOURS)
+@each_row("name", ["color_all", "color_in"])
 def test_other_uses_of_colour_words_are_left_alone(name: str, text: str) -> None:
     options = {"colors": ["blue", "green", "black"]} if name == "color_in" else {}
     found = perturbed(name, text, **options)
@@ -250,7 +251,7 @@ def test_sizes_cross_to_the_other_side(seed: int, text: str) -> None:
 
 
 @needs_the_small_pipeline
-@pytest.mark.parametrize(
+@each_row(
     ("text", "expected"),
     [
         ("A large dog", {"A small dog", "A little dog", "A tiny dog"}),
@@ -274,7 +275,7 @@ def test_minor_everywhere_where_asked_for() -> None:
     assert outcomes("size", "A large dog", minor=True) == {"A small dog", "A little dog", "A minor dog", "A tiny dog"}
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         "There is a little snow on the ground.",
@@ -299,7 +300,7 @@ def test_what_is_no_size_is_left_alone(text: str) -> None:
 
 
 @needs_the_small_pipeline
-@pytest.mark.parametrize(
+@each_row(
     ("text", "expected"),
     [
         ("A young man", {"An old man"}),
@@ -319,7 +320,7 @@ def test_antonyms_in_captions(text: str, expected: set[str]) -> None:
     assert text not in outcomes("antonym", text) or text == "OLD houses"
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         "A green apple",

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import pytest
-
 from crosslens.language.wordnet import load_wordnet
 from crosslens.perturbations.text.opposites import antonym_table, attribute_antonyms, opposites_of
+from tests.tables import each_row
 
 NONE: set[str] = set()
 
@@ -55,7 +54,7 @@ REVIEWED = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("phrase", REVIEWED)
+@each_row("phrase", REVIEWED)
 def test_reviewed(phrase: str) -> None:
     adjective, noun = phrase.split()
     assert set(opposites_of(adjective, noun)) == REVIEWED[phrase]

@@ -15,6 +15,7 @@ from crosslens.perturbations import PERTURBATIONS, CannotApply, apply_edits
 from crosslens.perturbations.caption import Caption, Draws
 from crosslens.perturbations.text.surface import slot_kinds
 from tests.language.pipelines import needs_the_small_pipeline
+from tests.tables import each_row
 
 UNTAGGED = ("shuffle_all_words", "shuffle_within_trigrams", "shuffle_trigrams")
 TAGGED = ("shuffle_nouns_and_adj", "shuffle_allbut_nouns_and_adj")
@@ -77,8 +78,8 @@ SHORT = [
 ]
 
 
-@pytest.mark.parametrize("text", SHORT)
-@pytest.mark.parametrize("name", UNTAGGED)
+@each_row("text", SHORT)
+@each_row("name", UNTAGGED)
 def test_every_other_order_comes_up_and_no_more(name: str, text: str) -> None:
     expected = {" ".join(words) for words in ORACLES[name](text.split())}
     draws = 40 * len(expected) + 20
@@ -247,8 +248,8 @@ def test_every_word_has_one_tag_however_tokens_are_cut(cuts: list[int], text: st
     assert slot_kinds(Caption(text, parse=parse)) == ["noun"] * len(Caption(text).words)
 
 
-@pytest.mark.parametrize("name", [*UNTAGGED, *TAGGED])
-@pytest.mark.parametrize("seed", range(5))
+@each_row("name", [*UNTAGGED, *TAGGED])
+@each_row("seed", range(5))
 def test_an_ending_that_a_tokeniser_cut_off_stays_with_its_word(name: str, seed: int) -> None:
     words = ["the", "man", "'s", "hat", "is", "n't", "on", "a", "big", "dog", "'s", "head"]
     tags = ["DT", "NN", "POS", "NN", "VBZ", "RB", "IN", "DT", "JJ", "NN", "POS", "NN"]

@@ -32,6 +32,7 @@ from crosslens.perturbations.text.synonyms import (
     sensible_synonyms,
 )
 from tests.language.pipelines import needs_a_pipeline, needs_the_small_pipeline
+from tests.tables import each_row
 
 PARTS = ("n", "a")
 
@@ -59,7 +60,7 @@ def outcomes(name: str, text: str, seeds: int = 60, **options: object) -> set[st
 # Which synonyms
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("word", "part", "expected"),
     [
         ("child", "n", {"kid", "youngster"}),
@@ -210,7 +211,7 @@ def test_opposites_are_those_of_load_wordnet() -> None:
 
 
 @needs_the_small_pipeline
-@pytest.mark.parametrize(
+@each_row(
     ("text", "expected"),
     [
         ("A man opens a door.", {"A man closes a door."}),
@@ -245,7 +246,7 @@ def test_rare_words_keep_grammar_and_sense() -> None:
 
 
 @needs_the_small_pipeline
-@pytest.mark.parametrize(
+@each_row(
     ("text", "expected"),
     [
         ("A dog runs across the grass.", {"Dogs run across the grass."}),

@@ -16,6 +16,7 @@ import crosslens as cl
 from crosslens.core.errors import UsageError
 from crosslens.perturbations import Perturbed, candidate_edits
 from crosslens.perturbations.text.surface import KEY_NEIGHBOURS
+from tests.tables import each_row
 
 TOUCHING = """
 q:aw w:aeqs e:drsw r:deft t:fgry y:ghtu u:hijy i:jkou o:iklp p:lo
@@ -114,8 +115,8 @@ ORACLES: dict[str, Callable[[str], set[str]]] = {
 SHORT = ["It is", "A dog.", "oo Oo", "Ox", "I'm", "OK 2nd", "7 x", "T-shirt", "a b c", "12 34", ""]
 
 
-@pytest.mark.parametrize("text", SHORT)
-@pytest.mark.parametrize("name", sorted(ORACLES))
+@each_row("text", SHORT)
+@each_row("name", sorted(ORACLES))
 def test_every_allowed_slip_happens_and_no_other(name: str, text: str) -> None:
     allowed = ORACLES[name](text)
     assert all_outcomes(name, text) == (allowed or {text})
@@ -168,7 +169,7 @@ def test_an_extra_letter_is_a_neighbour_of_a_letter_beside_it(text: str, seed: i
 ANY_LETTER = dict.fromkeys(ascii_lowercase, ascii_lowercase)
 
 
-@pytest.mark.parametrize("text", SHORT)
+@each_row("text", SHORT)
 def test_an_extra_letter_may_be_any_and_stand_beside_any(text: str) -> None:
     (edits,) = candidate_edits(["extra_char[any]"], [text])
     assert {candidate.text for candidate in edits.candidates} == additions(text, ANY_LETTER)

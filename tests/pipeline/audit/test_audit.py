@@ -24,10 +24,10 @@ from crosslens.encode import EncodeOptions
 from crosslens.pipeline import (
     AuditOptions,
     AuditRequest,
+    Condition,
     DatasetSource,
     InputOptions,
     ModelOptions,
-    Need,
     StageOutput,
     StageWork,
     all_stages,
@@ -239,7 +239,7 @@ def test_a_corrected_dataset_given_as_a_value_replaces_the_one_before(files: Pat
     np.save("scores.npy", random.standard_normal((2, 3)))
     inputs = InputOptions(scores="scores.npy")
     options = AuditOptions(only=("ties",), resamples=50)
-    with pytest.raises(CrosslensError):
+    with pytest.raises(CrosslensError, match=r"score matrix of shape \(2, 3\)"):
         run_audit(AuditRequest((DatasetSource("out/datasets/d", value=data),), inputs=inputs), "out", options)
     fitting = Dataset.of({"a": ["x", "y"], "b": ["z"]})
     given = AuditRequest((DatasetSource("out/datasets/d", value=fitting),), inputs=inputs)
@@ -273,7 +273,7 @@ def test_a_stage_that_fails_leaves_the_others(files: Path, own_stages: None) -> 
         """Always fails."""
         raise InputError("the third row\nis odd", fix="remove it")
 
-    @audit_stage("choosy", about="dataset", order=16, needs=(Need("luck", lambda work: "there is none"),))
+    @audit_stage("choosy", about="dataset", order=16, needs=(Condition("luck", lambda work: "there is none"),))
     def choosy(work: StageWork) -> StageOutput:
         """Never runs."""
         raise AssertionError

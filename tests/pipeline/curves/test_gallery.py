@@ -11,6 +11,7 @@ import crosslens as cl
 from crosslens.core.errors import InputError, UsageError
 from crosslens.core.run import Run
 from crosslens.pipeline import GalleryCurves, OrderChange, gallery_curve, parse_sizes, round_sizes
+from tests.tables import each_row
 
 IMAGES, PER_IMAGE = 40, 2
 CAPTIONS = {f"i{n}": [f"caption {n} {m}" for m in range(PER_IMAGE)] for n in range(IMAGES)}
@@ -190,7 +191,7 @@ def test_sizes_as_written(text: str, sizes: tuple[int, ...]) -> None:
     assert parse_sizes(text) == sizes
 
 
-@pytest.mark.parametrize("text", ["", "0", "5..2", "a", "1.5", "-3", "1e30", "1..5000", "10;20", "9" * 5000, "１"])
+@each_row("text", ["", "0", "5..2", "a", "1.5", "-3", "1e30", "1..5000", "10;20", "9" * 5000, "１"])
 def test_wrong_sizes(text: str) -> None:
     with pytest.raises(UsageError, match="sizes"):
         parse_sizes(text)

@@ -90,7 +90,12 @@ def test_planned_tasks_and_results_are_those_of_a_ranking(queries: int | None, m
             for result in super().run(work, shared, tasks, **options):
                 if work.__name__ == "rank_product_part":
                     # Counts take as many bytes as they need, and in a large gallery four.
-                    sizes.append(sum(keys.nbytes + 4 * counts.size for keys, counts in result.values()))
+                    sizes.append(
+                        sum(
+                            lists.items.nbytes + lists.scores.nbytes + 4 * lists.counts.size
+                            for lists in result.values()
+                        )
+                    )
                 yield result
 
     random = np.random.default_rng(0)

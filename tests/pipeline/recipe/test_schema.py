@@ -12,9 +12,10 @@ from hypothesis import given, strategies as st
 
 from crosslens.core import UntrustedCodeError, is_plugin_loaded, load_plugin
 from crosslens.core.errors import FormatVersionError, InputError, UsageError
+from crosslens.core.settings import key_lines
 from crosslens.pipeline import EvaluateOptions, Recipe
 from crosslens.pipeline.options import EvaluateArguments
-from crosslens.pipeline.recipe.recipe import key_lines, write_toml
+from crosslens.pipeline.recipe.recipe import write_toml
 
 GOOD = """\
 name = "clip"
@@ -159,7 +160,7 @@ def test_a_newer_recipe_says_so() -> None:
 
 
 def test_lines_of_keys() -> None:
-    text = 'a = 1\n[one]\nb = """\nc = 3\n"""\n"d e" = 2\n[ two . three ]\nf.g = 4\n'
+    text = 'a = 1\n[one]\nb = """\nc = 3\n"""\n"d e" = 2\n[ two . three ]\nf.g = 4\n[[four]]\n[[four]]\nh = 5\n'
     assert key_lines(text) == {
         ("a",): 1,
         ("one",): 2,
@@ -167,6 +168,10 @@ def test_lines_of_keys() -> None:
         ("one", "d e"): 6,
         ("two", "three"): 7,
         ("two", "three", "f", "g"): 8,
+        ("four",): 9,
+        ("four", 0): 9,
+        ("four", 1): 10,
+        ("four", 1, "h"): 11,
     }
 
 

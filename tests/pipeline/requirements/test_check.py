@@ -141,6 +141,8 @@ def test_confidence_in_the_worst_group_is_confidence_in_every_group() -> None:
     assert large.part != "owl"
     with pytest.raises(UsageError, match="character 7: no group of category has 100 queries or more"):
         check("worst(category, t2i/Hit@1) >= 30%", smallest_group=100)
+    cats = groups(MODEL.run, "category", "t2i/Hit@1")["t2i/Hit@1"]["cat"]
+    assert only("worst(category, t2i/Hit@1) >= 30%", smallest_group=40).value == cats.mean, "just so many are enough"
 
 
 def test_a_gap_is_this_run_minus_the_other(tmp_path: Path) -> None:
@@ -256,9 +258,9 @@ def test_requirements_in_a_file(tmp_path: Path) -> None:
             "requirement 1: the requirement 't2i/Hit@1 >=', character 13: expected a number",
         ),
         ("require = []", "require is not a list of texts"),
-        ("require = [3]", "require is not a list of texts"),
-        ('requires = ["x > 1"]', "unknown key 'requires'"),
-        ("require = [", "not TOML"),
+        ("require = [3]", "line 1: require is not a list of texts"),
+        ('requires = ["x > 1"]', "line 1: unknown key 'requires'"),
+        ("require = [", "line 1: not valid TOML"),
     ):
         file.write_text(content, encoding="utf-8")
         with pytest.raises(InputError) as caught:

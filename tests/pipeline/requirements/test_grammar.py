@@ -10,6 +10,7 @@ from hypothesis import given, strategies as st
 
 from crosslens.core import UsageError
 from crosslens.pipeline import Requirement, parse_requirement
+from tests.tables import each_row
 
 # The grammar once more, as one pattern without a tokenizer.
 _NAME = r"""(?:"[^"]+"|'[^']+'|(?:\[[^\[\]]*\]|[^\s,()<>=≥≤"'\[\]])+)"""
@@ -94,7 +95,7 @@ def test_a_requirement_cut_short_is_refused() -> None:
             parse_requirement(text[:cut])
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "expected"),
     [
         ("t2i/Hit@1 >= 0.6", Requirement("metric", "t2i/Hit@1", ">=", 0.6)),
@@ -121,7 +122,7 @@ def test_forms(text: str, expected: Requirement | None) -> None:
         assert parse_requirement(text) == expected
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "message"),
     [
         ("", "character 1: expected a metric, such as t2i/Hit@1, not the end"),

@@ -12,6 +12,7 @@ import pytest
 import crosslens as cl
 from crosslens.perturbations import perturb
 from tests.pipeline.robustness_study.letters import QUICK, Letters, captions, text_study
+from tests.tables import each_row
 
 COLOURS = cl.Dataset.of(
     {
@@ -30,7 +31,7 @@ def vectors(**more: Any) -> dict[str, Any]:
     }  # fmt: skip
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("options", "message"),
     [
         (vectors(variants={"original": np.ones((12, 5))}), "called 'original'"),

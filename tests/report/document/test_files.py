@@ -134,7 +134,7 @@ def test_mistakes_of_the_command(tmp_path: Path, call: Call) -> None:
     assert missing.code == 3
     assert "no such folder" in missing.err
     assert not (tmp_path / "r.html").exists()
-    assert call("report", "-o", tmp_path / "r.html").code == 2
+    assert call("report", "-o", tmp_path / "r.html", mistyped=True).code == 2
 
 
 @pytest.mark.slow

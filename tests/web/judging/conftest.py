@@ -7,7 +7,7 @@ import shutil
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 
 import pytest
@@ -48,8 +48,8 @@ def cheap_hashes() -> Iterator[None]:
 
 
 @pytest.fixture(scope="session")
-def postgresql_server() -> Iterator[Callable[[], str]]:
-    """Makes empty databases and returns their URLs."""
+def postgresql_server() -> Iterator[Callable[..., str]]:
+    """Makes databases and returns their URLs: empty ones, or (``with_tables``) copies of one with all its tables."""
     with ExitStack() as stack:
         try:
             first = make_url(stack.enter_context(postgresql()))
@@ -62,10 +62,17 @@ def postgresql_server() -> Iterator[Callable[[], str]]:
             connection.execute("ALTER SYSTEM SET fsync = off")
             connection.execute("SELECT pg_reload_conf()")
 
-        def create() -> str:
+        @cache
+        def with_all_tables() -> str:
+            address = create()
+            open_database(address).close()
+            return str(make_url(address).database)
+
+        def create(with_tables: bool = False) -> str:
             name = f"judging{next(_numbers)}"
+            template = with_all_tables() if with_tables else "template1"
             with connect() as connection:
-                connection.execute(f"CREATE DATABASE {name}")
+                connection.execute(f"CREATE DATABASE {name} TEMPLATE {template}")
             return first.set(database=name).render_as_string(hide_password=False)
 
         yield create
@@ -79,6 +86,14 @@ def address(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     return str(request.getfixturevalue("postgresql_server")())
 
 
+@pytest.fixture(params=["sqlite", "postgresql"])
+def with_tables(request: pytest.FixtureRequest, tmp_path: Path, sqlite_file: Path) -> str:
+    """The URL of a database without entries, of each kind: making the tables takes longer than most tests."""
+    if request.param == "sqlite":
+        return f"sqlite:///{shutil.copy(sqlite_file, tmp_path / 'judging.sqlite')}"
+    return str(request.getfixturevalue("postgresql_server")(with_tables=True))
+
+
 @pytest.fixture
 def clock() -> Clock:
     return Clock()
@@ -86,19 +101,17 @@ def clock() -> Clock:
 
 @pytest.fixture(scope="session")
 def sqlite_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """An empty SQLite database with all its tables, to be copied: making them takes longer than most tests."""
+    """An empty SQLite database with all its tables, to be copied."""
     file = tmp_path_factory.mktemp("sqlite") / "judging.sqlite"
     open_database(file).close()
     return file
 
 
 @pytest.fixture
-def database(address: str, clock: Clock, sqlite_file: Path) -> Iterator[Database]:
+def database(with_tables: str, clock: Clock) -> Iterator[Database]:
     """An empty database of each kind."""
-    if (file := make_url(address).database) and address.startswith("sqlite"):
-        shutil.copy(sqlite_file, file)
-    opened = open_database(address)
-    opened.clock = clock
+    opened = open_database(with_tables)
+    opened.now = clock
     yield opened
     opened.close()
 
@@ -107,14 +120,16 @@ def database(address: str, clock: Clock, sqlite_file: Path) -> Iterator[Database
 def sqlite_database(tmp_path: Path, clock: Clock, sqlite_file: Path) -> Iterator[Database]:
     """An empty SQLite database, for what does not depend on the kind."""
     opened = open_database(Path(shutil.copy(sqlite_file, tmp_path / "judging.sqlite")))
-    opened.clock = clock
+    opened.now = clock
     yield opened
     opened.close()
 
 
 @pytest.fixture
-def site(tmp_path: Path) -> Iterator[Site]:
+def site(tmp_path: Path, sqlite_file: Path) -> Iterator[Site]:
     """The application, with an owner."""
+    (tmp_path / "runs").mkdir()
+    shutil.copy(sqlite_file, tmp_path / "runs" / "judging.sqlite")
     opened = Site(tmp_path / "runs")
     opened.owner()
     yield opened

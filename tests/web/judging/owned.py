@@ -6,11 +6,11 @@ from pathlib import Path
 
 from crosslens.web.judging.accounts import model_account
 from crosslens.web.judging.database.judgements import record_judgement
-from crosslens.web.judging.database.projects import ProjectSettings, add_items, create_project, items, join
+from crosslens.web.judging.database.projects import ProjectSettings, create_project, join
 from crosslens.web.judging.importing import import_items
 from crosslens.web.judging.tasks import Answer, ItemContent, NewItem, ShownText
 from tests.web.conftest import NASTY, fill
-from tests.web.judging.samples import person
+from tests.web.judging.samples import add_items, items, person
 from tests.web.judging.site import Site
 
 

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from sqlalchemy import select
 
+from crosslens.web.judging.accounts import Account, add_account, hash_password
 from crosslens.web.judging.database.engine import Database, open_database
-from crosslens.web.judging.database.judgements import record_judgement
+from crosslens.web.judging.database.judgements import JudgementEntry, judgements as stored_judgements, record_judgement
 from crosslens.web.judging.database.projects import (
     JudgingProject,
     ProjectSettings,
-    add_items,
+    StoredItem,
+    add_items as add_to_project,
     create_project,
-    items,
+    items as stored_items,
     join,
+    locked_project,
 )
 from crosslens.web.judging.database.tables import AccountRow, ItemRow, JudgementHistoryRow
 from crosslens.web.judging.results import adjudicate
@@ -31,6 +35,28 @@ def person(database: Database, name: str, *, project: int | None = None, role: s
     if project is not None:
         join(database, project, account, role)
     return account
+
+
+def create_account(database: Database, name: str, password: str | None, *, is_owner: bool = False) -> Account:
+    """A new account, made by nobody in particular."""
+    hashed = None if password is None else hash_password(password)
+    with database.writing() as session:
+        return add_account(session, name, hashed, is_owner=is_owner)
+
+
+def add_items(database: Database, project: int, items: Sequence[NewItem]) -> list[int]:
+    with database.writing() as session:
+        return add_to_project(session, locked_project(session, project), items)
+
+
+def items(database: Database, project: int) -> list[StoredItem]:
+    with database.reading() as session:
+        return stored_items(session, project)
+
+
+def judgements(database: Database, project: int) -> list[JudgementEntry]:
+    with database.reading() as session:
+        return stored_judgements(session, project)
 
 
 def item(text: str, kind: str = "real", labels: tuple[str, ...] = ()) -> NewItem:

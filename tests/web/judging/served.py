@@ -11,8 +11,9 @@ import polars as pl
 from PIL import Image, ImageDraw
 
 import crosslens as cl
-from crosslens.web.judging.database.projects import add_items, create_project
+from crosslens.web.judging.database.projects import create_project
 from crosslens.web.judging.tasks import ItemContent, NewItem, ShownPicture, ShownText
+from tests.web.judging.samples import add_items
 from tests.web.judging.site import Site
 from tests.web.serving import listening
 

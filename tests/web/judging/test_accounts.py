@@ -9,20 +9,19 @@ import pytest
 import uvicorn
 from sqlalchemy import select, text
 
-from crosslens.core import ConflictError, CrosslensError
+from crosslens.core import ConflictError, CrosslensError, UnknownNameError
 from crosslens.web import WebSettings, serve_pages
 from crosslens.web.judging.accounts import (
     SESSION_SECONDS,
     accept_invitation,
     accept_with_new_account,
-    account_by_name,
-    create_account,
+    account_named,
     create_invitation,
-    has_owner,
     invitation,
     log_in,
     log_out,
     model_account,
+    owner_count,
     session_account,
     set_password,
 )
@@ -31,7 +30,7 @@ from crosslens.web.judging.database.engine import Database
 from crosslens.web.judging.database.projects import members
 from crosslens.web.judging.database.tables import AccountRow, InvitationRow
 from tests.web.judging.conftest import Clock
-from tests.web.judging.samples import person, project
+from tests.web.judging.samples import create_account, person, project
 from tests.web.judging.site import Site, addresses
 
 PASSWORD = "correct horse battery"
@@ -91,8 +90,7 @@ def test_names_that_look_alike_are_one_name(database: Database) -> None:
     for name in ("ann lee", "ANN LEE", "Ａｎｎ Lee"):
         with pytest.raises(ConflictError, match="already used"):
             create_account(database, name, None)
-    account = account_by_name(database, "ann LEE")
-    assert account is not None
+    account = account_named(database, "ann LEE")
     assert account.name == "Ann Lee"
 
 
@@ -140,14 +138,17 @@ def test_an_invitation_expires(database: Database, clock: Clock) -> None:
     assert invitation(database, token) is None
     with pytest.raises(CrosslensError, match="used or has expired"):
         accept_with_new_account(database, token, "Ann", PASSWORD)
-    assert account_by_name(database, "Ann") is None
+    with pytest.raises(UnknownNameError, match="unknown account 'Ann'"):
+        account_named(database, "Ann")
 
 
 def test_an_invitation_for_an_owner(sqlite_database: Database) -> None:
     token = create_invitation(sqlite_database, None, role="owner")
-    assert not has_owner(sqlite_database)
+    with sqlite_database.reading() as session:
+        assert owner_count(session) == 0
     assert accept_with_new_account(sqlite_database, token, "Olga", PASSWORD).is_owner
-    assert has_owner(sqlite_database)
+    with sqlite_database.reading() as session:
+        assert owner_count(session) == 1
 
 
 @pytest.mark.parametrize(

@@ -7,12 +7,11 @@ import re
 
 import pytest
 
-from crosslens.web.judging.database.judgements import judgements
-from crosslens.web.judging.database.projects import ProjectSettings, add_items, create_project
+from crosslens.web.judging.database.projects import ProjectSettings, create_project
 from crosslens.web.judging.routes import duration
 from crosslens.web.judging.tasks import ItemContent, NewItem, ShownPicture, ShownText
 from tests.web.conftest import NASTY
-from tests.web.judging.samples import person, project, taken_back
+from tests.web.judging.samples import add_items, judgements, person, project, taken_back
 from tests.web.judging.site import Site, assignment_on
 
 

@@ -5,20 +5,18 @@ from __future__ import annotations
 import random
 import threading
 from collections import Counter
-from collections.abc import Callable, Sequence
-from datetime import datetime
+from collections.abc import Callable
 from itertools import pairwise
-from typing import Any
 
 import pytest
 from hypothesis import given, strategies as st
-from sqlalchemy import Connection, Row, select
+from sqlalchemy import Connection, select
 
 from crosslens.core import CrosslensError
 from crosslens.web.judging.accounts import remove_member
 from crosslens.web.judging.database import assigning
 from crosslens.web.judging.database.assigning import (
-    AccountStanding,
+    AccountCounts,
     Assigned,
     annotator_progress,
     assigned_item,
@@ -26,12 +24,12 @@ from crosslens.web.judging.database.assigning import (
     project_progress,
 )
 from crosslens.web.judging.database.engine import Database, open_database
-from crosslens.web.judging.database.judgements import judge, judgements, record_judgement, undo
-from crosslens.web.judging.database.projects import JudgingProject, ProjectSettings, add_items, items, join, set_overlap
+from crosslens.web.judging.database.judgements import judge, record_judgement, undo
+from crosslens.web.judging.database.projects import JudgingProject, ProjectSettings, join, set_overlap
 from crosslens.web.judging.database.tables import AssignmentRow, ItemRow, JudgementRow
 from crosslens.web.judging.tasks import Answer, checks_due, in_order, shuffled_positions
 from tests.web.judging.conftest import Clock
-from tests.web.judging.samples import item, person, project, taken_back
+from tests.web.judging.samples import add_items, item, items, judgements, person, project, taken_back
 
 GOOD, BAD = Answer(("good",)), Answer(("bad",))
 
@@ -407,20 +405,13 @@ def test_an_open_item_changes_while_it_is_looked_up(
 
 def meanwhile(monkeypatch: pytest.MonkeyPatch, account: int, event: Callable[[], object]) -> None:
     """Let something happen once, after it was read what the account may get and before it gets it."""
-    whole, happened = assigning._at, []
-    standing = assigning.standing
+    candidates, happened = assigning._candidates, []
 
-    def looked(connection: Connection, project: JudgingProject, who: int, now: datetime) -> AccountStanding:
+    def interrupted(connection: Connection, project: JudgingProject, who: int, counts: AccountCounts) -> list[int]:
+        positions = candidates(connection, project, who, counts)
         if who == account and not happened:
             happened.append(connection)
-        return standing(connection, project, who, now)
-
-    def interrupted(connection: Connection, project: int, positions: Sequence[int]) -> list[Row[Any]]:
-        rows = whole(connection, project, positions)
-        if happened == [connection]:
-            happened.append(connection)
             event()
-        return rows
+        return positions
 
-    monkeypatch.setattr(assigning, "standing", looked)
-    monkeypatch.setattr(assigning, "_at", interrupted)
+    monkeypatch.setattr(assigning, "_candidates", interrupted)

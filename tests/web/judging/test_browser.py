@@ -11,10 +11,9 @@ import pytest
 
 from crosslens.web.judging.accounts import create_invitation, open_session
 from crosslens.web.judging.context import SESSION_COOKIE
-from crosslens.web.judging.database.judgements import judgements
 from crosslens.web.judging.database.projects import join
 from tests.report.browser import Watched
-from tests.web.judging.samples import person, taken_back
+from tests.web.judging.samples import judgements, person, taken_back
 from tests.web.judging.served import picture_project, pictures, running
 from tests.web.judging.site import Site
 

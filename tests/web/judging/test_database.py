@@ -22,14 +22,10 @@ from crosslens.web.judging.database import engine
 from crosslens.web.judging.database.engine import Database, open_database
 from crosslens.web.judging.database.projects import (
     ProjectSettings,
-    add_items,
     create_project,
-    items,
     join,
     members,
-    project_by_id,
     projects,
-    role_in,
     set_overlap,
 )
 from crosslens.web.judging.database.tables import (
@@ -41,7 +37,7 @@ from crosslens.web.judging.database.tables import (
     JudgingTable,
 )
 from crosslens.web.judging.tasks import ItemContent, NewItem, picture_key
-from tests.web.judging.samples import item, person, project
+from tests.web.judging.samples import add_items, item, items, person, project
 
 COLUMNS = {
     "account": {"id", "name", "password_hash", "is_owner", "created"},
@@ -133,13 +129,13 @@ def test_opening_again_keeps_everything(address: str) -> None:
     made = project(first)
     first.close()
     again = open_database(address)
-    assert project_by_id(again, made.id) == made
+    assert projects(again) == [made]
     again.close()
 
 
 def test_several_servers_may_start_at_once(address: str) -> None:
     code = f"from crosslens.web.judging.database.engine import open_database; open_database({address!r})"
-    started = [subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.PIPE) for _ in range(3)]
+    started = [subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.PIPE) for _ in range(2)]
     for process in started:
         _, errors = process.communicate(timeout=60)
         assert process.returncode == 0, errors.decode()
@@ -163,9 +159,17 @@ def test_a_newer_database_is_refused(address: str) -> None:
         open_database(address)
 
 
-@pytest.mark.parametrize("address", ["mysql://a/b", "sqlite://", "sqlite:///:memory:", "postgresql://"])
-def test_unusable_addresses(address: str) -> None:
-    with pytest.raises(CrosslensError):
+@pytest.mark.parametrize(
+    ("address", "problem"),
+    [
+        ("mysql://a/b", "databases of the kind 'mysql' are not supported"),
+        ("sqlite://", "judgements need a file to be kept in"),
+        ("sqlite:///:memory:", "judgements need a file to be kept in"),
+        ("postgresql://", "cannot be used: connection"),
+    ],
+)
+def test_unusable_addresses(address: str, problem: str) -> None:
+    with pytest.raises(CrosslensError, match=problem):
         open_database(address)
 
 
@@ -192,7 +196,7 @@ def test_a_failed_transaction_changes_nothing(database: Database) -> None:
 
     with pytest.raises(ZeroDivisionError):
         fail()
-    assert project_by_id(database, made.id) == made
+    assert projects(database) == [made]
     with pytest.raises(InputError):
         add_items(database, made.id, [item("fine"), NewItem(ItemContent())])
     assert items(database, made.id) == before
@@ -233,8 +237,6 @@ def test_projects_items_and_members(database: Database) -> None:
     who = person(database, "ann", project=made.id)
     join(database, made.id, owner, "annotator")
     assert members(database, made.id) == [(who, "ann", "annotator"), (owner, "olga", "owner")]
-    assert role_in(database, made.id, who) == "annotator"
-    assert role_in(database, made.id, 999) is None
     other = project(database)
     assert projects(database, who) == [made]
     assert projects(database) == [made, other]

@@ -12,9 +12,9 @@ import pytest
 pytest.importorskip("PIL", reason="pip install 'crosslens[web]'")
 pytest.importorskip("sqlalchemy", reason="pip install 'crosslens[web]'")
 
-from crosslens.web.judging.accounts import create_account, create_invitation, make_reset_link, model_account
+from crosslens.web.judging.accounts import create_invitation, make_reset_link, model_account
 from crosslens.web.judging.database.judgements import record_judgement
-from crosslens.web.judging.database.projects import add_items, create_project, items, join
+from crosslens.web.judging.database.projects import create_project, join
 from crosslens.web.judging.tasks import (
     Answer,
     AnswerForm,
@@ -26,7 +26,7 @@ from crosslens.web.judging.tasks import (
     TextField,
 )
 from tests.web.conftest import NASTY
-from tests.web.judging.samples import person
+from tests.web.judging.samples import add_items, create_account, items, person
 from tests.web.judging.site import Site, Visitor, addresses
 
 SECRET = "what-ben-answered"

@@ -19,7 +19,6 @@ from crosslens.data import read_judgements, read_relevance
 from crosslens.explanations import concept_metrics, explain_run, save_overview
 from crosslens.web.judging.agreement import judgement_table
 from crosslens.web.judging.exporting import (
-    ExportedItem,
     answers_csv,
     answers_jsonl,
     judged_pairs,
@@ -28,10 +27,7 @@ from crosslens.web.judging.exporting import (
 from crosslens.web.judging.importing import pair_items, run_items, survey_items
 from crosslens.web.judging.options import ImportOptions
 from crosslens.web.judging.tasks import (
-    FAILURES,
-    PAIRS,
-    RELEVANCE,
-    VALIDITY,
+    TASKS,
     Answer,
     ItemContent,
     NewItem,
@@ -41,6 +37,8 @@ from crosslens.web.judging.tasks import (
     label_grades,
 )
 from tests.web.judging.judged import said
+
+FAILURES, VALIDITY, PAIRS, RELEVANCE = TASKS.values()
 
 DATASET = cl.Dataset.of({"a": ["a dog", "the dog"], "b": ["a cat", "the cat"], "c": ["two birds"]}, name="toys")
 
@@ -340,7 +338,7 @@ CONTENT = ItemContent(
     (ShownPicture("toys-1", "b"),), (ShownText("=1+1 <b>a dog</b>", "Query"),),
     {"image": "b", "caption": "a#1", "query": "a#1", "run": "model a", "metrics": {"rank": 2}},
 )  # fmt: skip
-ITEM = ExportedItem("7", "real", CONTENT, {"labels": ["colour"]})
+ITEMS = {"7": NewItem(CONTENT, "real", {"labels": ["colour"]})}
 ANSWERS = judgement_table(
     [
         {"item": "7", "account": "ann", "labels": ["colour", "count"], "rating": 3, "text": "a, \"b\"", "seconds": 4.5},
@@ -351,11 +349,11 @@ FINAL = {"7": Answer(("count",), 2)}
 
 
 def test_csv_and_jsonl_hold_every_answer_and_no_formula() -> None:
-    rows = list(csv.DictReader(io.StringIO(answers_csv(ANSWERS, [ITEM], FINAL))))
+    rows = list(csv.DictReader(io.StringIO(answers_csv(ANSWERS, ITEMS, FINAL))))
     assert [row["source"] for row in rows] == ["person", "model", "adjudicated"]
     assert (rows[0]["labels"], rows[0]["text"], rows[0]["expected"]) == ("colour; count", 'a, "b"', "colour")
     assert rows[0]["shown_text"].startswith("'=1+1")
-    lines = [json.loads(line) for line in answers_jsonl(ANSWERS, [ITEM], FINAL).splitlines()]
+    lines = [json.loads(line) for line in answers_jsonl(ANSWERS, ITEMS, FINAL).splitlines()]
     assert lines[0]["labels"] == ["colour", "count"]
     assert lines[0]["shown_text"].startswith("=1+1")
     assert lines[0]["metrics"] == {"rank": 2}

@@ -19,7 +19,7 @@ from crosslens.core import ConflictError, InputError, UsageError
 from crosslens.web import WebSettings
 from crosslens.web.judging.database.engine import Database, open_database
 from crosslens.web.judging.database.judgements import record_judgement
-from crosslens.web.judging.database.projects import StoredItem, items
+from crosslens.web.judging.database.projects import StoredItem
 from crosslens.web.judging.exporting import as_imp_verdict
 from crosslens.web.judging.results import adjudicate
 from crosslens.web.judging.tasks import Answer
@@ -27,7 +27,7 @@ from tests.build.conftest import folder as folder, scenes as scenes
 from tests.build.imp_builds import build
 from tests.build.test_imp_command import BUILD, place as place
 from tests.commands import Call, call as call
-from tests.web.judging.samples import person
+from tests.web.judging.samples import items, person
 from tests.web.judging.site import Site
 
 EXPORT = ("judging", "export", "1", "--folder", "runs", "-o", "bench")

@@ -16,13 +16,14 @@ from xml.etree import ElementTree
 import pytest
 
 from crosslens.web.judging.agreement import judgement_table
-from crosslens.web.judging.exporting import ExportedItem, label_studio_config, label_studio_tasks
+from crosslens.web.judging.exporting import label_studio_config, label_studio_tasks
 from crosslens.web.judging.tasks import (
     TASKS,
     Answer,
     AnswerForm,
     AnswerLabel,
     ItemContent,
+    NewItem,
     ShownPicture,
     ShownText,
     read_form,
@@ -74,13 +75,13 @@ def of_result(entry: dict[str, Any], controls: dict[Any, Any]) -> list[str]:
     return [] if fits else [f"{value!r} is no value of {entry['from_name']}"]
 
 
-def items(pictures: int, texts: int) -> list[ExportedItem]:
+def items(pictures: int, texts: int) -> dict[str, NewItem]:
     """Two items; the second shows less than the first where that is possible."""
-    made = []
+    made = {}
     for number in range(2):
         shown = tuple(ShownPicture("toys-1", f"a b{n}.jpg") for n in range(max(pictures - number, pictures > 0)))
         said = tuple(ShownText(f"<text> & {n}") for n in range(max(texts - number, texts > 0)))
-        made.append(ExportedItem(str(number), "real", ItemContent(shown, said, {"caption": "c1"})))
+        made[str(number)] = NewItem(ItemContent(shown, said, {"caption": "c1"}))
     return made
 
 

@@ -15,10 +15,10 @@ from sqlalchemy import func, select
 
 from crosslens.web.judging import accounts
 from crosslens.web.judging.accounts import create_invitation
-from crosslens.web.judging.database.projects import items, members
+from crosslens.web.judging.database.projects import members
 from crosslens.web.judging.database.tables import AccountRow
 from crosslens.web.judging.importing import add_new_items
-from tests.web.judging.samples import item, person, project
+from tests.web.judging.samples import item, items, person, project
 from tests.web.judging.site import Site
 
 PASSWORD = "correct horse battery"
@@ -26,10 +26,10 @@ PEOPLE = 8
 
 
 @pytest.fixture
-def site(address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
+def site(with_tables: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
     """A server without any account, on each database; hashing takes its time, as it does outside of tests."""
     monkeypatch.setattr(accounts, "_HASHER", PasswordHasher(time_cost=2, memory_cost=8192, parallelism=1))
-    opened = Site(tmp_path / "runs", database=address)
+    opened = Site(tmp_path / "runs", database=with_tables)
     yield opened
     opened.database.close()
 

@@ -16,11 +16,12 @@ import pytest
 from crosslens.core import parquet_bytes
 from crosslens.explanations import explain_run
 from crosslens.web.judging import owner_pages
-from crosslens.web.judging.database.projects import create_project, items
+from crosslens.web.judging.database.projects import create_project
 from crosslens.web.judging.results import load_answers
 from crosslens.web.judging.tasks import Answer
 from tests.web.conftest import NASTY
 from tests.web.judging.owned import Owned
+from tests.web.judging.samples import items
 from tests.web.judging.site import Visitor, addresses
 
 PAGES = ("", "/people", "/disagreements", "/correlations", "/models", "/items")

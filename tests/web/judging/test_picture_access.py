@@ -14,10 +14,10 @@ from PIL import Image
 
 import crosslens as cl
 from crosslens.web.judging.accounts import close_account, remove_member
-from crosslens.web.judging.database.projects import add_items, create_project, join
+from crosslens.web.judging.database.projects import create_project, join
 from crosslens.web.judging.tasks import ItemContent, NewItem, ShownPicture, ShownText
 from crosslens.web.library import dataset_id
-from tests.web.judging.samples import person
+from tests.web.judging.samples import add_items, person
 from tests.web.judging.site import Site, Visitor, addresses
 
 NAMES = ("shown", "also shown", "kept/inside", "other")

@@ -18,7 +18,6 @@ from crosslens.web.judging.accounts import (
     accept_invitation,
     accept_with_new_account,
     close_account,
-    create_account,
     create_invitation,
     end_sessions,
     list_accounts,
@@ -45,7 +44,7 @@ from crosslens.web.judging.results import load_answers
 from crosslens.web.judging.tasks import Answer
 from tests.web.judging.conftest import Clock
 from tests.web.judging.owned import Owned
-from tests.web.judging.samples import person, project
+from tests.web.judging.samples import create_account, person, project
 from tests.web.judging.site import Site, Visitor, addresses
 from tests.web.judging.test_once import at_once
 

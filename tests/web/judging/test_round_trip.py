@@ -10,25 +10,18 @@ import pytest
 
 import crosslens as cl
 from crosslens.core import CrosslensError, InputError
-from crosslens.web.judging.accounts import (
-    account_by_name,
-    close_account,
-    create_account,
-    list_accounts,
-    log_in,
-    model_account,
-)
+from crosslens.web.judging.accounts import account_named, close_account, list_accounts, log_in, model_account
 from crosslens.web.judging.database.assigning import next_item
 from crosslens.web.judging.database.engine import Database, open_database
 from crosslens.web.judging.database.judgements import judge, record_judgement
-from crosslens.web.judging.database.projects import add_items, create_project, items, join
+from crosslens.web.judging.database.projects import create_project, join
 from crosslens.web.judging.exporting import export_content
 from crosslens.web.judging.importing import import_items, pair_items, shown_as
 from crosslens.web.judging.options import ExportOptions
 from crosslens.web.judging.results import adjudicate, load_answers
 from crosslens.web.judging.tasks import Answer, ItemContent, NewItem, ShownPicture, ShownText
 from tests.web.conftest import NASTY
-from tests.web.judging.samples import person
+from tests.web.judging.samples import add_items, create_account, items, person
 
 DATASET = cl.Dataset.of({f"img{n}": [f"caption {n}"] for n in range(8)}, name="toys")
 TEXTS = (
@@ -118,7 +111,7 @@ def test_the_two_forms_hold_the_same(sqlite_database: Database, tmp_path: Path) 
 
 def test_judges_get_accounts_that_nobody_can_log_in_to(sqlite_database: Database, tmp_path: Path) -> None:
     made = filled(sqlite_database)
-    pseudonym = close_account(sqlite_database, account_by_name(sqlite_database, "Cleo").id)  # type: ignore[union-attr]
+    pseudonym = close_account(sqlite_database, account_named(sqlite_database, "Cleo").id)
     (tmp_path / "a.csv").write_bytes(exported(sqlite_database, made, "a.csv"))
     target = open_database(tmp_path / "new.sqlite")
     copy = create_project(target, "Copy", "validity")
@@ -130,7 +123,7 @@ def test_judges_get_accounts_that_nobody_can_log_in_to(sqlite_database: Database
         with pytest.raises(CrosslensError, match="password is wrong"):
             log_in(target, "Zoë", password)
     join(target, copy.id, person(target, "new judge"))
-    assert next_item(target, copy, account_by_name(target, "new judge").id) is not None  # type: ignore[union-attr]
+    assert next_item(target, copy, account_named(target, "new judge").id) is not None
     target.close()
 
 

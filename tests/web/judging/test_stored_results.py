@@ -14,17 +14,11 @@ from crosslens.web.judging.accounts import model_account
 from crosslens.web.judging.commands import results_of
 from crosslens.web.judging.database.engine import Database
 from crosslens.web.judging.database.judgements import record_judgement
-from crosslens.web.judging.database.projects import (
-    ProjectSettings,
-    add_items,
-    create_project,
-    items,
-    project_by_id,
-)
+from crosslens.web.judging.database.projects import ProjectSettings, create_project, projects
 from crosslens.web.judging.importing import add_new_items
 from crosslens.web.judging.results import ProjectResults, adjudicate, load_answers, withdraw_decision
 from crosslens.web.judging.tasks import Answer, ItemContent, NewItem, ShownPicture, ShownText
-from tests.web.judging.samples import person, project
+from tests.web.judging.samples import add_items, items, person, project
 
 
 def failures(database: Database, count: int = 6) -> int:
@@ -120,8 +114,7 @@ def test_metrics_and_causes_of_items_that_are_there_already(database: Database) 
     assert load_answers(database, number).causes == {str(stored.id): {"colour": True}}
     assert [(picture.image, picture.title) for picture in stored.content.pictures] == [("r", ""), ("t", "True image")]
     assert add_new_items(database, number, [plain], "toys").updated == 0
-    project = project_by_id(database, number)
-    assert project is not None
+    (project,) = projects(database)
     assert project.settings == ProjectSettings(with_truth=True, revision=1)
 
 

@@ -15,7 +15,7 @@ from crosslens.core import Run, UnknownNameError
 from crosslens.report import LEVEL_COLOURS
 from crosslens.web.map.colours import LEVELS, MOST_ROWS, NO_VALUE, ItemLookup, Palette, of_categories, of_numbers
 from crosslens.web.map.maps import EmbeddingMap
-from crosslens.web.map.projection import Cluster
+from crosslens.web.map.projection import Region
 from crosslens.web.map.routes import pack_colouring, pack_points
 
 DATA = cl.Dataset.of({"b": ["Blue car", "fast car"], "a": ["A dog", "dog & <b>cat</b>"]}, images={"kind": ["x", None]})
@@ -24,7 +24,7 @@ DATA = cl.Dataset.of({"b": ["Blue car", "fast car"], "a": ["A dog", "dog & <b>ca
 def drawn() -> EmbeddingMap:
     """The order of the map is not that of the dataset, and one caption is not in the dataset."""
     points = np.arange(12, dtype=np.float32).reshape(6, 2) / 12
-    regions = (Cluster(0, "dogs", 1, 2, (0.0, 0.0)), Cluster(1, "cars", 1, 2, (1.0, 1.0)))
+    regions = (Region(0, "dogs", 1, 2, 0.0, 0.0), Region(1, "cars", 1, 2, 1.0, 1.0))
     captions = ("a#1", "b#0", "a#0", "gone")
     return EmbeddingMap("k", "pca", ("a", "b"), captions, points, np.array([0, 1, 0, 1, 0, 1], np.uint8), regions)
 
@@ -111,8 +111,8 @@ def test_metrics_and_ranks_are_those_of_each_query(run: Run) -> None:
         **dict(zip(run["t2i/MedR"].query_ids, run["t2i/MedR"].values, strict=True)),
     }
     expected = [values.get(item, math.nan) for item in drawn().ids]
-    for own in (palette._metric("MedR"), palette._ranks()):
-        np.testing.assert_array_equal(own, expected)
+    for name in ("metric:MedR", "rank"):
+        np.testing.assert_array_equal(palette._numbers(name), expected)
 
 
 def test_columns_of_captions_and_numbers() -> None:
@@ -142,8 +142,8 @@ def test_bytes() -> None:
 def test_items_and_finding() -> None:
     lookup = ItemLookup(drawn(), DATA)
     items = lookup.items([5, 0, 3])
-    assert [(item.id, item.is_image, item.text, item.image) for item in items] == [
-        ("gone", False, None, None), ("a", True, None, "a"), ("b#0", False, "Blue car", "b"),
+    assert [(item.id, item.kind, item.text, item.image) for item in items] == [
+        ("gone", "caption", None, None), ("a", "image", None, "a"), ("b#0", "caption", "Blue car", "b"),
     ]  # fmt: skip
     assert lookup.matching("CAR blue") == [3]
     assert lookup.matching("dog") == [2, 4]

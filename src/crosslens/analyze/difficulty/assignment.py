@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from crosslens.analyze.difficulty.thresholds import Calibration, check_threshold, dataset_pairs, pair_scores
+from crosslens.analyze.difficulty.thresholds import Calibration, check_threshold
 from crosslens.analyze.options import DEFAULT_LEVELS, DIFFICULTY
+from crosslens.analyze.pair_scores import ImageCaptionPairs, rows_of, write_table
 from crosslens.core import (
     Cell,
     Dataset,
@@ -28,12 +29,11 @@ from crosslens.core import (
     UsageError,
     argument,
     json_form,
-    parquet_bytes,
     parse_json,
     reading,
     require_entries,
 )
-from crosslens.data import existing_file, format_suffix, read_table, writing_bytes
+from crosslens.data import existing_file, format_suffix
 from crosslens.metrics import format_count
 from crosslens.statistics import Estimate, share_of_sums
 
@@ -41,73 +41,68 @@ _RANGE = re.compile(r"(\d+(?:\.\d+)?)(?:-(\d+(?:\.\d+)?))?(%?)")
 _FORM = 'such as "easy=5-6 medium=2-4 hard=0-1", "easy=75-100% hard=0-74%" or "easy=all medium=rest hard=none"'
 
 
-@dataclass(frozen=True)
-class _Range:
-    """Votes, or shares of them in percent, from ``low`` to ``high``, both included."""
-
-    low: Fraction
-    high: Fraction
-    percent: bool
-
-    def holds(self, votes: int, models: int) -> bool:
-        value = Fraction(100 * votes, models) if self.percent else Fraction(votes)
-        return self.low <= value <= self.high
+def _wrong(problem: str) -> UsageError:
+    return UsageError(problem, fix=f"give every number of votes one level, {_FORM}", option="mapping")
 
 
 @dataclass(frozen=True)
 class Levels:
-    """Names of levels, each with its votes, in the order in which they were written; ``rest`` names all other votes."""
+    """Names of levels in the order in which they were written, each with its range of votes, both ends included.
+
+    A range is the fewest and the most votes, and whether they are shares of the votes in percent; None takes all votes
+    that no other level has.
+    """
 
     text: str
-    ranges: dict[str, _Range]
-    rest: str | None
+    ranges: Mapping[str, tuple[Fraction, Fraction, bool] | None]
 
     @staticmethod
     def parse(text: str | None = None) -> Levels:
         """From ``NAME=VOTES`` parts, where VOTES is a number, a range, a share in percent, all, none or rest."""
         text = DEFAULT_LEVELS if text is None else " ".join(str(text).replace(",", " ").split())
-        ranges: dict[str, _Range] = {}
-        rest: str | None = None
-        names: list[str] = []
+        ranges: dict[str, tuple[Fraction, Fraction, bool] | None] = {}
         for part in text.split():
-            name, separator, votes = part.partition("=")
-            if not (name and separator and votes):
+            name, _, votes = part.partition("=")
+            match = _RANGE.fullmatch({"all": "100%", "none": "0%"}.get(votes, votes))
+            if not name or not (match or votes == "rest"):
                 raise _wrong(f"{part!r} in the mapping is not NAME=VOTES")
-            if name in names:
+            if name in ranges:
                 raise _wrong(f"the mapping names {name!r} twice")
-            names.append(name)
-            if votes == "rest":
-                if rest is not None:
-                    raise _wrong(f"both {rest} and {name} are the rest")
-                rest = name
-            else:
-                ranges[name] = _parse_range(votes, part)
-        if not names:
+            if match is None:
+                if None in ranges.values():
+                    raise _wrong(f"both {next(key for key in ranges if ranges[key] is None)} and {name} are the rest")
+                ranges[name] = None
+                continue
+            fewest, most = Fraction(match[1]), Fraction(match[2] or match[1])
+            if fewest > most:
+                raise _wrong(f"{part!r} in the mapping begins above its end")
+            ranges[name] = fewest, most, bool(match[3])
+        if not ranges:
             raise _wrong("the mapping is empty")
-        return Levels(text, ranges, rest)
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The levels in the order in which they were written."""
-        return tuple(part.partition("=")[0] for part in self.text.split())
+        return Levels(text, ranges)
 
     @property
     def count_votes(self) -> bool:
         """Whether a level is a number of votes, not a share of them: then a panel of another size has other levels."""
-        return any(not votes_of.percent for votes_of in self.ranges.values())
+        return any(votes is not None and not votes[2] for votes in self.ranges.values())
 
     def names_of(self, possible: Sequence[tuple[int, int]]) -> dict[tuple[int, int], str]:
         """The level of each (votes, models); raises for votes with no level or with two, and for ranges past them."""
-        most = max(votes for votes, _ in possible)
-        for name, votes_of in self.ranges.items():
-            if votes_of.high > (100 if votes_of.percent else most):
-                limit = "100%" if votes_of.percent else f"{most}, the most votes of the panel"
+        largest = max(votes for votes, _ in possible)
+        ranges = {name: votes for name, votes in self.ranges.items() if votes is not None}
+        for name, (_, most, percent) in ranges.items():
+            if most > (100 if percent else largest):
+                limit = "100%" if percent else f"{largest}, the most votes of the panel"
                 raise _wrong(f"{name} in the mapping {self.text!r} goes past {limit}")
         level_of = {}
         for votes, models in possible:
-            names = [name for name, votes_of in self.ranges.items() if votes_of.holds(votes, models)]
-            if not names and self.rest is not None:
-                names = [self.rest]
+            share = Fraction(100 * votes, models)
+            names = [
+                name
+                for name, (least, most, percent) in ranges.items()
+                if least <= (share if percent else votes) <= most
+            ]
+            names = names or [name for name, votes_of in self.ranges.items() if votes_of is None]
             if len(names) != 1:
                 count = f"{votes} of {models} votes"
                 both = f"{count} belong to both {names[0]} and {names[1]}" if names else f"{count} belong to no level"
@@ -116,26 +111,8 @@ class Levels:
         return level_of
 
 
-def _parse_range(votes: str, part: str) -> _Range:
-    if votes in ("all", "none"):
-        share = Fraction(100 if votes == "all" else 0)
-        return _Range(share, share, percent=True)
-    match = _RANGE.fullmatch(votes)
-    if match is None:
-        raise _wrong(f"{part!r} in the mapping is not NAME=VOTES")
-    low, high = Fraction(match[1]), Fraction(match[2] or match[1])
-    if low > high:
-        raise _wrong(f"{part!r} in the mapping begins above its end")
-    return _Range(low, high, percent=bool(match[3]))
-
-
-def _wrong(problem: str) -> UsageError:
-    return UsageError(problem, fix=f"give every number of votes one level, {_FORM}", option="mapping")
-
-
 Array = np.ndarray[Any, Any]
 
-TABLE_SUFFIXES = (".parquet", ".csv")
 _COLUMNS: Mapping[str, Any] = {
     "caption": pl.String, "image": pl.String, "votes": pl.Int64, "models": pl.Int64, DIFFICULTY: pl.String
 }  # fmt: skip
@@ -176,7 +153,7 @@ class Difficulty(Presented):
     @property
     def levels(self) -> tuple[str, ...]:
         """The names of the levels, in the order of the mapping: easiest first."""
-        return self.names or Levels.parse(self.mapping).names
+        return self.names or tuple(Levels.parse(self.mapping).ranges)
 
     @property
     def models(self) -> tuple[str, ...]:
@@ -253,26 +230,24 @@ class Difficulty(Presented):
         judges = levels or self
         ids = ["caption", "image"]
         ordered = judges.hardest().select(*_COLUMNS)
-        own = self.table.select(*ids, pl.col(r"^(score|vote)\[.*$"))
-        missing = own.join(ordered, on=ids, how="anti").height
-        if missing:
+        models = self.table.select(*ids, pl.col(r"^(score|vote)\[.*$"))
+        if missing := models.join(ordered, on=ids, how="anti").height:
             problem = f"{missing:,} of {len(self):,} pairs have no level in {judges.dataset}"
             raise InputError(problem, fix="use the levels of the same dataset")
         return {
             model: ordered.join(
-                own.filter(pl.Series(votes[model] & ~votes[other])), on=ids, how="inner", maintain_order="left"
+                models.filter(pl.Series(votes[model] & ~votes[other])), on=ids, how="inner", maintain_order="left"
             )
             for model, other in ((first, second), (second, first))
         }
 
     def as_dict(self) -> dict[str, Any]:
-        """Everything but the rows, as JSON can hold it."""
         counts = self.counts()
         shares = {
             name: {"pairs": counts[name], "share": share.mean, "low": share.low, "high": share.high}
             for name, share in self.shares().items()
         }
-        return dict(json_form({**self._facts(), "pairs": len(self), "levels": shares}))
+        return json_form({**self._facts(), "pairs": len(self), "levels": shares})
 
     def write(self, path: str | Path) -> Path:
         """Write the table as .parquet, which keeps the thresholds too, or as .csv; an existing file is replaced."""
@@ -288,72 +263,36 @@ class Difficulty(Presented):
         }
 
 
-def write_table(table: pl.DataFrame, path: str | Path, metadata: Mapping[str, str] | None = None) -> Path:
-    """Write a table as .parquet, with its metadata, or as .csv; an existing file is replaced."""
-    suffix = check_table_file(path)
-    with writing_bytes(path) as out:
-        if suffix == ".csv":
-            table.write_csv(out)
-        else:
-            out.write(parquet_bytes(table, metadata=dict(metadata or {})))
-    return Path(path)
-
-
-def check_table_file(path: str | Path) -> str:
-    """The ending of a file of levels; raises for one that cannot be written."""
-    suffix = format_suffix(Path(path))
-    if suffix not in TABLE_SUFFIXES:
-        raise UsageError(
-            f"{path} is neither .parquet nor .csv", fix="end the name in .parquet or .csv", option="output"
-        )
-    return suffix
-
-
 def read_difficulty(path: str | Path) -> Difficulty:
     """Read what :meth:`Difficulty.write` wrote, or any table with the columns caption, image and difficulty."""
     path = existing_file(path)
-    table = read_table(path).frame
-    missing = [name for name in ("caption", "image", DIFFICULTY) if name not in table.columns]
-    if missing:
-        raise InputError(
-            f"no column {missing[0]!r} (columns: {', '.join(table.columns) or 'none'})",
-            file=path,
-            expected="a table of levels, as crosslens analyze difficulty -o writes it",
-            fix="check the path",
-        )
-    kinds = {name: kind for name, kind in _COLUMNS.items() if name in table.columns}
-    for name in table.columns:
-        if name.startswith(("score[", "vote[")):
-            kinds[name] = pl.Float64 if name.startswith("score[") else pl.Int64
-    try:
-        table = table.with_columns(pl.col(name).cast(kind) for name, kind in kinds.items())
-    except pl.exceptions.PolarsError as error:
-        raise InputError(f"not a table of levels: {error}", file=path, fix="write it again") from error
-    facts = _read_facts(path)
-    own = tuple(str(name) for name in table[DIFFICULTY].unique(maintain_order=True) if name is not None)
-    usual = set(own) <= set(Levels.parse().names)
+    expected = "a table of levels, as crosslens analyze difficulty -o writes it"
+    with rows_of(path, ("caption", "image", DIFFICULTY), expected, "check the path") as (table, _):
+        kinds = {name: kind for name, kind in _COLUMNS.items() if name in table.columns}
+        for name in table.columns:
+            if name.startswith(("score[", "vote[")):
+                kinds[name] = pl.Float64 if name.startswith("score[") else pl.Int64
+        try:
+            table = table.with_columns(pl.col(name).cast(kind) for name, kind in kinds.items())
+        except pl.exceptions.PolarsError as error:
+            raise InputError(f"not a table of levels: {error}", fix="write it again") from error
+    facts: dict[str, Any] = {}
+    stored = pl.read_parquet_metadata(path).get(_FACTS) if format_suffix(path) == ".parquet" else None
+    if stored is not None:
+        with reading(path):
+            facts = parse_json(stored)
+        require_entries(facts, {"dataset": str, "thresholds": dict, "mapping": str}, path)
+        require_entries(facts["thresholds"], dict.fromkeys(facts["thresholds"], float), path, inside="thresholds")
+    stated = tuple(str(name) for name in table[DIFFICULTY].unique(maintain_order=True) if name is not None)
+    usual = tuple(Levels.parse().ranges)
     return Difficulty(
         table,
         str(facts.get("dataset", path.stem)),
         {str(name): float(value) for name, value in facts.get("thresholds", {}).items()},
         facts.get("mapping", ""),
         facts.get("tie_breaker"),
-        () if "mapping" in facts else Levels.parse().names if usual else own,
+        () if "mapping" in facts else usual if set(stated) <= set(usual) else stated,
     )
-
-
-def _read_facts(path: Path) -> dict[str, Any]:
-    if format_suffix(path) != ".parquet":
-        return {}
-    stored = pl.read_parquet_metadata(path).get(_FACTS)
-    if stored is None:
-        return {}
-    with reading(path):
-        facts = parse_json(stored)
-    kinds = {"dataset": str, "thresholds": dict, "mapping": str}
-    require_entries(facts, kinds, path)
-    require_entries(facts["thresholds"], dict.fromkeys(facts["thresholds"], float), path, inside="thresholds")
-    return dict(facts)
 
 
 def measure_difficulty(
@@ -376,13 +315,11 @@ def measure_difficulty(
     panel disagrees, its vote is added to the others'. ``relevance`` names the pairs where a caption has several images:
     the table then has a row per pair.
     """
-    images, captions = dataset_pairs(dataset, relevance)
-    _check_models(scores, thresholds)
-    values = {model: pair_scores(dataset, matrix, images, captions, model) for model, matrix in scores.items()}
+    pairs = ImageCaptionPairs.relevant(dataset, relevance)
     return assign_levels(
-        [dataset.caption_ids[row] for row in captions],
-        [dataset.image_ids[row] for row in images],
-        values,
+        [dataset.caption_ids[row] for row in pairs.captions],
+        [dataset.image_ids[row] for row in pairs.images],
+        {model: pairs.from_matrix(matrix, model, finite=True) for model, matrix in scores.items()},
         thresholds,
         dataset=dataset.name,
         tie_breaker=tie_breaker,
@@ -401,20 +338,26 @@ def assign_levels(
     mapping: str | None = None,
 ) -> Difficulty:
     """The levels of pairs whose scores are known: one score per pair and model."""
-    _check_models(scores, thresholds)
+    if not scores:
+        raise UsageError("no models", fix="pass the scores of at least one model", option="scores")
+    for model in scores:
+        if model not in thresholds:
+            fix = f"add it to the thresholds (there are: {', '.join(map(str, thresholds)) or 'none'})"
+            raise UsageError(f"no threshold for {model}", fix=fix, option="thresholds")
     checked = {model: check_threshold(thresholds[model], model) for model in scores}
     matches = {model: values >= checked[model] for model, values in scores.items()}
     levels = Levels.parse(mapping)
     votes, voted = count_votes(matches, tie_breaker)
     panel = len(matches) - (tie_breaker is not None)
+    codes = level_codes(votes, voted, levels, panel, tie_breaker=tie_breaker is not None)
     columns: dict[str, Any] = {
         "caption": list(captions),
         "image": list(images),
         "votes": votes,
         "models": voted,
-        DIFFICULTY: name_levels(votes, voted, levels, panel, tie_breaker=tie_breaker is not None),
+        DIFFICULTY: np.array(tuple(levels.ranges), object)[codes],
         **{f"score[{model}]": np.asarray(values, np.float64) for model, values in scores.items()},
-        **{f"vote[{model}]": own.astype(np.int64) for model, own in matches.items()},
+        **{f"vote[{model}]": matching.astype(np.int64) for model, matching in matches.items()},
     }
     return Difficulty(pl.DataFrame(columns, schema_overrides=_COLUMNS), dataset, checked, levels.text, tie_breaker)
 
@@ -444,25 +387,16 @@ def count_votes(matches: Mapping[str, Array], tie_breaker: str | None = None) ->
     return votes + (disagree & matches[tie_breaker]), asked + disagree
 
 
-def name_levels(votes: Array, asked: Array, levels: Levels, panel: int, *, tie_breaker: bool) -> Array:
-    """The level of every pair by its votes; all votes that the panel could cast must have one."""
+def level_codes(votes: Array, asked: Array, levels: Levels, panel: int, *, tie_breaker: bool) -> Array:
+    """The position in the mapping of every pair's level, by its votes; all that the panel could cast must have one."""
     possible = [(count, panel) for count in range(panel + 1)]
     if tie_breaker:  # a unanimous panel does not ask it
         possible = [(0, panel), (panel, panel), *((count, panel + 1) for count in range(1, panel + 1))]
-    named = np.empty(len(votes), object)
+    positions = {name: position for position, name in enumerate(levels.ranges)}
+    codes = np.zeros(len(votes), np.int64)
     for (count, models), name in levels.names_of(possible).items():
-        named[(votes == count) & (asked == models)] = name
-    return named
-
-
-def _check_models(scores: Mapping[str, Any], thresholds: Mapping[str, Any]) -> None:
-    if not scores:
-        raise UsageError("no models", fix="pass the scores of at least one model", option="scores")
-    for model in scores:
-        if model not in thresholds:
-            known = ", ".join(map(str, thresholds)) or "none"
-            fix = f"add it to the thresholds (there are: {known})"
-            raise UsageError(f"no threshold for {model}", fix=fix, option="thresholds")
+        codes[(votes == count) & (asked == models)] = positions[name]
+    return codes
 
 
 def shares_chart(results: Sequence[Difficulty]) -> Shares:
@@ -475,7 +409,8 @@ def shares_chart(results: Sequence[Difficulty]) -> Shares:
     return Shares(
         title="Difficulty of pairs", about=f"share of pairs, {panel}; {'; '.join(mappings)}".rstrip("; "),
         groups=tuple(f"{result.dataset} ({format_count(len(result), 'pair')})" for result in results), levels=levels,
-        counts=tuple(tuple(own.get(level, 0) for level in levels) for own in counts), heading="dataset", noun="pairs",
+        counts=tuple(tuple(count_of.get(level, 0) for level in levels) for count_of in counts),
+        heading="dataset", noun="pairs",
     )  # fmt: skip
 
 
@@ -486,7 +421,7 @@ def shares_table(results: Sequence[Difficulty]) -> Table:
     for result in results:
         shares = result.shares()
         known = [shares.get(level) for level in levels]
-        cells = (None if own is None else Figure.percent(own.mean, own.low, own.high) for own in known)
+        cells = (None if share is None else Figure.percent(share.mean, share.low, share.high) for share in known)
         rows.append((result.dataset, len(result), *cells))
     first = results[0]
     voters = format_count(len(first.panel), "model") if first.panel else "a panel"
@@ -501,8 +436,8 @@ def thresholds_table(result: Difficulty, calibrations: Mapping[str, Calibration]
     """A row per model: its threshold, what that reached on the calibration set, and how many pairs match here."""
     rows: list[tuple[Cell, ...]] = []
     for model, threshold in result.thresholds.items():
-        own = calibrations.get(model)
-        reached = (None, None, None) if own is None else (own.precision, own.recall, own.f1)
+        known = calibrations.get(model)
+        reached = (None, None, None) if known is None else (known.precision, known.recall, known.f1)
         matches = float(np.mean(result.matches(model))) if len(result) else None
         rows.append(
             (model_label(model, result), Figure(threshold, digits=4), *map(Figure.percent, (*reached, matches)))

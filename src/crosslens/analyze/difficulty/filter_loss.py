@@ -95,15 +95,9 @@ class FilterLoss(Presented):
         )  # fmt: skip
 
     def as_dict(self) -> dict[str, Any]:
-        content = {
-            "dataset": self.dataset,
-            "model": self.model,
-            "web_pairs": self.web_pairs,
-            "level": self.level,
-            "thresholds": self.table.to_dicts(),
-            "curve": self.curve.to_dicts(),
-        }
-        return dict(json_form(content))
+        tables = {"thresholds": self.table, "curve": self.curve}
+        names = ("dataset", "model", "web_pairs", "level")
+        return json_form({name: getattr(self, name) for name in names} | tables)
 
 
 def measure_filter_loss(
@@ -144,8 +138,8 @@ def measure_filter_loss(
     for threshold in chosen:
         keeps = None if web is None else float(np.mean(web >= threshold))
         for kind, members in groups.items():
-            below, own = scores[members] < threshold, images[members]
-            lost = share_of_sums(np.bincount(own, below), np.bincount(own), level)
+            below, owners = scores[members] < threshold, images[members]
+            lost = share_of_sums(np.bincount(owners, below), np.bincount(owners), level)
             rows.append((threshold, keeps, kind, int(members.sum()), lost.mean, lost.low, lost.high))
     columns = {"threshold": pl.Float64, "keeps": pl.Float64, "level": pl.String, "pairs": pl.Int64}
     columns |= dict.fromkeys(("lost", "low", "high"), pl.Float64)
@@ -175,5 +169,5 @@ def _thresholds(thresholds: Sequence[float] | None, keep: Sequence[float], web: 
         if not np.isfinite(threshold):
             raise UsageError(f"threshold = {threshold}", fix="use finite numbers", option="thresholds")
     falling = np.empty(0) if web is None else np.sort(web)[::-1]
-    kept = [float(falling[int(np.ceil(round(share * len(falling), 9))) - 1]) for share in keep]
-    return sorted({*map(float, given), *kept})
+    by_share = [float(falling[int(np.ceil(round(share * len(falling), 9))) - 1]) for share in keep]
+    return sorted({*map(float, given), *by_share})

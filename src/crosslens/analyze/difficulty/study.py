@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from itertools import combinations
 from math import comb, isfinite
 from typing import TYPE_CHECKING, Any
@@ -14,8 +14,8 @@ from crosslens.analyze.difficulty.assignment import (
     Difficulty,
     Levels,
     count_votes,
+    level_codes,
     model_label,
-    name_levels,
     shares_chart,
     shares_table,
     thresholds_table,
@@ -85,7 +85,7 @@ class Stability:
         return max(self.defined, default=float("nan"))
 
     def as_dict(self) -> dict[str, Any]:
-        return dict(json_form({**asdict(self), "mean": self.mean, "lowest": self.lowest, "highest": self.highest}))
+        return json_form({**vars(self), "mean": self.mean, "lowest": self.lowest, "highest": self.highest})
 
 
 @dataclass(frozen=True)
@@ -104,9 +104,6 @@ class LeftOut:
     kappa: float
     shares: dict[str, float]
 
-    def as_dict(self) -> dict[str, Any]:
-        return dict(json_form(asdict(self)))
-
 
 def measure_left_out(difficulty: Difficulty) -> tuple[LeftOut, ...]:
     """The levels without each one of the models; none for a panel of one, and for a mapping that counts votes.
@@ -117,7 +114,7 @@ def measure_left_out(difficulty: Difficulty) -> tuple[LeftOut, ...]:
     levels, members = _mapping(difficulty), difficulty.panel
     if len(members) < 2 or levels.count_votes or not len(difficulty):
         return ()
-    whole = _positions(difficulty.table[DIFFICULTY].to_numpy(), levels)
+    whole = np.array([*map(list(levels.ranges).index, difficulty.table[DIFFICULTY])], np.float64)
     matched = {model: float(difficulty.matches(model).mean()) for model in difficulty.models}
     ordered = sorted(members, key=lambda model: matched[model])
     roles = {difficulty.tie_breaker: TIE_BREAKER}
@@ -148,7 +145,7 @@ def measure_stability(difficulty: Difficulty, size: int, *, repeats: int = 10, s
     panels = draw_panels(members, size, repeats, seed)
     codes = [_assign(difficulty, panel, levels, difficulty.tie_breaker) for panel in panels]
     kappas = tuple(cohen_kappa(np.stack(two, axis=1)) for two in combinations(codes, 2))
-    return Stability(size, len(members), tuple(panels), kappas, tuple(_shares(own, levels) for own in codes))
+    return Stability(size, len(members), tuple(panels), kappas, tuple(_shares(assigned, levels) for assigned in codes))
 
 
 def draw_panels(models: Sequence[str], size: int, count: int, seed: int) -> list[tuple[str, ...]]:
@@ -176,18 +173,11 @@ def _assign(difficulty: Difficulty, panel: Sequence[str], levels: Levels, tie_br
     tie_breaker = tie_breaker if len(panel) % 2 == 0 else None
     asked = (*panel, tie_breaker) if tie_breaker is not None else panel
     votes = count_votes({model: difficulty.matches(model) for model in asked}, tie_breaker)
-    return _positions(name_levels(*votes, levels, len(panel), tie_breaker=tie_breaker is not None), levels)
-
-
-def _positions(named: Array, levels: Levels) -> Array:
-    codes = np.zeros(len(named))
-    for position, name in enumerate(levels.names):
-        codes[named == name] = position
-    return codes
+    return level_codes(*votes, levels, len(panel), tie_breaker=tie_breaker is not None).astype(np.float64)
 
 
 def _shares(codes: Array, levels: Levels) -> dict[str, float]:
-    return {name: float(np.mean(codes == position)) for position, name in enumerate(levels.names)}
+    return {name: float(np.mean(codes == position)) for position, name in enumerate(levels.ranges)}
 
 
 _MOST_PAIRS = 60
@@ -195,7 +185,7 @@ _MOST_PAIRS = 60
 _MOST_TEXTS = 4
 """Captions that stand for a picture."""
 _MOST_POINTS = 300
-"""Of a curve: more could not be told apart."""
+"""Of a curve: more could not be distinguished."""
 _LEFT_OUT = (
     "In percent of pairs: those whose level changes without the model, and the levels then; κ is against the whole "
     "panel's levels. The strongest model matches the most pairs here, the weakest the fewest."
@@ -244,9 +234,9 @@ class DifficultyStudy(Presented):
             parts.append(Text.of(stability_line(self.stability)))
         if self.disagreements is not None:
             labels = {model: rows[DIFFICULTY].to_list() for model, rows in self.disagreements.items()}
-            levels = list(dict.fromkeys(level for own in labels.values() for level in reversed(own)))
+            levels = list(dict.fromkeys(level for named in labels.values() for level in reversed(named)))
             counts: tuple[tuple[Cell, ...], ...] = tuple(
-                (model, len(own), *map(own.count, levels)) for model, own in labels.items()
+                (model, len(named), *map(named.count, levels)) for model, named in labels.items()
             )
             align = "l" + "r" * (len(levels) + 1)
             parts.append(Table(("only this model matches", "pairs", *levels), counts, align))
@@ -261,7 +251,7 @@ class DifficultyStudy(Presented):
             **self.result.as_dict(),
             "calibration": {name: chosen.as_dict() for name, chosen in self.calibrations.items()},
             "beside": [other.as_dict() for other in self.beside],
-            "left_out": [own.as_dict() for own in self.left_out],
+            "left_out": json_form(self.left_out),
             "stability": None if self.stability is None else self.stability.as_dict(),
             "disagreements": self.disagreements
             and {
@@ -305,7 +295,7 @@ class DifficultyStudy(Presented):
 
 def precision_recall_chart(calibrations: Mapping[str, Calibration]) -> Iterator[Scatter]:
     """A curve per model that was calibrated here, with its threshold marked; none where all thresholds were given."""
-    curves = {model: own.curve for model, own in calibrations.items() if own.curve is not None}
+    curves = {model: calibration.curve for model, calibration in calibrations.items() if calibration.curve is not None}
     if not curves:
         return
     first = next(calibrations[model] for model in curves)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from crosslens.analyze.options import IN_BATCH, CalibrationOptions
-from crosslens.analyze.pair_scores import ground_truth_of
+from crosslens.analyze.pair_scores import ImageCaptionPairs
 from crosslens.core import (
     FORMAT_VERSION,
     CrosslensError,
@@ -82,18 +82,18 @@ class PrecisionRecall:
         return float(self.thresholds[self.best])
 
 
+def _one_class(missing: str, fix: str) -> InputError:
+    expected = "matching pairs (label 1) and mismatches (label 0)"
+    return InputError(f"no {missing} to choose a threshold by", expected=expected, fix=fix, code="one-class")
+
+
 class PairCounter:
     """Collects the scores of mismatches, a block at a time, against those of the matching pairs."""
 
     def __init__(self, positives: Any) -> None:
         scores = _numbers(positives, "scores of matching pairs")
         if not scores.size:
-            raise InputError(
-                "no matching pair to choose a threshold by",
-                expected="matching pairs (label 1) and mismatches (label 0)",
-                fix="add pairs that match",
-                code="one-class",
-            )
+            raise _one_class("matching pair", "add pairs that match")
         self._thresholds, counts = np.unique(scores, return_counts=True)
         self._matched = counts[::-1].cumsum()[::-1]
         self._negatives = np.zeros(len(self._thresholds) + 1, np.int64)
@@ -108,12 +108,8 @@ class PairCounter:
         """Precision and recall over everything that was added; raises where no mismatch was."""
         total = int(self._negatives.sum())
         if not total:
-            raise InputError(
-                "no mismatch to choose a threshold by",
-                expected="matching pairs (label 1) and mismatches (label 0)",
-                fix="add pairs that do not match: with more than one image, other images' captions do",
-                code="one-class",
-            )
+            fix = "add pairs that do not match: with more than one image, other images' captions do"
+            raise _one_class("mismatch", fix)
         above = self._negatives[::-1].cumsum()[::-1][1:]
         return PrecisionRecall(self._thresholds, self._matched, self._matched + above, int(self._matched[0]), total)
 
@@ -198,39 +194,8 @@ class Calibration:
 
     def as_dict(self) -> dict[str, Any]:
         """What a file keeps: nothing of what is not known."""
-        facts = asdict(self) | {"curve": None}
+        facts = vars(self) | {"curve": None}
         return {name: value for name, value in facts.items() if value not in (None, "", 0) and value == value}
-
-
-def dataset_pairs(dataset: Dataset, relevance: Relevance | None = None) -> tuple[Array, Array]:
-    """The rows of images and captions of every relevant pair, in the order of the captions."""
-    truth = ground_truth_of(dataset, relevance).relevant()
-    order = np.lexsort((truth.rows, truth.items))
-    return truth.rows[order], truth.items[order]
-
-
-def pair_scores(dataset: Dataset, scores: Any, images: Array, captions: Array, model: str) -> Array:
-    """The scores of single pairs (rows of the dataset), from a matrix of images × captions or a scorer of them."""
-    shape = (len(dataset.image_ids), len(dataset.caption_ids))
-    computed = hasattr(scores, "exact")
-    matrix = scores if computed else np.asanyarray(scores)
-    if matrix.shape != shape:
-        transposed = matrix.shape == shape[::-1]
-        raise InputError(
-            f"scores of {model} of shape {'×'.join(map(str, matrix.shape))}",
-            expected=f"{shape[0]} images × {shape[1]} captions, in the dataset's order",
-            fix="transpose them" if transposed else "check that scores and dataset are of the same split",
-        )
-    values = matrix.exact(images, captions) if computed else matrix[images, captions]
-    if values.dtype.kind not in "fiu":
-        raise InputError(f"scores of {model} are of type {values.dtype}", expected="real numbers")
-    values = np.asarray(values, np.float64)
-    if not np.isfinite(values).all():
-        row = int(np.argmax(~np.isfinite(values)))
-        image, caption = dataset.image_ids[images[row]], dataset.caption_ids[captions[row]]
-        problem = f"{model} scores image {image!r} and caption {caption!r} as {values[row]}"
-        raise InputError(problem, expected="finite scores", fix="find out why the model gave NaN or infinity")
-    return values
 
 
 def check_threshold(value: Any, model: str) -> float:
@@ -260,32 +225,32 @@ def calibrate(
     The scores are looked at in blocks: memory does not grow with images × captions.
     """
     settings = CalibrationOptions(negatives, batch_size, seed)
-    images, captions = dataset_pairs(dataset, relevance)
+    pairs = ImageCaptionPairs.relevant(dataset, relevance)
     try:
-        counter = PairCounter(pair_scores(dataset, scores, images, captions, model))
+        counter = PairCounter(pairs.from_matrix(scores, model, finite=True))
         width = len(dataset.caption_ids)
-        matching = np.unique(images * width + captions)
+        matching = np.unique(pairs.images * width + pairs.captions)
         # Images and captions, every two of which are a pair to look at.
         cells = [(np.arange(len(dataset.image_ids)), np.arange(width))]
         if settings.negatives == IN_BATCH:
-            order = random_stream(settings.seed, "calibration batches").permutation(len(images))
+            order = random_stream(settings.seed, "calibration batches").permutation(len(pairs))
             batches = np.split(order, range(settings.batch_size, len(order), settings.batch_size))
-            cells = [(images[batch], captions[batch]) for batch in batches]
+            cells = [(pairs.images[batch], pairs.captions[batch]) for batch in batches]
         with stage(progress or SilentProgress(), f"calibrating {model}", sum(len(a) * len(b) for a, b in cells)) as bar:
-            for own_images, own_captions in cells:
-                step = max(1, _CELLS // max(1, len(own_captions)))
-                for start in range(0, len(own_images), step):
-                    part = own_images[start : start + step]
-                    rows, columns = np.repeat(part, len(own_captions)), np.tile(own_captions, len(part))
+            for images, captions in cells:
+                step = max(1, _CELLS // max(1, len(captions)))
+                for start in range(0, len(images), step):
+                    part = images[start : start + step]
+                    rows, columns = np.repeat(part, len(captions)), np.tile(captions, len(part))
                     outside = ~np.isin(rows * width + columns, matching)
-                    counter.add(pair_scores(dataset, scores, rows[outside], columns[outside], model))
+                    mismatches = ImageCaptionPairs(dataset, rows[outside], columns[outside])
+                    counter.add(mismatches.from_matrix(scores, model, finite=True))
                     bar.advance(len(rows))
         curve = counter.curve()
     except CrosslensError as error:
         error.add_context(f"no threshold for {model} from {dataset.name}")
         raise
-    best = curve.best
-    batch = settings.batch_size if negatives == IN_BATCH else 0
+    best, batch = curve.best, settings.batch_size if negatives == IN_BATCH else 0
     return Calibration(
         curve.threshold, dataset.name, model, dataset.fingerprint, negatives, batch, seed, curve.positives,
         curve.negatives, float(curve.precision[best]), float(curve.recall[best]), float(curve.f1[best]), curve,

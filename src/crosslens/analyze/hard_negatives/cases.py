@@ -6,9 +6,10 @@ caption each, where each caption is wrong for the other picture.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -61,7 +62,12 @@ class HardNegatives:
         images: Mapping[str, Sequence[Any]],
         captions: Sequence[tuple[str, str, str, str, bool]],
         groups: Mapping[str, Sequence[str | None]],
-        **options: Any,
+        *,
+        groupings: Sequence[str] | None = None,
+        averaged: str | None = None,
+        fewest: int = 1,
+        notes: tuple[str, ...] = (),
+        home: Path | None = None,
     ) -> HardNegatives:
         """From columns: images (``image``, ``file``, …), captions (id, image, text, case, right), groups per case."""
         columns = {**dict.fromkeys(("caption", "image", "text", "case"), pl.String), "right": pl.Boolean}
@@ -69,8 +75,8 @@ class HardNegatives:
         unique = pl.DataFrame(images).unique("image", keep="first", maintain_order=True)
         cases = table.select("case").unique(maintain_order=True)
         cases = cases.with_columns(pl.Series(key, list(labels), dtype=pl.String) for key, labels in groups.items())
-        dataset = Dataset(name, unique, table, home=options.pop("home", None))
-        return HardNegatives(dataset, cases, **{"groupings": tuple(groups), **options})
+        shown = tuple(groups if groupings is None else groupings)
+        return HardNegatives(Dataset(name, unique, table, home=home), cases, shown, averaged, fewest, notes)
 
     @property
     def name(self) -> str:
@@ -120,13 +126,13 @@ class HardNegatives:
     def fingerprint(self) -> str:
         return fingerprint("hard-negatives", {"dataset": self.dataset.fingerprint, "cases": self.cases})
 
-    def select(self, kept: np.ndarray[Any, np.dtype[np.bool_]]) -> HardNegatives:
+    def select(self, chosen: np.ndarray[Any, np.dtype[np.bool_]]) -> HardNegatives:
         """Only these cases, a true or false for each, and the images that they show."""
-        if not kept.any():
+        if not chosen.any():
             raise InputError(
                 "no case is left", expected="at least one case", fix="check what the cases are selected by"
             )
-        cases = self.cases.filter(pl.Series(kept))
+        cases = self.cases.filter(pl.Series(chosen))
         captions = self.dataset.captions.join(cases.select("case"), on="case", how="semi", maintain_order="left")
         images = self.dataset.images.join(captions.select("image"), on="image", how="semi", maintain_order="left")
         return replace(self, dataset=replace(self.dataset, images=images, captions=captions), cases=cases)
@@ -137,11 +143,11 @@ class HardNegatives:
         for category in categories:
             if category not in known:
                 raise UnknownNameError("category", category, known)
-        hit = [pl.col(grouping).is_in(list(categories)).fill_null(False) for grouping in self.groupings]
-        return self.select(~self.cases.select(pl.any_horizontal(hit).alias("hit"))["hit"].to_numpy())
+        named = pl.any_horizontal(pl.col(self.groupings).is_in(list(categories)).fill_null(False))
+        return self.select(self.cases.select(~named).to_series().to_numpy())
 
     def by(self, columns: Sequence[str]) -> HardNegatives:
-        """The same cases grouped by these columns."""
+        """These cases grouped by other columns."""
         averaged = self.averaged if self.averaged in columns else None
         return replace(self, groupings=tuple(columns), averaged=averaged)
 
@@ -219,12 +225,11 @@ def perturbed_negatives(
     together: bool = False,
     seed: int = 0,
     progress: Progress | None = None,
-    **options: Any,
 ) -> HardNegatives:
     """A dataset's captions as right ones, and what perturbations make of them as wrong ones.
 
     Each caption makes a case with each perturbation that applies to it, grouped by perturbation; with ``together`` one
-    case with all of them. Where none applies there is no case. ``options`` go to the perturbations.
+    case with all of them. Where none applies there is no case.
 
     Only a perturbation that changes the meaning makes a negative: a synonym or a typing error does not make a caption
     wrong, and a model should not prefer the original to it.
@@ -232,8 +237,16 @@ def perturbed_negatives(
     names = chosen_perturbations(perturbations)
     for name in filter(is_image_perturbation, names):
         raise UsageError(f"{name} perturbs images, not captions", fix="choose perturbations of captions")
-    perturbed = perturb_all(names, dataset, seed=seed, progress=progress, **options)
-    captions = list(_case_captions(dataset, names, perturbed, together))
+    perturbed = perturb_all(names, dataset, seed=seed, progress=progress)
+    captions: list[tuple[str, str, str, str, bool]] = []
+    rows = zip(dataset.caption_ids, dataset.captions["image"], dataset.texts, strict=True)
+    for row, (caption, image, text) in enumerate(rows):
+        wrong = {name: perturbed[name][row].text for name in names if perturbed[name][row].applied}
+        cases = [(caption, wrong)] if together else [(f"{caption}/{name}", {"": wrong[name]}) for name in wrong]
+        for case, others in cases if wrong else ():
+            captions.append((f"{case}:{RIGHT}", image, text, case, True))
+            for name, other in others.items():
+                captions.append((f"{case}:{WRONG}{f'-{name}' if name else ''}", image, other, case, False))
     if not captions:
         reason = next((change.reason for change in perturbed[names[0]] if change.reason), "")
         raise InputError(
@@ -258,19 +271,3 @@ def perturbed_negatives(
         notes=tuple(notes),
         home=dataset.home,
     )
-
-
-def _case_captions(
-    dataset: Dataset, names: Sequence[str], perturbed: Mapping[str, Sequence[Any]], together: bool
-) -> Iterator[tuple[str, str, str, str, bool]]:
-    """The captions (id, image, text, case, right) of every case."""
-    owners = dataset.captions["image"].to_list()
-    for row, (caption, image, text) in enumerate(zip(dataset.caption_ids, owners, dataset.texts, strict=True)):
-        wrong = {name: perturbed[name][row].text for name in names if perturbed[name][row].applied}
-        if together and wrong:
-            yield f"{caption}:{RIGHT}", image, text, caption, True
-        for name, other in wrong.items():
-            case = caption if together else f"{caption}/{name}"
-            if not together:
-                yield f"{case}:{RIGHT}", image, text, case, True
-            yield f"{case}:{WRONG}-{name}" if together else f"{case}:{WRONG}", image, other, case, False

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 
@@ -61,8 +60,17 @@ def read_sugar_crepe(path: str | Path) -> HardNegatives:
     names: list[str] = []
     for file in files:
         with reading(file):
-            kind, rows = format_stem(file), _sugar_rows(read_json(file))
-            keys = [str(row.pop("")) for row in rows.rows]
+            kind, content = format_stem(file), read_json(file)
+            if isinstance(content, list):
+                content = dict(enumerate(content))
+            if not isinstance(content, dict) or not content:
+                raise InputError("no cases", expected=SUGAR_LAYOUT, fix="check that the file is one of SugarCrepe's")
+            for key, row in content.items():
+                if not isinstance(row, dict):
+                    problem = f"{row!r:.60} is not an object"
+                    raise InputError(problem, row=f"case {key}", expected=SUGAR_LAYOUT, fix="remove this entry")
+            keys = list(content)
+            rows = Records(list(content.values()), [f"case {key}" for key in keys].__getitem__)
             photos = rows.ids("filename")
             texts = zip(rows.texts("caption"), rows.texts("negative_caption"), strict=True)
             for key, photo, (right, wrong) in zip(keys, photos, texts, strict=True):
@@ -77,21 +85,6 @@ def read_sugar_crepe(path: str | Path) -> HardNegatives:
         averaged="kind",
         home=path if path.is_dir() else path.parent,
     )
-
-
-def _sugar_rows(content: Any) -> Records:
-    """The entries, each with its key under the empty name."""
-    if isinstance(content, list):
-        content = dict(enumerate(content))
-    if not isinstance(content, dict) or not content:
-        raise InputError("no cases", expected=SUGAR_LAYOUT, fix="check that the file is one of SugarCrepe's")
-    for key, row in content.items():
-        if not isinstance(row, dict):
-            raise InputError(
-                f"{row!r:.60} is not an object", row=f"case {key}", expected=SUGAR_LAYOUT, fix="remove this entry"
-            )
-    keys = list(content)
-    return Records([{**row, "": key} for key, row in content.items()], lambda at: f"case {keys[at]}")
 
 
 def _one_wrong(case: str, image: str, right: str, wrong: str) -> list[Caption]:

@@ -57,7 +57,6 @@ class CaseOutcomes:
     tolerance: float = 0.0
 
     def correct(self, measure: str) -> BoolArray:
-        """Which cases are right."""
         return self.margins[measure] > self.tolerance
 
     def tied(self, measure: str) -> BoolArray:
@@ -67,10 +66,8 @@ class CaseOutcomes:
     @property
     def by_rounding(self) -> int:
         """How many cases are decided by a difference as small as rounding makes them."""
-        return sum(
-            int(((np.abs(margin) <= ROUNDING) & (np.abs(margin) > self.tolerance)).sum())
-            for margin in self.margins.values()
-        )
+        sizes = np.abs(list(self.margins.values()))
+        return int(((sizes <= ROUNDING) & (sizes > self.tolerance)).sum())
 
 
 def judge_cases(negatives: HardNegatives, scores: FloatArray, tolerance: float = 0.0) -> CaseOutcomes:
@@ -82,8 +79,7 @@ def judge_cases(negatives: HardNegatives, scores: FloatArray, tolerance: float =
     """
     if not tolerance >= 0:
         raise UsageError(f"tolerance = {tolerance}", fix="use 0 or a small number such as 1e-6", option="tolerance")
-    given, pairs = scores, negatives.pairs
-    scores = np.asarray(scores, np.float64)
+    given, pairs, scores = scores, negatives.pairs, np.asarray(scores, np.float64)
     if scores.shape != (pairs.height,):
         raise InputError(f"scores of shape {scores.shape}", expected=f"one for each of {pairs.height:,} pairs")
     inexact = first_inexact(given)
@@ -98,19 +94,19 @@ def judge_cases(negatives: HardNegatives, scores: FloatArray, tolerance: float =
             fix=f"score it, or leave such cases out: {argument('skip_missing', True)}",
         )
     scored = pairs.with_columns(pl.Series("score", scores))
-    text = _margins(scored, "image")
+
+    def margins_of(query: str) -> FloatArray:
+        """For each case: the right candidate of the ``query`` (image or caption) less the best of the wrong ones."""
+        right = pl.col("score").filter(pl.col("right")).first()
+        wrong = pl.col("score").filter(~pl.col("right")).max()
+        margins = scored.group_by("case", query).agg((right - wrong).alias("margin"))
+        return margins.group_by("case").agg(pl.col("margin").min()).sort("case")["margin"].to_numpy()
+
+    text = margins_of("image")
     if negatives.measures == ACCURACY:
         return CaseOutcomes({ACCURACY[0]: text}, tolerance)
-    image = _margins(scored, "caption")
+    image = margins_of("caption")
     return CaseOutcomes({"text": text, "image": image, "group": np.minimum(text, image)}, tolerance)
-
-
-def _margins(scored: pl.DataFrame, query: str) -> FloatArray:
-    """For each case: the right candidate of the ``query`` (image or caption) less the best of the wrong ones."""
-    right = pl.col("score").filter(pl.col("right")).first()
-    wrong = pl.col("score").filter(~pl.col("right")).max()
-    margins = scored.group_by("case", query).agg((right - wrong).alias("margin"))
-    return margins.group_by("case").agg(pl.col("margin").min()).sort("case")["margin"].to_numpy()
 
 
 @dataclass(frozen=True)
@@ -128,44 +124,46 @@ class CategoryAccuracy:
     tied: float
 
 
+def case_groups(negatives: HardNegatives) -> dict[tuple[str, str], BoolArray]:
+    """Which cases are in each (grouping, category); all cases first."""
+    groups: dict[tuple[str, str], BoolArray] = {(ALL_CASES, ""): np.ones(len(negatives), np.bool_)}
+    for grouping in negatives.groupings:
+        labels = negatives.cases[grouping]
+        for category in sorted(labels.drop_nulls().unique()):
+            groups[grouping, category] = (labels == category).fill_null(False).to_numpy()
+    return groups
+
+
 def category_accuracies(
     negatives: HardNegatives, outcomes: CaseOutcomes, *, resamples: int = 1000, level: float = 0.95, seed: int = 0
 ) -> tuple[CategoryAccuracy, ...]:
     """Every measure over all cases, as the mean over categories (macro), and by category."""
     draws = Bootstrap(negatives.clusters, resamples, seed)
-
-    def accuracy_over(
-        measure: str, grouping: str, category: str, estimate: Estimate, parts: Sequence[BoolArray]
-    ) -> CategoryAccuracy:
-        facts = negatives.chances[measure], outcomes.tied(measure)
-        chance, tied = (float(np.mean([fact[part].mean() for part in parts])) for fact in facts)
-        size, ends = int(np.any(parts, axis=0).sum()), (estimate.low, estimate.high)
-        return CategoryAccuracy(grouping, category, measure, size, estimate.mean, *ends, chance, tied)
-
+    groups = case_groups(negatives)
+    # Every category counts the same in the mean, however many cases it has; those below ``fewest`` do not count.
+    averaged = [
+        part for (name, _), part in groups.items() if name == negatives.averaged and part.sum() >= negatives.fewest
+    ]
     accuracies = []
     for measure in negatives.measures:
         correct = outcomes.correct(measure)
-        members: dict[tuple[str, str], BoolArray] = {(ALL_CASES, ""): np.ones(len(negatives), np.bool_)}
-        for grouping in negatives.groupings:
-            members |= {(grouping, category): part for category, part in members_of(negatives, grouping).items()}
-        for (grouping, category), part in members.items():
-            estimate = draws.estimate(np.where(part, correct, np.nan), level=level, bounds=(0, 1))
-            accuracies.append(accuracy_over(measure, grouping, category, estimate, [part]))
-            if (grouping, category) == (ALL_CASES, "") and negatives.averaged is not None:
-                # Every category counts the same, however many cases it has; those below ``fewest`` do not count.
-                categories = members_of(negatives, negatives.averaged).values()
-                if counted := [own for own in categories if own.sum() >= negatives.fewest]:
-                    values = correct.astype(np.float64)
-                    macro = macro_estimate(values, np.array(counted), negatives.clusters, draws, level)
-                    accuracies.append(accuracy_over(measure, MACRO, negatives.averaged, macro, counted))
+        rows = [
+            (key, draws.estimate(np.where(part, correct, np.nan), level=level, bounds=(0, 1)), [part])
+            for key, part in groups.items()
+        ]
+        if negatives.averaged is not None and averaged:
+            values = correct.astype(np.float64)
+            macro = macro_estimate(values, np.array(averaged), negatives.clusters, draws, level)
+            rows.insert(1, ((MACRO, negatives.averaged), macro, averaged))
+        for key, estimate, parts in rows:
+            chance, tied = (
+                float(np.mean([values[part].mean() for part in parts]))
+                for values in (negatives.chances[measure], outcomes.tied(measure))
+            )
+            size = int(np.any(parts, axis=0).sum())
+            ends = estimate.mean, estimate.low, estimate.high
+            accuracies.append(CategoryAccuracy(*key, measure, size, *ends, chance, tied))
     return tuple(accuracies)
-
-
-def members_of(negatives: HardNegatives, grouping: str) -> dict[str, BoolArray]:
-    """Which cases are in each category of a grouping."""
-    labels = negatives.cases[grouping]
-    categories = sorted(labels.drop_nulls().unique())
-    return {category: (labels == category).fill_null(False).to_numpy() for category in categories}
 
 
 def macro_estimate(
@@ -200,28 +198,21 @@ class HardNegativesStudy(Presented):
         """A chart per measure, then model by model, then the differences."""
         yield Section("", tuple(accuracy_bars(self.results, measure) for measure in self.results[0].negatives.measures))
         for number, result in enumerate(self.results):
+            negatives = result.negatives
+            photos = len(np.unique(negatives.clusters)) if result.resampled == "photos" else 2 * len(negatives)
+            cases = f"{format_count(len(negatives), 'case')}, {format_count(photos, 'photo')}"
+            parts: list[Part] = [_accuracy_table(result, measure) for measure in negatives.measures]
+            parts.append(Text(tuple(_notes(result)), note=True))
             shown = self.failures if self.seeing is None or number < self.seeing else 0
-            yield from result_sections(result, shown)
+            if shown and (failures := result.failures(shown)).height:
+                parts.append(Cards("Furthest from right:", tuple(map(_failure, failures.to_dicts()))))
+            yield Section(f"{result.model} on {negatives.name}: {cases}", tuple(parts))
         for comparison in self.comparisons:
             yield from comparison.sections()
 
     def as_dict(self) -> dict[str, Any]:
-        return {
-            "results": [result.as_dict(self.failures) for result in self.results],
-            "comparisons": [comparison.as_dict() for comparison in self.comparisons],
-        }
-
-
-def result_sections(result: HardNegativesResult, failures: int = 5) -> Iterator[Section]:
-    """One model: its accuracies, what they mean, and the largest failures."""
-    negatives = result.negatives
-    photos = len(np.unique(negatives.clusters)) if result.resampled == "photos" else 2 * len(negatives)
-    cases = f"{format_count(len(negatives), 'case')}, {format_count(photos, 'photo')}"
-    parts: list[Part] = [_accuracy_table(result, measure) for measure in negatives.measures]
-    parts.append(Text(tuple(_notes(result)), note=True))
-    if failures and (listed := result.failures(failures)).height:
-        parts.append(Cards("Furthest from right:", tuple(_failure(row) for row in listed.iter_rows(named=True))))
-    yield Section(f"{result.model} on {negatives.name}: {cases}", tuple(parts))
+        results = [result.as_dict(self.failures) for result in self.results]
+        return {"results": results, "comparisons": [comparison.as_dict() for comparison in self.comparisons]}
 
 
 def accuracy_bars(results: Sequence[HardNegativesResult], measure: str) -> Bars:
@@ -230,7 +221,7 @@ def accuracy_bars(results: Sequence[HardNegativesResult], measure: str) -> Bars:
     rows = shown_categories(first.figures, measure)
     counts = dict.fromkeys(format_count(len(result.negatives), "case") for result in results)
     if len(counts) > 1:  # cases left out for lack of a score
-        counts = dict.fromkeys(f"{format_count(len(own.negatives), 'case')} ({own.model})" for own in results)
+        counts = dict.fromkeys(f"{format_count(len(result.negatives), 'case')} ({result.model})" for result in results)
     facts = f"{', '.join(counts)}, {100 * first.level:g}% intervals over {first.resampled}"
     return Bars(
         title=f"{first.negatives.name}: {measured(measure)}",
@@ -316,17 +307,6 @@ def _failure(row: dict[str, Any]) -> PictureCard:
     return PictureCard(f"{margin:+.4g}  {row['case']}, {image}", lines, image=image)
 
 
-def _difference_table(comparison: HardNegativesComparison, measure: str) -> Table:
-    single = measure == ACCURACY[0]
-    rows = []
-    for row in shown_categories(comparison.differences, measure):
-        name = row.category if single else f"{row.grouping} {row.category}"
-        title = "all cases" if row.grouping == ALL_CASES else f"  {name}"
-        difference = Figure.percent(row.difference, row.low, row.high, signed=True)
-        rows.append((title, row.cases, difference, row.only_first, row.only_second, Figure(row.corrected, digits=4)))
-    return Table(("" if single else measured(measure), "cases", "difference", "1st", "2nd", "p"), tuple(rows), "lrlrrr")
-
-
 @dataclass(frozen=True, eq=False)
 class HardNegativesResult(Presented):
     """The outcome of every case and the accuracies over them; prints as a table.
@@ -344,8 +324,7 @@ class HardNegativesResult(Presented):
 
     def sections(self) -> Iterator[Section]:
         """The accuracies as a chart and a table, what they mean, and the largest failures."""
-        yield Section("", tuple(accuracy_bars([self], measure) for measure in self.negatives.measures))
-        yield from result_sections(self)
+        return HardNegativesStudy((self,)).sections()
 
     @property
     def title(self) -> str:
@@ -386,8 +365,15 @@ class HardNegativesResult(Presented):
                 pl.Series(f"{prefix}tied", self.outcomes.tied(measure)),
                 pl.Series(f"{prefix}margin", self.outcomes.margins[measure]),
             )
-        texts = self._one_picture() if self.negatives.measures == ACCURACY else self._two_pictures()
-        return table.with_columns(texts)
+        dataset, pairs = self.negatives.dataset, self.negatives.pairs
+        scored = pairs.with_columns(
+            pl.Series("score", self.scores),
+            pl.Series("id", dataset.caption_ids, dtype=pl.String).gather(pairs["caption"]),
+            pl.Series("text", dataset.texts, dtype=pl.String).gather(pairs["caption"]),
+            pl.Series("picture", dataset.image_ids, dtype=pl.String).gather(pairs["image"]),
+        )
+        texts = _one_picture(scored) if self.negatives.measures == ACCURACY else _two_pictures(scored)
+        return table.hstack(texts)
 
     def failures(self, most: int | None = 10) -> pl.DataFrame:
         """The cases that are wrong, lowest margin first; of cases with two pictures, by the group score."""
@@ -398,63 +384,49 @@ class HardNegativesResult(Presented):
 
     def as_dict(self, failures: int = 10) -> dict[str, Any]:
         """The accuracies and the largest failures, as JSON can hold them."""
-        content = {
-            "set": self.negatives.name,
-            "model": self.model,
-            "cases": len(self.negatives),
-            "images": self.negatives.dataset.images.height,
-            "left_out": self.left_out,
-            "tolerance": self.outcomes.tolerance,
-            "by_rounding": self.outcomes.by_rounding,
-            "level": self.level,
-            "figures": [asdict(row) for row in self.figures],
-            "failures": self.failures(failures).to_dicts(),
-            "notes": list(self.negatives.notes),
-        }
-        return dict(json_form(content))
-
-    def _scored(self) -> pl.DataFrame:
-        dataset = self.negatives.dataset
-        return self.negatives.pairs.with_columns(
-            pl.Series("score", self.scores),
-            pl.Series("id", dataset.caption_ids, dtype=pl.String).gather(self.negatives.pairs["caption"]),
-            pl.Series("text", dataset.texts, dtype=pl.String).gather(self.negatives.pairs["caption"]),
-            pl.Series("picture", dataset.image_ids, dtype=pl.String).gather(self.negatives.pairs["image"]),
+        return json_form(
+            {
+                "set": self.negatives.name,
+                "model": self.model,
+                "cases": len(self.negatives),
+                "images": self.negatives.dataset.images.height,
+                "left_out": self.left_out,
+                "tolerance": self.outcomes.tolerance,
+                "by_rounding": self.outcomes.by_rounding,
+                "level": self.level,
+                "figures": self.figures,
+                "failures": self.failures(failures),
+                "notes": self.negatives.notes,
+            }
         )
 
-    def _one_picture(self) -> list[pl.Series]:
-        """The picture, the right caption, and the best of the wrong ones."""
-        scored = self._scored()
-        right = scored.filter("right").sort("case")
-        wrong = scored.filter(~pl.col("right")).sort("case", "score", descending=[False, True], maintain_order=True)
-        wrong = wrong.unique("case", keep="first", maintain_order=True)
-        return [
-            right["picture"].alias("image"),
-            right["text"].alias("right"),
-            wrong["text"].alias("wrong"),
-            wrong["id"].alias("wrong_caption"),
-            right["score"].alias("right_score"),
-            wrong["score"].alias("wrong_score"),
-        ]
 
-    def _two_pictures(self) -> list[pl.Series]:
-        """Both captions, both pictures, and the four scores."""
-        scored = self._scored().sort("case", "caption", "image", maintain_order=True)
-        right = scored.filter("right")
-        columns = [
-            right[name].gather_every(2, side).alias(f"{label}_{side}")
-            for name, label in (("text", "caption"), ("picture", "image"))
-            for side in (0, 1)
-        ]
-        own = right["image"].gather_every(2, 0).to_numpy(), right["image"].gather_every(2, 1).to_numpy()
-        images = scored["image"].to_numpy().reshape(-1, 2, 2)
-        values = scored["score"].to_numpy().reshape(-1, 2, 2)
-        for caption in (0, 1):
-            for side in (0, 1):
-                column = np.argmax(images[:, caption] == own[side][:, None], axis=1)
-                score = np.take_along_axis(values[:, caption], column[:, None], axis=1)[:, 0]
-                columns.append(pl.Series(f"score_{caption}_{side}", score))
-        return columns
+def _one_picture(scored: pl.DataFrame) -> pl.DataFrame:
+    """Of every case the picture, the right caption, and the best of the wrong ones."""
+    wrong = scored.filter(~pl.col("right")).sort("score", descending=True, maintain_order=True)
+    best = wrong.unique("case", keep="first").select("case", wrong="text", wrong_caption="id", wrong_score="score")
+    right = scored.filter("right").join(best, on="case").sort("case")
+    columns = {"picture": "image", "text": "right", "score": "right_score"}
+    wanted = ("picture", "text", "wrong", "wrong_caption", "score", "wrong_score")
+    return right.select(pl.col(name).alias(columns.get(name, name)) for name in wanted)
+
+
+def _two_pictures(scored: pl.DataFrame) -> pl.DataFrame:
+    """Of every case both captions, both pictures, and the four scores: of caption number and picture number."""
+    right = scored.filter("right").sort("case", "caption").with_columns(side=pl.int_range(pl.len()).over("case"))
+    sides = scored.join(right.select("caption", "side"), on="caption")
+    sides = sides.join(right.select("case", "image", picture_side="side"), on=["case", "image"])
+    labels = [
+        pl.col(name).filter(pl.col("right") & (pl.col("side") == side)).first().alias(f"{label}_{side}")
+        for name, label in (("text", "caption"), ("picture", "image"))
+        for side in (0, 1)
+    ]
+    scores = [
+        pl.col("score").filter(side=side, picture_side=picture).first().alias(f"score_{side}_{picture}")
+        for side in (0, 1)
+        for picture in (0, 1)
+    ]
+    return sides.group_by("case").agg(*labels, *scores).sort("case").drop("case")
 
 
 def evaluate_scores(
@@ -519,8 +491,18 @@ class HardNegativesComparison(Presented):
             "1st, 2nd: how many cases this model alone has right. p: a permutation test that swaps photos, adjusted "
             "for the number of rows (Holm)."
         )
-        measures = dict.fromkeys(row.measure for row in self.differences)
-        tables = (_difference_table(self, measure) for measure in measures)
+        tables = []
+        for measure in dict.fromkeys(row.measure for row in self.differences):
+            single = measure == ACCURACY[0]
+            rows = []
+            for row in shown_categories(self.differences, measure):
+                name = row.category if single else f"{row.grouping} {row.category}"
+                title = "all cases" if row.grouping == ALL_CASES else f"  {name}"
+                difference = Figure.percent(row.difference, row.low, row.high, signed=True)
+                p = Figure(row.corrected, digits=4)
+                rows.append((title, row.cases, difference, row.only_first, row.only_second, p))
+            header = ("" if single else measured(measure), "cases", "difference", "1st", "2nd", "p")
+            tables.append(Table(header, tuple(rows), "lrlrrr"))
         yield Section(head, (*tables, Text.of(note, note=True)))
 
     @property
@@ -533,8 +515,7 @@ class HardNegativesComparison(Presented):
         return pl.DataFrame([asdict(row) for row in self.differences])
 
     def as_dict(self) -> dict[str, Any]:
-        rows = [asdict(row) for row in self.differences]
-        return dict(json_form({"first": self.first, "second": self.second, "differences": rows}))
+        return json_form({"first": self.first, "second": self.second, "differences": self.differences})
 
 
 def compare_hard_negatives(
@@ -546,11 +527,26 @@ def compare_hard_negatives(
     seed: int = 0,
 ) -> HardNegativesComparison:
     """First − second on the cases that both have scores for."""
-    negatives, left, right = _common(first, second)
+    if first.negatives.name != second.negatives.name or first.negatives.measures != second.negatives.measures:
+        raise UsageError(
+            f"results on {first.negatives.name} and on {second.negatives.name}", fix="compare results on the same cases"
+        )
+    shared = set(first.negatives.cases["case"]) & set(second.negatives.cases["case"])
+    common = []
+    for result in (first, second):
+        chosen = result.negatives.cases["case"].is_in(list(shared)).to_numpy()
+        margins = {name: values[chosen] for name, values in result.outcomes.margins.items()}
+        common.append((result.negatives.select(chosen), CaseOutcomes(margins, result.outcomes.tolerance)))
+    (negatives, left), (other, right) = common
+    if negatives.fingerprint != other.fingerprint:
+        raise UsageError("the two results have different cases of one name", fix="compare results on the same cases")
+    groups = case_groups(negatives)
     rows = []
     for measure in negatives.measures:
         ours, theirs = left.correct(measure), right.correct(measure)
-        for grouping, category, part in _parts(negatives):
+        for (grouping, category), part in groups.items():
+            if grouping == negatives.averaged and part.sum() < negatives.fewest:
+                continue
             test = paired_permutation(
                 np.where(part, ours, np.nan), np.where(part, theirs, np.nan), negatives.clusters,
                 permutations=permutations, resamples=resamples, level=first.level, seed=seed, bounds=(0, 1),
@@ -569,32 +565,3 @@ def mcnemar(only_first: int, only_second: int) -> float:
 
     total = only_first + only_second
     return 1.0 if total == 0 else float(binomtest(only_first, total, 0.5).pvalue)
-
-
-def _parts(negatives: HardNegatives) -> list[tuple[str, str, BoolArray]]:
-    whole: list[tuple[str, str, BoolArray]] = [(ALL_CASES, "", np.ones(len(negatives), np.bool_))]
-    for grouping in negatives.groupings:
-        fewest = negatives.fewest if grouping == negatives.averaged else 1
-        members = members_of(negatives, grouping)
-        whole += [(grouping, category, part) for category, part in members.items() if part.sum() >= fewest]
-    return whole
-
-
-def _common(
-    first: HardNegativesResult, second: HardNegativesResult
-) -> tuple[HardNegatives, CaseOutcomes, CaseOutcomes]:
-    """The cases that both have, and both models' outcomes there."""
-    if first.negatives.name != second.negatives.name or first.negatives.measures != second.negatives.measures:
-        raise UsageError(
-            f"results on {first.negatives.name} and on {second.negatives.name}", fix="compare results on the same cases"
-        )
-    shared = set(first.negatives.cases["case"]) & set(second.negatives.cases["case"])
-    common = []
-    for result in (first, second):
-        kept = result.negatives.cases["case"].is_in(list(shared)).to_numpy()
-        margins = {name: values[kept] for name, values in result.outcomes.margins.items()}
-        common.append((result.negatives.select(kept), CaseOutcomes(margins, result.outcomes.tolerance)))
-    (negatives, left), (other, right) = common
-    if negatives.fingerprint != other.fingerprint:
-        raise UsageError("the two results have different cases of one name", fix="compare results on the same cases")
-    return negatives, left, right

@@ -5,34 +5,34 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 import polars as pl
 
 from crosslens.analyze.hard_negatives.cases import HardNegatives
 from crosslens.analyze.hard_negatives.result import HardNegativesResult, evaluate_scores
-from crosslens.analyze.options import CaseOptions, JudgingOptions
-from crosslens.analyze.pair_scores import ImageCaptionPairs, encoding_keywords, exact_scores, finite_score, rows_of
+from crosslens.analyze.options import CaseOptions, HardNegativesKeywords, JudgingOptions
+from crosslens.analyze.pair_scores import ImageCaptionPairs, exact_scores, rows_of
 from crosslens.core import (
     Dataset,
     Embeddings,
-    Ids,
     InputError,
     Progress,
     UnknownNameError,
     UsageError,
+    align_embeddings,
     argument,
     refuse_unknown,
-    spelled_as,
     without_image_ending,
 )
-from crosslens.data import RowName, check_ids, check_known, image_names
+from crosslens.data import check_ids, check_known, image_names
 from crosslens.encode import (
     TEXTS,
     EncodeOptions,
     Encoder,
     PairScorer,
+    caption_rows,
     encode_texts,
     load_encoder,
     load_pair_scorer,
@@ -84,27 +84,25 @@ def _text_only_scores(
 
 def _other_captions(negatives: HardNegatives, described: Dataset, shown: list[tuple[int, int]]) -> list[list[int]]:
     """For each case and picture, the captions of the picture that differ from the case's right one."""
-    own = negatives.dataset
+    dataset = negatives.dataset
     row_of = image_names(described)
-    captions: dict[int, list[int]] = {}
-    for row, image in enumerate(described.caption_image.tolist()):
-        captions.setdefault(image, []).append(row)
+    captions = caption_rows(described)
     normalized = [_normalize(text) for text in described.texts]
     right = {
-        (case, image): _normalize(own.texts[caption])
+        (case, image): _normalize(dataset.texts[caption])
         for case, caption, image, is_right in negatives.pairs.iter_rows()
         if is_right
     }
     # What each image may be called elsewhere: its id, its photo, the name of its file, with or without its ending.
-    columns = [name for name in ("image", "photo", "file") if name in own.images.columns]
+    columns = [name for name in ("image", "photo", "file") if name in dataset.images.columns]
     names = [
         [part for name in row if name for part in (name, Path(name).name, without_image_ending(Path(name).name))]
-        for row in own.images.select(columns).iter_rows()
+        for row in dataset.images.select(columns).iter_rows()
     ]
     others = []
     for case, image in shown:
         match = next((row_of[name] for name in names[image] if name in row_of), None)
-        rows = [] if match is None else captions.get(match, [])
+        rows = [] if match is None else captions[match]
         others.append([row for row in rows if normalized[row] != right[case, image]])
     return others
 
@@ -121,47 +119,25 @@ def read_pair_scores(source: str | Path | pl.DataFrame, negatives: HardNegatives
     column ``case`` its end, such as ``right``, suffices. ``image`` may be left out where each case has one picture.
     Rows of cases that are not in ``negatives`` raise.
     """
-    with rows_of(source) as (frame, row_name):
-        return _scores_of_rows(frame, negatives, row_name)
+    with rows_of(source, ("caption", "score"), _COLUMNS) as (frame, row_name):
+        captions = check_ids(frame["caption"].to_list(), "caption", row_name)
+        known = set(negatives.dataset.caption_ids)
+        if "case" in frame.columns:
+            cases = check_ids(frame["case"].to_list(), "case", row_name)
+            check_known(cases, set(negatives.cases["case"]), "case", row_name)
+            named = zip(cases, captions, strict=True)
+            captions = [caption if caption in known else f"{case}:{caption}" for case, caption in named]
+        check_known(captions, known, "caption", row_name)
+        if "image" not in frame.columns and len(negatives.measures) > 1:
+            fix = "name the image of each score in a column image"
+            raise InputError("no column 'image'", expected=_COLUMNS, fix=fix)
+        frame = frame.with_columns(pl.Series("caption", captions, dtype=pl.String))
+        return _pairs_of(negatives).from_rows(frame, row_name, strict=True)
 
 
-def _scores_of_rows(frame: pl.DataFrame, negatives: HardNegatives, row_name: RowName) -> FloatArray:
-    for column in ("caption", "score"):
-        if column not in frame.columns:
-            raise InputError(
-                f"no column {column!r} (found: {', '.join(frame.columns)})", expected=_COLUMNS, fix="rename or add it"
-            )
-    captions = check_ids(frame["caption"].to_list(), "caption", row_name)
-    known = set(negatives.dataset.caption_ids)
-    if "case" in frame.columns:
-        cases = check_ids(frame["case"].to_list(), "case", row_name)
-        check_known(cases, set(negatives.cases["case"]), "case", row_name)
-        named = zip(cases, captions, strict=True)
-        captions = [caption if caption in known else f"{case}:{caption}" for case, caption in named]
-    check_known(captions, known, "caption", row_name)
-    values = [finite_score(value, row_name(row)) for row, value in enumerate(frame["score"])]
-    ids, image_ids = negatives.dataset.caption_ids, negatives.dataset.image_ids
-    if "image" in frame.columns:
-        images = check_ids(frame["image"].to_list(), "image", row_name)
-        images = list(spelled_as(image_ids, images))
-        check_known(images, set(image_ids), "image", row_name)
-    elif len(negatives.measures) > 1:
-        raise InputError("no column 'image'", expected=_COLUMNS, fix="name the image of each score in a column image")
-    else:
-        own = dict(zip(ids, negatives.dataset.captions["image"], strict=True))
-        images = [own[caption] for caption in captions]
-    pairs = negatives.pairs.select("caption", "image").iter_rows()
-    position = {(ids[caption], image_ids[image]): row for row, (caption, image) in enumerate(pairs)}
-    scores = np.full(len(position), np.nan)
-    for row, pair in enumerate(zip(captions, images, strict=True)):
-        if pair not in position:
-            problem = f"caption {pair[0]!r} and image {pair[1]!r} are in no case together"
-            raise InputError(problem, row=row_name(row), expected="pairs of one case", fix="correct or remove the row")
-        if not np.isnan(scores[position[pair]]):
-            problem = f"a second score of caption {pair[0]!r} and image {pair[1]!r}"
-            raise InputError(problem, row=row_name(row), expected="one score per pair", fix="keep one of the two")
-        scores[position[pair]] = values[row]
-    return scores
+def _pairs_of(negatives: HardNegatives) -> ImageCaptionPairs:
+    images, captions = (negatives.pairs[name].to_numpy() for name in ("image", "caption"))
+    return ImageCaptionPairs(negatives.dataset, images, captions)
 
 
 def score_hard_negatives(
@@ -177,7 +153,7 @@ def score_hard_negatives(
     score: str | None = None,
     name: str | None = None,
     progress: Progress | None = None,
-    **options: Any,
+    **options: Unpack[HardNegativesKeywords],
 ) -> HardNegativesResult:
     """How often the right caption scores higher than captions that are nearly right.
 
@@ -198,11 +174,11 @@ def score_hard_negatives(
     ``tolerance=0.0`` widens what a tie is; ``skip_missing=True`` leaves out cases without a score, which raise
     otherwise. Intervals resample photos: ``resamples=1000``, ``level=0.95``, ``seed=0``.
     """
-    which, judging, encoding = CaseOptions.pick(options), JudgingOptions.pick(options), EncodeOptions.pick(options)
-    refuse_unknown(options, [*vars(which), *vars(judging), *vars(encoding)])
+    rest: dict[str, Any] = {**options}
+    which, judging, encoding = CaseOptions.pick(rest), JudgingOptions.pick(rest), EncodeOptions.pick(rest)
+    refuse_unknown(rest, [*vars(which), *vars(judging), *vars(encoding)])
     negatives = which.load(cases, judging.seed, progress)
-    dataset, rows, columns = negatives.dataset, *(negatives.pairs[name].to_numpy() for name in ("image", "caption"))
-    pairs = ImageCaptionPairs(dataset, rows, columns)
+    dataset, pairs = negatives.dataset, _pairs_of(negatives)
     vectors = None if images is None and captions is None else (images, captions)
     sources = [source for source in (model, pair_model, scores, blind, vectors) if source is not None]
     if len(sources) != 1:
@@ -219,8 +195,9 @@ def score_hard_negatives(
         if image_text is None:
             values = pairs.from_model(encoder, encoding, score, progress)
         else:
-            keywords = encoding_keywords(encoding, progress)
-            values = _text_only_scores(negatives, encoder, image_text, score, keywords)
+            values = _text_only_scores(
+                negatives, encoder, image_text, score, encoding.stream(progress, unasked_cache=False)
+            )
     elif pair_model is not None:
         scorer = load_pair_scorer(pair_model, encoding) if isinstance(pair_model, str) else pair_model
         values, label = pairs.from_pair_model(scorer, encoding, progress), scorer.name
@@ -230,30 +207,19 @@ def score_hard_negatives(
     elif blind is not None:
         if blind not in BLIND:
             raise UnknownNameError("blind score", blind, BLIND)
-        values = np.array([BLIND[blind](text) for text in dataset.texts], np.float64)[columns]
+        values = np.array([BLIND[blind](text) for text in dataset.texts], np.float64)[pairs.captions]
         label = f"the {blind} caption"
     else:
         if images is None or captions is None:
             missing = "images" if images is None else "captions"
             fix = f"pass both {argument('images')} and {argument('captions')}"
             raise UsageError(f"no embeddings of {missing}", fix=fix)
-        left = _with_ids(images, dataset.image_ids, "image")
-        right = _with_ids(captions, dataset.caption_ids, "caption")
+        left, right = (
+            vectors if isinstance(vectors, Embeddings) else align_embeddings(vectors, ids, what)
+            for vectors, ids, what in (
+                (images, dataset.image_ids, "image"),
+                (captions, dataset.caption_ids, "caption"),
+            )
+        )
         values, label = pairs.from_vectors(left, right, score), left.model or "embeddings"
     return evaluate_scores(negatives, values, name or label, **vars(judging))
-
-
-def _with_ids(vectors: Any, ids: Ids, what: str) -> Embeddings:
-    if isinstance(vectors, Embeddings):
-        return vectors
-    if hasattr(vectors, "detach"):  # a torch tensor on any device
-        vectors = vectors.detach().cpu()
-        vectors = vectors.float() if str(vectors.dtype) == "torch.bfloat16" else vectors
-    array = np.asanyarray(vectors)
-    if array.ndim < 2 or len(array) != len(ids):
-        raise InputError(
-            f"{what} embeddings of shape {array.shape} for {len(ids)} {what}s",
-            expected=f"one row per {what}, in the order of the dataset's {what} ids",
-            fix="encode the dataset of the cases, or pass Embeddings with ids",
-        )
-    return Embeddings(ids, array)

@@ -6,8 +6,9 @@ a caption wrong is a reason to review it, but never a reason not to count it.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
 from math import log
 from statistics import fmean
 from typing import Any
@@ -49,6 +50,7 @@ from crosslens.core import (
     Run,
     UsageError,
     argument,
+    distinct_names,
     positions,
 )
 from crosslens.explanations import TEXT_TO_TEXT, failed_queries, item_rows, query_outcomes, ranking_of
@@ -92,14 +94,18 @@ def own_image_ranks(run: AnyRun, dataset: Dataset, direction: str | None = None)
     rows = positions(outcomes["query"].to_list(), dataset.caption_ids, "caption").tolist()
     queries = positions(outcomes["query"].to_list(), ranking.query_ids, "query").tolist()
     images = item_rows(ranking, dataset)
-    own = (outcomes["score"] - outcomes["margin"]).to_list()
+    own_scores = (outcomes["score"] - outcomes["margin"]).to_list()
     ranks = {}
-    for row, query, rank, truth in zip(rows, queries, outcomes["rank"].to_list(), own, strict=True):
-        known = int(ranking.known[query])
-        least = known + 1 if rank is None else rank
-        ranks[row] = OwnImageRank(
-            least, max(len(ranking.item_ids), least), _before(ranking, query, least, truth, images)
-        )
+    for row, query, rank, truth in zip(rows, queries, outcomes["rank"].to_list(), own_scores, strict=True):
+        least = int(ranking.known[query]) + 1 if rank is None else rank
+        listed = ranking.top_items[query] != UNRANKED
+        scores = ranking.top_scores[query][listed].astype(np.float64)
+        leads = scores[: least - 1] - (float(scores[-1]) if truth is None else truth)
+        above = images[ranking.top_items[query][listed][: least - 1]]
+        before = {
+            int(image): (place, lead) for place, (image, lead) in enumerate(zip(above, leads.tolist(), strict=True), 1)
+        }
+        ranks[row] = OwnImageRank(least, max(len(ranking.item_ids), least), before)
     return ranks
 
 
@@ -118,19 +124,6 @@ def caption_ranking(run: AnyRun, direction: str | None = None, dataset: Dataset 
             fix=f"evaluate in both directions (the default), or with {argument('direction', TEXT_TO_IMAGE)}",
         )
     return ranking_of(run, direction or next(iter(with_captions), None), dataset)
-
-
-def _before(ranking: Ranking, row: int, rank: int, truth: float | None, images: Array) -> dict[int, tuple[int, float]]:
-    items = ranking.top_items[row][: rank - 1]
-    items = items[items != UNRANKED]
-    scores = ranking.top_scores[row][: len(items)].astype(np.float64)
-    kept = ranking.top_scores[row][ranking.top_items[row] != UNRANKED]
-    beyond = float(kept[-1]) if truth is None else truth
-    leads = (scores - beyond).tolist()
-    return {
-        int(image): (rank_above, lead)
-        for rank_above, (image, lead) in enumerate(zip(images[items], leads, strict=True), 1)
-    }
 
 
 def preferred_image(ranks: Sequence[OwnImageRank], excluded: Collection[int] = ()) -> PreferredImage | None:
@@ -175,40 +168,46 @@ class CaptionEvidence:
     """Everything that is known about one caption (row).
 
     ``agreement``  with what else is said about its image; ``filtered`` whether the keyword filter takes it out,
-                   ``pointless`` whether it names nothing although the others agree on something
-    ``ranks``      one per run; ``preferred`` the image before its own in all of them, ``fit`` the agreement with it
+                   ``short`` whether it has too few words, ``pointless`` whether it names nothing although the others
+                   agree on something
+    ``ranks``      one per run; ``far`` whether all are far down, ``preferred`` the image before its own in all of them,
+                   ``fit`` the agreement with it
     ``copies``     captions of other images in the same words
     """
 
     caption: int
     words: int
-    agreement: ConceptAgreement | None = None
-    filtered: bool = False
-    pointless: bool = False
-    ranks: Sequence[OwnImageRank] = ()
-    preferred: PreferredImage | None = None
-    fit: ConceptAgreement | None = None
-    copies: CaptionCopies = NO_COPIES
+    agreement: ConceptAgreement | None
+    filtered: bool
+    short: bool
+    pointless: bool
+    ranks: Sequence[OwnImageRank]
+    far: bool
+    preferred: PreferredImage | None
+    fit: ConceptAgreement | None
+    copies: CaptionCopies
 
-    def reasons(self, far: float, shortest: int) -> tuple[str, ...]:
+    @cached_property
+    def reasons(self) -> tuple[str, ...]:
         """Why it is suspect."""
         applies = {
             WORDS: self.filtered,
-            EMPTY: self.pointless or self.words < shortest,
+            EMPTY: self.pointless or self.short,
             ANOTHER_IMAGE: self.preferred is not None,
-            FAR: bool(self.ranks) and all(rank.rank > max(1, far * rank.gallery) for rank in self.ranks),
+            FAR: self.far,
             SAME_CAPTION: bool(self.copies.captions),
         }
         return tuple(reason for reason in REASONS if applies.get(reason))
 
-    def severity(self, shortest: int) -> float:
+    @property
+    def severity(self) -> float:
         """The doubt from words plus the larger of models' and duplicates', each from 0 to 1.
 
         Words: the mean share of concepts that occur nowhere else and of agreed objects that it leaves out. Models: how
         far down its own image is, on average over runs. Duplicates: three equal words may be chance, twelve are not.
         """
         words = 1.0
-        if self.words >= shortest and not self.pointless:
+        if not self.short and not self.pointless:
             shares = () if self.agreement is None else (self.agreement.share, self.agreement.named_share)
             known = [share for share in shares if share is not None]
             words = 1 - fmean(known) if known else 0.0
@@ -218,14 +217,40 @@ class CaptionEvidence:
             copies = min(1.0, self.words / _LONG) * (1 if self.copies.in_order else _OTHER_ORDER)
         return words + max(models, copies)
 
+    @property
+    def proposal(self) -> str:
+        """What a reviewer may do about it."""
+        if SAME_CAPTION in self.reasons:
+            return REMOVE if self.filtered else ALSO_FITS  # the image that it belongs to has it already
+        if self.filtered and self.fit is not None and (self.fit.share or 0) >= _FITS:
+            return MOVE
+        if self.filtered or EMPTY in self.reasons:
+            return REMOVE
+        # That models prefer an image must not make it relevant to them; that it has all the caption names may.
+        return ALSO_FITS if self.fit is not None and self.fit.share == 1 else KEEP
+
+    def facts(self, image_ids: Sequence[str]) -> Iterator[str]:
+        """The facts behind the reasons."""
+        if self.filtered and self.agreement is not None:
+            yield f"only here: {', '.join(self.agreement.missing)}"
+        if (self.filtered or EMPTY in self.reasons) and self.agreement is not None and self.agreement.silent:
+            yield f"the others: {', '.join(self.agreement.silent)}"
+        if EMPTY in self.reasons and not self.pointless:
+            yield f"{self.words} word{'' if self.words == 1 else 's'}"
+        if copies := self.copies.captions:
+            kind = "same words" if self.copies.in_order else "same words in another order"
+            named = ", ".join(name for _, name in copies[:3])
+            yield f"{kind}: {named}{f' and {len(copies) - 3} more' if copies[3:] else ''}"
+        if self.preferred is not None:
+            ranks = ", ".join(f"{rank:,}" for rank in self.preferred.ranks)
+            yield f"{image_ids[self.preferred.image]} at place {ranks}"
+        if self.ranks and (self.far or self.preferred is not None):
+            ranks = ", ".join(f"{rank.rank:,}" for rank in self.ranks)
+            yield f"its own at {ranks} of {self.ranks[0].gallery:,}"
+
 
 def review_table(
-    dataset: Dataset,
-    captions: Iterable[CaptionEvidence],
-    duplicates: Sequence[DuplicateImages],
-    *,
-    far: float,
-    shortest: int,
+    dataset: Dataset, captions: Iterable[CaptionEvidence], duplicates: Sequence[DuplicateImages]
 ) -> pl.DataFrame:
     """One list of captions and of pairs of images: by number of signals, then by severity, then in dataset order.
 
@@ -234,92 +259,48 @@ def review_table(
     """
     texts = label_texts(dataset)
     first = {int(image): text for text, image in reversed(list(zip(texts.texts, texts.caption_image, strict=True)))}
-    rows = [
-        _caption_row(dataset, first, caption, reasons, caption.severity(shortest))
-        for caption in captions
-        if (reasons := caption.reasons(far, shortest))
-        and (reasons != (ANOTHER_IMAGE,) or _proposal(caption, reasons) == ALSO_FITS)
-    ]
-    rows += [_duplicate_row(dataset, first, pair) for pair in duplicates]
+    rows: list[dict[str, Any]] = []
+    for caption in captions:
+        reasons = caption.reasons
+        if not reasons or (reasons == (ANOTHER_IMAGE,) and caption.proposal != ALSO_FITS):
+            continue
+        suggested = None if caption.preferred is None else caption.preferred.image
+        if caption.copies.captions:
+            suggested = caption.copies.captions[0][0]
+        ranks = [rank.rank for rank in caption.ranks]
+        groups = () if BY_MODELS.issuperset(reasons) else SIGNAL_GROUPS
+        rows.append({
+            "image": dataset.image_ids[dataset.caption_image[caption.caption]],
+            "caption": dataset.caption_ids[caption.caption],
+            "text": dataset.texts[caption.caption],
+            "reason": " + ".join(reasons),
+            "evidence": "; ".join(caption.facts(dataset.image_ids)),
+            "proposal": caption.proposal,
+            "suggested_image": None if suggested is None else dataset.image_ids[suggested],
+            "suggested_text": None if suggested is None else first.get(suggested),
+            "signals": sum(not group.isdisjoint(reasons) for group in groups),
+            "severity": caption.severity,
+            "concept_share": None if caption.agreement is None else caption.agreement.share,
+            "rank": max(ranks, default=None),
+            "best_rank": min(ranks, default=None),
+            "lead": None if caption.preferred is None else caption.preferred.lead,
+        })  # fmt: skip
+    for pair in duplicates:
+        signals = pair.same_file + (pair.bits is not None) + (pair.cosine is not None)
+        rows.append({
+            "image": dataset.image_ids[pair.first],
+            "text": first.get(pair.first),
+            "reason": SAME_PICTURE,
+            "evidence": str(pair),
+            "proposal": ALSO_FITS,
+            "suggested_image": dataset.image_ids[pair.second],
+            "suggested_text": first.get(pair.second),
+            "signals": signals,
+            "severity": signals * pair.severity,
+        })  # fmt: skip
     rows.sort(key=lambda row: (-row["signals"], -row["severity"]))
-    for number, row in enumerate(rows, start=1):
-        row["place"] = number
-    return pl.DataFrame(rows, schema=dict(REVIEW_COLUMNS))
-
-
-def _caption_row(
-    dataset: Dataset, first: Mapping[int, str], caption: CaptionEvidence, reasons: tuple[str, ...], severity: float
-) -> dict[str, Any]:
-    owner = dataset.caption_image
-    suggested = None if caption.preferred is None else caption.preferred.image
-    if SAME_CAPTION in reasons:
-        suggested = caption.copies.captions[0][0]
-    ranks = [rank.rank for rank in caption.ranks]
-    return {
-        "image": dataset.image_ids[owner[caption.caption]],
-        "caption": dataset.caption_ids[caption.caption],
-        "text": dataset.texts[caption.caption],
-        "reason": " + ".join(reasons),
-        "evidence": "; ".join(_evidence(dataset, caption, reasons)),
-        "proposal": _proposal(caption, reasons),
-        "suggested_image": None if suggested is None else dataset.image_ids[suggested],
-        "suggested_text": None if suggested is None else first.get(suggested),
-        "signals": 0
-        if BY_MODELS.issuperset(reasons)
-        else sum(not group.isdisjoint(reasons) for group in SIGNAL_GROUPS),
-        "severity": severity,
-        "concept_share": None if caption.agreement is None else caption.agreement.share,
-        "rank": max(ranks, default=None),
-        "best_rank": min(ranks, default=None),
-        "lead": None if caption.preferred is None else caption.preferred.lead,
-    }
-
-
-def _duplicate_row(dataset: Dataset, first: Mapping[int, str], pair: DuplicateImages) -> dict[str, Any]:
-    signals = pair.same_file + (pair.bits is not None) + (pair.cosine is not None)
-    return {
-        "image": dataset.image_ids[pair.first],
-        "text": first.get(pair.first),
-        "reason": SAME_PICTURE,
-        "evidence": str(pair),
-        "proposal": ALSO_FITS,
-        "suggested_image": dataset.image_ids[pair.second],
-        "suggested_text": first.get(pair.second),
-        "signals": signals,
-        "severity": signals * pair.severity,
-    }
-
-
-def _proposal(caption: CaptionEvidence, reasons: tuple[str, ...]) -> str:
-    if SAME_CAPTION in reasons:
-        return REMOVE if WORDS in reasons else ALSO_FITS  # the image that it belongs to has it already
-    if WORDS in reasons and caption.fit is not None and (caption.fit.share or 0) >= _FITS:
-        return MOVE
-    if WORDS in reasons or EMPTY in reasons:
-        return REMOVE
-    # That models prefer an image must not make it relevant to them; that it has all the caption names may.
-    return ALSO_FITS if caption.fit is not None and caption.fit.share == 1 else KEEP
-
-
-def _evidence(dataset: Dataset, caption: CaptionEvidence, reasons: tuple[str, ...]) -> Iterable[str]:
-    """The reasons with their facts."""
-    if WORDS in reasons and caption.agreement is not None:
-        yield f"only here: {', '.join(caption.agreement.missing)}"
-    if (WORDS in reasons or EMPTY in reasons) and caption.agreement is not None and caption.agreement.silent:
-        yield f"the others: {', '.join(caption.agreement.silent)}"
-    if EMPTY in reasons and not caption.pointless:
-        yield f"{caption.words} word{'' if caption.words == 1 else 's'}"
-    if SAME_CAPTION in reasons:
-        copies = caption.copies.captions
-        kind = "same words" if caption.copies.in_order else "same words in another order"
-        named = ", ".join(name for _, name in copies[:3])
-        yield f"{kind}: {named}{f' and {len(copies) - 3} more' if copies[3:] else ''}"
-    if ANOTHER_IMAGE in reasons and caption.preferred is not None:
-        ranks = ", ".join(f"{rank:,}" for rank in caption.preferred.ranks)
-        yield f"{dataset.image_ids[caption.preferred.image]} at place {ranks}"
-    if caption.ranks and (ANOTHER_IMAGE in reasons or FAR in reasons):
-        ranks = ", ".join(f"{rank.rank:,}" for rank in caption.ranks)
-        yield f"its own at {ranks} of {caption.ranks[0].gallery:,}"
+    ordered = [{**row, "place": place} for place, row in enumerate(rows, start=1)]
+    return pl.DataFrame(ordered, schema=dict(REVIEW_COLUMNS))
 
 
 _FEWEST_CAPTIONS = 20
@@ -349,11 +330,7 @@ def assess_label_quality(
         named = dict(runs)
     else:
         several = [runs] if isinstance(runs, Run) else list(runs)
-        names = [run.name for run in several]
-        named = {
-            name if names.count(name) == 1 else f"{name} ({number})": run
-            for number, (name, run) in enumerate(zip(names, several, strict=True), 1)
-        }
+        named = dict(zip(distinct_names(run.name for run in several), several, strict=True))
     concepts = extract_concepts(dataset, progress) if words else None
     duplicates = duplicate_images(
         dataset, pictures, images, bits=settings.bits, cosine=settings.cosine, progress=progress
@@ -363,7 +340,7 @@ def assess_label_quality(
         for row, rank in own_image_ranks(run, dataset, direction).items():
             evidence.ranks.setdefault(row, []).append(rank)
     captions = map(evidence.about, range(len(dataset.texts)))
-    table = review_table(dataset, captions, duplicates, far=settings.far, shortest=settings.shortest)
+    table = review_table(dataset, captions, duplicates)
     failures = [evidence.run_row(name, run, direction) for name, run in named.items()]
     return LabelQuality(
         dataset,
@@ -399,16 +376,17 @@ class _Evidence:
 
     def about(self, row: int) -> CaptionEvidence:
         """One caption."""
-        owner = self.dataset.caption_image
-        duplicates = self.duplicates_of.get(int(owner[row]), set())
-        ranks, filtered = self.ranks.get(row, []), self.filtered(row)
+        duplicates = self.duplicates_of.get(int(self.dataset.caption_image[row]), set())
+        ranks, agreement = self.ranks.get(row, []), self.agreements[row]
         preferred = preferred_image(ranks, duplicates)
-        fit = self.concepts.agreement(row, preferred.image) if self.concepts and preferred else None
         elsewhere = self.copies.get(row, NO_COPIES)
-        copies = replace(elsewhere, captions=tuple(copy for copy in elsewhere.captions if copy[0] not in duplicates))
-        agreement = self.agreements[row]
-        pointless = bool(agreement and not agreement.concepts and agreement.agreed and agreement.named_share == 0)
-        return CaptionEvidence(row, self.words[row], agreement, filtered, pointless, ranks, preferred, fit, copies)
+        return CaptionEvidence(
+            row, self.words[row], agreement, self.filtered(row), self.words[row] < self.settings.shortest,
+            bool(agreement and not agreement.concepts and agreement.agreed and agreement.named_share == 0), ranks,
+            bool(ranks) and all(rank.rank > max(1, self.settings.far * rank.gallery) for rank in ranks), preferred,
+            self.concepts.agreement(row, preferred.image) if self.concepts and preferred else None,
+            replace(elsewhere, captions=tuple(copy for copy in elsewhere.captions if copy[0] not in duplicates)),
+        )  # fmt: skip
 
     def filtered(self, row: int) -> bool:
         """Whether the keyword filter removes a caption."""
@@ -421,8 +399,7 @@ class _Evidence:
         ranking = caption_ranking(run, direction)
         rankings = {ranking.direction: ranking}
         failures = failed_queries(rankings, self.dataset, ranking.direction)
-        caption = {caption_id: row for row, caption_id in enumerate(self.dataset.caption_ids)}
-        image = {image_id: row for row, image_id in enumerate(self.dataset.image_ids)}
+        caption, image = self.dataset.caption_rows, self.dataset.image_rows
         counts = [0, 0, 0, 0]
         for query, truth, retrieved in failures.select("query", "ground_truth", "retrieved").iter_rows():
             row = caption[query]

@@ -88,8 +88,8 @@ class DatasetConcepts:
 
     def others(self, caption: int, image: int) -> list[str]:
         """The texts about an image that are not the caption itself."""
-        own = plain_text(self.dataset.texts[caption])
-        return [text for text in self.described[image] if plain_text(text) != own]
+        caption_text = plain_text(self.dataset.texts[caption])
+        return [text for text in self.described[image] if plain_text(text) != caption_text]
 
     @property
     def alone(self) -> int:

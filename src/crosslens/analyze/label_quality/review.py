@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from crosslens.analyze.pair_scores import rows_of, write_table
 from crosslens.core import (
     Cards,
     Dataset,
@@ -23,19 +24,9 @@ from crosslens.core import (
     Section,
     Table,
     Text,
-    UsageError,
     json_form,
-    parquet_bytes,
-    reading,
 )
-from crosslens.data import (
-    RowName,
-    existing_file,
-    format_suffix,
-    read_records,
-    read_table,
-    writing_bytes,
-)
+from crosslens.data import existing_file
 from crosslens.metrics import format_count
 
 _SHOWN, _ON_PAGES = 10, 60
@@ -90,11 +81,7 @@ RUN_COLUMNS: Mapping[str, Any] = {
 }
 """Of each run: its failures, those that are annotation problems by each reason and by any, and the model's."""
 
-_WRITERS: Mapping[str, Callable[..., Any]] = {
-    ".csv": pl.DataFrame.write_csv,
-    ".parquet": lambda table, out: out.write(parquet_bytes(table)),
-    ".jsonl": pl.DataFrame.write_ndjson,
-}
+REVIEW_ENDINGS = (".csv", ".parquet", ".jsonl")
 _NEEDED = ("verdict", "image", "caption", "suggested_image")
 
 
@@ -154,29 +141,25 @@ class LabelQuality(Presented):
     def reasons(self) -> dict[str, int]:
         """How often each reason applies to a suspect label."""
         every = self.table.head(self.suspects)["reason"].str.split(" + ").explode().value_counts(sort=True)
-        return dict(zip(every["reason"].to_list(), every["count"].to_list(), strict=True))
+        return dict(every.iter_rows())
 
     def write(self, path: str | Path, limit: int | None = None) -> Path:
         """Write the list for a reviewer as .csv, .parquet or .jsonl (.gz too); an existing file is replaced."""
-        suffix = check_review_file(path)
-        with writing_bytes(path) as out:
-            _WRITERS[suffix](self._first(limit), out)
-        return Path(path)
+        return write_table(self._first(limit), path, endings=REVIEW_ENDINGS)
 
     def relevance(self, limit: int | None = None) -> Relevance:
         """A proposal, images × captions: the annotated pairs with grade 2, and suspected further ones with grade 1."""
         dataset = self.dataset
         pairs = set(zip(dataset.caption_image.tolist(), range(len(dataset.caption_ids)), strict=True))
-        image = {image_id: row for row, image_id in enumerate(dataset.image_ids)}
-        caption = {caption_id: row for row, caption_id in enumerate(dataset.caption_ids)}
+        image, caption = dataset.image_rows, dataset.caption_rows
         extra = set()
         table = self._first(limit).filter(pl.col("proposal").is_in([ALSO_FITS, MOVE]))
-        for own, caption_id, other in table.select("image", "caption", "suggested_image").iter_rows():
+        for image_id, caption_id, other in table.select("image", "caption", "suggested_image").iter_rows():
             if caption_id is not None:
                 extra.add((image[other], caption[caption_id]))
             else:  # one picture under two ids
-                extra |= {(image[other], row) for owner, row in pairs if owner == image[own]}
-                extra |= {(image[own], row) for owner, row in pairs if owner == image[other]}
+                extra |= {(image[other], row) for owner, row in pairs if owner == image[image_id]}
+                extra |= {(image[image_id], row) for owner, row in pairs if owner == image[other]}
         listed = [*sorted(pairs), *sorted(extra - pairs)]
         rows, columns = np.array(listed, np.int64).reshape(-1, 2).T
         grades = [ANNOTATED] * len(pairs) + [SUSPECTED] * (len(listed) - len(pairs))
@@ -190,30 +173,21 @@ class LabelQuality(Presented):
         return self._first(limit).filter(chosen)["caption"].to_list()
 
     def as_dict(self) -> dict[str, Any]:
-        content = {
-            "dataset": self.dataset.name,
-            "suspects": self.suspects,
-            "missed": len(self) - self.suspects,
-            "reasons": self.reasons,
-            "runs": self.runs.to_dicts(),
-            "settings": self.settings,
-            "notes": self.notes,
-            "review": self._first(self.shown).to_dicts(),
-        }
-        return dict(json_form(content))
+        return json_form(
+            {
+                "dataset": self.dataset.name,
+                "suspects": self.suspects,
+                "missed": len(self) - self.suspects,
+                "reasons": self.reasons,
+                "runs": self.runs,
+                "settings": self.settings,
+                "notes": self.notes,
+                "review": self._first(self.shown),
+            }
+        )
 
     def _first(self, limit: int | None) -> pl.DataFrame:
         return self.table if limit is None else self.table.head(limit)
-
-
-def check_review_file(path: str | Path) -> str:
-    """The suffix of a review file, if it is one that can be written."""
-    suffix = format_suffix(path)
-    if suffix not in _WRITERS:
-        raise UsageError(
-            f"{path}: unsupported format of a review list", fix="use a name that ends in .csv, .parquet or .jsonl"
-        )
-    return suffix
 
 
 @dataclass(frozen=True, eq=False)
@@ -268,16 +242,16 @@ def apply_review(dataset: Dataset, path: str | Path) -> ReviewedLabels:
     removed = [decision for decision in decisions if decision.verdict == REMOVE]
     images = {decision.image for decision in removed if decision.caption is None}
     captions = {decision.caption for decision in removed if decision.caption is not None}
-    moved = {decision.caption: decision.suggested for decision in decisions if decision.verdict == MOVE}
+    new_owner = {decision.caption: decision.suggested for decision in decisions if decision.verdict == MOVE}
     for decision in decisions:
         if decision.verdict == MOVE and decision.suggested in images:
             problem = f"caption {decision.caption!r} moves to image {decision.suggested!r}, which is removed"
             raise InputError(problem, file=path, row=decision.row, fix="keep the image, or remove the caption")
-    owners = [moved.get(caption) or image for caption, image in _owners(dataset)]
+    owners = [new_owner.get(caption) or image for caption, image in _owners(dataset)]
     table = dataset.captions.with_columns(pl.Series("image", owners, dtype=pl.String))
     table = table.filter(~pl.col("caption").is_in(list(captions)) & ~pl.col("image").is_in(list(images)))
-    kept = dataset.select(image for image in dataset.image_ids if image not in images)
-    cleaned = replace(kept, captions=table)
+    remaining = dataset.select(image for image in dataset.image_ids if image not in images)
+    cleaned = replace(remaining, captions=table)
     counts = dict.fromkeys((*VERDICTS, "undecided"), 0)
     for decision in decisions:
         counts[decision.verdict or "undecided"] += 1
@@ -312,61 +286,42 @@ def _relevance(cleaned: Dataset, decisions: list[_Decision]) -> Relevance:
 
 
 def _decisions(path: str | Path, dataset: Dataset) -> Iterator[_Decision]:
-    frame, row_name = _read(path)
-    for name in _NEEDED:
-        if name not in frame.columns:
-            raise InputError(
-                f"no column {name!r}",
-                file=path,
-                expected=f"the columns {', '.join(_NEEDED)}",
-                fix="review a list that crosslens analyze labels -o wrote",
-            )
-    images, owners = set(dataset.image_ids), dict(_owners(dataset))
-    seen: dict[tuple[str, str], str] = {}
-    for number, cells in enumerate(frame.select(_NEEDED).iter_rows()):
-        written, image, caption, suggested = (None if cell is None else str(cell).strip() or None for cell in cells)
-        try:
-            verdict = (written or "").lower().replace(" ", "-").replace("_", "-")
-            if verdict and verdict not in VERDICTS:
-                expected = f"one of {', '.join(VERDICTS)}, or nothing"
-                raise InputError(f"the verdict {written!r}", expected=expected, fix="correct the verdict")
-            for what, row_id, known in (
-                ("image", image, images),
-                ("caption", caption, owners),
-                ("image", suggested, images),
-            ):
-                if row_id is not None and row_id not in known:
-                    expected = f"{'an' if what == 'image' else 'a'} {what} of {dataset.name}"
-                    problem = f"unknown {what} {row_id!r}"
-                    raise InputError(problem, expected=expected, fix="review a list of this dataset")
-            if image is None or (caption is not None and owners[caption] != image):
-                raise InputError(
-                    f"image {image!r} of caption {caption!r}",
-                    expected="the image that the caption belongs to",
-                    fix="leave the columns image and caption as they were",
-                )
-            if verdict in (ALSO_FITS, MOVE) and suggested is None:
-                raise InputError(f"{verdict} without a suggested_image", fix="name the image in suggested_image")
-            if verdict == MOVE and caption is None:
-                raise InputError("move without a caption", fix="use remove or also-fits")
-            if caption is not None and verdict not in ("", ALSO_FITS):  # a merged file may have a caption twice
-                before = seen.setdefault((image, caption), verdict)
-                if before != verdict:
-                    problem = f"{verdict} for caption {caption!r}, but {before} in an earlier row"
-                    raise InputError(problem, fix="keep one of the two")
-        except InputError as error:
-            error.file, error.row = str(path), row_name(number)
-            raise
-        yield _Decision(verdict, image, caption, suggested, row_name(number))
-
-
-def _read(path: str | Path) -> tuple[pl.DataFrame, RowName]:
-    path = existing_file(path)
-    if format_suffix(path) != ".jsonl":
-        table = read_table(path)
-        return table.frame, table.row_name
-    with reading(path):
-        records = read_records(path)
-    columns = {name: records.optional(name) for name in _NEEDED if records.has(name)}
-    texts = {name: [None if cell is None else str(cell) for cell in cells] for name, cells in columns.items()}
-    return pl.DataFrame(texts, schema=dict.fromkeys(texts, pl.String)), records.row_name
+    fix = "review a list that crosslens analyze labels -o wrote"
+    with rows_of(existing_file(path), _NEEDED, fix=fix) as (frame, row_name):
+        images, owners = set(dataset.image_ids), dict(_owners(dataset))
+        seen: dict[tuple[str, str], str] = {}
+        for number, cells in enumerate(frame.select(_NEEDED).iter_rows()):
+            written, image, caption, suggested = (None if cell is None else str(cell).strip() or None for cell in cells)
+            try:
+                verdict = (written or "").lower().replace(" ", "-").replace("_", "-")
+                if verdict and verdict not in VERDICTS:
+                    expected = f"one of {', '.join(VERDICTS)}, or nothing"
+                    raise InputError(f"the verdict {written!r}", expected=expected, fix="correct the verdict")
+                for what, row_id, known in (
+                    ("image", image, images),
+                    ("caption", caption, owners),
+                    ("image", suggested, images),
+                ):
+                    if row_id is not None and row_id not in known:
+                        expected = f"{'an' if what == 'image' else 'a'} {what} of {dataset.name}"
+                        problem = f"unknown {what} {row_id!r}"
+                        raise InputError(problem, expected=expected, fix="review a list of this dataset")
+                if image is None or (caption is not None and owners[caption] != image):
+                    raise InputError(
+                        f"image {image!r} of caption {caption!r}",
+                        expected="the image that the caption belongs to",
+                        fix="leave the columns image and caption as they were",
+                    )
+                if verdict in (ALSO_FITS, MOVE) and suggested is None:
+                    raise InputError(f"{verdict} without a suggested_image", fix="name the image in suggested_image")
+                if verdict == MOVE and caption is None:
+                    raise InputError("move without a caption", fix="use remove or also-fits")
+                if caption is not None and verdict not in ("", ALSO_FITS):  # a merged file may have a caption twice
+                    before = seen.setdefault((image, caption), verdict)
+                    if before != verdict:
+                        problem = f"{verdict} for caption {caption!r}, but {before} in an earlier row"
+                        raise InputError(problem, fix="keep one of the two")
+            except InputError as error:
+                error.file, error.row = str(path), row_name(number)
+                raise
+            yield _Decision(verdict, image, caption, suggested, row_name(number))

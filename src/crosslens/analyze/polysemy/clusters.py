@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import warnings
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -64,7 +63,6 @@ class ImageCluster:
 
     @property
     def polysemy(self) -> float:
-        """Image similarity times caption diversity."""
         return self.image_similarity * self.caption_diversity
 
 
@@ -85,17 +83,13 @@ class PolysemyClusters:
     @cached_property
     def table(self) -> pl.DataFrame:
         """One row per cluster."""
-        return pl.DataFrame(
-            {
-                "cluster": pl.Series([cluster.number for cluster in self.clusters], dtype=pl.Int64),
-                "images": pl.Series([cluster.size for cluster in self.clusters], dtype=pl.Int64),
-                **{
-                    name: pl.Series([getattr(cluster, name) for cluster in self.clusters], dtype=pl.Float64)
-                    for name in ("image_similarity", "caption_diversity", "polysemy", "purity")
-                },
-                "category": pl.Series([cluster.category for cluster in self.clusters], dtype=pl.String),
-            }
-        ).fill_nan(None)
+        names = ("image_similarity", "caption_diversity", "polysemy", "purity")
+        schema = {"cluster": pl.Int64, "images": pl.Int64, **dict.fromkeys(names, pl.Float64), "category": pl.String}
+        rows = [
+            (cluster.number, cluster.size, *(getattr(cluster, name) for name in names), cluster.category)
+            for cluster in self.clusters
+        ]
+        return pl.DataFrame(rows, schema=schema, orient="row").fill_nan(None)
 
     @property
     def purity(self) -> float:
@@ -104,7 +98,7 @@ class PolysemyClusters:
         return sum(size * purity for size, purity in sizes) / sum(size for size, _ in sizes) if sizes else float("nan")
 
     def as_dict(self) -> dict[str, Any]:
-        facts = {"purity_by": self.purity_by, "purity": self.purity, "clusters": self.table.to_dicts()}
+        facts = {"purity_by": self.purity_by, "purity": self.purity, "clusters": self.table}
         return {"images_in_no_cluster": int((self.labels == 0).sum()), **json_form(facts)}
 
 
@@ -116,32 +110,32 @@ def cluster_images(
     visual: Any | None = None,
     seed: int = 0,
     progress: Progress | None = None,
-    **options: Any,
+    min_cluster_size: int = 10,
+    umap_neighbours: int = 15,
+    purity_by: str | None = None,
 ) -> PolysemyClusters:
     """Cluster the images by their vectors (``visual``, or else ``images``), and measure each cluster.
 
-    The same seed gives the same clusters. ``options`` are those of :class:`ClusterOptions`. Images and captions are
-    vectors of a joint space, as in :func:`crosslens.polysemy`.
+    The same seed gives the same clusters. Images and captions are vectors of a joint space, as in
+    :func:`crosslens.polysemy`; the other options are those of :class:`ClusterOptions`.
     """
-    settings = ClusterOptions.of(options)
+    ClusterOptions(min_cluster_size, umap_neighbours, purity_by)
     _, right, looks = joint_vectors(dataset, images, captions, visual)
-    categories: list[Any] | None = None
-    if settings.purity_by is not None:
-        if settings.purity_by not in dataset.images.columns:
-            error = UnknownNameError("column of the images", settings.purity_by, dataset.images.columns)
+    categories: list[Any] = [None] * len(looks)
+    if purity_by is not None:
+        if purity_by not in dataset.images.columns:
+            error = UnknownNameError("column of the images", purity_by, dataset.images.columns)
             error.option = "purity_by"
             raise error
-        categories = dataset.images[settings.purity_by].to_list()
-    if len(looks) <= settings.umap_neighbours:
-        rule = (
-            f"{argument('umap_neighbours', settings.umap_neighbours)} must be below the number of images, {len(looks)}"
-        )
+        categories = dataset.images[purity_by].to_list()
+    if len(looks) <= umap_neighbours:
+        rule = f"{argument('umap_neighbours', umap_neighbours)} must be below the number of images, {len(looks)}"
         raise UsageError(rule, fix="choose fewer neighbours, or more images", option="umap_neighbours")
     progress = progress or SilentProgress()
     unit = unit_vectors(looks)
     with stage(progress, "drawing the map of images", 1):
-        points = draw_map(unit, settings.umap_neighbours, seed)
-    parts = dense_parts(points, settings.min_cluster_size)
+        points = draw_map(unit, umap_neighbours, seed)
+    parts = dense_parts(points, min_cluster_size)
     groups = CaptionGroups.of(dataset.caption_image, len(looks))
     measured = []
     with stage(progress, "measuring clusters", len(parts)):
@@ -152,19 +146,21 @@ def cluster_images(
                 drawn = np.sort(random.choice(len(own_captions), _MOST_CAPTIONS, replace=False))
                 owner, own_captions = owner[drawn], own_captions[drawn]
             diversity = caption_diversity(right, own_captions, rows[owner])
-            purity, category = _purity(categories, rows)
+            named = Counter(str(categories[row]) for row in rows if categories[row] is not None)
+            category = min(named, key=lambda name: (-named[name], name), default=None)
+            purity = float("nan") if category is None else named[category] / named.total()
             order = rows[np.argsort(-(unit[rows] @ unit[rows].mean(axis=0)), kind="stable")]
             measured.append(
                 ImageCluster(0, tuple(order.tolist()), _similarity(unit[rows]), diversity, purity, category)
             )
             progress.advance()
     measured.sort(key=lambda cluster: (-np.nan_to_num(cluster.polysemy, nan=-np.inf), -cluster.size, cluster.rows))
+    clusters = tuple(replace(cluster, number=number) for number, cluster in enumerate(measured, start=1))
     labels = np.zeros(len(points), np.int64)
-    for number, cluster in enumerate(measured, start=1):
-        labels[list(cluster.rows)] = number
-    numbered = tuple(replace(cluster, number=number) for number, cluster in enumerate(measured, start=1))
+    for cluster in clusters:
+        labels[list(cluster.rows)] = cluster.number
     names = dataset.name, dataset.image_ids
-    return PolysemyClusters(*names, numbered, frozen(labels), frozen(points), settings.purity_by)
+    return PolysemyClusters(*names, clusters, frozen(labels), frozen(points), purity_by)
 
 
 def draw_map(unit: Array, neighbours: int, seed: int) -> Array:
@@ -210,14 +206,5 @@ def caption_diversity(captions: Array, rows: Array, images: Array) -> float:
 def _similarity(unit: Array) -> float:
     """The mean cosine of two different rows, from the length of their sum: no matrix of all pairs."""
     count = len(unit)
-    own = float((unit * unit).sum())  # less than the number of rows where vectors of zeros are among them
-    return (float((unit.sum(axis=0) ** 2).sum()) - own) / (count * (count - 1)) if count > 1 else float("nan")
-
-
-def _purity(categories: Sequence[Any] | None, rows: Array) -> tuple[float, str | None]:
-    """The share of the most frequent category among the images that have one, and its name."""
-    known = [str(categories[row]) for row in rows if categories[row] is not None] if categories is not None else []
-    if not known:
-        return float("nan"), None
-    name, count = min(Counter(known).items(), key=lambda counted: (-counted[1], counted[0]))
-    return count / len(known), name
+    squares = float((unit * unit).sum())  # less than the number of rows where vectors of zeros are among them
+    return (float((unit.sum(axis=0) ** 2).sum()) - squares) / (count * (count - 1)) if count > 1 else float("nan")

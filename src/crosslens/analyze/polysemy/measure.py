@@ -8,8 +8,9 @@ of similar images are far away is polysemous: one picture, many captions.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cached_property
+from math import isfinite
 from numbers import Integral
 from typing import Any, NamedTuple
 
@@ -18,21 +19,22 @@ import polars as pl
 
 from crosslens.analyze.near_duplicates import unit_vectors
 from crosslens.analyze.neighbours import nearest_items
-from crosslens.analyze.polysemy.sections import (
-    CAPTION_DISTANCE,
-    IMAGE_SIMILARITY,
-    NEIGHBOURHOOD_SIZES,
-    curve_sections,
-)
 from crosslens.core import (
+    Cell,
     Dataset,
     Embeddings,
+    Figure,
     Ids,
     InputError,
+    Lines,
     Presented,
     Progress,
+    Row,
     Section,
+    Series,
     SilentProgress,
+    Table,
+    Text,
     UsageError,
     align_embeddings,
     as_blocks,
@@ -41,11 +43,28 @@ from crosslens.core import (
     json_form,
     stage,
 )
+from crosslens.metrics import format_count
 from crosslens.similarity import Cider, WordVectors, in_parallel, references_of, thread_count
 from crosslens.statistics import Bootstrap, Estimate
 
 Array = np.ndarray[Any, Any]
 
+NEIGHBOURHOOD_SIZES = (1, 5, 10, 25, 50, 100)
+"""The neighbourhood sizes R of the paper's Figure 3."""
+IMAGE_SIMILARITY, CAPTION_DISTANCE = "image_similarity", "caption_distance"
+_CURVES = {
+    IMAGE_SIMILARITY: ("Image similarity (cosine)", "Image similarity: mean cosine to the R nearest images"),
+    CAPTION_DISTANCE: (
+        "Caption distance (radians)",
+        "Caption distance: mean angle (radians) to the captions of these R images",
+    ),
+}
+_READING = (
+    "A dataset is polysemous where the first table stays high while the second one is high or rises with R: images "
+    "remain similar, and the captions of similar images are far away."
+)
+_MOST_ROWS = 12
+"""Sizes up to which the tables have all of them."""
 _QUERIES = 4_096
 """Images at a time."""
 
@@ -62,13 +81,9 @@ class CaptionGroups(NamedTuple):
         counts = np.bincount(caption_image, minlength=images)
         return CaptionGroups(np.concatenate([[0], np.cumsum(counts)]), np.argsort(caption_image, kind="stable"))
 
-    def counts(self) -> Array:
-        """How many captions each image has."""
-        return np.diff(self.start)
-
     def spread(self, images: Array) -> tuple[Array, Array]:
         """All captions of these images in a row: for each its position in ``images``, and its own row."""
-        counts = self.counts()[images]
+        counts = np.diff(self.start)[images]
         owner = np.repeat(np.arange(len(images)), counts)
         within = np.arange(len(owner)) - np.repeat(np.cumsum(counts) - counts, counts)
         return owner, self.rows[self.start[images][owner] + within]
@@ -101,7 +116,10 @@ def caption_distances(
     """
     from crosslens.analyze.kernels import mean_angles, row_lengths  # compiled code: slow to import
 
-    captions, lengths = _readable(captions), np.empty(len(captions))
+    # As compiled code reads them: of 16 bits in 32, and row after row.
+    known = captions.dtype if captions.dtype in (np.float32, np.float64) else np.result_type(captions, np.float32)
+    captions = np.ascontiguousarray(joined_vectors(as_blocks(captions), known))
+    lengths = np.empty(len(captions))
     in_parallel(lambda a, b: row_lengths(captions[a:b], lengths[a:b]), len(captions), thread_count(None))
     last, means = np.asarray(sizes) - 1, np.empty((len(images), len(sizes)))
     with stage(progress, "captions of neighbours", len(images)):
@@ -115,24 +133,6 @@ def caption_distances(
             in_parallel(work, len(queries), thread_count(None))
             progress.advance(len(queries))
     return means
-
-
-def _readable(vectors: Array) -> Array:
-    """Vectors as compiled code reads them: of 16 bits in 32, and row after row."""
-    known = vectors.dtype if vectors.dtype in (np.float32, np.float64) else np.result_type(vectors, np.float32)
-    return np.ascontiguousarray(joined_vectors(as_blocks(vectors), known))
-
-
-def cosines_between(left: Array, left_rows: Array, right: Array, right_rows: Array) -> Array:
-    """The cosines of single pairs of rows, in float64; a vector of zeros has the cosine 0 with everything.
-
-    Each is the same number however many others are computed beside it.
-    """
-    first, second = left[left_rows].astype(np.float64), right[right_rows].astype(np.float64)
-    lengths = np.sqrt(np.einsum("pd,pd->p", first, first) * np.einsum("pd,pd->p", second, second))
-    products = np.einsum("pd,pd->p", first, second)
-    cosines = np.divide(products, lengths, out=np.zeros(len(products)), where=lengths > 0)
-    return np.asarray(np.clip(cosines, -1.0, 1.0))
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,7 +157,6 @@ class Polysemy(Presented):
         return f"Polysemy: {self.name}"
 
     def sections(self) -> Iterator[Section]:
-        """Both curves."""
         return curve_sections([self])
 
     @cached_property
@@ -165,9 +164,8 @@ class Polysemy(Presented):
         """One row per R: both means over images with their intervals, and how many images the second is over."""
         columns: dict[str, Any] = {"R": list(self.sizes)}
         for name, estimates in self.estimates.items():
-            columns[name] = [estimate.mean for estimate in estimates]
-            columns[f"{name}_low"] = [estimate.low for estimate in estimates]
-            columns[f"{name}_high"] = [estimate.high for estimate in estimates]
+            for column, end in ((name, "mean"), (f"{name}_low", "low"), (f"{name}_high", "high")):
+                columns[column] = [getattr(estimate, end) for estimate in estimates]
         columns["images"] = (~np.isnan(self.caption_distance)).sum(axis=0)
         return pl.DataFrame(columns).fill_nan(None)
 
@@ -191,7 +189,7 @@ class Polysemy(Presented):
             "curves": [
                 {
                     "R": size,
-                    **{name: json_form(asdict(estimates[at])) for name, estimates in self.estimates.items()},
+                    **{name: json_form(estimates[at]) for name, estimates in self.estimates.items()},
                     "images": int((~np.isnan(self.caption_distance[:, at])).sum()),
                 }
                 for at, size in enumerate(self.sizes)
@@ -201,6 +199,43 @@ class Polysemy(Presented):
     def __repr__(self) -> str:
         ends = f"R from {self.sizes[0]} to {self.sizes[-1]}"
         return f"Polysemy({self.name!r}, {len(self.image_ids):,} images, {ends})"
+
+
+def curve_sections(results: Sequence[Polysemy]) -> Iterator[Section]:
+    """A chart and a table per curve: R across or down, a line or column per dataset; and how to read them."""
+    sizes, level = results[0].sizes, f"{100 * results[0].level:g}%"
+    shown = {*NEIGHBOURHOOD_SIZES, sizes[0], sizes[-1]} if len(sizes) > _MOST_ROWS else set(sizes)
+    bounded = any(isfinite(mean.low) for result in results for mean in result.estimates[IMAGE_SIMILARITY])
+    charts, tables = [], []
+    for name, (short, title) in _CURVES.items():
+        columns = [tuple(map(interval_figure, result.estimates[name])) for result in results]
+        charts.append(
+            Lines(
+                title=short, about=f"bands: {level} intervals over images" if bounded else "",
+                across=tuple(map(float, sizes)), axis="R, nearest images",
+                series=tuple(Series(result.name, column) for result, column in zip(results, columns, strict=True)),
+            )
+        )  # fmt: skip
+        rows: list[tuple[Cell, ...]] = [
+            (str(size), *(column[at] for column in columns)) for at, size in enumerate(sizes) if size in shown
+        ]
+        header = ("R", *(result.name for result in results))
+        tables.append(Table(header, tuple(rows), "r" + "l" * len(results), title=title))
+    facts = ", ".join(f"{result.name}: {format_count(len(result.image_ids), 'image')}" for result in results) + "."
+    if gaps := [result.name for result in results if np.isnan(result.caption_distance).any()]:
+        facts += f" Images whose R neighbours have no caption are not in the second table ({', '.join(gaps)})."
+    facts += f" In brackets: {level} intervals from resampling images." if bounded else ""
+    recalls = [
+        f"{result.name}: approximate neighbours, recall@{result.sizes[-1]} {100 * result.recall:.1f} % (measured)."
+        for result in results
+        if result.recall is not None
+    ]
+    yield Section("", (Row(tuple(charts)), *tables, Text.of(_READING, facts, *recalls)))
+
+
+def interval_figure(estimate: Estimate) -> Figure:
+    """``0.634 [0.629, 0.640]``."""
+    return Figure(estimate.mean, estimate.low, estimate.high, digits=3)
 
 
 def measure_polysemy(
@@ -324,7 +359,7 @@ class CaptionDiversity:
 
     def as_dict(self) -> dict[str, Any]:
         return {
-            name: {**json_form(asdict(self.estimates[name])), "pairs": int((~np.isnan(pairs.values)).sum())}
+            name: {**json_form(self.estimates[name]), "pairs": int((~np.isnan(pairs.values)).sum())}
             for name, pairs in self.pairs.items()
         }
 
@@ -363,10 +398,12 @@ def measure_caption_diversity(
     progress = progress or SilentProgress()
     right = single_vectors(captions, dataset.caption_ids, "caption")
     owner, first, second = co_caption_pairs(dataset)
-    compared: dict[str, PairValues] = {"co_caption_cosine": PairValues(_cosines(right, first, right, second), owner)}
+    compared: dict[str, PairValues] = {
+        "co_caption_cosine": PairValues(cosines_between(right, first, right, second), owner)
+    }
     if sentences is not None:
         vectors = single_vectors(sentences, dataset.caption_ids, "caption")
-        compared["co_caption_sentence"] = PairValues(_cosines(vectors, first, vectors, second), owner)
+        compared["co_caption_sentence"] = PairValues(cosines_between(vectors, first, vectors, second), owner)
     if words is not None:
         compared["co_caption_words"] = PairValues(_matched(dataset.texts, first, second, words, progress), owner)
     if cider:
@@ -378,7 +415,7 @@ def measure_caption_diversity(
         compared["co_caption_cider"] = PairValues(values, owner)
     if images is not None:
         left, owners = joint_vectors(dataset, images, captions)[0], dataset.caption_image
-        compared["pair_cosine"] = PairValues(_cosines(left, owners, right, np.arange(len(right))), owners)
+        compared["pair_cosine"] = PairValues(cosines_between(left, owners, right, np.arange(len(right))), owners)
     means = np.stack([pairs.means(len(dataset.image_ids)) for pairs in compared.values()], axis=1)
     draws = Bootstrap(np.argsort(np.argsort(dataset.image_ids)), resamples, seed)
     estimates = dict(zip(compared, draws.estimate_columns(means, level=level), strict=True))
@@ -387,20 +424,10 @@ def measure_caption_diversity(
 
 def co_caption_pairs(dataset: Dataset) -> tuple[Array, Array, Array]:
     """Every two captions of an image, once: the row of the image, and those of the two captions, image after image."""
-    groups = CaptionGroups.of(dataset.caption_image, len(dataset.image_ids))
-    counts = groups.counts()
-    parts = []
-    for count in np.unique(counts[counts > 1]):
-        images = np.flatnonzero(counts == count)
-        left, right = np.triu_indices(count, 1)
-        captions = groups.rows[groups.start[images][:, None] + np.arange(count)]
-        parts.append((np.repeat(images, len(left)), captions[:, left].ravel(), captions[:, right].ravel()))
-    if not parts:
-        none = np.zeros(0, np.int64)
-        return none, none, none
-    owner, first, second = (np.concatenate(column) for column in zip(*parts, strict=True))
-    order = np.argsort(owner, kind="stable")
-    return owner[order], first[order], second[order]
+    captions = pl.DataFrame({"image": dataset.caption_image, "first": np.arange(len(dataset.caption_image))})
+    pairs = captions.join(captions.rename({"first": "second"}), on="image").filter(pl.col("first") < pl.col("second"))
+    owner, first, second = pairs.sort("image", "first", "second").to_numpy().T
+    return owner, first, second
 
 
 def match_words(left: Array, right: Array) -> float:
@@ -412,11 +439,19 @@ def match_words(left: Array, right: Array) -> float:
     return 2 * precision * recall / (precision + recall) if min(precision, recall) > 0 else 0.0
 
 
-def _cosines(left: Array, left_rows: Array, right: Array, right_rows: Array) -> Array:
-    values = np.empty(len(left_rows))
-    for part in _parts(len(values), max(1, _NUMBERS_AT_ONCE // left.shape[1])):
-        values[part] = cosines_between(left, left_rows[part], right, right_rows[part])
-    return values
+def cosines_between(left: Array, left_rows: Array, right: Array, right_rows: Array) -> Array:
+    """The cosines of single pairs of rows, in float64; a vector of zeros has the cosine 0 with everything.
+
+    Each is the same number however many others are computed beside it.
+    """
+    cosines = np.empty(len(left_rows))
+    for part in _parts(len(cosines), max(1, _NUMBERS_AT_ONCE // left.shape[1])):
+        first, second = left[left_rows[part]].astype(np.float64), right[right_rows[part]].astype(np.float64)
+        lengths = np.sqrt(np.einsum("pd,pd->p", first, first) * np.einsum("pd,pd->p", second, second))
+        products = np.einsum("pd,pd->p", first, second)
+        np.divide(products, lengths, out=cosines[part], where=lengths > 0)
+        cosines[part][lengths == 0] = 0.0
+    return np.clip(cosines, -1.0, 1.0)
 
 
 def _matched(texts: Sequence[str], first: Array, second: Array, words: WordVectors, progress: Progress) -> Array:
@@ -425,7 +460,7 @@ def _matched(texts: Sequence[str], first: Array, second: Array, words: WordVecto
         for part in _parts(len(first), _PAIRS_AT_ONCE):  # word vectors take far more room than the captions'
             rows = np.unique(np.concatenate([first[part], second[part]]))
             encoded = words([texts[row] for row in rows], None)
-            vectors = {row: unit_vectors(own) for row, (_, own) in zip(rows.tolist(), encoded, strict=True)}
+            vectors = {row: unit_vectors(words_of) for row, (_, words_of) in zip(rows.tolist(), encoded, strict=True)}
             pairs = zip(first[part].tolist(), second[part].tolist(), strict=True)
             values[part] = [match_words(vectors[left], vectors[right]) for left, right in pairs]
             progress.advance(part.stop - part.start)

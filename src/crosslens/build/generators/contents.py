@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import cached_property, lru_cache, partial
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -63,7 +63,6 @@ class Noun:
 
     @property
     def definite(self) -> bool:
-        """Whether it takes ``the``."""
         return self.unique and self.plain not in _NO_ARTICLE
 
 
@@ -185,23 +184,20 @@ def _annotation(row: Mapping[str, Any], about: Mapping[str, Any]) -> ObjectAnnot
     colour = row.get("colour")
     if colour is None and len(colours) == 1 and row.get("category") != "landmark":
         colour = colours[0]
+    width, height = about.get("width"), about.get("height")
+    box: Box | None = None
+    if row["x"] is not None and width and height:
+        box = row["x"] / width, row["y"] / height, row["w"] / width, row["h"] / height
     return ObjectAnnotation(
         name=row["name"].strip(),
         count=None if row.get("iscrowd") else 1,
         colour=colour,
         attributes=tuple(word for word in words if _SPELT.get(word, word) not in _COLOURS),
-        box=_relative_box(row, about),
+        box=box,
         category=row.get("category"),
         text=row.get("text"),
         action=row.get("pose"),
     )
-
-
-def _relative_box(row: Mapping[str, Any], about: Mapping[str, Any]) -> Box | None:
-    width, height = about.get("width"), about.get("height")
-    if row["x"] is None or not width or not height:
-        return None
-    return row["x"] / width, row["y"] / height, row["w"] / width, row["h"] / height
 
 
 @dataclass(frozen=True)
@@ -212,12 +208,10 @@ class ObjectGroup:
 
     @cached_property
     def noun(self) -> Noun:
-        """Its words."""
         return noun(self.name, self.members[0].category)
 
     @property
     def name(self) -> str:
-        """What the annotations call it."""
         return self.members[0].name
 
     @cached_property
@@ -234,12 +228,10 @@ class ObjectGroup:
 
     @property
     def single(self) -> ObjectAnnotation | None:
-        """Its only member, if there is one only."""
         return self.members[0] if self.count() == 1 and len(self.members) == 1 else None
 
     @cached_property
     def area(self) -> float:
-        """How much of the picture it takes up."""
         return sum(member.box[2] * member.box[3] for member in self.members if member.box is not None)
 
     @property
@@ -249,12 +241,20 @@ class ObjectGroup:
 
     @property
     def position(self) -> str:
-        """Where its only member is, with the space before it; empty for several."""
-        return f" {_position_phrase(self.single.box)}" if self.single and self.single.box else ""
+        """In which part of the image its only member lies, with a space before it; empty for several."""
+        if not self.single or not self.single.box:
+            return ""
+        left, top, width, height = self.single.box
+        across, down = left + width / 2, top + height / 2
+        side = "left" if across < 0.375 else "right" if across > 0.625 else ""
+        level = "upper" if down < 0.375 else "lower" if down > 0.625 else ""
+        if side and not level:
+            return f" on the {side} side of the picture"
+        part = " ".join(filter(None, (level, side)))
+        return f" in the {part} part of the picture" if part else " in the middle of the picture"
 
     @property
     def action(self) -> str | None:
-        """What all of them are doing."""
         actions = {member.action for member in self.members}
         return actions.pop() if len(actions) == 1 else None
 
@@ -290,7 +290,6 @@ class ImageContents:
 
     @staticmethod
     def of(annotations: Iterable[ObjectAnnotation]) -> ImageContents:
-        """Group annotations by name."""
         members_of: dict[str, list[ObjectAnnotation]] = {}
         setting = None
         for annotation in annotations:
@@ -303,7 +302,6 @@ class ImageContents:
 
     @cached_property
     def by_name(self) -> dict[str, ObjectGroup]:
-        """The groups by their names."""
         return {group.name: group for group in self.groups}
 
     @property
@@ -311,18 +309,6 @@ class ImageContents:
         """`` on a beach``, with the space before it; empty where the setting is not known."""
         backdrop = BACKDROPS.get(self.setting or "")
         return f" {backdrop.at}" if backdrop else ""
-
-
-def _position_phrase(box: Box) -> str:
-    """In which part of the image a box lies."""
-    across, down = box[0] + box[2] / 2, box[1] + box[3] / 2
-    side = "left" if across < 0.375 else "right" if across > 0.625 else ""
-    height = "upper" if down < 0.375 else "lower" if down > 0.625 else ""
-    if side and height:
-        return f"in the {height} {side} part of the picture"
-    if side:
-        return f"on the {side} side of the picture"
-    return f"in the {height} part of the picture" if height else "in the middle of the picture"
 
 
 def spatial_relation(box: Box, other: Box) -> str | None:
@@ -345,12 +331,13 @@ def counterparts(source: ImageContents, target: ImageContents, turn: int = 0) ->
     for group in source.groups:
         alike = [candidate for candidate in free if candidate.noun.unique == group.noun.unique]
         if group.name not in pairs and alike:
-            best = sorted(alike, key=partial(_unlike, group))[turn % len(alike)]
+
+            def unlike(other: ObjectGroup, group: ObjectGroup = group) -> tuple[bool, int, float, str]:
+                counts = abs((group.count() or 99) - (other.count() or 99))
+                area = round(abs(group.area - other.area), 9)
+                return group.noun.wider != other.noun.wider, counts, area, other.name
+
+            best = sorted(alike, key=unlike)[turn % len(alike)]
             pairs[group.name] = best
             free.remove(best)
     return pairs
-
-
-def _unlike(group: ObjectGroup, other: ObjectGroup) -> tuple[bool, int, float, str]:
-    counts = abs((group.count() or 99) - (other.count() or 99))
-    return group.noun.wider != other.noun.wider, counts, round(abs(group.area - other.area), 9), other.name

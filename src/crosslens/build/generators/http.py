@@ -29,6 +29,7 @@ from crosslens.core import (
     argument,
     derive_seed,
     parse_answer,
+    parse_value,
     picture_file_url,
     printable,
     read_address,
@@ -84,14 +85,6 @@ def request_prompt(request: Request) -> str:
     return "\n\n".join(parts)
 
 
-def repair_prompt(problem: str) -> str:
-    """The follow-up to an answer that cannot be used."""
-    return (
-        f"That answer cannot be used: {problem}. Answer again with the JSON object only, in the form "
-        '{"descriptions": ["…", "…"]}.'
-    )
-
-
 def annotations_text(objects: Sequence[ObjectAnnotation]) -> str:
     """The annotations as a list of phrases."""
     contents = ImageContents.of(objects)
@@ -117,21 +110,13 @@ _LONGEST_DESCRIPTION = 400
 
 def read_answer(content: str, request: Request, most: int) -> tuple[str, ...]:
     """The descriptions of an answer: at most as many as wanted, without known ones. More than ``most`` are refused."""
-    known = {folded(text) for text in request.texts}
-    new: dict[str, str] = {}
-    for text in _descriptions(content, most):
-        tidy = " ".join(text.split())
-        if tidy and folded(tidy) not in known:
-            new.setdefault(folded(tidy), tidy)
-    return tuple(new.values())[: request.wanted]
-
-
-def _descriptions(content: str, most: int) -> list[str]:
     answer = parse_answer(content)
     if not isinstance(answer, dict) or not isinstance(answer.get("descriptions"), list):
         raise InvalidAnswer('it is not an object with a list under "descriptions"')
     if len(answer["descriptions"]) > most:
         raise InvalidAnswer(f"it has {len(answer['descriptions']):,} descriptions, and at most {most:,} are read")
+    known = {folded(text) for text in request.texts}
+    new: dict[str, str] = {}
     for description in answer["descriptions"]:
         if not isinstance(description, str):
             raise InvalidAnswer("a description is not a string")
@@ -139,15 +124,21 @@ def _descriptions(content: str, most: int) -> list[str]:
             raise InvalidAnswer(f"a description has more than {_LONGEST_DESCRIPTION} characters")
         if printable(description) != description:
             raise InvalidAnswer("a description has control characters")
-    return list(answer["descriptions"])
+        tidy = " ".join(description.split())
+        if tidy and folded(tidy) not in known:
+            new.setdefault(folded(tidy), tidy)
+    return tuple(new.values())[: request.wanted]
 
 
 _REPAIRS = 2
+_REPAIR = (
+    "That answer cannot be used: {}. Answer again with the JSON object only, in the form "
+    '{{"descriptions": ["…", "…"]}}.'
+)
 _MAX_DESCRIPTIONS = 1000
 _MOST_REPEATED = 4000  # characters of an unusable answer that are sent back to the model
-_YES_NO = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 _OPTIONS: dict[str, Reading] = {
-    "pictures": Reading(lambda text: _YES_NO[text.lower()], "true or false"),
+    "pictures": Reading(lambda text: parse_value(text, bool), "true or false"),
     "workers": WORKERS,
     "max_descriptions": Reading(int, "a whole number", 1, 1_000_000),
 }
@@ -156,10 +147,10 @@ _OPTIONS: dict[str, Reading] = {
 @GENERATORS.register("http", needs_source=True, example="http:http://127.0.0.1:8000/v1?model=NAME")
 def load_http(source: str, settings: GeneratorSettings) -> Generator:
     """A language model behind an OpenAI-compatible address, which may see the images; key: CROSSLENS_API_KEY."""
-    endpoint, own = read_address(source, "generator http", _OPTIONS, settings.options, settings.model or "")
+    endpoint, options = read_address(source, "generator http", _OPTIONS, settings.options, settings.model or "")
     if settings.offline:
         refuse_network(endpoint, "the generator rules")
-    return HttpGenerator(endpoint, notify=settings.notify, **own)
+    return HttpGenerator(endpoint, notify=settings.notify, **options)
 
 
 class HttpGenerator:
@@ -177,7 +168,6 @@ class HttpGenerator:
         self._announced = False
 
     def generate(self, requests: Sequence[Request]) -> list[tuple[str, ...]]:
-        """One answer per request, in their order."""
         answers = dict(self.stream(requests))
         return [answers[at] for at in range(len(requests))]
 
@@ -209,7 +199,7 @@ class HttpGenerator:
                 problem = str(unusable)
                 messages += [
                     {"role": "assistant", "content": content[:_MOST_REPEATED]},
-                    {"role": "user", "content": repair_prompt(problem)},
+                    {"role": "user", "content": _REPAIR.format(problem)},
                 ]
         self._notify(f"note: image {request.image}: no usable answer from {self._endpoint.model}: {problem}")
         return ()

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import NamedTuple
 
-from crosslens.build.generators.contents import COLOUR_MEANINGS, OTHER, PLAIN, RIDDLE, ImageContents, Noun, plural
+from crosslens.build.generators.contents import COLOUR_MEANINGS, OTHER, PLAIN, RIDDLE, ImageContents, plural
 from crosslens.synth import BACKDROPS, POSE_PHRASES, a, number_word
 
 SIZES = ("small", "medium", "large", "big", "little", "tiny", "huge", "tall")
@@ -90,7 +90,7 @@ class NounPhrase(Phrase):
     noun_start: int = 0
     noun_end: int = 0
     modifies: bool = False
-    """It modifies another noun (``train track``), and is not itself what the text mentions."""
+    """Whether it only modifies another noun (``train track``), which is what the text mentions."""
 
     @property
     def number(self) -> int | None:
@@ -115,7 +115,7 @@ class PhraseReader:
     """Takes texts apart, knowing the words for what is in some images."""
 
     def __init__(self, *images: ImageContents) -> None:
-        self._nouns = {group.name: group.noun for contents in images for group in contents.groups}
+        self.nouns = {group.name: group.noun for contents in images for group in contents.groups}
         self._forms: dict[str, tuple[str, str, str, bool]] = {}
         for group in (group for contents in images for group in contents.groups):
             for word, register in group.noun.forms():
@@ -127,7 +127,14 @@ class PhraseReader:
     def read(self, text: str) -> list[Phrase]:
         """The phrases of a text, in order; only spaces lie between them."""
         if text not in self._seen:  # the same rivals are compared with every text of an image
-            self._seen[text] = list(self._phrases(text))
+            phrases = self._seen[text] = list[Phrase]()
+            for match in self._pattern.finditer(text):
+                kind = match.lastgroup or ""  # of the groups within a noun phrase the outer one ends last
+                if kind == "noun":
+                    phrases.append(self._noun_phrase(match, text))
+                else:
+                    meaning, register = _MEANINGS[kind][match[0].lower()] if kind in _MEANINGS else (match[0], PLAIN)
+                    phrases.append(Phrase(kind, match.start(), match.end(), match[0], meaning, register))
         return self._seen[text]
 
     def noun_phrases(self, text: str) -> list[NounPhrase]:
@@ -137,19 +144,6 @@ class PhraseReader:
     def mentions(self, text: str) -> set[str]:
         """The names of the objects that a text mentions."""
         return {phrase.meaning for phrase in self.noun_phrases(text)}
-
-    def noun(self, name: str) -> Noun:
-        """The words for an annotated name."""
-        return self._nouns[name]
-
-    def _phrases(self, text: str) -> Iterator[Phrase]:
-        for match in self._pattern.finditer(text):
-            kind = match.lastgroup or ""  # of the groups within a noun phrase the outer one ends last
-            if kind == "noun":
-                yield self._noun_phrase(match, text)
-            else:
-                meaning, register = _MEANINGS[kind][match[0].lower()] if kind in _MEANINGS else (match[0], PLAIN)
-                yield Phrase(kind, match.start(), match.end(), match[0], meaning, register)
 
     def _noun_phrase(self, match: re.Match[str], text: str) -> NounPhrase:
         name, register, word, several = self._forms[match["form"].lower()]

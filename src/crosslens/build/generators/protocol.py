@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
@@ -41,7 +41,7 @@ class Request:
     ``purpose`` ``sharper``: they fit too many other images; ``vaguer``: they identify it too easily;
                 ``describe``: there are none yet; ``confusable``: change ``texts`` as little as possible, so that they
                 fit this image and no longer the original
-    ``objects`` what is annotated in the image; ``original_objects`` the same of the original (confusables only)
+    ``objects`` what is annotated in the image; ``original_objects`` in the original (confusables only)
     ``rivals``  descriptions of the most similar other images, which the new ones should not fit
     ``attempt`` the number of earlier attempts: each should give something else
     """
@@ -140,7 +140,7 @@ def load_generator(
 
 
 _HEADER = "generator.json"
-_BATCH = 16  # requests handed over together
+_BATCH = 16  # requests that a generator gets at once
 
 
 class Recorded:
@@ -152,7 +152,14 @@ class Recorded:
 
     def __init__(self, generator: Generator | None, folder: str | Path) -> None:
         self._generator, self.folder = generator, Path(folder)
-        header = self._header()
+        header: dict[str, Any] | None = None
+        file = self.folder / _HEADER
+        if file.exists():
+            try:
+                stored, _ = unsealed(read_json_file(file), file)
+                header = {name: stored[name] for name in ("name", "revision", "sees_pictures")}
+            except (InputError, LookupError, TypeError, AttributeError):
+                raise InputError("not the header of recorded answers", file=file, fix="remove the folder") from None
         if generator is None and header is None:
             raise InputError(
                 "no recorded answers", file=self.folder, expected=_HEADER, fix="check the path, or pass a generator"
@@ -163,16 +170,18 @@ class Recorded:
                 f"{generator.name} ({generator.revision})",
                 fix="record into another folder, or remove this one",
             )
-        own = header if generator is None else identity(generator)
-        assert own is not None
-        self.name, self.revision = str(own["name"]), str(own["revision"])
-        self.sees_pictures = bool(own["sees_pictures"])
+        known: Any = header if generator is None else identity(generator)
+        self.name, self.revision = str(known["name"]), str(known["revision"])
+        self.sees_pictures = bool(known["sees_pictures"])
         self.asked = 0
         """How many requests went to the generator."""
 
     def generate(self, requests: Sequence[Request]) -> list[tuple[str, ...]]:
-        """One answer per request, in their order."""
-        files = [self._file(request) for request in requests]
+        files = []
+        for request in requests:
+            about = {"generator": (self.name, self.revision), "request": request.key(picture=self.sees_pictures)}
+            key = fingerprint("answer", about)
+            files.append(self.folder / key[:2] / f"{key}.json")
         answers = {file: _read(file) for file in files if file.exists()}
         missing = {file: request for file, request in zip(files, requests, strict=True) if file not in answers}
         if missing:
@@ -191,54 +200,30 @@ class Recorded:
         self.folder.mkdir(parents=True, exist_ok=True)
         remove_abandoned(self.folder)
         write_header(self.folder / _HEADER, identity(self))
-        for at, answer in _stream(self._generator, requests):
+        generator, stream = self._generator, getattr(self._generator, "stream", None)
+        singly = ((at, generator.generate([request])[0]) for at, request in enumerate(requests))
+        for at, answer in stream(requests) if stream else singly:
             self.asked += 1
             request = requests[at]
             about = {"image": request.image, "purpose": request.purpose, "attempt": request.attempt}
             write_header(files[at], {"key": files[at].stem, **about, "texts": list(answer)})
 
-    def _file(self, request: Request) -> Path:
-        request_key = request.key(picture=self.sees_pictures)
-        key = fingerprint("answer", {"generator": (self.name, self.revision), "request": request_key})
-        return self.folder / key[:2] / f"{key}.json"
-
-    def _header(self) -> dict[str, object] | None:
-        file = self.folder / _HEADER
-        if not file.exists():
-            return None
-        try:
-            header, _ = unsealed(read_json_file(file), file)
-            return {name: header[name] for name in ("name", "revision", "sees_pictures")}
-        except (InputError, LookupError, TypeError, AttributeError):
-            raise InputError("not the header of recorded answers", file=file, fix="remove the folder") from None
-
-
-def _stream(generator: Generator, requests: Sequence[Request]) -> Iterator[tuple[int, tuple[str, ...]]]:
-    """Answers one by one: streamed where the generator can, otherwise requested singly."""
-    stream = getattr(generator, "stream", None)
-    if stream is not None:
-        yield from stream(requests)
-    else:
-        yield from ((at, generator.generate([request])[0]) for at, request in enumerate(requests))
-
 
 def _read(file: Path) -> tuple[str, ...]:
-    damaged = InputError("not a recorded answer", file=file, fix="remove the file: the request is sent again")
+    fix = "remove the file: the request is sent again"
     try:
         content = read_json_file(file)
     except InputError:
-        raise damaged from None
+        content = None
     try:
         answer, _ = unsealed(content, file)
         texts = answer["texts"]
-        if answer.get("key", file.stem) != file.stem:
-            raise InputError(
-                "the answer to another request", file=file, fix="remove the file: the request is sent again"
-            )
         if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
             raise TypeError
     except (LookupError, TypeError, AttributeError):
-        raise damaged from None
+        raise InputError("not a recorded answer", file=file, fix=fix) from None
+    if answer.get("key", file.stem) != file.stem:
+        raise InputError("the answer to another request", file=file, fix=fix)
     return tuple(texts)
 
 
@@ -254,28 +239,23 @@ class AnswerSource:
         self.generator, self._known, self._progress = generator, known, progress or SilentProgress()
 
     def key(self, request: Request) -> str:
-        """A hash of the request and of the generator."""
         about = (self.generator.name, self.generator.revision, request.key(picture=self.generator.sees_pictures))
         return fingerprint("answer", {"to": about})
 
     def __call__(self, requests: Sequence[Request], label: str) -> list[tuple[str, tuple[str, ...]]]:
-        """For each request its key and the texts."""
         keys = [self.key(request) for request in requests]
         if self._known is not None:
-            return [(key, self._logged(key, request)) for key, request in zip(keys, requests, strict=True)]
+            for key, request in zip(keys, requests, strict=True):
+                if key not in self._known:
+                    raise InputError(
+                        f"the log has no answer to a request for image {request.image!r} ({request.purpose})",
+                        expected="the candidates, encoders and settings of the first build",
+                        fix=f"pass the same candidates; or build anew, without {argument('repeat')}",
+                    )
+            return [(key, self._known[key]) for key in keys]
         texts: list[tuple[str, ...]] = []
         with stage(self._progress, label, len(requests)):
             for start in range(0, len(requests), _BATCH):
                 texts += self.generator.generate(requests[start : start + _BATCH])
                 self._progress.advance(min(_BATCH, len(requests) - start))
         return list(zip(keys, texts, strict=True))
-
-    def _logged(self, key: str, request: Request) -> tuple[str, ...]:
-        assert self._known is not None
-        if key not in self._known:
-            raise InputError(
-                f"the log has no answer to a request for image {request.image!r} ({request.purpose})",
-                expected="the candidates, encoders and settings of the first build",
-                fix=f"pass the same candidates; or build anew, without {argument('repeat')}",
-            )
-        return self._known[key]

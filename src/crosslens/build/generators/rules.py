@@ -119,21 +119,19 @@ def _within(phrase: NounPhrase, group: ObjectGroup, rivals: Sequence[str], text:
     many, about = group.count(), f"number {group.name}"
     if phrase.register == RIDDLE or group.noun.unique or phrase.colour or phrase.size or phrase.modifies:
         return
-    if phrase.plural and many is not None and many > 1 and phrase.register != NARROW and _takes_number(phrase, text):
+    before = text[: phrase.start].split()
+    takes_number = (
+        phrase.determiner.lower() in VAGUE
+        if phrase.determiner
+        else (not before or before[-1].lower() in _BEFORE_A_NUMBER)
+    )  # instead of "some", or where nothing else describes it
+    if takes_number and phrase.plural and many is not None and many > 1 and phrase.register != NARROW:
         edit = PhraseEdit(phrase.start, phrase.end, f"{number_word(many)} {plural(phrase.word)}")
         yield Addition(about, sum(f"{number_word(many)} " in rival.lower() for rival in rivals), edit)
     if len(group.colours) == 1 and phrase.plural == (many != 1):
         new = coloured(phrase.word, group.name, group.members[0].category, group.colours[0])
         edit = PhraseEdit(phrase.noun_start, phrase.noun_end, plural(new) if phrase.plural else new)
         yield Addition(about, sum(group.colours[0] in rival.lower() for rival in rivals), edit)
-
-
-def _takes_number(phrase: NounPhrase, text: str) -> bool:
-    """Whether a number can precede it: instead of ``some``, or where nothing else describes it."""
-    if phrase.determiner:
-        return phrase.determiner.lower() in VAGUE
-    before = text[: phrase.start].split()
-    return not before or before[-1].lower() in _BEFORE_A_NUMBER
 
 
 def _with(text: str, additions: Sequence[Addition]) -> str:
@@ -176,11 +174,11 @@ def _without_modifiers(text: str, reader: PhraseReader) -> str | None:
     """Without colours, sizes and other qualities."""
     noun_phrases = reader.noun_phrases(text)
     # A name keeps its colour: "orange" is also a fruit, "white paper" a setting.
-    kept = {at for phrase in noun_phrases for at in range(phrase.noun_start, phrase.end)}
-    kept |= {at for phrase in reader.read(text) if phrase.kind == "setting" for at in range(phrase.start, phrase.end)}
+    named = {at for phrase in noun_phrases for at in range(phrase.noun_start, phrase.end)}
+    named |= {at for phrase in reader.read(text) if phrase.kind == "setting" for at in range(phrase.start, phrase.end)}
     edits = [PhraseEdit(phrase.noun_end, phrase.end, "") for phrase in noun_phrases if phrase.noun_end < phrase.end]
     edits += [
-        PhraseEdit(match.start(), match.end(), "") for match in _MODIFIER.finditer(text) if match.start() not in kept
+        PhraseEdit(match.start(), match.end(), "") for match in _MODIFIER.finditer(text) if match.start() not in named
     ]
     return apply_phrase_edits(text, edits) if edits else None
 
@@ -200,7 +198,7 @@ def _wider(text: str, reader: PhraseReader) -> str | None:
     edits: list[PhraseEdit] = []
     used: set[str] = set()
     for phrase in reader.noun_phrases(text):
-        words = reader.noun(phrase.meaning)
+        words = reader.nouns[phrase.meaning]
         wider = words.plain if phrase.register == NARROW else words.wider
         if wider is None or words.unique or phrase.modifies or phrase.word.lower() == wider:
             continue
@@ -248,18 +246,18 @@ class RuleGenerator:
 
     def generate(self, requests: Sequence[Request]) -> list[tuple[str, ...]]:
         """The next ``wanted`` texts for each request: attempt 0 gets the best ones, attempt 1 those after them."""
-        return [self._answer(request) for request in requests]
-
-    def _answer(self, request: Request) -> tuple[str, ...]:
-        known = {folded(text) for text in (*request.texts, *request.rivals)}
-        lists = _versions(request)
-        # The lists in an order drawn by the seed; within each the best stays first.
-        order = random_stream(request.seed, "rules", request.image, request.purpose).permutation(len(lists))
-        dealt = chain.from_iterable(zip_longest(*(lists[at] for at in order)))
-        # A version of a caption without a capital or a full stop would lack them too.
-        new = {folded(text): sentence(text.strip()) for text in dealt if text and folded(text) not in known}
-        first = request.attempt * request.wanted
-        return tuple(new.values())[first : first + request.wanted]
+        answers = []
+        for request in requests:
+            known = {folded(text) for text in (*request.texts, *request.rivals)}
+            lists = _versions(request)
+            # The lists in an order drawn by the seed; within each the best stays first.
+            order = random_stream(request.seed, "rules", request.image, request.purpose).permutation(len(lists))
+            dealt = chain.from_iterable(zip_longest(*(lists[at] for at in order)))
+            # A version of a caption without a capital or a full stop would lack them too.
+            new = {folded(text): sentence(text.strip()) for text in dealt if text and folded(text) not in known}
+            first = request.attempt * request.wanted
+            answers.append(tuple(new.values())[first : first + request.wanted])
+        return answers
 
 
 def _versions(request: Request) -> list[list[str]]:
@@ -270,17 +268,14 @@ def _versions(request: Request) -> list[list[str]]:
     if request.purpose == VAGUER:
         return [generalise(text, contents) for text in request.texts]
     if request.purpose == CONFUSABLE:
-        original = ImageContents.of(request.original_objects)
-        return [_transferred(text, original, contents) for text in request.texts]
+        original, turns = ImageContents.of(request.original_objects), range(max(1, len(contents.groups)))
+        versions = [dict.fromkeys(transfer(text, original, contents, turn) for turn in turns) for text in request.texts]
+        return [
+            [new for new in of_text if new and fits(new, contents) and not fits(new, original)] for of_text in versions
+        ]
     sentences = _describe(contents, request.rivals)
     # Dealt like the versions of several texts, so that neighbours in the list do not all come at once.
     return [sentences[start :: request.wanted] for start in range(request.wanted)]
-
-
-def _transferred(text: str, original: ImageContents, contents: ImageContents) -> list[str]:
-    turns = range(max(1, len(contents.groups)))
-    versions = dict.fromkeys(transfer(text, original, contents, turn) for turn in turns)
-    return [new for new in versions if new and fits(new, contents) and not fits(new, original)]
 
 
 def _describe(contents: ImageContents, rivals: Sequence[str]) -> list[str]:
@@ -294,7 +289,12 @@ def _describe(contents: ImageContents, rivals: Sequence[str]) -> list[str]:
     for size in (2, 1, 3):
         for chosen in combinations(groups, min(size, len(groups))):
             sentences += _about(chosen, contents.setting_phrase)
-    sentences += _together(groups, contents.setting_phrase)
+    for first, other in combinations(groups, 2):  # how two single objects lie to each other
+        if first.single and other.single and first.single.box and other.single.box:
+            relation = spatial_relation(first.single.box, other.single.box)
+            if relation is not None:
+                words = _RELATION_PHRASES[relation]
+                sentences.append(f"{first.phrase()} {words} {other.phrase()}{contents.setting_phrase}")
     return list(dict.fromkeys(sentences))
 
 
@@ -315,12 +315,3 @@ def _doing(group: ObjectGroup) -> str:
     if group.text:
         return f'{group.phrase()} that says "{group.text}"'
     return f"{group.phrase()} {group.action}" if group.action else group.phrase()
-
-
-def _together(groups: Sequence[ObjectGroup], at: str) -> Iterator[str]:
-    """How two single objects lie to each other."""
-    for first, other in combinations(groups, 2):
-        if first.single and other.single and first.single.box and other.single.box:
-            relation = spatial_relation(first.single.box, other.single.box)
-            if relation is not None:
-                yield f"{first.phrase()} {_RELATION_PHRASES[relation]} {other.phrase()}{at}"

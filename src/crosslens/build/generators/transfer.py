@@ -94,13 +94,23 @@ class _Transfer:
         self.pairs = counterparts(self.source, self.target, self.turn)
 
     def result(self) -> str:
-        self._check_named_once()
+        # Two phrases for one group ("a man and a woman" for two people) share a number that cannot be divided.
+        named = [
+            (phrase.meaning, phrase.colour)
+            for phrase in self.phrases
+            if isinstance(phrase, NounPhrase) and phrase.determiner.lower() != "the"
+        ]
+        if len(set(named)) < len(named):
+            raise UnsupportedClaim
         for at, phrase in enumerate(self.phrases):
             new = getattr(self, f"_{phrase.kind}")(at, phrase)
             if new != phrase.text:
                 self.edits.append(PhraseEdit(phrase.start, phrase.end, new))
         self._agree()
-        self._check_nothing_else()
+        if "nothing else" in self.text.lower():
+            nouns = {self._counterpart(phrase.meaning).name for phrase in self.phrases if phrase.kind == "noun"}
+            if nouns != {group.name for group in self.target.groups}:
+                raise UnsupportedClaim
         return apply_phrase_edits(self.text, self.edits) if self.edits else self.text
 
     def _counterpart(self, name: str) -> ObjectGroup:
@@ -116,7 +126,9 @@ class _Transfer:
 
     def _noun(self, at: int, noun_phrase: NounPhrase) -> str:
         group = self._counterpart(noun_phrase.meaning)
-        colour = self._colour(noun_phrase, group)
+        colour = noun_phrase.colour
+        if colour and not (colour in group.colours and group.name == noun_phrase.meaning):
+            colour = _only(group.colours)
         word = _known(group.noun.word_for(noun_phrase.register))
         if noun_phrase.register != NARROW and group.name == noun_phrase.meaning:
             word = noun_phrase.word
@@ -130,13 +142,6 @@ class _Transfer:
         if (many != 1) != noun_phrase.plural:
             self.crossed[at] = many != 1
         return _determined(noun_phrase, phrase, many)
-
-    def _colour(self, noun_phrase: NounPhrase, group: ObjectGroup) -> str:
-        if not noun_phrase.colour:
-            return ""
-        if noun_phrase.colour in group.colours and group.name == noun_phrase.meaning:
-            return noun_phrase.colour
-        return _only(group.colours)
 
     def _size(self, noun_phrase: NounPhrase, group: ObjectGroup) -> str:
         """A size word stays where both are annotated as equally large."""
@@ -201,13 +206,10 @@ class _Transfer:
         return _known(self._counterpart(bearer.name).text)
 
     def _word(self, at: int, phrase: Phrase) -> str:
-        if phrase.text.lower() not in _NEUTRAL or (phrase.text.lower() in _TOUCHING and self._between_nouns(at)):
+        word, around = phrase.text.lower(), [other.kind for other in self.phrases[max(at - 1, 0) : at + 2]]
+        if word not in _NEUTRAL or (word in _TOUCHING and around == ["noun", "word", "noun"]):
             raise UnsupportedClaim
         return phrase.text
-
-    def _between_nouns(self, at: int) -> bool:
-        around = [phrase.kind for phrase in self.phrases[max(at - 1, 0) : at + 2]]
-        return around == ["noun", "word", "noun"]
 
     def _mark(self, at: int, phrase: Phrase) -> str:
         return phrase.text
@@ -231,22 +233,6 @@ class _Transfer:
             right = (_OF_SEVERAL if several else _OF_ONE).get(verb.text.lower())
             if right:
                 self.edits.append(PhraseEdit(verb.start, verb.end, right))
-
-    def _check_named_once(self) -> None:
-        """Two phrases for one group ("a man and a woman" for two people) share a number that cannot be divided."""
-        named = [
-            (phrase.meaning, phrase.colour)
-            for phrase in self.phrases
-            if isinstance(phrase, NounPhrase) and phrase.determiner.lower() != "the"
-        ]
-        if len(set(named)) < len(named):
-            raise UnsupportedClaim
-
-    def _check_nothing_else(self) -> None:
-        if "nothing else" in self.text.lower():
-            named = {self._counterpart(phrase.meaning).name for phrase in self.phrases if phrase.kind == "noun"}
-            if named != {group.name for group in self.target.groups}:
-                raise UnsupportedClaim
 
 
 def _known(value: T | None) -> T:

@@ -72,20 +72,28 @@ class Imp(Presented):
 
     @property
     def counts(self) -> dict[str, int]:
-        """How many images and captions each stage left, in the order of the stages."""
         return stage_counts(self.candidates, self.log)
 
     @property
     def title(self) -> str:
-        """The heading of a page that shows the build."""
         return "Build of an IMP benchmark"
 
     def sections(self) -> Iterator[Section]:
         """The counts of all stages, then whatever is known so far."""
-        return imp_sections(self)
+        parts: list[Part] = [*count_tables(self)]
+        if dropped := dropped_captions(self):
+            text = ", ".join(f"{reason} {count:,}" for reason, count in dropped.items())
+            parts.append(FactList((("captions dropped", text),)))
+        if self.agreement is not None:
+            parts.append(FactList((("annotators", agreement_line(self)),)))
+        if self.waiting:
+            sheets = [(name, f"{judged:,} of {needed:,} verdicts") for name, (judged, needed) in self.waiting.items()]
+            parts += [FactList(tuple(sheets)), Text.of(next_step(self))]
+        yield Section("", tuple(parts))
+        if self.mapped is not None:
+            yield from self.mapped.sections()
 
     def as_dict(self) -> dict[str, Any]:
-        """The JSON form."""
         return {
             "output": None if self.output is None else str(self.output),
             "key": self.log.head["key"],
@@ -178,7 +186,7 @@ def rejected_captions(candidates: pl.DataFrame, verdicts: Mapping[str, Verdict])
 
 
 def _card(images: Dataset, log: DecisionLog) -> Card:
-    pool, own = log.head["pool"]["name"], ", and titles of their own" if "titles" in log.head else ""
+    pool, with_titles = log.head["pool"]["name"], ", and titles of their own" if "titles" in log.head else ""
     verdicts, people = log.of("verdict"), log.head["settings"]["annotators"]
     good = [entry for entry in verdicts if entry["verdict"][0] == GOOD]
     origin = f" ({images.card.source})" if images.card.source else ""
@@ -187,7 +195,7 @@ def _card(images: Dataset, log: DecisionLog) -> Card:
         revision=f"build {log.head['key'][:12]}",
         licence=images.card.licence,
         citation=images.card.citation,
-        notes=f"diverse captions of visually similar images{own}, judged by {people} people: "
+        notes=f"diverse captions of visually similar images{with_titles}, judged by {people} people: "
         f"{len(good):,} of {len(verdicts):,} candidate captions were good",
     )
 
@@ -236,22 +244,6 @@ def agreement_line(imp: Imp) -> str:
     )
 
 
-def imp_sections(imp: Imp) -> Iterator[Section]:
-    """The counts of all stages, then whatever is known so far."""
-    parts: list[Part] = [*count_tables(imp)]
-    if dropped := dropped_captions(imp):
-        text = ", ".join(f"{reason} {count:,}" for reason, count in dropped.items())
-        parts.append(FactList((("captions dropped", text),)))
-    if imp.agreement is not None:
-        parts.append(FactList((("annotators", agreement_line(imp)),)))
-    if imp.waiting:
-        sheets = [(name, f"{judged:,} of {needed:,} verdicts") for name, (judged, needed) in imp.waiting.items()]
-        parts += [FactList(tuple(sheets)), Text.of(next_step(imp))]
-    yield Section("", tuple(parts))
-    if imp.mapped is not None:
-        yield from imp.mapped.sections()
-
-
 def count_tables(imp: Imp) -> tuple[Table, Table]:
     """What each stage left, and the spread of the sampled images."""
     spreads: list[tuple[Cell, ...]] = [
@@ -271,8 +263,8 @@ def imp_page(imp: Imp) -> FolderPage:
     total = len(dataset.image_ids)
     captions: dict[str, list[str]] = {}
     for row in dataset.captions.iter_rows(named=True):
-        own = captions.setdefault(row["image"], [])
-        own.append(f"{len(own) + 1}. {_caption(row)}")
+        numbered = captions.setdefault(row["image"], [])
+        numbered.append(f"{len(numbered) + 1}. {_caption(row)}")
     refused = imp.rejected.select("image", "verdict", "text").rows()
     counts, shown = Counter(image for image, *_ in refused), dataset.image_ids[:MOST_SHOWN]
     cards = [PictureCard(image, (*captions[image], f"{counts[image]:,} rejected"), image) for image in shown]
@@ -336,10 +328,10 @@ def build_notes(imp: Imp) -> tuple[str, ...]:
         notes.append(f"{few:,} sampled images have fewer than {settings['captions']} candidate captions")
     if "titles" in imp.log.head:
         given = imp.log.head["titles"]["captions"]
-        own = imp.candidates.captions.filter(source=TITLE)
+        titles = imp.candidates.captions.filter(source=TITLE)
         judged = imp.candidates.kept.filter(source=TITLE).height
         notes.append(
-            f"{given:,} titles: {given - own.height:,} of images that were not sampled, {own.height - judged:,} "
+            f"{given:,} titles: {given - titles.height:,} of images that were not sampled, {titles.height - judged:,} "
             f"dropped, {judged:,} to judge"
         )
     same = images.filter(images["nearest"] >= 0.98).height

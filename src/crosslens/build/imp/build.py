@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 import polars as pl
@@ -20,14 +19,15 @@ from crosslens.build.imp.candidates import (
     ImpSources,
     StageTables,
     Tables,
-    spreads_of,
 )
 from crosslens.build.imp.diversity import pairwise_mean, select_diverse
 from crosslens.build.imp.folder import STAGES, ImpFolder, building, tables_fingerprint
 from crosslens.build.imp.leakage import Corpus, find_leaks, read_corpus
 from crosslens.build.imp.people import DONE, PeoplesVerdicts, Verdict, measure_agreement, read_verdicts
-from crosslens.build.settings import CleaningSettings, SamplingSettings, SelectionSettings
-from crosslens.core import Dataset, Embeddings, Progress, UsageError, argument, fingerprint, hold_output
+from crosslens.build.imp.sampling import SampleSpread
+from crosslens.build.options import ImpKeywords, ImpOptions
+from crosslens.build.settings import SamplingSettings
+from crosslens.core import Dataset, UsageError, argument, fingerprint, hold_output
 from crosslens.encode import TEXTS, EncodeOptions, Encoder, load_encoder
 
 _ABOUT = ("origin", "left_out", "notes", "status")
@@ -38,23 +38,7 @@ def build_imp(
     pool: Dataset,
     encoder: str | Encoder | None = None,
     settings: SamplingSettings | None = None,
-    *,
-    cleaning: CleaningSettings | None = None,
-    selection: SelectionSettings | None = None,
-    text_encoder: str | Encoder | None = None,
-    image_embeddings: Embeddings | None = None,
-    pool_embeddings: Embeddings | None = None,
-    pool_images: str | Path | None = None,
-    titles: Dataset | None = None,
-    annotations: Sequence[str | Path] = (),
-    corpora: Sequence[str | Path] = (),
-    output: str | Path | None = None,
-    copy_images: bool = False,
-    overwrite: bool = False,
-    repeat: DecisionLog | None = None,
-    origin: Mapping[str, Any] | None = None,
-    progress: Progress | None = None,
-    **options: Any,
+    **options: Unpack[ImpKeywords],
 ) -> Imp:
     """Build an IMP benchmark from ``images`` and the captions of a ``pool`` of other images.
 
@@ -64,49 +48,40 @@ def build_imp(
     without any, those in ``output`` count. As long as verdicts are missing, the sheets are written and the result's
     ``status`` says what is next. ``corpora`` are searched for the benchmark's captions and pictures.
     ``repeat`` is the log of an earlier build: its verdicts are used, and every decision must come out the same.
-    ``options`` are those of :class:`crosslens.encode.EncodeOptions`.
+    Further keywords are those of :class:`crosslens.encode.EncodeOptions`.
     """
-    encoding = EncodeOptions.of(options)
-    with hold_output(output):
+    keywords: dict[str, Any] = {**options}
+    asked, encoding = ImpOptions.pick(keywords), EncodeOptions.of(keywords)
+    with hold_output(asked.output):
         visual = None if encoder is None else load_encoder(encoder, encoding)
-        texts = _text_encoder(visual, text_encoder, encoding)
-        sources = ImpSources(
-            images, pool, visual, texts, image_embeddings, pool_embeddings, pool_images, encoding, progress, titles
+        texts = visual if asked.text_encoder is None else load_encoder(asked.text_encoder, encoding)
+        if texts is None or (asked.text_encoder is None and TEXTS not in texts.abilities):
+            raise UsageError(
+                f"{'no encoder' if texts is None else texts.name} encodes texts: the captions of an image are "
+                "compared in the end",
+                fix=f"name a text encoder: {argument('text_encoder')}", option="text_encoder",
+            )  # fmt: skip
+        stages = CandidateStages(
+            ImpSources(images, pool, visual, texts, asked, encoding), settings or SamplingSettings()
         )
-        stages = CandidateStages(sources, settings or SamplingSettings(), cleaning or CleaningSettings(), progress)
-        checked = [read_corpus(path) for path in corpora]
-        build = _Build(stages, selection or SelectionSettings(), checked, copy_images, dict(origin or {}), repeat)
-        target = None if output is None else Path(output)
+        build = _Build(stages, asked, [read_corpus(path) for path in asked.corpora])
+        target = None if asked.output is None else Path(asked.output)
         with building(target, stages.key) as work:
             folder = None if target is None else ImpFolder(target)
-            resumed = folder is not None and folder.has("candidates_key", stages.key)
-            candidates, sampling = build.candidates(
-                folder if resumed else None, None if work is None else work.beside(STAGES)
-            )
-            people = build.people(candidates, annotations or (folder.sheets if folder and resumed else ()))
+            stored = folder if folder is not None and folder.has("candidates_key", stages.key) else None
+            candidates, sampling = build.candidates(stored, None if work is None else work.beside(STAGES))
+            people = build.people(candidates, asked.annotations or (stored.sheets if stored else ()))
             imp = build.begin(candidates, sampling, people)
             key = imp.log.head["key"]
             if folder is not None and isinstance(sampling, DecisionLog) and folder.finished(key):
                 imp = folder.load(imp, people)
                 return replace(imp, notes=build_notes(imp))
             if folder is not None:
-                folder.check(stages.key, people, key=key, overwrite=overwrite)
+                folder.check(stages.key, people, key=key, overwrite=asked.overwrite)
             imp = build.finish(imp, people)
             if folder is None or work is None:
                 return imp
-            return folder.write(work, imp, people, copy_images=copy_images)
-
-
-def _text_encoder(visual: Encoder | None, named: str | Encoder | None, options: EncodeOptions) -> Encoder:
-    if named is not None:
-        return load_encoder(named, options)
-    if visual is None or TEXTS not in visual.abilities:
-        raise UsageError(
-            f"{'no encoder' if visual is None else visual.name} encodes texts: the captions of an image are compared "
-            "in the end",
-            fix=f"name a text encoder: {argument('text_encoder')}", option="text_encoder",
-        )  # fmt: skip
-    return visual
+            return folder.write(work, imp, people, copy_images=asked.copy_images)
 
 
 @dataclass(frozen=True)
@@ -114,23 +89,24 @@ class _Build:
     """The steps of a build, in their order."""
 
     stages: CandidateStages
-    selection: SelectionSettings
+    asked: ImpOptions
     corpora: Sequence[Corpus]
-    copy_images: bool
-    origin: Mapping[str, Any]
-    repeat: DecisionLog | None
 
-    @cached_property
+    @property
     def settings(self) -> SamplingSettings:
         return self.stages.settings
 
-    def candidates(self, folder: ImpFolder | None, kept: Path | None) -> tuple[Candidates, Tables | DecisionLog]:
+    @property
+    def repeat(self) -> DecisionLog | None:
+        return self.asked.repeat
+
+    def candidates(self, folder: ImpFolder | None, stages: Path | None) -> tuple[Candidates, Tables | DecisionLog]:
         """Those in the folder, where they are whole; otherwise those of the stages. And what is known of sampling."""
         if folder is not None and folder.log is not None and self.repeat is None:
             stored = folder.candidates()
             if stored is not None:
                 return stored, folder.log
-        return self.stages.run(StageTables(kept))
+        return self.stages.run(StageTables(stages))
 
     def people(self, candidates: Candidates, paths: Sequence[str | Path]) -> PeoplesVerdicts:
         """What the sheets say, or the log that is repeated."""
@@ -144,14 +120,9 @@ class _Build:
         if self.repeat is not None:
             check_inputs(self.repeat.head, head, _ABOUT)
         log = DecisionLog([head])
-        if isinstance(sampling, DecisionLog):
-            spreads = [
-                {name: value for name, value in entry.items() if name != "step"} for entry in sampling.of("spread")
-            ]
-            table = pl.DataFrame(spreads)
-        else:
-            table = sampling["spreads"]
-        for spread in spreads_of(table):
+        rows = sampling.of("spread") if isinstance(sampling, DecisionLog) else sampling["spreads"].to_dicts()
+        spreads = tuple(SampleSpread(**{name: value for name, value in row.items() if name != "step"}) for row in rows)
+        for spread in spreads:
             log("spread", **asdict(spread))
         for row in candidates.images.drop("file").iter_rows(named=True):
             log("sampled", **row)
@@ -163,7 +134,7 @@ class _Build:
         return Imp(
             people.status,
             candidates,
-            spreads_of(table),
+            spreads,
             log,
             waiting=people.waiting,
             notes=tuple(head["notes"]),
@@ -189,10 +160,10 @@ class _Build:
         inputs = {
             **self.stages.inputs,
             "candidates_key": self.stages.key,
-            "selection": asdict(self.selection),
-            "text_encoder": self.stages.sources.text_identity,
+            "selection": asdict(self.asked.selection),
+            "text_encoder": self.stages.sources.identity(self.stages.sources.text_encoder),
             "corpora": [corpus.describe() for corpus in self.corpora],
-            "copy_images": self.copy_images,
+            "copy_images": self.asked.copy_images,
             "verdicts": people.key,
         }
         if isinstance(sampling, DecisionLog):
@@ -200,18 +171,17 @@ class _Build:
         else:
             about = {"left_out": dict(sampling["left_out"].iter_rows()), "notes": sampling["notes"]["note"].to_list()}
         key = fingerprint("imp", {**inputs, "status": people.status})
-        inputs["settings"] = {**inputs["settings"], **{name: list(getattr(self.settings, name))
-                              for name in ("band", "cluster_sizes")}}  # fmt: skip
-        inputs["cleaning"] = {name: list(value) if isinstance(value, tuple) else value
-                              for name, value in inputs["cleaning"].items()}  # fmt: skip
-        return log_head(IMP, key, inputs, **about, origin=dict(self.origin), status=people.status)
+        for part in ("settings", "cleaning"):  # as JSON has them
+            listed = {name: list(value) for name, value in inputs[part].items() if isinstance(value, tuple)}
+            inputs[part] = {**inputs[part], **listed}
+        return log_head(IMP, key, inputs, **about, origin=dict(self.asked.origin or {}), status=people.status)
 
     def _select(self, imp: Imp, verdicts: Mapping[str, Verdict]) -> Imp:
         """Leakage, and five diverse captions of each image."""
         for caption, verdict in verdicts.items():
             imp.log("verdict", caption=caption, verdict=list(vars(verdict).values()))
         leaks = self._leaks(imp, good_captions(imp.candidates, verdicts))
-        dropped = leaks if self.selection.drop_leaks else None
+        dropped = leaks if self.asked.selection.drop_leaks else None
         chosen = self._choose(imp, good_captions(imp.candidates, verdicts, dropped))
         if not chosen:
             raise UsageError(
@@ -232,7 +202,7 @@ class _Build:
         having = {image for image, _, _ in good}
         rows = imp.candidates.images.select("image", "file").iter_rows()
         files = {image: file for image, file in rows if file is not None and image in having}
-        leaks = find_leaks(good, files, self.corpora, bits=self.selection.leak_bits, progress=self.stages.progress)
+        leaks = find_leaks(good, files, self.corpora, bits=self.asked.selection.leak_bits, progress=self.asked.progress)
         for row in leaks.iter_rows(named=True):
             imp.log("leak", **row)
         return leaks
@@ -243,8 +213,8 @@ class _Build:
         by_image: dict[str, list[int]] = {image: [] for image in imp.candidates.images["image"]}
         for row, (image, _, _) in enumerate(good):
             by_image[image].append(row)
-        kept = sorted(row for rows in by_image.values() if len(rows) >= needed for row in rows)
-        texts = list(dict.fromkeys(good[row][2] for row in kept))
+        usable = sorted(row for rows in by_image.values() if len(rows) >= needed for row in rows)
+        texts = list(dict.fromkeys(good[row][2] for row in usable))
         vectors = self.stages.sources.encode_captions(texts) if texts else np.zeros((0, 1))
         vector_of = {text: number for number, text in enumerate(texts)}
         chosen: dict[str, list[str]] = {}
@@ -254,12 +224,12 @@ class _Build:
                 if image in judged:
                     imp.log("selected", image=image, good=len(rows), verdict="too few good captions")
                 continue
-            own = vectors[[vector_of[good[row][2]] for row in rows]]
-            seed = self.settings.seed
-            picked = select_diverse(own, needed, self.selection.diverse, seed=seed, image=image)
+            of_image = vectors[[vector_of[good[row][2]] for row in rows]]
+            diverse, seed = self.asked.selection.diverse, self.settings.seed
+            picked = select_diverse(of_image, needed, diverse, seed=seed, image=image)
             chosen[image] = [good[rows[at]][1] for at in picked]
             imp.log(
                 "selected", image=image, good=len(rows), captions=chosen[image],
-                similarity=pairwise_mean(own[picked]), similarity_of_all=pairwise_mean(own),
+                similarity=pairwise_mean(of_image[picked]), similarity_of_all=pairwise_mean(of_image),
             )  # fmt: skip
         return chosen

@@ -6,6 +6,7 @@ Each decision has a reason.
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
@@ -19,7 +20,8 @@ import polars as pl
 from crosslens.build.folder import absolute_file
 from crosslens.build.imp.cleaning.captions import clean_captions
 from crosslens.build.imp.cleaning.duplicates import near_duplicates
-from crosslens.build.imp.sampling import Array, Clusters, SampleSpread, check_clusters, find_clusters, sample_images
+from crosslens.build.imp.sampling import Array, Clusters, check_clusters, find_clusters, sample_images
+from crosslens.build.options import ImpOptions
 from crosslens.build.settings import CleaningSettings, SamplingSettings
 from crosslens.core import (
     Dataset,
@@ -41,10 +43,10 @@ from crosslens.data import image_files
 from crosslens.encode import (
     IMAGES,
     TEXTS,
-    Cache,
     EncodeOptions,
     Encoder,
     StoredEmbeddings,
+    StreamKeywords,
     caption_rows,
     encode_dataset,
     encode_texts,
@@ -57,25 +59,18 @@ class ImpSources:
 
     ``encoder``        the visual encoder; None where both kinds of images come with their vectors
     ``text_encoder``   compares the captions of an image in the end
-    ``image_vectors``, ``pool_vectors``  in the place of encoded images
-    ``pool_folder``    where the pool's picture files are
-    ``titles``         captions that belong to the images themselves, by their ids
     """
 
     images: Dataset
     pool: Dataset
     encoder: Encoder | None
     text_encoder: Encoder
-    image_vectors: Embeddings | None
-    pool_vectors: Embeddings | None
-    pool_folder: str | Path | None
+    asked: ImpOptions
     options: EncodeOptions
-    progress: Progress | None = None
-    titles: Dataset | None = None
 
     def __post_init__(self) -> None:
-        for vectors, what in ((self.image_vectors, "image_embeddings"), (self.pool_vectors, "pool_embeddings")):
-            if vectors is None and self.encoder is None:
+        for what in ("image_embeddings", "pool_embeddings"):
+            if getattr(self.asked, what) is None and self.encoder is None:
                 fix = f"pass {argument('encoder')}, or {argument(what)}"
                 raise UsageError("nothing encodes the images" + (" of the pool" if "pool" in what else ""), fix=fix)
         if self.encoder is not None and IMAGES not in self.encoder.abilities:
@@ -93,31 +88,35 @@ class ImpSources:
     @property
     def key_parts(self) -> dict[str, Any]:
         """What decides the candidates, besides settings: for the key of a build."""
+        asked = self.asked
+        image_vectors, pool_vectors, titles = asked.image_embeddings, asked.pool_embeddings, asked.titles
         return {
             "images": _about(self.images),
             "pool": {**_about(self.pool), "captions": self.pool.captions.height},
-            "encoder": None if self.encoder is None else _identity(self.encoder, self.options),
-            "image_vectors": None if self.image_vectors is None else self.image_vectors.fingerprint,
-            "pool_vectors": None if self.pool_vectors is None else self.pool_vectors.fingerprint,
+            "encoder": None if self.encoder is None else self.identity(self.encoder),
+            "image_vectors": None if image_vectors is None else image_vectors.fingerprint,
+            "pool_vectors": None if pool_vectors is None else pool_vectors.fingerprint,
             # Not named where there are none, so that earlier builds keep their key.
-            **({} if self.titles is None else
-               {"titles": {**_about(self.titles), "captions": self.titles.captions.height}}),
-        }  # fmt: skip
+            **({} if titles is None else {"titles": {**_about(titles), "captions": titles.captions.height}}),
+        }
 
-    @property
-    def text_identity(self) -> dict[str, Any]:
-        return _identity(self.text_encoder, self.options)
+    def identity(self, encoder: Encoder) -> dict[str, Any]:
+        """What the vectors of an encoder depend on."""
+        names = ("name", "revision", "preprocessing")
+        return {**{name: getattr(encoder, name) for name in names}, "precision": self.options.precision}
 
-    def encode_images(self) -> tuple[Dataset, Array, dict[str, str]]:
+    @cached_property
+    def encoded_images(self) -> tuple[Dataset, Array, dict[str, str]]:
         """The images that can be read, their vectors, and why others cannot."""
-        return self._encode(self.images, self.image_vectors, self.options.image_folder, "image")
+        return self._encode(self.images, self.asked.image_embeddings, self.options.image_folder, "image")
 
-    def encode_pool(self) -> tuple[Dataset, Array, dict[str, str]]:
-        """The same of the pool."""
+    @cached_property
+    def encoded_pool(self) -> tuple[Dataset, Array, dict[str, str]]:
+        """The images of the pool that can be read, their vectors, and why others cannot."""
         try:
-            return self._encode(self.pool, self.pool_vectors, self.pool_folder, "pool image")
+            return self._encode(self.pool, self.asked.pool_embeddings, self.asked.pool_images, "pool image")
         except InputError as error:
-            if self.pool_vectors is None:
+            if self.asked.pool_embeddings is None:
                 error.add_context("the pool")
                 fix = f"pass {argument('pool_images')}, the folder of its images, or {argument('pool_embeddings')}"
                 error.fix = f"{error.fix}; {fix}" if error.fix else fix
@@ -126,7 +125,7 @@ class ImpSources:
     @cached_property
     def own_titles(self) -> dict[str, list[tuple[str, str]]]:
         """Image → the ids and texts of its titles, in the order of the file; one of an unknown image raises."""
-        titles, by_image = self.titles, dict[str, list[tuple[str, str]]]()
+        titles, by_image = self.asked.titles, dict[str, list[tuple[str, str]]]()
         if titles is None:
             return by_image
         rows = match_ids(titles.image_ids, self.images.image_ids)
@@ -138,12 +137,11 @@ class ImpSources:
                 expected=f"ids of the {len(self.images.image_ids):,} images, such as {self.images.image_ids[0]!r}",
                 fix=f"correct the column image of {argument('titles')}, or remove those rows",
             )
-        for caption, text, own in zip(titles.caption_ids, titles.texts, titles.caption_image, strict=True):
-            by_image.setdefault(self.images.image_ids[rows[own]], []).append((caption, text))
+        for caption, text, row in zip(titles.caption_ids, titles.texts, titles.caption_image, strict=True):
+            by_image.setdefault(self.images.image_ids[rows[row]], []).append((caption, text))
         return by_image
 
     def encode_captions(self, texts: list[str]) -> Array:
-        """Texts → vectors of the text encoder."""
         return np.asarray(encode_texts(self.text_encoder, texts, **self._how).rows, np.float64)
 
     def files(self, images: Dataset) -> dict[str, str]:
@@ -151,18 +149,13 @@ class ImpSources:
         try:
             return dict(zip(images.image_ids, image_files(images, self.options.image_folder), strict=True))
         except InputError:
-            if self.image_vectors is None or self.options.image_folder is not None:
+            if self.asked.image_embeddings is None or self.options.image_folder is not None:
                 raise
             return {}
 
     @property
-    def _how(self) -> dict[str, Any]:
-        options = self.options
-        cache = None if options.cache is None else Cache.of(options.cache)
-        return {
-            "cache": cache, "batch_size": options.batch_size, "precision": options.precision,
-            "progress": self.progress,
-        }  # fmt: skip
+    def _how(self) -> StreamKeywords:
+        return self.options.stream(self.asked.progress, unasked_cache=False)
 
     def _encode(
         self, dataset: Dataset, vectors: Embeddings | None, folder: str | Path | None, what: str
@@ -171,24 +164,17 @@ class ImpSources:
             rows = positions(dataset.image_ids, vectors.ids, what, any_ending=vectors.has_names)
             same = len(rows) == len(vectors.ids) and bool((rows == np.arange(len(rows))).all())
             # A file larger than memory stays on disk if it is in the pool's order.
-            return dataset, vectors.vectors if same else np.asarray(vectors.vectors)[rows], {}
+            return dataset, _flat(vectors.vectors if same else np.asarray(vectors.vectors)[rows]), {}
         assert self.encoder is not None
         bare = replace(dataset, captions=dataset.captions.clear())
         encoded = encode_dataset(bare, self.encoder, image_folder=folder, skip_bad=self.options.skip_bad, **self._how)
         assert encoded.images is not None
-        kept = dataset.select(encoded.dataset.image_ids) if encoded.skipped else dataset
-        return kept, np.asarray(encoded.images.vectors), encoded.skipped
+        readable = dataset.select(encoded.dataset.image_ids) if encoded.skipped else dataset
+        return readable, _flat(np.asarray(encoded.images.vectors)), encoded.skipped
 
 
 def _about(dataset: Dataset) -> dict[str, Any]:
     return {"name": dataset.name, "fingerprint": dataset.fingerprint, "images": len(dataset.image_ids)}
-
-
-def _identity(encoder: Encoder, options: EncodeOptions) -> dict[str, Any]:
-    return {
-        "name": encoder.name, "revision": encoder.revision, "preprocessing": encoder.preprocessing,
-        "precision": options.precision,
-    }  # fmt: skip
 
 
 KEPT = "kept"
@@ -200,11 +186,11 @@ NOT_DRAWN = "not drawn"
 POOL, TITLE = "pool", "title"
 """Where a candidate comes from: it is the caption of a similar image, or a title of the image itself."""
 
-IMAGE_COLUMNS = {
+IMAGE_COLUMNS: dict[str, Any] = {
     "image": pl.String, "file": pl.String, "order": pl.Int64, "cluster": pl.Int64, "nearest": pl.Float64,
     "candidates": pl.Int64, "verdict": pl.String,
 }  # fmt: skip
-CANDIDATE_COLUMNS = {
+CANDIDATE_COLUMNS: dict[str, Any] = {
     "image": pl.String, "caption": pl.String, "text": pl.String, "original": pl.String, "pool_caption": pl.String,
     "pool_image": pl.String, "cosine": pl.Float64, "reason": pl.String, "changes": pl.List(pl.String),
     "source": pl.String,
@@ -265,30 +251,41 @@ def collect_candidates(
            for caption in captions[member]]
         for order, (image, _) in enumerate(images)
     ]  # fmt: skip
-    texts = list(dict.fromkeys(caption.text for own in rows for caption in own))
+    texts = list(dict.fromkeys(caption.text for captions_of_image in rows for caption in captions_of_image))
     table = clean_captions(texts, cleaning, progress=progress).table.select("cleaned", "reason", "changes")
     cleaned: dict[str, CleanText] = dict(zip(texts, table.iter_rows(), strict=True))
     image_rows, candidate_rows = [], []
-    for order, ((image, file), own) in enumerate(zip(images, rows, strict=True)):
-        reasons = _reasons(image, own, cleaned, settings)
+    for order, ((image, file), captions_of_image) in enumerate(zip(images, rows, strict=True)):
+        reasons = _reasons(image, captions_of_image, cleaned, settings)
         candidate_rows += [
             (image, f"{image}#{number}", text, *caption, reason, cleaned[caption.text][2], caption.source)
-            for number, (caption, (text, reason)) in enumerate(zip(own, reasons, strict=True))
+            for number, (caption, (text, reason)) in enumerate(zip(captions_of_image, reasons, strict=True))
         ]
-        kept = sum(reason is None for _, reason in reasons)
-        verdict = KEPT if kept >= settings.captions else FEW_CANDIDATES if usable[order] else SMALL_CLUSTER
-        facts = (int(clusters.sizes[order]), round(float(clusters.nearest[order]), 6), kept, verdict)
+        left = sum(reason is None for _, reason in reasons)
+        verdict = KEPT if left >= settings.captions else FEW_CANDIDATES if usable[order] else SMALL_CLUSTER
+        facts = (int(clusters.sizes[order]), round(float(clusters.nearest[order]), 6), left, verdict)
         image_rows.append((image, file, order, *facts))
-    candidates = Candidates(_table(image_rows, IMAGE_COLUMNS), _table(candidate_rows, CANDIDATE_COLUMNS))
-    _refuse_none(candidates, settings)
+    candidates = Candidates(
+        pl.DataFrame(image_rows, schema=IMAGE_COLUMNS, orient="row"),
+        pl.DataFrame(candidate_rows, schema=CANDIDATE_COLUMNS, orient="row"),
+    )
+    if not candidates.images["verdict"].eq(KEPT).any():  # nobody would have anything to judge
+        most = max(row[5] for row in image_rows)
+        dropped = Counter(candidates.captions["reason"].drop_nulls()).most_common()
+        counted = ", ".join(f"{reason} {count:,}" for reason, count in dropped)
+        raise UsageError(
+            f"too few candidates: no image has {settings.captions} captions left to judge, the most are {most}"
+            + (f"; of {len(candidate_rows):,} captions were dropped: {counted}" if dropped else ""),
+            fix=f"pass a wider {argument('band')}, a larger pool or weaker rules of cleaning",
+        )
     return candidates
 
 
 def _reasons(
-    image: str, own: Sequence[_Caption], cleaned: Mapping[str, CleanText], settings: SamplingSettings
+    image: str, captions: Sequence[_Caption], cleaned: Mapping[str, CleanText], settings: SamplingSettings
 ) -> list[tuple[str | None, str | None]]:
     """For each caption of an image its text, and the reason why it is dropped."""
-    decided = [cleaned[caption.text][:2] for caption in own]
+    decided = [cleaned[caption.text][:2] for caption in captions]
     alive = [number for number, (_, reason) in enumerate(decided) if reason is None]
     if settings.near_duplicate <= 1 and alive:
         texts = [decided[number][0] or "" for number in alive]
@@ -300,31 +297,10 @@ def _reasons(
         alive = sorted(first.values())
     if settings.candidates is not None and len(alive) > settings.candidates:
         order = random_stream(settings.seed, "imp candidates", image).permutation(len(alive))
-        drawn = sorted(order, key=lambda at: own[alive[at]].source != TITLE)
+        drawn = sorted(order, key=lambda at: captions[alive[at]].source != TITLE)
         for at in drawn[settings.candidates :]:
             decided[alive[at]] = (decided[alive[at]][0], NOT_DRAWN)
     return decided
-
-
-def _refuse_none(candidates: Candidates, settings: SamplingSettings) -> None:
-    """Raise where nobody would have anything to judge."""
-    if candidates.images["verdict"].eq(KEPT).any():
-        return
-    most = int(candidates.images["candidates"].max() or 0)  # type: ignore[arg-type]
-    total, dropped = (
-        candidates.captions.height,
-        dict(candidates.captions["reason"].drop_nulls().value_counts().iter_rows()),
-    )
-    reasons = ", ".join(f"{reason} {count:,}" for reason, count in sorted(dropped.items(), key=lambda item: -item[1]))
-    raise UsageError(
-        f"too few candidates: no image has {settings.captions} captions left to judge, the most are {most}"
-        + (f"; of {total:,} captions were dropped: {reasons}" if dropped else ""),
-        fix=f"pass a wider {argument('band')}, a larger pool or weaker rules of cleaning",
-    )
-
-
-def _table(rows: Sequence[tuple[Any, ...]], columns: dict[str, Any]) -> pl.DataFrame:
-    return pl.DataFrame(rows, schema=columns, orient="row")
 
 
 Tables = dict[str, pl.DataFrame]
@@ -364,53 +340,35 @@ class CandidateStages:
 
     sources: ImpSources
     settings: SamplingSettings
-    cleaning: CleaningSettings
-    progress: Progress | None = None
 
     @cached_property
     def key(self) -> str:
-        """A hash of all that decides the candidates."""
         return fingerprint("imp candidates", self.inputs)
 
     @cached_property
     def inputs(self) -> dict[str, Any]:
-        """All that decides the candidates, for the log."""
         return {
             "settings": asdict(self.settings),
-            "cleaning": asdict(self.cleaning),
+            "cleaning": asdict(self.sources.asked.cleaning),
             "skip_bad": self.sources.options.skip_bad,
             **self.sources.key_parts,
         }
 
-    def run(self, kept: StageTables) -> tuple[Candidates, Tables]:
+    def run(self, stages: StageTables) -> tuple[Candidates, Tables]:
         """The candidates; and the tables of sampling: ``sampled``, ``spreads``, ``left_out``, ``notes``."""
-        sampling_key, clusters_key = self._keys()
-        parts = ("sampled", "spreads", "left_out", "notes")
-        sampling = kept.get("sampling", sampling_key, parts, self._sample)
-        clusters = kept.get("clusters", clusters_key, ("members", "sizes"), lambda: self._find(sampling["sampled"]))
-        names = ("images", "captions")
-        tables = kept.get("candidates", self.key, names, lambda: self._collect(sampling["sampled"], clusters))
+        given = {**self.inputs["settings"], **self.inputs}
+        decisive = {name: given[name] for name in ("images", "encoder", "image_vectors", "skip_bad", *_SAMPLING)}
+        names = ("sampled", "spreads", "left_out", "notes")
+        sampling = stages.get("sampling", fingerprint("imp sampling", decisive), names, self._sample)
+        decisive |= {name: given[name] for name in ("pool", "pool_vectors", *_CLUSTERS)}
+        key, sampled = fingerprint("imp clusters", decisive), sampling["sampled"]
+        clusters = stages.get("clusters", key, ("members", "sizes"), lambda: self._find(sampled))
+        tables = stages.get("candidates", self.key, ("images", "captions"), lambda: self._collect(sampled, clusters))
         return Candidates(tables["images"], tables["captions"]), sampling
 
-    def _keys(self) -> tuple[str, str]:
-        inputs = self.inputs
-        parts = ("images", "encoder", "image_vectors", "skip_bad")
-        sampling = {name: inputs[name] for name in parts} | {name: inputs["settings"][name] for name in _SAMPLING}
-        clusters = sampling | {name: inputs[name] for name in ("pool", "pool_vectors")}
-        clusters |= {name: inputs["settings"][name] for name in _CLUSTERS}
-        return fingerprint("imp sampling", sampling), fingerprint("imp clusters", clusters)
-
-    @cached_property
-    def _images(self) -> tuple[Dataset, Array, dict[str, str]]:
-        return self.sources.encode_images()
-
-    @cached_property
-    def _pool(self) -> tuple[Dataset, Array, dict[str, str]]:
-        return self.sources.encode_pool()
-
     def _sample(self) -> Tables:
-        images, vectors, skipped = self._images
-        sample = sample_images(_flat(vectors), self.settings, self.progress)
+        images, vectors, skipped = self.sources.encoded_images
+        sample = sample_images(vectors, self.settings, self.sources.asked.progress)
         files = self.sources.files(images)
         ids = [images.image_ids[row] for row in sample.rows]
         paths = [absolute_file(files[image]) if image in files else None for image in ids]
@@ -423,17 +381,16 @@ class CandidateStages:
         }
 
     def _find(self, sampled: pl.DataFrame) -> Tables:
-        pool, pool_vectors, _ = self._pool
-        images, vectors, _ = self._images
+        pool, pool_vectors, _ = self.sources.encoded_pool
+        images, vectors, _ = self.sources.encoded_images
         row_of = {image: row for row, image in enumerate(images.image_ids)}
         rows = [row_of[image] for image in sampled["image"]]
         settings = self.settings
-        clusters = find_clusters(
-            _flat(vectors)[rows], _flat(pool_vectors), settings.band, settings.cluster_sizes[1], self.progress
-        )
+        most, progress = settings.cluster_sizes[1], self.sources.asked.progress
+        clusters = find_clusters(vectors[rows], pool_vectors, settings.band, most, progress)
         check_clusters(clusters, settings.band, settings.cluster_sizes)
         numbers = np.repeat(np.arange(len(rows)), [len(members) for members in clusters.members])
-        members = [pool.image_ids[member] for own in clusters.members for member in own]
+        members = [pool.image_ids[member] for cluster in clusters.members for member in cluster]
         return {
             "members": pl.DataFrame(
                 {"number": numbers, "member": members, "cosine": np.concatenate(clusters.cosines)},
@@ -451,15 +408,11 @@ class CandidateStages:
             tuple(np.split(rows, ends)), tuple(np.split(members["cosine"].to_numpy(), ends)),
             sizes["size"].to_numpy(), sizes["nearest"].to_numpy(),
         )  # fmt: skip
-        images = list(sampled.select("image", "file").iter_rows())
-        titles = self.sources.own_titles
-        candidates = collect_candidates(images, pool, clusters, self.settings, self.cleaning, self.progress, titles)
+        images, asked = list(sampled.select("image", "file").iter_rows()), self.sources.asked
+        candidates = collect_candidates(
+            images, pool, clusters, self.settings, asked.cleaning, asked.progress, self.sources.own_titles
+        )
         return {"images": candidates.images, "captions": candidates.captions}
-
-
-def spreads_of(table: pl.DataFrame) -> tuple[SampleSpread, ...]:
-    """The spreads in the table of the sampling stage."""
-    return tuple(SampleSpread(**row) for row in table.iter_rows(named=True))
 
 
 def _flat(vectors: Array) -> Array:

@@ -61,7 +61,6 @@ class CaptionMap(Presented):
 
     @property
     def title(self) -> str:
-        """The heading of a page that shows the map."""
         return f"Captions of {self.image}"
 
     def sections(self) -> Iterator[Section]:
@@ -71,10 +70,10 @@ class CaptionMap(Presented):
         groups = [(f"cluster {number + 1}", self.clusters == number) for number in range(int(self.clusters.max()) + 1)]
         clouds = [
             Cloud(
-                name, tuple(map(tuple, self.points[own].round(3).tolist())),
-                tuple(self.texts[row] for row in np.flatnonzero(own)), look="ring" if name == "chosen" else "",
+                name, tuple(map(tuple, self.points[members].round(3).tolist())),
+                tuple(self.texts[row] for row in np.flatnonzero(members)), look="ring" if name == "chosen" else "",
             )
-            for name, own in (*groups, ("chosen", self.chosen))
+            for name, members in (*groups, ("chosen", self.chosen))
         ]  # fmt: skip
         order = np.lexsort((~self.chosen, self.clusters))
         rows = [(self.clusters[row] + 1, self.chosen[row], self.texts[row]) for row in order]
@@ -90,7 +89,6 @@ class CaptionMap(Presented):
         )
 
     def as_dict(self) -> dict[str, Any]:
-        """The JSON form."""
         columns = self.texts, self.points.tolist(), self.clusters.tolist(), self.chosen.tolist()
         captions = [
             {"text": text, "point": point, "cluster": cluster + 1, "chosen": chosen}
@@ -115,14 +113,14 @@ def map_captions(imp: Imp, image: str | None = None) -> CaptionMap:
         raise error
     verdicts = {entry["caption"]: Verdict(*entry["verdict"]) for entry in imp.log.of("verdict")}
     leaks = imp.leaks if imp.log.head["selection"]["drop_leaks"] else None
-    own = [row for row in good_captions(imp.candidates, verdicts, leaks) if row[0] == image]
-    texts, settings = tuple(text for _, _, text in own), imp.log.head["settings"]
+    good = [row for row in good_captions(imp.candidates, verdicts, leaks) if row[0] == image]
+    texts, settings = tuple(text for _, _, text in good), imp.log.head["settings"]
     vectors = imp.encode(list(texts))
     points, clusters = cluster_captions(vectors, settings["captions"], settings["seed"])
     if points.shape[1] > 2:  # too few captions for UMAP: their first two principal axes
         centred = vectors - vectors.mean(axis=0)
         points = centred @ np.linalg.svd(centred, full_matrices=False)[2][:2].T
-    chosen = np.array([caption in selected[image]["captions"] for _, caption, _ in own])
+    chosen = np.array([caption in selected[image]["captions"] for _, caption, _ in good])
     return CaptionMap(image, texts, points, clusters, chosen, imp.log.head["selection"]["diverse"])
 
 
@@ -177,17 +175,14 @@ def one_of_each_cluster(labels: Array, count: int, *, seed: int, image: str) -> 
 def _best_subset(cosines: Array, count: int) -> list[int]:
     pairs = np.array(list(combinations(range(count), 2)))
     best, chosen = np.inf, np.arange(count)
-    for block in _blocks(combinations(range(len(cosines)), count)):
+    subsets = combinations(range(len(cosines)), count)
+    while some := list(islice(subsets, _BLOCK)):
+        block = np.array(some)
         sums = cosines[block[:, pairs[:, 0]], block[:, pairs[:, 1]]].sum(axis=1)
         at = int(np.argmax(sums <= sums.min() + _GAIN))  # equal ones differ by rounding
         if sums[at] < best - _GAIN:
             best, chosen = sums[at], block[at]
     return [int(row) for row in chosen]
-
-
-def _blocks(subsets: Iterator[tuple[int, ...]]) -> Iterator[Array]:
-    while block := list(islice(subsets, _BLOCK)):
-        yield np.array(block)
 
 
 def _greedy(cosines: Array, count: int) -> list[int]:

@@ -101,7 +101,6 @@ class ImpFolder(BenchmarkFolder):
         return not self.damaged()
 
     def check(self, candidates_key: str, people: PeoplesVerdicts, *, key: str, overwrite: bool) -> None:
-        """Raise if something would be lost."""
         if self.log is None:
             return
         done = self.log.head["status"] == DONE and self.log.head["key"] != key

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ import numpy as np
 import polars as pl
 
 from crosslens.analyze import HASH_BITS, hash_files, words_of
-from crosslens.core import HEADER_FILE, Dataset, InputError, Progress, file_fingerprint, fingerprint, images_below
+from crosslens.core import HEADER_FILE, InputError, Progress, file_fingerprint, fingerprint, images_below
 from crosslens.data import (
     PLAIN_SUFFIXES,
     existing_file,
@@ -45,7 +46,6 @@ class Corpus:
     revision: str
 
     def describe(self) -> dict[str, Any]:
-        """For the log."""
         return {"name": self.name, "texts": len(self.texts), "images": len(self.files), "revision": self.revision}
 
 
@@ -60,7 +60,10 @@ def read_corpus(path: str | Path) -> Corpus:
     if path.is_dir():
         dataset = load_dataset(path)
         texts = list(zip(dataset.caption_ids, dataset.texts, strict=True))
-        return Corpus(path.name, texts, _files(dataset), dataset.fingerprint)
+        files: dict[str, str] = {}
+        with suppress(InputError):  # where the pictures are not here
+            files = dict(zip(dataset.image_ids, image_files(dataset), strict=True))
+        return Corpus(path.name, texts, files, dataset.fingerprint)
     path = existing_file(path)
     return Corpus(path.name, _texts(path), {}, file_fingerprint([path]))
 
@@ -128,11 +131,3 @@ def _texts(path: Path) -> list[tuple[str, str]]:
     names = (row_name(row) for row in range(frame.height))
     texts = zip((f"row {name}" if isinstance(name, int) else name for name in names), frame[column], strict=True)
     return [(name, str(text)) for name, text in texts if text is not None]
-
-
-def _files(dataset: Dataset) -> dict[str, str]:
-    """The picture files of a dataset; none where they are not here."""
-    try:
-        return dict(zip(dataset.image_ids, image_files(dataset), strict=True))
-    except InputError:
-        return {}

@@ -6,7 +6,6 @@ nobody has judged the caption yet. A good caption may be corrected: ``change`` s
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,13 +16,13 @@ import polars as pl
 
 from crosslens.build.folder import read_columns
 from crosslens.core import InputError, UsageError, argument, fingerprint, reading
-from crosslens.data import RowName, check_known, check_unique, existing_file
+from crosslens.data import check_known, check_unique, existing_file
 from crosslens.statistics import cohen_kappa
 
 ANNOTATE = "annotate"
 AGREE = "agree"
 DONE = "done"
-"""How far a build has come: sheets are to be filled in, disagreements to be settled, or the benchmark is there."""
+"""How far a build has come: sheets are to be filled in, disagreements to be resolved, or the benchmark is there."""
 GOOD, BAD, UNSURE, GENERIC = "good", "bad", "unsure", "generic"
 VERDICTS = (GOOD, BAD, UNSURE, GENERIC)
 CHANGES = ("colour", "number", "object", "person", "location", "other")
@@ -32,6 +31,8 @@ CHANGES = ("colour", "number", "object", "person", "location", "other")
 """
 COLUMNS = ("image", "file", "caption", "source", "text", "verdict", "correction", "change")
 NEEDED = ("image", "caption", "text", "verdict")
+AGREED = "agree.csv"
+_SAID = ("caption", "verdict", "correction", "change")
 _FILL_IN = f"verdict: {', '.join(VERDICTS)}, or nothing"
 
 
@@ -55,7 +56,6 @@ class AnnotationSheet:
 
     @property
     def judged(self) -> int:
-        """How many captions have a verdict."""
         return sum(map(bool, self.verdicts.values()))
 
     @property
@@ -63,75 +63,75 @@ class AnnotationSheet:
         return self.judged == len(self.verdicts)
 
     @property
-    def counts(self) -> dict[str, int]:
-        """How often each verdict was given."""
-        counts = Counter(verdict.verdict for verdict in self.verdicts.values())
-        return {verdict: counts[verdict] for verdict in VERDICTS}
-
-    @property
     def key(self) -> str:
-        """A hash of all verdicts."""
         rows = [[caption, *vars(verdict).values()] for caption, verdict in sorted(self.verdicts.items()) if verdict]
         return fingerprint("annotations", {"rows": rows})
 
-    def keeps(self, other: AnnotationSheet) -> bool:
-        """Whether every verdict of ``other`` is here, too."""
-        return all(self.verdicts.get(caption) == verdict for caption, verdict in other.verdicts.items() if verdict)
 
+def read_annotations(
+    path: str | Path, candidates: pl.DataFrame, said: Sequence[AnnotationSheet] = ()
+) -> AnnotationSheet:
+    """A filled-in sheet (.csv, .tsv or .jsonl) on these candidates: each of them once, unchanged, and nothing else.
 
-def read_annotations(path: str | Path, candidates: pl.DataFrame) -> AnnotationSheet:
-    """A filled-in sheet (.csv, .tsv or .jsonl) on these candidates: each of them once, and nothing else."""
+    With what each person ``said`` it is a sheet of the agreement stage, of captions that they do not agree on.
+    """
     path = existing_file(path)
+    known = {caption: about for caption, *about in candidates.select("caption", "image", "text").iter_rows()}
+    undecided = set(open_captions(said)) if said else set(known)
     with reading(path):
-        columns, row_name = read_columns(path, COLUMNS, NEEDED, "annotate-1.csv")
-        check_rows(columns, row_name, candidates)
-        _check_complete(columns["caption"], candidates)
-        return parse_verdicts(columns, row_name)
-
-
-def annotation_table(candidates: pl.DataFrame, files: Mapping[str, str | None], given: AnnotationSheet) -> pl.DataFrame:
-    """The sheet of these candidates with the verdicts that are given already."""
-    rows = [
-        (image, files.get(image), *about, *_cells(given.verdicts.get(about[0], Verdict())))
-        for image, *about in candidates.select("image", *COLUMNS[2:5]).iter_rows()
-    ]
-    return pl.DataFrame(rows, schema=dict.fromkeys(COLUMNS, pl.String), orient="row")
-
-
-def parse_verdicts(columns: Mapping[str, Sequence[str]], row_name: RowName) -> AnnotationSheet:
-    """The verdicts in these columns; a row that makes no sense raises with its name."""
-    fields = zip(*(columns[name] for name in ("caption", "verdict", "correction", "change")), strict=True)
-    return AnnotationSheet(
-        {caption: as_verdict(row_name(index), caption, *texts) for index, (caption, *texts) in enumerate(fields)}
-    )
-
-
-def check_rows(columns: Mapping[str, Sequence[str]], row_name: RowName, candidates: pl.DataFrame) -> None:
-    """Raise unless every row is one of the candidates: none twice, its image and text unchanged."""
-    known = {
-        caption: (image, text) for caption, image, text in candidates.select("caption", "image", "text").iter_rows()
-    }
-    captions = columns["caption"]
-    check_unique(captions, "caption", row_name)
-    check_known(captions, known, "caption", row_name)
-    for index, caption in enumerate(captions):
-        image, text = known[caption]
-        if columns["image"][index] != image:
+        columns, row_name = read_columns(path, COLUMNS, NEEDED, AGREED if said else sheet_name(1))
+        captions = columns["caption"]
+        check_unique(captions, "caption", row_name)
+        check_known(captions, known, "caption", row_name)
+        for index, caption in enumerate(captions):
+            (image, text), where = known[caption], row_name(index)
+            if columns["image"][index] != image:
+                raise InputError(f"caption {caption!r} belongs to image {image!r}", row=where, fix="restore the row")
+            if columns["text"][index].strip() != text.strip():
+                fix = "restore it, and write the new text into the column correction"
+                raise InputError(f"the text of caption {caption!r} was changed", row=where, fix=fix)
+            if caption not in undecided:
+                raise InputError(
+                    f"all annotators agree on caption {caption!r} already: {said[0].verdicts[caption].verdict}",
+                    row=where,
+                    expected="captions that are not agreed on",
+                    fix="remove the row, or change the annotators' sheets",
+                )
+        lost: set[str] = set() if said else known.keys() - set(captions)
+        if lost:
             raise InputError(
-                f"caption {caption!r} belongs to image {image!r}", row=row_name(index), fix="restore the row"
+                f"{len(lost):,} captions are missing, such as {min(lost)!r}",
+                expected=f"all {candidates.height:,} captions",
+                fix="restore the rows; an empty verdict is one not given yet",
             )
-        if columns["text"][index].strip() != text.strip():
-            fix = "restore it, and write the new text into the column correction"
-            raise InputError(f"the text of caption {caption!r} was changed", row=row_name(index), fix=fix)
+        fields = zip(*(columns[name] for name in _SAID), strict=True)
+        return AnnotationSheet(
+            {caption: as_verdict(row_name(index), caption, *texts) for index, (caption, *texts) in enumerate(fields)}
+        )
 
 
-def _check_complete(captions: Sequence[str], candidates: pl.DataFrame) -> None:
-    """Raise where rows of the sheet are missing."""
-    lost = list(dict.fromkeys(candidates["caption"]).keys() - set(captions))
-    if lost:
-        problem = f"{len(lost):,} captions are missing, such as {min(lost)!r}"
-        fix = "restore the rows; an empty verdict is one not given yet"
-        raise InputError(problem, expected=f"all {candidates.height:,} captions", fix=fix)
+def annotation_table(
+    candidates: pl.DataFrame,
+    files: Mapping[str, str | None],
+    given: AnnotationSheet,
+    said: Sequence[AnnotationSheet] = (),
+) -> pl.DataFrame:
+    """The sheet of these candidates with the verdicts that are given already.
+
+    With what each person ``said`` it is that of the agreement stage: those on which they differ, and what each said.
+    """
+    undecided = set(open_captions(said) if said else candidates["caption"])
+    numbers = range(1, len(said) + 1)
+    columns = [f"{name}_{number}" for number in numbers for name in ("verdict", "correction")]
+    rows = []
+    for image, caption, *about in candidates.select("image", *COLUMNS[2:5]).iter_rows():
+        if caption in undecided:
+            verdicts = [sheet.verdicts[caption] for sheet in said]
+            cells = [cell for verdict in verdicts for cell in (verdict.verdict, verdict.correction)]
+            cells += vars(given.verdicts.get(caption, Verdict())).values()
+            rows.append((image, files.get(image), caption, *about, *(cell or None for cell in cells)))
+    header = dict.fromkeys((*COLUMNS[:5], *columns, *COLUMNS[5:]), pl.String)
+    return pl.DataFrame(rows, schema=header, orient="row")
 
 
 def as_verdict(where: Any, caption: str, verdict: str, correction: str, change: str) -> Verdict:
@@ -154,13 +154,6 @@ def as_verdict(where: Any, caption: str, verdict: str, correction: str, change: 
     return Verdict(verdict, correction, change)
 
 
-def _cells(verdict: Verdict) -> tuple[str | None, ...]:
-    return tuple(value or None for value in (verdict.verdict, verdict.correction, verdict.change))
-
-
-_REJECTED = (BAD, GENERIC)
-
-
 @dataclass(frozen=True)
 class AnnotatorAgreement:
     """How far people agree before they talk to each other; None where that is not defined.
@@ -178,17 +171,23 @@ class AnnotatorAgreement:
     open: int
 
 
+def verdicts_of_all(sheets: Sequence[AnnotationSheet]) -> dict[str, Verdict | None]:
+    """Caption → what all say; None where the verdicts or the corrected texts differ, or somebody is unsure."""
+    agreed: dict[str, Verdict | None] = {}
+    for caption, first in sheets[0].verdicts.items():
+        verdicts = [sheet.verdicts[caption] for sheet in sheets]
+        said = {verdict.verdict for verdict in verdicts}
+        if said <= {BAD, GENERIC}:
+            agreed[caption] = first if len(said) == 1 else Verdict(BAD)
+        else:
+            same = len(said) == 1 and len({verdict.correction for verdict in verdicts}) == 1
+            agreed[caption] = first if same and UNSURE not in said else None
+    return agreed
+
+
 def open_captions(sheets: Sequence[AnnotationSheet]) -> list[str]:
-    """The captions that need the agreement stage: the verdicts or the corrected texts differ, or somebody is unsure."""
-    return [
-        caption for caption in sheets[0].verdicts if _settled([sheet.verdicts[caption] for sheet in sheets]) is None
-    ]
-
-
-def final_verdicts(sheets: Sequence[AnnotationSheet], agreed: AnnotationSheet) -> dict[str, Verdict]:
-    """One verdict for every caption: that of all, or that of the agreement stage."""
-    settled = {caption: _settled([sheet.verdicts[caption] for sheet in sheets]) for caption in sheets[0].verdicts}
-    return {caption: verdict or agreed.verdicts[caption] for caption, verdict in settled.items()}
+    """The captions that need the agreement stage."""
+    return [caption for caption, verdict in verdicts_of_all(sheets).items() if verdict is None]
 
 
 def measure_agreement(sheets: Sequence[AnnotationSheet]) -> AnnotatorAgreement:
@@ -199,80 +198,12 @@ def measure_agreement(sheets: Sequence[AnnotationSheet]) -> AnnotatorAgreement:
     )
     good = (codes == VERDICTS.index(GOOD)).astype(np.float64)
     same = float((codes == codes[:, :1]).all(axis=1).mean())
-    several = len(sheets) > 1
-    kappas = [_kappa(judges) if several else None for judges in (codes, good)]
-    share = same if several else None
-    return AnnotatorAgreement(len(captions), kappas[0], kappas[1], share, len(open_captions(sheets)))
-
-
-def _kappa(judges: np.ndarray[Any, Any]) -> float | None:
-    """None where all say the same thing about everything; rounded, as chance agreement is 0 and not −1e-16."""
-    kappa = cohen_kappa(judges)
-    return round(kappa, 9) + 0.0 if np.isfinite(kappa) else None
-
-
-def agreement_table(
-    candidates: pl.DataFrame,
-    files: Mapping[str, str | None],
-    sheets: Sequence[AnnotationSheet],
-    agreed: AnnotationSheet,
-) -> pl.DataFrame:
-    """The sheet of the agreement stage: what each person said, and columns for what they agree on."""
-    undecided = set(open_captions(sheets))
-    numbers = range(1, len(sheets) + 1)
-    said = [f"{name}_{number}" for number in numbers for name in ("verdict", "correction")]
-    header = (*COLUMNS[:5], *said, *COLUMNS[5:])
-    rows = []
-    for image, caption, *about in candidates.select("image", *COLUMNS[2:5]).iter_rows():
-        if caption in undecided:
-            given = [sheet.verdicts[caption] for sheet in sheets]
-            cells = [cell for verdict in given for cell in (verdict.verdict, verdict.correction)]
-            cells += [*vars(agreed.verdicts.get(caption, Verdict())).values()]
-            rows.append((image, files.get(image), caption, *about, *(cell or None for cell in cells)))
-    return pl.DataFrame(rows, schema=dict.fromkeys(header, pl.String), orient="row")
-
-
-def read_agreement(path: str | Path, candidates: pl.DataFrame, sheets: Sequence[AnnotationSheet]) -> AnnotationSheet:
-    """A filled-in sheet of the agreement stage; a caption that all agree on already raises."""
-    path = existing_file(path)
-    undecided = set(open_captions(sheets))
-    with reading(path):
-        columns, row_name = read_columns(path, COLUMNS, NEEDED, "agree.csv")
-        check_rows(columns, row_name, candidates)
-        for index, caption in enumerate(columns["caption"]):
-            if caption not in undecided:
-                problem = f"all annotators agree on caption {caption!r} already: {sheets[0].verdicts[caption].verdict}"
-                fix = "remove the row, or change the annotators' sheets"
-                raise InputError(problem, row=row_name(index), expected="captions that are not agreed on", fix=fix)
-        return parse_verdicts(columns, row_name)
-
-
-def is_agreement_sheet(path: str | Path) -> bool:
-    """Whether a sheet is one of the agreement stage: it says what each person said."""
-    path = existing_file(path)
-    with reading(path):
-        columns, _ = read_columns(path, ("verdict_1",), (), "agree.csv")
-        return any(columns["verdict_1"])
-
-
-def verdicts_key(sheets: Sequence[AnnotationSheet], agreed: AnnotationSheet) -> str:
-    """A hash of everything that people said."""
-    return fingerprint("verdicts", {"sheets": [sheet.key for sheet in sheets], "agreed": agreed.key})
-
-
-def _settled(verdicts: Sequence[Verdict]) -> Verdict | None:
-    """What all say; None where they have to agree first."""
-    first = verdicts[0]
-    if any(verdict.verdict == UNSURE for verdict in verdicts):
-        return None
-    if all(verdict.verdict in _REJECTED for verdict in verdicts):
-        return first if all(verdict.verdict == first.verdict for verdict in verdicts) else Verdict(BAD)
-    same = all((verdict.verdict, verdict.correction) == (first.verdict, first.correction) for verdict in verdicts)
-    return first if same else None
-
-
-AGREED = "agree.csv"
-_SAID = ("caption", "verdict", "correction", "change")
+    if len(sheets) == 1:
+        return AnnotatorAgreement(len(captions), None, None, None, len(open_captions(sheets)))
+    # Undefined where all say one thing about everything; rounded, as chance agreement is 0 and not −1e-16.
+    kappas = [cohen_kappa(judges) for judges in (codes, good)]
+    of_all, of_good = (round(kappa, 9) + 0.0 if np.isfinite(kappa) else None for kappa in kappas)
+    return AnnotatorAgreement(len(captions), of_all, of_good, same, len(open_captions(sheets)))
 
 
 def sheet_name(number: int) -> str:
@@ -299,12 +230,14 @@ class PeoplesVerdicts:
         """A hash of the verdicts that decide what is next; None before the sheets are complete."""
         if self.status == ANNOTATE:
             return None
-        return verdicts_key(self.sheets, self.agreed if self.status == DONE else AnnotationSheet({}))
+        agreed = self.agreed if self.status == DONE else AnnotationSheet({})
+        return fingerprint("verdicts", {"sheets": [sheet.key for sheet in self.sheets], "agreed": agreed.key})
 
     @property
     def final(self) -> dict[str, Verdict]:
         """Caption → the verdict of all; only where nothing is open."""
-        return final_verdicts(self.sheets, self.agreed)
+        of_all = verdicts_of_all(self.sheets)
+        return {caption: verdict or self.agreed.verdicts[caption] for caption, verdict in of_all.items()}
 
     @property
     def waiting(self) -> dict[str, tuple[int, int]]:
@@ -323,7 +256,7 @@ class PeoplesVerdicts:
             for number, sheet in enumerate(self.sheets, start=1)
         }
         if self.status != ANNOTATE and open_captions(self.sheets):
-            tables[AGREED] = agreement_table(candidates, files, self.sheets, self.agreed)
+            tables[AGREED] = annotation_table(candidates, files, self.agreed, self.sheets)
         return tables
 
     def entries(self) -> Iterable[dict[str, Any]]:
@@ -348,7 +281,6 @@ class PeoplesVerdicts:
 
     @staticmethod
     def none(candidates: pl.DataFrame, annotators: int) -> PeoplesVerdicts:
-        """Nobody has said anything."""
         empty = AnnotationSheet(dict.fromkeys(candidates["caption"], Verdict()))
         return PeoplesVerdicts((empty,) * annotators)
 
@@ -357,8 +289,12 @@ def read_verdicts(paths: Sequence[str | Path], candidates: pl.DataFrame, annotat
     """Filled-in sheets: one for each annotator and, if there is one, that of the agreement stage."""
     if not paths:
         return PeoplesVerdicts.none(candidates, annotators)
-    agreement = [path for path in paths if is_agreement_sheet(path)]
-    others = [path for path in paths if path not in agreement]
+    agreement: list[Path] = []
+    others: list[Path] = []
+    for path in map(existing_file, paths):
+        with reading(path):
+            columns, _ = read_columns(path, ("verdict_1",), (), AGREED)
+            (agreement if any(columns["verdict_1"]) else others).append(path)  # it says what each person said
     if len(others) != annotators or len(agreement) > 1:
         raise UsageError(
             f"{len(others)} sheets for {annotators} annotators"
@@ -376,12 +312,12 @@ def read_verdicts(paths: Sequence[str | Path], candidates: pl.DataFrame, annotat
             "captions without a verdict", file=unfinished, expected="a complete sheet, as there is an agreement stage",
             fix=f"fill in the sheet, or leave out {agreement[0]}",
         )  # fmt: skip
-    return PeoplesVerdicts(sheets, read_agreement(agreement[0], candidates, sheets))
+    return PeoplesVerdicts(sheets, read_annotations(agreement[0], candidates, sheets))
 
 
-def lost_verdicts(files: Sequence[Path], kept: PeoplesVerdicts) -> int:
+def lost_verdicts(files: Sequence[Path], people: PeoplesVerdicts) -> int:
     """How many verdicts in these files are not among those that are kept."""
-    sources = (*kept.sheets, kept.agreed)
+    sources = (*people.sheets, people.agreed)
     known = {(caption, *vars(verdict).values()) for sheet in sources for caption, verdict in sheet.verdicts.items()}
     lost = 0
     for file in files:

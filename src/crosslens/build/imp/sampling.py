@@ -76,8 +76,18 @@ class Sample:
 def sample_images(vectors: Array, settings: SamplingSettings, progress: Progress | None = None) -> Sample:
     """Sample images of these vectors (n×d)."""
     vectors = unit_vectors(vectors)
-    count = _count(len(vectors), settings)
-    spaces, notes = _spaces(settings)
+    if settings.count is not None and settings.count > len(vectors):
+        raise UsageError(
+            f"count is {settings.count:,}, and there are {len(vectors):,} images",
+            fix=f"pass at most {argument('count', len(vectors))}",
+            option="count",
+        )
+    count, spaces = settings.count or min(PAPER_COUNT, len(vectors)), [settings.sampling]
+    notes: tuple[str, ...] = ()
+    if settings.compare_sampling and settings.sampling == FULL and not has_umap():
+        notes = ("umap-learn is not installed: the spread of the paper's sampling is not shown",)
+    elif settings.compare_sampling:
+        spaces.append(FULL if settings.sampling == UMAP else UMAP)
     rows = {space: _sample(vectors, space, count, settings.seed, progress) for space in spaces}
     spreads = tuple(measure_spread(space, vectors, chosen) for space, chosen in rows.items())
     return Sample(rows[settings.sampling], spreads, notes)
@@ -92,31 +102,14 @@ def measure_spread(space: str, vectors: Array, rows: Array) -> SampleSpread:
     return SampleSpread(space, *values)
 
 
-def _spaces(settings: SamplingSettings) -> tuple[list[str], tuple[str, ...]]:
-    """The chosen space first; the other one, if it is compared."""
-    if not settings.compare_sampling:
-        return [settings.sampling], ()
-    if settings.sampling == FULL and not has_umap():
-        return [FULL], ("umap-learn is not installed: the spread of the paper's sampling is not shown",)
-    return [settings.sampling, FULL if settings.sampling == UMAP else UMAP], ()
-
-
-def _count(images: int, settings: SamplingSettings) -> int:
-    if settings.count is not None and settings.count > images:
-        raise UsageError(
-            f"count is {settings.count:,}, and there are {images:,} images",
-            fix=f"pass at most {argument('count', images)}", option="count",
-        )  # fmt: skip
-    return settings.count or min(PAPER_COUNT, images)
-
-
 def _sample(vectors: Array, space: str, count: int, seed: int, progress: Progress | None) -> Array:
     if count == len(vectors):
         return np.arange(count)  # nothing to choose, and no map to compute
     if space == FULL:
         return np.asarray(farthest_points(vectors, count, seed=seed, metric="cosine", progress=progress))
-    points = planar_map(vectors, seed)
-    return np.asarray(farthest_points(points, count, seed=seed, metric="euclidean", progress=progress))
+    return np.asarray(
+        farthest_points(planar_map(vectors, seed), count, seed=seed, metric="euclidean", progress=progress)
+    )
 
 
 def _nearest_distances(queries: Array, items: Array, *, skip_own: bool = False) -> Array:
@@ -126,8 +119,8 @@ def _nearest_distances(queries: Array, items: Array, *, skip_own: bool = False) 
     for start in range(0, len(queries), rows):
         cosines = queries[start : start + rows] @ items.T
         if skip_own:
-            own = np.arange(len(cosines))
-            cosines[own, start + own] = -np.inf
+            diagonal = np.arange(len(cosines))
+            cosines[diagonal, start + diagonal] = -np.inf
         nearest[start : start + rows] = 1 - cosines.max(axis=1)
     return np.maximum(nearest, 0.0)
 
@@ -165,21 +158,21 @@ def find_clusters(
         )
     progress = progress or SilentProgress()
     queries = unit_vectors(images)
-    kept: list[tuple[Array, Array]] = [(np.empty(0, np.int64), np.empty(0))] * len(queries)
+    nearest_members: list[tuple[Array, Array]] = [(np.empty(0, np.int64), np.empty(0))] * len(queries)
     sizes, nearest = np.zeros(len(queries), np.int64), np.full(len(queries), -np.inf)
     rows = max(1, _POOL_TILE // len(queries))
     with stage(progress, "comparing with the pool", len(pool)):
         for start in range(0, len(pool), rows):
             tile = unit_vectors(np.asarray(pool[start : start + rows]))
-            _add_tile(queries, tile, start, band, most, kept, sizes, nearest)
+            _add_tile(queries, tile, start, band, most, nearest_members, sizes, nearest)
             progress.advance(len(tile))
-    members, cosines = zip(*kept, strict=True)
+    members, cosines = zip(*nearest_members, strict=True)
     return Clusters(members, cosines, sizes, nearest)
 
 
 def _add_tile(
     queries: Array, tile: Array, start: int, band: tuple[float, float], most: int,
-    kept: list[tuple[Array, Array]], sizes: Array, nearest: Array,
+    nearest_members: list[tuple[Array, Array]], sizes: Array, nearest: Array,
 ) -> None:  # fmt: skip
     scores = queries @ tile.T
     np.maximum(nearest, scores.max(axis=1), out=nearest)
@@ -189,19 +182,20 @@ def _add_tile(
         cosines = (queries[image] * tile[rows]).sum(axis=1)  # in one order, on any number of threads
         inside = (cosines >= band[0] - _EXACT) & (cosines <= band[1] + _EXACT)
         sizes[image] += int(inside.sum())
-        members = np.concatenate([kept[image][0], start + rows[inside]])
-        values = np.concatenate([kept[image][1], cosines[inside]])
+        members = np.concatenate([nearest_members[image][0], start + rows[inside]])
+        values = np.concatenate([nearest_members[image][1], cosines[inside]])
         order = np.lexsort((members, -values))[:most]
-        kept[image] = members[order], values[order]
+        nearest_members[image] = members[order], values[order]
 
 
 def check_clusters(clusters: Clusters, band: tuple[float, float], sizes: tuple[int, int]) -> Array:
     """Which images have a cluster that is large enough; raises where no image has a member, or none enough."""
     low, high = band
     if not clusters.sizes.any():
+        least, middle, largest = np.quantile(clusters.nearest, (0, 0.5, 1))
         raise UsageError(
             f"the band is empty: no pool image has a cosine of {low:g} to {high:g} with any image "
-            f"(the largest are {_quantiles(clusters.nearest)})",
+            f"(the largest are {least:.2f} to {largest:.2f}, {middle:.2f} in the middle)",
             fix=f"pass another {argument('band')}, or a larger pool", option="band",
         )  # fmt: skip
     enough = clusters.sizes >= sizes[0]
@@ -212,8 +206,3 @@ def check_clusters(clusters: Clusters, band: tuple[float, float], sizes: tuple[i
             option="cluster_sizes",
         )
     return np.asarray(enough)
-
-
-def _quantiles(cosines: Array) -> str:
-    low, middle, high = np.quantile(cosines, (0, 0.5, 1))
-    return f"{low:.2f} to {high:.2f}, {middle:.2f} in the middle"

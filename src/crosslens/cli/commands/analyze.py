@@ -212,7 +212,7 @@ def labels(
     """
     check_outputs(files.output, files.qrels, files.leave_out, cleaned, overwrite=overwrite)
     if files.output is not None:
-        analyze.check_review_file(files.output)
+        analyze.check_table_file(files.output, analyze.REVIEW_ENDINGS)
     if apply is None and cleaned is not None:
         raise UsageError("--cleaned requires --apply", fix="name the reviewed list: --apply review.csv")
     loaded, dataset = _load_runs(runs or [], source)

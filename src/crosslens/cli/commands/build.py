@@ -20,17 +20,7 @@ from crosslens.cli.answers import wrote
 from crosslens.cli.commands.evaluate import encoding_of
 from crosslens.cli.console import check_outputs, confirm_code, print_note, print_notes, progress_bar
 from crosslens.cli.datasets import DatasetOptions, dataset_words, image_vectors, load_dataset_words
-from crosslens.cli.flags import (
-    IMAGE_TEXT,
-    OUTPUT,
-    CopyImages,
-    Flags,
-    Json,
-    Overwrite,
-    RepeatBuild,
-    TrustCodeFlag,
-    command,
-)
+from crosslens.cli.flags import IMAGE_TEXT, OUTPUT, Flags, Json, Overwrite, command
 from crosslens.core import Options, UsageError, code_named_by, declarations, option, trusting
 from crosslens.encode import EncodeOptions
 
@@ -63,6 +53,22 @@ def absolute(value: Any) -> Any:
     """A path of something that exists, in full; anything else as it is."""
     is_path = isinstance(value, str | Path) and str(value) and Path(value).expanduser().exists()
     return resolved(str(value)) if is_path else value
+
+
+@dataclass(frozen=True)
+class BenchmarkOptions(Options):
+    """Where a benchmark is written, and which build is repeated."""
+
+    repeat: Path | None = option(None, "A decisions.jsonl: repeat that build, and verify the result.", metavar="FILE")
+    copy_images: bool = option(False, "Copy the images, so that the folder can be moved.")
+    output: Path | None = option(None, "Where the benchmark is written.", metavar="FOLDER", flags=OUTPUT)
+    trust_code: bool = option(False, "Run Python code that a recipe, a run or a log names, without asking.")
+
+    @property
+    def folder(self) -> Path:
+        if self.output is None:
+            raise UsageError("missing option -o/--output", fix="say where the benchmark is written: -o FOLDER")
+        return self.output
 
 
 _ENCODERS = ("encoder", "text_encoder", "image_encoder")
@@ -99,6 +105,7 @@ class RecosInputs(Options):
 )
 def recos(
     context: typer.Context,
+    *,
     reader: Annotated[DatasetOptions, Flags(without=("dataset",))],
     encode: EncodeOptions,
     inputs: RecosInputs,
@@ -110,11 +117,8 @@ def recos(
     verified: Path | None = option(
         None, "The filled-in verify.csv of an earlier build (.csv, .tsv, .jsonl).", metavar="FILE"
     ),
-    repeat: RepeatBuild = None,
-    copy_images: CopyImages = False,
-    output: Path | None = option(None, "Where v0/, v1/ and v2/ are written.", metavar="FOLDER", flags=OUTPUT),
+    benchmark: Annotated[BenchmarkOptions, Flags(help={"output": "Where v0/, v1/ and v2/ are written."})],
     overwrite: Overwrite = False,
-    trust_code: TrustCodeFlag = False,
     json: Json = False,
 ) -> build.Recos:
     """Build a RECOS benchmark: v0, v1 and v2.
@@ -123,8 +127,7 @@ def recos(
     each image a confusable one of the same source (v1) and similar ones without text (v2). Every decision is in
     decisions.jsonl. Running the same command again resumes where it was interrupted.
     """
-    if output is None:
-        raise UsageError("missing option -o/--output", fix="say where the benchmark is written: -o FOLDER")
+    output, repeat = benchmark.folder, benchmark.repeat
     log, logged = None, dict[str, Any]()
     if repeat is not None:
         log = build.DecisionLog.load(repeat)
@@ -144,7 +147,7 @@ def recos(
         raise UsageError(f"missing option {flag}", fix="see crosslens build recos --help")
     options = logged.get("options") or reader.reader_options(inputs.candidates)
     names_encoders = any(logged.get(name) for name in _ENCODERS)
-    with trusting(trust_code or confirm_code), code_named_by(repeat if names_encoders else None):
+    with trusting(benchmark.trust_code or confirm_code), code_named_by(repeat if names_encoders else None):
         result = build.build_recos(
             data.load_dataset(inputs.candidates, **options),
             inputs.encoder,
@@ -156,7 +159,7 @@ def recos(
             image_encoder=inputs.image_encoder,
             image_text=inputs.image_text,
             output=output,
-            copy_images=logged.get("copy_images", copy_images),
+            copy_images=logged.get("copy_images", benchmark.copy_images),
             overwrite=overwrite,
             repeat=None if verified else log,
             origin=_origin(inputs.candidates, options, {**vars(inputs), **vars(encode)}),
@@ -239,6 +242,7 @@ _IMP_ORIGIN = (*(name for name in declarations(ImpInputs)), "image_folder", "pre
 )
 def imp(
     context: typer.Context,
+    *,
     inputs: ImpInputs,
     settings: SamplingSettings,
     cleaning: CleaningSettings,
@@ -247,17 +251,14 @@ def imp(
     annotations: list[Path] | None = option(
         None, "A filled-in sheet; may be repeated. [default: the sheets in the output folder]", metavar="FILE"
     ),
-    repeat: RepeatBuild = None,
     caption_map: bool = option(
         False, "Show the good captions of an image in a plane, the chosen ones marked (--write).", flags=("--map",)
     ),
     map_image: str | None = option(
         None, "Whose captions --map shows. [default: the image with the most good ones]", metavar="IMAGE"
     ),
-    copy_images: CopyImages = False,
-    output: Path | None = option(None, "Where the benchmark is written.", metavar="FOLDER", flags=OUTPUT),
+    benchmark: BenchmarkOptions,
     overwrite: Overwrite = False,
-    trust_code: TrustCodeFlag = False,
     json: Json = False,
 ) -> build.Imp:
     """Build an IMP benchmark: images with diverse captions.
@@ -266,8 +267,7 @@ def imp(
     which people judge them. Run the same command again when they are filled in: it goes on with the captions on which
     the annotators differ, then chooses diverse captions of each image. Every decision is in decisions.jsonl.
     """
-    if output is None:
-        raise UsageError("missing option -o/--output", fix="say where the benchmark is written: -o FOLDER")
+    output, repeat, copy_images = benchmark.folder, benchmark.repeat, benchmark.copy_images
     if map_image is not None and not caption_map:
         raise UsageError("--map-image requires --map", fix="pass --map, or drop --map-image")
     log = None
@@ -292,7 +292,7 @@ def imp(
     is_dataset = not folder.exists() or (folder / core.HEADER_FILE).exists()
     images = load_dataset_words(inputs.images) if is_dataset else data.read_images(folder)
     pool = load_dataset_words(inputs.pool)
-    with trusting(trust_code or confirm_code), code_named_by(repeat):
+    with trusting(benchmark.trust_code or confirm_code), code_named_by(repeat):
         result = build.build_imp(
             images,
             pool,

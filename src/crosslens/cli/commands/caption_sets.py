@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -14,13 +14,53 @@ from crosslens.cli.answers import wrote
 from crosslens.cli.console import print_note, progress_bar
 from crosslens.cli.datasets import DATASET_WORDS, load_dataset_words
 from crosslens.cli.flags import OUTPUT, Flags, Overwrite, command
-from crosslens.core import UsageError, option
+from crosslens.core import Options, UsageError, option
 from crosslens.encode import EncodeOptions
 from crosslens.pipeline import CaptionSetOptions
 
 _EMBEDDINGS = (
     "vectors in the dataset's order (.npy, .npz, .safetensors, .pt, .parquet), or a folder of embeddings or of shards"
 )
+
+
+@dataclass(frozen=True)
+class CaptionSetInputs(Options):
+    """The two sets of captions, and what encodes them."""
+
+    before: str = option(..., "The first captions: a dataset, or a value of --by.", metavar=DATASET_WORDS)
+    after: str = option(..., "The captions to compare with them.", metavar=DATASET_WORDS)
+    dataset: str | None = option(None, "With --by: the one dataset that holds both sets.", metavar=DATASET_WORDS)
+    by: str | None = option(None, "The caption column whose values are the two sets.", metavar="COLUMN")
+    model: str | None = option(None, "A model that encodes (see crosslens encode --list).", metavar="KIND:SOURCE")
+    image_embeddings: str | None = option(
+        None, f"Instead of a model: {_EMBEDDINGS} (that of --before).", metavar="FILE"
+    )
+    before_embeddings: str | None = option(None, f"Of --before: {_EMBEDDINGS}.", metavar="FILE")
+    after_embeddings: str | None = option(None, f"Of --after: {_EMBEDDINGS}.", metavar="FILE")
+
+    def datasets(self) -> tuple[core.Dataset, core.Dataset]:
+        """The dataset with the captions before, and that with those after."""
+        if (self.dataset is None) != (self.by is None):
+            present, missing = ("--by", "--dataset") if self.dataset is None else ("--dataset", "--by")
+            raise UsageError(f"{present} requires {missing}", fix="for two sets in one dataset pass both")
+        if self.dataset is None or self.by is None:
+            return load_dataset_words(self.before), load_dataset_words(self.after)
+        whole = load_dataset_words(self.dataset)
+        return data.captions_where(whole, self.by, self.before), data.captions_where(whole, self.by, self.after)
+
+    def embeddings(self, before: core.Dataset, after: core.Dataset) -> dict[str, Any]:
+        """The vectors of the images and of both sets; nothing where a model makes them."""
+        images, first, second = self.image_embeddings, self.before_embeddings, self.after_embeddings
+        flags = {"--image-embeddings": images, "--before-embeddings": first, "--after-embeddings": second}
+        present = [flag for flag, file in flags.items() if file is not None]
+        if not present:
+            return {}
+        if len(present) < len(flags):
+            missing = next(flag for flag in flags if flag not in present)
+            raise UsageError(f"{present[0]} requires {missing}", fix="pass all three, or --model")
+        pictures, captions = pipeline.read_both(before, images, first)
+        others = pipeline.read_embeddings(second, None, after.caption_ids, "caption")
+        return {"images": pictures, "captions": (captions, others)}
 
 
 @command(
@@ -38,16 +78,7 @@ _EMBEDDINGS = (
 def caption_sets(
     encode: EncodeOptions,
     options: Annotated[CaptionSetOptions, Flags(without=("granularity",))],
-    before: str = option(..., "The first captions: a dataset, or a value of --by.", metavar=DATASET_WORDS),
-    after: str = option(..., "The captions to compare with them.", metavar=DATASET_WORDS),
-    dataset: str | None = option(None, "With --by: the one dataset that holds both sets.", metavar=DATASET_WORDS),
-    by: str | None = option(None, "The caption column whose values are the two sets.", metavar="COLUMN"),
-    model: str | None = option(None, "A model that encodes (see crosslens encode --list).", metavar="KIND:SOURCE"),
-    image_embeddings: str | None = option(
-        None, f"Instead of a model: {_EMBEDDINGS} (that of --before).", metavar="FILE"
-    ),
-    before_embeddings: str | None = option(None, f"Of --before: {_EMBEDDINGS}.", metavar="FILE"),
-    after_embeddings: str | None = option(None, f"Of --after: {_EMBEDDINGS}.", metavar="FILE"),
+    inputs: CaptionSetInputs,
     metrics: str | None = option(
         None,
         'Such as "Hit@1 Rsum". [default: hit rates, capped recall, ranks, DCGcm@10, Rsum]',
@@ -65,42 +96,14 @@ def caption_sets(
     difference and a p-value, paired by image: captions have no counterparts, and may differ in number. Where the extra
     language is installed, the captions' granularity is compared, too.
     """
-    first, second = _both(dataset, by, before, after)
+    first, second = inputs.datasets()
     chosen = {
         **vars(options), **vars(encode), "granularity": False if no_granularity else None, "command": sys.argv,
         "notify": print_note,
     }  # fmt: skip
-    vectors = _embeddings(first, second, image_embeddings, before_embeddings, after_embeddings)
     comparison = pipeline.compare_caption_sets(
-        first, second, model=model, metrics=metrics, output=output, overwrite=overwrite, progress=progress_bar(),
-        **vectors, **chosen,
+        first, second, model=inputs.model, metrics=metrics, output=output, overwrite=overwrite, progress=progress_bar(),
+        **inputs.embeddings(first, second), **chosen,
     )  # fmt: skip
     wrote(output)
     return replace(comparison, wide=wide)
-
-
-def _both(dataset: str | None, by: str | None, before: str, after: str) -> tuple[core.Dataset, core.Dataset]:
-    if (dataset is None) != (by is None):
-        present, missing = ("--by", "--dataset") if dataset is None else ("--dataset", "--by")
-        raise UsageError(f"{present} requires {missing}", fix="for two sets in one dataset pass both")
-    if dataset is None or by is None:
-        return load_dataset_words(before), load_dataset_words(after)
-    whole = load_dataset_words(dataset)
-    return data.captions_where(whole, by, before), data.captions_where(whole, by, after)
-
-
-def _embeddings(
-    before: core.Dataset, after: core.Dataset, images: str | None, first: str | None, second: str | None
-) -> dict[str, Any]:
-    flags = {"--image-embeddings": images, "--before-embeddings": first, "--after-embeddings": second}
-    present = [flag for flag, file in flags.items() if file is not None]
-    if not present:
-        return {}
-    if len(present) < len(flags):
-        missing = next(flag for flag in flags if flag not in present)
-        raise UsageError(f"{present[0]} requires {missing}", fix="pass all three, or --model")
-    pictures, captions = pipeline.read_both(before, images, first)
-    return {
-        "images": pictures,
-        "captions": (captions, pipeline.read_embeddings(second, None, after.caption_ids, "caption")),
-    }

@@ -37,6 +37,28 @@ class ThresholdOptions(Options):
     save_thresholds: Path | None = option(None, "Keep the thresholds and what they come from, as JSON.", metavar="FILE")
 
 
+@dataclass(frozen=True)
+class PanelOptions(Options):
+    """How the votes of the panel become levels, and what else is measured of it."""
+
+    tie_breaker: str | None = option(
+        None, "The model that is asked where the others, of an even number, disagree.", metavar="NAME"
+    )
+    mapping: str | None = option(
+        None,
+        f"Levels by votes or shares: 'easy=5-6 medium=2-4 hard=0-1'. [default: {analyze.DEFAULT_LEVELS}]",
+        metavar="LEVELS",
+    )
+    stability: int | None = option(None, "Repeat with random panels of N models: Cohen's κ.", metavar="N", minimum=1)
+    disagree: tuple[str, ...] = option(
+        (), "Show the pairs that one of two models matches and the other does not.", metavar=f"NAME{SEVERAL}"
+    )
+    levels: Path | None = option(
+        None, "With --disagree: levels of the same pairs by another panel, as -o wrote them.", metavar="FILE"
+    )
+    repeats: int = option(10, "How many random panels.", metavar="N", minimum=2, maximum=1000)
+
+
 @command(
     "crosslens analyze difficulty --runs runs/clip runs/siglip runs/blip \\",
     "    --calibration cal/clip cal/siglip cal/blip -o difficulty.parquet",
@@ -59,22 +81,7 @@ def difficulty(
     ),
     choice: ThresholdOptions,
     calibration: CalibrationOptions,
-    tie_breaker: str | None = option(
-        None, "The model that is asked where the others, of an even number, disagree.", metavar="NAME"
-    ),
-    mapping: str | None = option(
-        None,
-        f"Levels by votes or shares: 'easy=5-6 medium=2-4 hard=0-1'. [default: {analyze.DEFAULT_LEVELS}]",
-        metavar="LEVELS",
-    ),
-    stability: int | None = option(None, "Repeat with random panels of N models: Cohen's κ.", metavar="N", minimum=1),
-    disagree: list[str] | None = option(
-        None, "Show the pairs that one of two models matches and the other does not.", metavar=f"NAME{SEVERAL}"
-    ),
-    levels: Path | None = option(
-        None, "With --disagree: levels of the same pairs by another panel, as -o wrote them.", metavar="FILE"
-    ),
-    repeats: int = option(10, "How many random panels.", metavar="N", minimum=2, maximum=1000),
+    votes: PanelOptions,
     output: Path | None = option(None, "Every pair: .parquet or .csv.", metavar="FILE", flags=OUTPUT),
     show: int = option(5, "How many of the hardest pairs are printed.", metavar="N", minimum=0),
     beside: list[Path] | None = option(
@@ -98,9 +105,10 @@ def difficulty(
     check_outputs(output, choice.save_thresholds, overwrite=overwrite)
     if output is not None:
         analyze.check_table_file(output)
+    disagree = votes.disagree
     if disagree and len(disagree) != 2:
         raise UsageError(f"{len(disagree)} models after --disagree", fix="name two")
-    if levels is not None and not disagree:
+    if votes.levels is not None and not disagree:
         raise UsageError("--levels without --disagree", fix="name two models by --disagree")
     others = [analyze.read_difficulty(file) for file in beside or ()]
     stored = [
@@ -120,17 +128,17 @@ def difficulty(
         dataset,
         {member.name: member.scores for member in panel},
         {name: chosen.threshold for name, chosen in thresholds.items()},
-        tie_breaker=tie_breaker,
-        mapping=mapping,
+        tie_breaker=votes.tie_breaker,
+        mapping=votes.mapping,
         relevance=None if qrels is None else data.read_qrels(qrels),
     )
     panels = None
-    if stability is not None:
-        panels = analyze.measure_stability(result, stability, repeats=repeats, seed=calibration.seed)
+    if votes.stability is not None:
+        panels = analyze.measure_stability(result, votes.stability, repeats=votes.repeats, seed=calibration.seed)
     left_out = analyze.measure_left_out(result)
     differ = None
     if disagree:
-        judges = None if levels is None else analyze.read_difficulty(levels)
+        judges = None if votes.levels is None else analyze.read_difficulty(votes.levels)
         differ = result.disagreements(disagree[0], disagree[1], judges)
     pictures = picture_files(dataset, stored, encode.image_folder)
     if output is not None:

@@ -106,21 +106,16 @@ def explain(
         labels = {query: group for group, queries in groups.items() for query in queries}
         result = pipeline.failures_by(overview, labels, by)
     elif len(runs) > 1:
-        result = _explain_several([loaded, *map(load_run, runs[1:])], dataset, direction, settings)
+        several = [loaded, *map(load_run, runs[1:])]
+        overviews: dict[str, explanations.Overview] = {}
+        for name, run in zip(pipeline.run_labels(tuple(several)), several, strict=True):
+            first = next(iter(overviews.values()), None)
+            chosen = direction if first is None else first.direction
+            overviews[name] = explanations.explain_run(run, dataset, chosen, **settings)
+        result = explanations.tabulate_overviews(overviews)
     else:
         result = _explain_failures(loaded, dataset, direction, failures, overwrite, settings, record)
     return with_protocol(result, record)
-
-
-def _explain_several(
-    runs: list[core.Run], dataset: core.Dataset, direction: str | None, settings: dict[str, Any]
-) -> explanations.ConceptTable:
-    overviews: dict[str, explanations.Overview] = {}
-    for name, run in zip(pipeline.run_labels(tuple(runs)), runs, strict=True):
-        first = next(iter(overviews.values()), None)
-        chosen = direction if first is None else first.direction
-        overviews[name] = explanations.explain_run(run, dataset, chosen, **settings)
-    return explanations.tabulate_overviews(overviews)
 
 
 def _explain_queries(

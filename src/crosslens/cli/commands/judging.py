@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -22,7 +22,7 @@ from crosslens.cli.console import (
 )
 from crosslens.cli.datasets import DATASET_WORDS, DatasetOptions, served_data
 from crosslens.cli.flags import OUTPUT, Flags, Overwrite, command
-from crosslens.core import Cell, FactList, Part, Table, Text, UsageError, option
+from crosslens.core import Cell, FactList, Options, Part, Table, Text, UsageError, option
 from crosslens.web import AskingOptions, ExportOptions, ImportOptions, JudgingFolder, ProjectOptions
 
 ProjectArgument = Annotated[str, typer.Argument(help="The number or the name of a project.", metavar="PROJECT")]
@@ -350,6 +350,45 @@ def _table(header: tuple[str, ...], rows: Sequence[tuple[Cell, ...]], align: str
 _OF_TABLE = {"dataset": "Of a table: the dataset whose images it names: a reader's name, or a path."}
 
 
+@dataclass(frozen=True)
+class ModelJudgeOptions(Options):
+    """The model that judges, and what it is shown."""
+
+    model: str = option(..., "The model's name, as the endpoint knows it.", metavar="NAME")
+    endpoint: str | None = option(
+        None, "An OpenAI-compatible address; may hold ?timeout=60&retries=5. Key: CROSSLENS_API_KEY.", metavar="URL"
+    )
+    name: str | None = option(None, "The judge's name in results. [default: the model's]", metavar="NAME")
+    record: Path | None = option(
+        None, "Keep answers here; those that are there are not asked for again.", metavar="FOLDER"
+    )
+    task: str = option("pairs", "Of a table: failures, validity, pairs or relevance.", metavar="NAME")
+    images_in: Path | None = option(
+        None, "Of a table: where the images are.", metavar="FOLDER", flags=("--image-folder",)
+    )
+    served: tuple[str, ...] = option(
+        (), "As in crosslens serve: pictures or datasets.", metavar=f"FOLDER|{DATASET_WORDS}", flags=("--serve-data",)
+    )
+    pixels: int = option(768, "Pictures are sent with at most so many pixels a side.", metavar="N", minimum=32)
+    offline: bool = option(False, "Refuse an endpoint that is not on this machine.")
+    dry_run: bool = option(False, "Show the request about the first item, and send nothing.")
+
+    def source(self) -> web.ModelSource:
+        """Where the model is asked, or its recorded answers."""
+        if self.endpoint is None and self.record is None and not self.dry_run:
+            raise UsageError(
+                "no endpoint is named",
+                fix="pass --endpoint URL, or --record FOLDER to replay answers", option="endpoint",
+            )  # fmt: skip
+        address, _ = core.read_address(self.endpoint or "http://127.0.0.1:8000/v1", "endpoint", {}, {}, self.model)
+        if self.offline:
+            core.refuse_network(address, "replay recorded answers (--record)")
+        if self.endpoint is not None and not self.dry_run:
+            print_note(f"note: texts and pictures are sent to {address.host} (model {self.model})")
+        recorded = None if self.record is None else core.RecordedAnswers(self.record, self.model)
+        return web.ModelSource(address, self.name or self.model, recorded, replay_only=self.endpoint is None)
+
+
 @command(
     "crosslens judge 1 --folder runs --model qwen2.5-vl \\",
     "    --endpoint http://127.0.0.1:8000/v1 --max-requests 100",
@@ -364,24 +403,7 @@ def judge(
     asking: AskingOptions,
     location: JudgingFolder,
     pairs: Annotated[DatasetOptions, Flags(without=("data",), help=_OF_TABLE)],
-    model: str = option(..., "The model's name, as the endpoint knows it.", metavar="NAME"),
-    endpoint: str | None = option(
-        None, "An OpenAI-compatible address; may hold ?timeout=60&retries=5. Key: CROSSLENS_API_KEY.", metavar="URL"
-    ),
-    name: str | None = option(None, "The judge's name in results. [default: the model's]", metavar="NAME"),
-    record: Path | None = option(
-        None, "Keep answers here; those that are there are not asked for again.", metavar="FOLDER"
-    ),
-    task: str = option("pairs", "Of a table: failures, validity, pairs or relevance.", metavar="NAME"),
-    images_in: Path | None = option(
-        None, "Of a table: where the images are.", metavar="FOLDER", flags=("--image-folder",)
-    ),
-    served: list[str] | None = option(
-        None, "As in crosslens serve: pictures or datasets.", metavar=f"FOLDER|{DATASET_WORDS}", flags=("--serve-data",)
-    ),
-    pixels: int = option(768, "Pictures are sent with at most so many pixels a side.", metavar="N", minimum=32),
-    offline: bool = option(False, "Refuse an endpoint that is not on this machine."),
-    dry_run: bool = option(False, "Show the request about the first item, and send nothing."),
+    options: ModelJudgeOptions,
     output: Path | None = option(None, "Of a table: the answers, as .jsonl.", metavar="FILE", flags=OUTPUT),
     overwrite: Overwrite = False,
 ) -> CommandAnswer | None:
@@ -391,28 +413,28 @@ def judge(
     kept apart from people's, and compared with them on the owner's pages. The same command goes on where it stopped.
     """
     is_table = Path(source).is_file()
-    if (output is None) == is_table and not dry_run:
+    if (output is None) == is_table and not options.dry_run:
         raise UsageError(
             "a table requires --output" if is_table else f"--output is for tables, and {source!r} is no file",
             fix="pass -o answers.jsonl" if is_table else "drop it: answers go into the project",
         )
-    chosen = _model(model, endpoint, name, record, offline, dry_run)
+    chosen = options.source()
     if is_table:
         dataset = pairs.load()
-        pictures = web.dataset_pictures(dataset, images_in, pixels)
-        if dry_run:
-            print_result(web.table_prompt(Path(source), dataset, task, chosen, pictures))
+        pictures = web.dataset_pictures(dataset, options.images_in, options.pixels)
+        if options.dry_run:
+            print_result(web.table_prompt(Path(source), dataset, options.task, chosen, pictures))
             return None
         assert output is not None
         result = web.judge_table(
-            Path(source), output, dataset, task, chosen, pictures, asking, progress_bar(), overwrite=overwrite
+            Path(source), output, dataset, options.task, chosen, pictures, asking, progress_bar(), overwrite=overwrite
         )
     else:
-        loaded, folders = served_data(served or ())
-        pictures = web.library_pictures(web.folder_store(location.folder, loaded, folders), pixels)
+        loaded, folders = served_data(options.served)
+        pictures = web.library_pictures(web.folder_store(location.folder, loaded, folders), options.pixels)
         database = web.judging_database(location)
         project = web.project_named(database, source)
-        if dry_run:
+        if options.dry_run:
             print_result(web.project_prompt(database, project, chosen, pictures))
             return None
         result = web.judge_project(database, project, chosen, pictures, asking, progress=progress_bar())
@@ -428,22 +450,6 @@ def judge(
     )
     lines = Text.of(judged, _tokens_line(result.asked) if outcome.requests else "")
     return CommandAnswer(result.model, (lines,), {**result.as_dict(), "file": None if output is None else str(output)})
-
-
-def _model(
-    model: str, endpoint: str | None, name: str | None, record: Path | None, offline: bool, dry_run: bool
-) -> web.ModelSource:
-    if endpoint is None and record is None and not dry_run:
-        raise UsageError(
-            "no endpoint is named", fix="pass --endpoint URL, or --record FOLDER to replay answers", option="endpoint"
-        )
-    address, _ = core.read_address(endpoint or "http://127.0.0.1:8000/v1", "endpoint", {}, {}, model)
-    if offline:
-        core.refuse_network(address, "replay recorded answers (--record)")
-    if endpoint is not None and not dry_run:
-        print_note(f"note: texts and pictures are sent to {address.host} (model {model})")
-    recorded = None if record is None else core.RecordedAnswers(record, model)
-    return web.ModelSource(address, name or model, recorded, replay_only=endpoint is None)
 
 
 def _tokens_line(asked: web.ModelRequests) -> str:

@@ -164,7 +164,7 @@ def _scores_of_runs(
             continue
         member = scores_of_run(name, folder, encoding, trust_code=trust_code)
         if not rejected:
-            scores[name] = labelled.pairs.from_matrix(member.scores, f"the scores of {name}")
+            scores[name] = labelled.pairs.from_matrix(member.scores, name)
             continue
         if not member.model:
             raise UsageError(
@@ -239,7 +239,7 @@ def _scores(
     cosines: dict[str, Any] = {}
     for name, (folder, _) in runs.items():
         member = scores_of_run(name, folder, encoding, trust_code=trust_code)
-        cosines[name] = pairs.from_matrix(member.scores, f"the scores of {name}")
+        cosines[name] = pairs.from_matrix(member.scores, name)
     cosines |= models.cosines(pairs, encoding)
     scores: dict[str, Any] = {name: analyze.clipscore(values, form) for name, values in cosines.items()}
     scores |= models.others(pairs, encoding)

@@ -12,10 +12,11 @@ import typer
 import crosslens.core as core
 import crosslens.explanations as explanations
 import crosslens.pipeline as pipeline
+from crosslens.cli.answers import CommandAnswer, wrote
 from crosslens.cli.commands.evaluate import PROTOCOL_HELP, followed, with_protocol
-from crosslens.cli.console import print_json, print_note, print_written, progress_bar
+from crosslens.cli.console import print_note, progress_bar
 from crosslens.cli.datasets import DatasetOptions
-from crosslens.cli.flags import OUTPUT, Flags, IntervalOptions, Json, Threads, command
+from crosslens.cli.flags import OUTPUT, Flags, IntervalOptions, Threads, command
 from crosslens.cli.stored_runs import load_run
 from crosslens.core import EngineOptions, Options, UnknownNameError, UsageError, argument, option
 
@@ -166,48 +167,35 @@ def plan(
         None, "With --calibrate: where the rates go. [default: rates.json in the cache]", metavar="FILE", flags=OUTPUT
     ),
     threads: Threads = None,
-    json: Json = False,
-) -> pipeline.EvaluationPlan | None:
+) -> pipeline.EvaluationPlan | CommandAnswer:
     """Plan an evaluation: time, memory, storage and traffic.
 
     Times come from runs of this code that were measured once (the package carries some, --calibrate measures your
     machine) and are extrapolated; a device that was not measured has none. Encoding is not included.
     """
     if calibrate:
-        _calibrate(asked.device, name, output, rates, threads, json=json)
-        return None
+        if rates is not None:
+            raise UsageError(f"{argument('rates')} is for plans", fix=f"say where to write with {argument('output')}")
+        device = name or asked.device
+        entry = pipeline.calibrate_device(asked.device, threads=threads, shown=print_note)
+        file = pipeline.add_rates(device, entry, output)
+        wrote(file)
+        return CommandAnswer(f"Rates of {device}", (), {"device": device, "file": str(file), **entry})
     for flag, value in (("name", name), ("output", output), ("threads", threads)):
         if value is not None:
             raise UsageError(f"{argument(flag)} requires {argument('calibrate', True)}", option=flag)
     return pipeline.plan_evaluation(
-        *(_required(flag, getattr(asked, flag)) for flag in ("images", "captions", "dim")),
+        *(_whole(flag, getattr(asked, flag)) for flag in ("images", "captions", "dim")),
         device=asked.device, nodes=_whole("nodes", asked.nodes), precision=asked.precision, depth=asked.depth,
         queries=None if asked.queries is None else _whole("queries", asked.queries), network=asked.network,
         storage=asked.storage, rates=None if rates is None else pipeline.read_rates(rates),
     )  # fmt: skip
 
 
-def _calibrate(
-    device: str, name: str | None, output: Path | None, rates: Path | None, threads: int | None, *, json: bool
-) -> None:
-    if rates is not None:
-        raise UsageError(f"{argument('rates')} is for plans", fix=f"say where to write with {argument('output')}")
-    entry = pipeline.calibrate_device(device, threads=threads, shown=lambda line: None if json else print_note(line))
-    file = pipeline.add_rates(name or device, entry, output)
-    if json:
-        print_json({"device": name or device, "file": str(file), **entry})
-    else:
-        print_written([file])
-
-
-def _required(flag: str, value: str | None) -> int:
-    if value is None:
-        raise UsageError(f"{argument(flag)} is missing", fix="a plan needs images, captions and dim", option=flag)
-    return _whole(flag, value)
-
-
-def _whole(flag: str, text: str) -> int:
+def _whole(flag: str, text: str | None) -> int:
     """``5000``, ``1e9``, ``2.5e6``, ``1,000``: a whole number."""
+    if text is None:
+        raise UsageError(f"{argument(flag)} is missing", fix="a plan needs images, captions and dim", option=flag)
     match = _NUMBER.fullmatch(text.strip())
     part, power = (match[2] or "", int(match[3] or 0)) if match else ("", 0)
     if match is None or len(part.rstrip("0")) > power:

@@ -28,6 +28,44 @@ from crosslens.encode import EncodeOptions
 from crosslens.pipeline import RobustnessOptions
 
 
+@dataclass(frozen=True)
+class StudyInputs(Options):
+    """What is perturbed: a model's captions or images, variants that exist, or ranked lists of another program."""
+
+    model: tuple[str, ...] = option(
+        (), "A model (see crosslens encode --list); may be repeated.", metavar="KIND:SOURCE"
+    )
+    queries: str | None = option(None, QUERIES, metavar=DATASET_WORDS)
+    perturbations: str | None = option(
+        None,
+        "Names and groups, separated by commas: all, adversarial, beyond, everything, images, blur@3. "
+        "[default: all, or what --variants holds]",
+        metavar="NAMES",
+        joins=",",
+    )
+    variants: Path | None = option(
+        None,
+        "Existing variants by perturbation: datasets that crosslens perturb wrote, embeddings folders, or "
+        "NAME.npy aligned with the captions.",
+        metavar="FOLDER",
+    )
+    image_embeddings: str | None = option(
+        None, "Of the original, without a model: .npy, .npz, .safetensors, .pt or a folder.", metavar="FILE"
+    )
+    caption_embeddings: str | None = option(
+        None, "Of the original, without a model: .npy, .npz, .safetensors, .pt or a folder.", metavar="FILE"
+    )
+    runs: tuple[str, ...] = option(
+        (),
+        "Ready-made ranked lists by perturbation, instead of a model; the unperturbed ones are none=FILE. Give a name "
+        "twice for both directions, or a folder whose files have these names.",
+        metavar="NAME=FILE|FOLDER",
+    )
+    qrels: str | None = option(
+        None, "Which items are relevant, for --runs: a file, or eccv, cxc or coco.", metavar="FILE|NAME"
+    )
+
+
 @command(
     "crosslens robustness --dataset scenes/ --model tiny --perturbations all \\",
     "    -o runs/rob",
@@ -49,38 +87,7 @@ def robustness(
     encode: Annotated[EncodeOptions, Flags(without=("skip_bad",))],
     settings: Annotated[RobustnessOptions, Flags(without=("level",))],
     execution: EngineOptions,
-    model: list[str] | None = option(
-        None, "A model (see crosslens encode --list); may be repeated.", metavar="KIND:SOURCE"
-    ),
-    queries: str | None = option(None, QUERIES, metavar=DATASET_WORDS),
-    perturbations: str | None = option(
-        None,
-        "Names and groups, separated by commas: all, adversarial, beyond, everything, images, blur@3. "
-        "[default: all, or what --variants holds]",
-        metavar="NAMES",
-        joins=",",
-    ),
-    variants: Path | None = option(
-        None,
-        "Existing variants by perturbation: datasets that crosslens perturb wrote, embeddings folders, or "
-        "NAME.npy aligned with the captions.",
-        metavar="FOLDER",
-    ),
-    image_embeddings: str | None = option(
-        None, "Of the original, without a model: .npy, .npz, .safetensors, .pt or a folder.", metavar="FILE"
-    ),
-    caption_embeddings: str | None = option(
-        None, "Of the original, without a model: .npy, .npz, .safetensors, .pt or a folder.", metavar="FILE"
-    ),
-    runs: list[str] | None = option(
-        None,
-        "Ready-made ranked lists by perturbation, instead of a model; the unperturbed ones are none=FILE. Give a name "
-        "twice for both directions, or a folder whose files have these names.",
-        metavar="NAME=FILE|FOLDER",
-    ),
-    qrels: str | None = option(
-        None, "Which items are relevant, for --runs: a file, or eccv, cxc or coco.", metavar="FILE|NAME"
-    ),
+    inputs: StudyInputs,
     metrics: str | None = option(
         None,
         'Such as "Hit@1 MRR Rsum[capped]". [default: Hit@1,5,10 MRR MedR Rsum; of lists Hit@1,5,10 MRR@10]',
@@ -112,36 +119,35 @@ def robustness(
         raise UsageError("--by and --columns require each other", fix="pass --columns FILE and --by COLUMN")
     if added.columns is not None:
         pipeline.read_columns(added.columns)  # a table that cannot be read is refused before the work begins
-    vectors, perturbed = ({}, {}) if variants is None else pipeline.read_variants(variants)
+    vectors, perturbed = ({}, {}) if inputs.variants is None else pipeline.read_variants(inputs.variants)
     common: dict[str, Any] = {"perturbed": perturbed, "metrics": metrics, "output": output, "overwrite": overwrite}
     common |= {**vars(settings), "command": recorded_command(), "progress": progress_bar()}
-    if runs:
-        making = {"model": model, "perturbations": perturbations, "option": option, "variants": vectors}
-        inputs = {"image-embeddings": image_embeddings, "caption-embeddings": caption_embeddings, "queries": queries}
-        for name, value in (making | inputs).items():  # what would make other results than the lists
-            if value:
-                raise UsageError(f"both --runs and --{name}", fix="pass one or the other")
+    if inputs.runs:
+        making = {**vars(inputs), "variants": vectors, "option": option}
+        for name, value in making.items():  # what would make other results than the lists
+            if value and name not in ("runs", "qrels"):
+                raise UsageError(f"both --runs and --{name.replace('_', '-')}", fix="pass one or the other")
         with core.use_engine(execution):
             study = pipeline.robustness_from_runs(
-                pipeline.read_runs(runs, qrels),
-                None if qrels is None else data.read_relevance(qrels),
+                pipeline.read_runs(inputs.runs, inputs.qrels),
+                None if inputs.qrels is None else data.read_relevance(inputs.qrels),
                 dataset=source.load_if_given(),
                 **common,
             )
-    elif qrels is not None:
+    elif inputs.qrels is not None:
         raise UsageError("--qrels requires --runs", fix="pass the ranked lists, or drop --qrels")
     else:
-        perturbing = _options_of_captions(option, perturbations or "all") if option else None
+        perturbing = _options_of_captions(option, inputs.perturbations or "all") if option else None
         encoding = {name: value for name, value in vars(encode).items() if name != "skip_bad"}
         with core.use_engine(execution):
             study = pipeline.robustness(
                 source.load(),
-                models=model,
-                images=image_embeddings and data.read_vectors(image_embeddings, "image"),
-                captions=caption_embeddings and data.read_vectors(caption_embeddings, "caption"),
+                models=inputs.model or None,
+                images=inputs.image_embeddings and data.read_vectors(inputs.image_embeddings, "image"),
+                captions=inputs.caption_embeddings and data.read_vectors(inputs.caption_embeddings, "caption"),
                 variants=vectors or None,
-                queries=None if queries is None else load_dataset_words(queries),
-                perturbations=perturbations,
+                queries=None if inputs.queries is None else load_dataset_words(inputs.queries),
+                perturbations=inputs.perturbations,
                 **{**common, **encoding, "options": perturbing, "notify": print_note},
             )
     wrote(output)

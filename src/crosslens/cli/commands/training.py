@@ -259,7 +259,7 @@ def sweep_command(
     sweep = train.run_sweep(
         plan, output, metrics=options.metrics, jobs=options.jobs, level=options.level, correction=options.correction,
         overwrite=overwrite, plugins=[str(file) for file in plugin or ()], progress=progress_bar(),
-        watch=None if json else _told(plan),
+        watch=None if json else _print_each(plan),
     )  # fmt: skip
     wrote(*train.write_sweep_files(sweep, output))
     if sweep.failures:
@@ -270,18 +270,19 @@ def sweep_command(
 def _listed_losses() -> CommandAnswer:
     named = {name: [dict(entry) for entry in entries] for name, entries in train.named_losses().items()}
     alone = [entry.name for entry in train.LOSSES if entry.name not in named]
-    rows = [(name, " + ".join(_loss(entry) for entry in entries)) for name, entries in named.items()]
+    rows = []
+    for name, entries in named.items():
+        terms = []
+        for entry in entries:
+            settings = ", ".join(f"{key} {value}" for key, value in entry.items() if key not in ("kind", "weight"))
+            weight = f"{entry['weight']:g} × " if entry.get("weight", 1) != 1 else ""
+            terms.append(f"{weight}{entry['kind']} ({settings})")
+        rows.append((name, " + ".join(terms)))
     rows += [(name, f"{name}, with its default settings") for name in alone]
     rows.append(("recipe", "the losses of the recipe"))
     return CommandAnswer(
         "Losses", (FactList(tuple(rows)),), {"losses": named | {name: [{"kind": name}] for name in alone}}
     )
-
-
-def _loss(entry: dict[str, object]) -> str:
-    settings = ", ".join(f"{name} {value}" for name, value in entry.items() if name not in ("kind", "weight"))
-    weight = f"{entry['weight']:g} × " if entry.get("weight", 1) != 1 else ""
-    return f"{weight}{entry['kind']} ({settings})"
 
 
 def _listed_trainings(plan: train.SweepPlan, state: train.SweepState) -> CommandAnswer:
@@ -303,10 +304,10 @@ def _listed_trainings(plan: train.SweepPlan, state: train.SweepState) -> Command
     )
 
 
-def _told(plan: train.SweepPlan) -> train.SweepWatch:
+def _print_each(plan: train.SweepPlan) -> train.SweepWatch:
     """Print a line for every training that ends."""
 
-    def tell(outcome: train.TrainingOutcome, ended: int, total: int) -> None:
+    def show(outcome: train.TrainingOutcome, ended: int, total: int) -> None:
         training = outcome.training
         if outcome.failure is not None or outcome.card is None:
             result = f"failed: {outcome.failure.problem if outcome.failure else ''}"
@@ -320,4 +321,4 @@ def _told(plan: train.SweepPlan) -> train.SweepWatch:
         label = plan.combinations[training.combination].label
         print_note(f"{label}, seed {training.seed}: {result} ({ended} of {total})")
 
-    return tell
+    return show

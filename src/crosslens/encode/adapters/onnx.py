@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -101,7 +101,7 @@ def load_tiny(source: str, options: EncodeOptions) -> Encoder:
     return _described(TINY / "towers.json", "tiny", options)
 
 
-class OnnxEncoder:
+class OnnxEncoder(Encoder):
     """One or two ONNX models. Paths in the towers start from ``base``."""
 
     def __init__(
@@ -123,22 +123,18 @@ class OnnxEncoder:
         if text is None and image is None:
             raise UsageError("an ONNX encoder without a model", fix="name a text model, an image model, or both")
         self.name, self.logit_scale = name, logit_scale
+        towers: dict[str, TextTower | ImageTower] = {TEXTS: text} if text is not None else {}
+        towers |= {IMAGES: image} if image is not None else {}
         files = [
-            Path(base) / file
-            for tower in (text, image)
-            for file in [getattr(tower, part) for part in _FILES if hasattr(tower, part)]
+            Path(base) / getattr(tower, part) for tower in towers.values() for part in _FILES if hasattr(tower, part)
         ]
         for file in files:
             if not file.is_file():
                 raise InputError("no such file", file=file, expected="a model or tokenizer", fix="check the path")
         self.revision = file_fingerprint(files)
         self.preprocessing = json.dumps([_settings(text), _settings(image)], sort_keys=True)
-        loaders: dict[str, Callable[[], _TextModel | _ImageModel]] = {}
-        if text is not None:
-            loaders[TEXTS] = partial(_TextModel, Path(base), text, options, threads)
-        if image is not None:
-            loaders[IMAGES] = partial(_ImageModel, Path(base), image, options)
-        self.abilities, self._loaders = frozenset(loaders), loaders
+        self.abilities, self._towers = frozenset(towers), towers
+        self._loading = Path(base), options, threads
         self.gives_words = text is not None and text.tokens is not None
         # Unless asked to wait, load now: what is wrong with a file is said at once.
         models = [] if lazy else list(self._models.values())
@@ -146,18 +142,21 @@ class OnnxEncoder:
 
     @cached_property
     def _models(self) -> dict[str, _TextModel | _ImageModel]:
-        return {modality: load() for modality, load in self._loaders.items()}
+        base, options, threads = self._loading
+        return {
+            modality: _TextModel(base, tower, options, threads)
+            if isinstance(tower, TextTower)
+            else _ImageModel(base, tower, options)
+            for modality, tower in self._towers.items()
+        }
 
     def encode_images(self, images: Sequence[Any]) -> Array:
-        """Vectors of the image tower."""
         return self._encode(IMAGES, images)
 
     def encode_texts(self, texts: Sequence[str]) -> Array:
-        """Vectors of the text tower."""
         return self._encode(TEXTS, texts)
 
     def token_counts(self, texts: Sequence[str]) -> list[int]:
-        """How many tokens the text tower reads of each text."""
         model = self._models[TEXTS]
         assert isinstance(model, _TextModel)
         return token_counts(model.tokenizer, texts)
@@ -182,12 +181,19 @@ class _Session:
 
     def __init__(self, file: Path, output: str | None, options: EncodeOptions, threads: int | None = None) -> None:
         onnxruntime = import_library("onnxruntime", "an ONNX encoder", "onnx")
-        provider = _provider(options.model_device)
+        device = _DEVICE.fullmatch(options.model_device or "cpu")
+        if device is None:
+            raise UsageError(
+                f"unknown device {options.model_device!r}",
+                fix=f"write cpu, cuda or cuda:1, or leave out {argument('device')}",
+            )
+        provider: tuple[str, dict[str, Any]] = ("CPUExecutionProvider", {})
+        if device[0] != "cpu":
+            provider = ("CUDAExecutionProvider", {"device_id": int(device[1] or 0)})
         if provider[0] not in onnxruntime.get_available_providers():
             raise UsageError("this onnxruntime computes on the CPU only", fix=f"leave out {argument('device')}")
         try:
-            # As many threads as are asked for or this process may use, where others work beside it; else all
-            # cores.
+            # As many threads as are asked for or this process may use, where others work beside it; else all cores.
             settings = onnxruntime.SessionOptions()
             settings.intra_op_num_threads = threads or core_limit() or 0
             self._model = onnxruntime.InferenceSession(str(file), settings, providers=[provider])
@@ -204,18 +210,6 @@ class _Session:
     def run(self, values: Mapping[str, Array], output: str | None = None) -> Array:
         array: Array = self._model.run([output or self.output], dict(values))[0]
         return array
-
-
-def _provider(device: str | None) -> tuple[str, dict[str, Any]]:
-    """What onnxruntime calls the device, and which of its kind."""
-    known = _DEVICE.fullmatch(device or "cpu")
-    if known is None:
-        raise UsageError(
-            f"unknown device {device!r}", fix=f"write cpu, cuda or cuda:1, or leave out {argument('device')}"
-        )
-    if known[0] == "cpu":
-        return "CPUExecutionProvider", {}
-    return "CUDAExecutionProvider", {"device_id": int(known[1] or 0)}
 
 
 class _TextModel:
@@ -241,8 +235,8 @@ class _TextModel:
         encodings = self.tokenizer.encode_batch(list(texts))
         vectors = self.session.run(self._inputs(encodings)[0], self.tower.tokens)
         return [
-            word_vectors(encoding.word_ids, encoding.offsets, text, own)
-            for encoding, text, own in zip(encodings, texts, vectors, strict=True)
+            word_vectors(encoding.word_ids, encoding.offsets, text, of_tokens)
+            for encoding, text, of_tokens in zip(encodings, texts, vectors, strict=True)
         ]
 
     def _inputs(self, encodings: Sequence[Any]) -> tuple[dict[str, Array], Array]:
@@ -293,8 +287,8 @@ def _pooled(values: Array, pooling: str, mask: Array | None) -> Array:
         return values[:, 0]
     if pooling == "mean":
         weights = np.ones(values.shape[:2]) if mask is None else mask
-        kept = weights[..., None].astype(np.float32)
-        return np.asarray((values * kept).sum(axis=1) / np.maximum(kept.sum(axis=1), 1e-9))
+        weight = weights[..., None].astype(np.float32)
+        return np.asarray((values * weight).sum(axis=1) / np.maximum(weight.sum(axis=1), 1e-9))
     if pooling != "none":
         raise UnknownNameError("pooling", pooling, POOLING)
     return values

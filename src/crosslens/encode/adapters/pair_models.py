@@ -89,6 +89,8 @@ class Blip2Matcher(_Matcher):
 
 QUESTION = 'Does this figure show "{}"? Please answer yes or no.'
 YES, NO = "yes", "no"
+_QUESTION_HASH = fingerprint("vqa", {"question": QUESTION})[:12]
+"""Other questions, other scores."""
 _SPELLINGS = ("Yes", "yes", " Yes", " yes")
 
 
@@ -97,27 +99,19 @@ def load_vqa(source: str, options: EncodeOptions) -> PairScorer:
     """VQAScore: the probability of "Yes" from a vision-language model, local or http://…/v1?model=NAME."""
     if not source.startswith(("http://", "https://")):
         return LocalVqa(source, options)
-    endpoint, own = read_address(source, "scorer vqa", {"workers": WORKERS}, {})
+    endpoint, keywords = read_address(source, "scorer vqa", {"workers": WORKERS}, {})
     if options.offline:
         refuse_network(endpoint, "a model folder")
-    return HttpVqa(endpoint, options.notify, **own)
+    return HttpVqa(endpoint, options.notify, **keywords)
 
 
 class LocalVqa(PretrainedModel):
     """A vision-language model of the transformers library, asked on this machine."""
 
     def __init__(self, source: str, options: EncodeOptions) -> None:
-        super().__init__(
-            "vqa",
-            source,
-            options,
-            "a pair scorer",
-            "AutoModelForImageTextToText",
-            images=False,
-            texts=False,
-            joint=True,
-        )
-        self.revision += f"-{_question_hash()}"
+        kind = "AutoModelForImageTextToText"
+        super().__init__("vqa", source, options, "a pair scorer", kind, images=False, texts=False, joint=True)
+        self.revision += f"-{_QUESTION_HASH}"
         tokenizer = self._processor.tokenizer
         tokenizer.padding_side = "left"  # the answer begins right after the last token of the question
         if tokenizer.pad_token is None:
@@ -158,7 +152,7 @@ class HttpVqa:
 
     def __init__(self, endpoint: Endpoint, notify: Notify, workers: int = 4) -> None:
         self.name = f"vqa:{endpoint.model}@{endpoint.host}"
-        self.revision = _question_hash()
+        self.revision = _QUESTION_HASH
         self._endpoint, self._notify, self._workers = endpoint, notify, workers
         self._announced = False
 
@@ -172,8 +166,14 @@ class HttpVqa:
             return np.array(list(pool.map(self._ask, images, texts)), np.float32)
 
     def _ask(self, image: Any, text: str) -> float:
+        if isinstance(image, str | Path) and Path(image).suffix.lower() in MEDIA and Path(image).is_file():
+            url = picture_file_url(Path(image))
+        else:
+            buffer = io.BytesIO()
+            as_pictures([image])[0].save(buffer, format="PNG")
+            url = picture_url(buffer.getvalue())
         content = [
-            {"type": "image_url", "image_url": {"url": _url(image)}},
+            {"type": "image_url", "image_url": {"url": url}},
             {"type": "text", "text": QUESTION.format(text)},
         ]
         tokens = self._endpoint.first_token([{"role": "user", "content": content}])
@@ -188,16 +188,3 @@ class HttpVqa:
                 fix="use a model that answers directly, without thinking first",
             )
         return min(1.0, said[YES])
-
-
-def _question_hash() -> str:
-    """Other questions, other scores."""
-    return fingerprint("vqa", {"question": QUESTION})[:12]
-
-
-def _url(image: Any) -> str:
-    if isinstance(image, str | Path) and Path(image).suffix.lower() in MEDIA and Path(image).is_file():
-        return picture_file_url(Path(image))
-    buffer = io.BytesIO()
-    as_pictures([image])[0].save(buffer, format="PNG")
-    return picture_url(buffer.getvalue())

@@ -37,14 +37,7 @@ from crosslens.encode.loading import (
 from crosslens.encode.options import EncodeOptions
 
 Features = Callable[[Any, dict[str, Any]], Any]
-
-
-def _image_features(model: Any, inputs: dict[str, Any]) -> Any:
-    return model.get_image_features(**inputs)
-
-
-def _text_features(model: Any, inputs: dict[str, Any]) -> Any:
-    return model.get_text_features(**inputs)
+"""A model and its inputs → vectors, or an output of the library that has them and the states of the last layer."""
 
 
 def vectors_of(output: Any) -> Any:
@@ -60,20 +53,19 @@ def vectors_of(output: Any) -> Any:
 
 @dataclass(frozen=True)
 class Architecture:
-    """How models of one architecture are loaded and asked; ``images`` and ``texts`` return vectors, or an output of the
-    library that has them and the states of the tower's last layer."""
+    """How models of one architecture are loaded and asked."""
 
     kind: str
     types: tuple[str, ...]
     model_class: str = "AutoModel"
-    images: Features = _image_features
-    texts: Features | None = _text_features
+    images: Features = lambda model, inputs: model.get_image_features(**inputs)
+    texts: Features | None = lambda model, inputs: model.get_text_features(**inputs)
     padding: bool | str = True
     longest: int | None = None
     scale: str | None = "logit_scale"
 
 
-class TransformersEncoder(PretrainedModel):
+class TransformersEncoder(PretrainedModel, Encoder):
     """A model of the transformers library. Images are prepared with Pillow and numpy; torchvision is not needed."""
 
     def __init__(self, architecture: Architecture, source: str, options: EncodeOptions) -> None:
@@ -83,12 +75,23 @@ class TransformersEncoder(PretrainedModel):
             types=architecture.types, texts=architecture.texts is not None, longest=architecture.longest,
         )  # fmt: skip
         self.abilities = frozenset((IMAGES, TEXTS) if architecture.texts else (IMAGES,))
-        self.dimension = _dimension(self.model.config)
-        self.logit_scale = _scale(self.model, architecture.scale)
-        self.preprocessing = json.dumps(
-            {"images": _described(self._prepare), "padding": architecture.padding, "longest": self._longest},
-            sort_keys=True,
-        )
+        config: Any = self.model.config
+        sizes = [getattr(config, name, None) for name in ("image_text_hidden_size", "projection_dim", "hidden_size")]
+        sizes.append(getattr(getattr(config, "text_config", None), "hidden_size", None))
+        self.dimension = next((int(size) for size in sizes if isinstance(size, int)), None)
+        # The factor on cosines is kept as its logarithm, except by ALIGN, which divides by a temperature.
+        scale = getattr(self.model, architecture.scale, None) if architecture.scale else None
+        if scale is not None:
+            scale = scale.detach().float()
+            self.logit_scale = float(1 / scale if architecture.scale == "temperature" else scale.exp())
+        # Where the image processor was loaded from does not matter.
+        prepared = {
+            key: str(value)
+            for key, value in self._prepare.to_dict().items()
+            if not key.startswith("_") and "path" not in key
+        }
+        settings = {"images": prepared, "padding": architecture.padding, "longest": self._longest}
+        self.preprocessing = json.dumps(settings, sort_keys=True)
 
     def encode_images(self, images: Sequence[Any]) -> Array:
         """The model's image features; for BLIP-2 one vector per query token."""
@@ -97,43 +100,12 @@ class TransformersEncoder(PretrainedModel):
     def encode_texts(self, texts: Sequence[str]) -> Array:
         """The model's text features; texts longer than the model takes are cut, as the library does."""
         if self.architecture.texts is None:
-            raise UsageError(f"{self.name} encodes images only", fix="use a dual encoder for texts")
+            return super().encode_texts(texts)
         return self._run(self.architecture.texts, self._tokens(texts, self.architecture.padding))
 
     def _run(self, features: Features, inputs: dict[str, Any]) -> Array:
         with self._compute.torch.inference_mode():
             return self._compute.numpy(vectors_of(features(self.model, inputs)))
-
-
-def _described(processor: Any) -> dict[str, Any]:
-    """An image processor's settings; where it was loaded from does not matter."""
-    settings = processor.to_dict()
-    return {key: str(value) for key, value in settings.items() if not key.startswith("_") and "path" not in key}
-
-
-def _dimension(config: Any) -> int | None:
-    for name in ("image_text_hidden_size", "projection_dim", "hidden_size"):
-        if isinstance(getattr(config, name, None), int):
-            return int(getattr(config, name))
-    text = getattr(config, "text_config", None)
-    return int(text.hidden_size) if text is not None else None
-
-
-def _scale(model: Any, name: str | None) -> float | None:
-    """The factor on cosines: kept as its logarithm, except by ALIGN, which divides by a temperature."""
-    value = getattr(model, name, None) if name else None
-    if value is None:
-        return None
-    value = value.detach().float()
-    return float(1 / value if name == "temperature" else value.exp())
-
-
-def _blip_images(model: Any, inputs: dict[str, Any]) -> Any:
-    return model.vision_proj(model.vision_model(**inputs).last_hidden_state[:, 0])
-
-
-def _blip_texts(model: Any, inputs: dict[str, Any]) -> Any:
-    return model.text_proj(model.text_encoder(**ids_and_mask(inputs)).last_hidden_state[:, 0])
 
 
 def _blip2_images(model: Any, inputs: dict[str, Any]) -> Any:
@@ -148,10 +120,6 @@ def _blip2_texts(model: Any, inputs: dict[str, Any]) -> Any:
     words = model.embeddings(input_ids=inputs["input_ids"])
     outputs = model.qformer(query_embeds=words, query_length=0, attention_mask=inputs["attention_mask"])
     return model.text_projection(outputs.last_hidden_state[:, 0].to(model.text_projection.weight.dtype))
-
-
-def _first_token(model: Any, inputs: dict[str, Any]) -> Any:
-    return model(**inputs).last_hidden_state[:, 0]
 
 
 ARCHITECTURES: dict[str, Architecture] = {}
@@ -197,7 +165,14 @@ _enrol(
     "FLAVA: the unimodal towers, projected as for its global contrastive loss.",
 )
 _enrol(
-    Architecture("blip", ("blip",), "BlipForImageTextRetrieval", _blip_images, _blip_texts, scale=None),
+    Architecture(
+        "blip",
+        ("blip",),
+        "BlipForImageTextRetrieval",
+        lambda model, inputs: model.vision_proj(model.vision_model(**inputs).last_hidden_state[:, 0]),
+        lambda model, inputs: model.text_proj(model.text_encoder(**ids_and_mask(inputs)).last_hidden_state[:, 0]),
+        scale=None,
+    ),
     "Salesforce/blip-itm-base-coco",
     "BLIP, contrastive head (ITC); its matching head is a pair scorer.",
 )
@@ -209,7 +184,11 @@ _enrol(
 )
 _enrol(
     Architecture(
-        "dinov2", ("dinov2", "dinov2_with_registers", "dinov3_vit"), images=_first_token, texts=None, scale=None
+        "dinov2",
+        ("dinov2", "dinov2_with_registers", "dinov3_vit"),
+        images=lambda model, inputs: model(**inputs).last_hidden_state[:, 0],
+        texts=None,
+        scale=None,
     ),
     "facebook/dinov2-base",
     "DINOv2 and its successors, images only: the class token's vector.",
@@ -220,7 +199,7 @@ _SOURCE = re.compile(r"(?P<path>.*?)(?:#(?P<side>\d{1,3}))?")
 
 
 @ENCODERS.register("grid", example="openai/clip-vit-base-patch32#3", extra="encoders", path=_SOURCE.pattern)
-class GridEncoder(PretrainedModel):
+class GridEncoder(PretrainedModel, Encoder):
     """Grid features, images only: a vector for every patch of a vision model; ``#3`` averages them to 3 × 3.
 
     For the models that ``crosslens train`` trains on local features. The source is any vision model of transformers, or
@@ -229,7 +208,6 @@ class GridEncoder(PretrainedModel):
     """
 
     abilities = frozenset((IMAGES,))
-    logit_scale: float | None = None
 
     def __init__(self, source: str, options: EncodeOptions) -> None:
         match = _SOURCE.fullmatch(source)
@@ -241,7 +219,6 @@ class GridEncoder(PretrainedModel):
         if self.side is not None:
             self.name += f"#{self.side}"
         self.tower = getattr(self.model, "vision_model", self.model)
-        self.dimension: int | None = None
         settings = json.loads(self._prepare.to_json_string())
         self.preprocessing = json.dumps({"images": settings, "side": self.side}, sort_keys=True, default=str)
 
@@ -254,10 +231,6 @@ class GridEncoder(PretrainedModel):
             if self.side is not None:
                 grid = self._compute.torch.nn.functional.adaptive_avg_pool2d(grid, self.side)
             return self._compute.numpy(grid.flatten(2).transpose(1, 2))
-
-    def encode_texts(self, texts: Sequence[str]) -> Array:
-        """Not what this encoder does."""
-        raise UsageError(f"{self.name} encodes images only", fix="use a dual encoder for texts")
 
 
 def patch_counts(model: Any, pixels: Any) -> tuple[int, int]:
@@ -298,11 +271,10 @@ def hub_name(source: str) -> str:
 
 
 @ENCODERS.register("sentence", example="all-MiniLM-L6-v2", extra="sentence")
-class SentenceEncoder:
+class SentenceEncoder(Encoder):
     """Sentence embeddings (SBERT), texts only: a name such as ``all-MiniLM-L6-v2``, ``owner/name``, or a folder."""
 
     abilities = frozenset((TEXTS,))
-    logit_scale: float | None = None
 
     def __init__(self, source: str, options: EncodeOptions) -> None:
         self.name = name_of("sentence", source)
@@ -317,15 +289,11 @@ class SentenceEncoder:
             self.model = library.SentenceTransformer(
                 str(folder), device=str(compute.device), local_files_only=True, trust_remote_code=False
             )
-            compute.moved(self.model)
+            compute.prepared(self.model)
         # Renamed by the library: older versions know the second name only.
         get_dimension = getattr(self.model, "get_embedding_dimension", None)
-        self.dimension: int | None = (get_dimension or self.model.get_sentence_embedding_dimension)()
+        self.dimension = (get_dimension or self.model.get_sentence_embedding_dimension)()
         self.preprocessing = f"longest={self.model.max_seq_length}"
-
-    def encode_images(self, images: Sequence[Any]) -> Array:
-        """Not what this encoder does."""
-        raise UsageError(f"{self.name} encodes texts only", fix="use a dual encoder for images")
 
     def encode_texts(self, texts: Sequence[str]) -> Array:
         """The library's own ``encode``, one batch."""
@@ -341,13 +309,13 @@ class SentenceEncoder:
         )
         encodings = self.model.tokenizer(list(texts), truncation=True, max_length=self.model.max_seq_length).encodings
         return [
-            word_vectors(encoding.word_ids, encoding.offsets, text, own[: len(encoding.ids)].float().cpu().numpy())
-            for encoding, text, own in zip(encodings, texts, vectors, strict=True)
+            word_vectors(encoding.word_ids, encoding.offsets, text, states[: len(encoding.ids)].float().cpu().numpy())
+            for encoding, text, states in zip(encodings, texts, vectors, strict=True)
         ]
 
 
 @ENCODERS.register("openclip", example="ViT-B-32/laion2b_s34b_b79k", extra="openclip", path=r"[^/]*/(?P<path>.*)")
-class OpenClipEncoder:
+class OpenClipEncoder(Encoder):
     """open_clip models: ``architecture/pretrained``, where pretrained is one of its tags or the path of a file."""
 
     abilities = frozenset((IMAGES, TEXTS))
@@ -385,7 +353,7 @@ class OpenClipEncoder:
                 fix=f"check the name; with {argument('offline', True)} the weights must be cached, or a file",
             ) from error
         self.revision = weights_revision(model)
-        self.model = self._compute.moved(model)
+        self.model = self._compute.prepared(model)
         self._transform, self._tokenizer = transform, library.get_tokenizer(architecture)
         scale = getattr(model, "logit_scale", None)
         self.logit_scale = None if scale is None else float(scale.detach().float().exp())
@@ -394,13 +362,11 @@ class OpenClipEncoder:
         self.preprocessing = f"{architecture}: {transform!r}"
 
     def encode_images(self, images: Sequence[Any]) -> Array:
-        """The model's image features, not normalised."""
         stacked = self._compute.torch.stack([self._transform(picture) for picture in as_pictures(images)])
         with self._compute.torch.inference_mode():
             return self._compute.numpy(self.model.encode_image(self._compute.inputs({"pixels": stacked})["pixels"]))
 
     def encode_texts(self, texts: Sequence[str]) -> Array:
-        """The model's text features, not normalised."""
         tokens = self._tokenizer(list(texts))
         with self._compute.torch.inference_mode():
             return self._compute.numpy(self.model.encode_text(self._compute.inputs({"tokens": tokens})["tokens"]))

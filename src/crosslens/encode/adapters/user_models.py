@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 from collections.abc import Collection, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +41,12 @@ def load_callable_scorer(source: str, options: EncodeOptions) -> PairScorer:
 def _named_object(source: str, methods: Collection[str]) -> tuple[Any, str]:
     """The object that ``module:attribute`` names, and what it is called."""
     module, colon, attribute = source.rpartition(":")
-    require_trust(f"callable:{source}", _location(module))
+    # Where the code is; nothing is executed to find out.
+    location = str(Path(module).expanduser().absolute()) if module.endswith(".py") else module
+    with suppress(ImportError, ValueError):
+        spec = None if module.endswith(".py") else importlib.util.find_spec(module.partition(".")[0])
+        location = f"{module} in {spec.origin}" if spec and spec.origin else location
+    require_trust(f"callable:{source}", location)
     if not colon or not module or not attribute:
         raise UsageError(
             f"{source!r} names no object", fix="write callable:module:attribute or callable:file.py:attribute"
@@ -51,17 +57,6 @@ def _named_object(source: str, methods: Collection[str]) -> tuple[Any, str]:
     if isinstance(model, type) or (callable(model) and not any(hasattr(model, method) for method in methods)):
         model = call_function(model)
     return model, f"callable:{Path(module).name}:{attribute}"
-
-
-def _location(module: str) -> str:
-    """Where the code of a file or a module is; nothing is executed to find out."""
-    if module.endswith(".py"):
-        return str(Path(module).expanduser().absolute())
-    try:
-        spec = importlib.util.find_spec(module.partition(".")[0])
-    except (ImportError, ValueError):
-        spec = None
-    return module if spec is None or spec.origin is None else f"{module} in {spec.origin}"
 
 
 class CallableScorer:
@@ -78,7 +73,6 @@ class CallableScorer:
         self.revision = str(getattr(model, "revision", "") or "")
 
     def score_pairs(self, images: Sequence[Any], texts: Sequence[str]) -> Array:
-        """What the object makes of the pairs."""
         return as_array(call_function(self._model.score_pairs, as_pictures(images), list(texts)))
 
 

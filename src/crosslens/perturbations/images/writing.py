@@ -16,22 +16,22 @@ import polars as pl
 
 from crosslens.core import (
     DATASET_LAYOUT,
-    ConflictError,
     Dataset,
     InputError,
     Layout,
     Progress,
+    ResumableFolder,
     SilentProgress,
     UsageError,
+    Workspace,
     argument,
     atomic_file,
     available_cores,
     fingerprint,
     read_header,
+    refuse_existing,
     stage,
-    tidy_output,
     where_option,
-    workspace,
     write_header,
 )
 from crosslens.data import REGION_SIDES, REPAIR_IMAGE, image_files, outer_file, read_image_bytes
@@ -84,18 +84,17 @@ def perturb_images(
     """
     folder = Path(output)
     images = ChangedImages.of(dataset, name, seed, image_folder, skip_bad)
-    if (stored := images.stored(folder, overwrite)) is not None:
-        return stored
-    with workspace(folder, images.key) as work:
-        if (stored := images.stored(folder, overwrite)) is not None:  # written by another process, just now
-            return stored
+
+    def write(work: Workspace) -> Dataset:
         changed = replace(
             images.write(work.new, threads or available_cores(), progress or SilentProgress()), home=folder
         )
         changed.write_into(work.new)
         write_header(work.new / REQUEST, images.requested)
         work.publish(IMAGES_LAYOUT, stored_pictures(folder))
-    return changed
+        return changed
+
+    return images.folder(folder, overwrite).make(images.stored_key, images.read, write)
 
 
 def stored_pictures(folder: Path) -> list[str]:
@@ -146,27 +145,27 @@ class ChangedImages:
 
     @property
     def key(self) -> str:
-        """The same for two calls that write the same folder."""
+        """Of what decides the content of a folder."""
         return fingerprint("image-perturbation", self.requested)
 
-    def stored(self, folder: Path, overwrite: bool) -> Dataset | None:
-        """What the folder holds of it, None where it has to be written; raises where it holds something else.
+    def folder(self, path: Path, overwrite: bool) -> ResumableFolder:
+        """Where they are written."""
 
-        Nor does a set serve that lacks unreadable images, unless those may be missing.
-        """
-        if not IMAGES_LAYOUT.holds(folder):
-            return None
+        def why(path: Path) -> str:
+            return f" (different: {', '.join(self._different(path))})"
+
+        return ResumableFolder(IMAGES_LAYOUT, path, self.key, overwrite, why, stored_pictures)
+
+    def _different(self, folder: Path) -> list[str]:
         header = read_header(folder / REQUEST, "image-perturbation")
-        changed = [name for name in self.requested if header.get(name) != self.requested[name]]
-        if changed and changed != ["pillow"]:
-            if not overwrite:
-                raise ConflictError(
-                    f"{folder} already contains a different set of changed images (different: {', '.join(changed)})",
-                    fix=f"choose another output, or pass {argument('overwrite', True)}",
-                )
-            IMAGES_LAYOUT.refuse_foreign_files(folder, stored_pictures(folder))
-            return None
-        tidy_output(folder, self.key)
+        return [name for name in self.requested if header.get(name) != self.requested[name]]
+
+    def stored_key(self, folder: Path) -> str | None:
+        """The key where the folder holds these images, as any Pillow draws them."""
+        return self.key if set(self._different(folder)) <= {"pillow"} else None
+
+    def read(self, folder: Path) -> Dataset:
+        """The images in a folder; a set that lacks unreadable ones raises, unless those may be missing."""
         existing = Dataset.load(folder)
         missing = self.dataset.images.height - existing.images.height
         if missing and not self.skip_bad:
@@ -368,8 +367,7 @@ def check_sheet(file: Path, *, overwrite: bool = False) -> None:
     """Raise for a file that a sheet cannot be written to: before the work, not after it."""
     if file.suffix.lower() not in _FORMATS:
         raise UsageError(f"{file}: unknown image format", fix=f"use a file name that ends in {', '.join(_FORMATS)}")
-    if file.exists() and not overwrite:
-        raise ConflictError(f"{file} already exists", fix=f"choose another name, or pass {argument('overwrite', True)}")
+    refuse_existing(file, overwrite)
 
 
 def write_sheet(

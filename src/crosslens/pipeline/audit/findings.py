@@ -1,13 +1,15 @@
-"""Figures inside sentences: percent, points, and their intervals."""
+"""What the results of an audit say: sentences with figures, the most important first."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
+from math import nan
 from operator import attrgetter
 from typing import Any, NamedTuple
 
+from crosslens.core import Figure
 from crosslens.pipeline.audit.results import Finding, StageResult
 
 Payload = Mapping[str, Any]
@@ -20,10 +22,16 @@ class WeightedSentence(NamedTuple):
     importance: float
 
 
+def _figure(value: float, figure: Payload, unit: str) -> Figure:
+    """A share in whole percent; with a decimal where a small share, or what is missing from all, would vanish."""
+    digits = 1 if 0 < abs(value) < 0.05 or 0.95 < abs(value) < 1 else 0
+    low, high = (nan if figure.get(end) is None else figure[end] for end in ("low", "high"))
+    return Figure(value, low, high, scale=100.0, digits=digits, unit=unit)
+
+
 def percent(figure: Payload, mean: str = "mean") -> str:
     """``43 % [41, 46]``; with a decimal where a whole number would say nothing: ``0.4 % [0.2, 0.7]``."""
-    decimals = _decimals(figure[mean])
-    return f"{_number(figure[mean], decimals)} %{interval(figure, decimals)}"
+    return str(_figure(figure[mean], figure, " %"))
 
 
 def share(part: int, whole: int) -> str:
@@ -33,15 +41,8 @@ def share(part: int, whole: int) -> str:
 
 def points(value: float, figure: Payload | None = None) -> str:
     """``18 points [15, 21]``: a difference of shares, with the interval of a figure."""
-    decimals = _decimals(value)
-    number = _number(value, decimals)
-    return f"{number} point{'' if number == '1' else 's'}{interval(figure or {}, decimals)}"
-
-
-def interval(figure: Payload, decimals: int = 0) -> str:
-    """`` [41, 46]`` in percent; nothing where there is none."""
-    low, high = figure.get("low"), figure.get("high")
-    return "" if low is None or high is None else f" [{_number(low, decimals)}, {_number(high, decimals)}]"
+    written = _figure(value, figure or {}, " points")
+    return str(replace(written, unit=" point") if written.number == "1 points" else written)
 
 
 def surely_above(figure: Payload, limit: float = 0.0) -> bool:
@@ -56,15 +57,6 @@ def surprise(lost: float, whole: float) -> float:
     Of a loss that has an interval, its sure part counts. What is said of every run, such as its mean, is below these.
     """
     return round(0.5 + 0.5 * min(1.0, max(0.0, lost / whole) ** 0.5), 4) if whole > 0 else 0.5
-
-
-def _decimals(value: float) -> int:
-    """None, unless rounding would make a small share, or what is missing from all, vanish."""
-    return 1 if 0 < abs(value) < 0.05 or 0.95 < abs(value) < 1 else 0
-
-
-def _number(value: float, decimals: int) -> str:
-    return f"{100 * value + 0.0:.{decimals}f}"
 
 
 _QUERIES = {"t2i": "captions", "i2t": "images", "t2t": "captions"}
@@ -182,7 +174,8 @@ def hard_cases(payload: Payload) -> Iterator[WeightedSentence]:
         groups = [figure for figure in figures if figure["grouping"] not in ("all", "macro")]
         if len(groups) > 1:
             worst = min(groups, key=lambda figure: figure["value"])
-            text += f", least often for {worst['category']}: {100 * worst['value']:.0f} %{interval(worst)}"
+            lowest = replace(_figure(worst["value"], worst, " %"), digits=0)
+            text += f", least often for {worst['category']}: {lowest}"
         yield WeightedSentence(f"{text}.", 0.6 if surely_above(overall, overall["chance"]) else 0.9)
 
 

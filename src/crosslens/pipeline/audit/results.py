@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
@@ -17,7 +18,6 @@ from crosslens.core import (
     InputError,
     Layout,
     Presented,
-    ResumableFolder,
     Run,
     Section,
     Text,
@@ -69,7 +69,6 @@ AUDIT_DATASETS = "datasets"
 _OWN = (RUNS, RESULTS, AUDIT_DATASETS, *STAGE_FOLDERS, FINDINGS_FILE, REPORT_FILE)
 _LAYOUT = Layout("an audit", HEADER_FILE, ())
 _KIND, _RESULT, _FINDINGS = "audit", "audit-result", "audit-findings"
-_DAMAGED, _AGAIN = "not a result of an audit", "run the same audit again"
 
 
 @dataclass(frozen=True)
@@ -95,33 +94,36 @@ class AuditFolder:
         header is then written anew, so that nothing is removed that somebody else put there.
         """
         folder = AuditFolder(Path(path))
-        if _LAYOUT.holds(folder.path):
-            if overwrite:
-                for name in (*_OWN, HEADER_FILE):  # the header last: an interrupted removal is continued
-                    remove(folder.path / name)
-            elif folder._stored_key() != key and any((folder.path / RESULTS).glob("*.json")):
-                ResumableFolder(_LAYOUT, folder.path, key).refuse_other()
-        if folder._stored_key() != key:
+        results = folder.path / RESULTS
+        if _LAYOUT.holds(folder.path) and overwrite:
+            for name in (*_OWN, HEADER_FILE):  # the header last: an interrupted removal is continued
+                remove(folder.path / name)
+        try:
+            same = folder.header()["key"] == key
+        except (InputError, KeyError):
+            same = False
+        if not same:
+            if any(results.glob("*.json")):
+                _LAYOUT.refuse_other(folder.path, overwrite=False)
             folder.path.mkdir(parents=True, exist_ok=True)
             folder._write(HEADER_FILE, _KIND, {"key": key, **header})
-        (folder.path / RUNS).mkdir(exist_ok=True)
-        (folder.path / RESULTS).mkdir(exist_ok=True)
+        for inside in (folder.path / RUNS, results):
+            inside.mkdir(exist_ok=True)
         return folder
 
     def header(self) -> dict[str, Any]:
-        """What the audit is of."""
         return read_header(self.path / HEADER_FILE, _KIND)
 
     def run_folder(self, name: str) -> Path:
         return self.path / RUNS / name
 
-    def stored(self, file: str, key: str) -> StageResult | None:
-        """The result of a stage, if it was computed from the same inputs; None if it has to be computed."""
+    def has(self, file: str, key: str) -> bool:
+        """Whether the result of a stage is stored, and was computed from the same inputs."""
         try:
             content = read_header(self.path / RESULTS / file, _RESULT)
-            return self._result(content) if content["key"] == key else None
-        except (CrosslensError, KeyError, TypeError):
-            return None
+            return content["key"] == key and self._result(content) is not None
+        except (CrosslensError, KeyError):
+            return False
 
     def store(self, file: str, key: str, result: StageResult) -> None:
         folder = None if result.folder is None else result.folder.relative_to(self.path).as_posix()
@@ -132,7 +134,7 @@ class AuditFolder:
         return tuple(self._result(read_header(file, _RESULT)) for file in files)
 
     def conclude(self, findings: Iterable[Finding], skipped: Iterable[Skipped]) -> None:
-        """Keep what was found, and what could not be looked at."""
+        """Store what the results say, and which stages could not run."""
         content = {"findings": list(map(asdict, findings)), "skipped": list(map(asdict, skipped))}
         self._write(FINDINGS_FILE, _FINDINGS, content)
 
@@ -141,34 +143,32 @@ class AuditFolder:
         return (self.path / FINDINGS_FILE).exists()
 
     def conclusions(self) -> tuple[tuple[Finding, ...], tuple[Skipped, ...]]:
-        """The findings and what was left out; nothing of an audit that was interrupted."""
+        """The findings and the stages that could not run; nothing of an audit that was interrupted."""
         if not self.is_concluded:
             return (), ()
         content = read_header(self.path / FINDINGS_FILE, _FINDINGS)
-        try:
+        with _complete(self.path / FINDINGS_FILE):
             findings = tuple(Finding(**entry) for entry in content["findings"])
             return findings, tuple(Skipped(**entry) for entry in content["skipped"])
-        except (KeyError, TypeError) as error:
-            raise InputError(_DAMAGED, file=self.path / FINDINGS_FILE, fix=_AGAIN) from error
 
     def _result(self, content: Mapping[str, Any]) -> StageResult:
-        try:
-            folder = content["folder"]
-            names = ("stage", "payload", "command", "model", "dataset", "seconds")
+        with _complete(self.path / RESULTS):
+            folder, names = content["folder"], ("stage", "payload", "command", "model", "dataset", "seconds")
             values = {name: content[name] for name in names}
             return StageResult(**values, folder=None if folder is None else self.path / folder)
-        except (KeyError, TypeError) as error:
-            raise InputError(_DAMAGED, file=self.path / RESULTS, fix=_AGAIN) from error
 
     def _write(self, name: str, kind: str, content: Mapping[str, Any]) -> None:
         header = {"format": f"crosslens/{kind}", "version": FORMAT_VERSION, **json_form(content)}
         write_header(self.path / name, header)
 
-    def _stored_key(self) -> str | None:
-        try:
-            return str(self.header()["key"])
-        except (InputError, KeyError):
-            return None
+
+@contextmanager
+def _complete(file: Path) -> Iterator[None]:
+    """Say of a file that lacks something that it is damaged."""
+    try:
+        yield
+    except (KeyError, TypeError) as error:
+        raise InputError("not a result of an audit", file=file, fix="run the same audit again") from error
 
 
 @dataclass(frozen=True, eq=False)
@@ -194,12 +194,12 @@ class Audit(Presented):
     @cached_property
     def datasets(self) -> Mapping[str, Dataset]:
         """The datasets by name, read as the runs' recipes say."""
-        read: dict[str, Dataset] = {}
+        datasets: dict[str, Dataset] = {}
         for run in self.runs.values():
             name = self.dataset_name(run)
-            if name and name not in read:
-                read[name] = dataset_of_run(run)
-        return read
+            if name and name not in datasets:
+                datasets[name] = dataset_of_run(run)
+        return datasets
 
     @property
     def dataset(self) -> Dataset | None:
@@ -223,7 +223,6 @@ class Audit(Presented):
         yield Section("", (*([FactList(tuple(rows))] if rows else []), Text.of(f"Report: {self.report}")))
 
     def as_dict(self) -> dict[str, Any]:
-        """The JSON form: what was computed, where it is, and what it says."""
         return {
             "folder": str(self.folder),
             "runs": {name: str(self.folder / "runs" / name) for name in self.runs},

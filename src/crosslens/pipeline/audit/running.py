@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Protocol
 
 from crosslens import __version__
-from crosslens.core import CrosslensError, Progress, Run, TrustCode, fingerprint, hold_output, trusting
+from crosslens.core import CrosslensError, Progress, Run, SilentProgress, TrustCode, fingerprint, hold_output, trusting
 from crosslens.encode import EncodeOptions
 from crosslens.pipeline.audit.findings import findings_of
 from crosslens.pipeline.audit.results import Audit, AuditFolder, Skipped, StageResult
@@ -36,12 +36,9 @@ class Display(Progress, Protocol):
         """Show a short text at the end of the bar."""
 
 
-class SilentDisplay:
+class SilentDisplay(SilentProgress):
     """Shows nothing."""
 
-    def start(self, label: str, total: int) -> None: ...
-    def advance(self, steps: int = 1) -> None: ...
-    def finish(self) -> None: ...
     def show_beside(self, text: str) -> None: ...
 
 
@@ -161,9 +158,9 @@ def _jobs(stages: Sequence[Stage], sources: Sequence[AuditSource], quick: bool) 
             files = [stage.name] if len(datasets) == 1 else [f"{stage.name}-{name}" for name in datasets]
             over = [[source for source in sources if source.dataset == name] for name in datasets]
             groups = list(zip(over, datasets, files, strict=True))
-        cost = stage.quick_cost if quick else stage.cost
+        fixed, per_thousand = stage.quick_cost if quick else stage.cost
         for members, subject, file in groups:
-            seconds = cost.seconds(max((source.captions for source in members), default=0))
+            seconds = fixed + per_thousand * max((source.captions for source in members), default=0) / 1000
             yield _Job(stage, tuple(members), subject, f"{_file_name(file)}.json", seconds)
 
 
@@ -216,7 +213,7 @@ class _Work:
             dataset = None if work.dataset is None else work.dataset.fingerprint
             facts = {"stage": job.stage.name, "runs": runs, "dataset": dataset, "crosslens": __version__}
             key = fingerprint("audit-stage", {**facts, **self.options.facts()})
-            if self.folder.stored(job.file, key) is not None:
+            if self.folder.has(job.file, key):
                 self.notify(f"{name}: done before")
                 return
         begin = time.monotonic()
@@ -225,7 +222,7 @@ class _Work:
         if job.stage.name == FIRST:
             self.runs[job.subject] = Run.load(work.run.folder)
             key = fingerprint("audit-run", output.payload)
-            if self.folder.stored(job.file, key) is not None:
+            if self.folder.has(job.file, key):
                 self.notify(f"{name}: done before")
                 return
         about = (job.sources[0].name, job.sources[0].dataset) if job.stage.about == RUN else ("", job.subject)

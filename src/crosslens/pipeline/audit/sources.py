@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -105,7 +105,12 @@ def audit_sources(
         if request.models or request.datasets or len(stored) < len(inputs.runs):
             fix = "name run folders alone: their recipes say what they are made from"
             raise UsageError("run folders beside other inputs", fix=fix)
-        return tuple(_stored_sources(stored))
+        stored_sources = []
+        for name, folder in zip(distinct_names(path.resolve().name for path in stored), stored, strict=True):
+            recipe = replace(Recipe.read(folder / RECIPE_FILE).absolute(), name=None, fingerprints={})
+            dataset = None if recipe.dataset is None else load_dataset(recipe.dataset, **recipe.dataset_options)
+            stored_sources.append(AuditSource(name, name, "" if dataset is None else dataset.name, recipe, dataset))
+        return tuple(stored_sources)
     if len(request.datasets) > 1 and not request.models:
         raise UsageError("several datasets and no model", fix=f"add {argument('model')}: files are of one dataset")
     source = require_one_source(
@@ -125,16 +130,6 @@ def audit_sources(
             recipe = _recipe(request, *known, model, entry, options)
             sources.append(AuditSource(run, label, name, recipe, dataset))
     return tuple(sources)
-
-
-def _stored_sources(folders: Sequence[Path]) -> Iterator[AuditSource]:
-    """The evaluations of run folders, repeated from their recipes."""
-    recipes = [Recipe.read(folder / RECIPE_FILE).absolute() for folder in folders]
-    names = distinct_names(folder.resolve().name for folder in folders)
-    for name, recipe in zip(names, recipes, strict=True):
-        dataset = None if recipe.dataset is None else load_dataset(recipe.dataset, **recipe.dataset_options)
-        recipe = replace(recipe, name=None, fingerprints={})
-        yield AuditSource(name, name, "" if dataset is None else dataset.name, recipe, dataset)
 
 
 def _recipe(
@@ -171,5 +166,5 @@ def _named_datasets(sources: Sequence[DatasetSource]) -> dict[str, tuple[Dataset
 def _label(model: str) -> str:
     """A model's name as a folder can be called; of an object in a file of the user, the name of the object."""
     kind, _, source = model.partition(":")
-    own = source.rpartition(":")[2] if kind == "callable" else model
-    return re.sub(r"[^\w.-]+", "-", own).strip("-.") or "model"
+    name = source.rpartition(":")[2] if kind == "callable" else model
+    return re.sub(r"[^\w.-]+", "-", name).strip("-.") or "model"

@@ -15,7 +15,7 @@ from crosslens.data import load_dataset
 from crosslens.encode import EACH, EncodeOptions, text_queries
 from crosslens.explanations import TEXT_TO_TEXT, dataset_of_run
 from crosslens.pipeline.audit.sources import AuditSource
-from crosslens.pipeline.options import AuditOptions
+from crosslens.pipeline.options import AuditOptions, IntervalKeywords
 from crosslens.pipeline.recipe.recipe import Recipe
 
 RUN, DATASET, ALL = "run", "dataset", "audit"
@@ -60,6 +60,20 @@ class StageWork:
         return run
 
     @property
+    def source(self) -> AuditSource:
+        """What the first run evaluates."""
+        return next(iter(self.runs.values())).source
+
+    @property
+    def folders(self) -> str:
+        """The folders of the runs, as words of a command."""
+        return " ".join(str(audited.folder) for audited in self.runs.values())
+
+    @property
+    def intervals(self) -> IntervalKeywords:
+        return {"seed": self.options.seed, "resamples": self.options.resamples, "level": self.options.level}
+
+    @property
     def known_dataset(self) -> Dataset:
         assert self.dataset is not None
         return self.dataset
@@ -71,7 +85,7 @@ class StageWork:
 
     def labelled_dataset(self) -> Dataset:
         """The dataset with all its captions; over two text sets, the captions that ask, and the corpus."""
-        recipe = next(iter(self.runs.values())).source.recipe
+        recipe = self.source.recipe
         if recipe.queries is None:
             return self.known_dataset
         queries = load_dataset(recipe.queries, **recipe.queries_options)
@@ -99,22 +113,16 @@ class StageOutput:
     folder: Path | None = None
 
 
-@dataclass(frozen=True)
-class Need:
-    """Something that a stage cannot do without, in words, and why it is missing: None where it is there."""
+class Condition(NamedTuple):
+    """Something that a stage cannot do without, and why it is missing: None where it is there."""
 
     text: str
     missing: Callable[[StageWork], str | None]
 
-
-class Cost(NamedTuple):
-    """Expected seconds on one core: in any case, and per thousand captions."""
-
-    fixed: float
-    per_thousand: float
-
-    def seconds(self, captions: int) -> float:
-        return self.fixed + self.per_thousand * captions / 1000
+    @classmethod
+    def of(cls, text: str, holds: Callable[[StageWork], Any], reason: str) -> Condition:
+        """A condition that is missing for one reason."""
+        return cls(text, lambda work: None if holds(work) else reason)
 
 
 @dataclass(frozen=True)
@@ -126,24 +134,23 @@ class Stage:
     summary: str
     about: str
     order: int
-    needs: tuple[Need, ...]
-    cost: Cost
-    quick_cost: Cost
+    needs: tuple[Condition, ...]
+    cost: tuple[float, float]
+    """Expected seconds on one core: in any case, and per thousand captions."""
+    quick_cost: tuple[float, float]
 
 
 STAGES: Registry[Callable[[StageWork], StageOutput]] = Registry(
-    "stage", "audit_stages", ("crosslens.pipeline.audit.stages", "crosslens.pipeline.groups")
+    "stage", "audit_stages", ("crosslens.pipeline.audit.stages",)
 )
 
 
 def audit_stage(
-    name: str, *, about: str, order: int, needs: tuple[Need, ...] = (), cost: tuple[float, float] = (1, 0),
+    name: str, *, about: str, order: int, needs: tuple[Condition, ...] = (), cost: tuple[float, float] = (1, 0),
     quick_cost: tuple[float, float] | None = None,
 ) -> Callable[[Callable[[StageWork], StageOutput]], Callable[[StageWork], StageOutput]]:  # fmt: skip
     """Decorate the function of a stage; ``order`` says when its turn is, ``cost`` weighs it in the progress display."""
-    return STAGES.register(
-        name, about=about, order=order, needs=needs, cost=Cost(*cost), quick_cost=Cost(*(quick_cost or cost))
-    )
+    return STAGES.register(name, about=about, order=order, needs=needs, cost=cost, quick_cost=quick_cost or cost)
 
 
 def all_stages() -> tuple[Stage, ...]:
@@ -167,11 +174,8 @@ def chosen_stages(options: AuditOptions) -> tuple[Stage, ...]:
 
 def first_missing(stage: Stage, work: StageWork) -> str | None:
     """Why a stage cannot run, in one line; None if it can."""
-    for need in stage.needs:
-        reason = need.missing(work)
-        if reason is not None:
-            return f"needs {need.text}: {reason}"
-    return None
+    reasons = ((condition.text, condition.missing(work)) for condition in stage.needs)
+    return next((f"needs {text}: {reason}" for text, reason in reasons if reason is not None), None)
 
 
 def _several_captions(work: StageWork) -> str | None:
@@ -199,35 +203,29 @@ def _queries(directions: Set[str]) -> Callable[[StageWork], str | None]:
     return missing
 
 
-def _unless(condition: Callable[[StageWork], Any], reason: str) -> Callable[[StageWork], str | None]:
-    return lambda work: None if condition(work) else reason
-
-
-A_DATASET = Need("a dataset", _unless(lambda work: work.dataset is not None, "none is given"))
-SEVERAL_CAPTIONS = Need("several captions per image", _several_captions)
-A_MODEL = Need(
+A_DATASET = Condition.of("a dataset", lambda work: work.dataset is not None, "none is given")
+SEVERAL_CAPTIONS = Condition("several captions per image", _several_captions)
+A_MODEL = Condition.of(
     "a model that encodes new captions",
-    _unless(
-        lambda work: all(recipe.model.name for recipe in work.recipes.values()),
-        "only vectors, scores or lists are given",
-    ),
+    lambda work: all(recipe.model.name for recipe in work.recipes.values()),
+    "only vectors, scores or lists are given",
 )
-VECTORS = Need("vectors of images and captions", _vectors)
-SCORES = Need(
+VECTORS = Condition("vectors of images and captions", _vectors)
+SCORES = Condition(
     "scores of all pairs",
     lambda work: next(
         (f"{name} is given as lists" for name, recipe in work.recipes.items() if recipe.inputs.runs), None
     ),
 )
-CAPTION_QUERIES = Need("caption queries for images", _queries({TEXT_TO_IMAGE}))
-TEXT_QUERIES = Need("caption queries", _queries({TEXT_TO_IMAGE, TEXT_TO_TEXT}))
-RANKINGS = Need(
-    "rankings", _unless(lambda work: all(run.rankings for run in work.loaded().values()), "the run keeps none")
+CAPTION_QUERIES = Condition("caption queries for images", _queries({TEXT_TO_IMAGE}))
+TEXT_QUERIES = Condition("caption queries", _queries({TEXT_TO_IMAGE, TEXT_TO_TEXT}))
+RANKINGS = Condition.of(
+    "rankings", lambda work: all(run.rankings for run in work.loaded().values()), "the run keeps none"
 )
-SEVERAL_IMAGES = Need(
+SEVERAL_IMAGES = Condition(
     "at least three images",
     lambda work: None if (images := len(work.dataset.image_ids) if work.dataset else 0) > 2 else f"there are {images}",
 )
-LANGUAGE = Need("a parser", _unless(lambda _: find_spec("spacy"), "pip install 'crosslens[language]'"))
-CASES = Need("hard negatives", _unless(lambda work: work.options.hard_negatives is not None, "none are given"))
-SEVERAL_RUNS = Need("several runs", _unless(lambda work: len(work.runs) > 1, "there is one"))
+LANGUAGE = Condition.of("a parser", lambda _: find_spec("spacy"), "pip install 'crosslens[language]'")
+CASES = Condition.of("hard negatives", lambda work: work.options.hard_negatives is not None, "none are given")
+SEVERAL_RUNS = Condition.of("several runs", lambda work: len(work.runs) > 1, "there is one")

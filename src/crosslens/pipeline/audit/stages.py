@@ -8,7 +8,6 @@ from typing import Any
 
 from crosslens.analyze import (
     NEIGHBOURHOOD_SIZES,
-    MissingPositives,
     assess_label_quality,
     compare_granularity,
     find_missing_positives,
@@ -18,7 +17,7 @@ from crosslens.analyze import (
     measure_polysemy,
     score_hard_negatives,
 )
-from crosslens.core import TEXT_TO_IMAGE, Dataset, InputError, MissingExtraError, Run, random_stream
+from crosslens.core import TEXT_TO_IMAGE, Dataset, InputError, MissingExtraError, Run, random_stream, split_name
 from crosslens.data import image_files, outer_file, write_qrels
 from crosslens.explanations import TEXT_TO_TEXT, explain_run, failed_queries, query_outcomes, ranking_of, save_overview
 from crosslens.metrics import Ties, measure
@@ -39,13 +38,14 @@ from crosslens.pipeline.audit.stage import (
     SEVERAL_RUNS,
     TEXT_QUERIES,
     VECTORS,
+    Condition,
     StageOutput,
     StageWork,
     audit_stage,
 )
 from crosslens.pipeline.curves import curve
+from crosslens.pipeline.groups import CAPTION_LENGTH, group_metrics, group_names, groupable_metrics
 from crosslens.pipeline.leaderboards import leaderboard
-from crosslens.pipeline.options import AuditOptions
 from crosslens.pipeline.panel import calibrate_panel, read_panel
 from crosslens.pipeline.recipe.execute import run_recipe
 from crosslens.pipeline.recipe.inputs import load_inputs
@@ -55,6 +55,10 @@ from crosslens.similarity import load_similarity
 TIE_MODES: tuple[Ties, ...] = ("stable", "optimistic", "pessimistic", "expected")
 _COMPARED = ("Hit@1", "Hit@5", "Hit@10", "MRR", "mAP@R", "Rsum")
 _TIED_METRICS = ("Hit@1", "Hit@5", "Hit@10", "MRR")
+_GROUPED = ("Hit@1", "Hit@10", "Hit@5", "MRR")
+"""What is shown by group; in a quick audit, the first two of them."""
+_MOST_GROUPS = 20
+_MOST_COLUMNS = 12
 
 
 @audit_stage(FIRST, about=RUN, order=10, cost=(4, 2))
@@ -73,7 +77,7 @@ def evaluate(work: StageWork) -> StageOutput:
 @audit_stage("ties", about=RUN, order=20, needs=(RANKINGS,), cost=(0.5, 0.1))
 def ties(work: StageWork) -> StageOutput:
     """What changes with the rule for tied scores."""
-    run, options = work.run.evaluated, work.options
+    run = work.run.evaluated
     rankings = run.rankings
     clusters = {
         direction: next(run[name].clusters for name in run if name.startswith(f"{direction}/"))
@@ -83,10 +87,7 @@ def ties(work: StageWork) -> StageOutput:
     notes = []
     for mode in TIE_MODES:
         try:
-            values = measure(
-                rankings, clusters, _TIED_METRICS, ties=mode, resamples=options.resamples, level=options.level,
-                seed=options.seed,
-            )  # fmt: skip
+            values = measure(rankings, clusters, _TIED_METRICS, ties=mode, **work.intervals)
         except InputError as error:  # lists that may have been cut off
             notes.append(f"{mode}: {error.problem}")
         else:
@@ -95,15 +96,50 @@ def ties(work: StageWork) -> StageOutput:
     return StageOutput({"name": run.name, "modes": modes, "notes": notes}, command)
 
 
+def _useful_columns(run: Run) -> list[str]:
+    """The columns that split the queries into some groups, but not into single queries."""
+
+    def is_useful(column: str) -> bool:
+        for table in run.columns.values():
+            if column in table.columns and not table[column].dtype.is_nested():
+                values = table[column].drop_nulls()
+                if 1 < values.n_unique() <= max(2, len(values) // 5):
+                    return True
+        return column == CAPTION_LENGTH and any("text" in table.columns for table in run.columns.values())
+
+    return [name for name in group_names(run) if is_useful(name)][:_MOST_COLUMNS]
+
+
+_COLUMNS = Condition.of(
+    "columns that make groups", lambda work: _useful_columns(work.run.evaluated), "the dataset has none"
+)
+
+
+@audit_stage("groups", about=RUN, order=30, needs=(_COLUMNS,), cost=(1, 0.5))
+def groups(work: StageWork) -> StageOutput:
+    """Metrics by every column of the dataset that makes groups, and by caption length."""
+    run, options = work.run.evaluated, work.options
+    wanted = _GROUPED[:2] if options.quick else _GROUPED
+    tables: list[dict[str, Any]] = []
+    for column in _useful_columns(run):
+        names = [name for name in groupable_metrics(run, column) if split_name(name)[1] in wanted]
+        if names:
+            grouped = group_metrics(
+                run, column, names, largest=_MOST_GROUPS, seed=options.seed, resamples=options.resamples
+            )
+            tables.append(grouped.figures())
+    command = f"crosslens show {work.run.folder} --by {'|'.join(table['by'] for table in tables)}"
+    return StageOutput({"name": run.name, "groups": tables}, command)
+
+
 @audit_stage("leaderboard", about=ALL, order=130, needs=(SEVERAL_RUNS,), cost=(1, 0.1))
 def compare_runs(work: StageWork) -> StageOutput:
     """Models × datasets, the best marked, with paired tests within a dataset."""
     runs = {(audited.source.model, audited.source.dataset): audited.evaluated for audited in work.runs.values()}
-    folders = " ".join(str(audited.folder) for audited in work.runs.values())
     present = {name for run in runs.values() for name in run}
     metrics = [name for metric in _COMPARED for name in (f"t2i/{metric}", f"i2t/{metric}", metric) if name in present]
     table = leaderboard(runs, metrics or None, seed=work.options.seed)
-    return StageOutput(table.as_dict(), f"crosslens leaderboard {folders}")
+    return StageOutput(table.as_dict(), f"crosslens leaderboard {work.folders}")
 
 
 _LISTED = 10
@@ -113,39 +149,33 @@ _LISTED = 10
 @audit_stage("label-quality", about=DATASET, order=40, needs=(A_DATASET,), cost=(3, 3))
 def label_quality(work: StageWork) -> StageOutput:
     """Labels that a person should review, with reasons."""
-    dataset = work.queried_dataset()
+    dataset, image_folder = work.queried_dataset(), work.source.recipe.model.image_folder
+    pictures: dict[str, str] = {}
+    try:
+        paired = zip(dataset.image_ids, image_files(dataset, image_folder, skip_bad=True), strict=True)
+        pictures = {image: path for image, path in paired if outer_file(path).is_file()}
+    except InputError:
+        if image_folder is not None:
+            raise
     result = assess_label_quality(
         dataset,
         {name: run for name, run in work.loaded().items() if _asks(run, dataset)},
-        pictures=_pictures(dataset, work),
+        pictures=pictures,
         words=LANGUAGE.missing(work) is None,
         progress=work.progress,
     )
     folder = work.stage_folder("label-quality")
-    file = folder / "review.csv"
     folder.mkdir(parents=True, exist_ok=True)
+    file = folder / "review.csv"
     result.write(file, result.suspects)
-    runs = " ".join(str(audited.folder) for audited in work.runs.values())
     payload = {**replace(result, shown=min(_LISTED, result.suspects)).as_dict(), "files": [str(file)]}
-    return StageOutput(payload, f"crosslens analyze labels {runs} -o {file} --limit {result.suspects}", folder)
+    return StageOutput(payload, f"crosslens analyze labels {work.folders} -o {file} --limit {result.suspects}", folder)
 
 
 def _asks(run: Run, dataset: Dataset) -> bool:
     """Whether the queries of a run are captions of the dataset; text-only retrieval may ask with another text set."""
     asked = run.rankings.get(TEXT_TO_IMAGE, run.rankings.get(TEXT_TO_TEXT))
     return asked is not None and set(asked.query_ids) <= set(dataset.caption_ids)
-
-
-def _pictures(dataset: Dataset, work: StageWork) -> dict[str, str]:
-    folder = next(iter(work.runs.values())).source.recipe.model.image_folder
-    try:
-        paths = image_files(dataset, folder, skip_bad=True)
-    except InputError:
-        if folder is not None:
-            raise
-        return {}
-    paired = zip(dataset.image_ids, paths, strict=True)
-    return {image: path for image, path in paired if outer_file(path).is_file()}
 
 
 @audit_stage("missing-positives", about=DATASET, order=50, needs=(A_DATASET, SEVERAL_CAPTIONS), cost=(1, 0.5))
@@ -157,45 +187,33 @@ def missing_positives(work: StageWork) -> StageOutput:
         with suppress(MissingExtraError):
             load_similarity("semantic")
             phi = "semantic"
-    result = find_missing_positives(
-        dataset, phi, resamples=options.resamples, seed=options.seed, threads=options.threads,
-        progress=work.progress,
-    )  # fmt: skip
+    result = find_missing_positives(dataset, phi, seed=options.seed, threads=options.threads, progress=work.progress)
     folder = work.stage_folder("missing-positives")
     folder.mkdir(parents=True, exist_ok=True)
     qrels, table = folder / "completed.qrels", folder / "missing.csv"
     write_qrels(result.relevance(), qrels)
     result.write_table(table)
-    payload = {**result.as_dict(), "files": [str(qrels), str(table)], "misses": _misses(result, work)}
-    source = next(iter(work.runs.values())).source
-    words = f"{source.dataset_words}{source.query_words}"
-    command = f"crosslens missing-positives --dataset {words} --phi {phi} -o {qrels} --table {table}"
-    return StageOutput(payload, command, folder)
-
-
-def _misses(result: MissingPositives, work: StageWork) -> dict[str, dict[str, int]]:
-    """Of each run's failed caption queries, how many retrieve an image that is a missing positive."""
     pairs = result.relevance(extra_only=True)
     missing = {(pairs.query_ids[row], pairs.item_ids[item]) for row, item in zip(pairs.rows, pairs.items, strict=True)}
-    counts: dict[str, dict[str, int]] = {}
+    misses: dict[str, dict[str, int]] = {}  # of each run's failed caption queries, how many retrieve a missing positive
     for name, run in work.loaded().items():
         if _asks(run, result.dataset):
             failures = failed_queries(run, result.dataset)
             fitting = sum(pair in missing for pair in zip(failures["retrieved"], failures["query"], strict=True))
             queries = query_outcomes(run, result.dataset).height
-            counts[name] = {"queries": queries, "misses": failures.height, "fitting": fitting}
-    return counts
+            misses[name] = {"queries": queries, "misses": failures.height, "fitting": fitting}
+    payload = {**result.as_dict(), "files": [str(qrels), str(table)], "misses": misses}
+    words = f"{work.source.dataset_words}{work.source.query_words}"
+    command = f"crosslens missing-positives --dataset {words} --phi {phi} -o {qrels} --table {table}"
+    return StageOutput(payload, command, folder)
 
 
 @audit_stage("granularity", about=DATASET, order=60, needs=(A_DATASET, LANGUAGE), cost=(2, 2))
 def granularity(work: StageWork) -> StageOutput:
     """How fine-grained the captions are."""
-    options = work.options
-    measured = measure_granularity(work.known_dataset, threads=options.threads, progress=work.progress)
-    compared = compare_granularity([measured], resamples=options.resamples, level=options.level, seed=options.seed)
-    words = next(iter(work.runs.values())).source.dataset_words
-    payload: dict[str, Any] = {**compared.as_dict(), "files": []}
-    return StageOutput(payload, f"crosslens analyze granularity --dataset {words}")
+    measured = measure_granularity(work.known_dataset, threads=work.options.threads, progress=work.progress)
+    payload: dict[str, Any] = {**compare_granularity([measured], **work.intervals).as_dict(), "files": []}
+    return StageOutput(payload, f"crosslens analyze granularity --dataset {work.source.dataset_words}")
 
 
 QUICK_PERTURBATIONS = "char_swap,shuffle_all_words"
@@ -213,9 +231,9 @@ def perturb_captions(work: StageWork) -> StageOutput:
     folder = work.stage_folder("robustness")
     study = robustness(
         work.known_dataset, models={source.name: source.recipe.model.name}, perturbations=names,
-        directions=(TEXT_TO_IMAGE,), output=folder, progress=work.progress, seed=options.seed,
-        resamples=options.resamples, level=options.level, threads=options.threads, command=work.command,
-        score=source.recipe.options.score, permutations=1000 if options.quick else 10_000, **_encoding(work),
+        directions=(TEXT_TO_IMAGE,), output=folder, progress=work.progress, threads=options.threads,
+        command=work.command, score=source.recipe.options.score, permutations=1000 if options.quick else 10_000,
+        **work.intervals, **_encoding(work),
     )  # fmt: skip
     command = (
         f"crosslens robustness --dataset {source.dataset_words} --model {source.recipe.model.name} "
@@ -236,7 +254,7 @@ def hard_negatives(work: StageWork) -> StageOutput:
     options, recipe = work.options, work.run.source.recipe
     result = score_hard_negatives(
         options.hard_negatives, recipe.model.name, name=work.run.source.name, progress=work.progress,
-        resamples=options.resamples, level=options.level, seed=options.seed, **_encoding(work),
+        **work.intervals, **_encoding(work),
     )  # fmt: skip
     payload = {"results": [result.as_dict(5)], "comparisons": [], "files": []}
     return StageOutput(payload, f"crosslens hard-negatives {options.hard_negatives} --model {recipe.model.name}")
@@ -245,30 +263,21 @@ def hard_negatives(work: StageWork) -> StageOutput:
 @audit_stage("explain", about=RUN, order=90, needs=(A_DATASET, TEXT_QUERIES, LANGUAGE), cost=(3, 5), quick_cost=(3, 1))
 def explain(work: StageWork) -> StageOutput:
     """Why caption queries fail: objects, counts, causes, confusions."""
-    options, audited = work.options, work.run
-    run, notes = _sampled(audited.evaluated, options)
-    overview = explain_run(
-        run, work.queried_dataset(), resamples=options.resamples, level=options.level, seed=options.seed,
-        progress=work.progress,
-    )  # fmt: skip
-    overview = replace(overview, notes=(*overview.notes, *notes))
-    folder = work.stage_folder("explanations")
-    save_overview(overview, folder, overwrite=True)
-    payload = {**overview.as_dict(), "sampled": bool(notes), "written": [str(folder)]}
-    return StageOutput(payload, f"crosslens explain {audited.folder} -o {folder}", folder)
-
-
-def _sampled(run: Run, options: AuditOptions) -> tuple[Run, tuple[str, ...]]:
-    """In a quick audit, the run with some of its caption queries, and a note that says so."""
+    run = work.run.evaluated
     ranking = ranking_of(run)
     queries = len(ranking.query_ids)
-    if not options.quick or queries <= QUICK_QUERIES:
-        return run, ()
-    rows = random_stream(options.seed, "audit-explain").choice(queries, QUICK_QUERIES, replace=False)
-    sample = ranking.of_queries(sorted(rows.tolist()))
-    return replace(run, rankings={ranking.direction: sample}), (
-        f"A sample of {QUICK_QUERIES:,} of {queries:,} queries.",
-    )
+    sampled = work.options.quick and queries > QUICK_QUERIES
+    if sampled:
+        rows = random_stream(work.options.seed, "audit-explain").choice(queries, QUICK_QUERIES, replace=False)
+        run = replace(run, rankings={ranking.direction: ranking.of_queries(sorted(rows.tolist()))})
+    overview = explain_run(run, work.queried_dataset(), progress=work.progress, **work.intervals)
+    if sampled:
+        note = f"A sample of {QUICK_QUERIES:,} of {queries:,} queries."
+        overview = replace(overview, notes=(*overview.notes, note))
+    folder = work.stage_folder("explanations")
+    save_overview(overview, folder, overwrite=True)
+    payload = {**overview.as_dict(), "sampled": sampled, "written": [str(folder)]}
+    return StageOutput(payload, f"crosslens explain {work.run.folder} -o {folder}", folder)
 
 
 _COUNTS = tuple(range(1, 51))
@@ -282,18 +291,16 @@ def polysemy(work: StageWork) -> StageOutput:
     options, source = work.options, work.run.source
     inputs = load_inputs(source.recipe.absolute(), work.encoding, work.progress)
     assert inputs.dataset is not None
-    common: dict[str, Any] = {
-        "images": inputs.images, "captions": inputs.captions, "seed": options.seed, "resamples": options.resamples,
-        "level": options.level, "progress": work.progress,
-    }  # fmt: skip
+    vectors = {"images": inputs.images, "captions": inputs.captions}
+    common: dict[str, Any] = {**vectors, **work.intervals, "progress": work.progress}
     sizes = [size for size in NEIGHBOURHOOD_SIZES if size < len(inputs.dataset.image_ids)]
     curves = measure_polysemy(inputs.dataset, sizes=sizes, **common)
     diversity = measure_caption_diversity(inputs.dataset, cider=not options.quick, **common)
     payload = {"datasets": [{**curves.as_dict(), "diversity": diversity.as_dict()}], "files": []}
-    files, vectors = source.recipe.inputs, f"--model {source.recipe.model.name}"
+    files, flags = source.recipe.inputs, f"--model {source.recipe.model.name}"
     if not source.recipe.model.name:
-        vectors = f"--image-embeddings {files.image_embeddings} --caption-embeddings {files.caption_embeddings}"
-    return StageOutput(payload, f"crosslens analyze polysemy --dataset {source.dataset_words} {vectors}")
+        flags = f"--image-embeddings {files.image_embeddings} --caption-embeddings {files.caption_embeddings}"
+    return StageOutput(payload, f"crosslens analyze polysemy --dataset {source.dataset_words} {flags}")
 
 
 @audit_stage("difficulty", about=DATASET, order=110, needs=(A_DATASET, SCORES), cost=(1, 0.5))
@@ -331,9 +338,7 @@ def semantic_recall(work: StageWork) -> StageOutput:
     counts = [m for m in (_QUICK_COUNTS if options.quick else _COUNTS) if m < len(dataset.image_ids)]
     curves = curve(
         list(work.loaded().values()), dataset, options.phi, m=counts, direction=TEXT_TO_IMAGE,
-        seed=options.seed, resamples=options.resamples, level=options.level, threads=options.threads,
-        progress=work.progress,
+        threads=options.threads, progress=work.progress, **work.intervals,
     )  # fmt: skip
-    folders = " ".join(str(audited.folder) for audited in work.runs.values())
     m = ",".join(map(str, counts)) if options.quick else f"1..{counts[-1]}"
-    return StageOutput(curves.as_dict(), f"crosslens curve {folders} --phi {options.phi} --m {m}")
+    return StageOutput(curves.as_dict(), f"crosslens curve {work.folders} --phi {options.phi} --m {m}")

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 import numpy as np
 
@@ -111,9 +111,9 @@ def read_rates(file: str | Path | None = None) -> dict[str, DeviceRates]:
     """The devices of the package, and those of ``file`` (default: what this machine measured), which come first."""
     packaged = (files("crosslens.pipeline.planning") / "rates.json").read_text(encoding="utf-8")
     devices = devices_of(parse_json(packaged), Path("rates.json"))
-    own = own_rates_file() if file is None else Path(file)
-    if file is not None or own.is_file():
-        devices |= devices_of(read_json_file(own), own)
+    path = own_rates_file() if file is None else Path(file)
+    if file is not None or path.is_file():
+        devices |= devices_of(read_json_file(path), path)
     return devices
 
 
@@ -185,20 +185,13 @@ class Share:
     memory_bytes: float
 
 
-def shared_out(
-    shape: tuple[int, int],
-    pairs: Mapping[int, float],
-    dim: int,
-    depth: int,
-    nodes: int,
-    device_memory: int | None,
-    item_bytes: int,
-) -> Share:
+def shared_out(work: Workload, shape: tuple[int, int], pairs: Mapping[int, float], device_memory: int | None) -> Share:
     """The share of a node in ranking rows × columns.
 
     ``pairs`` is how many relevant items a query has, for each direction that is asked for; ``device_memory`` is None
-    for CPUs; ``item_bytes`` is what a vector takes where it is stored.
+    for CPUs.
     """
+    dim, depth, nodes = work.dim, work.depth, work.nodes
     outer = 0 if shape[0] > shape[1] else 1
     if device_memory is None:
         share = -(-shape[outer] // nodes)
@@ -206,7 +199,7 @@ def shared_out(
         counts = [1, 1]
         counts[outer] = -(-shape[outer] // height)
         items, passes = float(share + shape[1 - outer]), 1
-        memory = float(item_bytes * share + (_KEY * depth + _COUNT_BYTES) * items)
+        memory = float(work.item_bytes * share + (_KEY * depth + _COUNT_BYTES) * items)
     else:
         blocks = task_blocks(shape, dim, nodes, "cuda") if nodes > 1 else None
         size = shape if blocks is None else blocks.size
@@ -300,14 +293,17 @@ class Workload:
                 raise UsageError(f"{name} is {getattr(self, name)}", fix="use a number above 0", option=name)
 
     @property
+    def item_bytes(self) -> int:
+        """What a vector takes where it is stored."""
+        return self.dim * PRECISIONS[self.precision]
+
+    @property
     def scores(self) -> float:
         """How many pairs are scored: all of them, or those of a sample of queries in each direction."""
         if self.queries is None:
             return float(self.images) * self.captions
-        return (
-            float(min(self.queries, self.images)) * self.captions
-            + float(min(self.queries, self.captions)) * self.images
-        )
+        images, captions = self.counted
+        return float(images) * self.captions + float(captions) * self.images
 
     @property
     def counted(self) -> tuple[int, int]:
@@ -391,8 +387,19 @@ class EvaluationPlan(Presented):
         yield Section(title, (Table(("", "", ""), tuple(rows), "lll"), Text(self.notes)))
 
     def as_dict(self) -> dict[str, Any]:
-        """The JSON form: seconds, bytes and counts as plain numbers."""
         return {**asdict(self), "seconds": self.seconds, "notes": list(self.notes)}
+
+
+class WorkloadKeywords(TypedDict, total=False):
+    """The keywords of :class:`Workload`."""
+
+    device: str
+    nodes: int
+    precision: str
+    depth: int
+    queries: int | None
+    network: float
+    storage: float
 
 
 def plan_evaluation(
@@ -400,53 +407,43 @@ def plan_evaluation(
     captions: int,
     dim: int,
     *,
-    device: str = HOST,
-    nodes: int = 1,
-    precision: str = "float16",
-    depth: int = 10,
-    queries: int | None = None,
-    network: float = 100.0,
-    storage: float = 2.0,
     rates: Mapping[str, DeviceRates] | None = None,
+    **workload: Unpack[WorkloadKeywords],
 ) -> EvaluationPlan:
     """What evaluating ``images`` × ``captions`` vectors of ``dim`` numbers takes, by measured rates of this code.
 
     ``network`` (Gbit/s) and ``storage`` (GB/s) are per node, and are taken as given: they are not measured.
     """
-    work = Workload(images, captions, dim, device, nodes, precision, depth, queries, network, storage)
+    work = Workload(images, captions, dim, **workload)
     devices = read_rates() if rates is None else rates
-    for name in (device, HOST):
+    for name in (work.device, HOST):
         if name not in devices:
             raise UnknownNameError("device", name, devices)
-    own, host = devices[device], devices[HOST]
-    item_bytes = work.dim * PRECISIONS[work.precision]
-    shares = [
-        shared_out(shape, pairs, work.dim, work.depth, work.nodes, own.memory_bytes, item_bytes)
-        for shape, pairs in work.rankings
-    ]
-    read, results = item_bytes * sum(share.items for share in shares), sum(share.result_bytes for share in shares)
+    rated, host = devices[work.device], devices[HOST]
+    shares = [shared_out(work, shape, pairs, rated.memory_bytes) for shape, pairs in work.rankings]
+    read, results = work.item_bytes * sum(share.items for share in shares), sum(share.result_bytes for share in shares)
     ranking = None
-    if own.measured:
+    if rated.measured:
         ranking = sum(
-            own.ranking_seconds(float(shape[0]) * shape[1] / share.used, share.items, work.dim)
+            rated.ranking_seconds(float(shape[0]) * shape[1] / share.used, share.items, work.dim)
             for share, (shape, _) in zip(shares, work.rankings, strict=True)
         )
     asked = sum(work.counted)
     lists = asked * (_PER_QUERY + work.depth * _PER_ENTRY + _PER_VALUES)
     run_bytes = float(lists + 2 * max(work.counted) * _PER_PAIR + _PER_ID * (work.images + work.captions))
     plan = EvaluationPlan(
-        work, own.about, own.measured, work.scores, 2 * work.scores * work.dim, ranking,
+        work, rated.about, rated.measured, work.scores, 2 * work.scores * work.dim, ranking,
         host.evaluation_seconds(asked),
         (read + results) / (work.network * 1e9 / 8) if work.nodes > 1 else 0.0, read / (work.storage * 1e9),
         max(share.memory_bytes for share in shares),
         host.host_bytes(work.images + work.captions),
-        float(item_bytes) * (work.images + work.captions), run_bytes, read * work.nodes, results,
+        float(work.item_bytes) * (work.images + work.captions), run_bytes, read * work.nodes, results,
         max(share.passes for share in shares), sum(share.tasks for share in shares), "",
     )  # fmt: skip
-    return _with_limit(plan, own, sum(share.lists for share in shares))
+    return _with_limit(plan, rated, sum(share.lists for share in shares))
 
 
-def _with_limit(plan: EvaluationPlan, own: DeviceRates, lists: float) -> EvaluationPlan:
+def _with_limit(plan: EvaluationPlan, rated: DeviceRates, lists: float) -> EvaluationPlan:
     times = {
         "compute": plan.ranking_seconds or 0.0,
         "network": plan.network_seconds,
@@ -457,7 +454,7 @@ def _with_limit(plan: EvaluationPlan, own: DeviceRates, lists: float) -> Evaluat
     notes = []
     if not plan.measured:
         notes.append(
-            f"The rates of {own.name} have not been measured, so there is no time; measure them with crosslens plan "
+            f"The rates of {rated.name} have not been measured, so there is no time; measure them with crosslens plan "
             f"--calibrate on such a machine."
         )
     if plan.passes > 1:
@@ -466,12 +463,12 @@ def _with_limit(plan: EvaluationPlan, own: DeviceRates, lists: float) -> Evaluat
             f"{plan.passes:,} blocks, and the other is read for each."
         )
     if plan.workload.nodes > 1:
-        how = "--engine ray" if own.memory_bytes is None else "--engine ray --backend torch"
+        how = "--engine ray" if rated.memory_bytes is None else "--engine ray --backend torch"
         notes.append(
             f"crosslens evaluate {how} on a Ray cluster of these nodes does it in {plan.tasks:,} tasks. One machine "
             f"merges their {lists:.2g} lists while others are made, which is not in the time."
         )
-    largest = max((run.images * run.captions for run in own.ranking), default=0)
+    largest = max((run.images * run.captions for run in rated.ranking), default=0)
     if plan.measured and plan.scores / plan.workload.nodes > 1000 * largest:
         notes.append(
             f"The largest measured run had {largest:.2g} scores, a node of this plan has "

@@ -54,7 +54,7 @@ from crosslens.data import (
 )
 from crosslens.encode import EncodeOptions, SecondStage, load_pair_scorer
 from crosslens.metrics import OWN_SCORES, option_values, parse_metrics
-from crosslens.pipeline.encoding import LoadedInputs, encode_with_model, stream_options
+from crosslens.pipeline.encoding import LoadedInputs, encode_with_model
 from crosslens.pipeline.inputs import (
     SAME_SPLIT,
     check_row_count,
@@ -233,7 +233,7 @@ def load_inputs(recipe: Recipe, options: EncodeOptions, progress: Progress | Non
         return loaded
     second = SecondStage.over(
         loaded.dataset, scorer, recipe.rerank.depth, image_folder=encoding.image_folder,
-        **stream_options(encoding, progress),
+        **encoding.stream(progress),
     )  # fmt: skip
     sources = {"rerank_model": second.scorer.revision, "pictures": second.content}
     fingerprints = {**loaded.fingerprints, **{key: value for key, value in sources.items() if value}}

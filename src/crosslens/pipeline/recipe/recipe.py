@@ -4,27 +4,30 @@ from __future__ import annotations
 
 import json
 import re
-import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any, get_type_hints
+from typing import Any
 
 from crosslens.core import (
+    BARE_KEY,
+    EXPECTED,
     CrosslensError,
     FormatVersionError,
     InputError,
+    SettingsFile,
     TrustCode,
     UnknownNameError,
     code_named_by,
+    declarations,
     file_fingerprint,
-    is_finite_number,
     is_plugin_loaded,
     is_remote,
     load_plugin,
     reading,
     require_trust,
     trusting,
+    typed,
 )
 from crosslens.data import (
     ARRAY_SUFFIXES,
@@ -51,109 +54,22 @@ from crosslens.pipeline.recipe.options import (
     parse_named_input,
 )
 
-KeyPath = tuple[str, ...]
 VERSION = 1
 SOURCE_KEYS = ("model", "items", "rerank_model", "pictures", "similarities", "plugins", "corpus", "queries")
 """Fingerprints beside those of the inputs: revisions of models and similarities, what models were given, plugins."""
-
-_EXPECTED: dict[Any, str] = {
-    str: 'a text in quotes, for example "value"',
-    int: "a whole number, for example 10",
-    float: "a number, for example 0.95",
-    bool: "true or false",
-    tuple[str, ...]: 'a list of texts, for example ["first", "second"]',
-    int | str: 'a whole number, or a text in quotes, for example "mean"',
-}
-
-BARE_KEY = r"[A-Za-z0-9_-]+"
-_PART = rf"(?:{BARE_KEY}|\"[^\"]*\"|'[^']*')"
-_HEADER = re.compile(rf"\s*\[\[?\s*({_PART}(?:\s*\.\s*{_PART})*)\s*\]")
-_KEY = re.compile(rf"\s*({_PART}(?:\s*\.\s*{_PART})*)\s*=")
-_LONG_QUOTE = re.compile(r'"""|\'\'\'')
-_POSITION = re.compile(r"\s*\(at (?:line (\d+), column (\d+)|end of document)\)$")
 
 
 class NewerRecipeError(InputError, FormatVersionError):
     """A recipe written by a newer crosslens than this one, with the line that says so."""
 
 
-def _parse(text: str) -> dict[str, Any]:
-    """The tables of a TOML text; a mistake is raised with its line."""
-    try:
-        return tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        message = str(error)
-        position = _POSITION.search(message)
-        line = position[1] if position and position[1] else str(len(text.splitlines()) or 1)
-        raise InputError(
-            f"not valid TOML: {_POSITION.sub('', message)}",
-            row=f"line {line}",
-            expected='lines such as: metrics = ["Hit@1", "Hit@5"]',
-            fix="write texts in quotes and lists in brackets",
-        ) from error
-    except (ValueError, RecursionError) as error:  # a number of thousands of digits
-        problem = "nested too deeply" if isinstance(error, RecursionError) else f"not valid TOML: {error}"
-        raise InputError(problem, expected="a recipe", fix="write the recipe again") from error
-
-
-def key_lines(text: str) -> dict[KeyPath, int]:
-    """The line of each key and each table header, counted from 1."""
-    lines: dict[KeyPath, int] = {}
-    table: KeyPath = ()
-    in_long_text = False
-    for number, line in enumerate(text.splitlines(), start=1):
-        if not in_long_text:
-            if header := _HEADER.match(line):
-                table = _parts(header[1])
-                lines.setdefault(table, number)
-            elif key := _KEY.match(line):
-                lines.setdefault(table + _parts(key[1]), number)
-        if len(_LONG_QUOTE.findall(line)) % 2:
-            in_long_text = not in_long_text
-    return lines
-
-
-def _parts(dotted: str) -> KeyPath:
-    return tuple(part.strip("\"'") for part in re.findall(_PART, dotted))
-
-
-class _Page:
-    """A recipe's text, with the line of every key."""
-
-    def __init__(self, text: str) -> None:
-        self.content = _parse(text)
-        self._lines = key_lines(text)
-
-    def fail(self, path: KeyPath, problem: str, expected: str | None = None, fix: str | None = None) -> InputError:
-        return InputError(problem, row=self.line(path), expected=expected, fix=fix)
-
-    def line(self, path: KeyPath) -> str | None:
-        """``line 7`` for a key; for a key inside an inline table, the line where that table begins."""
-        known = (path[:length] for length in range(len(path), 0, -1) if path[:length] in self._lines)
-        return next((f"line {self._lines[key]}" for key in known), None)
-
-    def table(self, name: str) -> dict[str, Any]:
-        table = self.content.get(name, {})
-        if not isinstance(table, dict):
-            raise self.fail((name,), f"{name} is a value", f"a table: [{name}] on a line of its own, its keys below")
-        return table
-
-    def refuse_unknown(self, table: KeyPath, keys: Iterable[str], known: Iterable[str]) -> None:
-        known = list(known)
-        for key in keys:
-            if key not in known:
-                where = f" in [{table[0]}]" if table else ""
-                fix = UnknownNameError("key", key, known).fix
-                raise self.fail((*table, key), f"unknown key {key!r}{where}", fix=fix)
-
-
 def check(text: str, base: Path = Path()) -> dict[str, Any]:
     """The content of a recipe, its lists as tuples; anything that is not a recipe raises. Paths start from ``base``."""
-    page = _Page(text)
+    page = SettingsFile.parse(text)
     tables = ("dataset", "queries", "inputs", "model", "rerank", "options", "fingerprints")
     page.refuse_unknown((), page.content, ("version", "name", "plugins", *tables))
     version = page.content.get("version", VERSION)
-    if _typed(version, int) is None or version < 1:
+    if typed(version, int) is None or version < 1:
         raise page.fail(("version",), f"version = {version!r}", f"the number {VERSION}")
     if version > VERSION:
         raise NewerRecipeError(
@@ -161,9 +77,7 @@ def check(text: str, base: Path = Path()) -> dict[str, Any]:
             row=page.line(("version",)),
             fix="pip install --upgrade crosslens",
         )
-    plugins = _typed(page.content.get("plugins", []), tuple[str, ...])
-    if plugins is None:
-        raise page.fail(("plugins",), f"plugins = {page.content['plugins']!r}", _EXPECTED[tuple[str, ...]])
+    plugins = page.value(("plugins",), page.content.get("plugins", []), tuple[str, ...])
     # First: the rest of the recipe may use what they register. It is code that its author chose;
     # a plugin of the same content that the command line named is not loaded again.
     for plugin in plugins:
@@ -171,26 +85,23 @@ def check(text: str, base: Path = Path()) -> dict[str, Any]:
         if not is_plugin_loaded(file):
             require_trust(plugin, file.absolute())
             load_plugin(file)
-    name = page.content.get("name")
-    if name is not None and not isinstance(name, str):
-        raise page.fail(("name",), f"name = {name!r}", _EXPECTED[str])
     content: dict[str, Any] = {
-        "name": name,
+        "name": page.value(("name",), page.content["name"], str) if "name" in page.content else None,
         "plugins": plugins,
         "dataset": _dataset(page, base, "dataset"),
         "queries": _dataset(page, base, "queries"),
-        "inputs": InputOptions(**_values(page, "inputs", InputOptions)),
-        "model": ModelOptions(**_values(page, "model", ModelOptions)),
-        "rerank": RerankOptions(**_values(page, "rerank", RerankOptions)),
-        "options": EvaluateOptions(**_values(page, "options", EvaluateOptions)),
+        "inputs": page.options(InputOptions, "inputs"),
+        "model": page.options(ModelOptions, "model"),
+        "rerank": page.options(RerankOptions, "rerank"),
+        "options": page.options(EvaluateOptions, "options"),
         "fingerprints": page.table("fingerprints"),
     }
     _check_names(page, content["options"])
     page.refuse_unknown(
-        ("fingerprints",), content["fingerprints"], ("dataset", *get_type_hints(InputOptions), *SOURCE_KEYS)
+        ("fingerprints",), content["fingerprints"], ("dataset", *declarations(InputOptions), *SOURCE_KEYS)
     )
     for key, value in content["fingerprints"].items():
-        if not isinstance(value, str) and _typed(value, tuple[str, ...]) is None:
+        if not isinstance(value, str) and typed(value, tuple[str, ...]) is None:
             raise page.fail(("fingerprints", key), f"{key} = {value!r}", "the hash that crosslens wrote there")
     content["fingerprints"] = _as_tuples(content["fingerprints"])
     conflict = first_conflict(
@@ -202,25 +113,7 @@ def check(text: str, base: Path = Path()) -> dict[str, Any]:
     return content
 
 
-def _values(page: _Page, table: str, kind: type) -> dict[str, Any]:
-    """The values of a table, each of the type and in the range that its options class declares."""
-    hints = get_type_hints(kind)
-    content = page.table(table)
-    page.refuse_unknown((table,), content, hints)
-    values = {}
-    for key, value in content.items():
-        hint = next(known for known in _EXPECTED if hints[key] in (known, known | None))
-        values[key] = _typed(value, hint)
-        if values[key] is None:
-            raise page.fail((table, key), f"{key} = {value!r}", _EXPECTED[hint])
-        try:
-            kind(**{key: values[key]})
-        except CrosslensError as error:
-            raise page.fail((table, key), error.problem, fix=error.fix) from error
-    return values
-
-
-def _check_names(page: _Page, options: EvaluateOptions) -> None:
+def _check_names(page: SettingsFile, options: EvaluateOptions) -> None:
     """Raise for metrics that cannot be read, and for unknown names of anything else that is registered."""
     from crosslens.metrics import TIES, parse_metrics
     from crosslens.rank import BACKENDS, SCORES
@@ -247,7 +140,7 @@ def _as_tuples(table: Mapping[str, Any]) -> dict[str, Any]:
     return {key: tuple(value) if isinstance(value, list) else value for key, value in table.items()}
 
 
-def _dataset(page: _Page, base: Path, table: str) -> dict[str, Any]:
+def _dataset(page: SettingsFile, base: Path, table: str) -> dict[str, Any]:
     """A table that names a dataset and the options of its reader."""
     content = page.table(table)
     if not content:
@@ -265,24 +158,12 @@ def _dataset(page: _Page, base: Path, table: str) -> dict[str, Any]:
     elif not is_dataset_path(source, base):
         unknown = UnknownNameError("dataset reader", source, [*READERS.names(), *KNOWN])
         raise page.fail((table, "source"), unknown.problem, fix=unknown.fix)
-    if not isinstance(content.get(EXTRA_IMAGES, ""), str):
-        raise page.fail((table, EXTRA_IMAGES), f"{EXTRA_IMAGES} = {content[EXTRA_IMAGES]!r}", _EXPECTED[str])
+    page.value((table, EXTRA_IMAGES), content.get(EXTRA_IMAGES, ""), str)
     for key, value in content.items():
         if key in options and not options[key].accepts(value):
-            expected = " or ".join(_EXPECTED[kind] for kind in options[key].types)
+            expected = " or ".join(EXPECTED[kind] for kind in options[key].types)
             raise page.fail((table, key), f"{key} = {value!r}", expected)
     return _as_tuples(content)
-
-
-def _typed(value: Any, kind: Any) -> Any:
-    """The value as ``kind``, or None where it is something else. A single text is a list with one entry."""
-    if kind is float and isinstance(value, int) and not isinstance(value, bool):
-        return float(value) if is_finite_number(value) else None
-    if kind == tuple[str, ...]:
-        value = [value] if isinstance(value, str) else value
-        good = isinstance(value, list) and all(isinstance(text, str) for text in value)
-        return tuple(value) if good else None
-    return value if isinstance(value, kind) and isinstance(value, bool) == (kind is bool) else None
 
 
 @dataclass(frozen=True)

@@ -57,8 +57,8 @@ class Drop:
     before: float
     after: float
     models: int = 1
-    applied_share: float = float("nan")
-    adjusted_p: float = float("nan")
+    applied_share: float = nan
+    adjusted_p: float = nan
 
 
 @dataclass(frozen=True)
@@ -80,8 +80,8 @@ class DropTest:
     percent_low: float
     percent_high: float
     percent_p: float
-    adjusted_p: float = float("nan")
-    percent_adjusted_p: float = float("nan")
+    adjusted_p: float = nan
+    percent_adjusted_p: float = nan
 
 
 @dataclass(frozen=True)
@@ -137,17 +137,20 @@ class DropTable(Presented):
 
 @dataclass(frozen=True)
 class _Part:
+    """A model of a study, whose folder is called ``label``, and its dataset."""
+
     label: str
-    """The name of the study's folder."""
     study: Robustness
     model: str
     dataset: str
     fingerprint: str
 
-    def rows(self, metric: str) -> dict[str, dict[str, Any]]:
+    def drops(self, metric: str) -> dict[str, Drop]:
         """By perturbation, the drops of the first seed."""
-        own = self.study.drops.filter((pl.col("metric") == metric) & (pl.col("model") == self.model))
-        return {row["perturbation"]: row for row in reversed(own.sort("seed", maintain_order=True).to_dicts())}
+        table = self.study.drops.filter((pl.col("metric") == metric) & (pl.col("model") == self.model))
+        rows = table.sort("seed", maintain_order=True).unique("perturbation", keep="first", maintain_order=True)
+        figures = rows.select(pl.col(*_FIGURES, "applied_share", "adjusted_p").cast(pl.Float64).fill_null(nan))
+        return {name: Drop(**row) for name, row in zip(rows["perturbation"], figures.to_dicts(), strict=True)}
 
     def values(self, metric: str, perturbation: str) -> pl.DataFrame | None:
         """Query, cluster, and the figure ``before`` and ``after`` of every query; None where they are not stored."""
@@ -158,10 +161,10 @@ class _Part:
             return None
         if "cluster" not in table.columns:  # of an older study
             return None
-        own = table.filter((pl.col("model") == self.model) & (pl.col("perturbation") == perturbation))
-        if not own.height:
+        rows = table.filter((pl.col("model") == self.model) & (pl.col("perturbation") == perturbation))
+        if not rows.height:
             return None
-        return own.filter(pl.col("seed") == own["seed"].min()).sort("query").select(
+        return rows.filter(pl.col("seed") == rows["seed"].min()).sort("query").select(
             "query", "cluster", *((scale * pl.col(f"{side}{when}")).alias(when) for when in ("before", "after"))
         )  # fmt: skip
 
@@ -186,20 +189,22 @@ def drop_table(studies: Mapping[str, Robustness], metric: str | None = None, *, 
     columns = _columns(parts, by)
     names = tuple(dict.fromkeys(name for part in parts for name in part.study.perturbations))
     cells = {}
-    for column, own in columns.items():
-        drops = [part.rows(chosen) for part in own]
+    for column, members in columns.items():
+        of_models = [part.drops(chosen) for part in members]
         for name in names:
-            rows = [by_name[name] for by_name in drops if name in by_name]
-            if len(rows) == len(own):
-                cells[column, name] = _mean(chosen, [name], own, [_drop_of(row) for row in rows])
-    own_names = {column: [name for name in names if (column, name) in cells] for column in columns}
+            drops = [by_name[name] for by_name in of_models if name in by_name]
+            if len(drops) == len(members):
+                cells[column, name] = drops[0] if len(drops) == 1 else _mean(chosen, [name], members, drops)
+    names_of = {column: [name for name in names if (column, name) in cells] for column in columns}
     means = {
-        column: _mean(chosen, own_names[column], own, [cells[column, name] for name in own_names[column]], always=True)
-        for column, own in columns.items()
-        if own_names[column]
+        column: _mean(chosen, names_of[column], members, [cells[column, name] for name in names_of[column]])
+        for column, members in columns.items()
+        if names_of[column]
     }
     testing = parts[0].study.about.get("testing", {})
-    tests = _tests(chosen, {column: own[0] for column, own in columns.items() if len(own) == 1}, own_names, testing)
+    tests = _tests(
+        chosen, {column: members[0] for column, members in columns.items() if len(members) == 1}, names_of, testing
+    )
     return DropTable(
         chosen, tuple(columns), names, cells, means, tests, testing.get("level", 0.95),
         testing.get("permutations", 10_000),
@@ -228,8 +233,8 @@ def _columns(parts: Sequence[_Part], by: str | None) -> dict[str, list[_Part]]:
         groups: dict[str, list[_Part]] = {}
         for part in parts:
             groups.setdefault(part.fingerprint, []).append(part)
-        for own in groups.values():
-            columns[unused_label(own[0].dataset, columns)] = own
+        for members in groups.values():
+            columns[unused_label(members[0].dataset, columns)] = members
         return columns
     several_datasets = len({part.dataset for part in parts}) > 1
     several_models = len({part.model for part in parts}) > 1 or not several_datasets
@@ -240,50 +245,24 @@ def _columns(parts: Sequence[_Part], by: str | None) -> dict[str, list[_Part]]:
     return columns
 
 
-def _drop_of(row: Mapping[str, Any]) -> Drop:
-    figures: dict[str, Any] = {
-        key: float("nan") if row[key] is None else float(row[key]) for key in (*_FIGURES, "applied_share", "adjusted_p")
-    }
-    return Drop(**figures)
-
-
-def _mean(
-    metric: str, names: Sequence[str], parts: Sequence[_Part], drops: Sequence[Drop], *, always: bool = False
-) -> Drop:
-    """Over models or perturbations; a drop alone stays as it is, unless ``always``."""
-    if len(drops) == 1 and not always:
-        return drops[0]
-    means: dict[str, Any] = {
-        key: float(np.mean([getattr(drop, key) for drop in drops])) for key in ("drop", "percent", "before", "after")
-    }
-    same = all(drop.low == drop.high == 0 for drop in drops)
-    return Drop(**means | _intervals(metric, names, parts, same=same), models=len(parts))
-
-
-def _intervals(metric: str, names: Sequence[str], parts: Sequence[_Part], *, same: bool) -> dict[str, float]:
-    """Of the mean drop over models and perturbations, per query the mean of its drops; and of the models' percent.
-
-    ``same``: perturbed lists are the unperturbed ones, and the interval is 0.
-    """
-    limits = ("low", "high", "percent_low", "percent_high")
-    if same:
-        return dict.fromkeys(limits, 0.0)
-    changes = _changes(metric, names, parts)
-    if not changes:
-        return dict.fromkeys(limits, float("nan"))
-    testing, clusters, bounds = parts[0].study.about.get("testing", {}), changes[0].clusters, bounds_of(metric)
-    low, high = (
-        Bootstrap(clusters, testing.get("resamples", 1000), testing.get("seed", 0))
-        .estimate(
-            np.mean([change.before - change.after for change in changes], axis=0),
-            level=testing.get("level", 0.95),
-            bounds=bounds and difference_bounds(bounds),
-        )
-        .interval
+def _mean(metric: str, names: Sequence[str], parts: Sequence[_Part], drops: Sequence[Drop]) -> Drop:
+    """Over models or perturbations, with an interval of the mean drop, per query the mean of its drops."""
+    drop, percent, before, after = (
+        float(np.mean([getattr(drop, key) for drop in drops])) for key in ("drop", "percent", "before", "after")
     )
-    befores, afters = [change.before for change in changes], [change.after for change in changes]
-    relative_low, relative_high = relative_interval(befores, afters, clusters, -high, -low)
-    return {"low": low, "high": high, "percent_low": -100 * relative_high, "percent_high": -100 * relative_low}
+    low = high = percent_low = percent_high = nan
+    if all(drop.low == drop.high == 0 for drop in drops):  # perturbed lists are the unperturbed ones
+        low = high = percent_low = percent_high = 0.0
+    elif changes := _changes(metric, names, parts):
+        testing, clusters, bounds = parts[0].study.about.get("testing", {}), changes[0].clusters, bounds_of(metric)
+        befores, afters = [change.before for change in changes], [change.after for change in changes]
+        mean = np.mean([before - after for before, after in zip(befores, afters, strict=True)], axis=0)
+        draws = Bootstrap(clusters, testing.get("resamples", 1000), testing.get("seed", 0))
+        level = testing.get("level", 0.95)
+        low, high = draws.estimate(mean, level=level, bounds=bounds and difference_bounds(bounds)).interval
+        relative = relative_interval(befores, afters, clusters, -high, -low)
+        percent_high, percent_low = (-100 * end for end in relative)
+    return Drop(drop, low, high, percent, percent_low, percent_high, before, after, models=len(parts))
 
 
 @dataclass(frozen=True, eq=False)
@@ -306,7 +285,7 @@ class _Changes:
 
 
 def _changes(metric: str, names: Sequence[str], parts: Sequence[_Part]) -> list[_Changes]:
-    """Of every part; empty where values per query are not stored, or parts or perturbations differ in their queries."""
+    """The values of every part; none where they are not stored, or parts or perturbations differ in their queries."""
     changes, queries = [], None
     for part in parts:
         tables = []
@@ -367,7 +346,6 @@ def drop_maps(table: DropTable) -> tuple[Heat, Heat]:
     """
     names = (*table.perturbations, "mean")
     cells = {**table.cells, **{(column, "mean"): mean for column, mean in table.means.items()}}
-    drops = [[cells.get((column, name)) for column in table.columns] for name in names]
     starts = tuple(
         f"{column} ({metric_figure(table.metric, table.means[column].before)} before)"
         if column in table.means
@@ -375,15 +353,17 @@ def drop_maps(table: DropTable) -> tuple[Heat, Heat]:
         for column in table.columns
     )
     about = f"Above 0 is worse; in brackets: the {100 * table.level:g}% interval over images includes 0."
-    percent, points = (
-        tuple(tuple(_drop_figures(table.metric, drop)[unit] for drop in row) for row in drops) for unit in (1, 0)
-    )
-    return (
-        Heat(title=f"{table.title}, percent of the figure before", about=about, rows=names, columns=starts,
-             cells=percent, heading="perturbation", worse=True),
-        Heat(title=f"{table.title}, points", about=about, rows=names, columns=starts, cells=points,
-             heading="perturbation", worse=True),
+    points, percent = (
+        Heat(
+            title=f"{table.title}, {unit}", about=about, rows=names, columns=starts, heading="perturbation", worse=True,
+            cells=tuple(
+                tuple(_drop_figures(table.metric, cells.get((column, name)))[which] for column in table.columns)
+                for name in names
+            ),
+        )
+        for which, unit in enumerate(("points", "percent of the figure before"))
     )  # fmt: skip
+    return percent, points
 
 
 def table_of_drops(table: DropTable, *, intervals: bool = True) -> Table:
@@ -405,7 +385,7 @@ def table_of_drops(table: DropTable, *, intervals: bool = True) -> Table:
     )
     header = (title for column in table.columns for title in (column, f"{column}, %"))
     rows = tuple(zip(("before", *table.perturbations, "mean"), *columns, strict=True))
-    return Table(("perturbation", *header), rows, "l" + "r" * len(columns), notes=(note,))
+    return Table(("perturbation", *header), rows, notes=(note,))
 
 
 def _drop_figures(metric: str, drop: Drop | None, intervals: bool = True) -> tuple[Figure, Figure]:
@@ -439,4 +419,4 @@ def table_of_tests(table: DropTable) -> Table:
         )
     )  # fmt: skip
     header = ("difference of the mean drops", "points", "p", "percent", "p")
-    return Table(header, rows, "lrrrr", "Do models differ?", (note,))
+    return Table(header, rows, title="Do models differ?", notes=(note,))

@@ -30,16 +30,13 @@ from crosslens.perturbations import chosen_perturbations
 from crosslens.pipeline.comparison import unused_label
 from crosslens.pipeline.evaluation import dataset_facts
 from crosslens.pipeline.inputs import SAME_SPLIT, check_dataset, direction_ids, lists_by_direction, parse_by_direction
-from crosslens.pipeline.keywords import ListStudyKeywords
-from crosslens.pipeline.options import RobustnessOptions, refuse_other_keywords
-from crosslens.pipeline.protocol import find_protocol, follow_in_study, require_perturbations
+from crosslens.pipeline.options import ListStudyKeywords, RobustnessOptions, refuse_other_keywords
+from crosslens.pipeline.protocol import follow_in_study, require_perturbations
 from crosslens.pipeline.rankers import ORDER_DECIDES
 from crosslens.pipeline.robustness_study.study import Robustness, folder_name, study_directory
-from crosslens.pipeline.robustness_study.study_runner import about, run_variants, study_result
-from crosslens.pipeline.robustness_study.tables import StudyTables
+from crosslens.pipeline.robustness_study.study_runner import study_result
 from crosslens.pipeline.robustness_study.variant_runner import StudySettings, VariantRunner
 from crosslens.pipeline.robustness_study.variants import LISTS, ORIGINAL, Variant, given_variant
-from crosslens.statistics import correct
 
 UNPERTURBED = "none"
 """The name of the unperturbed list among those of the perturbations."""
@@ -123,9 +120,9 @@ def lists_of_runs(dataset: Dataset | None, runs: Mapping[str, Any], directions: 
     for name, given in runs.items():
         with reading(f"the list {name!r}"):
             lists[name] = _of_one(dataset, name, given, directions)
-    for name, own in lists.items():
-        missing = [direction for direction in lists[UNPERTURBED] if direction not in own]
-        extra = [direction for direction in own if direction not in lists[UNPERTURBED]]
+    for name, by_direction in lists.items():
+        missing = [direction for direction in lists[UNPERTURBED] if direction not in by_direction]
+        extra = [direction for direction in by_direction if direction not in lists[UNPERTURBED]]
         if missing or extra:
             having, lacking = (UNPERTURBED, name) if missing else (name, UNPERTURBED)
             raise UsageError(
@@ -152,9 +149,9 @@ def _of_one(dataset: Dataset | None, name: str, given: Any, directions: tuple[st
             option="directions",
         )
     lists: Lists = {}
-    for ranked, own in zip(several, named, strict=True):
+    for ranked, wanted in zip(several, named, strict=True):
         ranked = read_run(ranked) if isinstance(ranked, str | Path) else ranked
-        for direction, part in lists_by_direction(dataset, ranked, own).items():
+        for direction, part in lists_by_direction(dataset, ranked, wanted).items():
             if direction in lists:
                 raise UsageError(f"two lists of {name!r} for {direction}", fix="pass one for each direction")
             lists[direction] = part
@@ -168,9 +165,9 @@ def check_same_queries(lists: Mapping[str, Lists], dataset: Dataset | None, *, s
     """Raise for a perturbation whose queries are not those of the unperturbed list."""
     for direction, plain in lists[UNPERTURBED].items():
         known = direction_ids(dataset, direction)[0] if dataset is not None and skip_unknown else None
-        for name, own in lists.items():
-            missing = _missing(plain.query_ids, own[direction].query_ids, known)
-            extra = _missing(own[direction].query_ids, plain.query_ids, known)
+        for name, by_direction in lists.items():
+            missing = _missing(plain.query_ids, by_direction[direction].query_ids, known)
+            extra = _missing(by_direction[direction].query_ids, plain.query_ids, known)
             if missing or extra:
                 lacking, having = (name, UNPERTURBED) if missing else (UNPERTURBED, name)
                 ids = missing or extra
@@ -204,7 +201,7 @@ def judged_by_direction(relevance: Relevance, lists: Lists) -> dict[str, Relevan
 
 
 def _missing(names: Ids, ids: Ids, known: Ids | None) -> list[str]:
-    """Those of the names that are not among the ids; of the ``known`` ones, where some are not to count."""
+    """The names that are not among the ids; of the ``known`` ones, where some are not to count."""
     missing = match_ids(names, ids) < 0
     if known is not None:
         missing &= match_ids(names, known) >= 0
@@ -258,11 +255,8 @@ def robustness_from_runs(
     if dataset is not None and chosen.dataset_name is not None:
         problem = f"both {argument('dataset')} and {argument('dataset_name')}"
         raise UsageError(problem, fix="leave out the name", option="dataset_name")
-    correct([], chosen.correction)
-    protocol = find_protocol(chosen.protocol, "robustness")
-    if protocol is not None:
-        without = _NOT_FOR_LISTS if dataset is not None else (*_NOT_FOR_LISTS, "match_by")  # there are no texts
-        chosen, metrics = follow_in_study(protocol, chosen, metrics, without=without)
+    without = _NOT_FOR_LISTS if dataset is not None else (*_NOT_FOR_LISTS, "match_by")  # there are no texts
+    protocol, chosen, metrics = follow_in_study(chosen, metrics, without=without)
     given = read_runs([str(runs)]) if isinstance(runs, str | Path) else runs
     if len(given) == 1:
         fix = f"pass {UNPERTURBED!r} and the list of at least one perturbation"
@@ -274,43 +268,37 @@ def robustness_from_runs(
         judged = judged_by_direction(judged, lists[UNPERTURBED])
     source = GivenLists(chosen.name, lists, judged, skip_unknown=chosen.skip_unknown)
     names = [name for name in lists if name != UNPERTURBED]
-    if protocol is not None:
-        require_perturbations(protocol, names)
+    require_perturbations(protocol, names)
     variants = _variants(names, dataset, perturbed or {}, chosen.seed)
     settings = StudySettings.of(replace(chosen, directions=tuple(lists[UNPERTURBED])), metrics, LIST_METRICS)
     data = {"relevance": source.relevance_key, "dataset": "" if dataset is None else dataset.fingerprint}
-    progress = progress or SilentProgress()
     with study_directory(output, settings.key(data), overwrite=overwrite) as directory:
         if directory is not None:
             directory.refuse_loss("perturbations", names)
-            directory.refuse_loss("models", {source.name})
-            directory.begin()
-        runner = VariantRunner(dataset, settings, directory, chosen, progress)
-        results = {source.name: run_variants(runner, source, variants)}
-        tables = StudyTables(dataset, {variant.label: variant for variant in variants}, results, chosen)
+        runner = VariantRunner(dataset, settings, directory, chosen, progress or SilentProgress())
+        results = runner.run([source], variants)
         original = results[source.name][ORIGINAL]
         facts: dict[str, Any] = {"queries": len(original.query_ids), "fingerprint": data["relevance"]}
         if dataset is not None:
             facts = dataset_facts(dataset)
         elif chosen.dataset_name is not None:
             facts = {"name": chosen.dataset_name, **facts}
-        described = about({"dataset": facts}, settings, chosen)
         # What was noted about the unperturbed lists, ties in others, and what lists cannot tell.
-        notes = described["notes"] = [str(note) for note in original.run.provenance.get("notes", ())]
-        for label, own in results[source.name].items():
-            ties = [note for note in own.run.provenance.get("notes", ()) if note.endswith(ORDER_DECIDES)]
+        notes = [str(note) for note in original.run.provenance.get("notes", ())]
+        for label, changed in results[source.name].items():
+            ties = [note for note in changed.run.provenance.get("notes", ()) if note.endswith(ORDER_DECIDES)]
             notes += [f"{label}: {note}" for note in ties if note not in notes]
         if any(variant.level == LISTS for variant in variants):
             notes.append("which queries a perturbation changed is not known from lists: all of them count as changed")
         if not original.run.rankings[original.direction].complete:
             notes.append("what a list does not show counts as ranked below it, before and after")
-        return study_result(tables, directory, described, progress)
+        return study_result(runner, results, variants, {"dataset": facts}, notes)
 
 
 def _variants(
     names: Sequence[str], dataset: Dataset | None, perturbed: Mapping[str, Dataset], seed: int
 ) -> list[Variant]:
-    """One for each perturbation; those whose captions are given know what changed."""
+    """A variant for each perturbation; where its captions are given, it is known what changed."""
     unknown = [name for name in perturbed if name not in names]
     if unknown and not set(perturbed) & set(names):
         fix = f"name the lists as the perturbations, such as {unknown[0]}"

@@ -127,12 +127,8 @@ def _drops(study: Robustness) -> Shown:
         if not _knows_changes(study):
             del columns["applied"]
         before = format_figure(study.headline, rows[0]["before"])
-        tables.append(
-            Table(
-                tuple(columns), tuple(zip(*columns.values(), strict=True)), "l" + "r" * (len(columns) - 1),
-                f"{model}: {study.headline} {before} before",
-            )
-        )  # fmt: skip
+        lines = tuple(zip(*columns.values(), strict=True))
+        tables.append(Table(tuple(columns), lines, title=f"{model}: {study.headline} {before} before"))
     share = f"{100 * testing.get('level', 0.95):g}%"
     direction, name = split_name(study.headline)
     half = f" It is Hit@1 + Hit@5 + Hit@10 of {direction}, in percent." if name != study.headline else ""
@@ -168,8 +164,7 @@ def _tables(
     study: Robustness, rows: list[Values], header: tuple[str, ...], line: Callable[[Values], tuple[Cell, ...]]
 ) -> list[Table]:
     """A table per model, with a line for each of its rows."""
-    align = "l" + "r" * (len(header) - 1)
-    return [Table(header, tuple(map(line, own)), align, model) for model, own in _by_model(study, rows)]
+    return [Table(header, tuple(map(line, model_rows)), title=model) for model, model_rows in _by_model(study, rows)]
 
 
 def _seeds(study: Robustness) -> Shown:
@@ -205,7 +200,7 @@ def _metrics(study: Robustness) -> Shown:
                 figures.append(replace(metric_figure(name, after), mark=f"({change})"))
             lines.append((variant, *figures))
         titles = tuple(name + ("" if facts_of(name).higher_is_better else " ↓") for name in names)
-        tables.append(Table(("perturbation", *titles), tuple(lines), "l" + "r" * len(names), model))
+        tables.append(Table(("perturbation", *titles), tuple(lines), title=model))
     about = f"The figure after, and in brackets after − before. {unit_sentence(names)}" if names else ""
     return "Every metric", tables, (about,)
 
@@ -219,17 +214,13 @@ def _changes(study: Robustness) -> Shown:
              Figure(row["up_while_similarity_down"], digits=0))
             for row in rows
         )  # fmt: skip
-        tables.append(Table(("perturbation", "changed", "lower", "higher", "same", "odd"), moves, "lrrrrr", model))
-        original: tuple[Cell, ...] = (
-            "original",
-            *(Figure.percent(rows[0][f"{name} before"], unit="%") for name in CHANGE_FIGURES),
+        tables.append(Table(("perturbation", "changed", "lower", "higher", "same", "odd"), moves, title=model))
+        lines = [("original", rows[0], "before"), *((row["perturbation"], row, "after") for row in rows)]
+        figures: tuple[tuple[Cell, ...], ...] = tuple(
+            (name, *(Figure.percent(row[f"{figure} {when}"], unit="%") for figure in CHANGE_FIGURES))
+            for name, row, when in lines
         )
-        after = (
-            (row["perturbation"], *(Figure.percent(row[f"{name} after"], unit="%") for name in CHANGE_FIGURES))
-            for row in rows
-        )
-        header = ("over all queries", *CHANGE_FIGURES[:-1], "Fails ↓")
-        tables.append(Table(header, (original, *after), "l" + "r" * len(CHANGE_FIGURES)))
+        tables.append(Table(("over all queries", *CHANGE_FIGURES[:-1], "Fails ↓"), figures))
     note = (
         "Changed: queries that the perturbation applied to. Lower, higher, same: the share of those whose right answer "
         "is ranked lower (a larger rank), higher, or the same. Odd: ranked higher although its own "
@@ -262,7 +253,7 @@ def _overlap(study: Robustness) -> Shown:
         f"stayed, mean over all pairs of perturbations but those whose sets are both empty. {starred}Scores and groups "
         "are those of the paper on brittleness; which pairs its table averages is not published."
     )
-    return "Do perturbations hit the same queries?", [Table(header, rows, "l" + "r" * len(cells))], (note,)
+    return "Do perturbations hit the same queries?", [Table(header, rows)], (note,)
 
 
 def _words(study: Robustness) -> Shown:
@@ -279,7 +270,7 @@ def _words(study: Robustness) -> Shown:
             change = metric_figure("Rsum", row["change"], row["low"], row["high"], signed=True)
             lines.append((name, row["captions"], change, Figure.percent(row["decreased"], unit="%")))
         header = ("a typo in a" if typos else "an edit of a", "captions", "change", "decreased")
-        tables.append(Table(header, tuple(lines), "lrrr", model))
+        tables.append(Table(header, tuple(lines), title=model))
     note = (
         "Mean change of the score of a caption when a word of this kind is edited, in points of half an Rsum (a "
         "caption at rank 1 scores 300), with its interval; decreased: the share of those captions that lose "
@@ -294,7 +285,7 @@ def _captions(study: Robustness) -> Shown:
         "place", "rank_after", descending=[False, True], nulls_last=False, maintain_order=True
     )
     cards = [
-        Cards(model, tuple(_card(list(own)) for _, own in groupby(rows, key=lambda row: row["place"])))
+        Cards(model, tuple(_card(list(variants)) for _, variants in groupby(rows, key=lambda row: row["place"])))
         for model, rows in _by_model(study, worst.to_dicts())
     ]
     what = "images" if study.direction == "i2t" else "captions"
@@ -310,8 +301,8 @@ def _card(rows: Sequence[Values]) -> PictureCard:
     first = rows[0]
     lines = [first["original"]] if first["original"] else []
     for row in rows[:_WORST]:
-        moved = f"{row['perturbation']}: rank {rank(row, 'before')} → {rank(row, 'after')}"
-        lines.append(f"{moved}: {row['text']}" if row["text"] and row["text"] != row["original"] else moved)
+        line = f"{row['perturbation']}: rank {rank(row, 'before')} → {rank(row, 'after')}"
+        lines.append(f"{line}: {row['text']}" if row["text"] and row["text"] != row["original"] else line)
     before = f"rank {rank(first, 'before')}, mean drop {first['mean_drop']:.2f} of 3"
     return PictureCard(f"{first['place']}. {first['query']}: {before}", tuple(lines))
 
@@ -327,7 +318,7 @@ def _of_metric(study: Robustness, metric: str) -> list[Values]:
 
 def _by_model(study: Robustness, rows: list[Values]) -> list[tuple[str, list[Values]]]:
     each = [(model, [row for row in rows if row["model"] == model]) for model in study.models]
-    return [(model, own) for model, own in each if own]
+    return [(model, model_rows) for model, model_rows in each if model_rows]
 
 
 def _knows_changes(study: Robustness) -> bool:

@@ -43,9 +43,6 @@ from crosslens.metrics import facts_of
 from crosslens.pipeline.robustness_study.sections import study_sections
 
 ROBUSTNESS_FILE = "robustness.json"
-_OVERWRITE = f"choose another output folder, or pass {argument('overwrite', True)}"
-
-
 TABLES = ("drops", "spread", "changes", "overlap", "overlap_pairs", "words", "brittle", "captions", "queries",
           "headline_queries")  # fmt: skip
 STUDY_LAYOUT = Layout(
@@ -68,32 +65,33 @@ def read_study_header(file: Path) -> tuple[dict[str, Any], Manifest]:
 
 
 class StudyDirectory:
-    """The study in a folder, and the new one that replaces it; ``setting`` is the fingerprint of what its runs share.
+    """The study in a folder, whose key is the fingerprint of what its runs share, and the new one that replaces it.
 
-    ``folder`` is where the new one is prepared, ``pictures`` where perturbed pictures are kept until it is complete.
+    The new one is prepared in ``work.new``; perturbed pictures are in ``pictures`` until it is complete.
     """
 
-    def __init__(self, work: Workspace, target: Path, setting: str, *, overwrite: bool = False) -> None:
-        self._work, self.folder, self.pictures = work, work.new, work.beside("pictures")
-        self.target, self.setting, self.overwrite = target, setting, overwrite
+    def __init__(self, work: Workspace, folder: ResumableFolder) -> None:
+        self.work, self.target, self.setting, self._overwrite = work, folder.path, folder.key, folder.overwrite
+        self.pictures = work.beside("pictures")
         self.changed = False
         """Whether the new study differs from the stored one."""
         self.stored: dict[str, Any] = {}
-        if not STUDY_LAYOUT.holds(target):
+        if not STUDY_LAYOUT.holds(self.target):
             return
         try:
-            self.stored = read_study_header(target / ROBUSTNESS_FILE)[0]
+            self.stored = read_study_header(self.target / ROBUSTNESS_FILE)[0]
         except InputError:  # a damaged one counts as none where it is to be replaced
-            if not overwrite:
+            if not folder.overwrite:
                 raise
-        if self.stored.get("setting") != setting:
-            folder = ResumableFolder(STUDY_LAYOUT, target, setting, overwrite)
-            folder.refuse_other(" (other data, metrics or options)")
-        STUDY_LAYOUT.refuse_foreign_files(target)
+        if self.stored.get("setting") != self.setting:
+            STUDY_LAYOUT.refuse_other(self.target, overwrite=folder.overwrite, why=" (other data, metrics or options)")
+        else:
+            STUDY_LAYOUT.refuse_foreign_files(self.target)
 
     def _require(self, condition: bool, problem: str, fix: str) -> None:
-        if not (condition or self.overwrite):
-            raise ConflictError(f"{self.target}: {problem}", fix=f"{fix}, {_OVERWRITE}")
+        if not (condition or self._overwrite):
+            otherwise = f"choose another output folder, or pass {argument('overwrite', True)}"
+            raise ConflictError(f"{self.target}: {problem}", fix=f"{fix}, {otherwise}")
 
     def refuse_fewer_seeds(self, seeds: int) -> None:
         """Raise where the stored study has more seeds, whose tables would be lost."""
@@ -101,34 +99,34 @@ class StudyDirectory:
         problem = f"the stored study has {stored} seeds, and this one {seeds}"
         self._require(seeds >= stored, problem, f"use {stored} seeds")
 
-    def refuse_loss(self, kind: str, kept: Collection[str], unnamed: int = 0) -> None:
+    def refuse_loss(self, kind: str, names: Collection[str], unnamed: int = 0) -> None:
         """Raise where the stored study has ``models`` or ``perturbations`` that the new one does not have.
 
         With ``unnamed`` ones whose names are not known yet, only where those cannot be all that is missing.
         """
-        lost = [name for name in self.stored.get(kind, ()) if name not in kept]
+        lost = [name for name in self.stored.get(kind, ()) if name not in names]
         problem = f"the stored study also has {', '.join(lost)}, which would be lost from its tables"
         self._require(len(lost) <= unnamed, problem, "name them too")
 
     def begin(self) -> None:
         """Make the new folder, with the runs of the stored study if they are of the same setting."""
-        if self.folder.is_dir():  # interrupted work of the same setting
+        if self.work.new.is_dir():  # interrupted work of the same setting
             return
         if self.stored.get("setting") == self.setting:
-            link_tree(self.target, self.folder)
+            link_tree(self.target, self.work.new)
         else:
-            self.folder.mkdir()
+            self.work.new.mkdir()
 
     def run_folder(self, model: str, label: str) -> Path:
-        return self.folder / folder_name(model) / label
+        return self.work.new / folder_name(model) / label
 
     def finish(self, result: Robustness) -> None:
         """Put the study in place, if anything about it is new."""
         if self.changed:
-            result.write_into(self.folder)
-            self._work.publish(STUDY_LAYOUT)
+            result.write_into(self.work.new)
+            self.work.publish(STUDY_LAYOUT)
         else:
-            self._work.discard()
+            self.work.discard()
 
 
 @contextmanager
@@ -139,9 +137,10 @@ def study_directory(
     if output is None:
         yield None
         return
-    STUDY_LAYOUT.holds(Path(output))  # refused before anything is made beside it
-    with workspace(output, setting) as work:
-        yield StudyDirectory(work, Path(output), setting, overwrite=overwrite)
+    folder = ResumableFolder(STUDY_LAYOUT, Path(output), setting, overwrite)
+    STUDY_LAYOUT.holds(folder.path)  # refused before anything is made beside it
+    with workspace(folder.path, setting) as work:
+        yield StudyDirectory(work, folder)
 
 
 def folder_name(model: str) -> str:

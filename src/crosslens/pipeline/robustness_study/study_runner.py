@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -15,7 +15,6 @@ from crosslens.core import (
     SilentProgress,
     UsageError,
     argument,
-    current_engine,
     json_form,
     require_one_source,
 )
@@ -25,35 +24,29 @@ from crosslens.perturbations import PERTURBATIONS, chosen_perturbations, is_imag
 from crosslens.pipeline.comparison import unused_label
 from crosslens.pipeline.evaluation import dataset_facts, scratch_folder, text_set_facts, text_set_notes
 from crosslens.pipeline.inputs import check_dataset
-from crosslens.pipeline.keywords import RobustnessKeywords
-from crosslens.pipeline.options import RobustnessOptions, refuse_other_keywords
-from crosslens.pipeline.protocol import find_protocol, follow_in_study, require_perturbations, study_record
-from crosslens.pipeline.robustness_study.study import Robustness, StudyDirectory, folder_name, study_directory
+from crosslens.pipeline.options import RobustnessKeywords, RobustnessOptions, refuse_other_keywords
+from crosslens.pipeline.protocol import follow_in_study, require_perturbations, study_record
+from crosslens.pipeline.robustness_study.study import Robustness, folder_name, study_directory
 from crosslens.pipeline.robustness_study.tables import StudyTables, significance_settings
 from crosslens.pipeline.robustness_study.variant_runner import (
     QueryResults,
-    ResultSource,
     StudySettings,
     VariantRunner,
-    run_in_tasks,
 )
 from crosslens.pipeline.robustness_study.variants import (
     GIVEN,
     ORIGINAL,
-    Variant,
-    given_variant,
-    grouped_variant,
-    make_variants,
-)
-from crosslens.pipeline.robustness_study.vectors import (
     GivenVectors,
     MatrixScores,
     ModelVectors,
+    Variant,
     VariantEncoding,
     VectorSource,
+    given_variant,
+    grouped_variant,
+    make_variants,
     require_pixels,
 )
-from crosslens.statistics import correct
 
 
 def robustness(
@@ -105,19 +98,16 @@ def robustness(
         problem = f"{argument('shared_images', True)} requires {argument('queries')}"
         raise UsageError(problem, fix=f"pass {argument('queries')}, or drop it", option="shared_images")
     made = {**(variants or {}), **(perturbed or {})}
-    protocol = find_protocol(study_options.protocol, "robustness")
-    if protocol is not None:
-        study_options, metrics = follow_in_study(protocol, study_options, metrics)
-        if perturbations is None and not made:
-            perturbations = protocol.setting("robustness", "perturbations")
+    protocol, study_options, metrics = follow_in_study(study_options, metrics)
+    if protocol is not None and perturbations is None and not made:
+        perturbations = protocol.setting("robustness", "perturbations")
     words = perturbations.split(",") if isinstance(perturbations, str) else list(perturbations or ())
     groups = [[word] if word in made else chosen_perturbations([word]) for word in map(str.strip, words) if word]
     names = tuple(dict.fromkeys(name for group in groups for name in group))
     if perturbations is None:
         names = tuple(made) or chosen_perturbations("all")
     names = names or chosen_perturbations("")
-    if protocol is not None:
-        require_perturbations(protocol, names)
+    require_perturbations(protocol, names)
     if dataset is None:
         raise UsageError("no dataset", fix="pass what load_dataset returns")
     check_dataset(dataset)
@@ -133,42 +123,41 @@ def robustness(
     _check_options(study_options, encode_options, names, variants or (), perturbed or ())
     settings = StudySettings.of(study_options, metrics)
     data = {"dataset": dataset.fingerprint} | ({} if queries is None else {"queries": queries.fingerprint})
-    setting = settings.key(data, study_options.options)
-    with study_directory(output, setting, overwrite=overwrite) as directory:
+    progress = progress or SilentProgress()
+    with study_directory(output, settings.key(data, study_options.options), overwrite=overwrite) as directory:
         if directory is not None:
             directory.refuse_loss("perturbations", names)
             directory.refuse_fewer_seeds(study_options.seeds)
         with scratch_folder(None if directory is None else directory.pictures) as pictures:
             encoding = VariantEncoding(encode_options, study_options, pictures, queries)
             asked = encoding.queries(dataset)
-            progress = progress or SilentProgress()
             changed = _variants(asked, names, perturbed or {}, study_options, progress)
-
-            def vector_source(name: str, encoder: Any, taken: Iterable[str]) -> VectorSource:
-                """The vectors of a model, under a name that no other has; or those that are given."""
-                if encoder is None:
-                    given_name = study_options.name or "embeddings"
-                    return GivenVectors(given_name, asked.dataset, images, captions, variants or {})
-                loaded = load_encoder(encoder, encoding.options)
-                label = unused_label(name or loaded.name, set(map(folder_name, taken)), folder_name)
-                if isinstance(loaded, MatrixScorer):
-                    return MatrixScores(label, loaded, dataset, encoding)
-                return ModelVectors(label, loaded, dataset, encoding)
-
             several = [model] if models is None else [models] if isinstance(models, str) else models
-            results = _run_models(
-                list(several.items()) if isinstance(several, Mapping) else [("", encoder) for encoder in several],
-                vector_source,
-                VariantRunner(asked.dataset, settings, directory, study_options, progress),
-                changed,
-            )
-            tables = StudyTables(asked.dataset, {variant.label: variant for variant in changed}, results, study_options)
+            named = list(several.items()) if isinstance(several, Mapping) else [("", encoder) for encoder in several]
+
+            def sources() -> Iterator[VectorSource]:
+                """The vectors of every model, under a name that no other has; or those that are given."""
+                if source == "embeddings":
+                    name = study_options.name or "embeddings"
+                    yield GivenVectors(name, asked.dataset, images, captions, variants or {})
+                    return
+                taken: set[str] = set()
+                for name, encoder in named:
+                    loaded = load_encoder(encoder, encoding.options)
+                    label = unused_label(name or loaded.name, taken, folder_name)
+                    taken.add(folder_name(label))
+                    require_pixels(loaded, changed)
+                    if isinstance(loaded, MatrixScorer):
+                        yield MatrixScores(label, loaded, dataset, encoding)
+                    else:
+                        yield ModelVectors(label, loaded, dataset, encoding)
+
+            runner = VariantRunner(asked.dataset, settings, directory, study_options, progress)
+            results = runner.run(sources(), changed, len(named))
             facts = {"dataset": dataset_facts(dataset)}
             if asked.two_sets:
                 facts["text_sets"] = text_set_facts(asked, settings.text)
-            described = about(facts, settings, study_options)
-            described["notes"] += text_set_notes(asked, settings.text)
-            return study_result(tables, directory, described, progress)
+            return study_result(runner, results, changed, facts, text_set_notes(asked, settings.text))
 
 
 def _check_options(
@@ -185,7 +174,6 @@ def _check_options(
         if getattr(options, name):
             problem = f"{argument(name)} is for ranked lists"
             raise UsageError(problem, fix=f"leave it out, or pass {argument('runs')}", option=name)
-    correct([], options.correction)
     made = {
         "one set of vectors for each variant": list(variants),
         "datasets that are perturbed already": list(perturbed),
@@ -199,83 +187,47 @@ def _check_options(
                 raise UsageError(f"a variant cannot be called {name!r}", fix=fix)
 
 
-def _run_models(
-    models: Sequence[tuple[str, Any]],
-    vector_source: Callable[[str, Any, Iterable[str]], VectorSource],
-    runner: VariantRunner,
-    variants: Sequence[Variant],
-) -> dict[str, dict[str, QueryResults]]:
-    if runner.directory is not None:
-        runner.directory.begin()
-    results: dict[str, dict[str, QueryResults]] = {}
-    for name, encoder in models:
-        vectors = vector_source(name, encoder, results)
-        require_pixels(vectors, variants)
-        if runner.directory is not None:  # names are known when models are loaded; work on them comes after
-            unnamed = len(models) - len(results) - 1
-            runner.directory.refuse_loss("models", {*results, vectors.name}, unnamed=unnamed)
-        results[vectors.name] = run_variants(runner, vectors, variants)
-    return results
-
-
-def run_variants(runner: VariantRunner, source: ResultSource, variants: Sequence[Variant]) -> dict[str, QueryResults]:
-    """The results of a model on the original and on every variant."""
-    if current_engine().distributed:
-        return run_in_tasks(runner, source, (None, *variants))
-    results = {ORIGINAL: runner.run(source, None)}
-    for variant in variants:
-        results[variant.label] = runner.run(source, variant)
-    return results
-
-
 def study_result(
-    tables: StudyTables, directory: StudyDirectory | None, about: dict[str, Any], progress: Progress
+    runner: VariantRunner,
+    results: Mapping[str, Mapping[str, QueryResults]],
+    variants: Sequence[Variant],
+    data: Mapping[str, Any],
+    notes: Sequence[str],
 ) -> Robustness:
-    """The tables; where the folder has the same ones already, those."""
+    """The tables, and what the study says about its data and settings; those of the folder where it has the same."""
+    settings, options, directory = runner.settings, runner.options, runner.directory
+    about: dict[str, Any] = {
+        **data,
+        "options": {**vars(settings), "seeds": options.seeds, "perturbing": json_form(dict(options.options or {}))},
+        "testing": significance_settings(options),
+        "command": list(options.command or ()),
+        "notes": list(notes),
+        **study_record(options, settings.metrics),
+    }
+    tables = StudyTables(runner.dataset, {variant.label: variant for variant in variants}, results, options)
     if directory is None:
-        return tables.result(about, progress)
+        return tables.result(about, runner.progress)
     about |= {"setting": directory.setting, "key": tables.key}
     result = None
     if directory.stored.get("key") == tables.key:
         with suppress(InputError):  # damaged tables are made again
             result = Robustness.load(directory.target)
     if result is None:
-        result, directory.changed = tables.result(about, progress), True
+        result, directory.changed = tables.result(about, runner.progress), True
     directory.finish(result)
     return result
-
-
-def about(data: Mapping[str, Any], settings: StudySettings, options: RobustnessOptions) -> dict[str, Any]:
-    """What a study says about its data and settings."""
-    perturbing = json_form(dict(options.options or {}))
-    return {
-        **data,
-        "options": {**vars(settings), "seeds": options.seeds, "perturbing": perturbing},
-        "testing": significance_settings(options),
-        "command": list(options.command or ()),
-        "notes": [],
-        **study_record(options, settings.metrics),
-    }
 
 
 def _variants(
     asked: TextQueries, names: Sequence[str], given: Mapping[str, Dataset], options: RobustnessOptions,
     progress: Progress,
 ) -> list[Variant]:  # fmt: skip
-    """Those that are perturbed already, and those that are made here; of an unknown name only vectors exist."""
+    """The variants that are given, and those that are made here; of an unknown name only vectors exist."""
     seeds = range(options.seed, options.seed + options.seeds)
     missing = [name for name in names if name not in given]
     known = [name for name in missing if is_image_perturbation(name) or name in PERTURBATIONS]
     queries = asked.sentences
-    variants = make_variants(
-        queries,
-        known,
-        seeds,
-        corpus=asked.sources[0],
-        options=options.options,
-        threads=options.threads,
-        progress=progress,
-    )
+    variants = make_variants(queries, known, seeds, asked.sources[0], options, progress)
     variants += [given_variant(queries, name, changed, seeds[0]) for name, changed in given.items() if name in names]
     variants = [grouped_variant(variant, asked) for variant in variants]
     variants += [Variant(name, seeds[0], name, GIVEN, asked.dataset) for name in missing if name not in known]

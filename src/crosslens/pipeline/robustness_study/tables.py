@@ -32,171 +32,159 @@ from crosslens.pipeline.options import RobustnessOptions, SignificanceOptions
 from crosslens.pipeline.robustness_study.drop_table import CHANGE_FIGURES, CHANGE_GROUPS, POOLED, direction_rsum
 from crosslens.pipeline.robustness_study.study import Robustness
 from crosslens.pipeline.robustness_study.variant_runner import FloatArray, IntArray, QueryResults
-from crosslens.pipeline.robustness_study.variants import CAPTION_COLUMNS, ORIGINAL, BoolArray, Variant
+from crosslens.pipeline.robustness_study.variants import ORIGINAL, BoolArray, Variant
 from crosslens.statistics import Bootstrap, aggregate, correct, difference_bounds, paired_permutation, relative_interval
 
+KEYS: Mapping[str, Any] = {"model": pl.String, "perturbation": pl.String, "seed": pl.Int64}
 PAIR_COLUMNS: Mapping[str, Any] = {
     "model": pl.String, "first": pl.String, "second": pl.String, "group": pl.String,
     "jaccard": pl.Float64, "among_changed": pl.Float64,
 }  # fmt: skip
-
 BRITTLE_COLUMNS: Mapping[str, Any] = {
     "model": pl.String, "place": pl.Int64, "query": pl.String, "mean_drop": pl.Float64, "rank_before": pl.Float64,
     "original": pl.String, "perturbation": pl.String, "rank_after": pl.Float64, "drop": pl.Float64, "text": pl.String,
 }  # fmt: skip
 """``drop`` is in hits (0 to 3); ``mean_drop`` is its mean over all variants, unchanged captions counting as 0."""
-
 QUERY_COLUMNS: Mapping[str, Any] = {
-    "model": pl.String, "perturbation": pl.String, "seed": pl.Int64, "query": pl.String, "cluster": pl.Int64,
-    "applied": pl.Boolean,
+    **KEYS, "query": pl.String, "cluster": pl.Int64, "applied": pl.Boolean,
     "rank_before": pl.Float64, "rank_after": pl.Float64, "hits_before": pl.Float64, "hits_after": pl.Float64,
     "own_score_before": pl.Float64, "own_score_after": pl.Float64, "up_while_similarity_down": pl.Boolean,
 }  # fmt: skip
 """A rank is null where the relevant item is not in a ranked list that was given."""
-
-Variants = Mapping[str, Variant]
-Results = Mapping[str, QueryResults]
-
-
-def change_row(
-    model: str, variant: Variant, before: QueryResults, after: QueryResults, same: IntArray | None = None
-) -> dict[str, Any]:
-    """EXPL's Tables 4 and 5 for one variant: changed queries, how their ranks moved, figures before and after.
-
-    A query is ranked lower where its relevant item has a larger rank than before, or is no longer in its list. Shares
-    are of changed queries that have a relevant item; figures are over all queries, and (``changed_…``) over the changed
-    ones. ``same`` is that of :func:`change_groups`.
-    """
-    counted = ~np.isnan(before.rank)
-    changed = touched(before, variant) & counted
-    lower, higher = after.rank > before.rank, after.rank < before.rank
-    groups = {group: int(members.sum()) for group, members in change_groups(before, after, same).items()}
-    odd = improved_by_less(variant, before, after)
-    row: dict[str, Any] = {
-        "model": model, "perturbation": variant.perturbation, "seed": variant.seed,
-        "queries": int(counted.sum()), "changed": int(changed.sum()), "changed_share": _share(changed, counted),
-        "lower": _share(lower, changed), "higher": _share(higher, changed), "same": _share(~lower & ~higher, changed),
-        **groups,
-        "up_while_similarity_down": int(odd.sum()) if np.isfinite(before.own).any() else None,
-    }  # fmt: skip
-    for prefix, queries in (("", counted), ("changed_", changed)):
-        for when, results in (("before", before), ("after", after)):
-            rank = results.rank[queries]
-            # Where a list ends before any relevant item, MRR is not known.
-            reciprocal = 1 / np.where(np.isinf(rank), np.nan, rank)
-            values = (rank <= 1, rank <= 10, np.where(rank <= 10, 1 / rank, 0), reciprocal, rank > 1)
-            for figure, value in zip(CHANGE_FIGURES, values, strict=True):
-                row[f"{prefix}{figure} {when}"] = float(value.mean()) if len(rank) else float("nan")
-    return row
-
-
-def touched(results: QueryResults, variant: Variant) -> BoolArray:
-    """Per query of the tables' direction, whether it changed."""
-    return variant.touched(len(results.query_ids), images=results.direction == IMAGE_TO_TEXT)
-
-
-def improved_by_less(variant: Variant, before: QueryResults, after: QueryResults) -> BoolArray:
-    """Changed queries whose relevant item has a better rank although its own score is lower."""
-    return touched(before, variant) & (after.rank < before.rank) & (after.own < before.own)
-
-
-def change_groups(before: QueryResults, after: QueryResults, same: IntArray | None = None) -> dict[str, BoolArray]:
-    """BRIT's groups: queries by the change of their score, which is Hit@1 + Hit@5 + Hit@10.
-
-    Queries that have the same number in ``same`` are one, with the mean of their changes. Those without a relevant item
-    are in no group.
-    """
-    score = after.hits - before.hits
-    if same is not None:
-        counted = np.isfinite(score)
-        sums, counts = (np.bincount(same[counted], weights, same.max() + 1) for weights in (score[counted], None))
-        score = np.divide(sums, counts, out=np.full(len(sums), np.nan), where=counts > 0)
-    return {"decreased": score < 0, "increased": score > 0, "unchanged": score == 0}
-
-
-def overlap_rows(
-    model: str, before: QueryResults, results: Results, variants: Variants, same: IntArray | None = None
-) -> list[dict[str, Any]]:
-    """BRIT's Table 5 for one model, and the pairs of variants that it averages.
-
-    The Jaccard similarity of two variants' sets of queries, for each group; which of them the paper averages is not
-    published, crosslens takes all pairs of variants. ``among_changed`` is over queries that both variants changed. A
-    pair whose sets are both empty does not count.
-    """
-    rows = []
-    members = {label: change_groups(before, after, same) for label, after in results.items()}
-    for first, second in combinations(results, 2):
-        both = touched(before, variants[first]) & touched(before, variants[second])
-        if same is not None:
-            both = np.bincount(same, both) > 0
-        for group in CHANGE_GROUPS:
-            left, right = members[first][group], members[second][group]
-            rows.append(
-                {"model": model, "first": variants[first].perturbation, "second": variants[second].perturbation,
-                 "group": group, "jaccard": _share(left & right, left | right),
-                 "among_changed": _share(left & right & both, (left | right) & both)}
-            )  # fmt: skip
-    return rows
-
-
-def brittle_rows(
-    model: str, before: QueryResults, results: Results, variants: Variants, most: int
-) -> list[dict[str, Any]]:
-    """The queries with the largest mean drop of hits; among equals, those whose ranks drop furthest."""
-    labels = list(results)
-    drops = np.array([before.hits - results[label].hits for label in labels])
-    rank_drops = np.log2([_shown(results[label].rank) / _shown(before.rank) for label in labels]).mean(axis=0)
-    means = drops.mean(axis=0)
-    # The order is by figures and then by id, so that it does not depend on the order of the dataset.
-    order = sorted(np.flatnonzero(means > 0), key=lambda row: (-means[row], -rank_drops[row], before.query_ids[row]))
-    rows = []
-    for position, row in enumerate(order[:most], start=1):
-        for number, label in enumerate(labels):
-            variant = variants[label]
-            if not touched(before, variant)[row]:
-                continue
-            original = text = None  # where images are the queries, or texts are not known
-            if before.direction != IMAGE_TO_TEXT and variant.captions is not None:
-                original, text = variant.captions[row].original, variant.captions[row].text
-            elif before.direction != IMAGE_TO_TEXT and variant.texts:  # pictures changed
-                original = text = variant.texts[row]
-            # A list may end before the relevant item.
-            ranks = [float(own.rank[row]) if np.isfinite(own.rank[row]) else None for own in (before, results[label])]
-            rows.append(
-                {"model": model, "place": position, "query": before.query_ids[row], "mean_drop": float(means[row]),
-                 "rank_before": ranks[0], "perturbation": variant.perturbation, "rank_after": ranks[1],
-                 "drop": float(drops[number][row]), "original": original, "text": text}
-            )  # fmt: skip
-    return rows
+HEADLINE_COLUMNS: Mapping[str, Any] = {
+    **KEYS, "query": pl.String, "cluster": pl.Int64, "before": pl.Float64, "after": pl.Float64,
+}  # fmt: skip
+_RANKS = pl.col("rank_before", "rank_after")
+_LISTED = pl.when(_RANKS.is_infinite()).then(None).otherwise(_RANKS).name.keep()
 
 
 def query_table(model: str, variant: Variant, before: QueryResults, after: QueryResults) -> pl.DataFrame:
-    """Every query before and after."""
-    count = len(before.query_ids)
+    """Every query before and after, with its texts where captions are queries; a rank beyond a given list is infinite.
+
+    A query is ``up_while_similarity_down`` where its relevant item has a better rank although its score is lower.
+    """
+    original = text = None
+    if before.direction != IMAGE_TO_TEXT:
+        text = variant.texts or None
+        original = text if variant.captions is None else [caption.original for caption in variant.captions]
+    up, down = pl.col("rank_after") < pl.col("rank_before"), pl.col("own_score_after") < pl.col("own_score_before")
     return pl.DataFrame(
         {
-            "model": [model] * count, "perturbation": [variant.perturbation] * count, "seed": [variant.seed] * count,
-            "query": before.query_ids, "cluster": before.clusters, "applied": touched(before, variant),
+            "model": model, "perturbation": variant.perturbation, "seed": variant.seed, "query": before.query_ids,
+            "cluster": before.clusters,
+            "applied": variant.touched(len(before.query_ids), images=before.direction == IMAGE_TO_TEXT),
             "rank_before": before.rank, "rank_after": after.rank,
             "hits_before": before.hits, "hits_after": after.hits,
-            "own_score_before": before.own, "own_score_after": after.own,
-            "up_while_similarity_down": improved_by_less(variant, before, after),
+            "own_score_before": before.own_score, "own_score_after": after.own_score,
+            "original": original, "text": text,
         },
-        schema=QUERY_COLUMNS,
-    ).with_columns(
-        pl.when(pl.col(name).is_infinite()).then(None).otherwise(pl.col(name)).alias(name)
-        for name in ("rank_before", "rank_after")
-    )  # fmt: skip
+        schema_overrides={**QUERY_COLUMNS, "original": pl.String, "text": pl.String},
+    ).with_columns(up_while_similarity_down=pl.col("applied") & up & down)  # fmt: skip
 
 
-def _shown(rank: FloatArray) -> FloatArray:
-    """Ranks to order by: what its list does not show comes behind all that lists show."""
-    shown = np.isfinite(rank)
-    return np.where(np.isinf(rank), rank[shown].max(initial=RSUM_CUTOFFS[-1]) + 1, rank)
+def score_changes(queries: pl.DataFrame, texts: Sequence[str] | None = None) -> pl.DataFrame:
+    """By how much the score of every query, which is Hit@1 + Hit@5 + Hit@10, changes; null without a relevant item.
+
+    Queries of one of the ``texts`` are one, with the mean of their changes.
+    """
+    if texts is not None:
+        queries = queries.with_columns(query=pl.Series([*texts] * (queries.height // len(texts))))
+    change = (pl.col("hits_after") - pl.col("hits_before")).fill_nan(None).mean()
+    return queries.group_by(*KEYS, "query", maintain_order=True).agg(change=change, applied=pl.col("applied").any())
 
 
-def _share(part: BoolArray, whole: BoolArray) -> float:
-    return float((part & whole).sum() / whole.sum()) if whole.any() else float("nan")
+def change_table(queries: pl.DataFrame, scores: pl.DataFrame) -> pl.DataFrame:
+    """EXPL's Tables 4 and 5: changed queries, how their ranks differ, BRIT's groups, and figures before and after.
+
+    A query is ranked lower where its relevant item has a larger rank than before, or is no longer in its list. Shares
+    are of changed queries that have a relevant item; figures are over all queries, and (``changed_…``) over the changed
+    ones.
+    """
+    before, after, score = pl.col("rank_before"), pl.col("rank_after"), pl.col("own_score_before")
+    counted = before.is_not_nan()
+    changed = pl.col("applied") & counted
+    ways = {"lower": after > before, "higher": after < before, "same": after == before}
+    columns = {"queries": counted.sum(), "changed": changed.sum(), "changed_share": changed.sum() / counted.sum()}
+    columns |= {way: (condition & changed).sum() / changed.sum() for way, condition in ways.items()}
+    odd = pl.when(score.is_finite().any()).then(pl.col("up_while_similarity_down").sum())
+    figures = {}
+    for prefix, chosen in (("", counted), ("changed_", changed)):
+        for when in ("before", "after"):
+            rank = pl.col(f"rank_{when}").filter(chosen)
+            # Where a list ends before any relevant item, MRR is not known.
+            reciprocal = pl.when(rank.is_finite()).then(1 / rank).otherwise(float("nan"))
+            values = (rank <= 1, rank <= 10, pl.when(rank <= 10).then(1 / rank).otherwise(0.0), reciprocal, rank > 1)
+            for figure, value in zip(CHANGE_FIGURES, values, strict=True):
+                figures[f"{prefix}{figure} {when}"] = value.mean().fill_null(float("nan"))
+    groups = {group: _in_group(pl.col("change"), group).sum() for group in CHANGE_GROUPS}
+    grouped = scores.group_by(*KEYS).agg(**groups)
+    moves = queries.group_by(*KEYS, maintain_order=True).agg(**columns, up_while_similarity_down=odd, **figures)
+    table = moves.join(grouped, on=list(KEYS), how="left", maintain_order="left")
+    order = [*KEYS, *columns, *groups, "up_while_similarity_down", *figures]
+    return table.select(order).with_columns(pl.selectors.unsigned_integer().cast(pl.Int64))
+
+
+def _in_group(change: Any, group: str) -> Any:
+    """Whether changes of scores are of one of BRIT's groups."""
+    return change < 0 if group == "decreased" else change > 0 if group == "increased" else change == 0
+
+
+def overlap_table(scores: pl.DataFrame) -> pl.DataFrame:
+    """The Jaccard similarity of two variants' sets of queries, for each of BRIT's groups: its Table 5 averages them.
+
+    Which pairs the paper averages is not published, crosslens takes all pairs of variants. ``among_changed`` is over
+    queries that both variants changed. A pair whose sets are both empty has no number.
+    """
+
+    def jaccard(members: BoolArray, counted: BoolArray) -> FloatArray:
+        inside = (members & counted).astype(np.float64)
+        shared, each = inside @ inside.T, inside @ counted.T
+        with np.errstate(invalid="ignore"):
+            return shared / (each + each.T - shared)
+
+    rows = []
+    for (model,), table in scores.group_by("model", maintain_order=True):
+        names = table["perturbation"].unique(maintain_order=True)
+        change = table["change"].fill_null(float("nan")).to_numpy().reshape(len(names), -1)
+        changed = table["applied"].to_numpy().reshape(len(names), -1)
+        similar = {}
+        for group in CHANGE_GROUPS:
+            members = _in_group(change, group)
+            similar[group] = jaccard(members, np.ones_like(changed)), jaccard(members, changed)
+        rows += [
+            (model, names[first], names[second], group, every[first, second], among_changed[first, second])
+            for first, second in combinations(range(len(names)), 2)
+            for group, (every, among_changed) in similar.items()
+        ]
+    return pl.DataFrame(rows, schema=PAIR_COLUMNS, orient="row")
+
+
+def brittle_table(queries: pl.DataFrame, most: int) -> pl.DataFrame:
+    """The queries with the largest mean drop of hits, each with the variants that change it.
+
+    Among equals, those whose ranks drop furthest are first, and then the order is by id: it does not depend on that of
+    the dataset.
+    """
+
+    def shown(when: str) -> pl.Expr:
+        """The ranks to order by: what its list does not show comes behind all that lists show."""
+        rank = pl.col(f"rank_{when}")
+        last = pl.max_horizontal(pl.when(rank.is_finite()).then(rank).max().over(*KEYS), RSUM_CUTOFFS[-1])
+        return pl.when(rank.is_infinite()).then(last + 1).otherwise(rank)
+
+    queries = queries.with_columns(
+        drop=pl.col("hits_before") - pl.col("hits_after"), fall=(shown("after") / shown("before")).log(2)
+    ).with_columns(_LISTED)
+    tables = [pl.DataFrame(schema=BRITTLE_COLUMNS)]
+    for _, table in queries.group_by("model", maintain_order=True):
+        means = table.group_by("query").agg(mean_drop=pl.col("drop").mean(), fall=pl.col("fall").mean())
+        worst = means.filter(pl.col("mean_drop").fill_nan(None) > 0).sort(
+            "mean_drop", "fall", "query", descending=[True, True, False]
+        )
+        places = worst.head(most).with_row_index("place", 1).cast({"place": pl.Int64})
+        rows = places.join(table.filter("applied"), on="query", maintain_order="left_right")
+        tables.append(rows.select(*BRITTLE_COLUMNS))
+    return pl.concat(tables)
 
 
 _EDITED_WORDS = ("word", "adversarial", "beyond")
@@ -210,30 +198,29 @@ WORD_COLUMNS: Mapping[str, Any] = {
 
 
 def edited_parts(
-    dataset: Dataset, variants: Sequence[Variant], threads: int | None, progress: Progress | None
+    dataset: Dataset, variants: Iterable[Variant], threads: int | None, progress: Progress | None
 ) -> tuple[dict[str, dict[str, BoolArray]], str]:
-    """Per variant and part of speech, which captions had such a word edited; and a note where that is not known.
+    """Per perturbation and part of speech, which captions had such a word edited; and a note where that is not known.
 
     Only for perturbations that change words one by one: a shuffle edits no word in particular.
     """
-    chosen = {
-        variant.label: variant.captions
+    edited = {
+        variant.perturbation: variant.captions
         for variant in variants
         if variant.level in _EDITED_WORDS and variant.captions is not None and variant.applied_share > 0
     }
-    if not chosen:
+    if not edited:
         return {}, ""
     try:
         parses = parse_texts(dataset.texts, threads=threads, progress=progress)
     except MissingExtraError as error:
         return {}, f"no table by part of speech: {error.problem}"
     captions = [Caption(text, parse=parse) for text, parse in zip(dataset.texts, parses, strict=True)]
-    parts: dict[str, dict[str, BoolArray]] = {}
-    for label, results in chosen.items():
-        by_part = parts.setdefault(label, {})
+    parts: dict[str, dict[str, BoolArray]] = {name: {} for name in edited}
+    for name, results in edited.items():
         for row, (caption, result) in enumerate(zip(captions, results, strict=True)):
             for part in parts_of(caption, result.edits):
-                by_part.setdefault(part, np.zeros(len(captions), np.bool_))[row] = True
+                parts[name].setdefault(part, np.zeros(len(captions), np.bool_))[row] = True
     return parts, ""
 
 
@@ -244,39 +231,28 @@ def word_rows(
     results: Mapping[str, QueryResults],
     options: SignificanceOptions,
 ) -> list[dict[str, Any]]:
-    """A row per variant and part of speech; then the typos together."""
-    rows = []
-    pooled: dict[str, list[tuple[FloatArray, Any]]] = {}
-    typos = perturbations_with("typo")
-    for label, by_part in parts.items():
-        change = 100 * (results[label].hits - before.hits)
-        for part, chosen in by_part.items():
-            counted = chosen & np.isfinite(change)
+    """A row per perturbation and part of speech; then the typos together."""
+    samples: dict[tuple[str, str], list[tuple[FloatArray, IntArray]]] = {}
+    for name, by_part in parts.items():
+        change = 100 * (results[name].hits - before.hits)
+        for part, edited in by_part.items():
+            counted = edited & np.isfinite(change)
             if counted.any():
-                sample = change[counted], before.clusters[counted]
-                rows.append(_word_row(model, label, part, *sample, options))
-                if label in typos:
-                    pooled.setdefault(part, []).append(sample)
-    for part, samples in pooled.items():
-        values, clusters = (np.concatenate(arrays) for arrays in zip(*samples, strict=True))
-        rows.append(_word_row(model, POOLED, part, values, clusters, options))
-    order = {label: number for number, label in enumerate(parts)}
-    return sorted(
-        rows, key=lambda row: (row["perturbation"] == POOLED, order.get(row["perturbation"], 0), row["change"])
-    )
-
-
-def _word_row(
-    model: str, name: str, part: str, change: FloatArray, clusters: Any, options: SignificanceOptions
-) -> dict[str, Any]:
-    most = 100.0 * len(RSUM_CUTOFFS)
-    estimate = Bootstrap(clusters, options.resamples, options.seed).estimate(
-        change, level=options.level, bounds=(-most, most)
-    )
-    return {
-        "model": model, "perturbation": name, "part_of_speech": part, "captions": len(change),
-        "change": estimate.mean, "low": estimate.low, "high": estimate.high, "decreased": float((change < 0).mean()),
-    }  # fmt: skip
+                for row in [name] + [POOLED] * (name in perturbations_with("typo")):
+                    samples.setdefault((row, part), []).append((change[counted], before.clusters[counted]))
+    rows, most = [], 100.0 * len(RSUM_CUTOFFS)
+    for (name, part), several in samples.items():
+        change, clusters = (np.concatenate(arrays) for arrays in zip(*several, strict=True))
+        estimate = Bootstrap(clusters, options.resamples, options.seed).estimate(
+            change, level=options.level, bounds=(-most, most)
+        )
+        rows.append(
+            {"model": model, "perturbation": name, "part_of_speech": part, "captions": len(change),
+             "change": estimate.mean, "low": estimate.low, "high": estimate.high,
+             "decreased": float((change < 0).mean())}
+        )  # fmt: skip
+    order = [*parts, POOLED]
+    return sorted(rows, key=lambda row: (order.index(row["perturbation"]), row["change"]))
 
 
 def parts_of(caption: Caption, edits: Sequence[Edit]) -> set[str]:
@@ -294,8 +270,7 @@ def parts_of(caption: Caption, edits: Sequence[Edit]) -> set[str]:
 
 
 DROP_COLUMNS: Mapping[str, Any] = {
-    "model": pl.String, "perturbation": pl.String, "seed": pl.Int64, "metric": pl.String,
-    "before": pl.Float64, "after": pl.Float64, "drop": pl.Float64,
+    **KEYS, "metric": pl.String, "before": pl.Float64, "after": pl.Float64, "drop": pl.Float64,
     "low": pl.Float64, "high": pl.Float64,
     "percent": pl.Float64, "percent_low": pl.Float64, "percent_high": pl.Float64,
     "p": pl.Float64, "adjusted_p": pl.Float64, "queries": pl.Int64,
@@ -308,12 +283,6 @@ DROP_COLUMNS: Mapping[str, Any] = {
 ``applied_share`` is of the captions, NaN where only lists are known. ``applied`` counts the queries of the metric that
 were touched: captions that changed, images that have such a caption; ``applied_drop`` is the drop over those alone.
 """
-
-
-HEADLINE_COLUMNS: Mapping[str, Any] = {
-    "model": pl.String, "perturbation": pl.String, "seed": pl.Int64, "query": pl.String, "cluster": pl.Int64,
-    "before": pl.Float64, "after": pl.Float64,
-}  # fmt: skip
 
 
 def drop_rows(
@@ -411,53 +380,47 @@ class StudyTables:
         """Every table; all but the drops and the captions are of the first seed."""
         seed = next(iter(self.variants.values())).seed
         first = {label: variant for label, variant in self.variants.items() if variant.seed == seed}
-        any_results = next(iter(self.results.values()))[ORIGINAL]
-        parts: Mapping[str, Any] = {}
+        original = next(iter(self.results.values()))[ORIGINAL]
+        parts: dict[str, dict[str, BoolArray]] = {}
         note = ""
         if self.dataset is not None:
-            by_label, note = edited_parts(self.dataset, list(first.values()), self.options.threads, progress)
-            parts = {first[label].perturbation: by_part for label, by_part in by_label.items()}
+            parts, note = edited_parts(self.dataset, first.values(), self.options.threads, progress)
         rows = []
         with stage(progress, "testing drops", len(self.results) * len(self.variants)):
             for case in self._cases(self.variants):
                 rows += drop_rows(*case, self.options)
                 progress.advance()
         drops = corrected(rows, self.options.correction)
-        same = self._same_texts(any_results.direction)
-        overlap, brittle, words = [], [], []
-        for model, results in self.results.items():
-            after = {label: results[label] for label in first}
-            overlap += overlap_rows(model, results[ORIGINAL], after, first, same)
-            brittle += brittle_rows(model, results[ORIGINAL], after, first, self.options.listed)
-            if results[ORIGINAL].direction != IMAGE_TO_TEXT:
-                by_name = {first[label].perturbation: results[label] for label in first}
-                words += word_rows(model, parts, results[ORIGINAL], by_name, self.options)
-        pairs = pl.DataFrame(overlap, schema=PAIR_COLUMNS)
-        captions = (variant.table() for variant in self.variants.values())
-        queries = (query_table(*case) for case in self._cases(self.variants))
+        queries = pl.concat([query_table(*case) for case in self._cases(self.variants)])
+        of_first = queries.filter(pl.col("seed") == seed)
+        scores = score_changes(of_first, self._matched_texts(original.direction))
+        pairs = overlap_table(scores)
+        words = []
+        for model, results in self.results.items() if original.direction != IMAGE_TO_TEXT else ():
+            by_name = {variant.perturbation: results[label] for label, variant in first.items()}
+            words += word_rows(model, parts, results[ORIGINAL], by_name, self.options)
         tables = {
             "drops": drops,
             "spread": spread(drops),
-            "changes": pl.DataFrame([change_row(*case, same) for case in self._cases(first)]),
+            "changes": change_table(of_first, scores),
             "overlap": pairs.group_by("model", "group", maintain_order=True).agg(
                 pl.col("jaccard", "among_changed").fill_nan(None).mean(),
                 pl.col("jaccard").fill_nan(None).count().alias("pairs"),
             ),
             "overlap_pairs": pairs,
             "words": pl.DataFrame(words, schema=WORD_COLUMNS),
-            "brittle": pl.DataFrame(brittle, schema=BRITTLE_COLUMNS),
-            "captions": pl.concat([pl.DataFrame(schema=CAPTION_COLUMNS), *captions]),
-            "queries": pl.concat([pl.DataFrame(schema=QUERY_COLUMNS), *queries]),
+            "brittle": brittle_table(of_first, self.options.listed),
+            "captions": pl.concat([variant.table() for variant in self.variants.values()]),
+            "queries": queries.select(*QUERY_COLUMNS).with_columns(_LISTED),
             "headline_queries": pl.concat([pl.DataFrame(schema=HEADLINE_COLUMNS), *self._headlines(first)]),
         }
-        notes = [*about.get("notes", ()), *([note] if note else [])]
         return Robustness(
             tuple(self.results),
             tuple(dict.fromkeys(variant.perturbation for variant in self.variants.values())),
-            headline(any_results.run, any_results.direction),
-            any_results.direction,
+            headline(original.run, original.direction),
+            original.direction,
             tables,
-            {**about, "notes": notes},
+            {**about, "notes": [*about.get("notes", ()), *([note] if note else [])]},
         )
 
     @property
@@ -470,15 +433,15 @@ class StudyTables:
                 "columns": [*DROP_COLUMNS, *HEADLINE_COLUMNS],
                 **{f"texts of {label}": variant.texts for label, variant in self.variants.items()},
                 **{
-                    f"{model}/{label}": f"{after.run.fingerprint} {fingerprint('own', {'scores': after.own})}"
+                    f"{model}/{label}": f"{after.run.fingerprint} {fingerprint('own', {'scores': after.own_score})}"
                     for model, results in self.results.items()
                     for label, after in results.items()
                 },
             },
         )
 
-    def _same_texts(self, direction: str) -> IntArray | None:
-        """Per query, the number of its text, where queries are matched by text."""
+    def _matched_texts(self, direction: str) -> Sequence[str] | None:
+        """The text of every query, where queries are matched by text."""
         if self.options.match_by != "text":
             return None
         if self.dataset is None or direction == IMAGE_TO_TEXT:
@@ -488,7 +451,7 @@ class StudyTables:
                 fix=f"pass {argument('dataset')} with the direction t2i, or match by id",
                 option="match_by",
             )
-        return np.unique(np.array(self.dataset.texts, object), return_inverse=True)[1]
+        return self.dataset.texts
 
     def _cases(self, variants: Mapping[str, Variant]) -> Iterable[tuple[str, Variant, QueryResults, QueryResults]]:
         """Every model and variant, with the results before and after."""
@@ -500,12 +463,10 @@ class StudyTables:
         for model, variant, before, after in self._cases(variants):
             name = headline(before.run, before.direction)
             if name != direction_rsum(before.direction):  # which is in the table of queries
-                own, changed = before.run[name], after.run[name]
-                facts = {"model": model, "perturbation": variant.perturbation, "seed": variant.seed}
-                columns = (own.query_ids, own.clusters, own.values, changed.values)
-                table = pl.DataFrame(dict(zip(("query", "cluster", "before", "after"), columns, strict=True)))
-                yield table.with_columns(**{key: pl.lit(value) for key, value in facts.items()}).select(
-                    pl.col(key).cast(kind) for key, kind in HEADLINE_COLUMNS.items()
+                values, changed = before.run[name], after.run[name].values
+                columns = (model, variant.perturbation, variant.seed, values.query_ids, values.clusters, values.values)
+                yield pl.DataFrame(
+                    dict(zip(HEADLINE_COLUMNS, (*columns, changed), strict=True)), schema_overrides=HEADLINE_COLUMNS
                 )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -54,8 +54,8 @@ class QueryResults:
     """One entry per query of the direction that the tables are about; NaN where a query has no relevant item.
 
     ``rank`` is that of the best-ranked relevant item (infinite where a given list ends before it), ``hits`` is
-    Hit@1 + Hit@5 + Hit@10 (from 0 to 3: what the query adds to ``Rsum``, before it is averaged), ``own`` the query's
-    score with its relevant item.
+    Hit@1 + Hit@5 + Hit@10 (from 0 to 3: what the query adds to ``Rsum``, before it is averaged), ``own_score`` the
+    query's score with its relevant item.
     """
 
     run: Run
@@ -65,7 +65,7 @@ class QueryResults:
     """The image of every query."""
     rank: FloatArray
     hits: FloatArray
-    own: FloatArray
+    own_score: FloatArray
 
     @staticmethod
     def of(run: Run, direction: str, clusters: IntArray, scorer: Scorer | None) -> QueryResults:
@@ -79,26 +79,26 @@ class QueryResults:
         except InputError as error:
             deepest = f"at least {RSUM_CUTOFFS[-1]} items: a study counts Hit@1 + Hit@5 + Hit@10 of every query"
             raise InputError(error.problem, expected=deepest, fix="pass longer lists") from error
-        own = np.full(len(rank), -np.inf)
+        own_score = np.full(len(rank), -np.inf)
         if scorer is not None:
             queries, items = ranking.rows, ranking.relevant
             images, captions = (queries, items) if direction == IMAGE_TO_TEXT else (items, queries)
-            np.maximum.at(own, queries, np.asarray(scorer.exact(images, captions), np.float64))
-        own = np.where(np.isfinite(own), own, np.nan)
-        return QueryResults(run, direction, ranking.query_ids, clusters, rank, hits, own)
+            np.maximum.at(own_score, queries, np.asarray(scorer.exact(images, captions), np.float64))
+        own_score = np.where(np.isfinite(own_score), own_score, np.nan)
+        return QueryResults(run, direction, ranking.query_ids, clusters, rank, hits, own_score)
 
     def save(self, folder: Path, key: str) -> None:
         """Write what is not in the run, beside its folder and after it: with this file a variant is complete."""
         queries = pl.Series(self.query_ids, dtype=pl.String)
-        values = (queries, self.clusters, self.rank, self.hits, self.own)
+        values = (queries, self.clusters, self.rank, self.hits, self.own_score)
         table = pl.DataFrame(dict(zip(_COLUMNS, values, strict=True)))
-        with atomic_file(_results_file(folder)) as partial:
+        with atomic_file(folder.with_name(f"{folder.name}.parquet")) as partial:
             partial.write_bytes(parquet_bytes(table, metadata={_KEY: key, _CONTENT: _content(table)}))
 
     @staticmethod
     def load(folder: Path, key: str | None, direction: str) -> QueryResults | None:
         """A finished variant of this key; None where it has to be computed."""
-        file = _results_file(folder)
+        file = folder.with_name(f"{folder.name}.parquet")
         if key is None or not file.exists() or not (folder / RUN_FILE).exists():
             return None
         try:
@@ -116,10 +116,6 @@ class QueryResults:
 
 def _content(table: pl.DataFrame) -> str:
     return fingerprint("results", {"table": table})
-
-
-def _results_file(folder: Path) -> Path:
-    return folder.with_name(f"{folder.name}.parquet")
 
 
 @dataclass(frozen=True)
@@ -171,8 +167,8 @@ class StudySettings:
         perturbing = {"perturbing": repr(sorted(perturbation_options.items()))} if perturbation_options else {}
         plugins = metric_plugins(parse_metrics(self.metrics))
         code = {"plugins": plugins} if plugins else {}
-        own = {name: value for name, value in vars(self).items() if name != "protocol" or value is not None}
-        return fingerprint("robustness", {**data, **own, **perturbing, **code})
+        settings = {name: value for name, value in vars(self).items() if name != "protocol" or value is not None}
+        return fingerprint("robustness", {**data, **settings, **perturbing, **code})
 
 
 class ResultSource(Protocol):
@@ -187,16 +183,14 @@ class ResultSource(Protocol):
         """What is evaluated, as keywords of :func:`evaluate`: of a variant, or of the original (None)."""
 
 
-class NamedVariant(NamedTuple):
-    """A model on a variant: what it is called, what its results depend on (None: unknown), and where they are."""
+class VariantTask(NamedTuple):
+    """A model on a variant, or on the original (None): what its results depend on, if known, and where they are."""
 
     label: str
     name: str
+    variant: Variant | None
     key: str | None
     folder: Path | None
-
-    def load(self, direction: str) -> QueryResults | None:
-        return None if self.folder is None else QueryResults.load(self.folder, self.key, direction)
 
 
 @dataclass(frozen=True)
@@ -209,123 +203,109 @@ class VariantRunner:
     options: RobustnessOptions
     progress: Progress
 
-    def run(self, source: ResultSource, variant: Variant | None) -> QueryResults:
-        """The results on a variant, or on the original (None): stored ones, or new ones that are then stored."""
-        named = self.named(source, variant)
-        results = named.load(self.settings.table_direction)
-        if results is None:
-            progress = PrefixedProgress(self.progress, named.name)
-            inputs = source.inputs(variant, progress)
-            results = self.measure(inputs, self.dataset_of(variant), named.name, named.folder, progress)
-            self.save(results, named)
+    def run(
+        self, sources: Iterable[ResultSource], variants: Sequence[Variant], models: int = 1
+    ) -> dict[str, dict[str, QueryResults]]:
+        """The results of every model on the original and on every variant.
+
+        The names of the ``models`` are known when they are loaded; work on them comes after.
+        """
+        results: dict[str, dict[str, QueryResults]] = {}
+        for number, source in enumerate(sources, start=1):
+            if self.directory is not None:
+                self.directory.refuse_loss("models", {*results, source.name}, unnamed=models - number)
+                self.directory.begin()
+            results[source.name] = self._run_variants(source, (None, *variants))
         return results
 
-    def named(self, source: ResultSource, variant: Variant | None) -> NamedVariant:
-        """A model on a variant, and where its results are."""
-        label, vectors = ORIGINAL if variant is None else variant.label, source.key(variant)
-        key = None if vectors is None else fingerprint("outcome", {"vectors": vectors, **vars(self.settings)})
-        folder = None if self.directory is None else self.directory.run_folder(source.name, label)
-        return NamedVariant(label, f"{source.name}, {label}", key, folder)
+    def _run_variants(self, source: ResultSource, variants: Sequence[Variant | None]) -> dict[str, QueryResults]:
+        """Finished variants are loaded, each new one is stored when it is done."""
+        tasks, stored = [], {}
+        for variant in variants:
+            label, vectors = ORIGINAL if variant is None else variant.label, source.key(variant)
+            key = None if vectors is None else fingerprint("outcome", {"vectors": vectors, **vars(self.settings)})
+            folder = None if self.directory is None else self.directory.run_folder(source.name, label)
+            tasks.append(VariantTask(label, f"{source.name}, {label}", variant, key, folder))
+            direction = self.settings.table_direction
+            stored[label] = None if folder is None else QueryResults.load(folder, key, direction)
+        results = {label: loaded for label, loaded in stored.items() if loaded is not None}
+        missing = [task for task in tasks if task.label not in results]
+        for task, computed in zip(missing, self._compute(source, missing), strict=True):
+            if task.folder is not None and self.directory is not None:
+                if current_engine().distributed:
+                    with run_folder(task.folder, computed.run.provenance["key"], overwrite=True) as (work, finished):
+                        if finished is None and work is not None:
+                            computed.run.write_into(work.new)
+                            work.publish(RUN_LAYOUT)
+                computed.save(task.folder, task.key or "")
+                self.directory.changed = True
+            results[task.label] = computed
+        return {task.label: results[task.label] for task in tasks}
 
-    def save(self, results: QueryResults, named: NamedVariant) -> None:
-        if named.folder is not None and self.directory is not None:
-            results.save(named.folder, named.key or "")
-            self.directory.changed = True
+    def _compute(self, source: ResultSource, missing: Sequence[VariantTask]) -> Iterator[QueryResults]:
+        if not missing:
+            return
+        engine = current_engine()
+        shared = source.inputs(missing[0].variant, PrefixedProgress(self.progress, missing[0].name))
+        runner = self
+        if engine.distributed:  # models stay here: they have encoded already
+            plain = replace(self.options, image_text=None, options=None)
+            runner = replace(self, directory=None, options=plain, progress=SilentProgress(), dataset=None)
 
-    def dataset_of(self, variant: Variant | None) -> Dataset | None:
-        return self.dataset if variant is None else variant.dataset
+        def tasks() -> Iterator[Evaluation]:
+            for number, task in enumerate(missing):
+                inputs = shared
+                if number:
+                    inputs = source.inputs(task.variant, PrefixedProgress(self.progress, task.name))
+                changed = {key: value for key, value in inputs.items() if value is not shared.get(key)}
+                dataset = self.dataset if task.variant is None else task.variant.dataset
+                yield task.name, dataset, changed, None if engine.distributed else task.folder
 
-    def measure(
-        self, inputs: Mapping[str, Any], dataset: Dataset | None, name: str, folder: Path | None, progress: Progress
-    ) -> QueryResults:
-        settings, direction = self.settings, self.settings.table_direction
-        with reading(name) if "run" in inputs else nullcontext():
-            run = evaluate(
-                dataset, **inputs, directions=settings.directions, metrics=settings.metrics,
-                score=settings.score, resamples=settings.resamples, level=settings.level, seed=settings.seed,
-                threads=self.options.threads, name=name, output=folder, overwrite=True, command=self.options.command,
-                progress=progress,
-            )  # fmt: skip
-            if dataset is None or "run" in inputs:
-                return QueryResults.of(run, direction, list_clusters(run.rankings)[direction], None)
-            clusters = np.arange(len(dataset.image_ids)) if direction == IMAGE_TO_TEXT else dataset.caption_image
-            scorer = score_source(dataset, **inputs, score=settings.score).scorer
-            return QueryResults.of(run, direction, clusters, scorer)
+        finished = 0
+
+        def show(_: Evaluation) -> None:
+            nonlocal finished
+            finished += 1
+            if engine.distributed:  # encoding has shown its own bar meanwhile
+                self.progress.start(f"{source.name}: variants", len(missing))
+                self.progress.advance(finished)
+
+        arrays = (value for value in shared.values() if isinstance(value, Embeddings | np.ndarray))
+        size = sum(math.prod(value.shape) * value.dtype.itemsize for value in arrays)  # what a variant takes, at most
+        try:
+            yield from engine.run(evaluate_variant, (runner, shared), tasks(), done=show, size=size)
+        finally:
+            if engine.distributed:
+                self.progress.finish()
+
+
+Evaluation = tuple[str, Dataset | None, Mapping[str, Any], Path | None]
+"""One evaluation: its name, its dataset, the inputs that differ from the others', and where its run is written."""
+
+
+def evaluate_variant(work: tuple[VariantRunner, Mapping[str, Any]], task: Evaluation) -> QueryResults:
+    """The results of one variant; ``work`` has what all read: the settings, and inputs that variants leave alone."""
+    (runner, shared), (name, dataset, changed, folder) = work, task
+    settings, direction = runner.settings, runner.settings.table_direction
+    inputs = {**shared, **changed}
+    with reading(name) if "run" in inputs else nullcontext():
+        run = evaluate(
+            dataset, **inputs, directions=settings.directions, metrics=settings.metrics,
+            score=settings.score, resamples=settings.resamples, level=settings.level, seed=settings.seed,
+            threads=runner.options.threads, name=name, output=folder, overwrite=True, command=runner.options.command,
+            progress=PrefixedProgress(runner.progress, name),
+        )  # fmt: skip
+        if dataset is None or "run" in inputs:
+            return QueryResults.of(run, direction, list_clusters(run.rankings)[direction], None)
+        clusters = np.arange(len(dataset.image_ids)) if direction == IMAGE_TO_TEXT else dataset.caption_image
+        return QueryResults.of(run, direction, clusters, score_source(dataset, **inputs, score=settings.score).scorer)
 
 
 class PrefixedProgress:
     """Progress labelled with a model and variant."""
 
     def __init__(self, progress: Progress, prefix: str) -> None:
-        self._progress, self._prefix = progress, prefix
+        self._prefix, self.advance, self.finish, self._start = prefix, progress.advance, progress.finish, progress.start
 
     def start(self, label: str, total: int) -> None:
-        self._progress.start(f"{self._prefix}: {label}", total)
-
-    def advance(self, steps: int = 1) -> None:
-        self._progress.advance(steps)
-
-    def finish(self) -> None:
-        self._progress.finish()
-
-
-VariantTask = tuple[str, Dataset | None, Mapping[str, Any]]
-"""One evaluation: its name, its dataset, and the inputs that differ from the others'."""
-
-
-def evaluate_variant(work: tuple[VariantRunner, Mapping[str, Any]], task: VariantTask) -> QueryResults:
-    """The results of one variant; ``work`` has what all read: the settings, and inputs that variants leave alone."""
-    (runner, shared), (name, dataset, changed) = work, task
-    unchanged = {key: value for key, value in shared.items() if key not in changed}
-    return runner.measure({**unchanged, **changed}, dataset, name, None, SilentProgress())
-
-
-def run_in_tasks(
-    runner: VariantRunner, source: ResultSource, variants: Sequence[Variant | None]
-) -> dict[str, QueryResults]:
-    """The results of a model on these variants; finished ones are loaded, each new one is stored when it is done."""
-    named = [runner.named(source, variant) for variant in variants]
-    stored = {entry.label: entry.load(runner.settings.table_direction) for entry in named}
-    missing = [(variant, entry) for variant, entry in zip(variants, named, strict=True) if stored[entry.label] is None]
-    results = {label: loaded for label, loaded in stored.items() if loaded is not None}
-    for entry, computed in zip((entry for _, entry in missing), _computed(runner, source, missing), strict=True):
-        if entry.folder is not None:
-            with run_folder(entry.folder, computed.run.provenance["key"], overwrite=True) as (work, finished):
-                if finished is None and work is not None:
-                    computed.run.write_into(work.new)
-                    work.publish(RUN_LAYOUT)
-        runner.save(computed, entry)
-        results[entry.label] = computed
-    return {entry.label: results[entry.label] for entry in named}
-
-
-def _computed(
-    runner: VariantRunner, source: ResultSource, missing: Sequence[tuple[Variant | None, NamedVariant]]
-) -> Iterator[QueryResults]:
-    if not missing:
-        return
-    first = source.inputs(missing[0][0], PrefixedProgress(runner.progress, missing[0][1].name))
-    plain = replace(runner.options, image_text=None, options=None)  # models stay here: they have encoded already
-    work = (replace(runner, directory=None, options=plain, progress=SilentProgress(), dataset=None), first)
-
-    def tasks() -> Iterator[VariantTask]:
-        for number, (variant, entry) in enumerate(missing):
-            progress = PrefixedProgress(runner.progress, entry.name)
-            inputs = source.inputs(variant, progress) if number else first
-            changed = {key: value for key, value in inputs.items() if value is not first.get(key)}
-            yield entry.name, runner.dataset_of(variant), changed
-
-    finished = 0
-
-    def show(task: VariantTask) -> None:
-        nonlocal finished
-        finished += 1
-        runner.progress.start(f"{source.name}: variants", len(missing))  # encoding has shown its own bar meanwhile
-        runner.progress.advance(finished)
-
-    arrays = (value for value in first.values() if isinstance(value, Embeddings | np.ndarray))
-    size = sum(math.prod(value.shape) * value.dtype.itemsize for value in arrays)  # what a variant takes, at most
-    try:
-        yield from current_engine().run(evaluate_variant, work, tasks(), done=show, size=size)
-    finally:
-        runner.progress.finish()
+        self._start(f"{self._prefix}: {label}", total)

@@ -1,4 +1,4 @@
-"""The variants of a dataset: the same ids with other captions or other pictures, made here or read from files."""
+"""The variants of a dataset, the same ids with other captions or other pictures, and the vectors of them."""
 
 from __future__ import annotations
 
@@ -18,12 +18,38 @@ from crosslens.core import (
     InputError,
     Progress,
     UsageError,
+    argument,
+    fingerprint,
     positions,
     read_header,
     read_json_file,
+    reading,
+    require_one_source,
 )
-from crosslens.data import ARRAY_SUFFIXES, SHARD_SUFFIXES, Side, read_vectors
-from crosslens.encode import TextQueries, sentence_parts
+from crosslens.data import ARRAY_SUFFIXES, SHARD_SUFFIXES, Side, image_files, outer_file, read_vectors
+from crosslens.encode import (
+    IMAGES,
+    TEXTS,
+    EncodeOptions,
+    Encoder,
+    FeatureReader,
+    MatrixScorer,
+    ReadImages,
+    StoredEmbeddings,
+    TextOnly,
+    TextQueries,
+    encode_dataset,
+    encode_images,
+    encode_texts,
+    feature_key,
+    label,
+    read_features,
+    require_modality,
+    score_texts,
+    sentence_parts,
+    text_only,
+    text_queries,
+)
 from crosslens.perturbations import (
     PERTURBATIONS,
     Edit,
@@ -31,8 +57,11 @@ from crosslens.perturbations import (
     apply_edits,
     is_image_perturbation,
     perturb_all,
+    perturb_images,
     read_perturbed,
 )
+from crosslens.pipeline.inputs import align_both
+from crosslens.pipeline.options import RobustnessOptions
 
 BoolArray = np.ndarray[Any, np.dtype[np.bool_]]
 
@@ -40,7 +69,7 @@ ORIGINAL = "original"
 """The name of the unchanged dataset among the variants."""
 GIVEN = "given"
 """The level of a variant that is given and is not a registered perturbation."""
-IMAGES = "images"
+PICTURES = "images"
 LISTS = "lists"
 """The level of a variant of which only ranked lists are known."""
 
@@ -70,7 +99,7 @@ class Variant:
 
     @property
     def applied_share(self) -> float:
-        """Of all captions; NaN where only ranked lists are known."""
+        """The share of captions that changed; NaN where only ranked lists are known."""
         if self.applied is not None:
             return float(self.applied.mean())
         return float("nan") if self.level == LISTS else 1.0
@@ -136,37 +165,36 @@ def make_variants(
     dataset: Dataset,
     names: Sequence[str],
     seeds: Sequence[int],
-    *,
-    corpus: Dataset | None = None,
-    threads: int | None = None,
-    progress: Progress | None = None,
-    options: Mapping[str, Any] | None = None,
+    corpus: Dataset,
+    options: RobustnessOptions,
+    progress: Progress,
 ) -> list[Variant]:
     """Every perturbation of the dataset under every seed; captions are parsed once.
 
     ``corpus`` is the dataset that this one is a part of: what occurs in it decides what ``color_in`` chooses from.
     """
-    texts = [name for name in names if not is_image_perturbation(name)]
-    if options and not texts:
-        raise UsageError(f"options ({', '.join(options)}), but no captions to perturb", fix="leave out the options")
+    texts, perturbing = [name for name in names if not is_image_perturbation(name)], options.options or {}
+    if perturbing and not texts:
+        problem = f"options ({', '.join(perturbing)}), but no captions to perturb"
+        raise UsageError(problem, fix="leave out the options")
+    shared = {"corpus": corpus, "threads": options.threads, "progress": progress, **perturbing}
     variants = []
     for seed in seeds:
-        shared = {"corpus": corpus, "seed": seed, "threads": threads, "progress": progress}
-        perturbed = perturb_all(texts, dataset, **shared, **(options or {})) if texts else {}
+        perturbed = perturb_all(texts, dataset, seed=seed, **shared) if texts else {}
         for name in names:
-            label = name if seed == seeds[0] else f"{name}.seed{seed}"
+            variant_label = name if seed == seeds[0] else f"{name}.seed{seed}"
             if name in perturbed:
                 level, captions = PERTURBATIONS[name].details["level"], perturbed[name]
-                variants.append(Variant(name, seed, label, level, _with_texts(dataset, captions), captions))
+                variants.append(Variant(name, seed, variant_label, level, _with_texts(dataset, captions), captions))
             else:
-                variants.append(Variant(name, seed, label, IMAGES, dataset))
+                variants.append(Variant(name, seed, variant_label, PICTURES, dataset))
     return variants
 
 
 def given_variant(dataset: Dataset, name: str, changed: Dataset, seed: int = 0) -> Variant:
     """A variant given as a dataset with the same ids: other captions, or (``blur@3``) other pictures."""
     if is_image_perturbation(name):
-        return Variant(name, seed, name, IMAGES, dataset, pictures=changed)
+        return Variant(name, seed, name, PICTURES, dataset, pictures=changed)
     try:
         rows = positions(dataset.caption_ids, changed.caption_ids, "caption")
     except InputError as error:
@@ -248,3 +276,222 @@ def read_variants(folder: str | Path) -> tuple[dict[str, Any], dict[str, Dataset
             fix="write them with crosslens perturb -o",
         )
     return vectors, datasets
+
+
+Array = np.ndarray[Any, Any]
+Pair = tuple[Embeddings, Embeddings]
+"""The vectors of images and of captions."""
+
+
+@dataclass(frozen=True)
+class VariantEncoding:
+    """How a model encodes variants."""
+
+    options: EncodeOptions
+    study: RobustnessOptions
+    scratch: Path
+    """The folder of perturbed pictures while they are needed."""
+    query_set: Dataset | None = None
+    """The second text set of text-only retrieval, which has the queries."""
+
+    def queries(self, dataset: Dataset) -> TextQueries:
+        """The queries: all captions; in text-only retrieval, those that the options choose."""
+        if self.study.image_text is None:
+            return TextQueries.over(dataset)
+        shared = self.study.shared_images
+        return text_queries(dataset, self.study.query_caption, self.query_set, shared_images=shared)
+
+    def pictures(self, dataset: Dataset, variant: Variant, progress: Progress) -> Dataset:
+        """The dataset with a variant's pictures, which are made where they are not given."""
+        return variant.pictures or perturb_images(
+            dataset, variant.perturbation, self.scratch / variant.label, seed=variant.seed, threads=self.study.threads,
+            image_folder=self.options.image_folder, overwrite=True, progress=progress,
+        )  # fmt: skip
+
+
+class ModelVectors:
+    """From a model: the original is encoded once, and of a variant only what changed."""
+
+    def __init__(self, name: str, encoder: Encoder, dataset: Dataset, encoding: VariantEncoding) -> None:
+        if isinstance(encoder, StoredEmbeddings):
+            raise UsageError(
+                f"{encoder.name} holds vectors and cannot encode changed captions",
+                fix=f"name the model that made them, or pass the variants' vectors: {argument('variants')}",
+            )
+        require_modality(encoder, TEXTS)
+        if encoding.study.image_text is None:
+            require_modality(encoder, IMAGES)
+        self.name, self.encoder, self.dataset, self.encoding = name, encoder, dataset, encoding
+        self._encoded: Pair | None = None
+        self._texts: TextOnly | None = None
+
+    def key(self, variant: Variant | None) -> str | None:
+        """A hash of what the vectors depend on, without computing them; None where that is not known."""
+        if not self.encoder.revision:
+            return None
+        image_text = self.encoding.study.image_text
+        return fingerprint(
+            "variant",
+            {
+                "dataset": self.dataset.fingerprint,
+                "queries": "" if self.encoding.query_set is None else self.encoding.query_set.fingerprint,
+                "encoder": [self.encoder.name, self.encoder.revision, getattr(self.encoder, "preprocessing", "")],
+                "precision": self.encoding.options.precision,
+                "image_text": str(getattr(image_text, "name", image_text)),
+                "query": [str(self.encoding.study.query_caption), str(self.encoding.study.shared_images)],
+                "pictures": self._pictures,
+                **_variant_parts(variant),
+            },
+        )
+
+    @cached_property
+    def _pictures(self) -> list[str]:
+        if self.encoding.study.image_text is not None:
+            return []
+        if isinstance(self.encoder, FeatureReader):
+            features = self.encoder.features_of(self.dataset.image_ids)
+            return [fingerprint("features", {"images": [feature_key(image).hex() for image in features]})]
+        return _stamps(self.dataset, self.encoding.options.image_folder)
+
+    def inputs(self, variant: Variant | None, progress: Progress) -> dict[str, Any]:
+        """The vectors of a variant, or of the original (None), as keywords of ``evaluate``."""
+        images, captions = self._original(progress)
+        rows, texts = ([], []) if variant is None else _changed_texts(variant)
+        stream = self.encoding.options.stream(progress)
+        if variant is not None and variant.captions is None:
+            pictures = self.encoding.pictures(self.dataset, variant, progress)
+            encoded = encode_images(self.encoder, image_files(pictures), names=pictures.image_ids, **stream)
+            images = Embeddings(pictures.image_ids, encoded.rows, model=label(self.encoder))
+        elif rows:
+            changed = encode_texts(self.encoder, texts, **stream).rows
+            if self._texts is None:
+                captions = captions.with_rows(rows, changed)
+            else:
+                averaged = self._texts.queries.average(self._texts.sentences.with_rows(rows, changed).vectors)
+                captions = Embeddings(captions.ids, averaged, model=captions.model)
+        return {"images": images, "captions": captions}
+
+    def _original(self, progress: Progress) -> Pair:
+        if self._encoded is None:
+            options, study = self.encoding.options, self.encoding.study
+            data, shared = (self.dataset, self.encoder), options.stream(progress)
+            encoded: Any
+            if study.image_text is not None:
+                encoded = self._texts = text_only(
+                    *data, query=study.query_caption, image_text=study.image_text, queries=self.encoding.query_set,
+                    shared_images=study.shared_images, **shared,
+                )  # fmt: skip
+            else:
+                encoded = encode_dataset(*data, image_folder=options.image_folder, **shared)
+            self._encoded = encoded.images, encoded.captions
+        return self._encoded
+
+
+class MatrixScores:
+    """From a model that has no vectors: all scores of the original, and of a variant those that change."""
+
+    def __init__(self, name: str, scorer: MatrixScorer, dataset: Dataset, encoding: VariantEncoding) -> None:
+        if encoding.study.image_text is not None:
+            problem = f"{scorer.name} compares images with texts, and not texts with texts"
+            raise UsageError(problem, fix=f"drop {argument('image_text')}", option="image_text")
+        self.name, self.encoder, self.dataset, self.encoding = name, scorer, dataset, encoding
+        self._scores: Array | None = None
+
+    def key(self, variant: Variant | None) -> str | None:
+        """A hash of what the scores depend on, without computing them; None where that is not known."""
+        if not self.encoder.revision:
+            return None
+        model = [self.encoder.name, self.encoder.revision, self.encoding.options.precision]
+        parts = {"dataset": self.dataset.fingerprint, "scorer": model, "images": self._images.content}
+        return fingerprint("variant scores", {**parts, **_variant_parts(variant)})
+
+    def inputs(self, variant: Variant | None, progress: Progress) -> dict[str, Any]:
+        """The scores of a variant, or of the original (None), as keywords of ``evaluate``."""
+        if self._scores is None:
+            self._scores = score_texts(self.encoder, self._images, self.dataset.texts, progress)
+        if variant is None:
+            return {"scores": self._scores}
+        if variant.captions is None:
+            pictures = self.encoding.pictures(self.dataset, variant, progress)
+            images = read_features(pictures, self.encoder, **self.encoding.options.stream(progress))
+            return {"scores": score_texts(self.encoder, images, self.dataset.texts, progress)}
+        rows, texts = _changed_texts(variant)
+        scores = self._scores.copy()
+        if rows:
+            scores[:, rows] = score_texts(self.encoder, self._images, texts, progress)
+        return {"scores": scores}
+
+    @cached_property
+    def _images(self) -> ReadImages:
+        options = self.encoding.options
+        stream = options.stream(None)
+        return read_features(self.dataset, self.encoder, image_folder=options.image_folder, **stream)
+
+
+def _variant_parts(variant: Variant | None) -> dict[str, list[str]]:
+    return {
+        "variant": [] if variant is None else [variant.label, str(variant.seed), *variant.texts],
+        "changed_pictures": _stamps(variant.pictures) if variant is not None and variant.pictures else [],
+    }
+
+
+def _changed_texts(variant: Variant) -> tuple[list[int], list[str]]:
+    """The rows of the sentences that a variant changes, and what they become."""
+    sentences = (variant.captions if variant.sentences is None else variant.sentences) or ()
+    rows = [row for row, sentence in enumerate(sentences) if sentence.text != sentence.original]
+    return rows, [sentences[row].text for row in rows]
+
+
+def _stamps(dataset: Dataset, folder: str | Path | None = None) -> list[str]:
+    """Sizes and modification times of picture files: to read them all would be most of encoding's work."""
+    files = dict.fromkeys(map(outer_file, image_files(dataset, folder)))
+    return [f"{facts.st_size} {facts.st_mtime_ns}" for facts in (file.stat() for file in files)]
+
+
+class GivenVectors:
+    """Vectors that are given: of the original, and by name those of every variant.
+
+    Those of a variant are of its captions, or a pair of images' and captions' of which one may be None.
+    """
+
+    def __init__(self, name: str, dataset: Dataset, images: Any, captions: Any, variants: Mapping[str, Any]) -> None:
+        require_one_source(embeddings=(images, captions))
+        self.name = name
+        self._pairs = {ORIGINAL: align_both(dataset, images, captions)}
+        for variant, vectors in variants.items():
+            pair = vectors if isinstance(vectors, tuple) else (None, vectors)
+            changed = (old if new is None else new for old, new in zip(self._pairs[ORIGINAL], pair, strict=True))
+            with reading(f"variant {variant!r}"):
+                self._pairs[variant] = align_both(dataset, *changed)
+
+    def key(self, variant: Variant | None) -> str | None:
+        images, captions = self._pair(variant)
+        label = ORIGINAL if variant is None else variant.label
+        parts = {"images": images.fingerprint, "captions": captions.fingerprint, "label": label}
+        return fingerprint("ready variant", parts)
+
+    def inputs(self, variant: Variant | None, progress: Progress) -> dict[str, Any]:
+        return dict(zip(("images", "captions"), self._pair(variant), strict=True))
+
+    def _pair(self, variant: Variant | None) -> Pair:
+        name = ORIGINAL if variant is None else variant.perturbation
+        if name not in self._pairs:
+            known = ", ".join(known for known in self._pairs if known != ORIGINAL) or "none"
+            fix = f"pass them, or leave it out; there are: {known}"
+            raise UsageError(f"no embeddings of the variant {name!r}", fix=fix)
+        return self._pairs[name]
+
+
+VectorSource = ModelVectors | MatrixScores | GivenVectors
+"""The vectors or scores of one model for the dataset and its variants."""
+
+
+def require_pixels(encoder: Encoder, variants: Sequence[Variant]) -> None:
+    """Raise where variants change pictures that the model never sees."""
+    changed = [variant.label for variant in variants if variant.captions is None]
+    if changed and isinstance(encoder, FeatureReader):
+        raise UsageError(
+            f"{encoder.name} reads stored features of images, and {changed[0]} changes their pixels",
+            fix="choose perturbations of captions, or a model that was trained on what crosslens encode writes",
+            option="perturbations",
+        )

@@ -7,8 +7,7 @@ the meantime. Where everything fits one device there is one pair of blocks, and 
 from __future__ import annotations
 
 import threading
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import nullcontext
 from pathlib import Path
@@ -30,11 +29,12 @@ from crosslens.core import (
     stage,
     torch_devices,
 )
-from crosslens.rank.checkpoint import store_state, stored_state
-from crosslens.rank.gpu.blocks import LEAST_WORK, MOST_WORK, Blocks, Products, device_memory, needed_bytes, plan_blocks
+from crosslens.rank.gpu.blocks import LEAST_WORK, MOST_WORK, Products, device_memory, needed_bytes, plan_blocks
+from crosslens.rank.gpu.direction import DeviceDirection, fused, inference_on, pair_scores, relevant_scores
+from crosslens.rank.gpu.frequent import WithoutFrequent, frequent_vectors
 from crosslens.rank.gpu.fused_pass import LONGEST_LIST, MOST_RELEVANT, SMALLEST, fused_pass
-from crosslens.rank.gpu.side import Lists, Side, fused, inference_on, pair_scores, relevant_scores
 from crosslens.rank.gpu.tile_pass import tile_pass
+from crosslens.rank.merged import Blocks, Merged
 from crosslens.rank.scorers import InnerProduct
 
 Array = np.ndarray[Any, Any]
@@ -109,98 +109,15 @@ class Upload:
         return block
 
 
-PairResult = Mapping[int, tuple[Tensor, Tensor]]
-"""Per wanted direction, the keys of the best items of the block's queries, and the counts of their relevant pairs."""
-
-_SECONDS_BETWEEN_CHECKPOINTS = 60.0
-_MOST_TIME_FOR_CHECKPOINTS = 1 / 20
-
-
-class Merged:
-    """Lists and counts of all queries, and which pairs of blocks (outer, inner) are in them."""
-
-    def __init__(self, products: Products, blocks: Blocks) -> None:
-        self.blocks = blocks
-        self.lists = {axis: Lists(products.relevant[axis], products.keep(axis)) for axis in products.wanted}
-        self.done = np.zeros(blocks.counts, bool)
-        self._lock, self._checkpoint = threading.Lock(), _NO_CHECKPOINT
-
-    def parts(self, pair: tuple[int, int]) -> tuple[slice, slice]:
-        """The rows and the columns of a pair of blocks (of rows, of columns)."""
-        return self.blocks.parts(0)[pair[0]], self.blocks.parts(1)[pair[1]]
-
-    def listed(self, axis: int, queries: slice, where: Any) -> Tensor | None:
-        """The best items of these queries in the blocks ranked so far, on a device; None without any."""
-        with self._lock:
-            return self.lists[axis].listed(queries, where) if axis in self.lists else None
-
-    def add(self, pair: tuple[int, int], result: PairResult) -> None:
-        """Merge what a pair of blocks (of rows, of columns) gave."""
-        parts = self.parts(pair)
-        with self._lock:
-            for axis, (keys, counts) in result.items():
-                self.lists[axis].add(parts[axis], keys, counts)
-            self.done[pair if self.blocks.outer == 0 else pair[::-1]] = True
-            self._checkpoint.save_if_due(self)
-
-    def todo(self) -> list[tuple[int, int]]:
-        """The pairs of blocks (of rows, of columns) that are not merged yet."""
-        pairs = [(int(outer), int(inner)) for outer, inner in np.argwhere(~self.done)]
-        return pairs if self.blocks.outer == 0 else [pair[::-1] for pair in pairs]
-
-    def keep_in(self, checkpoint: BlockCheckpoint, fits: Callable[[Blocks], bool]) -> None:
-        """From now on store the state there; go on from a state of the same ranking whose blocks ``fits`` accepts."""
-        self._checkpoint = checkpoint
-        checkpoint.resume(self, fits)
-
-    def rankings(self, names: tuple[str, str]) -> dict[str, Ranking]:
-        """The ranking of every wanted direction, once all pairs are merged."""
-        return {names[axis]: lists.ranking(names[axis]) for axis, lists in self.lists.items()}
+def merged_blocks(products: Products, blocks: Blocks) -> Merged:
+    """Nothing merged yet."""
+    offsets = {axis: products.relevant[axis].offsets for axis in products.wanted}
+    return Merged(blocks, offsets, {axis: products.keep(axis) for axis in products.wanted})
 
 
-class BlockCheckpoint:
-    """The folder of a ranking that may be interrupted.
-
-    ``finished`` says that the state of a finished ranking is stored, too: others follow, and a call that is interrupted
-    then need not repeat it.
-    """
-
-    def __init__(self, folder: Path | None, key: str = "", *, finished: bool = False) -> None:
-        self._folder, self._key, self._finished = folder, key, finished
-        self._saved, self._saving = time.monotonic(), 0.0
-
-    def save_if_due(self, merged: Merged) -> None:
-        """Store what is merged so far, if the last time is long ago."""
-        began = time.monotonic()
-        wait = max(_SECONDS_BETWEEN_CHECKPOINTS, self._saving / _MOST_TIME_FOR_CHECKPOINTS)
-        due = self._finished if merged.done.all() else began - self._saved >= wait
-        if self._folder is None or not due:
-            return
-        arrays: dict[str, Array] = {"done": merged.done}
-        for axis, lists in merged.lists.items():
-            arrays |= {f"keys{axis}": lists.keys.numpy(), f"counts{axis}": lists.counts.numpy()}
-        header = {"size": list(merged.blocks.size), "outer": merged.blocks.outer}
-        store_state(self._folder, self._key, header, arrays)
-        self._saved = time.monotonic()
-        self._saving = self._saved - began
-
-    def resume(self, merged: Merged, fits: Callable[[Blocks], bool]) -> None:
-        """Take over what an interrupted call of the same ranking has stored, and its blocks."""
-        import torch
-
-        stored = None if self._folder is None else stored_state(self._folder, self._key)
-        if stored is None:
-            return
-        header, arrays = stored
-        blocks = Blocks(merged.blocks.shape, (header["size"][0], header["size"][1]), header["outer"])
-        if fits(blocks):
-            merged.blocks, merged.done = blocks, np.array(arrays["done"])
-            for axis, lists in merged.lists.items():
-                lists.keys = torch.tensor(arrays[f"keys{axis}"])
-                lists.counts = torch.tensor(arrays[f"counts{axis}"])
-
-
-_NO_CHECKPOINT = BlockCheckpoint(None)
+def rankings_of(products: Products, merged: Merged, names: tuple[str, str]) -> dict[str, Ranking]:
+    """The ranking of every wanted direction, once all pairs are merged."""
+    return {names[axis]: merged.lists[axis].ranking(names[axis], products.relevant[axis]) for axis in products.wanted}
 
 
 def checkpoint_key(scorer: InnerProduct, products: Products, targets: tuple[Array, Array]) -> str:
@@ -247,7 +164,7 @@ def rank_on_devices(
     if checkpoint is not None:
         work.keep_in(Path(checkpoint), scorer)
     work.run(progress)
-    return work.merged.rankings(names)
+    return rankings_of(products, work.merged, names)
 
 
 class BlockRanking:
@@ -263,7 +180,7 @@ class BlockRanking:
         most = MOST_WORK["cuda" if devices[0].type == "cuda" else "cpu"]
         sizes = products.shape, products.dimension, products.item_bytes
         blocks = plan_blocks(*sizes, self._room, most, len(devices))
-        self.merged = Merged(products, blocks)
+        self.merged = merged_blocks(products, blocks)
         if self.merged.done.size > 1:
             self._score_relevant()
 
@@ -273,7 +190,7 @@ class BlockRanking:
         if self.merged.done.size == 1 and not folder.exists() and not alone:
             return  # nothing to store: there is one pair of blocks
         key = checkpoint_key(scorer, self._products, self._score_relevant())
-        self.merged.keep_in(BlockCheckpoint(folder, key, finished=alone), self._fits)
+        self.merged.keep_in(folder, key, self._fits)
 
     def _fits(self, blocks: Blocks) -> bool:
         return needed_bytes(blocks, self._products.dimension, self._products.item_bytes) <= _MEMORY_VARIES * self._room
@@ -340,14 +257,16 @@ class BlockRanking:
     ) -> None:
         """Rank a pair of blocks, and merge what it gives."""
 
-        def sides() -> tuple[Side, Side]:
-            return self._side(0, pair, blocks, where), self._side(1, pair, blocks, where)
+        def directions() -> tuple[DeviceDirection, DeviceDirection]:
+            return self._direction(0, pair, blocks, where), self._direction(1, pair, blocks, where)
 
-        ranked = rank_sides(sides, self._products.tile, progress)
-        self.merged.add(pair, {axis: (ranked[axis].best(), ranked[axis].counts()) for axis in self._products.wanted})
+        counted = rank_pair(directions, self._products.tile, progress)
+        self.merged.add(pair, {axis: counted[axis].lists() for axis in self._products.wanted})
         progress.complete()
 
-    def _side(self, axis: int, pair: tuple[int, int], blocks: tuple[Tensor, Tensor], where: Any) -> Side:
+    def _direction(
+        self, axis: int, pair: tuple[int, int], blocks: tuple[Tensor, Tensor], where: Any
+    ) -> DeviceDirection:
         import torch
 
         parts = self.merged.parts(pair)
@@ -355,9 +274,9 @@ class BlockRanking:
         if self._targets is not None:
             first, last = self._products.relevant[axis].offsets[[queries.start, queries.stop]]
             scores = torch.from_numpy(np.array(self._targets[axis][first:last]))
-        return Side.of(
+        return DeviceDirection.of(
             self._relevant[axis][pair[axis]], blocks[axis], blocks[1 - axis], self._products.depth_of(axis),
-            start=gallery.start, scores=scores, listed=self.merged.listed(axis, queries, where),
+            start=gallery.start, scores=scores, listed=self.merged.listed(axis, queries),
         )  # fmt: skip
 
 
@@ -397,19 +316,39 @@ class _StoppedError(Exception):
     """Another device failed, or somebody pressed Ctrl-C."""
 
 
-def rank_sides(
-    sides: Callable[[], tuple[Side, Side]],
+def rank_pair(
+    directions: Callable[[], tuple[DeviceDirection, DeviceDirection]],
     tile: int | None,
     progress: Progress,
     *,
     kernels: bool = True,
     half: bool = True,
-) -> tuple[Side, Side]:
-    """Count and collect for a pair of sides; ``sides`` makes it, again if a pass cannot decide the scores."""
-    both = sides()
-    rows, columns = (side.queries for side in both)
-    widest = max(len(side.targets) for side in both)
-    longest = max(side.keep for side in both)
+) -> tuple[DeviceDirection, DeviceDirection]:
+    """Count and collect for both directions; ``directions`` makes them, again if a pass cannot decide the scores."""
+    both = directions()
+    groups = frequent_vectors(both[0].queries), frequent_vectors(both[1].queries)
+    if groups == ([], []):
+        return _run_passes(both, directions, tile, progress, kernels=kernels, half=half)
+    rest = WithoutFrequent(both, groups)
+    ranked = None
+    if not rest.empty:
+        ranked = _run_passes(rest.directions(), rest.directions, tile, progress, kernels=kernels, half=half)
+    rest.finish(ranked)
+    return both
+
+
+def _run_passes(
+    both: tuple[DeviceDirection, DeviceDirection],
+    again: Callable[[], tuple[DeviceDirection, DeviceDirection]],
+    tile: int | None,
+    progress: Progress,
+    *,
+    kernels: bool,
+    half: bool,
+) -> tuple[DeviceDirection, DeviceDirection]:
+    rows, columns = (direction.queries for direction in both)
+    widest = max(len(direction.targets) for direction in both)
+    longest = max(direction.keep for direction in both)
     suited = min(len(rows), len(columns)) >= SMALLEST and widest <= MOST_RELEVANT and longest <= LONGEST_LIST
     if kernels and suited and tile is None and fused(rows.device.type):
         blocks = fused_pass(*both, progress)
@@ -417,7 +356,7 @@ def rank_sides(
             if blocks:
                 tile_pass(*both, progress, half=False, blocks=blocks)
             return both
-        both = sides()
+        both = again()
         half = False  # too many near-ties: tiles in half precision would leave as many undecided
     tile_pass(*both, progress, half=half and rows.device.type == "cuda", tile=tile)
     return both

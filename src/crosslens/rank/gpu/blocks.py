@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from crosslens.core import DEVICE_BYTES, VECTOR_BYTES, Relevance, VectorBlocks, select_rows
+from crosslens.rank.merged import Blocks
 
 _BUFFERS = 4 << 30
 """What a pass takes whatever the blocks are: tiles, and pairs that are not decided yet. At most half of the memory."""
@@ -32,26 +33,6 @@ _TASKS_PER_DEVICE = 4
 """So that devices of unequal speed end at about the same time, and results are merged while others are computed."""
 
 
-@dataclass(frozen=True)
-class Blocks:
-    """Blocks of rows and of columns; devices share out those of the axis ``outer``."""
-
-    shape: tuple[int, int]
-    size: tuple[int, int]
-    outer: int
-
-    def parts(self, axis: int) -> list[slice]:
-        """The blocks of rows (0) or columns (1)."""
-        length, size = self.shape[axis], self.size[axis]
-        return [slice(start, min(start + size, length)) for start in range(0, length, size)]
-
-    @property
-    def counts(self) -> tuple[int, int]:
-        """How many blocks of outer and inner items."""
-        outer, inner = (_number(self.shape[axis], self.size[axis]) for axis in (self.outer, 1 - self.outer))
-        return outer, inner
-
-
 def plan_blocks(
     shape: tuple[int, int], dimension: int, item_bytes: Sequence[int], room: int, most: int, devices: int
 ) -> Blocks:
@@ -71,8 +52,8 @@ def plan_blocks(
         height = min(height, max(1, (room - width * others) // own))
         width = min(other, max(1, (room - height * own) // others))
     width = min(width, max(1, most // (height * dimension)))
-    tall = min(length, -(-_number(length, height) // devices) * devices)
-    sizes = -(-length // tall), -(-other // _number(other, width))
+    down, across = -(-length // height), -(-other // width)
+    sizes = -(-length // min(length, -(-down // devices) * devices)), -(-other // across)
     return Blocks(shape, sizes if outer == 0 else (sizes[1], sizes[0]), outer)
 
 
@@ -140,10 +121,6 @@ def buffer_bytes(memory: int) -> int:
 
 def _without_buffers(memory: int) -> int:
     return memory - buffer_bytes(memory)
-
-
-def _number(length: int, size: int) -> int:
-    return -(-length // size)
 
 
 Array = np.ndarray[Any, Any]
@@ -219,18 +196,9 @@ class ProductPart:
     def products(self, vectors: tuple[VectorBlocks, VectorBlocks], depth: int, tile: int | None,
                  wanted: tuple[int, ...]) -> Products:  # fmt: skip
         """The part as a ranking of its own, of queries without names: ids would take longer to travel than vectors."""
-        rows, columns = (select_rows(side, block) for side, block in zip(vectors, self.blocks, strict=True))
+        rows, columns = (select_rows(stored, block) for stored, block in zip(vectors, self.blocks, strict=True))
         nameless = [
             Relevance(("",) * (len(offsets) - 1), (), offsets, items, np.ones(len(items), np.float32))
             for offsets, items in zip(self.offsets, self.items, strict=True)
         ]
         return Products((rows, columns), (nameless[0], nameless[1]), depth, tile, wanted)
-
-
-def result_bytes(products: Products, blocks: Blocks) -> int:
-    """About how much the keys and counts of a pair of blocks take, at most."""
-    size = 0
-    for axis in products.wanted:
-        pairs = len(products.relevant[axis].items)
-        size += blocks.size[axis] * (8 * products.keep(axis) + 24 * -(-pairs // products.shape[axis]))
-    return size

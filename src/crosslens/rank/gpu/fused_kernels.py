@@ -3,11 +3,11 @@
 ``maxima`` and ``nth_best`` look for first floors of the top lists. ``scan`` multiplies tiles, counts what is surely
 above each relevant item in both directions, and notes the few pairs that half precision cannot decide or that may
 belong to a top list; scores are never stored. ``unpack`` makes lists of what is noted, ``rescore`` multiplies these
-pairs in float32, ``decide`` counts and collects them; what is still in doubt goes to a list that float64 settles.
+pairs in float32, ``decide`` counts and collects them; what is still in doubt goes to a list that float64 decides.
 ``keep_best`` cuts the candidates of a query back and raises its floor.
 
-Everything a kernel compares is proven: a score may be off by ``slack`` at most (see :mod:`crosslens.rank.gpu.side`),
-and a pair within it of a relevant item's score is never counted here.
+Everything a kernel compares is proven: a score may be off by ``slack`` at most
+(see :mod:`crosslens.rank.gpu.direction`), and a pair within it of a relevant item's score is never counted here.
 """
 
 from __future__ import annotations

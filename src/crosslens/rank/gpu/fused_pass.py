@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from crosslens.core import Progress, stage
-from crosslens.rank.gpu.side import Rounded, Side, float32_slack, halves, lanes, product_slack
+from crosslens.rank.gpu.direction import DeviceDirection, Rounded, float32_slack, halves, lanes, product_slack
 
 TILE = {"height": 128, "width": 128, "num_warps": 4, "num_stages": 3}
 STEP = 64
@@ -44,7 +44,7 @@ class Scales:
             for axis, part in enumerate(self.vectors)
         )
 
-    def first_floors(self, side: Side, axis: int) -> None:
+    def first_floors(self, direction: DeviceDirection, axis: int) -> None:
         """Floors from a look at part of the gallery: the ``keep``-th largest of the maxima of some tiles.
 
         That many items reach it, so nothing below can be in the list.
@@ -55,9 +55,10 @@ class Scales:
 
         queries, gallery = self.vectors[axis], self.vectors[1 - axis]
         tile_rows, tile_columns = TILE["height"], TILE["width"]
-        count, whole = len(side.queries), len(side.gallery) // tile_columns  # a tile past the end would hold zeros
-        across = min(whole, max(_SAMPLE // tile_columns, 2 * side.keep))
-        if across < side.keep:
+        # A tile past the end would hold zeros.
+        count, whole = len(direction.queries), len(direction.gallery) // tile_columns
+        across = min(whole, max(_SAMPLE // tile_columns, 2 * direction.keep))
+        if across < direction.keep:
             return
         out = torch.empty((count, across), dtype=torch.float32, device=queries.values.device)
         down = -(-count // tile_rows)
@@ -66,10 +67,10 @@ class Scales:
             whole // across, down, across, dimension=queries.values.shape[1], equal=self.equal, **TILE,
         )  # fmt: skip
         best = torch.empty(count, device=out.device)
-        nth_best[(count,)](out, best, across, side.keep - 1, width=1 << (across - 1).bit_length(), num_warps=1)
+        nth_best[(count,)](out, best, across, direction.keep - 1, width=1 << (across - 1).bit_length(), num_warps=1)
         units = queries.units * gallery.units[0] if self.equal else queries.units
         floor = (best.double() / units - self.slack[axis]).float()
-        torch.maximum(side.floor, floor, out=side.floor)  # of other blocks, it may be higher
+        torch.maximum(direction.floor, floor, out=direction.floor)  # of other blocks, it may be higher
 
 
 def described(vectors: Rounded, rows: int) -> Any:
@@ -97,7 +98,7 @@ _WIDTH = 256
 _CROWDED = 1 / 64
 """Queries with more candidates, at most: else all are ranked in another way."""
 _ROOM = 1 << 26
-"""Pairs that float32 may leave undecided before they are settled."""
+"""Pairs that float32 may leave undecided before they are decided."""
 _PAIRS = 16
 _UNROLLED = {"row": (0, 1, 2, 5, 8), "column": (0, 1, 2)}
 """Relevant items that are compared in unrolled loops: a thread holds 4 rows of a tile, but 32 columns. Each number is a
@@ -106,9 +107,9 @@ kernel of its own, which takes seconds to compile."""
 
 @dataclass
 class _Collected:
-    """What kernels write for one side: candidates as sortable keys, and pairs that float32 leaves undecided."""
+    """What kernels write for one direction: candidates as sortable keys, and pairs that float32 leaves undecided."""
 
-    side: Side
+    counted: DeviceDirection
     coarse: Tensor
     widths: Tensor
     keys: Tensor
@@ -119,29 +120,29 @@ class _Collected:
     length: Tensor
 
     @staticmethod
-    def of(side: Side, block: int, room: int, width: int) -> _Collected:
+    def of(direction: DeviceDirection, block: int, room: int, width: int) -> _Collected:
         import torch
 
-        where, count = side.queries.device, len(side.queries)
+        where, count = direction.queries.device, len(direction.queries)
 
         counts = {"dtype": torch.int32, "device": where}
         return _Collected(
-            side, torch.zeros_like(side.coarse), side.widths(block),
+            direction, torch.zeros_like(direction.coarse), direction.widths(block),
             torch.empty((count, width), dtype=torch.int64, device=where),
-            torch.zeros(count, **counts), torch.zeros(max(1, len(side.owners)), **counts),
+            torch.zeros(count, **counts), torch.zeros(max(1, len(direction.owners)), **counts),
             torch.empty(room, **counts), torch.empty(room, **counts), torch.zeros(1, **counts),
         )  # fmt: skip
 
     def loops(self, queries: slice, name: str) -> dict[str, int | bool]:
         """How many relevant items of these queries are compared in unrolled loops, and whether there are more."""
-        offsets = self.side.relevance.offsets[queries.start : queries.stop + 1]
+        offsets = self.counted.relevance.offsets[queries.start : queries.stop + 1]
         most = int((offsets[1:] - offsets[:-1]).max(initial=0))
         return {f"{name}_common": _unrolled(most, name), f"{name}_more": most > _unrolled(most, name)}
 
-    def settle(self) -> bool:
+    def decide(self) -> bool:
         """Decide the pairs that are noted so far; False if some are lost, as there was no room."""
         length = int(self.length)
-        self.side.settle(self.pairs[:length], self.items[:length])
+        self.counted.count_exactly(self.pairs[:length], self.items[:length])
         self.length.zero_()
         return length <= len(self.pairs)
 
@@ -150,18 +151,18 @@ class _Collected:
         return self.fill > self.keys.shape[1]
 
     def finish(self) -> bool:
-        """Hand everything over to the side; False if something is lost."""
+        """Give everything that was counted and collected to the direction; False if something is lost."""
         import torch
 
-        complete = self.settle()
-        self.side.above += self.above[: len(self.side.owners)]
+        complete = self.decide()
+        self.counted.above += self.above[: len(self.counted.owners)]
         crowded = self.crowded()
         fill = torch.where(crowded, 0, self.fill)
         most = int(fill.max())
         listed = torch.arange(most, device=fill.device) < fill[:, None]
         queries = torch.nonzero(listed)[:, 0]
-        self.side.collect(queries, (self.keys[:, :most][listed] & 0xFFFFFFFF).int())
-        self.side.collect_from_all(torch.nonzero(crowded)[:, 0])
+        self.counted.collect(queries, (self.keys[:, :most][listed] & 0xFFFFFFFF).int())
+        self.counted.collect_from_all(torch.nonzero(crowded)[:, 0])
         return complete
 
 
@@ -170,16 +171,16 @@ def _unrolled(number: int, name: str) -> int:
     return next((loops for loops in _UNROLLED[name] if loops >= number), _UNROLLED[name][-1])
 
 
-def _room_for_loops(side: Side, name: str) -> None:
+def _room_for_loops(direction: DeviceDirection, name: str) -> None:
     """Unrolled loops may read and write past the last relevant item of any query."""
     from torch.nn.functional import pad
 
-    missing = max(0, _unrolled(len(side.targets), name) - len(side.targets))
-    side.targets = pad(side.targets, (0, 0, 0, missing), value=float("inf"))
-    side.coarse = pad(side.coarse, (0, 0, 0, missing))
+    missing = max(0, _unrolled(len(direction.targets), name) - len(direction.targets))
+    direction.targets = pad(direction.targets, (0, 0, 0, missing), value=float("inf"))
+    direction.coarse = pad(direction.coarse, (0, 0, 0, missing))
 
 
-def fused_pass(rows: Side, columns: Side, progress: Progress) -> list[tuple[slice, slice]] | None:
+def fused_pass(rows: DeviceDirection, columns: DeviceDirection, progress: Progress) -> list[tuple[slice, slice]] | None:
     """Count and collect all pairs but those of some blocks, in which too many are too close to tell apart: these.
 
     None, with nothing usable counted, where they are too many in all.
@@ -202,7 +203,7 @@ def fused_pass(rows: Side, columns: Side, progress: Progress) -> list[tuple[slic
 class _FusedPass:
     """The rounded vectors, bounds and buffers of a pass."""
 
-    def __init__(self, rows: Side, columns: Side) -> None:
+    def __init__(self, rows: DeviceDirection, columns: DeviceDirection) -> None:
         import torch
 
         self.rows, self.columns, where = rows, columns, rows.queries.device
@@ -210,7 +211,7 @@ class _FusedPass:
         _room_for_loops(columns, "column")
         tile_rows, tile_columns = TILE["height"], TILE["width"]
         both = max(tile_rows, tile_columns)  # powers of two: a multiple of either
-        left, right = (halves(side.queries, both, STEP, each=True) for side in (rows, columns))
+        left, right = (halves(direction.queries, both, STEP, each=True) for direction in (rows, columns))
         self.left, self.right = left.values, right.values
         self.scales = Scales(left, right)
         self.scales.first_floors(rows, 0)
@@ -273,7 +274,7 @@ class _FusedPass:
         fits = 1 - self.full[len(self.blocks) - 1]
         self.counts *= fits
         for collected, part in ((self.by_row, rows), (self.by_column, columns)):
-            collected.side.coarse[:, part] += collected.coarse[:, part] * fits
+            collected.counted.coarse[:, part] += collected.coarse[:, part] * fits
             collected.coarse[:, part] = 0
 
     def uncounted(self) -> list[tuple[slice, slice]]:
@@ -302,14 +303,14 @@ class _FusedPass:
         from crosslens.rank.gpu.fused_kernels import keep_best
 
         if number & (number - 1) == 0 or last:
-            side = collected.side
+            direction = collected.counted
             keep_best[(queries.stop - queries.start,)](
-                collected.keys, collected.fill, side.floor, queries.start, side.keep, self.scales.fine[axis],
+                collected.keys, collected.fill, direction.floor, queries.start, direction.keep, self.scales.fine[axis],
                 width=self.width, num_warps=1,
             )  # fmt: skip
 
     def overflows(self) -> bool:
-        """Whether too much was undecided or too many queries crowded when this was last asked; settles pairs in time.
+        """Whether too much was undecided or too many queries crowded when this was last asked; decides pairs in time.
 
         The device does not wait for this answer: it is asked once per panel of columns, and read after the next one.
         """
@@ -323,10 +324,10 @@ class _FusedPass:
         if max(by_row / len(self.rows.queries), by_column / len(self.columns.queries)) > _CROWDED:
             return True
         both = zip((self.by_row, self.by_column), lengths, strict=True)
-        return not all(length <= self.room // 8 or collected.settle() for collected, length in both)
+        return not all(length <= self.room // 8 or collected.decide() for collected, length in both)
 
     def _ask(self) -> tuple[Tensor, Any]:
-        """Undecided pairs and crowded queries of both sides, on their way to the host; and when they are there."""
+        """Undecided pairs and crowded queries of both directions, on their way to the host; and when they are there."""
         import torch
 
         both = (self.by_row, self.by_column)

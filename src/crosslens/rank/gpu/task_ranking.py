@@ -30,16 +30,17 @@ from crosslens.core import (
     stage,
 )
 from crosslens.rank.gpu.block_ranking import (
-    BlockCheckpoint,
     BlockRanking,
-    Merged,
     checkpoint_key,
     devices_of,
+    merged_blocks,
     rank_on_devices,
+    rankings_of,
     require_torch,
 )
-from crosslens.rank.gpu.blocks import LEAST_WORK, ProductPart, Products, result_bytes, task_blocks
-from crosslens.rank.gpu.side import moved, pair_scores, relevant_scores
+from crosslens.rank.gpu.blocks import LEAST_WORK, ProductPart, Products, task_blocks
+from crosslens.rank.gpu.direction import pair_scores, relevant_scores
+from crosslens.rank.merged import Lists
 from crosslens.rank.scorers import InnerProduct
 
 Array = np.ndarray[Any, Any]
@@ -110,47 +111,35 @@ def rank_in_tasks(
     work = _TaskWork(products.vectors, products.depth, products.tile, products.wanted, device)
     targets = relevant_scores(products.relevant, lambda rows, columns: _scores_in_tasks(work, rows, columns, engine))
     devices = max(1, engine.slots(gpu=device.gpu))
-    merged = Merged(products, task_blocks(products.shape, products.dimension, devices, device.kind))
+    merged = merged_blocks(products, task_blocks(products.shape, products.dimension, devices, device.kind))
     if checkpoint is not None:
-        alone = len(products.wanted) == 1  # the other direction is ranked by another call
-        kept = BlockCheckpoint(Path(checkpoint), checkpoint_key(scorer, products, targets), finished=alone)
-        merged.keep_in(kept, lambda blocks: True)
+        merged.keep_in(Path(checkpoint), checkpoint_key(scorer, products, targets))
     todo = merged.todo()
     tasks = (ProductPart.of(products, targets, merged.parts(pair)) for pair in todo)
     with stage(progress, "ranking", merged.done.size):
         progress.advance(merged.done.size - len(todo))
         results = engine.run(
             rank_product_part, work, tasks,
-            done=lambda _: progress.advance(), size=result_bytes(products, merged.blocks), gpu=device.gpu,
+            done=lambda _: progress.advance(), size=merged.result_bytes(), gpu=device.gpu,
         )  # fmt: skip
-        for pair, result in zip(todo, results, strict=True):
-            merged.add(pair, {axis: _as_tensors(*arrays) for axis, arrays in result.items()})
-    return merged.rankings(names)
+        for pair, lists in zip(todo, results, strict=True):
+            merged.add(pair, lists)
+    return rankings_of(products, merged, names)
 
 
-def rank_product_part(work: _TaskWork, part: ProductPart) -> dict[int, tuple[Array, Array]]:
-    """Per wanted direction, the keys of the part's best items for its queries, and its counts for relevant pairs."""
+def rank_product_part(work: _TaskWork, part: ProductPart) -> dict[int, Lists]:
+    """Per wanted direction, the part's best items for its queries, and its counts for relevant pairs."""
     import torch
 
     with _naming_the_node():
         device = work.device.device()
         ranking = BlockRanking(part.products(work.vectors, work.depth, work.tile, work.wanted), [device], part.scores)
         ranking.run(SilentProgress())
-    results = {}
-    for axis, lists in ranking.merged.lists.items():
-        counts = lists.counts.numpy()
-        narrow = counts.astype(np.min_scalar_type(counts.max(initial=0)))
-        results[axis] = moved(lists.keys, part.blocks[1 - axis].start).numpy(), narrow
+    results = {axis: lists.packed() for axis, lists in ranking.merged.lists.items()}
     if device.type == "cuda":
         del ranking
         torch.cuda.empty_cache()  # the next task may be that of another process
     return results
-
-
-def _as_tensors(keys: Array, counts: Array) -> tuple[Any, Any]:
-    import torch
-
-    return torch.from_numpy(np.array(keys)), torch.from_numpy(counts.astype(np.int64))
 
 
 def _scores_in_tasks(work: _TaskWork, rows: Array, columns: Array, engine: Engine) -> Array:

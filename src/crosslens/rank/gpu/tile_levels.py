@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import frexp
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from crosslens.rank.gpu.side import Rounded, float32_slack, halves, lengths_of, product_slack
+from crosslens.rank.gpu.direction import float32_slack, halves, lengths_of, product_slack
 from crosslens.rank.scorers import Scorer
 
 Tensor = Any
@@ -50,29 +49,19 @@ def joined(parts: Sequence[Entries]) -> Entries:
     )  # fmt: skip
 
 
-def marked_words(marks: Tensor, share: float) -> tuple[Tensor, Tensor] | None:
-    """The words of a matrix, whose rows are whole ones, that are not 0: numbers and contents; None if too many are."""
-    import torch
-
-    words = marks.view(-1).view(torch.int64)
-    where = torch.nonzero(words)[:, 0]
-    if len(where) > share * len(words):
-        return None
-    return where, words[where]
-
-
 def marked_pairs(marks: Tensor, share: float, axis: int) -> tuple[Tensor, Tensor] | None:
-    """The queries and items of a tile of bytes that are not 0, from the tile's first; None if that are too many words.
+    """The queries and items of a tile of flags that are set, from the tile's first; None if those are too many.
 
-    ``axis`` is 0 where the queries are the rows of the tile, 1 where they are its columns.
+    They are where more than a ``share`` of the words, of which a row has whole ones, has any. ``axis`` is 0 where the
+    queries are the rows of the tile, 1 where they are its columns.
     """
     import torch
 
-    marked = marked_words(marks, share)
-    if marked is None:
+    words = words_of(marks)
+    where = torch.nonzero(words)[:, 0]
+    if len(where) > share * len(words):
         return None
-    where, words = marked
-    which, offset = torch.nonzero(words.view(marks.dtype).view(-1, WORD), as_tuple=True)
+    which, offset = torch.nonzero(words[where].view(marks.dtype).view(-1, WORD), as_tuple=True)
     position = where[which] * WORD + offset
     row = torch.div(position, marks.shape[1], rounding_mode="floor")
     column = position - row * marks.shape[1]
@@ -146,8 +135,15 @@ def count(flags: Tensor, axis: int) -> Tensor:
     return sums + rest
 
 
-_SINGLE_BITS = 24
+_SINGLE_BITS, _HALF_BITS = 24, 11
 _SINGLE_BYTES = 4
+_LARGEST = 14
+"""Tiles in half precision stay below 2 to this power, and so do floors: their differences fit float16, to 2¹⁶."""
+_NOTHING = 2.0**15
+"""A floor that no score reaches."""
+_ALIGNED = 8
+_ROUNDED, _LAST = 2.0**-11, 2.0**-25
+"""How far rounding to float16 may be off: of a number, and of the smallest ones."""
 _DOUBLE_ROWS = 2_048
 """Rows of a tile that are made in float64 at a time."""
 
@@ -164,33 +160,55 @@ class Tile(NamedTuple):
         return self.scores if self.axis == 0 else self.scores.T
 
 
-class Marked(Protocol):
-    """What a level has found in a tile."""
+class Level:
+    """Tiles of rows × columns in one precision, which both directions look at, and how far they may be off.
 
-    @property
-    def floor(self) -> Tensor:
-        """The floor it was found with."""
+    ``make`` (axis, rows, columns) gives a tile. Its numbers are scores times ``units`` of the queries of an axis, 0
+    where these are the rows of the ranking and 1 where its columns, and ``slack`` bounds their errors by query. Without
+    units, which are those of half precision, numbers are the scores themselves. Tiles of both axes are the same if
+    ``common``. ``last`` is what the other direction, which looks at the same tile next, finds again.
+    """
 
-    def __len__(self) -> int: ...
+    def __init__(
+        self,
+        make: Callable[[int, slice, slice], Tensor],
+        slack: tuple[Tensor, Tensor],
+        flags: FlagBuffers,
+        last: LastTile,
+        *,
+        exact: bool = False,
+        units: tuple[Tensor, Tensor] | None = None,
+        common: bool = True,
+    ) -> None:
+        self.make, self.slack, self.flags, self.last = make, slack, flags, last
+        self.exact, self.units, self.common = exact, units, common
 
-
-class Level(ABC):
-    """Tiles for queries of either direction: ``axis`` 0 where they are the rows of the ranking, 1 where its columns."""
-
-    exact = False
-
-    @abstractmethod
     def tile(self, axis: int, queries: slice, items: slice) -> Tile:
-        """Scores of these queries, perhaps times a power of two that is a query's own."""
+        """Scores of these queries, perhaps times their units."""
+        rows, columns = (queries, items) if axis == 0 else (items, queries)
+        key = (self.exact, self.common or axis, rows, columns)
+        return Tile(self.last.of(key, lambda: self.make(axis, rows, columns)), axis)
 
-    @abstractmethod
     def bounds(self, scores: Tensor, axis: int, queries: slice) -> tuple[Tensor, Tensor]:
         """What a tile holds at least where exact scores reach ``scores``, one per query; at most where they do not
         exceed them."""
+        import torch
 
-    @abstractmethod
+        slack = self.slack[axis][queries]
+        low, high = scores.double() - slack, scores.double() + slack
+        if self.units is None:
+            return rounded_down(low, _SINGLE_BITS), -rounded_down(-high, _SINGLE_BITS)
+        units = self.units[axis][queries]
+        # Rounding a tile keeps its order, so it needs no bound of its own.
+        low, high = rounded_down(low * units, _HALF_BITS), -rounded_down(-high * units, _HALF_BITS)
+        return low.to(torch.float16), high.to(torch.float16)
+
     def lowest(self, values: Tensor, axis: int, queries: slice | Tensor) -> Tensor:
         """What exact scores are at least where a tile holds ``values``, one per query."""
+        values = values.double()
+        if self.units is not None:
+            values = (values - values.abs() * 2 * _ROUNDED - 2 * _LAST) / self.units[axis][queries]
+        return rounded_down(values - self.slack[axis][queries], _SINGLE_BITS)
 
     def around(self, values: Tensor, axis: int, queries: Tensor, items: Tensor) -> Entries:
         """Scores that a tile holds as ``values``."""
@@ -199,62 +217,9 @@ class Level(ABC):
             return Entries(queries, items, values, values)
         return Entries(queries, items, self.lowest(values, axis, queries), -self.lowest(-values, axis, queries))
 
-    @abstractmethod
-    def find(self, axis: int, queries: slice, items: slice, floor: Tensor, share: float) -> Marked | None:
-        """All scores of a tile that may reach the ``floor`` of their query, and some others; None if they are too many.
-
-        They are where more than a ``share`` of the words of a tile have any. ``floor`` is that of all queries of the
-        direction, and a new tensor whenever it has changed.
-        """
-
-    @abstractmethod
-    def resolve(self, axis: int, parts: Sequence[Any]) -> Entries:
-        """What was found in some tiles, with the same floors."""
-
-
-class LastTile:
-    """The tile that was made last: the other direction looks at it, too."""
-
-    def __init__(self) -> None:
-        self._key: Any = None
-        self._scores: Tensor = None
-
-    def of(self, key: Any, make: Callable[[], Tensor]) -> Tensor:
-        """The tile of this key."""
-        if key != self._key:
-            self._key = self._scores = None  # the next tile may take its memory
-            self._scores = make()
-            self._key = key
-        return self._scores
-
-
-class PlainLevel(Level):
-    """Tiles of rows × columns that both directions look at; ``slack`` bounds their errors by row and by column."""
-
-    def __init__(
-        self,
-        make: Callable[[slice, slice], Tensor],
-        slack: tuple[Tensor, Tensor],
-        flags: FlagBuffers,
-        last: LastTile,
-        *,
-        exact: bool,
-    ) -> None:
-        self.make, self.slack, self.flags, self.last, self.exact = make, slack, flags, last, exact
-
-    def tile(self, axis: int, queries: slice, items: slice) -> Tile:
-        rows, columns = (queries, items) if axis == 0 else (items, queries)
-        return Tile(self.last.of((self.exact, rows, columns), lambda: self.make(rows, columns)), axis)
-
-    def bounds(self, scores: Tensor, axis: int, queries: slice) -> tuple[Tensor, Tensor]:
-        slack = self.slack[axis][queries]
-        low, high = scores.double() - slack, scores.double() + slack
-        return rounded_down(low, _SINGLE_BITS), -rounded_down(-high, _SINGLE_BITS)
-
-    def lowest(self, values: Tensor, axis: int, queries: slice | Tensor) -> Tensor:
-        return rounded_down(values.double() - self.slack[axis][queries], _SINGLE_BITS)
-
-    def find(self, axis: int, queries: slice, items: slice, floor: Tensor, share: float) -> Marked | None:
+    def find(self, axis: int, queries: slice, items: slice, floor: Tensor, share: float) -> Entries | None:
+        """All scores of a tile that may reach the ``floor`` of their query; None if they are too many: in more than a
+        ``share`` of the words of a tile. ``floor`` is a new tensor whenever it has changed."""
         import torch
 
         tile = self.tile(axis, queries, items)
@@ -267,20 +232,27 @@ class PlainLevel(Level):
         if pairs is None:
             return None
         query, item = pairs
-        values = tile.by_query[query, item]
-        return _MarkedEntries(floor, self.around(values, axis, query + queries.start, item + items.start))
-
-    def resolve(self, axis: int, parts: Sequence[_MarkedEntries]) -> Entries:
-        return joined([part.entries for part in parts])
+        return self.around(tile.by_query[query, item], axis, query + queries.start, item + items.start)
 
 
-@dataclass(frozen=True)
-class _MarkedEntries:
-    floor: Tensor
-    entries: Entries
+class LastTile:
+    """The tile that was made last: the other direction looks at it, too."""
 
-    def __len__(self) -> int:
-        return len(self.entries)
+    def __init__(self) -> None:
+        self._key: Any = None
+        self._scores: Tensor = None
+
+    def forget(self) -> None:
+        """The next tile may take the memory."""
+        self._key = self._scores = None
+
+    def of(self, key: Any, make: Callable[[], Tensor]) -> Tensor:
+        """The tile of this key."""
+        if key != self._key:
+            self.forget()
+            self._scores = make()
+            self._key = key
+        return self._scores
 
 
 def rounded_down(values: Tensor, bits: int) -> Tensor:
@@ -304,11 +276,11 @@ def product_levels(left: Tensor, right: Tensor, flags: FlagBuffers) -> list[Leve
 
     buffer = Buffer(torch.float32, left.device)  # one for both: of a tile, only the last level is looked at
 
-    def single(rows: slice, columns: slice) -> Tensor:
+    def single(axis: int, rows: slice, columns: slice) -> Tensor:
         a, b = left[rows], right[columns]
         return torch.mm(a, b.T, out=buffer.of(len(a), len(b)))
 
-    def in_double(rows: slice, columns: slice) -> Tensor:
+    def in_double(axis: int, rows: slice, columns: slice) -> Tensor:
         a, b = left[rows], right[columns].double().T
         scores = buffer.of(len(a), b.shape[1])
         for start in range(0, len(a), _DOUBLE_ROWS):
@@ -320,19 +292,17 @@ def product_levels(left: Tensor, right: Tensor, flags: FlagBuffers) -> list[Leve
     slack = float32_slack(*lengths, left.shape[1]), float32_slack(*lengths[::-1], left.shape[1])
     none = torch.zeros_like(slack[0]), torch.zeros_like(slack[1])
     last = LastTile()
-    return [
-        PlainLevel(single, slack, flags, last, exact=False), PlainLevel(in_double, none, flags, last, exact=True),
-    ]  # fmt: skip
+    return [Level(single, slack, flags, last), Level(in_double, none, flags, last, exact=True)]
 
 
 def scorer_levels(scorer: Scorer, where: Any, flags: FlagBuffers) -> list[Level]:
     """Tiles that a scorer makes on the host, moved to a device; exact ones where those cannot decide."""
     import torch
 
-    def tile(rows: slice, columns: slice) -> Tensor:
+    def tile(axis: int, rows: slice, columns: slice) -> Tensor:
         return torch.from_numpy(scorer.tile(rows, columns)).to(where, copy=True)
 
-    def exact(rows: slice, columns: slice) -> Tensor:
+    def exact(axis: int, rows: slice, columns: slice) -> Tensor:
         height, width = rows.stop - rows.start, columns.stop - columns.start
         pairs = (
             np.repeat(np.arange(rows.start, rows.stop), width),
@@ -345,144 +315,92 @@ def scorer_levels(scorer: Scorer, where: Any, flags: FlagBuffers) -> list[Level]
     )
     none, last = (torch.zeros_like(slack[0]), torch.zeros_like(slack[1])), LastTile()
     if scorer.precision is np.float32 and not (scorer.row_slack.any() or scorer.column_slack.any()):
-        return [PlainLevel(tile, none, flags, last, exact=True)]
-    return [
-        PlainLevel(tile, (slack[0], slack[1]), flags, last, exact=False),
-        PlainLevel(exact, none, flags, last, exact=True),
-    ]
-
-
-_HALF_BITS = 11
-_LARGEST = 14
-"""Tiles stay below 2 to this power, and so do floors: their differences fit float16, which ends at 2¹⁶."""
-_NOTHING = 2.0**15
-"""A floor that no score reaches."""
-_ALIGNED = 8
-_EACH = 4
-"""Numbers of a word."""
-_ROUNDED, _LAST = 2.0**-11, 2.0**-25
-"""How far rounding to float16 may be off: of a number, and of the smallest ones."""
-
-
-class _Products:
-    """The products of one direction. Tiles hold scores times ``units``, of each query."""
-
-    def __init__(self, queries: Rounded, gallery: Rounded) -> None:
-        self.queries, self.gallery = queries.values, gallery.values
-        scaled = [float(((part.lengths + part.errors) * part.units).max()) for part in (queries, gallery)]
-        longest = scaled[0] * scaled[1]
-        self.factor = 2.0 ** (_LARGEST - frexp(longest)[1]) if longest > 0 else 1.0
-        self.units = queries.units * gallery.units[0] * self.factor
-        self.slack = product_slack(queries, gallery, queries.values.shape[1])
-        self._floor: Tensor = None
-        self._bias: Tensor = None
-        self.single = -rounded_down(-self.slack, _SINGLE_BITS), (1 / self.units).float()
-
-    def bias(self, floor: Tensor) -> Tensor:
-        """What is added to the products of each query: all that is below its floor becomes negative, and no more."""
-        import torch
-
-        if floor is not self._floor:
-            largest = 2.0**_LARGEST
-            scaled = torch.clamp((floor.double() - self.slack) * self.units, -largest, largest)
-            lower = rounded_down(scaled, _HALF_BITS).double()
-            # A score that equals its floor must leave more than 0.
-            lower = rounded_down(lower - lower.abs() * 2 * _ROUNDED - 2 * _LAST, _HALF_BITS)
-            lower = torch.where(floor == torch.inf, _NOTHING, lower)
-            self._floor, self._bias = floor, -lower.to(torch.float16)
-        return self._bias
+        return [Level(tile, none, flags, last, exact=True)]
+    return [Level(tile, (slack[0], slack[1]), flags, last), Level(exact, none, flags, last, exact=True)]
 
 
 class HalfLevel(Level):
-    """Inner products of float32 vectors on tensor cores."""
+    """Inner products of float32 vectors on tensor cores.
 
-    def __init__(self, left: Tensor, right: Tensor) -> None:
+    The vectors of queries are multiplied each by a power of two of its own, those of the gallery all by the same. Where
+    all lengths are about the same, so are the powers, and one tile serves both directions.
+    """
+
+    def __init__(self, left: Tensor, right: Tensor, flags: FlagBuffers) -> None:
         import torch
 
-        def rounded(vectors: Tensor, *, each: bool) -> Rounded:
-            return halves(vectors, _ALIGNED, _ALIGNED, each=each, spare=_ALIGNED)
-
-        queries = [rounded(vectors, each=True) for vectors in (left, right)]
-        gallery = [
-            part if part.shared else rounded(vectors, each=False)
-            for part, vectors in zip(queries, (left, right), strict=True)
+        vectors = left, right
+        each = [halves(part, _ALIGNED, _ALIGNED, each=True, spare=_ALIGNED) for part in vectors]
+        alike = [
+            part if part.shared else halves(whole, _ALIGNED, _ALIGNED, each=False, spare=_ALIGNED)
+            for part, whole in zip(each, vectors, strict=True)
         ]
-        self.products = _Products(queries[0], gallery[1]), _Products(queries[1], gallery[0])
+        self.queries, self.gallery = each, alike[::-1]
+        self.factors: list[float] = []
+        slack, units = [], []
+        for queries, gallery in zip(self.queries, self.gallery, strict=True):
+            longest = 1.0
+            for part in (queries, gallery):
+                longest *= float(((part.lengths + part.errors) * part.units).max())
+            self.factors.append(2.0 ** (_LARGEST - frexp(longest)[1]) if longest > 0 else 1.0)
+            units.append(queries.units * gallery.units[0] * self.factors[-1])
+            slack.append(product_slack(queries, gallery, queries.values.shape[1]))
         self.buffer = Buffer(torch.float16, left.device)
-
-    def tile(self, axis: int, queries: slice, items: slice) -> Tile:
-        products = self.products[axis]
-        width = items.stop - items.start
-        a, b = products.queries[queries], products.gallery[_padded(items)]
-        scores = self.buffer.of(len(a), len(b))
-        scores.addmm_(a, b.T, beta=0, alpha=products.factor)
-        return Tile(scores[:, :width], 0)
-
-    def bounds(self, scores: Tensor, axis: int, queries: slice) -> tuple[Tensor, Tensor]:
-        import torch
-
-        products = self.products[axis]
-        slack, units = products.slack[queries], products.units[queries]
-        low, high = (scores.double() - slack) * units, (scores.double() + slack) * units
-        # Rounding a tile keeps its order, so it needs no bound of its own.
-        return rounded_down(low, _HALF_BITS).to(torch.float16), (-rounded_down(-high, _HALF_BITS)).to(torch.float16)
-
-    def lowest(self, values: Tensor, axis: int, queries: slice | Tensor) -> Tensor:
-        products = self.products[axis]
-        values = values.double()
-        values = values - values.abs() * 2 * _ROUNDED - 2 * _LAST
-        return rounded_down(values / products.units[queries] - products.slack[queries], _SINGLE_BITS)
-
-    def find(self, axis: int, queries: slice, items: slice, floor: Tensor, share: float) -> Marked | None:
-        import torch
-
-        products, own = self.products[axis], _padded(queries)
-        bias = torch.full((own.stop - own.start,), -_NOTHING, dtype=torch.float16, device=floor.device)
-        bias[: queries.stop - queries.start] = products.bias(floor)[queries]
-        a, b = products.gallery[items], products.queries[own]
-        tile = self.buffer.of(len(a), len(b))
-        torch._addmm_activation(bias, a, b.T, alpha=products.factor, out=tile)
-        marked = marked_words(tile, share)
-        if marked is None:
-            return None
-        where, words = marked
-        return _MarkedWords(floor, where.int(), words, (queries.start, items.start, len(b) // _EACH))
-
-    def resolve(self, axis: int, parts: Sequence[_MarkedWords]) -> Entries:
-        import torch
-
-        products, device = self.products[axis], parts[0].floor.device
-        where = torch.cat([part.where for part in parts])
-        more = torch.cat([part.words for part in parts]).view(torch.float16)
-        position = torch.nonzero(more)[:, 0].int()
-        which, more = position >> 2, more[position].float()
-        ends = torch.tensor([len(part) for part in parts], dtype=torch.int32, device=device).cumsum(0)
-        part_of = torch.bucketize(which, ends, out_int32=True, right=True)
-        query, item, width = (
-            torch.tensor(numbers, dtype=torch.int32, device=device).index_select(0, part_of)
-            for numbers in zip(*(part.start for part in parts), strict=True)
+        # In float32, rounded up, and what brings a tile's numbers back to scores: both of every query.
+        self.single = [
+            (-rounded_down(-reach, _SINGLE_BITS), (1 / unit).float()) for reach, unit in zip(slack, units, strict=True)
+        ]
+        self._biases: dict[int, tuple[Tensor, Tensor]] = {}
+        common = all(part.shared for part in each)
+        super().__init__(
+            self._product, (slack[0], slack[1]), flags, LastTile(), units=(units[0], units[1]), common=common
         )
-        local = where.index_select(0, which)
-        row = torch.div(local, width, rounding_mode="floor")
-        query += (local - row * width << 2) + (position & 3)
-        value, off = more - products.bias(parts[0].floor).index_select(0, query), more * _ROUNDED + _LAST
-        slack, back = (part.index_select(0, query) for part in products.single)
-        return Entries(query, item.add_(row), (value - off) * back - slack, (value + off) * back + slack)
+
+    def _product(self, axis: int, rows: slice, columns: slice) -> Tensor:
+        left, right = self.queries[axis].values, self.gallery[axis].values
+        if axis == 1:
+            left, right = right, left
+        a, b = left[rows], right[_aligned(columns)]
+        scores = self.buffer.of(len(a), len(b)).addmm_(a, b.T, beta=0, alpha=self.factors[axis])
+        return scores[:, : columns.stop - columns.start]
+
+    def find(self, axis: int, queries: slice, items: slice, floor: Tensor, share: float) -> Entries | None:
+        """As every level, by the signs of products less their floors: faster than comparisons with a row of bounds."""
+        import torch
+
+        part, count = _aligned(queries), queries.stop - queries.start
+        bias = torch.full((part.stop - part.start,), -_NOTHING, dtype=torch.float16, device=floor.device)
+        bias[:count] = self._bias(axis, floor)[queries]
+        a, b = self.gallery[axis].values[items], self.queries[axis].values[part]
+        self.last.forget()  # its buffer is written to
+        tile = torch.addmm(bias, a, b.T, alpha=self.factors[axis], out=self.buffer.of(len(a), len(b)))
+        pairs = marked_pairs(torch.gt(tile, 0, out=self.flags.of(0, tile)), share, 1)
+        if pairs is None:
+            return None
+        query, item = pairs
+        more = tile[item, query].float()
+        value, off = more - bias[query], more * _ROUNDED + _LAST
+        query, item = (query + queries.start).int(), (item + items.start).int()
+        slack, back = (part.index_select(0, query) for part in self.single[axis])
+        return Entries(query, item, (value - off) * back - slack, (value + off) * back + slack)
+
+    def _bias(self, axis: int, floor: Tensor) -> Tensor:
+        """What is added to the products of each query: all that is below its floor becomes negative, and no more."""
+        import torch
+
+        known = self._biases.get(axis)
+        if known is None or known[0] is not floor:
+            assert self.units is not None
+            largest = 2.0**_LARGEST
+            scaled = torch.clamp((floor.double() - self.slack[axis]) * self.units[axis], -largest, largest)
+            lower = rounded_down(scaled, _HALF_BITS).double()
+            # A score that equals its floor must leave more than 0.
+            lower = rounded_down(lower - lower.abs() * 2 * _ROUNDED - 2 * _LAST, _HALF_BITS)
+            known = floor, -torch.where(floor == torch.inf, _NOTHING, lower).to(torch.float16)
+            self._biases[axis] = known
+        return known[1]
 
 
-@dataclass(frozen=True)
-class _MarkedWords:
-    """Words of a tile with any score above its floor; the tile's first query and item, and words of an item."""
-
-    floor: Tensor
-    where: Tensor
-    words: Tensor
-    start: tuple[int, int, int]
-
-    def __len__(self) -> int:
-        return len(self.where)
-
-
-def _padded(part: slice) -> slice:
+def _aligned(part: slice) -> slice:
     """A whole number of words more, where vectors are padded with zeros."""
     return slice(part.start, part.start + -(-(part.stop - part.start) // _ALIGNED) * _ALIGNED)

@@ -5,21 +5,19 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from crosslens.core import DEVICE_BYTES, UNRANKED, Progress, Ranking, Relevance, as_top_scores, stage
+from crosslens.core import DEVICE_BYTES, Progress, Ranking, Relevance, stage
 from crosslens.rank.gpu.blocks import buffer_bytes
-from crosslens.rank.gpu.side import LAST, Side, orderable
+from crosslens.rank.gpu.direction import LAST, DeviceDirection, best_items, orderable
 from crosslens.rank.gpu.tile_levels import (
     WORD,
     Entries,
     FlagBuffers,
     HalfLevel,
     Level,
-    Marked,
     count,
     joined,
     marked_pairs,
@@ -34,7 +32,7 @@ Tensor = Any
 
 _GROUPS = 64
 _PENDING = 1 << 24
-"""Undecided pairs that wait at most before they are settled; candidates before they are cut back."""
+"""Undecided pairs that wait at most before they are decided; candidates before they are cut back."""
 
 
 class Compared(NamedTuple):
@@ -57,30 +55,30 @@ class Compared(NamedTuple):
 
 
 class TileDirection:
-    """The relevant pairs of a side sorted by query and score, and the candidates for its lists.
+    """The relevant pairs of a direction sorted by query and score, and the candidates for its lists.
 
     ``axis`` is 0 where the queries are the rows of the ranking, 1 where they are its columns. ``density`` is the share
     of scores that may be those of relevant pairs themselves, which only exact ones can decide.
     """
 
-    def __init__(self, side: Side, axis: int) -> None:
+    def __init__(self, counted: DeviceDirection, axis: int) -> None:
         import torch
 
-        self.side, self.axis = side, axis
-        self.count, where = len(side.floor), side.floor.device
-        offsets = side.offsets.cpu().numpy()
+        self.counted, self.axis = counted, axis
+        self.count, where = len(counted.floor), counted.floor.device
+        offsets = counted.offsets.cpu().numpy()
         self.offsets, self.lengths = offsets, np.diff(offsets)
-        self.density: float = 2 * len(side.owners) / (self.count * len(side.gallery))
-        by_score = torch.argsort(side.scores, stable=True)
-        self.order = by_score[torch.argsort(side.owners[by_score], stable=True)]
-        self.owners, self.starts = side.owners[self.order].long(), side.offsets.long()
-        scores = side.scores[self.order].double()
+        self.density: float = 2 * len(counted.owners) / (self.count * len(counted.gallery))
+        by_score = torch.argsort(counted.scores, stable=True)
+        self.order = by_score[torch.argsort(counted.owners[by_score], stable=True)]
+        self.owners, self.starts = counted.owners[self.order].long(), counted.offsets.long()
+        scores = counted.scores[self.order].double()
         self.keys_below = _keys(self.owners, -rounded_down(-scores, 24))
         self.keys_upto = _keys(self.owners, rounded_down(scores, 24))
         self.above = torch.zeros(max(1, len(self.order)), dtype=torch.int64, device=where)
         self.lowest = torch.full((self.count,), torch.inf, dtype=torch.float64, device=where)
         self.lowest.scatter_reduce_(0, self.owners, scores, "amin")
-        self.full = side.full.clone()
+        self.full = counted.full.clone()
         self._floor: Tensor | None = None
         self._waiting = self._kept = 0
         self._undecided: list[tuple[Tensor, Tensor]] = []
@@ -95,7 +93,7 @@ class TileDirection:
         import torch
 
         if self._floor is None:
-            self._floor = torch.minimum(self.lowest, self.side.floor.double())
+            self._floor = torch.minimum(self.lowest, self.counted.floor.double())
         return self._floor
 
     def compare(self, entries: Entries) -> Compared:
@@ -104,14 +102,14 @@ class TileDirection:
 
         below = torch.searchsorted(self.keys_below, _keys(entries.queries, entries.lowest), out_int32=True)
         upto = torch.searchsorted(self.keys_upto, _keys(entries.queries, entries.highest), out_int32=True, right=True)
-        return Compared(below, upto, entries.highest >= self.side.floor.index_select(0, entries.queries))
+        return Compared(below, upto, entries.highest >= self.counted.floor.index_select(0, entries.queries))
 
     def note(self, entries: Entries, compared: Compared, undecided: int) -> None:
         """Count and collect entries; so many pairs are undecided."""
         import torch
 
         below, upto, listed = compared
-        sure = (below - 1)[below > self.side.offsets.index_select(0, entries.queries)]
+        sure = (below - 1)[below > self.counted.offsets.index_select(0, entries.queries)]
         self.above.index_add_(0, sure, torch.ones((), dtype=torch.int64, device=sure.device).expand(len(sure)))
         self.list_candidates(entries.part(torch.nonzero(listed)[:, 0]))
         if undecided:
@@ -126,7 +124,7 @@ class TileDirection:
         self._undecided.append((pairs.int(), items.int()))
         self._waiting += len(pairs)
         if self._waiting > _PENDING:
-            self._settle()
+            self._decide_waiting()
 
     def list_candidates(self, entries: Entries) -> None:
         """Note candidates for lists; those that are too low are dropped later."""
@@ -134,20 +132,20 @@ class TileDirection:
         if sum(len(part) for part in self._candidates) > 2 * self._kept + _PENDING:
             self.cut_back()
 
-    def _settle(self) -> None:
+    def _decide_waiting(self) -> None:
         """Have the undecided pairs decided by exact scores."""
         import torch
 
         if self._undecided:
             pairs, items = (torch.cat(parts) for parts in zip(*self._undecided, strict=True))
             self._undecided, self._waiting = [], 0
-            self.side.settle(pairs, items)
+            self.counted.count_exactly(pairs, items)
 
     def first_floors(self, level: Level, queries: slice, items: slice) -> None:
         """Floors from a tile: the ``keep``-th largest of the maxima of some parts of it."""
         import torch
 
-        keep, width = self.side.keep, items.stop - items.start
+        keep, width = self.counted.keep, items.stop - items.start
         groups = max(_GROUPS, 2 * keep)
         length = width // groups
         if width < keep:
@@ -161,9 +159,9 @@ class TileDirection:
         """Note that lists of these queries end no lower than this."""
         import torch
 
-        higher = floor > self.side.floor[queries]
+        higher = floor > self.counted.floor[queries]
         self.full[queries] &= ~higher
-        self.side.floor[queries] = torch.maximum(self.side.floor[queries], floor)
+        self.counted.floor[queries] = torch.maximum(self.counted.floor[queries], floor)
         self._floor = None
 
     def cut_back(self) -> None:
@@ -175,29 +173,29 @@ class TileDirection:
         entries = joined(self._candidates)
         entries = entries.part(torch.argsort(_keys(entries.queries, -entries.lowest)))
         counts = torch.bincount(entries.queries, minlength=self.count)
-        last = (torch.cumsum(counts, 0) - counts + self.side.keep - 1)[counts >= self.side.keep]
+        last = (torch.cumsum(counts, 0) - counts + self.counted.keep - 1)[counts >= self.counted.keep]
         self.raise_floors(entries.lowest[last], entries.queries[last].long())
-        kept = torch.nonzero(entries.highest >= self.side.floor.index_select(0, entries.queries))[:, 0]
+        kept = torch.nonzero(entries.highest >= self.counted.floor.index_select(0, entries.queries))[:, 0]
         self._candidates = [entries.part(kept)]
         self._kept = len(self._candidates[0])
 
-    def hand_over(self) -> None:
-        """Cut candidates back and give them to the side."""
+    def give_candidates(self) -> None:
+        """Cut candidates back and have those that are left scored exactly."""
         self.cut_back()
         for entries in self._candidates:
-            self.side.collect(entries.queries, entries.items)
+            self.counted.collect(entries.queries, entries.items)
         self._candidates, self._kept = [], 0
 
     def finish(self) -> None:
-        """Hand everything over to the side."""
+        """Give everything that was counted and collected to the direction."""
         import torch
 
-        self.hand_over()
-        self._settle()
+        self.give_candidates()
+        self._decide_waiting()
         if len(self.order):
             # An entry counted at a pair is above it and all of its query before it: sum from behind.
             behind = torch.cat([torch.cumsum(self.above.flip(0), 0).flip(0), self.above.new_zeros(1)])
-            self.side.above[self.order] += behind[:-1] - behind[self.starts[1:]][self.owners]
+            self.counted.above[self.order] += behind[:-1] - behind[self.starts[1:]][self.owners]
 
 
 def _keys(queries: Tensor, values: Tensor) -> Tensor:
@@ -224,33 +222,33 @@ def _count(direction: TileDirection, exact: Tensor, nth: int, part: slice, start
     """Count a tile of exact scores, which begins at item ``start``, against the nth relevant item of each query."""
     import torch
 
-    side, other, width = direction.side, 1 - direction.axis, exact.shape[1]
-    active = side.offsets[part.start + 1 : part.stop + 1] - side.offsets[part] > nth
-    pairs = (side.offsets[part] + nth)[active].long()
-    target = side.targets[nth, part].unsqueeze(other)  # infinite for queries that have fewer
+    counted, other, width = direction.counted, 1 - direction.axis, exact.shape[1]
+    active = counted.offsets[part.start + 1 : part.stop + 1] - counted.offsets[part] > nth
+    pairs = (counted.offsets[part] + nth)[active].long()
+    target = counted.targets[nth, part].unsqueeze(other)  # infinite for queries that have fewer
     own = torch.zeros(len(active), dtype=torch.int32, device=exact.device)
-    own[active] = side.items[pairs] - start
-    items = torch.arange(exact.shape[other], dtype=torch.int32, device=exact.device).unsqueeze(direction.axis)
+    own[active] = counted.items[pairs]
+    items = counted.numbers[start : start + exact.shape[other]].unsqueeze(direction.axis)
     compared, earlier = buffers.of(0, exact), buffers.of(1, exact)
     torch.gt(exact, target, out=compared[:, :width])
-    side.above[pairs] += count(compared, direction.axis)[: len(active)][active]
+    counted.above[pairs] += count(compared, direction.axis)[: len(active)][active]
     torch.eq(exact, target, out=compared[:, :width])
-    side.tied[pairs] += count(compared, direction.axis)[: len(active)][active]
+    counted.tied[pairs] += count(compared, direction.axis)[: len(active)][active]
     torch.lt(items, own.unsqueeze(other), out=earlier[:, :width])
     words_of(earlier).bitwise_and_(words_of(compared))
-    side.before[pairs] += count(earlier, direction.axis)[: len(active)][active]
+    counted.before[pairs] += count(earlier, direction.axis)[: len(active)][active]
 
 
 def _collect(direction: TileDirection, exact: Tensor, part: slice, start: int, buffers: FlagBuffers) -> None:
     """Collect candidates of a tile of exact scores, which begins at item ``start``."""
     import torch
 
-    floor = direction.side.floor[part].to(exact.dtype)
+    floor = direction.counted.floor[part].to(exact.dtype)
     # Items come in ascending order: one that equals the last of a full list cannot enter it any more.
     floor = torch.where(direction.full[part], torch.nextafter(floor, torch.full_like(floor, torch.inf)), floor)
     flags = buffers.of(0, exact)
     torch.ge(exact, floor.unsqueeze(1 - direction.axis), out=flags[:, : exact.shape[1]])
-    if int(flags.sum()) > max(_MANY * exact.numel(), 2 * direction.side.keep * len(floor)):
+    if int(flags.sum()) > max(_MANY * exact.numel(), 2 * direction.counted.keep * len(floor)):
         _collect_best(direction, exact, part, start)
         return
     slots = torch.nonzero(flags, as_tuple=True)
@@ -262,12 +260,12 @@ def _put_relevant(direction: TileDirection, exact: Tensor, part: slice, items: s
     """Give relevant pairs the scores that they are compared by: sums of another order can differ in the last bit."""
     import torch
 
-    side = direction.side
+    counted = direction.counted
     pairs = torch.arange(*direction.offsets[[part.start, part.stop]].tolist(), device=exact.device)
-    pairs = pairs[(side.items[pairs] >= items.start) & (side.items[pairs] < items.stop)]
-    slots = side.owners[pairs].long() - part.start, side.items[pairs].long() - items.start
-    exact[slots if direction.axis == 0 else slots[::-1]] = side.scores[pairs]
-    side.tied[pairs] -= 1  # each will be counted as a tie with itself
+    pairs = pairs[(counted.places[pairs] >= items.start) & (counted.places[pairs] < items.stop)]
+    slots = counted.owners[pairs].long() - part.start, counted.places[pairs].long() - items.start
+    exact[slots if direction.axis == 0 else slots[::-1]] = counted.scores[pairs]
+    counted.tied[pairs] -= 1  # each will be counted as a tie with itself
 
 
 def _entries(queries: Tensor, items: Tensor, scores: Tensor) -> Entries:
@@ -281,22 +279,18 @@ def _collect_best(direction: TileDirection, exact: Tensor, part: slice, start: i
     import torch
 
     exact = exact if direction.axis == 0 else exact.T
-    keep = min(direction.side.keep, exact.shape[1])
+    keep = min(direction.counted.keep, exact.shape[1])
     for begin in range(0, len(exact), _QUERIES):
         scores = exact[begin : begin + _QUERIES]
         queries = slice(part.start + begin, part.start + begin + len(scores))
-        if exact.dtype == torch.float64:
-            items = torch.sort(scores, dim=1, descending=True, stable=True).indices[:, :keep]
-        else:
-            keys = (orderable(scores + 0.0).long() << 32) | (LAST - torch.arange(exact.shape[1], device=exact.device))
-            items = LAST - (torch.topk(keys, keep, dim=1).values & 0xFFFFFFFF)
+        items = best_items(scores, keep)
         values = torch.gather(scores, 1, items)
         rows = torch.arange(queries.start, queries.stop, device=exact.device)[:, None].expand_as(items)
         entries = _entries(rows.reshape(-1), items.reshape(-1) + start, values.reshape(-1))
         direction.list_candidates(entries)
-        if keep == direction.side.keep:
+        if keep == direction.counted.keep:
             direction.raise_floors(entries.lowest[keep - 1 :: keep], queries)
-            direction.full[queries] |= values[:, -1] == direction.side.floor[queries]
+            direction.full[queries] |= values[:, -1] == direction.counted.floor[queries]
 
 
 _LARGEST_TILE, _SMALLEST_TILE, _OTHER_TILE = 16_384, 2_048, 1_024
@@ -317,8 +311,8 @@ _RETRY = 8
 
 
 def tile_pass(
-    rows: Side,
-    columns: Side,
+    rows: DeviceDirection,
+    columns: DeviceDirection,
     progress: Progress,
     *,
     half: bool,
@@ -330,13 +324,13 @@ def tile_pass(
     flags = FlagBuffers(left.device)
     levels = product_levels(left, right, flags)
     if half:
-        levels = [HalfLevel(left, right), *levels]
-    look_through(rows, columns, levels, flags, progress, tile, blocks)
+        levels = [HalfLevel(left, right, flags), *levels]
+    _pass_over(rows, columns, levels, flags, progress, tile, blocks)
 
 
-def look_through(
-    rows: Side,
-    columns: Side,
+def _pass_over(
+    rows: DeviceDirection,
+    columns: DeviceDirection,
     levels: Sequence[Level],
     flags: FlagBuffers,
     progress: Progress,
@@ -345,7 +339,7 @@ def look_through(
 ) -> None:
     """Count and collect scores, tile by tile, each at the first of the levels that can decide it."""
     by_row, by_column = (
-        _DirectionPass(TileDirection(side, axis), levels, flags) for axis, side in enumerate((rows, columns))
+        _DirectionPass(TileDirection(counted, axis), levels, flags) for axis, counted in enumerate((rows, columns))
     )
     size = tile or _tile_size(rows.floor.device, max(rows.keep, columns.keep))
     if blocks is None:
@@ -359,7 +353,7 @@ def look_through(
                 if _is_turn(nth) and part.stop < across.stop:
                     by_row.cut_back()
             by_row.flush()
-            by_row.direction.hand_over()
+            by_row.direction.give_candidates()
             if _is_turn(number):
                 by_column.cut_back()
             progress.advance()
@@ -395,10 +389,9 @@ class _DirectionPass:
 
     def __init__(self, direction: TileDirection, levels: Sequence[Level], flags: FlagBuffers) -> None:
         self.direction, self.levels, self.flags = direction, levels, flags
-        self.level = levels[0]
         self.start = self.seen = 0
         self.dense = False
-        self.queue: list[Marked] = []
+        self.queue: list[Entries] = []
 
     def look_at(self, queries: slice, items: slice) -> None:
         """Count and collect a tile, at the level that the last one needed or a finer one."""
@@ -426,36 +419,32 @@ class _DirectionPass:
         Queries with many relevant items are never compared with whole tiles: where entries are many, a large tile is
         divided, and a small one compared entry by entry.
         """
-        direction, marked = self.direction, None
+        direction, entries = self.direction, None
         if not self.dense or (wide and not large):
             share = 1.0 if wide and not large else _SPARSE
-            marked = level.find(direction.axis, queries, items, direction.floor(), share)
-            self.dense = marked is None
-        if marked is not None and self._note_soon(level, marked, queries, items):
+            entries = level.find(direction.axis, queries, items, direction.floor(), share)
+            self.dense = entries is None
+        if entries is not None and self._note_soon(entries, queries, items):
             return True
-        if marked is None and wide and large:
+        if entries is None and wide and large:
             self.dense = True
             return False
         if level.exact:
             decide(direction, level, queries, items, self.flags)
             return True
-        return marked is None and not wide and self._count_all(level, queries, items)
+        return entries is None and not wide and self._count_all(level, queries, items)
 
-    def _note_soon(self, level: Level, marked: Marked, queries: slice, items: slice) -> bool:
+    def _note_soon(self, entries: Entries, queries: slice, items: slice) -> bool:
         """Compare what was found, later if it is little: most of the time is spent on starting small operations."""
         area = (queries.stop - queries.start) * (items.stop - items.start)
-        if len(marked) > min(_QUEUE, _UNDECIDED * area):
-            entries = level.resolve(self.direction.axis, [marked])
+        if len(entries) > min(_QUEUE, _UNDECIDED * area):
             compared = self.direction.compare(entries)
             undecided, listed = compared.totals()
             if max(undecided, listed) > self._most(queries, items):
                 return False
             self.direction.note(entries, compared, undecided)
             return True
-        if self.queue and (self.level is not level or self.queue[-1].floor is not marked.floor):
-            self.flush()
-        self.level = level
-        self.queue.append(marked)
+        self.queue.append(entries)
         if sum(len(part) for part in self.queue) > _QUEUE:
             self.flush()
         return True
@@ -463,8 +452,7 @@ class _DirectionPass:
     def flush(self) -> None:
         """Compare what was kept."""
         if self.queue:
-            entries = self.level.resolve(self.direction.axis, self.queue)
-            self.queue = []
+            entries, self.queue = joined(self.queue), []
             compared = self.direction.compare(entries)
             self.direction.note(entries, compared, compared.totals()[0])
 
@@ -476,7 +464,7 @@ class _DirectionPass:
     def _most(self, queries: slice, items: slice) -> float:
         """How many pairs of a tile may be undecided, or candidates."""
         height, width = queries.stop - queries.start, items.stop - items.start
-        many: float = max(_UNDECIDED * height * width, 2 * self.direction.side.keep * height)
+        many: float = max(_UNDECIDED * height * width, 2 * self.direction.counted.keep * height)
         many += self.direction.density * height * width
         return many
 
@@ -491,14 +479,14 @@ class _DirectionPass:
         share = WORD * self._most(queries, items) / scores.numel()
         reached, above = self.flags.of(0, scores), self.flags.of(1, scores)
 
-        low, _ = level.bounds(direction.side.floor[queries], direction.axis, queries)
+        low, _ = level.bounds(direction.counted.floor[queries], direction.axis, queries)
         torch.ge(scores, low.unsqueeze(across), out=reached[:, :width])
         listed = marked_pairs(reached, share, axis)
         if listed is None:
             return False
         counted = []
         for nth in range(direction.widest(queries)):
-            low, high = level.bounds(direction.side.targets[nth, queries], direction.axis, queries)
+            low, high = level.bounds(direction.counted.targets[nth, queries], direction.axis, queries)
             torch.gt(scores, high.unsqueeze(across), out=above[:, :width])
             torch.ge(scores, low.unsqueeze(across), out=reached[:, :width])
             words_of(reached).bitwise_xor_(words_of(above))
@@ -510,8 +498,8 @@ class _DirectionPass:
         values = tile.by_query[query, item]
         direction.list_candidates(level.around(values, direction.axis, query + queries.start, item + items.start))
         for nth, (more, (query, item)) in enumerate(counted):
-            direction.side.coarse[nth, queries] += more
-            direction.wait(direction.side.offsets[query + queries.start] + nth, item + items.start)
+            direction.counted.coarse[nth, queries] += more
+            direction.wait(direction.counted.offsets[query + queries.start] + nth, item + items.start)
         return True
 
 
@@ -562,63 +550,6 @@ _TILE = 1_024
 """Multi-vector scorers need memory for all products of a tile."""
 
 
-@dataclass
-class ScorerSide(Side):
-    """A side whose queries are the rows or the columns of a scorer. Its vectors have no dimensions."""
-
-    scorer: Scorer
-    as_rows: bool
-
-    @staticmethod
-    def over(relevance: Relevance, scorer: Scorer, depth: int, where: Any, *, as_rows: bool) -> ScorerSide:
-        """Nothing counted yet."""
-        import torch
-
-        pairs = (relevance.rows, relevance.items) if as_rows else (relevance.items, relevance.rows)
-        scores = torch.from_numpy(scorer.exact(*pairs)).to(where)
-        queries, gallery = (
-            torch.empty((count, 0), device=where) for count in (scorer.shape if as_rows else scorer.shape[::-1])
-        )
-        side = Side.of(relevance, queries, gallery, depth, scores=scores)
-        return ScorerSide(**vars(side), scorer=scorer, as_rows=as_rows)
-
-    def exact(self, queries: Tensor, items: Tensor) -> Tensor:
-        """The scorer's exact scores."""
-        import torch
-
-        pairs = [part.cpu().numpy().astype(np.int64) for part in (queries, items)]
-        return torch.from_numpy(self.scorer.exact(*(pairs if self.as_rows else pairs[::-1]))).to(queries.device)
-
-    def _ordered(self) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """As for vectors, with the scores themselves, which may be float64, for keys."""
-        import torch
-
-        queries, items = (torch.cat(parts).long() for parts in zip(*self.candidates, strict=True))
-        scores = self.exact(queries, items)
-        order = torch.argsort(items, stable=True)
-        for part, descending in ((scores, True), (queries, False)):
-            order = order[torch.argsort(part[order], stable=True, descending=descending)]
-        queries, items, scores = queries[order], items[order], scores[order]
-        counts = torch.bincount(queries, minlength=len(self.queries))
-        first = torch.cumsum(counts, 0) - counts
-        return queries, items, scores, torch.arange(len(queries), device=queries.device) - first[queries]
-
-    def ranking(self, direction: str) -> Ranking:
-        """What was counted and collected, as a ranking."""
-        queries, items, scores, rank = (part.cpu().numpy() for part in self._ordered())
-        kept = rank < self.keep
-        shape = (len(self.queries), self.keep)
-        top_items, top_scores = np.full(shape, UNRANKED, np.int64), np.full(shape, np.nan, scores.dtype)
-        top_items[queries[kept], rank[kept]] = items[kept]
-        top_scores[queries[kept], rank[kept]] = scores[kept]
-        relevance, counts = self.relevance, self.counts().cpu().numpy()
-        return Ranking(
-            direction, relevance.query_ids, relevance.item_ids, top_items, as_top_scores(top_scores),
-            np.full(shape[0], len(self.gallery), np.int64), relevance.offsets, relevance.items, relevance.grades,
-            *counts,
-        )  # fmt: skip
-
-
 def rank_scores(
     scorer: Scorer,
     relevant: Sequence[Relevance],
@@ -631,8 +562,19 @@ def rank_scores(
     """Rank the scores of any scorer in both directions; a device compares them."""
     import torch
 
+    def prepared(axis: int) -> DeviceDirection:
+        def exact(queries: Tensor, items: Tensor) -> Tensor:
+            pairs = [part.cpu().numpy().astype(np.int64) for part in (queries, items)]
+            return torch.from_numpy(scorer.exact(*(pairs if axis == 0 else pairs[::-1]))).to(where)
+
+        queries, gallery = (torch.empty((scorer.shape[side], 0), device=where) for side in (axis, 1 - axis))
+        return DeviceDirection.of(relevant[axis], queries, gallery, depth, exact=exact)
+
     with torch.inference_mode():
-        rows, columns = (ScorerSide.over(relevant[axis], scorer, depth, where, as_rows=axis == 0) for axis in (0, 1))
+        rows, columns = prepared(0), prepared(1)
         flags = FlagBuffers(where)
-        look_through(rows, columns, scorer_levels(scorer, where, flags), flags, progress, tile or _TILE)
-        return {name: side.ranking(name) for name, side in zip(names, (rows, columns), strict=True)}
+        _pass_over(rows, columns, scorer_levels(scorer, where, flags), flags, progress, tile or _TILE)
+        return {
+            names[axis]: direction.lists().ranking(names[axis], relevant[axis])
+            for axis, direction in enumerate((rows, columns))
+        }

@@ -317,8 +317,12 @@ class ReportContext:
         for dataset, runs in self.inputs.by_dataset().items():
             metrics = [name for name in map(self.headline, runs.values()) if name is not None]
             if len(runs) > 1 and metrics:
+                # Under which protocol they are does not keep runs from being compared.
+                named = [
+                    replace(run, name=name, provenance={**run.provenance, "protocol": {}}) for name, run in runs.items()
+                ]
                 try:
-                    compared[dataset] = compare(*_named(runs), metrics=metrics[:1], all_pairs=True)
+                    compared[dataset] = compare(*named, metrics=metrics[:1], all_pairs=True)
                 except CrosslensError as error:
                     self.notes.append(f"The runs are not compared: {error.problem}.")
         return compared
@@ -377,11 +381,6 @@ class ReportContext:
         known = dict.fromkeys(name for run in runs for name in run)
         directions = sorted({split_name(name)[0] for name in known} - {BOTH}, reverse=True)
         return [f"{side}/{metric}" for side in directions for metric in metrics if f"{side}/{metric}" in known]
-
-
-def _named(runs: Mapping[str, Run]) -> list[Run]:
-    """The runs under their names in the report; under which protocol does not keep them from being compared."""
-    return [replace(run, name=name, provenance={**run.provenance, "protocol": {}}) for name, run in runs.items()]
 
 
 def _useful(table: pl.DataFrame, name: str) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from html import escape
 from importlib.util import find_spec
 from pathlib import Path
@@ -56,19 +57,17 @@ class Report:
         if not inputs.runs:
             raise UsageError("a report requires a run", fix="name at least one run folder or audit folder")
         context = ReportContext(inputs)
-        built = (_built(build, context) for build in SECTIONS)
+        built = []
+        for build in SECTIONS:
+            if build in _FROM_STAGES:  # a stored result that cannot be read costs that section, not the report
+                built.append(context.read_stored(partial(build, context), f"the section “{build.__name__}”", None))
+            else:
+                built.append(build(context))
         self.sections = tuple(section for section in built if section is not None)
         self.page = _page(context, self.sections)
         self.notes = tuple(dict.fromkeys(context.notes))
         self.pictures = context.pictures.shown
         self.pictures_wanted = context.pictures.wanted
-
-
-def _built(build: Callable[[ReportContext], ReportSection | None], context: ReportContext) -> ReportSection | None:
-    """The section; a stored result that cannot be read costs that section, not the report."""
-    if build not in _FROM_STAGES:
-        return build(context)
-    return context.read_stored(lambda: build(context), f"the section “{build.__name__}”", None)
 
 
 def _page(context: ReportContext, sections: Sequence[ReportSection]) -> str:
@@ -90,7 +89,7 @@ def _page(context: ReportContext, sections: Sequence[ReportSection]) -> str:
             f"{missing:,} of {format_count(context.pictures.wanted, 'picture')} are left out: they cannot be read, or "
             f"the report would exceed {inputs.size / 1e6:g} MB."
         )
-    told = "".join(f'<p class="facts" role="note">{escape(note)}</p>' for note in dict.fromkeys(context.notes))
+    notes = "".join(f'<p class="facts" role="note">{escape(note)}</p>' for note in dict.fromkeys(context.notes))
     runs = ", ".join(inputs.runs)
     skip = '<a class="skip" href="#content">Skip to the content</a>'
     head = (
@@ -98,7 +97,7 @@ def _page(context: ReportContext, sections: Sequence[ReportSection]) -> str:
         f'<p class="about">{format_count(len(inputs.runs), "run")}: {escape(runs)}</p></div>'
         f'<button class="theme" id="theme" type="button" hidden>Dark colours</button></header>'
     )
-    footer = f"<footer>{told}<p>This file needs no other file and no network.</p></footer>"
+    footer = f"<footer>{notes}<p>This file needs no other file and no network.</p></footer>"
     content = f'<div id="content" tabindex="-1">\n{text}\n{footer}\n</div>'
     before = f'{skip}\n{store}\n{head}\n<div class="layout">\n{contents}'
     return html_page(inputs.title, content, script=SCRIPT, heading=False, before=before, after="</div>")

@@ -123,10 +123,10 @@ def _panel(context: ReportContext, name: str, *, failures: bool) -> tuple[str, l
         charts.append(Shares(title=title, groups=(name,), levels=BANDS, counts=(counts,), heading="run"))
     heading = f"<h3>{escape(name)}{escape(where)}</h3>" if several else ""
     drawn = f'<div class="charts">{"".join(map(chart_html, charts))}</div>'
-    told = _telling(context, name) if failures else ""
+    telling = _telling(context, name) if failures else ""
     # As a file of its own a chart says whose it is.
     named = [replace(chart, title=f"{chart.title}, {name}") if several else chart for chart in charts]
-    return f'<div class="panel">{heading}{score}{drawn}{told}</div>', named
+    return f'<div class="panel">{heading}{score}{drawn}{telling}</div>', named
 
 
 def rank_bands(ranks: Sequence[int]) -> list[int]:
@@ -166,9 +166,9 @@ def _miss(context: ReportContext, failure: TellingFailure, dataset: str, texts: 
 
     def shown(image: str, title: str) -> str:
         """The picture, or captions other than the query in its place."""
-        told = [text for text in dict.fromkeys(texts.get(image, ())) if text != row["text"]][:_MOST_TEXTS]
+        others = [text for text in dict.fromkeys(texts.get(image, ())) if text != row["text"]][:_MOST_TEXTS]
         return context.pictures.photo(dataset, image, f"{title}: {image}", _ON_FIRST_SCREEN) or "".join(
-            map(_quote, told)
+            map(_quote, others)
         )
 
     sides = {"Expected": shown(expected, "Expected"), "Retrieved first": shown(retrieved, "Retrieved first")}

@@ -28,7 +28,6 @@ from crosslens.core import (
     Lines,
     MetricValues,
     Part,
-    Ranking,
     Row,
     Run,
     Series,
@@ -447,7 +446,13 @@ def gallery(context: ReportContext) -> ReportSection | None:
             about="The share of queries with a right item among the first k; in percent.",
         ))  # fmt: skip
     # Only over the whole gallery every rank is known.
-    galleries = {name: SubGalleries(ranking) for name, ranking in rankings.items() if _is_whole(ranking)}
+    galleries = {
+        name: SubGalleries(ranking)
+        for name, ranking in rankings.items()
+        if ranking.complete
+        and not (ranking.known < len(ranking.item_ids)).any()
+        and (ranking.relevant_counts > 0).any()
+    }
     sizes = (own.gallery for own in galleries.values())
     across = round_sizes(max(own.smallest for own in galleries.values()), sizes) if galleries else ()
     if len(across) > 1:
@@ -478,11 +483,6 @@ def hit_rate(ranks: Sequence[int] | np.ndarray[Any, Any], k: int) -> float:
     """The share of ranks from 1 to k; a rank of −1 (not listed) is none."""
     own = np.asarray(ranks)
     return float(((own >= 1) & (own <= k)).mean())
-
-
-def _is_whole(ranking: Ranking) -> bool:
-    known = ranking.complete and not (ranking.known < len(ranking.item_ids)).any()
-    return bool(known and (ranking.relevant_counts > 0).any())
 
 
 def captions(context: ReportContext) -> ReportSection | None:

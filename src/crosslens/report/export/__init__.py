@@ -20,7 +20,6 @@ import polars as pl
 from crosslens.core import (
     ConflictError,
     InputError,
-    MetricValues,
     Registry,
     Run,
     UnknownNameError,
@@ -85,7 +84,7 @@ def write_export(files: Files, output: str | Path, *, overwrite: bool = False) -
 def write_named_export(
     files: Files, name: str, to: str, *, folder: str | Path = ".", overwrite: bool = False
 ) -> list[Path]:
-    """The same under the names that the format ``to`` gives its files: ``clip-b32.i2t.run``, ``clip-b32.t2i.run``."""
+    """Write the files under the names of the format ``to``: ``clip-b32.i2t.run``, ``clip-b32.t2i.run``."""
     suffix = EXPORTS[to].details["suffix"]
     paths = {Path(folder) / f"{name}{part and f'.{part}'}{suffix}": content for part, content in files.items()}
     return _write(paths, overwrite)
@@ -302,8 +301,13 @@ def model_index(runs: Sequence[Run], metrics: Metrics = None) -> Files:
 def _results(run: Run, names: Sequence[str]) -> list[dict[str, Any]]:
     by_direction: dict[str, list[dict[str, Any]]] = {}
     for name in names:
-        if isfinite(run[name].mean):
-            by_direction.setdefault(split_name(name)[0], []).append(_metric(name, run[name]))
+        values = run[name]
+        if isfinite(values.mean):
+            facts: dict[str, Any] = {"queries": values.n}
+            if all(map(isfinite, values.interval)):
+                facts |= {"low": values.low, "high": values.high, "level": values.level}
+            entry = {"type": name, "name": name, "value": values.mean, "args": facts}
+            by_direction.setdefault(split_name(name)[0], []).append(entry)
     label = dataset_name(run) or "dataset"
     dataset: dict[str, Any] = {"type": label, "name": label}
     if dataset_revision(run):
@@ -318,13 +322,6 @@ def _results(run: Run, names: Sequence[str]) -> list[dict[str, Any]]:
         }
         for direction, entries in by_direction.items()
     ]
-
-
-def _metric(name: str, values: MetricValues) -> dict[str, Any]:
-    facts: dict[str, Any] = {"queries": values.n}
-    if all(map(isfinite, values.interval)):
-        facts |= {"low": values.low, "high": values.high, "level": values.level}
-    return {"type": name, "name": name, "value": values.mean, "args": facts}
 
 
 def _yaml(value: Any, indent: str = "") -> list[str]:

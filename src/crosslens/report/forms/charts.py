@@ -96,8 +96,8 @@ def _gauge(chart: Gauge) -> ChartDrawing:
     if figure.bounded:
         low, top = (figure.write(end).removesuffix(figure.unit) for end in (figure.low, figure.high))
         wide = across(figure.high) - across(figure.low)
-        told = f"interval {low} to {top}{figure.unit}"
-        drawing.rectangle(across(figure.low), middle - high / 2, wide, high, "bar", told, fill_opacity=0.35)
+        tooltip = f"interval {low} to {top}{figure.unit}"
+        drawing.rectangle(across(figure.low), middle - high / 2, wide, high, "bar", tooltip, fill_opacity=0.35)
         drawing.text(across(figure.low) + 2, middle - high / 2 - 5, low, "end")
         drawing.text(across(figure.high) - 2, middle - high / 2 - 5, top)
     if figure.value is not None and figure.known:
@@ -111,8 +111,8 @@ def _shares(chart: Shares) -> ChartDrawing:
     strip, high, gap, opacities = 392.0, 24.0, 10.0, (1.0, 0.5, 0.36, 0.22, 0.1)
     alone = len(chart.groups) == 1  # its title says whose it is
     labels = 8.0 if alone else 12 + max(60.0, widest(chart.groups, 240.0))
-    told = chart.about or f"From left to right the shares of {chart.noun}: {', '.join(chart.levels)}."
-    drawing = ChartDrawing(chart.title, told, labels + strip + 8, 26 + (high + gap) * len(chart.groups))
+    about = chart.about or f"From left to right the shares of {chart.noun}: {', '.join(chart.levels)}."
+    drawing = ChartDrawing(chart.title, about, labels + strip + 8, 26 + (high + gap) * len(chart.groups))
     looks = [
         (f"strip {series_class(0, level)}", 1.0) if level in LEVEL_COLOURS
         else ("strip", opacities[min(index, len(opacities) - 1)])
@@ -192,8 +192,8 @@ def _line(plane: Plane, chart: Lines, series: Series) -> None:
     if len(chart.across) <= _MOST_POINTS:
         name = "" if len(chart.series) == 1 else f"{series.name}, "
         for index, x, value, _ in shown:
-            told = f"{name}{chart.axis} {x:,.10g}: {chart.words(series, index)}"
-            plane.drawing.dot(*plane.position(x, value), "point" if x <= end else "point beyond", told)
+            tooltip = f"{name}{chart.axis} {x:,.10g}: {chart.words(series, index)}"
+            plane.drawing.dot(*plane.position(x, value), "point" if x <= end else "point beyond", tooltip)
 
 
 @draw.register
@@ -203,9 +203,9 @@ def _heat(chart: Heat) -> ChartDrawing:
     tilt, deepest = math.radians(35), 0.5  # the number in the deepest cell must stay readable
     head = 20 + longest * math.sin(tilt)
     beyond = max(8.0, longest * math.cos(tilt) - cell / 2)  # the last name reaches past its column
-    told = chart.about or f"{len(chart.rows)} rows, {len(chart.columns)} columns; a deeper colour is a larger value."
+    about = chart.about or f"{len(chart.rows)} rows, {len(chart.columns)} columns; a deeper colour is a larger value."
     drawing = ChartDrawing(
-        chart.title, told, labels + cell * len(chart.columns) + beyond, head + high * len(chart.rows) + 6
+        chart.title, about, labels + cell * len(chart.columns) + beyond, head + high * len(chart.rows) + 6
     )
     drawing.natural = True
     known = [figure.value for row in chart.cells for figure in row if figure.value is not None and figure.known]
@@ -237,8 +237,8 @@ def _heat(chart: Heat) -> ChartDrawing:
 @draw.register
 def _histogram(chart: Histogram) -> ChartDrawing:
     kind = "whole numbers" if chart.whole else "intervals"
-    told = chart.about or f"{sum(chart.counts):,g} {chart.noun} in {len(chart.counts)} {kind}."
-    drawing = ChartDrawing(chart.title, told, Plane.width)
+    about = chart.about or f"{sum(chart.counts):,g} {chart.noun} in {len(chart.counts)} {kind}."
+    drawing = ChartDrawing(chart.title, about, Plane.width)
     plane = Plane(drawing, (0.0, float(max(1, len(chart.counts)))), ticks(*finite_range([0.0, *chart.counts])))
     if chart.band is not None:
         start, end = np.interp(chart.band[:2], chart.edges, range(len(chart.edges))).tolist()
@@ -286,9 +286,9 @@ def _scatter(chart: Scatter) -> ChartDrawing:
     for cloud in sorted(chart.clouds, key=lambda cloud: ("rest", "", "ring").index(cloud.look)):
         drawing.add(f'<g class="{colours[cloud.name]}">')
         for index, (x, y) in enumerate(cloud.points):
-            moved = chart.spread * (2 * (index * _GOLDEN % 1) - 1)
-            told = cloud.labels[index] if cloud.labels else ""
-            drawing.dot(*plane.position(x, y + moved), kind, told, radius + 3 * (cloud.look == "ring"))
+            offset = chart.spread * (2 * (index * _GOLDEN % 1) - 1)
+            tooltip = cloud.labels[index] if cloud.labels else ""
+            drawing.dot(*plane.position(x, y + offset), kind, tooltip, radius + 3 * (cloud.look == "ring"))
         drawing.add("</g>")
     for trend in chart.trends:
         if trend.name not in colours:

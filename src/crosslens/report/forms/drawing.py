@@ -42,16 +42,18 @@ class ChartDrawing:
         """A straight line."""
         self.add(f'<line class="{kind}" x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}"/>')
 
-    def rectangle(self, x: float, y: float, wide: float, high: float, kind: str, told: str = "", **more: float) -> None:
+    def rectangle(
+        self, x: float, y: float, wide: float, high: float, kind: str, tooltip: str = "", **more: float
+    ) -> None:
         """A rectangle that says what it is under the pointer; ``more`` are attributes, such as its opacity."""
         extra = "".join(f' {name.replace("_", "-")}="{value:.3f}"' for name, value in more.items())
         box = f'x="{x:.1f}" y="{y:.1f}" width="{max(0.0, wide):.1f}" height="{high:.1f}"'
-        title = f"<title>{escape(told)}</title>" if told else ""
+        title = f"<title>{escape(tooltip)}</title>" if tooltip else ""
         self.add(f'<rect class="{kind}" {box}{extra}>{title}</rect>')
 
-    def dot(self, x: float, y: float, kind: str, told: str = "", radius: float = 2.5) -> None:
+    def dot(self, x: float, y: float, kind: str, tooltip: str = "", radius: float = 2.5) -> None:
         """A point that says what it is under the pointer."""
-        title = f"<title>{escape(told)}</title>" if told else ""
+        title = f"<title>{escape(tooltip)}</title>" if tooltip else ""
         self.add(f'<circle class="{kind}" cx="{x:.1f}" cy="{y:.1f}" r="{radius:g}">{title}</circle>')
 
     def path(self, points: Sequence[tuple[float, float]], kind: str, *, closed: bool = False) -> None:

@@ -75,7 +75,7 @@ CHART_STYLE = f"""
 """How charts look: only classes, so that a page may forbid styles inside its markup."""
 
 PAPER_STYLE = re.sub(r"var\(--(\w+)\)", lambda name: LIGHT[name[1]], CHART_STYLE.partition(".chart-figure")[0])
-"""The same for a drawing in a file of its own: programs that place it may know no variables."""
+"""The colours of a drawing in a file of its own: programs that place it may know no variables."""
 
 CONTENT_STYLE = """
 a { color: var(--accent); }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypedDict, Unpack
 
 import torch
 from torch import Tensor, nn
@@ -59,6 +59,20 @@ class PartsTower(nn.Module):
     def rate_groups(self) -> dict[str, list[nn.Parameter]]:
         """Whose learning rate ``image_rate`` and ``text_rate`` change."""
         return {"image": list(self.image.parameters()), "text": list(self.text.parameters())}
+
+
+class HeadKeywords(TypedDict, total=False):
+    """The settings that models with heads share."""
+
+    dimension: int
+    text: str
+    word_dimension: int
+    both: bool
+    dropout: float
+    lora_rank: int
+    lora_alpha: float
+    lora_dropout: float
+    lora_targets: str
 
 
 class HeadModel(SharedSettings, nn.Module):
@@ -183,7 +197,7 @@ class Pvse(HeadModel):
     k: vectors per item; published: 1, 2, 5
     """
 
-    def __init__(self, shape: InputShape, *, k: int = 2, **shared: Any) -> None:
+    def __init__(self, shape: InputShape, *, k: int = 2, **shared: Unpack[HeadKeywords]) -> None:
         check_sizes(k=k)
         super().__init__(shape, lambda inputs: AttentionHead(inputs, k), **shared)
 
@@ -206,7 +220,7 @@ class Dive(HeadModel):
     """
 
     def __init__(
-        self, shape: InputShape, *, k: int = 4, iterations: int = 4, alpha: float = 16.0, **shared: Any
+        self, shape: InputShape, *, k: int = 4, iterations: int = 4, alpha: float = 16.0, **shared: Unpack[HeadKeywords]
     ) -> None:
         check_sizes(k=k, iterations=iterations)
         check_scale("alpha", alpha)
@@ -309,7 +323,13 @@ class Pcme(HeadModel):
     """
 
     def __init__(
-        self, shape: InputShape, *, samples: int = 7, scale: float = 15.0, shift: float = 15.0, **shared: Any
+        self,
+        shape: InputShape,
+        *,
+        samples: int = 7,
+        scale: float = 15.0,
+        shift: float = 15.0,
+        **shared: Unpack[HeadKeywords],
     ) -> None:
         check_sizes(samples=samples)
         check_scale("scale", scale)

@@ -194,8 +194,8 @@ class TransformerText(nn.Module):
         return self.layers(vectors, src_key_padding_mask=padding), padding
 
     def _mean(self, states: Tensor, padding: Tensor) -> Tensor:
-        kept = states.masked_fill(padding[..., None], 0)
-        mean = kept.sum(dim=1) / (~padding).sum(dim=1, keepdim=True)
+        words = states.masked_fill(padding[..., None], 0)
+        mean = words.sum(dim=1) / (~padding).sum(dim=1, keepdim=True)
         return self.out(mean)
 
 
@@ -305,7 +305,7 @@ class Standardisation(nn.Module):
                     getattr(self, f"{name}_{'mean' if part == 'mean' else 'deviation'}").copy_(measured)
 
     def forward(self, images: ImageBatch) -> ImageBatch:
-        """The same features, standardised; a dimension that never varied becomes 0."""
+        """The features standardised; a dimension that never varied becomes 0."""
         return ImageBatch(self._scaled("vectors", images.vectors), self._scaled("regions", images.regions))
 
     def _scaled(self, name: str, features: Tensor | None) -> Tensor | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any
+from typing import TypedDict, Unpack
 
 import torch
 from torch import Tensor, nn
@@ -96,6 +96,16 @@ Images = tuple[Tensor, Tensor]
 """Regions (B×R×d) and the whole image (B×d)."""
 Captions = tuple[Tensor, Tensor, Tensor]
 """Words (B×T×d), the whole caption (B×d), and how many words there are."""
+
+
+class SimilarityKeywords(TypedDict, total=False):
+    """The settings that SGR and SAF share."""
+
+    dimension: int
+    similarity_dimension: int
+    word_dimension: int
+    attention_scale: float
+    dropout: float
 
 
 class SimilarityVectors(SharedSettings, nn.Module, ABC):
@@ -191,13 +201,12 @@ class Sgr(SimilarityVectors):
     steps: of reasoning
     """
 
-    def __init__(self, shape: InputShape, *, steps: int = 3, **shared: Any) -> None:
+    def __init__(self, shape: InputShape, *, steps: int = 3, **shared: Unpack[SimilarityKeywords]) -> None:
         super().__init__(shape, **shared)
         check_sizes(steps=steps)
         self.graph = nn.Sequential(*(GraphStep(self.local.out_features) for _ in range(steps)))
 
     def reason(self, similarities: Tensor) -> Tensor:
-        """The vector of the wholes, after reasoning."""
         return self.graph(similarities)[:, :, 0]
 
 
@@ -205,7 +214,7 @@ class Sgr(SimilarityVectors):
 class Saf(SimilarityVectors):
     """Similarity attention filtration (SAF): the vectors of similarity of a pair, weighted by how much they say."""
 
-    def __init__(self, shape: InputShape, **shared: Any) -> None:
+    def __init__(self, shape: InputShape, **shared: Unpack[SimilarityKeywords]) -> None:
         super().__init__(shape, **shared)
         self.filter = projection(self.local.out_features, 1)
 

@@ -70,9 +70,9 @@ def save_checkpoint(path: Path, checkpoint: Checkpoint) -> None:
         with atomic_file(path) as partial:
             partial.write_bytes(save(stored, {STATE: state}))
     except OSError as error:
-        kept = "; the one before it is kept" if path.exists() else ""
+        before = "; the one before it is kept" if path.exists() else ""
         raise CrosslensError(
-            f"cannot write the checkpoint of step {checkpoint.step}: {error.strerror or error}{kept}",
+            f"cannot write the checkpoint of step {checkpoint.step}: {error.strerror or error}{before}",
             fix="free space on the disk; the same command resumes", code="checkpoint-not-written", subject=str(path),
         ) from error  # fmt: skip
 

@@ -40,8 +40,8 @@ def _load(source: str, options: EncodeOptions) -> TrainedModel:
     # Looking up any kind of model imports this module: what it takes to run one is imported here.
     from crosslens.train.stored.models import TrainedModel
 
-    folder, own = _read_source(source)
-    return TrainedModel(folder, own, options)
+    folder, named = _read_source(source)
+    return TrainedModel(folder, named, options)
 
 
 def _as_scorer(model: TrainedModel) -> TrainedScorer:

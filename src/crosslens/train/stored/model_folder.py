@@ -16,13 +16,12 @@ from crosslens.core import (
     HEADER_FILE,
     RUN_FILE,
     RUN_LAYOUT,
-    ConflictError,
     CrosslensError,
     InputError,
     Layout,
     MissingExtraError,
+    ResumableFolder,
     Run,
-    argument,
     fingerprint,
     read_header,
     read_manifest,
@@ -199,18 +198,11 @@ def read_model(folder: str | Path) -> StoredModel:
 
 def finished_card(folder: Path, key: str, overwrite: bool) -> Mapping[str, Any] | None:
     """The card of a model of this key; raises where the folder holds something else that must not be replaced."""
-    if not MODEL_LAYOUT.holds(folder):
-        return None
-    card = read_header(folder / HEADER_FILE, KIND)
-    if card.get("key") == key:
-        return card
-    if not overwrite:
-        raise ConflictError(
-            f"{folder}: already contains a different model",
-            fix=f"choose another output folder, or pass {argument('overwrite', True)}",
-        )
-    MODEL_LAYOUT.refuse_foreign_files(folder)
-    return None
+
+    def read(path: Path) -> dict[str, Any]:
+        return read_header(path / HEADER_FILE, KIND)
+
+    return ResumableFolder(MODEL_LAYOUT, folder, key, overwrite).finished(lambda path: read(path).get("key"), read)
 
 
 _REQUIRED = {"identity": dict, "shape": dict, "vocabulary": list}

@@ -123,11 +123,9 @@ def _written(shapes: Mapping[str, tuple[int, ...]]) -> str:
     return " and ".join(str(shape) for shape in shapes.values())
 
 
-class PixelReader:
+class PixelReader(Encoder):
     """A pretrained model's image processor: pictures in, pixels out, prepared as those that a model was trained on."""
 
-    logit_scale: float | None = None
-    dimension: int | None = None
     abilities = frozenset((IMAGES,))
 
     def __init__(self, pretrained: Pretrained) -> None:
@@ -137,10 +135,6 @@ class PixelReader:
     def encode_images(self, images: Sequence[Any]) -> Array:
         """n×channels×height×width; rounded, as the pixels on disk are that a model is trained on."""
         return self._pretrained.pixels(images).astype(np.float16)
-
-    def encode_texts(self, texts: Sequence[str]) -> Array:
-        require_modality(self, "texts")
-        raise AssertionError
 
 
 class PictureEncodings(PixelReader):
@@ -189,36 +183,36 @@ class PictureEncodings(PixelReader):
 class TrainedModel:
     """A stored model on its device, with all that it needs to read images and captions."""
 
-    def __init__(self, folder: Path, own: Mapping[str, str], options: EncodeOptions) -> None:
+    def __init__(self, folder: Path, named: Mapping[str, str], options: EncodeOptions) -> None:
         self.name = name_of("path", str(folder))
-        loaded = load_model(folder, encoder=own.get("encoder", ""))
+        loaded = load_model(folder, encoder=named.get("encoder", ""))
         compute = Compute(options, "a trained model")
         self.device, self._type, self._torch = compute.device, compute.dtype, compute.torch
         self.model = loaded.model.to(self.device)
         self.shape, self.vocabulary, card = loaded.shape, loaded.vocabulary, loaded.card
-        self.has_vectors = "with" not in own and bool(MODELS[card["identity"]["model"]].details.get("vectors"))
+        self.has_vectors = "with" not in named and bool(MODELS[card["identity"]["model"]].details.get("vectors"))
         self._pretrained = Pretrained(self.shape.encoder, options) if self.shape.encoder else None
         with code_named_by(folder / HEADER_FILE):
             self._sentences = None if self._pretrained else _text_encoder(card, folder, options)
-            self.pixels = self._picture_reader(own, loaded.revision) or _pixel_encoder(card, folder, own, options)
-        self.features = None if self.pixels is not None else _feature_folder(self, card, folder, own)
+            self.pixels = self._picture_reader(named, loaded.revision) or _pixel_encoder(card, folder, named, options)
+        self.features = None if self.pixels is not None else _feature_folder(self, card, folder, named)
         others = {"text": self._sentences, "pixels": self.pixels}
         revisions = {name: encoder.revision for name, encoder in others.items() if encoder is not None}
         # Without one of them nobody knows whether vectors are still the same, and nothing is cached.
         known = all(revisions.values())
         self.revision = fingerprint("path", {"model": loaded.revision, **revisions}) if known else ""
-        self._other = self._averaged_with(own, options)
+        self._other = self._averaged_with(named, options)
         if self._other is not None:
             self.name = f"{self.name}?with={self._other.name.partition(':')[2]}"
             both = (self.revision, self._other.revision)
             self.revision = fingerprint("mean", dict(zip("ab", both, strict=True))) if all(both) else ""
 
-    def _averaged_with(self, own: Mapping[str, str], options: EncodeOptions) -> TrainedModel | None:
+    def _averaged_with(self, named: Mapping[str, str], options: EncodeOptions) -> TrainedModel | None:
         """The model that ``with`` names: the scores are the mean of both. It is given the same features of images."""
-        if "with" not in own:
+        if "with" not in named:
             return None
-        rest = {name: value for name, value in own.items() if name != "with"}
-        other = TrainedModel(Path(own["with"]).expanduser(), rest, options)
+        rest = {name: value for name, value in named.items() if name != "with"}
+        other = TrainedModel(Path(named["with"]).expanduser(), rest, options)
         inputs = [(input_shapes(part.shape), part.pixels and part.pixels.revision) for part in (self, other)]
         if inputs[0] != inputs[1] or not inputs[0][0]:
             raise UsageError(
@@ -227,11 +221,11 @@ class TrainedModel:
             )  # fmt: skip
         return other
 
-    def _picture_reader(self, own: Mapping[str, str], revision: str) -> Encoder | None:
+    def _picture_reader(self, named: Mapping[str, str], revision: str) -> Encoder | None:
         if self._pretrained is None or not self.shape.pictures:
             return None
-        if "features" in own:
-            fix = f"leave ?features={own['features']} out, and name the folder of the pictures"
+        if "features" in named:
+            fix = f"leave ?features={named['features']} out, and name the folder of the pictures"
             raise UsageError(f"{self.name} reads pictures, not features", fix=fix)
         if self.has_vectors:
             return PixelReader(self._pretrained)
@@ -253,10 +247,10 @@ class TrainedModel:
 
     def captions(self, texts: Sequence[str]) -> CaptionSource:
         if self._pretrained is not None:
-            return CaptionSource(None, None, None, self._pretrained.tokens(texts))
+            return CaptionSource(tokens=self._pretrained.tokens(texts))
         if self._sentences is None:
-            return CaptionSource.of_words(tuple(texts), self.vocabulary)
-        return CaptionSource(None, None, self._sentences.encode_texts(list(texts)))
+            return CaptionSource(*self.vocabulary.encode(texts))
+        return CaptionSource(vectors=self._sentences.encode_texts(list(texts)))
 
     def encode(self, method: str, batch: Any) -> Array:
         with self._torch.inference_mode(), self._precision():
@@ -266,8 +260,8 @@ class TrainedModel:
     def scores(self, features: ImageFeatures, texts: Sequence[str], progress: Progress) -> Array:
         model: Any = self.pixels.on_rows if isinstance(self.pixels, PictureEncodings) else self.model
         with self._precision():
-            own = score_features(model, features, self.captions(texts), len(texts), self.device, progress)
-        return own if self._other is None else (own + self._other.scores(features, texts, progress)) / 2
+            scores = score_features(model, features, self.captions(texts), len(texts), self.device, progress)
+        return scores if self._other is None else (scores + self._other.scores(features, texts, progress)) / 2
 
     def divide(self, images: Sequence[Any], texts: Sequence[str]) -> tuple[list[slice], list[Array]]:
         """Images and texts that are compared with each other at once."""
@@ -282,12 +276,9 @@ class TrainedModel:
         return autocast
 
 
-class TrainedEncoder:
+class TrainedEncoder(Encoder):
     """A trained model with one vector per image and caption, whose images are pictures."""
 
-    logit_scale: float | None = None
-    dimension: int | None = None
-    preprocessing = ""
     abilities = frozenset((IMAGES, TEXTS))
 
     def __init__(self, model: TrainedModel) -> None:
@@ -304,31 +295,17 @@ class TrainedEncoder:
         )
 
 
-class TrainedScorer:
+class TrainedScorer(Encoder):
     """A trained model as a scorer of pairs, one by one or all of them; the only form of those without vectors."""
-
-    logit_scale: float | None = None
-    dimension: int | None = None
-    preprocessing = ""
-    abilities: frozenset[str] = frozenset()
 
     def __init__(self, model: TrainedModel) -> None:
         self._model, self.device, self.pixels = model, model.device, model.pixels
         self.name, self.revision = model.name, model.revision
 
-    def encode_images(self, images: Sequence[Any]) -> Array:
-        """Not possible: there are no vectors."""
-        require_modality(self, IMAGES)
-        raise AssertionError
-
-    encode_texts = encode_images
-
     def score_matrix(self, features: Sequence[Any], texts: Sequence[str], progress: Progress | None = None) -> Array:
-        """Features of m images, and n texts → m×n scores."""
         return self._model.scores(self._model.images(features), texts, progress or SilentProgress())
 
     def divide(self, features: Sequence[Any], texts: Sequence[str]) -> tuple[list[slice], list[Array]]:
-        """Rows of images and positions of texts that can be compared apart from the others."""
         return self._model.divide(features, texts)
 
     def score_pairs(self, images: Sequence[Any], texts: Sequence[str]) -> Array:
@@ -374,13 +351,13 @@ def _text_encoder(card: Mapping[str, Any], folder: Path, options: EncodeOptions)
 
 
 def _pixel_encoder(
-    card: Mapping[str, Any], folder: Path, own: Mapping[str, str], options: EncodeOptions
+    card: Mapping[str, Any], folder: Path, named: Mapping[str, str], options: EncodeOptions
 ) -> Encoder | None:
     """The encoder whose embeddings the model was trained on; None where features are looked up."""
     stored = card.get("features", {})
-    if "encoder" in own:
-        encoder = load_encoder(own["encoder"], options)
-    elif "features" in own or stored.get("layout") != EMBEDDINGS:
+    if "encoder" in named:
+        encoder = load_encoder(named["encoder"], options)
+    elif "features" in named or stored.get("layout") != EMBEDDINGS:
         return None
     else:
         name = str(stored.get("options", {}).get("encoder") or str(stored.get("encoder", "")).partition("@")[0])

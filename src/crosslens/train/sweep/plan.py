@@ -152,11 +152,11 @@ def model_entry(recipe: TrainingRecipe) -> Any:
 
 def known_settings(recipe: TrainingRecipe) -> list[str]:
     """Every name that can be set for a recipe."""
-    own = [entry.name for entry in fields(TrainingSettings) if entry.name not in ("seed", *IGNORED_FOR_IDENTITY)]
+    training = [entry.name for entry in fields(TrainingSettings) if entry.name not in ("seed", *IGNORED_FOR_IDENTITY)]
     kinds = dict.fromkeys(entry["kind"] for entry in recipe.losses)
     losses = [f"{kind}.{name}" for kind in kinds for name in (*declared_settings(LOSSES[kind]), _WEIGHT)]
     model = [f"model.{name}" for name in declared_settings(model_entry(recipe))]
-    return [RECIPE, LOSS, *ENTRIES, *own, *model, *losses]
+    return [RECIPE, LOSS, *ENTRIES, *training, *model, *losses]
 
 
 def read_value(text: str, annotation: str) -> Any:
@@ -204,17 +204,17 @@ def combinations(recipe: TrainingRecipe, variables: Sequence[Variable]) -> tuple
     made: list[tuple[dict[str, str], TrainingRecipe]] = []
     at: dict[tuple[str, ...], int] = {}
     for values in product(*(variable.values for variable in variables)):
-        shown, own = {variable.name: value for variable, value in zip(variables, values, strict=True)}, recipe
+        varied, shown = recipe, {variable.name: value for variable, value in zip(variables, values, strict=True)}
         # Recipes and losses first: the other settings are put into what those bring.
         for variable in sorted(variables, key=lambda entry: (entry.name != RECIPE, entry.name not in (RECIPE, LOSS))):
-            changed = with_value(own, variable.name, shown[variable.name])
+            changed = with_value(varied, variable.name, shown[variable.name])
             if changed is None:
                 shown[variable.name] = ABSENT
-            own = changed or own
-        identity = json.dumps(own.identity(), sort_keys=True, default=str)
+            varied = changed or varied
+        identity = json.dumps(varied.identity(), sort_keys=True, default=str)
         number = number_of.setdefault(identity, len(made))
         if number == len(made):
-            made.append((shown, own))
+            made.append((shown, varied))
         at[values] = number
     for variable in variables:
         if all(shown[variable.name] == ABSENT for shown, _ in made):
@@ -224,13 +224,13 @@ def combinations(recipe: TrainingRecipe, variables: Sequence[Variable]) -> tuple
                 fix=f"name losses that have it by loss=…, or leave {variable.name} out", option="settings",
             )  # fmt: skip
     combined = []
-    for number, (shown, own) in enumerate(made):
+    for number, (shown, varied) in enumerate(made):
         baseline = None
         if compared is not None:
             first = list(next(values for values, at_values in at.items() if at_values == number))
             first[list(variables).index(compared)] = compared.values[0]
             baseline = at[tuple(first)]
-        combined.append(Combination(shown, own, None if baseline == number else baseline))
+        combined.append(Combination(shown, varied, None if baseline == number else baseline))
     return tuple(combined)
 
 
@@ -272,11 +272,11 @@ class SweepPlan:
         )
 
     def measuring(self, metrics: str) -> SweepPlan:
-        """The same trainings, which also measure these metrics on the test split."""
+        """A plan whose trainings also measure these metrics on the test split."""
         measured = (
-            replace(made, recipe=made.recipe.with_settings({"test_metrics": f"{own} {metrics}".strip()}))
+            replace(made, recipe=made.recipe.with_settings({"test_metrics": f"{named} {metrics}".strip()}))
             for made in self.combinations
-            for own in (made.recipe.settings.test_metrics,)
+            for named in (made.recipe.settings.test_metrics,)
         )
         return replace(self, combinations=tuple(measured))
 
@@ -356,7 +356,6 @@ class DataOfRecipes:
         return self._loaded[name]
 
     def key(self, recipe: TrainingRecipe) -> str:
-        """The key of a training on it."""
         name = self._name(recipe)
         if name not in self._fingerprints:
             self._fingerprints[name] = self.of(recipe).fingerprint()

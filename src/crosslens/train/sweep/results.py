@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import quote
 
 import numpy as np
@@ -74,15 +74,6 @@ from crosslens.train.sweep.running import Failure, SweepWatch, TrainingOptions, 
 FRACTION = "fraction"
 
 
-def sweep_sections(sweep: Sweep) -> Iterator[Section]:
-    """A chart per metric, the table, what its columns mean, the trainings that failed, and every training."""
-    constant = [f"{entry.name}={entry.values[0]}" for entry in sweep.plan.variables if len(entry.values) == 1]
-    title = ", ".join([sweep.plan.name, *constant, format_count(len(sweep.outcomes), "training")])
-    charts = Row(tuple(_chart(sweep, name) for name in sweep.metrics))
-    notes, failures = Text(tuple(_notes(sweep)), note=True), Text(tuple(_failures(sweep)))
-    yield Section(title, (charts, _table(sweep), notes, failures, _trainings(sweep)))
-
-
 def _chart(sweep: Sweep, name: str) -> Chart:
     """Against the share of training data where that varies, otherwise a bar per combination."""
     unit = " (%)" if unit_of(name) == "share" else ""
@@ -130,8 +121,16 @@ def _table(sweep: Sweep) -> Table:
             if len(measured) > 1:
                 best = replace(best, unit=f" {row.validation_metric}")
             figure = row.test.get(name)
-            cells: tuple[Cell, ...] = (*key, seeds, best, _mean_figure(name, figure))
-            rows.append((*cells, *_tests(name, figure)) if sweep.comparisons else cells)
+            cells: list[Cell] = [*key, seeds, best, _mean_figure(name, figure)]
+            tested = figure.difference if figure else None
+            if tested is not None:
+                over_seeds, queries = tested.over_seeds, tested.over_queries
+                difference = over_seeds.difference, over_seeds.low, over_seeds.high
+                cells += [metric_figure(name, *difference, signed=True), Figure.p(tested.adjusted_p)]
+                cells.append(None if queries is None else Figure.p(queries.p_value))
+            elif sweep.comparisons:
+                cells += [None] * 3
+            rows.append(tuple(cells))
     shown = "test" if several else f"test {''.join(sweep.metrics)}{''.join(map(_arrow, sweep.metrics))}"
     titles = ["metric", *titles] if several else titles
     validation = f"validation {measured.pop()}" if len(measured) == 1 else "validation"
@@ -139,16 +138,6 @@ def _table(sweep: Sweep) -> Table:
     header += ["difference", "p", "p over queries"] if sweep.comparisons else []
     align = "l" * len(titles) + "r" * (len(header) - len(titles))
     return Table(tuple(header), tuple(rows), align, names=len(titles))
-
-
-def _tests(name: str, figure: SweepFigure | None) -> tuple[Cell, ...]:
-    """The difference with its interval, and its two p-values; nothing for a baseline."""
-    tested = figure.difference if figure else None
-    if tested is None:
-        return None, None, None
-    seeds, queries = tested.over_seeds, tested.over_queries
-    difference = metric_figure(name, seeds.difference, seeds.low, seeds.high, signed=True)
-    return difference, Figure.p(tested.adjusted_p), None if queries is None else Figure.p(queries.p_value)
 
 
 def _arrow(name: str) -> str:
@@ -183,13 +172,6 @@ def _notes(sweep: Sweep) -> Iterator[str]:
             "p over queries: paired permutation test over test images, of the queries' values averaged over seeds, not "
             "corrected. It says whether these trained models differ, not whether trainings with other seeds would."
         )
-
-
-def _failures(sweep: Sweep) -> Iterator[str]:
-    for outcome in sweep.failures:
-        assert outcome.failure is not None
-        combination = sweep.plan.combinations[outcome.training.combination]
-        yield f"failed: {combination.label}, seed {outcome.training.seed}: {outcome.failure.problem}"
 
 
 def _trainings(sweep: Sweep) -> Table:
@@ -241,9 +223,9 @@ class SweepFigure:
     difference: SweepDifference | None = None
 
     def as_dict(self) -> dict[str, Any]:
-        own = {"mean": self.mean.mean, "low": self.mean.low, "high": self.mean.high, "n": len(self.values)}
+        mean = {"mean": self.mean.mean, "low": self.mean.low, "high": self.mean.high, "n": len(self.values)}
         tested = {} if self.difference is None else {"against_baseline": self.difference.as_dict()}
-        return {**own, "values": {str(seed): value for seed, value in self.values.items()}, **tested}
+        return {**mean, "values": {str(seed): value for seed, value in self.values.items()}, **tested}
 
 
 @dataclass(frozen=True)
@@ -293,7 +275,18 @@ class Sweep(Presented):
         return f"Sweep of {self.plan.name}"
 
     def sections(self) -> Iterator[Section]:
-        return sweep_sections(self)
+        """A chart per metric, the table, what its columns mean, the trainings that failed, and every training."""
+        constant = [f"{entry.name}={entry.values[0]}" for entry in self.plan.variables if len(entry.values) == 1]
+        title = ", ".join([self.plan.name, *constant, format_count(len(self.outcomes), "training")])
+        charts = Row(tuple(_chart(self, name) for name in self.metrics))
+        failures = [
+            f"failed: {self.plan.combinations[outcome.training.combination].label}, seed {outcome.training.seed}: "
+            f"{outcome.failure.problem}"
+            for outcome in self.outcomes
+            if outcome.failure is not None
+        ]
+        notes = Text(tuple(_notes(self)), note=True)
+        yield Section(title, (charts, _table(self), notes, Text(tuple(failures)), _trainings(self)))
 
     def as_dict(self) -> dict[str, Any]:
         return {
@@ -337,45 +330,44 @@ def sweep_table(
 ) -> Sweep:  # fmt: skip
     """The table of all outcomes: means over seeds, and paired tests against the baselines."""
     requested = [metrics] if isinstance(metrics, str) else list(metrics)
-    results = [_Results(plan.combinations[number], number, outcomes, output, requested)
-               for number in range(len(plan.combinations))]  # fmt: skip
-    rows = [result.row(None if (at := result.combination.baseline) is None else results[at], level)
-            for result in results]  # fmt: skip
+    results = [_Results({}, {}, {}) for _ in plan.combinations]
+    for outcome in outcomes:
+        cards, values, failures = results[outcome.training.combination]
+        seed = outcome.training.seed
+        if outcome.failure is not None:
+            failures[seed] = outcome.failure
+        elif outcome.card is not None:
+            cards[seed] = outcome.card
+            values[seed] = _test_values(output / outcome.training.folder / TEST_RUN, requested)
+    rows = [
+        _row(combination, result, None if (at := combination.baseline) is None else results[at], level)
+        for combination, result in zip(plan.combinations, results, strict=True)
+    ]
     return Sweep(plan, _corrected(rows, correction), tuple(outcomes), level, correction)
 
 
-class _Results:
-    """The finished trainings of one combination."""
+class _Results(NamedTuple):
+    """The finished trainings of one combination, by seed."""
 
-    def __init__(
-        self, combination: Combination, number: int, outcomes: Sequence[TrainingOutcome], output: Path,
-        metrics: Sequence[str],
-    ) -> None:  # fmt: skip
-        self.combination = combination
-        own = {outcome.training.seed: outcome for outcome in outcomes if outcome.training.combination == number}
-        self.failures = {seed: outcome.failure for seed, outcome in own.items() if outcome.failure is not None}
-        self.cards = {seed: outcome.card for seed, outcome in own.items() if outcome.card is not None}
-        self.values = {
-            seed: _test_values(output / own[seed].training.folder / TEST_RUN, metrics) for seed in self.cards
-        }
+    cards: dict[int, Mapping[str, Any]]
+    values: dict[int, Mapping[str, MetricValues]]
+    failures: dict[int, Failure]
 
-    def row(self, baseline: _Results | None, level: float) -> SweepRow:
-        metric = self.combination.recipe.settings.metric
-        validation = {seed: float(card["validation"][metric]) for seed, card in self.cards.items()}
-        names = next(iter(self.values.values()), {})
-        return SweepRow(
-            self.combination, metric, SweepFigure(validation, mean_over_repetitions(list(validation.values()), level)),
-            {name: self._figure(name, baseline, level) for name in names}, self.failures,
-        )  # fmt: skip
 
-    def _figure(self, name: str, baseline: _Results | None, level: float) -> SweepFigure:
-        values = {seed: float(figures[name].mean) for seed, figures in self.values.items()}
-        mean, theirs = mean_over_repetitions(list(values.values()), level), baseline.values if baseline else {}
-        pairs = [(self.values[seed][name], theirs[seed][name]) for seed in self.values if seed in theirs]
-        if not pairs:
-            return SweepFigure(values, mean)
-        over_seeds = paired_repetitions([ours.mean for ours, _ in pairs], [other.mean for _, other in pairs], level)
-        return SweepFigure(values, mean, SweepDifference(over_seeds, _over_queries(name, pairs, level)))
+def _row(combination: Combination, results: _Results, baseline: _Results | None, level: float) -> SweepRow:
+    metric, theirs = combination.recipe.settings.metric, baseline.values if baseline else {}
+    validation = {seed: float(card["validation"][metric]) for seed, card in results.cards.items()}
+    figures = {}
+    for name in next(iter(results.values.values()), {}):
+        values = {seed: float(measured[name].mean) for seed, measured in results.values.items()}
+        figures[name] = SweepFigure(values, mean_over_repetitions(list(values.values()), level))
+        pairs = [(results.values[seed][name], theirs[seed][name]) for seed in values if seed in theirs]
+        if pairs:
+            over_seeds = paired_repetitions([ours.mean for ours, _ in pairs], [other.mean for _, other in pairs], level)
+            difference = SweepDifference(over_seeds, _over_queries(name, pairs, level))
+            figures[name] = replace(figures[name], difference=difference)
+    mean = mean_over_repetitions(list(validation.values()), level)
+    return SweepRow(combination, metric, SweepFigure(validation, mean), figures, results.failures)
 
 
 def _test_values(folder: Path, metrics: Sequence[str]) -> dict[str, MetricValues]:
@@ -418,7 +410,18 @@ def _corrected(rows: Sequence[SweepRow], correction: str) -> tuple[SweepRow, ...
     figures = [dict(row.test) for row in rows]
     for (number, name, difference), p in zip(tested, adjusted, strict=True):
         figures[number][name] = replace(figures[number][name], difference=replace(difference, adjusted_p=float(p)))
-    return tuple(replace(row, test=own) for row, own in zip(rows, figures, strict=True))
+    return tuple(replace(row, test=corrected) for row, corrected in zip(rows, figures, strict=True))
+
+
+_DIFFERENCE = {
+    "difference": "difference",
+    "low": "difference_low",
+    "high": "difference_high",
+    "p": "p",
+    "adjusted_p": "adjusted_p",
+    "sign_flip_p": "sign_flip_p",
+}
+"""What is known of a difference → its column."""
 
 
 def sweep_csv(sweep: Sweep) -> str:
@@ -429,9 +432,13 @@ def sweep_csv(sweep: Sweep) -> str:
             f"test {name}": figure for name, figure in row.test.items()
         }
         for name, figure in figures.items():
-            own = {"figure": name, "n": len(figure.values), "failed": len(row.failures), "mean": figure.mean.mean,
-                   "low": figure.mean.low, "high": figure.mean.high}  # fmt: skip
-            rows.append({**row.combination.values, **own, **_tested(figure)})
+            mean = figure.mean
+            counts = {"figure": name, "n": len(figure.values), "failed": len(row.failures)}
+            columns: dict[str, Any] = {**counts, "mean": mean.mean, "low": mean.low, "high": mean.high}
+            tested = figure.difference.as_dict() if figure.difference else {}
+            columns |= {column: tested.get(name) for name, column in _DIFFERENCE.items()}
+            columns["p_over_queries"] = (tested.get("over_queries") or {}).get("p")
+            rows.append({**row.combination.values, **columns})
     return _csv(rows)
 
 
@@ -448,19 +455,9 @@ def trainings_csv(sweep: Sweep) -> str:
     return _csv(rows)
 
 
-def _tested(figure: SweepFigure) -> dict[str, float | None]:
-    names = ("difference", "low", "high", "p", "adjusted_p", "sign_flip_p")
-    tested = figure.difference.as_dict() if figure.difference else {}
-    queries = tested.get("over_queries") or {}
-    renamed = {name: f"difference_{name}" if name in ("low", "high") else name for name in names}
-    return {renamed[name]: tested.get(name) for name in names} | {"p_over_queries": queries.get("p")}
-
-
 def _csv(rows: Sequence[dict[str, Any]]) -> str:
     """A row that lacks a column has nothing there, nor where a number is not known."""
-    columns = dict.fromkeys(name for row in rows for name in row)
-    filled = [{name: row.get(name) for name in columns} for row in map(json_form, rows)]
-    return pl.DataFrame(filled, infer_schema_length=None).write_csv()
+    return pl.DataFrame(list(map(json_form, rows)), infer_schema_length=None).write_csv()
 
 
 KIND = "sweep"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from threading import Thread
 from typing import Any
@@ -20,7 +21,6 @@ from crosslens.core import (
     Diffs,
     InputError,
     Presented,
-    Ranking,
     Section,
     TextDiff,
     UsageError,
@@ -31,6 +31,7 @@ from crosslens.report import EmbeddedImage, section_html
 from crosslens.similarity import PreparedSimilarity, load_similarity, prepare_dataset
 from crosslens.web.background import RecentCache
 from crosslens.web.explorer.retrieval import ItemView, QueryFilter, QueryTables, Retrieval, directions_of
+from crosslens.web.library import RunSummary
 
 PHI, QUANTILE = "cider", 0.75
 """The similarity, and which quantile of annotated pairs has to be reached: a mark on a page should rarely be wrong."""
@@ -114,26 +115,24 @@ def query_list(
     tables: QueryTables, run: str, direction: str | None, chosen: QueryFilter, offset: int, limit: int
 ) -> QueryList:
     """The queries that match from ``offset`` on, at most ``limit``."""
-    table = tables.table(run, direction)
-    retrieval, matching = table.retrieval, table.select(chosen)
-    dataset = tables.library.summary(run).dataset
+    retrieval = tables.retrieval(run, direction)
+    matching = retrieval.select(chosen)
     rows = []
     for row in map(int, matching[offset : offset + limit]):
         image = retrieval.query_names[row] if retrieval.forward else None
-        expected = _with_pictures(tables, dataset, retrieval.relevant(row, 1))
         rows.append(
             QueryRow(
                 query=retrieval.query_ids[row], text=retrieval.texts[row], image=image,
-                has_picture=tables.has_picture(dataset, image), outcome=str(retrieval.outcomes[row]),
-                rank=retrieval.rank(row), values=retrieval.values(row), expected=expected[0] if expected else None,
-                top=_with_pictures(tables, dataset, retrieval.top(row, STRIP)),
+                has_picture=retrieval.has_picture(image), outcome=str(retrieval.outcomes[row]),
+                rank=retrieval.rank(row), values=retrieval.values(row),
+                expected=next(iter(retrieval.relevant(row, 1)), None), top=retrieval.top(row, STRIP),
             )
         )  # fmt: skip
     return QueryList(
         run=run, direction=retrieval.direction, directions=directions_of(retrieval.run),
         queries=len(retrieval.query_ids), matching=len(matching), offset=offset, limit=limit,
-        metrics=list(retrieval.metrics), groups=table.groups,
-        group_values=table.group_counts(chosen.group) if chosen.group else {}, rows=rows,
+        metrics=list(retrieval.metrics), groups=retrieval.groups,
+        group_values=retrieval.group_counts(chosen.group) if chosen.group else {}, rows=rows,
     )  # fmt: skip
 
 
@@ -142,16 +141,16 @@ def query_view(
 ) -> QueryView:
     """A query of a run beside what ``others`` retrieve for it; without any, the first runs over the same dataset."""
     library = tables.library
-    retrieval = tables.table(run, direction).retrieval
+    retrieval = tables.retrieval(run, direction)
     row, dataset = retrieval.row(query), library.summary(run).dataset
     members = library.dataset_summary(dataset).runs if dataset else ()
     same = {member: library.summary(member).name for member in members if member != run}
     shown = [other for other in others if other in same] or list(same)[: _SIDE_BY_SIDE - 1]
-    results, notes = [_result(tables, run, retrieval, row, k)], []
+    results, notes = [_result(library.summary(run), retrieval, row, k)], []
     for other in shown[: _SIDE_BY_SIDE - 1]:
         listed = tables.retrieval_if_known(other, retrieval.direction)
         if listed is not None and query in listed.rows:
-            results.append(_result(tables, other, listed, listed.row(query), k))
+            results.append(_result(library.summary(other), listed, listed.row(query), k))
         elif other in others:
             notes.append(f"{same[other]} has no such query.")
     data, problem = tables.dataset_if_known(run)
@@ -165,23 +164,16 @@ def query_view(
     return QueryView(
         dataset=dataset, direction=retrieval.direction, query=query,
         text=None if retrieval.forward else retrieval.texts[row], image=image,
-        has_picture=tables.has_picture(dataset, image), captions=captions,
+        has_picture=retrieval.has_picture(image), captions=captions,
         columns={} if columns is None else shown_facts(columns.row(row, named=True)),
-        relevant=_with_pictures(tables, dataset, retrieval.relevant(row, _MOST_RELEVANT)), results=results,
+        relevant=retrieval.relevant(row, _MOST_RELEVANT), results=results,
         other_runs={member: name for member, name in same.items() if member not in compared}, notes=notes,
     )  # fmt: skip
 
 
-def _result(tables: QueryTables, run: str, retrieval: Retrieval, row: int, k: int) -> RunResult:
-    summary = tables.library.summary(run)
-    return RunResult(
-        run=run, name=summary.name, outcome=str(retrieval.outcomes[row]), rank=retrieval.rank(row),
-        values=retrieval.values(row), items=_with_pictures(tables, summary.dataset, retrieval.top(row, k)),
-    )  # fmt: skip
-
-
-def _with_pictures(tables: QueryTables, dataset: str, items: Sequence[ItemView]) -> list[ItemView]:
-    return [replace(item, has_picture=tables.has_picture(dataset, item.image)) for item in items]
+def _result(summary: RunSummary, retrieval: Retrieval, row: int, k: int) -> RunResult:
+    outcome, rank = str(retrieval.outcomes[row]), retrieval.rank(row)
+    return RunResult(summary.id, summary.name, outcome, rank, retrieval.values(row), retrieval.top(row, k))
 
 
 def shown_facts(row: dict[str, Any]) -> dict[str, str]:
@@ -223,7 +215,7 @@ class QueryPerturbations(Presented):
 
 def perturbations_of(tables: QueryTables, run: str, direction: str | None, query: str) -> QueryPerturbations:
     """The query under every perturbation, those of the run's own model first."""
-    retrieval, summary = tables.table(run, direction).retrieval, tables.library.summary(run)
+    retrieval, summary = tables.retrieval(run, direction), tables.library.summary(run)
     retrieval.row(query)
     rows = []
     for location, study in tables.library.studies(summary.dataset).items():
@@ -260,57 +252,48 @@ class Explanations:
     """Why queries retrieved what they did, computed when somebody asks and kept."""
 
     def __init__(self, tables: QueryTables) -> None:
-        self._tables = tables
-        self._kept: RecentCache[Explanation] = RecentCache(256)
+        self._tables, self._library = tables, tables.library
+        self._cache: RecentCache[Explanation] = RecentCache(256)
         self._objects: RecentCache[DatasetObjects] = RecentCache(4)
 
     def explanation(self, run: str, direction: str | None, query: str) -> Explanation:
         """The explanation of a query; raises where the dataset is not there."""
-        library = self._tables.library
-        retrieval = self._tables.table(run, direction).retrieval
+        retrieval = self._tables.retrieval(run, direction)
         retrieval.row(query)
 
         def make() -> Explanation:
-            dataset = library.dataset_of(run)
+            dataset = self._library.dataset_of(run)
             objects = self._objects.get(dataset.fingerprint, lambda: DatasetObjects(dataset))
-            ranking = one_query(retrieval.run.rankings[retrieval.direction], query)
-            alone = replace(retrieval.run, rankings={retrieval.direction: ranking})
+            ranking = retrieval.run.rankings[retrieval.direction]
+            if query not in ranking.query_ids:
+                problem = f"this run keeps no list for the query {query!r:.200}"
+                raise InputError(problem, code="no-list", subject=query)
+            # The ranking of a single query: what is computed from it does not grow with the run.
+            single = {retrieval.direction: ranking.of_queries([ranking.query_ids.index(query)])}
+            alone = replace(retrieval.run, rankings=single)
             return explain_queries(alone, dataset, [query], retrieval.direction, objects=objects)[0]
 
-        return self._kept.get((run, library.summary(run).signature, retrieval.direction, query), make)
+        return self._cache.get((run, self._library.summary(run).signature, retrieval.direction, query), make)
 
     def load_parser(self) -> None:
         """Load the parser and WordNet, which take seconds: the first explanation need not wait for them."""
-        if not self._tables.library.runs():
-            return
-        try:
-            find_pipeline().load()
-            load_wordnet().hypernym_closure("dog.n.01")
-        except CrosslensError:  # not installed: explanations say so
-            return
+        if self._library.runs():
+            with suppress(CrosslensError):  # not installed: explanations say so
+                find_pipeline().load()
+                load_wordnet().hypernym_closure("dog.n.01")
 
     def article(self, run: str, direction: str | None, query: str) -> str:
         """The explanation as HTML, its pictures under their addresses."""
         explained = self.explanation(run, direction, query)
-        dataset = self._tables.library.summary(run).dataset
+        dataset = self._library.summary(run).dataset
         drawn = {}
         for picture in (explained.right, explained.other):
-            if picture is None or not self._tables.has_picture(dataset, picture.image):
-                continue
-            try:
-                size = self._tables.services.pictures.size(dataset, picture.image)
-            except (CrosslensError, OSError):
-                continue
-            address = f"/pictures/{quote(dataset, safe='')}/{quote(picture.image, safe='')}?size=640"
-            drawn[picture.image] = EmbeddedImage(address, *size)
+            if picture is not None and dataset:
+                address = f"/pictures/{quote(dataset, safe='')}/{quote(picture.image, safe='')}?size=640"
+                with suppress(CrosslensError, OSError):  # there is no picture
+                    size = self._tables.services.pictures.size(dataset, picture.image)
+                    drawn[picture.image] = EmbeddedImage(address, *size)
         return "".join(section_html(section, drawn) for section in explained.sections())
-
-
-def one_query(ranking: Ranking, query: str) -> Ranking:
-    """The ranking of a single query: what is computed from it does not grow with the run."""
-    if query not in ranking.query_ids:
-        raise InputError(f"this run keeps no list for the query {query!r:.200}", code="no-list", subject=query)
-    return ranking.of_queries([ranking.query_ids.index(query)])
 
 
 @dataclass(frozen=True)
@@ -353,7 +336,7 @@ class LikelyPositiveSearch:
 
     def __init__(self, tables: QueryTables) -> None:
         self._tables = tables
-        self._kept: RecentCache[_Preparation] = RecentCache(2)
+        self._cache: RecentCache[_Preparation] = RecentCache(2)
 
     def search(
         self, run: str, direction: str | None, query: str, items: Iterable[ItemView] | None = None, *, k: int = 10,
@@ -363,11 +346,11 @@ class LikelyPositiveSearch:
 
         Raises TimeoutError where the dataset is not prepared ``patience`` seconds after that began; it goes on.
         """
-        retrieval = self._tables.table(run, direction).retrieval
+        retrieval = self._tables.retrieval(run, direction)
         row = retrieval.row(query)
         dataset = self._tables.library.dataset_of(run)
         texts = dataset.fingerprint, dataset.described.fingerprint
-        phi, threshold = self._kept.get(texts, lambda: _Preparation(dataset)).result(patience)
+        phi, threshold = self._cache.get(texts, lambda: _Preparation(dataset)).result(patience)
         shown = retrieval.top(row, k) if items is None else items
         open_items = list(dict.fromkeys(item.item for item in shown if not item.relevant))
         name = retrieval.query_names[row]
@@ -375,18 +358,14 @@ class LikelyPositiveSearch:
         rows = [(dataset.image_rows.get(image), dataset.caption_rows.get(caption)) for image, caption in pairs]
         known = [(item, pair) for item, pair in zip(open_items, rows, strict=True) if None not in pair]
         values = phi.pairs(*np.array([pair for _, pair in known], np.int64).T).tolist() if known else []
-        likely = [
-            LikelyPositive(item, float(value))
-            for (item, _), value in zip(known, values, strict=True)
-            if value >= threshold
-        ]
-        return LikelyPositives(PHI, threshold, QUANTILE, likely)
+        likely = [LikelyPositive(item, value) for (item, _), value in zip(known, values, strict=True)]
+        return LikelyPositives(PHI, threshold, QUANTILE, [item for item in likely if item.phi >= threshold])
 
-    def of_view(self, run: str, view: QueryView, patience: float = _PATIENCE) -> PageMarks:
+    def of_view(self, run: str, view: QueryView) -> PageMarks:
         """What a page marks among the items of all runs that it shows; nothing where that cannot be computed."""
         items = [item for result in view.results for item in result.items]
         try:
-            return PageMarks(self.search(run, view.direction, view.query, items, patience=patience))
+            return PageMarks(self.search(run, view.direction, view.query, items, patience=_PATIENCE))
         except TimeoutError:
             return PageMarks(pending=True)
         except CrosslensError:
@@ -397,15 +376,16 @@ class _Preparation:
     """φ of a dataset and its threshold, prepared in a thread that ends with the server."""
 
     def __init__(self, dataset: Dataset) -> None:
-        self._dataset, self._began = dataset, time.monotonic()
+        self._began = time.monotonic()
         self._future: Future[tuple[PreparedSimilarity, float]] = Future()
-        Thread(target=self._work, daemon=True).start()
 
-    def _work(self) -> None:
-        try:
-            self._future.set_result(_prepare(self._dataset))
-        except BaseException as error:  # whoever waits for the result is told
-            self._future.set_exception(error)
+        def work() -> None:
+            try:
+                self._future.set_result(_prepare(dataset))
+            except BaseException as error:  # raised where somebody waits for the result
+                self._future.set_exception(error)
+
+        Thread(target=work, daemon=True).start()
 
     def result(self, patience: float | None) -> tuple[PreparedSimilarity, float]:
         """What was prepared; raises TimeoutError where it is not there ``patience`` seconds after the beginning."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from threading import Lock
 from typing import Any, Literal
 
@@ -33,7 +34,7 @@ Rows = np.ndarray[Any, np.dtype[np.int64]]
 _DIRECTIONS = ("t2i", "t2t", "i2t")
 RANK, ORDER = "rank", "order"
 """What queries can be sorted by besides metrics: the rank of the first relevant item; the dataset's own order."""
-_MOST_VALUES, _TABLES = 200, 16
+_MOST_VALUES, _CACHED = 200, 16
 
 
 @dataclass(frozen=True)
@@ -46,7 +47,7 @@ class ItemView:
     relevant: bool
     image: str | None
     text: str | None
-    has_picture: bool = False
+    has_picture: bool
 
 
 @dataclass(frozen=True)
@@ -68,13 +69,22 @@ def directions_of(run: Run) -> list[str]:
 
 
 class Retrieval:
-    """The queries of one direction of a run. ``dataset`` is None where it cannot be read; ids are all there is then."""
+    """The queries of one direction of a run. ``dataset`` is None where it cannot be read; ids are all there is then.
 
-    def __init__(self, run: Run, direction: str, dataset: Dataset | None) -> None:
-        self.run, self.direction, self.dataset = run, direction, dataset
+    ``has_picture`` says whether there is a picture of an image.
+    """
+
+    def __init__(
+        self, run: Run, direction: str, dataset: Dataset | None,
+        has_picture: Callable[[str | None], bool] = lambda image: False,
+    ) -> None:  # fmt: skip
+        self.run, self.direction, self.dataset, self.has_picture = run, direction, dataset, has_picture
         self.metrics = {split_name(name)[1]: run[name] for name in run if split_name(name)[0] == direction}
         self.query_ids = next(iter(self.metrics.values())).query_ids
         self.forward = direction == IMAGE_TO_TEXT
+        self._lock = Lock()
+        self._groups: dict[str, dict[str, Rows]] = {}
+        self._orders: dict[tuple[str, bool], Rows] = {}
 
     @cached_property
     def rows(self) -> dict[str, int]:
@@ -164,11 +174,11 @@ class Retrieval:
             return []
         part = self._part(row)
         right = set(self.ranking.relevant[part][self.ranking.grades[part] > 0].tolist())
-        kept = [item for item in self.ranking.top_items[position][:k].tolist() if item != UNRANKED]
-        scores = self.ranking.top_scores[position][: len(kept)].tolist()
+        items = [item for item in self.ranking.top_items[position][:k].tolist() if item != UNRANKED]
+        scores = self.ranking.top_scores[position][: len(items)].tolist()
         return [
             self._item(item, rank, score, item in right)
-            for rank, (item, score) in enumerate(zip(kept, scores, strict=True), start=1)
+            for rank, (item, score) in enumerate(zip(items, scores, strict=True), start=1)
         ]
 
     def relevant(self, row: int, most: int) -> list[ItemView]:
@@ -179,15 +189,8 @@ class Retrieval:
         above, before = self.ranking.above[part], self.ranking.tied_before[part]
         ranks = np.where(above == UNRANKED, np.iinfo(np.int64).max, 1 + above + before)
         order = [index for index in np.argsort(ranks, kind="stable") if self.ranking.grades[part][index] > 0][:most]
-        return [
-            self._item(
-                int(self.ranking.relevant[part][index]),
-                None if above[index] == UNRANKED else int(ranks[index]),
-                None,
-                True,
-            )
-            for index in order
-        ]
+        known = [(self.ranking.relevant[part][index], above[index] != UNRANKED, ranks[index]) for index in order]
+        return [self._item(int(item), int(rank) if is_ranked else None, None, True) for item, is_ranked, rank in known]
 
     def _part(self, row: int) -> slice:
         assert self.ranking is not None
@@ -203,36 +206,26 @@ class Retrieval:
         row = self.dataset.caption_rows.get(name) if self.forward and self.dataset is not None else None
         if self.dataset is not None and row is not None:
             image, text = self.dataset.image_ids[self.dataset.caption_image[row]], self.dataset.texts[row]
-        return ItemView(item=name, rank=rank, score=json_form(score), relevant=relevant, image=image, text=text)
-
-
-class QueryTable:
-    """All queries of one direction of a run."""
-
-    def __init__(self, retrieval: Retrieval) -> None:
-        self.retrieval = retrieval
-        self._lock = Lock()
-        self._groups: dict[str, dict[str, Rows]] = {}
-        self._orders: dict[tuple[str, bool], Rows] = {}
+        return ItemView(name, rank, json_form(score), relevant, image, text, self.has_picture(image))
 
     @cached_property
     def _words(self) -> pl.Series:
         """Text and id of each query in lower case."""
-        ids = pl.Series("id", self.retrieval.query_ids, dtype=pl.String)
-        texts = self.retrieval.texts.fill_null("")
+        ids = pl.Series("id", self.query_ids, dtype=pl.String)
+        texts = self.texts.fill_null("")
         return pl.select(pl.concat_str([texts, pl.lit("\n"), ids]).str.to_lowercase()).to_series()
 
     @cached_property
     def groups(self) -> list[str]:
         """The columns that queries of this direction can be filtered by."""
-        columns = self.retrieval.run.columns.get(self.retrieval.direction)
+        columns = self.run.columns.get(self.direction)
         if columns is None:
             return []
         usable = []
-        for name in group_names(self.retrieval.run):
+        for name in group_names(self.run):
             values = columns[name] if name in columns.columns else None
             if values is None:
-                usable += ["caption_length"] if name == "caption_length" and not self.retrieval.forward else []
+                usable += ["caption_length"] if name == "caption_length" and not self.forward else []
             elif values.null_count() < len(values) and not (
                 values.dtype == pl.String and values.n_unique() > max(_MOST_VALUES, len(values) // 2)
             ):
@@ -246,11 +239,11 @@ class QueryTable:
         with self._lock:
             if column not in self._groups:
                 try:
-                    members = group_members(self.retrieval.run, self.retrieval.direction, column)
+                    members = group_members(self.run, self.direction, column)
                 except CrosslensError:
                     members = {}
                 self._groups[column] = {
-                    value: np.array([self.retrieval.rows[query] for query in queries], np.int64)
+                    value: np.array([self.rows[query] for query in queries], np.int64)
                     for value, queries in members.items()
                 }
             return self._groups[column]
@@ -261,7 +254,7 @@ class QueryTable:
 
     def select(self, chosen: QueryFilter) -> Rows:
         """The rows that match, in order. Queries without a value come last, whichever way they are sorted."""
-        matching = np.ones(len(self.retrieval.query_ids), np.bool_)
+        matching = np.ones(len(self.query_ids), np.bool_)
         if chosen.group and chosen.value:
             groups = self.group_rows(chosen.group)
             if chosen.value not in groups:
@@ -269,7 +262,7 @@ class QueryTable:
             matching[:] = False
             matching[groups[chosen.value]] = True
         if chosen.outcome:
-            matching &= self.retrieval.outcomes == chosen.outcome
+            matching &= self.outcomes == chosen.outcome
         for word in chosen.search.lower().split():
             matching &= self._words.str.contains(word, literal=True).to_numpy()
         order = self._order(chosen.sort, chosen.descending)
@@ -278,13 +271,13 @@ class QueryTable:
 
     def _order(self, sort: str, descending: bool) -> Rows:
         """All rows in an order, equal ones as in the dataset; kept, for sorting takes longer than all the rest."""
-        keys = {ORDER: None, RANK: self.retrieval.ranks} | {n: m.values for n, m in self.retrieval.metrics.items()}
+        keys = {ORDER: None, RANK: self.ranks} | {n: m.values for n, m in self.metrics.items()}
         if sort not in keys:
             raise UnknownNameError("order", sort, keys)
         with self._lock:
             if (sort, descending) not in self._orders:
                 if (values := keys[sort]) is None:
-                    rows = np.arange(len(self.retrieval.query_ids))
+                    rows = np.arange(len(self.query_ids))
                     rows = rows[::-1] if descending else rows
                 else:
                     numbers = values.astype(np.float64)
@@ -300,7 +293,7 @@ class QueryTables:
 
     def __init__(self, services: Services) -> None:
         self.services, self.library = services, services.library
-        self._tables: RecentCache[QueryTable] = RecentCache(_TABLES)
+        self._retrievals: RecentCache[Retrieval] = RecentCache(_CACHED)
 
     def dataset_if_known(self, run: str) -> tuple[Dataset | None, str | None]:
         """The dataset of a run, or why it cannot be read."""
@@ -309,7 +302,7 @@ class QueryTables:
         except (CrosslensError, OSError) as error:
             return None, error.problem if isinstance(error, CrosslensError) else "the dataset cannot be read"
 
-    def table(self, run: str, direction: str | None) -> QueryTable:
+    def retrieval(self, run: str, direction: str | None) -> Retrieval:
         """The queries of a direction of a run; of the first that it has, where none is named."""
         opened = self.library.run(run)
         known = directions_of(opened)
@@ -318,16 +311,17 @@ class QueryTables:
             raise InputError(problem, fix="repeat the evaluation", code="no-queries")
         if direction is not None and direction not in known:
             raise UnknownNameError("direction of this run", direction, known)
-        chosen = direction or known[0]
-        return self._tables.get(
-            (run, self.library.summary(run).signature, chosen),
-            lambda: QueryTable(Retrieval(opened, chosen, self.dataset_if_known(run)[0])),
-        )
+        chosen, summary = direction or known[0], self.library.summary(run)
+
+        def make() -> Retrieval:
+            return Retrieval(opened, chosen, self.dataset_if_known(run)[0], partial(self.has_picture, summary.dataset))
+
+        return self._retrievals.get((run, summary.signature, chosen), make)
 
     def retrieval_if_known(self, run: str, direction: str) -> Retrieval | None:
         """One direction of a run; None where the run cannot be read, or has no such direction."""
         try:
-            return self.table(run, direction).retrieval
+            return self.retrieval(run, direction)
         except (CrosslensError, OSError):
             return None
 

@@ -24,7 +24,7 @@ from crosslens.web.explorer.queries import (
 )
 from crosslens.web.explorer.retrieval import ORDER, RANK, QueryFilter, QueryTables
 from crosslens.web.explorer.runs import Comparisons, DatasetPages, RunFilter, comparison_sections, run_list
-from crosslens.web.pages import address, query_address, render, sections_html
+from crosslens.web.pages import render, sections_html
 from crosslens.web.security import Services
 
 Words = Annotated[str, Query(max_length=500)]
@@ -55,14 +55,13 @@ ChosenRuns = Annotated[RunFilter, Depends(_chosen_runs)]
 
 
 def routers(services: Services) -> list[APIRouter]:
-    """The explorer on these services."""
+    """The explorer on these services. A page that shows what an address of the JSON answers asks that address."""
     services.navigation += [("/", "Runs"), ("/datasets", "Datasets")]
     api = APIRouter(prefix="/api", tags=["explorer"])
     pages = APIRouter(include_in_schema=False, default_response_class=HTMLResponse)
     tables = QueryTables(services)
-    _add_runs(api, pages, tables)
-    _add_queries(api, pages, tables)
-    _add_datasets(api, pages, tables)
+    for add in (_add_runs, _add_queries, _add_datasets):
+        add(api, pages, tables)
     return [api, pages]
 
 
@@ -74,6 +73,14 @@ def _add_runs(api: APIRouter, pages: APIRouter, tables: QueryTables) -> None:
         """All runs in the folder; damaged ones have a ``problem``."""
         return run_list(library.runs(), chosen).as_dict()
 
+    @pages.get("/")
+    def runs_page(request: Request, chosen: ChosenRuns) -> HTMLResponse:
+        listed = run_list(library.runs(), chosen)
+        return render(
+            request, "explorer/runs.html", listed=listed, chosen=chosen, article=sections_html(listed.sections()),
+            readable=[run for run in listed.runs if run.problem is None],
+        )  # fmt: skip
+
     @api.get("/runs/{run}")
     def run_summary(run: str) -> dict[str, Any]:
         """A run with all its metrics."""
@@ -84,14 +91,6 @@ def _add_runs(api: APIRouter, pages: APIRouter, tables: QueryTables) -> None:
         """Two runs on the same queries, as ``crosslens compare --json`` prints it: differences, intervals, tests."""
         content = comparisons.compare(baseline, other, metric).as_dict()
         return {**content, "metrics": content["comparisons"]}
-
-    @pages.get("/")
-    def runs_page(request: Request, chosen: ChosenRuns) -> HTMLResponse:
-        listed = run_list(library.runs(), chosen)
-        return render(
-            request, "explorer/runs.html", listed=listed, chosen=chosen, article=sections_html(listed.sections()),
-            readable=[run for run in listed.runs if run.problem is None],
-        )  # fmt: skip
 
     @pages.get("/compare")
     def compare_page(
@@ -107,7 +106,7 @@ def _add_runs(api: APIRouter, pages: APIRouter, tables: QueryTables) -> None:
 
 
 def _add_queries(api: APIRouter, pages: APIRouter, tables: QueryTables) -> None:
-    explanations, likely = Explanations(tables), LikelyPositiveSearch(tables)
+    library, explanations, likely = tables.library, Explanations(tables), LikelyPositiveSearch(tables)
     tables.services.start_work.append(explanations.load_parser)
 
     @api.get("/runs/{run}/queries")
@@ -117,15 +116,54 @@ def _add_queries(api: APIRouter, pages: APIRouter, tables: QueryTables) -> None:
         """A page of the queries of a run."""
         return query_list(tables, run, direction, chosen, offset, limit)
 
+    @pages.get("/runs/{run}")
+    def queries_page(
+        request: Request, run: str, chosen: Chosen, direction: Name | None = None, offset: Offset = 0
+    ) -> HTMLResponse:
+        listed = queries(run, chosen, direction, offset, _PAGE)
+        summary, problem = library.summary(run), tables.dataset_if_known(run)[1]
+        figures = (replace(section, title="") for section in library.run(run).sections())
+        return render(
+            request, "explorer/queries.html", run=summary, listed=listed, dataset=summary.dataset, problem=problem,
+            state={"direction": listed.direction, **asdict(chosen)}, sorts=[ORDER, RANK, *listed.metrics],
+            figures=sections_html(figures),
+        )  # fmt: skip
+
     @api.get("/runs/{run}/query")
     def query(run: str, id: Name, direction: Name | None = None, k: TopK = 10, others: Others = None) -> QueryView:
         """A query: what is relevant to it, and what this run and others over the same dataset retrieve."""
         return query_view(tables, run, direction, id, others or (), k)
 
+    viewed = Depends(query)
+
+    @pages.get("/runs/{run}/query")
+    def query_page(
+        request: Request, run: str, chosen: Chosen, view: QueryView = viewed, at: Offset | None = None
+    ) -> HTMLResponse:
+        steps: dict[str, tuple[int, str]] = {}
+        if at is not None:  # the queries before and after it in the list that the reader came from
+            retrieval = tables.retrieval(run, view.direction)
+            rows, ids = retrieval.select(chosen), retrieval.query_ids
+            near = {"previous": at - 1, "next": at + 1}
+            steps = {name: (step, ids[int(rows[step])]) for name, step in near.items() if 0 <= step < len(rows)}
+        changed = perturbations_of(tables, run, view.direction, view.query)
+        return render(
+            request, "explorer/query.html", run=library.summary(run), view=view, steps=steps, at=at,
+            state={"direction": view.direction, **asdict(chosen)}, marks=likely.of_view(run, view),
+            perturbations=sections_html(changed.sections()) if changed.rows else "",
+        )  # fmt: skip
+
     @api.get("/runs/{run}/explanation")
     def explanation(run: str, id: Name, direction: Name | None = None) -> dict[str, Any]:
         """Why a query retrieved what it did, as ``crosslens explain --json`` prints it."""
         return explanations.explanation(run, direction, id).as_dict()
+
+    @pages.get("/runs/{run}/explanation")
+    def explanation_page(request: Request, run: str, id: Name, direction: Name | None = None) -> HTMLResponse:
+        """The explanation alone: the query's page loads it, and it is a page of its own without scripts."""
+        article = Markup(explanations.article(run, direction, id))
+        summary = library.summary(run)
+        return render(request, "explorer/explanation.html", run=summary, query=id, direction=direction, article=article)
 
     @api.get("/runs/{run}/perturbations")
     def perturbations(run: str, id: Name, direction: Name | None = None) -> dict[str, Any]:
@@ -137,48 +175,6 @@ def _add_queries(api: APIRouter, pages: APIRouter, tables: QueryTables) -> None:
         """Items of the top k that are not marked as relevant although their captions say they are."""
         return likely.search(run, direction, id, k=k)
 
-    @pages.get("/runs/{run}")
-    def queries_page(
-        request: Request, run: str, chosen: Chosen, direction: Name | None = None, offset: Offset = 0
-    ) -> HTMLResponse:
-        listed = query_list(tables, run, direction, chosen, offset, _PAGE)
-        summary, problem = tables.library.summary(run), tables.dataset_if_known(run)[1]
-        figures = (replace(section, title="") for section in tables.library.run(run).sections())
-        return render(
-            request, "explorer/queries.html", run=summary, listed=listed, dataset=summary.dataset, problem=problem,
-            state={"direction": listed.direction, **asdict(chosen)}, sorts=[ORDER, RANK, *listed.metrics],
-            figures=sections_html(figures), address=address, query_address=query_address,
-        )  # fmt: skip
-
-    @pages.get("/runs/{run}/query")
-    def query_page(
-        request: Request, run: str, id: Name, chosen: Chosen, direction: Name | None = None, at: Offset | None = None,
-        k: TopK = 10, others: Others = None,
-    ) -> HTMLResponse:  # fmt: skip
-        view = query_view(tables, run, direction, id, others or (), k)
-        steps: dict[str, tuple[int, str]] = {}
-        if at is not None:  # the queries before and after it in the list that the reader came from
-            table = tables.table(run, view.direction)
-            rows = table.select(chosen)
-            near = {"previous": at - 1, "next": at + 1}
-            ids = table.retrieval.query_ids
-            steps = {name: (step, ids[int(rows[step])]) for name, step in near.items() if 0 <= step < len(rows)}
-        changed = perturbations_of(tables, run, view.direction, id)
-        return render(
-            request, "explorer/query.html", run=tables.library.summary(run), view=view, steps=steps, at=at,
-            state={"direction": view.direction, **asdict(chosen)}, marks=likely.of_view(run, view),
-            perturbations=sections_html(changed.sections()) if changed.rows else "", address=address,
-            query_address=query_address,
-        )  # fmt: skip
-
-    @pages.get("/runs/{run}/explanation")
-    def explanation_page(request: Request, run: str, id: Name, direction: Name | None = None) -> HTMLResponse:
-        """The explanation alone: the query's page loads it, and it is a page of its own without scripts."""
-        return render(
-            request, "explorer/explanation.html", run=tables.library.summary(run), query=id, direction=direction,
-            article=Markup(explanations.article(run, direction, id)), address=address,
-        )  # fmt: skip
-
 
 def _add_datasets(api: APIRouter, pages: APIRouter, tables: QueryTables) -> None:
     served = DatasetPages(tables)
@@ -187,6 +183,20 @@ def _add_datasets(api: APIRouter, pages: APIRouter, tables: QueryTables) -> None
     def datasets() -> list[dict[str, Any]]:
         """All datasets of the runs."""
         return served.rows()
+
+    @pages.get("/datasets")
+    def datasets_page(request: Request) -> HTMLResponse:
+        read: list[tuple[Cell, ...]] = []
+        damaged: list[tuple[Cell, ...]] = []
+        for row in datasets():
+            if row["problem"] is None:
+                name = Link(row["name"], f"/datasets/{quote(row['id'], safe='')}")
+                read.append((name, row["images"], row["captions"], len(row["runs"])))
+            else:
+                damaged.append((row["name"], row["problem"]))
+        parts = [Table(("Dataset", "Images", "Captions", "Runs"), tuple(read), "lrrr")] if read else []
+        parts += [Table(("Dataset", "Problem"), tuple(damaged), "ll", title="Cannot be read")] if damaged else []
+        return render(request, "explorer/datasets.html", article=sections_html([Section("", tuple(parts))]))
 
     @api.get("/datasets/{dataset}")
     def dataset_description(dataset: str) -> dict[str, Any]:
@@ -199,35 +209,19 @@ def _add_datasets(api: APIRouter, pages: APIRouter, tables: QueryTables) -> None
         """A page of the images of a dataset with their captions."""
         return served.images(dataset, search, offset, limit)
 
-    @api.get("/datasets/{dataset}/image")
-    def image(dataset: str, id: Name) -> dict[str, Any]:
-        """An image with all captions, and who retrieves it."""
-        return served.image(dataset, id)
-
-    @pages.get("/datasets")
-    def datasets_page(request: Request) -> HTMLResponse:
-        read: list[tuple[Cell, ...]] = []
-        damaged: list[tuple[Cell, ...]] = []
-        for row in served.rows():
-            if row["problem"] is None:
-                name = Link(row["name"], f"/datasets/{quote(row['id'], safe='')}")
-                read.append((name, row["images"], row["captions"], len(row["runs"])))
-            else:
-                damaged.append((row["name"], row["problem"]))
-        parts = [Table(("Dataset", "Images", "Captions", "Runs"), tuple(read), "lrrr")] if read else []
-        parts += [Table(("Dataset", "Problem"), tuple(damaged), "ll", title="Cannot be read")] if damaged else []
-        return render(request, "explorer/datasets.html", article=sections_html([Section("", tuple(parts))]))
-
     @pages.get("/datasets/{dataset}")
     def dataset_page(request: Request, dataset: str, search: Words = "", offset: Offset = 0) -> HTMLResponse:
         shown, runs = served.dataset(dataset)
         return render(
             request, "explorer/dataset.html", dataset=shown, runs=runs, search=search,
-            article=sections_html(shown.sections()), address=address,
-            images=served.images(dataset, search, offset, _IMAGES),
+            article=sections_html(shown.sections()), images=images(dataset, search, offset, _IMAGES),
         )  # fmt: skip
+
+    @api.get("/datasets/{dataset}/image")
+    def image(dataset: str, id: Name) -> dict[str, Any]:
+        """An image with all captions, and who retrieves it."""
+        return served.image(dataset, id)
 
     @pages.get("/datasets/{dataset}/image")
     def image_page(request: Request, dataset: str, id: Name) -> HTMLResponse:
-        view = served.image(dataset, id)
-        return render(request, "explorer/image.html", view=view, query_address=query_address)
+        return render(request, "explorer/image.html", view=image(dataset, id))

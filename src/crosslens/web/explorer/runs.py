@@ -102,8 +102,7 @@ class RunList(Presented):
         yield Section("", (*((table,) if rows else ()), *((damaged,) if broken else ())))
 
     def as_dict(self) -> dict[str, Any]:
-        named = {"metrics": list(self.metrics), "all_metrics": list(self.all_metrics), "datasets": self.datasets}
-        return {"runs": [run.as_dict() for run in self.runs], "total": self.total, **named, "best": self.best}
+        return vars(self) | {"runs": [run.as_dict() for run in self.runs], "best": self.best}
 
 
 @dataclass(frozen=True)
@@ -147,7 +146,7 @@ class Comparisons:
 
     def __init__(self, tables: QueryTables) -> None:
         self._library = tables.library
-        self._kept: RecentCache[Comparison] = RecentCache(32)
+        self._cache: RecentCache[Comparison] = RecentCache(32)
 
     def compare(self, baseline: str, other: str, metric: str = "") -> Comparison:
         """Two runs on the metrics that they share and that contain a word of ``metric``.
@@ -166,7 +165,7 @@ class Comparisons:
         permutations = _PERMUTATIONS if size <= _MANY_VALUES else _FEW
         signatures = (self._library.summary(run).signature for run in (baseline, other))
         key = (baseline, other, *signatures, metric)
-        return self._kept.get(key, lambda: compare(first, second, metrics=shared, permutations=permutations))
+        return self._cache.get(key, lambda: compare(first, second, metrics=shared, permutations=permutations))
 
 
 def comparison_sections(comparison: Comparison, baseline: str, other: str) -> Iterator[Section]:
@@ -242,7 +241,7 @@ class ServedDataset(Presented):
             yield Section("Groups", (Table(("column", "values", "most frequent"), rows, "lrl"),))
 
     def as_dict(self) -> dict[str, Any]:
-        counted = {"word_counts": self.word_counts, "groups": list(self.groups), "card": self.card}
+        counted = {"word_counts": self.word_counts, "groups": self.groups, "card": self.card}
         return {"id": self.id, **self.description.as_dict(), **counted}
 
 
@@ -261,7 +260,7 @@ class DatasetPages:
 
     def __init__(self, tables: QueryTables) -> None:
         self._tables, self._library = tables, tables.library
-        self._kept: RecentCache[ServedDataset] = RecentCache(8)
+        self._cache: RecentCache[ServedDataset] = RecentCache(8)
         self._words: RecentCache[pl.DataFrame] = RecentCache(4)
 
     def rows(self) -> list[dict[str, Any]]:
@@ -281,7 +280,7 @@ class DatasetPages:
     def dataset(self, name: str) -> tuple[ServedDataset, dict[str, str]]:
         """What a dataset is like, and the names of the runs over it by their ids."""
         summary, dataset = self._library.dataset_summary(name), self._library.dataset(name)
-        served = self._kept.get((name, dataset.fingerprint), lambda: ServedDataset.of(name, dataset))
+        served = self._cache.get((name, dataset.fingerprint), lambda: ServedDataset.of(name, dataset))
         return served, {run: self._library.summary(run).name for run in summary.runs}
 
     def images(self, name: str, search: str, offset: int, limit: int) -> dict[str, Any]:

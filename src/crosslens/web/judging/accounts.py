@@ -1,4 +1,7 @@
-"""Random tokens that are given away once and kept as hashes only."""
+"""Accounts: names and passwords, sessions, invitations, links to a new password, and the end of an account.
+
+Of passwords, and of the tokens in cookies and links, only hashes are kept.
+"""
 
 from __future__ import annotations
 
@@ -7,23 +10,22 @@ import re
 import secrets
 import threading
 import unicodedata
-from collections import Counter, defaultdict
+from collections import defaultdict
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
 from argon2 import PasswordHasher
 from argon2.exceptions import InvalidHashError, VerificationError
-from sqlalchemy import and_, bindparam, delete, func, or_, select
+from sqlalchemy import ColumnElement, and_, bindparam, case, delete, func, or_, select
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
-from crosslens.core import ConflictError, CrosslensError
+from crosslens.core import ConflictError, CrosslensError, UnknownNameError
 from crosslens.web.judging.database.assigning import release
-from crosslens.web.judging.database.engine import Database
+from crosslens.web.judging.database.engine import Database, Transaction
 from crosslens.web.judging.database.projects import (
     JudgingProject,
-    add_entry,
     as_project,
     join_within,
     locked_project,
@@ -67,19 +69,14 @@ _NOBODY = _HASHER.hash("the password of an account that does not exist")
 """Compared with where there is no account, so that the time taken does not tell which names exist."""
 
 
-def check_password(password: str) -> str:
-    """Refuse passwords that are too short to be kept."""
+def hash_password(password: str) -> str:
+    """What is stored of a password; one that is too short or too long is refused."""
     if not SHORTEST_PASSWORD <= len(password) <= LONGEST_PASSWORD:
         raise CrosslensError(
             f"a password has {SHORTEST_PASSWORD} to {LONGEST_PASSWORD} characters",
             fix="choose another password",
             code="bad-password",
         )
-    return password
-
-
-def hash_password(password: str) -> str:
-    """What is stored of a password."""
     with _TURNS:
         return _HASHER.hash(password)
 
@@ -104,38 +101,27 @@ class Account:
     name: str
     is_owner: bool
 
-
-def create_account(database: Database, name: str, password: str | None, *, is_owner: bool = False) -> Account:
-    """A new account; one without password belongs to a model, and nobody can log in to it."""
-    hashed = None if password is None else hash_password(check_password(password))
-    with database.writing() as session:
-        return add_account(database, session, name, hashed, is_owner=is_owner)
+    @staticmethod
+    def of(row: AccountRow) -> Account:
+        return Account(row.id, row.name, row.is_owner)
 
 
 def create_first_owner(database: Database, name: str, password: str) -> Account:
     """The account of whoever uses the set-up link first; everybody after that is refused."""
     check_name(name)
-    hashed = hash_password(check_password(password))
+    hashed = hash_password(password)
     with database.writing(alone=True) as session:
         if owner_count(session):
             raise ConflictError("the first account has been made already", fix="log in, or ask for an invitation")
-        return add_account(database, session, name, hashed, is_owner=True, by_themselves=True)
+        return add_account(session, name, hashed, is_owner=True, by_themselves=True)
 
 
 def add_account(
-    database: Database,
-    session: Session,
-    name: str,
-    hashed: str | None,
-    *,
-    is_owner: bool = False,
-    by_themselves: bool = False,
+    session: Transaction, name: str, hashed: str | None, *, is_owner: bool = False, by_themselves: bool = False
 ) -> Account:
-    """A new account within a transaction, with the hash of its password."""
+    """A new account with the hash of its password; one without belongs to a model, and nobody can log in to it."""
     shown = check_name(name)
-    row = AccountRow(
-        name=shown, name_key=name_key(shown), password_hash=hashed, is_owner=is_owner, created=database.now()
-    )
+    row = AccountRow(name=shown, name_key=name_key(shown), password_hash=hashed, is_owner=is_owner, created=session.now)
     session.add(row)
     try:
         session.flush()
@@ -144,33 +130,37 @@ def add_account(
             f"the name {shown!r} is already used", fix="choose another name", code="name-taken"
         ) from error
     kind = "owner" if is_owner else "model" if hashed is None else "person"
-    add_entry(database, session, "account made", row.id if by_themselves else None, subject=row.id, detail=kind)
-    return as_account(row)
+    session.note("account made", row.id if by_themselves else None, subject=row.id, detail=kind)
+    return Account.of(row)
 
 
 def model_account(database: Database, name: str) -> Account:
     """The account under which a model's judgements are kept; created when it is first used."""
     shown = check_name(name)
     with database.writing(alone=True) as session:
-        row = session.scalar(select(AccountRow).where(AccountRow.name_key == name_key(shown)))
+        row = row_of_name(session, shown)
         if row is None:
-            return add_account(database, session, shown, None)
+            return add_account(session, shown, None)
         if row.password_hash is not None or row.closed is not None:
             raise ConflictError(f"{shown!r} is the name of a person", fix="name the model otherwise", code="name-taken")
-        return as_account(row)
+        return Account.of(row)
 
 
-def account_by_name(database: Database, name: str) -> Account | None:
+def row_of_name(session: Session, name: str) -> AccountRow | None:
     """The account with that name, whatever its capitals."""
-    with database.reading() as session:
-        row = session.scalar(select(AccountRow).where(AccountRow.name_key == name_key(name)))
-        return None if row is None else as_account(row)
+    return session.scalar(select(AccountRow).where(AccountRow.name_key == name_key(name)))
 
 
-def has_owner(database: Database) -> bool:
-    """Whether anybody may create projects."""
+def account_named(database: Database, name: str) -> Account:
+    """The account with that name, whatever its capitals; an unknown one raises."""
     with database.reading() as session:
-        return bool(owner_count(session))
+        if (row := row_of_name(session, name)) is None:
+            raise UnknownNameError("account", name, [*session.scalars(select(AccountRow.name).order_by(*_IN_ORDER))])
+        return Account.of(row)
+
+
+_IN_ORDER = (AccountRow.closed.is_not(None), AccountRow.name_key)
+"""By name, closed accounts last."""
 
 
 def owner_count(session: Session) -> int:
@@ -184,14 +174,14 @@ def set_password(database: Database, account: int, password: str, *, verified: s
 
     ``verified`` is what was stored when the old password was checked: nothing happens where another one is by now.
     """
-    hashed = hash_password(check_password(password))
+    hashed = hash_password(password)
     with database.writing() as session:
         row = open_account(session, account)
         if verified not in (None, row.password_hash):
             raise ConflictError("the password was changed meanwhile", fix="log in again", code="changed")
         row.password_hash = hashed
         log_out_everywhere(session, account)
-        add_entry(database, session, "password changed", account, subject=account)
+        session.note("password changed", account, subject=account)
 
 
 def log_out_everywhere(session: Session, account: int) -> int:
@@ -216,11 +206,6 @@ def name_key(name: str) -> str:
     return " ".join(unicodedata.normalize("NFKC", name).casefold().split())
 
 
-def as_account(row: AccountRow) -> Account:
-    """A row as a value."""
-    return Account(row.id, row.name, row.is_owner)
-
-
 SESSION_SECONDS = 14 * 24 * 3600
 
 
@@ -235,8 +220,8 @@ def log_in(database: Database, name: str, password: str) -> str:
 def account_with_password(database: Database, name: str, password: str) -> tuple[Account, str] | None:
     """The account and what is stored of its password, if this is the password."""
     with database.reading() as session:
-        row = session.scalar(select(AccountRow).where(AccountRow.name_key == name_key(name)))
-        known = None if row is None or row.password_hash is None else (as_account(row), row.password_hash)
+        row = row_of_name(session, name)
+        known = None if row is None or row.password_hash is None else (Account.of(row), row.password_hash)
     return known if is_password(known[1] if known else None, password) else None
 
 
@@ -247,15 +232,16 @@ def open_session(database: Database, account: int, *, verified: str | None = Non
     happened while the password was being checked.
     """
     token = new_token()
-    now = database.now()
     with database.writing() as session:
         row = session.get(AccountRow, account, with_for_update={"read": True})
         if row is None or row.closed is not None or verified not in (None, row.password_hash):
             raise CrosslensError("the name or the password is wrong", code="wrong-password")
-        session.execute(delete(LoginSessionRow).where(LoginSessionRow.expires < now))
-        expires = now + timedelta(seconds=SESSION_SECONDS)
-        session.add(LoginSessionRow(token_hash=token_hash(token), account=account, created=now, expires=expires))
-        add_entry(database, session, "logged in", account)
+        session.execute(delete(LoginSessionRow).where(LoginSessionRow.expires < session.now))
+        expires = session.now + timedelta(seconds=SESSION_SECONDS)
+        session.add(
+            LoginSessionRow(token_hash=token_hash(token), account=account, created=session.now, expires=expires)
+        )
+        session.note("logged in", account)
     return token
 
 
@@ -269,7 +255,7 @@ _LOGGED_IN = (
     )
 )
 """Whose session it is; put together once, as every request asks."""
-_VISIT = (
+_MEMBER = (
     _LOGGED_IN.add_columns(ProjectRow, MembershipRow.role)
     .outerjoin(ProjectRow, ProjectRow.id == bindparam("project"))
     .outerjoin(
@@ -297,21 +283,27 @@ def session_account(database: Database, token: str) -> Account | None:
 
 
 @dataclass(frozen=True)
-class Visit:
-    """Who asks for a page of a project; no ``project``: it does not exist, no ``role``: the account is no member."""
+class Member:
+    """Who asks for a page of a project; an owner of the server need not have a ``role`` in it."""
 
     account: Account
-    project: JudgingProject | None
+    project: JudgingProject
     role: str | None
 
+    @property
+    def is_owner(self) -> bool:
+        return self.role == OWNER or self.account.is_owner
 
-def session_visit(database: Database, token: str, project: int) -> Visit | None:
-    """Whose session it is, and what they are in the project: in one query, as every page of a project asks for it."""
+
+def session_member(database: Database, token: str, project: int) -> tuple[Account, Member | None] | None:
+    """Whose session it is, and as what they may see the project: in one query, as every page of a project asks."""
     with database.reading_rows() as connection:
-        row = connection.execute(_VISIT, {**_whose(database, token), "project": project}).one_or_none()
+        row = connection.execute(_MEMBER, {**_whose(database, token), "project": project}).one_or_none()
     if row is None:
         return None
-    return Visit(Account(*row[:3]), None if row.id is None else as_project(row), row.role)
+    account = Account(*row[:3])
+    may_see = row.id is not None and (row.role is not None or account.is_owner)
+    return account, Member(account, as_project(row), row.role) if may_see else None
 
 
 def may_see_picture(database: Database, token: str, dataset: str, image: str) -> bool:
@@ -334,25 +326,10 @@ def log_out(database: Database, token: str) -> None:
 MOST_DAYS, MOST_USES = 365, 10_000
 
 
-@dataclass(frozen=True)
-class Invitation:
-    """What a valid link leads to; without project: the account of somebody who may create projects."""
-
-    project: int | None
-    project_name: str
-    role: str
-    expires: datetime
-
-
 def create_invitation(
-    database: Database,
-    project: int | None,
-    *,
-    role: str = ANNOTATOR,
-    uses: int = 1,
-    days: float = 7,
+    database: Database, project: int | None, *, role: str = ANNOTATOR, uses: int = 1, days: float = 7,
     by: int | None = None,
-) -> str:
+) -> str:  # fmt: skip
     """The token of a new link (``/join/TOKEN``); without project it makes an account that may create projects."""
     if role not in (ANNOTATOR, OWNER) or (project is None and role != OWNER):
         raise CrosslensError(f"{role!r} is not a role that a link can give", code="bad-role", option="role")
@@ -360,29 +337,21 @@ def create_invitation(
         raise CrosslensError(f"uses is {uses}, but must be from 1 to {MOST_USES}", option="uses", code="out-of-range")
     if not 0 < days <= MOST_DAYS:
         raise CrosslensError(f"days is {days}, but must be from 0 to {MOST_DAYS}", option="days", code="out-of-range")
-    token, now = new_token(), database.now()
+    token = new_token()
     with database.writing() as session:
         if project is not None:
             locked_project(session, project)
-        session.add(
-            InvitationRow(
-                token_hash=token_hash(token),
-                project=project,
-                role=role,
-                expires=now + timedelta(days=days),
-                uses=uses,
-                used=0,
-                created=now,
-            )
-        )
-        detail = f"{_reference(token_hash(token))}: {role}; people: {uses}; days: {days:g}"
-        add_entry(database, session, "invitation made", by, project=project, detail=detail)
+        row = InvitationRow(token_hash=token_hash(token), project=project, role=role, uses=uses, used=0,
+                            created=session.now, expires=session.now + timedelta(days=days))  # fmt: skip
+        session.add(row)
+        detail = f"{_reference(row)}: {role}; people: {uses}; days: {days:g}"
+        session.note("invitation made", by, project=project, detail=detail)
     return token
 
 
 @dataclass(frozen=True)
 class OpenInvitation:
-    """A link that still lets people in; ``id`` names it without being it."""
+    """A link that still lets people in, to a project or (None) to be an owner; ``id`` names it without being it."""
 
     id: str
     role: str
@@ -390,6 +359,8 @@ class OpenInvitation:
     used: int
     created: datetime
     expires: datetime
+    project: int | None
+    project_name: str
 
     def as_dict(self) -> dict[str, Any]:
         times = {"created": self.created.isoformat(), "expires": self.expires.isoformat()}
@@ -398,15 +369,27 @@ class OpenInvitation:
 
 def open_invitations(database: Database, project: int | None) -> list[OpenInvitation]:
     """The links to a project (to none: for owners of the server) that still let people in, oldest first."""
-    query = select(InvitationRow).where(
-        InvitationRow.project == project,
-        InvitationRow.expires > database.now(),
-        InvitationRow.used < InvitationRow.uses,
+    return _open_invitations(database, InvitationRow.project == project)
+
+
+def invitation(database: Database, token: str) -> OpenInvitation | None:
+    """What the link leads to; None where it is unknown, expired or used up."""
+    return next(iter(_open_invitations(database, InvitationRow.token_hash == token_hash(token))), None)
+
+
+def _open_invitations(database: Database, condition: ColumnElement[bool]) -> list[OpenInvitation]:
+    query = (
+        select(InvitationRow, ProjectRow.name)
+        .outerjoin(ProjectRow, ProjectRow.id == InvitationRow.project)
+        .where(condition, InvitationRow.expires > database.now(), InvitationRow.used < InvitationRow.uses)
+        .order_by(InvitationRow.created, InvitationRow.token_hash)
     )
     with database.reading() as session:
         return [
-            OpenInvitation(_reference(row.token_hash), row.role, row.uses, row.used, row.created, row.expires)
-            for row in session.scalars(query.order_by(InvitationRow.created, InvitationRow.token_hash))
+            OpenInvitation(
+                _reference(row), row.role, row.uses, row.used, row.created, row.expires, row.project, name or ""
+            )
+            for row, name in session.execute(query)
         ]
 
 
@@ -414,47 +397,30 @@ def revoke_invitation(database: Database, project: int | None, reference: str, b
     """End a link; people who have used it stay in."""
     with database.writing() as session:
         of_project = session.scalars(select(InvitationRow).where(InvitationRow.project == project).with_for_update())
-        row = next((row for row in of_project if _reference(row.token_hash) == reference), None)
+        row = next((row for row in of_project if _reference(row) == reference), None)
         if row is None:
             raise CrosslensError(f"there is no invitation {reference!r}", fix="look at the list again", code="gone")
         session.delete(row)
-        add_entry(database, session, "invitation revoked", by, project=project, detail=reference)
+        session.note("invitation revoked", by, project=project, detail=reference)
 
 
-def _reference(hashed: str) -> str:
+def _reference(row: InvitationRow) -> str:
     """A name for a link in lists; the link cannot be computed from it."""
-    return hashed[:12]
-
-
-def invitation(database: Database, token: str) -> Invitation | None:
-    """What the link leads to; None where it is unknown, expired or used up."""
-    query = (
-        select(InvitationRow, ProjectRow.name)
-        .outerjoin(ProjectRow, ProjectRow.id == InvitationRow.project)
-        .where(
-            InvitationRow.token_hash == token_hash(token),
-            InvitationRow.expires > database.now(),
-            InvitationRow.used < InvitationRow.uses,
-        )
-    )
-    with database.reading() as session:
-        row = session.execute(query).one_or_none()
-        return None if row is None else Invitation(row[0].project, row[1] or "", row[0].role, row[0].expires)
+    return row.token_hash[:12]
 
 
 def accept_invitation(database: Database, token: str, account: int) -> int | None:
     """Let an existing account in; returns the project. Who is in already uses nothing up."""
     with database.writing() as session:
-        row = _valid(database, session, token)
+        row = _valid(session, token)
         if row.project is None:
             open_account(session, account).is_owner = True
         else:
             member = session.get(MembershipRow, (row.project, account))
             if member is not None and member.role in (OWNER, row.role):
                 return row.project
-            join_within(database, session, row.project, account, row.role)
-        row.used += 1
-        _note_use(database, session, row, account)
+            join_within(session, row.project, account, row.role)
+        _use(session, row, account)
         return row.project
 
 
@@ -462,36 +428,32 @@ def accept_with_new_account(database: Database, token: str, name: str, password:
     """Make an account and let it in, both or neither."""
     check_name(name)
     if invitation(database, token) is None:
-        raise _invalid()
-    hashed = hash_password(check_password(password))
+        raise _not_valid("ask the owner of the project for a new one")
+    hashed = hash_password(password)
     with database.writing() as session:
-        row = _valid(database, session, token)
-        account = add_account(database, session, name, hashed, is_owner=row.project is None, by_themselves=True)
+        row = _valid(session, token)
+        account = add_account(session, name, hashed, is_owner=row.project is None, by_themselves=True)
         if row.project is not None:
-            join_within(database, session, row.project, account.id, row.role)
-        row.used += 1
-        _note_use(database, session, row, account.id)
+            join_within(session, row.project, account.id, row.role)
+        _use(session, row, account.id)
         return account
 
 
-def _note_use(database: Database, session: Session, row: InvitationRow, account: int) -> None:
-    detail = f"{_reference(row.token_hash)}: {row.role}"
-    add_entry(database, session, "invitation used", account, project=row.project, subject=account, detail=detail)
+def _use(session: Transaction, row: InvitationRow, account: int) -> None:
+    row.used += 1
+    detail = f"{_reference(row)}: {row.role}"
+    session.note("invitation used", account, project=row.project, subject=account, detail=detail)
 
 
-def _valid(database: Database, session: Session, token: str) -> InvitationRow:
+def _valid(session: Transaction, token: str) -> InvitationRow:
     row = session.get(InvitationRow, token_hash(token), with_for_update=True)
-    if row is None or row.expires <= database.now() or row.used >= row.uses:
-        raise _invalid()
+    if row is None or row.expires <= session.now or row.used >= row.uses:
+        raise _not_valid("ask the owner of the project for a new one")
     return row
 
 
-def _invalid() -> CrosslensError:
-    return CrosslensError(
-        "this link is not valid: it has been used or has expired",
-        fix="ask the owner of the project for a new one",
-        code="gone",
-    )
+def _not_valid(fix: str) -> CrosslensError:
+    return CrosslensError("this link is not valid: it has been used or has expired", fix=fix, code="gone")
 
 
 RESET_DAYS = 2
@@ -511,43 +473,32 @@ class AccountLine:
     created: datetime
 
     def as_dict(self) -> dict[str, Any]:
-        return {
-            "account": self.id, "name": self.name, "kind": self.kind, "projects": list(self.projects),
-            "judgements": self.judgements, "sessions": self.sessions,
-            "created": self.created.isoformat(timespec="seconds"),
-        }  # fmt: skip
+        content = {"account": self.id, **vars(self), "projects": list(self.projects)}
+        del content["id"]
+        return content | {"created": self.created.isoformat(timespec="seconds")}
 
 
 def list_accounts(database: Database) -> list[AccountLine]:
     """All accounts, by name; closed ones last."""
-    now = database.now()
-    of = (
-        select(MembershipRow.account, ProjectRow.name)
-        .join(ProjectRow, ProjectRow.id == MembershipRow.project)
-        .order_by(ProjectRow.id)
+    kind = case(
+        (AccountRow.closed.is_not(None), "closed"), (AccountRow.is_owner, OWNER),
+        (AccountRow.password_hash.is_(None), "model"), else_="person",
+    )  # fmt: skip
+    judged = select(func.count()).where(JudgementRow.account == AccountRow.id)
+    sessions = select(func.count()).where(
+        LoginSessionRow.account == AccountRow.id, LoginSessionRow.expires > database.now()
     )
-    judged = select(JudgementRow.account, func.count()).group_by(JudgementRow.account)
-    logged_in = select(LoginSessionRow.account).where(LoginSessionRow.expires > now)
+    members = select(MembershipRow.account, ProjectRow.name).join(ProjectRow, ProjectRow.id == MembershipRow.project)
+    counts = (count.scalar_subquery() for count in (judged, sessions))
+    accounts = select(AccountRow.id, AccountRow.name, kind, *counts, AccountRow.created).order_by(*_IN_ORDER)
     with database.reading() as session:
         projects = defaultdict(list)
-        for account, project in session.execute(of):
+        for account, project in session.execute(members.order_by(ProjectRow.id)):
             projects[account].append(project)
-        judgements = dict(session.execute(judged).all())
-        sessions = Counter(session.scalars(logged_in))
-        rows = session.scalars(select(AccountRow).order_by(AccountRow.closed.is_not(None), AccountRow.name_key))
         return [
-            AccountLine(
-                row.id, row.name, _kind(row), tuple(projects[row.id]), judgements.get(row.id, 0), sessions[row.id],
-                row.created,
-            )
-            for row in rows
-        ]  # fmt: skip
-
-
-def _kind(row: AccountRow) -> str:
-    if row.closed is not None:
-        return "closed"
-    return "owner" if row.is_owner else "model" if row.password_hash is None else "person"
+            AccountLine(account, name, kind, tuple(projects[account]), *rest)
+            for account, name, kind, *rest in session.execute(accounts)
+        ]
 
 
 def remove_member(database: Database, project: int, account: int, by: int | None = None) -> None:
@@ -565,7 +516,7 @@ def remove_member(database: Database, project: int, account: int, by: int | None
             _keep_an_owner(session, project)
         items = select(ItemRow.id).where(ItemRow.project == project)
         release(session, AssignmentRow.account == account, AssignmentRow.item.in_(items))
-        add_entry(database, session, "member removed", by, project=project, subject=account, detail=role)
+        session.note("member removed", by, project=project, subject=account, detail=role)
 
 
 def _keep_an_owner(session: Session, project: int) -> None:
@@ -588,7 +539,7 @@ def end_sessions(database: Database, account: int, by: int | None = None) -> int
     with database.writing() as session:
         open_account(session, account)
         ended = log_out_everywhere(session, account)
-        add_entry(database, session, "sessions ended", by, subject=account, detail=f"sessions: {ended}")
+        session.note("sessions ended", by, subject=account, detail=f"sessions: {ended}")
         return ended
 
 
@@ -604,41 +555,39 @@ def make_reset_link(database: Database, account: int, by: int | None = None) -> 
             raise ConflictError(f"{row.name!r} is a model, and has no password", fix="choose a person", code="model")
         row.password_hash = unknown
         log_out_everywhere(session, account)
-        expires = database.now() + timedelta(days=RESET_DAYS)
+        expires = session.now + timedelta(days=RESET_DAYS)
         session.add(PasswordResetRow(token_hash=token_hash(token), account=account, expires=expires))
-        add_entry(database, session, "password reset", by, subject=account, detail=f"link for {RESET_DAYS} days")
+        session.note("password reset", by, subject=account, detail=f"link for {RESET_DAYS} days")
     return token
 
 
 def reset_account(database: Database, token: str) -> Account | None:
     """Whose new password the link is for; None where it is unknown, used or expired."""
     query = (
-        select(AccountRow)
+        select(AccountRow.id, AccountRow.name, AccountRow.is_owner)
         .join(PasswordResetRow, PasswordResetRow.account == AccountRow.id)
         .where(PasswordResetRow.token_hash == token_hash(token), PasswordResetRow.expires > database.now())
     )
-    with database.reading() as session:
-        row = session.scalar(query)
-        return None if row is None else as_account(row)
+    with database.reading_rows() as connection:
+        row = connection.execute(query).one_or_none()
+        return None if row is None else Account(*row)
 
 
 def reset_password(database: Database, token: str, password: str) -> Account:
     """Use a link to a new password: once, also where it is sent twice at the same moment."""
-    hashed = hash_password(check_password(password))
+    hashed = hash_password(password)
     with database.writing() as session:
         used = delete(PasswordResetRow).where(
-            PasswordResetRow.token_hash == token_hash(token), PasswordResetRow.expires > database.now()
+            PasswordResetRow.token_hash == token_hash(token), PasswordResetRow.expires > session.now
         )
         account = session.scalar(used.returning(PasswordResetRow.account))
         if account is None:
-            raise CrosslensError(
-                "this link is not valid: it has been used or has expired", fix="ask an owner for a new one", code="gone"
-            )
+            raise _not_valid("ask an owner for a new one")
         row = open_account(session, account)
         row.password_hash = hashed
         log_out_everywhere(session, account)
-        add_entry(database, session, "password changed", account, subject=account, detail="by link")
-        return as_account(row)
+        session.note("password changed", account, subject=account, detail="by link")
+        return Account.of(row)
 
 
 def close_account(database: Database, account: int, by: int | None = None) -> str:
@@ -656,7 +605,7 @@ def close_account(database: Database, account: int, by: int | None = None) -> st
         roles = session.execute(ended.returning(MembershipRow.project, MembershipRow.role)).all()
         release(session, AssignmentRow.account == account)
         row = open_account(session, account)
-        was_owner, row.is_owner, row.closed = row.is_owner, False, database.now()
+        was_owner, row.is_owner, row.closed = row.is_owner, False, session.now
         row.name, row.name_key, row.password_hash = pseudonym, name_key(pseudonym), None
         if was_owner and not owner_count(session):
             raise ConflictError(
@@ -665,6 +614,6 @@ def close_account(database: Database, account: int, by: int | None = None) -> st
         for project in (project for project, role in roles if role == OWNER):
             _keep_an_owner(session, project)
         log_out_everywhere(session, account)
-        add_entry(database, session, "account closed", by, subject=account)
+        session.note("account closed", by, subject=account)
     database.forget_deleted()
     return pseudonym

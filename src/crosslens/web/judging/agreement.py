@@ -75,16 +75,16 @@ def answer_matrix(table: pl.DataFrame) -> FloatArray:
 
 def matrix(table: pl.DataFrame, values: pl.Series) -> FloatArray:
     """Items × judges of one value per judgement, items and judges in their order of appearance."""
-    rows, items = _codes(table["item"])
-    columns, judges = _codes(table["account"])
-    cells = np.full((items, judges), np.nan)
+    rows, columns = codes(table["item"]), codes(table["account"])
+    cells = np.full((rows.max(initial=-1) + 1, columns.max(initial=-1) + 1), np.nan)
     cells[rows, columns] = values.fill_null(float("nan")).to_numpy()
     return cells
 
 
-def _codes(names: pl.Series) -> tuple[np.ndarray[Any, Any], int]:
+def codes(names: pl.Series) -> np.ndarray[Any, np.dtype[np.int64]]:
+    """The number of each name, in their order of appearance."""
     order = {name: number for number, name in enumerate(names.unique(maintain_order=True))}
-    return np.array([order[name] for name in names], np.int64), len(order)
+    return np.array([order[name] for name in names], np.int64)
 
 
 ALL, MAJORITY, ADJUDICATED, UNDECIDED = "all", "majority", "adjudicated", "undecided"
@@ -110,8 +110,15 @@ def decide(table: pl.DataFrame, adjudicated: Mapping[str, Answer] | None = None)
     final = dict(adjudicated or {})
     rows = []
     for (item,), part in table.group_by(["item"], maintain_order=True):
-        labels, by = _majority(part["labels"].to_list())
-        rating, text = part["rating"].mean(), _same(part["text"].to_list())
+        answers = part["labels"].to_list()
+        votes, half = Counter(label for given in answers for label in dict.fromkeys(given)), len(answers) / 2
+        labels, by = [label for label, count in votes.items() if count > half] or None, MAJORITY
+        if len({frozenset(given) for given in answers}) == 1:
+            labels, by = list(answers[0]), ALL
+        elif not labels or half in votes.values():
+            labels, by = None, UNDECIDED
+        texts = {text for text in part["text"] if text}
+        rating, text = part["rating"].mean(), texts.pop() if len(texts) == 1 else None
         if (answer := final.pop(str(item), None)) is not None:
             labels, by, text = list(answer.labels), ADJUDICATED, answer.text or text
             rating = rating if answer.rating is None else answer.rating
@@ -119,22 +126,6 @@ def decide(table: pl.DataFrame, adjudicated: Mapping[str, Answer] | None = None)
     rows += [(item, list(answer.labels), answer.rating, answer.text or None, 0, ADJUDICATED)
              for item, answer in final.items()]  # fmt: skip
     return pl.DataFrame(rows, schema=_DECIDED, orient="row")
-
-
-def _majority(answers: Sequence[Sequence[str]]) -> tuple[list[str] | None, str]:
-    votes = Counter(label for labels in answers for label in dict.fromkeys(labels))
-    if len({frozenset(labels) for labels in answers}) == 1:
-        return list(answers[0]), ALL
-    half = len(answers) / 2
-    held = [label for label, count in votes.items() if count > half]
-    if not held or any(count == half for count in votes.values()):
-        return None, UNDECIDED
-    return held, MAJORITY
-
-
-def _same(texts: Sequence[str | None]) -> str | None:
-    written = {text for text in texts if text}
-    return written.pop() if len(written) == 1 else None
 
 
 @dataclass(frozen=True)
@@ -207,6 +198,9 @@ class AgreementShares:
     def least(self) -> str | None:
         return min(self.each, key=lambda name: self.each[name], default=None)
 
+    def as_dict(self) -> dict[str, Any]:
+        return {"mean": self.mean, "minimum": self.minimum, "least": self.least, "each": dict(self.each)}
+
 
 @dataclass(frozen=True)
 class ProjectAgreement:
@@ -235,8 +229,8 @@ class ProjectAgreement:
             **{name: getattr(self, name) for name in ("items", "repeated", "judgements", "judges", "fits", "ordinal")},
             "answers": asdict(self.answers),
             "labels": {label: asdict(figures) for label, figures in self.labels.items()},
-            "by_item": _shares_dict(self.by_item),
-            "by_person": _shares_dict(self.by_person),
+            "by_item": self.by_item.as_dict(),
+            "by_person": self.by_person.as_dict(),
             "scores": None if self.scores is None else asdict(self.scores) | {"ceiling": self.scores.ceiling()},
         }
         return dict(json_form(content))
@@ -311,61 +305,39 @@ def person_agreement(table: pl.DataFrame) -> AgreementShares:
     for _, part in table.group_by(["item"], maintain_order=True):
         given = {a: frozenset(labels) for a, labels in part.select("account", "labels").iter_rows()}
         for account, answer in given.items():
-            if (reference := _most_others(given, account)) is not None:
-                right.setdefault(account, []).append(answer == reference)
+            votes = Counter(said for other, said in given.items() if other != account).most_common(2)
+            if votes and (len(votes) == 1 or votes[0][1] > votes[1][1]):
+                right.setdefault(account, []).append(answer == votes[0][0])
     return AgreementShares({account: sum(answers) / len(answers) for account, answers in right.items()})
 
 
-def _most_others(given: Mapping[str, frozenset[str]], account: str) -> frozenset[str] | None:
-    votes = Counter(answer for other, answer in given.items() if other != account).most_common(2)
-    if not votes or (len(votes) == 2 and votes[0][1] == votes[1][1]):
-        return None
-    return votes[0][0]
-
-
-def people_table(
-    table: pl.DataFrame, expected: Mapping[str, Sequence[str]] | None = None, source: str = PERSON
-) -> pl.DataFrame:
-    """One row per judge, in the order of names.
+def people_table(table: pl.DataFrame, expected: Mapping[str, Sequence[str]] | None = None) -> pl.DataFrame:
+    """One row per person, in the order of names.
 
     ``judged`` counts real items; ``seconds`` is the median time of one; ``check_right`` of ``check_given`` attention
     checks have the expected answer, and so for distractors and practice items; ``agreement`` is the share of real
     items answered as most others did.
     """
     known = expected or {}
-    own = table.filter(pl.col("source") == source)
-    agreement = person_agreement(own.filter(pl.col("kind") == REAL)).each
+    judged = table.filter(pl.col("source") == PERSON)
+    agreement = person_agreement(judged.filter(pl.col("kind") == REAL)).each
     rows = []
-    for (account,), part in own.sort("account", "created", maintain_order=True).group_by(
-        ["account"], maintain_order=True
-    ):
-        real = part.filter(pl.col("kind") == REAL)
-        known_answers = [count for kind in (CHECK, DISTRACTOR, PRACTICE) for count in _right(part, kind, known)]
+    by_name = judged.sort("account", "created", maintain_order=True).group_by(["account"], maintain_order=True)
+    for (account,), part in by_name:
+        real, counts = part.filter(pl.col("kind") == REAL), []
+        for kind in (CHECK, DISTRACTOR, PRACTICE):
+            given = part.filter(pl.col("kind") == kind).select("item", "labels").iter_rows()
+            right = [set(known[item]) == set(labels) for item, labels in given if item in known]
+            counts += [sum(right), len(right)]
         times = (part["created"].min(), part["created"].max())
-        rows.append(
-            (account, real.height, real["seconds"].median(), *known_answers, agreement.get(str(account)), *times)
-        )
+        rows.append((account, real.height, real["seconds"].median(), *counts, agreement.get(str(account)), *times))
     return pl.DataFrame(rows, schema=_PEOPLE, orient="row")
-
-
-def _right(part: pl.DataFrame, kind: str, known: Mapping[str, Sequence[str]]) -> tuple[int, int]:
-    """How many answers of a kind are the expected ones, of how many that have an expected one."""
-    answers = [
-        set(known[item]) == set(labels)
-        for item, labels in part.filter(pl.col("kind") == kind).select("item", "labels").iter_rows()
-        if item in known
-    ]
-    return sum(answers), len(answers)
 
 
 def _reliability(judges: FloatArray) -> Reliability:
     if not judges.size:
         return Reliability(float("nan"), float("nan"))
     return Reliability(krippendorff_alpha(judges, "nominal"), cohen_kappa(judges))
-
-
-def _shares_dict(shares: AgreementShares) -> dict[str, Any]:
-    return {"mean": shares.mean, "minimum": shares.minimum, "least": shares.least, "each": dict(shares.each)}
 
 
 @dataclass(frozen=True)
@@ -409,31 +381,21 @@ def model_agreement(
         .agg(pl.col("score").mean())
         .rows()
     )
-    person = person_agreement(people).mean
-    return tuple(
-        _one_model(str(name), part, final, means, person, labels, grades)
-        for (name,), part in models.sort("account", maintain_order=True).group_by(["account"], maintain_order=True)
-    )
-
-
-def _one_model(
-    name: str, own: pl.DataFrame, final: pl.DataFrame, means: Mapping[str, float | None], person: float,
-    labels: Sequence[str], grades: Mapping[str, float] | None,
-) -> ModelAgreement:  # fmt: skip
-    both = own.join(final.select("item", decided="labels"), on="item", how="inner", maintain_order="left")
-    same = [set(given) == set(decided) for given, decided in both.select("labels", "decided").iter_rows()]
-    columns = ["item", "account", "labels"]
-    against = pl.concat(
-        [both.select(columns), both.select("item", pl.lit("\x00people").alias("account"), labels="decided")]
-    )
-    kappas = {label: cohen_kappa(label_matrix(against, label)) if both.height else float("nan") for label in labels}
-    scores = [
-        (score, means[item])
-        for item, score in zip(own["item"], judgement_scores(own, grades), strict=True)
-        if score is not None and means.get(item) is not None
-    ]
-    fit = correlations(*np.array(scores, np.float64).reshape(-1, 2).T).figures["pearson"]
-    return ModelAgreement(
-        name, own.height, both.height, sum(same) / len(same) if same else float("nan"), person,
-        cohen_kappa(answer_matrix(against)) if both.height else float("nan"), kappas, fit,
-    )  # fmt: skip
+    person, results = person_agreement(people).mean, []
+    for (name,), judged in models.sort("account", maintain_order=True).group_by(["account"], maintain_order=True):
+        both = judged.join(final.select("item", decided="labels"), on="item", how="inner", maintain_order="left")
+        same = [set(given) == set(decided) for given, decided in both.select("labels", "decided").iter_rows()]
+        people_said = both.select("item", pl.lit("\x00people").alias("account"), labels="decided")
+        against = pl.concat([both.select("item", "account", "labels"), people_said])
+        scores = [
+            (score, means[item])
+            for item, score in zip(judged["item"], judgement_scores(judged, grades), strict=True)
+            if score is not None and means.get(item) is not None
+        ]
+        fit = correlations(*np.array(scores, np.float64).reshape(-1, 2).T).figures["pearson"]
+        share, kappa, kappas = float("nan"), float("nan"), dict.fromkeys(labels, float("nan"))
+        if same:
+            share, kappa = sum(same) / len(same), cohen_kappa(answer_matrix(against))
+            kappas = {label: cohen_kappa(label_matrix(against, label)) for label in labels}
+        results.append(ModelAgreement(str(name), judged.height, len(same), share, person, kappa, kappas, fit))
+    return tuple(results)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -16,18 +15,16 @@ from crosslens.core import (
     InputError,
     Progress,
     RecordedAnswers,
-    SilentProgress,
+    SettingsFile,
     UnknownNameError,
     UsageError,
     argument,
     json_form,
-    read_json_file,
     read_text_file,
-    stage,
     write_text,
 )
 from crosslens.data import read_records
-from crosslens.web.judging.accounts import Account, account_by_name, create_invitation, list_accounts, model_account
+from crosslens.web.judging.accounts import create_invitation, model_account
 from crosslens.web.judging.database.assigning import ProjectProgress, project_progress
 from crosslens.web.judging.database.engine import Database, open_database
 from crosslens.web.judging.database.judgements import ModelRequests, add_requests, judgements, record_judgement
@@ -43,7 +40,7 @@ from crosslens.web.judging.importing import pair_items
 from crosslens.web.judging.model_judges import AskingOutcome, ModelJudge, Pictures, ask_and_keep, shown_prompt
 from crosslens.web.judging.options import AskingOptions, JudgingFolder, ProjectOptions
 from crosslens.web.judging.results import ProjectResults, load_answers
-from crosslens.web.judging.tasks import Answer, AnswerForm, ItemContent, read_form, task_kind
+from crosslens.web.judging.tasks import Answer, AnswerForm, ItemContent, TaskKind, read_form, task_kind
 
 _PAIR = ("image", "caption", "text")
 
@@ -74,14 +71,6 @@ def project_named(database: Database, name: str) -> JudgingProject:
     return same[0]
 
 
-def account_named(database: Database, name: str) -> Account:
-    """The account of this name, whatever its capitals."""
-    account = account_by_name(database, name)
-    if account is None:
-        raise UnknownNameError("account", name, [line.name for line in list_accounts(database)])
-    return account
-
-
 @dataclass(frozen=True)
 class ProjectLine:
     """A project and how far it has come."""
@@ -94,10 +83,8 @@ class ProjectLine:
         return f"{self.project.task}: {self.progress.done:,} of {self.progress.needed:,} judgements"
 
     def as_dict(self) -> dict[str, Any]:
-        return {
-            "project": self.project.id, "name": self.project.name, "task": self.project.task,
-            "judgements": self.progress.done, "open": self.progress.open, "needed": self.progress.needed,
-        }  # fmt: skip
+        progress = {"judgements": self.progress.done, "open": self.progress.open, "needed": self.progress.needed}
+        return {"project": self.project.id, "name": self.project.name, "task": self.project.task, **progress}
 
 
 def list_projects(database: Database) -> list[ProjectLine]:
@@ -118,7 +105,10 @@ def invitation_path(database: Database, project: str | None, *, role: str, uses:
 
 def new_project(database: Database, name: str, options: ProjectOptions) -> JudgingProject:
     """A project with the task's labels and guidelines, or those in files."""
-    form = None if options.labels is None else read_form(_table(options.labels), str(options.labels))
+    form = None
+    if options.labels is not None:
+        stored = SettingsFile.parse(read_text_file(options.labels), options.labels)
+        form = read_form(stored.content, stored.file)
     guidelines = None if options.guidelines is None else read_text_file(options.guidelines)
     settings = ProjectSettings(
         check_every=options.check_every, per_person=options.per_person, with_truth=options.with_truth
@@ -127,19 +117,6 @@ def new_project(database: Database, name: str, options: ProjectOptions) -> Judgi
         database, name, options.task, form=form, guidelines=guidelines, overlap=options.overlap, seed=options.seed,
         settings=settings,
     )  # fmt: skip
-
-
-def _table(file: Path) -> Mapping[str, Any]:
-    if file.suffix.lower() == ".json":
-        content = read_json_file(file)
-    else:
-        try:
-            content = tomllib.loads(read_text_file(file))
-        except tomllib.TOMLDecodeError as error:
-            raise InputError(f"not TOML: {error}", file=file, fix="correct the file") from error
-    if not isinstance(content, Mapping):
-        raise InputError("the file holds no table", file=file, expected="question and labels")
-    return content
 
 
 @dataclass(frozen=True)
@@ -177,11 +154,9 @@ class ModelSource:
     record: RecordedAnswers | None = None
     replay_only: bool = False
 
-    def judge(self, project: JudgingProject, pictures: Pictures, options: AskingOptions) -> ModelJudge:
-        return ModelJudge(
-            self.endpoint, project.form, project.guidelines, pictures, options, self.record,
-            replay_only=self.replay_only,
-        )  # fmt: skip
+    def judge(self, asked: JudgingProject | TaskKind, pictures: Pictures, options: AskingOptions) -> ModelJudge:
+        form, guidelines = asked.form, asked.guidelines
+        return ModelJudge(self.endpoint, form, guidelines, pictures, options, self.record, self.replay_only)
 
 
 def judge_project(
@@ -194,8 +169,9 @@ def judge_project(
 ) -> JudgedByModel:
     """Ask the model about every item of a project that it has not judged yet; its judgements are kept as a model's."""
     account = model_account(database, source.name)
-    done = {entry.item for entry in judgements(database, project.id) if entry.account == account.name}
-    open_items = [item for item in items(database, project.id) if item.id not in done]
+    with database.reading() as session:
+        done = {entry.item for entry in judgements(session, project.id) if entry.account == account.name}
+        open_items = [item for item in items(session, project.id) if item.id not in done]
 
     def keep(number: int, answer: Answer, seconds: float) -> None:
         record_judgement(database, open_items[number].id, account.id, answer, source=MODEL, seconds=seconds)
@@ -204,7 +180,7 @@ def judge_project(
     names = [str(item.id) for item in open_items]
     judge = source.judge(project, pictures, options)
     try:
-        outcome = _ask(judge, contents, keep, progress)
+        outcome = ask_and_keep(judge, contents, keep, progress)
     finally:
         if judge.requests.requests:
             add_requests(database, project.id, account.id, judge.requests)
@@ -227,40 +203,38 @@ def judge_table(
 
     Pairs that the file has answers about already are not asked about again, unless ``overwrite``.
     """
-    project = _project_of_table(table, task)
+    kind = task_kind(task)
     contents = [item.content for item in pair_items(table, dataset, shown_as=dataset.name)]
-    rows = {} if overwrite else earlier_answers(output, contents, source.name, project.form)
+    rows = {} if overwrite else earlier_answers(output, contents, source.name, kind.form)
     known, left = len(rows), [number for number in range(len(contents)) if number not in rows]
 
     def keep(number: int, answer: Answer, _: float) -> None:
-        rows[left[number]] = answer_row(contents[left[number]], source.name, answer)
+        said = {"labels": list(answer.labels), "rating": answer.rating, "correction": answer.text}
+        rows[left[number]] = {**pair_row(contents[left[number]]), "judge": source.name, "source": MODEL, **said}
 
-    judge = source.judge(project, pictures, options)
+    judge = source.judge(kind, pictures, options)
+    is_done = False
     try:
-        outcome = _ask(judge, [contents[number] for number in left], keep, progress)
-    except BaseException:
-        if rows:
-            write_answers(output, rows)
-        raise
-    write_answers(output, rows)
+        outcome = ask_and_keep(judge, [contents[number] for number in left], keep, progress)
+        is_done = True
+    finally:
+        if rows or is_done:
+            lines = (json.dumps(rows[number], ensure_ascii=False) + "\n" for number in sorted(rows))
+            write_text(output, "".join(lines))
     return JudgedByModel(source.name, outcome, known, [f"row {number}" for number in left], judge.requests)
 
 
 def project_prompt(database: Database, project: JudgingProject, source: ModelSource, pictures: Pictures) -> str:
     """The request about the first item of a project, as a person reads it."""
-    contents = [item.content for item in items(database, project.id)]
+    with database.reading() as session:
+        contents = [item.content for item in items(session, project.id)]
     return _first_prompt(source.judge(project, pictures, AskingOptions()), contents)
 
 
 def table_prompt(table: Path, dataset: Dataset, task: str, source: ModelSource, pictures: Pictures) -> str:
     """The request about the first row of a table, as a person reads it."""
     contents = [item.content for item in pair_items(table, dataset, shown_as=dataset.name)]
-    return _first_prompt(source.judge(_project_of_table(table, task), pictures, AskingOptions()), contents)
-
-
-def _project_of_table(table: Path, task: str) -> JudgingProject:
-    kind = task_kind(task)
-    return JudgingProject(0, table.name, task, kind.form, kind.guidelines, 1, 0, ProjectSettings())
+    return _first_prompt(source.judge(task_kind(task), pictures, AskingOptions()), contents)
 
 
 def _first_prompt(judge: ModelJudge, contents: Sequence[ItemContent]) -> str:
@@ -269,21 +243,10 @@ def _first_prompt(judge: ModelJudge, contents: Sequence[ItemContent]) -> str:
     return shown_prompt(judge.messages(contents[0]))
 
 
-def _ask(judge: ModelJudge, contents: Sequence[ItemContent], keep: Any, progress: Progress | None) -> AskingOutcome:
-    with stage(progress or SilentProgress(), "judging", len(contents)) as shown:
-        return ask_and_keep(judge, contents, keep, shown.advance)
-
-
 def pair_row(content: ItemContent) -> dict[str, Any]:
     """What is judged: the image, the caption's id where it has one, and its text."""
     about = content.about
     return {"image": about["image"], "caption": about["caption"], "text": content.texts[0].text}
-
-
-def answer_row(content: ItemContent, judge: str, answer: Answer) -> dict[str, Any]:
-    """The line of an answer."""
-    said = {"labels": list(answer.labels), "rating": answer.rating, "correction": answer.text}
-    return {**pair_row(content), "judge": judge, "source": MODEL, **said}
 
 
 def earlier_answers(
@@ -305,9 +268,3 @@ def earlier_answers(
             )
         known[number] = row
     return known
-
-
-def write_answers(file: Path, rows: Mapping[int, Mapping[str, Any]]) -> None:
-    """Write the lines in the order of their pairs."""
-    lines = (json.dumps(row, ensure_ascii=False) + "\n" for _, row in sorted(rows.items(), key=lambda entry: entry[0]))
-    write_text(file, "".join(lines))

@@ -22,17 +22,15 @@ from crosslens.web.access import LoginLimit
 from crosslens.web.judging.accounts import (
     SESSION_SECONDS,
     Account,
-    Visit,
-    has_owner,
+    Member,
     may_see_picture,
     name_key,
     new_token,
+    owner_count,
     session_account,
-    session_visit,
+    session_member,
 )
 from crosslens.web.judging.database.engine import Database, open_database
-from crosslens.web.judging.database.projects import JudgingProject
-from crosslens.web.judging.database.tables import OWNER
 from crosslens.web.judging.options import DATABASE_FILE
 from crosslens.web.pages import refused
 from crosslens.web.settings import WebSettings
@@ -75,7 +73,11 @@ class JudgingContext:
 
     @property
     def has_owner(self) -> bool:
-        return self.exists and has_owner(self.database)
+        """Whether anybody may create projects."""
+        if not self.exists:
+            return False
+        with self.database.reading() as session:
+            return bool(owner_count(session))
 
     @property
     def setup_path(self) -> str | None:
@@ -104,27 +106,29 @@ class JudgingContext:
             raise HTTPException(403, "Only an owner can do this.")
         return account
 
-    def require_member(self, request: Request, project: int) -> tuple[Account, JudgingProject, bool]:
-        """Account, project, and whether the account owns it. Others learn nothing, not even that it exists."""
+    def require_member(self, request: Request, project: RowId) -> Member:
+        """A member of the project, or an owner of the server. Others learn nothing, not even that it exists.
+
+        A dependency of routes with ``{project}``, as is :meth:`require_owner`; the check of the route asks first.
+        """
+        known: Member | None = getattr(request.state, "member", None)
+        if known is not None and known.project.id == project:
+            return known
         token = request.cookies.get(SESSION_COOKIE)
-        asked: tuple[int, Visit] | None = getattr(request.state, "visit", None)  # the check of the route asks first
-        if asked is not None and asked[0] == project:
-            visit: Visit | None = asked[1]
-        else:
-            visit = session_visit(self.database, token, project) if token and self.exists else None
-        request.state.visit = None if visit is None else (project, visit)
-        if visit is None:
+        visitor = session_member(self.database, token, project) if token and self.exists else None
+        if visitor is None:
             raise _log_in_first(request)
-        if visit.project is None or (visit.role is None and not visit.account.is_owner):
+        if visitor[1] is None:
             raise HTTPException(404, "There is no such project.")
-        return visit.account, visit.project, visit.role == OWNER or visit.account.is_owner
+        request.state.member = visitor[1]
+        return visitor[1]
 
     def require_owner(self, request: Request, project: RowId) -> Account:
-        """An owner of the project; annotators are refused. Also a dependency of routes with ``{project}``."""
-        account, _, is_owner = self.require_member(request, project)
-        if not is_owner:
+        """An owner of the project; annotators are refused."""
+        member = self.require_member(request, project)
+        if not member.is_owner:
             raise HTTPException(403, "Only an owner of the project can see this page.")
-        return account
+        return member.account
 
     def may_see_picture(self, request: Request, dataset: str, image: str) -> bool:
         """Whether a picture is shown: to owners all, to others those of their projects.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -29,7 +29,7 @@ from crosslens.data import format_suffix, read_records, read_table
 from crosslens.web.judging.agreement import MODEL, PERSON, REAL, UNDECIDED, decide, judged_by, judgement_scores
 from crosslens.web.judging.options import ANSWERS, IMP_SHEETS, LABEL_STUDIO, QRELS, ExportOptions
 from crosslens.web.judging.results import ProjectAnswers
-from crosslens.web.judging.tasks import Answer, AnswerForm, ItemContent, label_grades
+from crosslens.web.judging.tasks import Answer, AnswerForm, NewItem, label_grades
 
 ADJUDICATED = "adjudicated"
 """The source of what the owner decided."""
@@ -37,17 +37,11 @@ _FORMULA = r"[=+\-@\t\r]"
 """How a cell begins that a spreadsheet program may run as a formula; an apostrophe in front makes it a text."""
 
 
-@dataclass(frozen=True)
-class ExportedItem:
-    """An item with what was finally decided about it."""
-
-    id: str
-    kind: str
-    content: ItemContent
-    expected: Mapping[str, Any] | None = None
+Items = Mapping[str, NewItem]
+"""What was judged, by the names that items have in results and exports."""
 
 
-def answers_csv(table: pl.DataFrame, items: Sequence[ExportedItem], adjudicated: Mapping[str, Answer]) -> str:
+def answers_csv(table: pl.DataFrame, items: Items, adjudicated: Mapping[str, Answer]) -> str:
     """A row per judgement, labels joined by ``; ``; no spreadsheet program runs a cell as a formula."""
     rows = [
         {**row, "labels": "; ".join(row["labels"]), "metrics": json.dumps(row["metrics"], ensure_ascii=False)}
@@ -58,8 +52,8 @@ def answers_csv(table: pl.DataFrame, items: Sequence[ExportedItem], adjudicated:
     return frame.with_columns(pl.col(pl.String).str.replace(f"^('*{_FORMULA})", "'${1}")).write_csv()
 
 
-def answers_jsonl(table: pl.DataFrame, items: Sequence[ExportedItem], adjudicated: Mapping[str, Answer]) -> str:
-    """The same, one JSON object per line."""
+def answers_jsonl(table: pl.DataFrame, items: Items, adjudicated: Mapping[str, Answer]) -> str:
+    """A JSON object per judgement, each in a line."""
     return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in answer_rows(table, items, adjudicated))
 
 
@@ -69,21 +63,26 @@ _COLUMNS = (
 )  # fmt: skip
 
 
-def answer_rows(
-    table: pl.DataFrame, items: Sequence[ExportedItem], adjudicated: Mapping[str, Answer]
-) -> list[dict[str, Any]]:
+def answer_rows(table: pl.DataFrame, items: Items, adjudicated: Mapping[str, Answer]) -> list[dict[str, Any]]:
     """A row per judgement and per adjudicated answer, whose source is ``adjudicated``."""
-    known = {item.id: item for item in items}
-    rows = [
-        _row(known[row["item"]], row["account"], row["source"], row["labels"], row["rating"], row["text"])
-        | {"seconds": row["seconds"], "created": row["created"].isoformat() if row["created"] else None}
+    said = [
+        {**row, "judge": row["account"], "created": row["created"].isoformat() if row["created"] else None}
         for row in table.iter_rows(named=True)
     ]
-    rows += [
-        _row(known[item], "", ADJUDICATED, list(answer.labels), answer.rating, answer.text)
-        for item, answer in adjudicated.items()
+    said += [
+        {**asdict(answer), "item": name, "judge": "", "source": ADJUDICATED} for name, answer in adjudicated.items()
     ]
-    return [{name: row.get(name) for name in _COLUMNS} for row in rows]
+    rows = []
+    for row in said:
+        item = items[row["item"]]
+        about = item.content.about
+        shown = {
+            "kind": item.kind, "labels": list(row["labels"]), "text": row["text"] or "", "image": about.get("image"),
+            "caption": about.get("caption"), "shown_text": " / ".join(shown.text for shown in item.content.texts),
+            "expected": "; ".join((item.expected or {}).get("labels", ())), "metrics": about.get("metrics", {}),
+        }  # fmt: skip
+        rows.append({name: (row | shown).get(name) for name in _COLUMNS})
+    return rows
 
 
 @dataclass(frozen=True)
@@ -160,18 +159,6 @@ def _read(row: Mapping[str, Any], place: int | str) -> AnswerRow:
         ) from error
 
 
-def _row(
-    item: ExportedItem, judge: str, source: str, labels: Sequence[str], rating: float | None, text: str | None
-) -> dict[str, Any]:
-    about = item.content.about
-    return {
-        "item": item.id, "kind": item.kind, "judge": judge, "source": source, "labels": list(labels),
-        "rating": rating, "text": text or "", "image": about.get("image"), "caption": about.get("caption"),
-        "shown_text": " / ".join(shown.text for shown in item.content.texts),
-        "expected": "; ".join((item.expected or {}).get("labels", ())), "metrics": about.get("metrics", {}),
-    }  # fmt: skip
-
-
 GRADE_RULES = ("majority", "mean", "rating")
 PAIR_COLUMNS: dict[str, Any] = {
     "image": pl.String,
@@ -209,16 +196,36 @@ def judged_pairs(
             fix=f"pass {argument('grade', 'LABEL=NUMBER')}, or {argument('rule', 'rating')}",
         )
     final = adjudicated or {}
-    decided = _grades(table, by_label, rule, final)
-    scores = table.select("item", judge="account").with_columns(score=judgement_scores(table, by_label))
+    scored = table.select("item", "account", score=judgement_scores(table, by_label)).drop_nulls("score")
+    means: dict[str, float] = dict(scored.group_by("item").agg(pl.col("score").mean()).iter_rows())
+    scores: dict[str, list[tuple[str | None, float | None]]] = {}
+    for item, judge, score in scored.iter_rows():
+        scores.setdefault(item, []).append((judge, score))
     rows: list[tuple[Any, ...]] = []
-    for item, (grade, by) in decided.items():
+    for item, labels, by in decide(table, final).select("item", "labels", "by").iter_rows():
         if item not in pairs:
             continue
-        given = scores.filter((pl.col("item") == item) & pl.col("score").is_not_null())
-        own: list[tuple[Any, ...]] = given.select("judge", "score").rows() or [(None, None)]
-        rows += [(*pairs[item], judge, score, grade, by, item) for judge, score in own]
-    return _merged(pl.DataFrame(rows, schema=PAIR_COLUMNS | {"item": pl.String}, orient="row"))
+        grade = _of_labels(labels or (), by_label) if by != UNDECIDED else None
+        if rule != "majority":
+            grade = None
+            if (answer := final.get(item)) is not None:
+                grade = answer.rating if by_label is None else _of_labels(answer.labels, by_label)
+            if grade is None:
+                grade, by = means.get(item), "mean"
+        given = scores.get(item) or [(None, None)]
+        rows += [(*pairs[item], judge, score, grade, by, item) for judge, score in given]
+    # One row per pair and judge, with one grade per pair.
+    frame, pair = pl.DataFrame(rows, schema=PAIR_COLUMNS | {"item": pl.String}, orient="row"), ["image", "caption"]
+    items = frame.unique("item", maintain_order=True).group_by(pair, maintain_order=True)
+    grades_of = items.agg(pl.col("grade").mean(), pl.col("by").unique(maintain_order=True).str.join(" + "))
+    by_judge = frame.group_by(*pair, "judge", maintain_order=True).agg(pl.col("score").mean())
+    joined = by_judge.join(grades_of, on=pair, how="left", maintain_order="left").select(*PAIR_COLUMNS)
+    judged = joined.filter(pl.col("judge").is_not_null())
+    return pl.concat([judged, joined.filter(pl.col("judge").is_null()).join(judged, on=pair, how="anti")])
+
+
+def _of_labels(labels: Sequence[str], by_label: Mapping[str, float] | None) -> float | None:
+    return min((by_label[label] for label in labels if label in by_label), default=None) if by_label else None
 
 
 def with_ground_truth(judged: pl.DataFrame, dataset: Dataset, grade: float) -> pl.DataFrame:
@@ -230,48 +237,12 @@ def with_ground_truth(judged: pl.DataFrame, dataset: Dataset, grade: float) -> p
         raise InputError(
             f"image {image!r} was judged, but is not in {dataset.name}", fix="pass the dataset of the items"
         )
-    own = [
+    others = [
         (image, caption, None, None, grade, "ground truth")
         for image, caption in dataset.captions.select("image", "caption").iter_rows()
         if (image, caption) not in known
     ]
-    return pl.concat([judged, pl.DataFrame(own, schema=PAIR_COLUMNS, orient="row")])
-
-
-def _grades(
-    table: pl.DataFrame, by_label: Mapping[str, float] | None, rule: str, final: Mapping[str, Answer]
-) -> dict[str, tuple[float | None, str]]:
-    """Item → its grade and who decided."""
-    decided = decide(table, final)
-    means: dict[str, float | None] = {}
-    if rule != "majority":
-        scored = table.select("item", score=judgement_scores(table, by_label))
-        means = dict(scored.group_by("item").agg(pl.col("score").mean()).iter_rows())
-    grades: dict[str, tuple[float | None, str]] = {}
-    for item, labels, by in decided.select("item", "labels", "by").iter_rows():
-        grade = _of_labels(labels or (), by_label) if by != UNDECIDED else None
-        if rule != "majority":
-            answer = final.get(item)
-            own = None if answer is None else answer.rating if by_label is None else _of_labels(answer.labels, by_label)
-            grade, by = (own, by) if own is not None else (means.get(item), "mean")
-        grades[item] = (grade, by)
-    return grades
-
-
-def _of_labels(labels: Sequence[str], by_label: Mapping[str, float] | None) -> float | None:
-    return min((by_label[label] for label in labels if label in by_label), default=None) if by_label else None
-
-
-def _merged(rows: pl.DataFrame) -> pl.DataFrame:
-    """One row per pair and judge, with one grade per pair."""
-    items = rows.unique("item", maintain_order=True).group_by("image", "caption", maintain_order=True)
-    grades = items.agg(pl.col("grade").mean(), pl.col("by").unique(maintain_order=True).str.join(" + "))
-    scores = rows.group_by("image", "caption", "judge", maintain_order=True).agg(pl.col("score").mean())
-    joined = scores.join(grades, on=["image", "caption"], how="left", maintain_order="left").select(*PAIR_COLUMNS)
-    several = joined.filter(pl.col("judge").is_not_null()).select("image", "caption").unique()
-    judged = joined.filter(pl.col("judge").is_not_null())
-    alone = joined.filter(pl.col("judge").is_null()).join(several, on=["image", "caption"], how="anti")
-    return pl.concat([judged, alone])
+    return pl.concat([judged, pl.DataFrame(others, schema=PAIR_COLUMNS, orient="row")])
 
 
 CHOICES, RATING, CORRECTION = "labels", "rating", "correction"
@@ -280,36 +251,23 @@ CHOICES, RATING, CORRECTION = "labels", "rating", "correction"
 
 @dataclass(frozen=True)
 class _Shown:
-    """How many pictures and texts the tasks show."""
+    """The variables of the tasks that hold pictures (image, image1, …) and texts, and which of them is judged."""
 
-    pictures: int
-    texts: int
+    images: list[str]
+    passages: list[str]
+    judged: str
 
     @staticmethod
-    def of(items: Sequence[ExportedItem]) -> _Shown:
-        contents = [item.content for item in items]
-        return _Shown(
-            max((len(content.pictures) for content in contents), default=0),
-            max((len(content.texts) for content in contents), default=0),
-        )
-
-    @property
-    def images(self) -> list[str]:
-        """The variables that hold pictures: image, image1, …"""
-        return [f"image{number or ''}" for number in range(self.pictures)]
-
-    @property
-    def passages(self) -> list[str]:
-        """The variables that hold texts: text, text1, …"""
-        return [f"text{number or ''}" for number in range(self.texts)]
-
-    @property
-    def judged(self) -> str:
-        return [*self.images, *self.passages, "text"][0]
+    def of(items: Items) -> _Shown:
+        pictures = max((len(item.content.pictures) for item in items.values()), default=0)
+        texts = max((len(item.content.texts) for item in items.values()), default=0)
+        images, passages = ([f"{kind}{number or ''}" for number in range(count)]
+                            for kind, count in (("image", pictures), ("text", texts)))  # fmt: skip
+        return _Shown(images, passages, [*images, *passages, "text"][0])
 
 
 def label_studio_tasks(
-    table: pl.DataFrame, items: Sequence[ExportedItem], adjudicated: Mapping[str, Answer], pictures: str = ""
+    table: pl.DataFrame, items: Items, adjudicated: Mapping[str, Answer], pictures: str = ""
 ) -> list[dict[str, Any]]:
     """Tasks with annotations (of people) and predictions (of models), as Label Studio imports them.
 
@@ -321,47 +279,40 @@ def label_studio_tasks(
     for row in table.iter_rows(named=True):
         answers.setdefault(row["item"], []).append(row)
     shown = _Shown.of(items)
-    return [_task(item, answers.get(item.id, []), adjudicated.get(item.id), pictures, shown) for item in items]
-
-
-def _task(
-    item: ExportedItem, answers: Sequence[Mapping[str, Any]], final: Answer | None, pictures: str, shown: _Shown
-) -> dict[str, Any]:
-    people = [row for row in answers if row["source"] != MODEL]
-    annotations = [
-        {
-            "result": _result(row["labels"], row["rating"], row["text"], shown.judged, f"{item.id}-{number}"),
-            "lead_time": row["seconds"],
-            "ground_truth": False,
-        }
-        for number, row in enumerate(people)
-    ]
-    judges = [row["account"] for row in people]
-    if final is not None:
-        result = _result(final.labels, final.rating, final.text, shown.judged, f"{item.id}-adjudicated")
-        annotations.append({"result": result, "lead_time": None, "ground_truth": True})
-        judges.append("adjudicated")
-    models = [row for row in answers if row["source"] == MODEL]
-    predictions = [
-        {
-            "model_version": row["account"],
-            "result": _result(row["labels"], row["rating"], row["text"], shown.judged, f"{item.id}-model-{number}"),
-        }
-        for number, row in enumerate(models)
-    ]
-    data = _data(item, pictures, shown) | {"judges": judges}
-    return {"data": data, "annotations": annotations, "predictions": predictions}
-
-
-def _data(item: ExportedItem, pictures: str, shown: _Shown) -> dict[str, Any]:
-    """The variables of the interface, all of them, and what else is known of the item."""
-    content = item.content
-    addresses = [f"{pictures}{quote(picture.dataset)}/{quote(picture.image)}" for picture in content.pictures]
-    texts = [text.text for text in content.texts]
-    data: dict[str, Any] = dict.fromkeys((*shown.images, *shown.passages), "")
-    data |= dict(zip(shown.images, addresses, strict=False)) | dict(zip(shown.passages, texts, strict=False))
-    known = {name: value for name, value in content.about.items() if name in ("run", "query", "caption")}
-    return data | {"item": item.id, "kind": item.kind} | known
+    tasks = []
+    for name, item in items.items():
+        people = [row for row in answers.get(name, ()) if row["source"] != MODEL]
+        models = [row for row in answers.get(name, ()) if row["source"] == MODEL]
+        annotations = [
+            {
+                "result": _result(row["labels"], row["rating"], row["text"], shown.judged, f"{name}-{number}"),
+                "lead_time": row["seconds"],
+                "ground_truth": False,
+            }
+            for number, row in enumerate(people)
+        ]
+        judges = [row["account"] for row in people]
+        if (final := adjudicated.get(name)) is not None:
+            result = _result(final.labels, final.rating, final.text, shown.judged, f"{name}-adjudicated")
+            annotations.append({"result": result, "lead_time": None, "ground_truth": True})
+            judges.append(ADJUDICATED)
+        predictions = [
+            {
+                "model_version": row["account"],
+                "result": _result(row["labels"], row["rating"], row["text"], shown.judged, f"{name}-model-{number}"),
+            }
+            for number, row in enumerate(models)
+        ]
+        content = item.content
+        addresses = [f"{pictures}{quote(picture.dataset)}/{quote(picture.image)}" for picture in content.pictures]
+        # All variables of the interface, and what else is known of the item.
+        data: dict[str, Any] = dict.fromkeys((*shown.images, *shown.passages), "")
+        data |= dict(zip(shown.images, addresses, strict=False))
+        data |= dict(zip(shown.passages, (text.text for text in content.texts), strict=False))
+        data |= {"item": name, "kind": item.kind}
+        data |= {fact: value for fact, value in content.about.items() if fact in ("run", "query", "caption")}
+        tasks.append({"data": data | {"judges": judges}, "annotations": annotations, "predictions": predictions})
+    return tasks
 
 
 def _result(
@@ -378,7 +329,7 @@ def _result(
     ]
 
 
-def label_studio_config(form: AnswerForm, items: Sequence[ExportedItem]) -> str:
+def label_studio_config(form: AnswerForm, items: Items) -> str:
     """The labelling interface that shows the tasks of these items in Label Studio."""
     shown = _Shown.of(items)
     parts = [f'  <Image name="{name}" value="${name}"/>' for name in shown.images]
@@ -461,12 +412,11 @@ def export_content(
     if form == QRELS:
         pairs = qrels_table(answers, options, dataset)
         return bytes(parquet_bytes(pairs)) if suffix == ".parquet" else pairs.write_csv().encode()
-    items = _exported(answers)
     if form == LABEL_STUDIO:
-        tasks = label_studio_tasks(answers.table, items, answers.adjudicated, options.pictures)
+        tasks = label_studio_tasks(answers.table, answers.items, answers.adjudicated, options.pictures)
         return (json.dumps(tasks, ensure_ascii=False, indent=1) + "\n").encode()
     write = answers_csv if suffix == ".csv" else answers_jsonl
-    return write(answers.table, items, answers.adjudicated).encode()
+    return write(answers.table, answers.items, answers.adjudicated).encode()
 
 
 def qrels_table(answers: ProjectAnswers, options: ExportOptions, dataset: Dataset | None = None) -> pl.DataFrame:
@@ -506,8 +456,4 @@ def read_grades(pairs: Sequence[str]) -> Mapping[str, float] | None:
 
 def interface_of(answers: ProjectAnswers) -> str:
     """The labelling interface of Label Studio for the tasks of this project."""
-    return label_studio_config(answers.project.form, _exported(answers))
-
-
-def _exported(answers: ProjectAnswers) -> list[ExportedItem]:
-    return [ExportedItem(name, item.kind, item.content, item.expected) for name, item in answers.items.items()]
+    return label_studio_config(answers.project.form, answers.items)

@@ -1,17 +1,15 @@
-"""Items from failures: each failed query with what it retrieved first, its concept metrics and its derived causes."""
+"""Items of projects: from the failures of a run, tables of pairs, IMP benchmarks, and exported judgements."""
 
 from __future__ import annotations
 
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import polars as pl
-from sqlalchemy import select
-from sqlalchemy.orm import Session
 
 from crosslens.analyze import DIFFICULTY, Categories, Difficulty, classification_pairs, read_difficulty
 from crosslens.build import candidate_captions, candidate_dataset, is_imp_folder
@@ -35,19 +33,18 @@ from crosslens.core import (
 )
 from crosslens.data import RowName, existing_file, format_suffix, read_records, read_table, typed
 from crosslens.explanations import dataset_of_run, explain_run, failed_queries, ranking_of
-from crosslens.web.judging.accounts import add_account, hash_password, name_key, new_token
-from crosslens.web.judging.database.engine import Database
+from crosslens.web.judging.accounts import add_account, hash_password, new_token, row_of_name
+from crosslens.web.judging.database.engine import Database, Transaction
 from crosslens.web.judging.database.judgements import record_within
 from crosslens.web.judging.database.projects import (
     StoredItem,
-    add_entry,
-    add_items_within,
+    add_items,
     as_project,
-    items_within,
+    items,
     locked_project,
     replace_about,
 )
-from crosslens.web.judging.database.tables import MODEL, PERSON, AccountRow, AdjudicationRow, ItemRow
+from crosslens.web.judging.database.tables import MODEL, PERSON, AdjudicationRow, ItemRow
 from crosslens.web.judging.exporting import ADJUDICATED, AnswerRow, is_answer_file, read_answers
 from crosslens.web.judging.options import SURVEY, ImportOptions
 from crosslens.web.judging.tasks import (
@@ -83,7 +80,7 @@ def run_items(
     """One item per failed query of a direction, in their order; ``limit`` draws so many of them.
 
     Where the dataset has objects, items come with concept metrics and derived causes, as ``crosslens explain`` has
-    them; otherwise the second value says why not. ``shown_as`` is the name under which the server offers the
+    them; otherwise the second value says why not. ``shown_as`` is the name under which the server shows the
     dataset's pictures.
     """
     ranking = ranking_of(run, direction, dataset)
@@ -104,30 +101,35 @@ def run_items(
 
 
 def failure_items(
-    failures: pl.DataFrame,
-    dataset: Dataset,
-    *,
-    shown_as: str,
-    origin: Mapping[str, str] | None = None,
-    row_name: RowName | None = None,
+    failures: pl.DataFrame, dataset: Dataset, *, shown_as: str, origin: Mapping[str, str]
 ) -> list[NewItem]:
     """One item per row of a table of failures.
 
     A text query shows its text and the retrieved picture, an image query its picture and the retrieved caption.
     ``origin`` names the run and the direction; the direction is otherwise that of the rows.
     """
-    known = set(dataset.image_ids)
     items = []
     for number, row in enumerate(failures.iter_rows(named=True)):
-        if unknown := [row[name] for name in ("ground_truth", "retrieved") if row[name] not in known]:
+        if unknown := [row[name] for name in ("ground_truth", "retrieved") if row[name] not in dataset.image_rows]:
             raise InputError(
                 f"image {unknown[0]!r} is not in the dataset {dataset.name!r}",
-                row=row_name(number) if row_name else number,
+                row=number,
                 fix="name the dataset of the run",
                 subject=str(unknown[0]),
             )
-        direction = IMAGE_TO_TEXT if row["text"] is None else TEXT_TO_IMAGE
-        items.append(_item(row, dataset, shown_as, {"run": "", "direction": direction, **(origin or {})}))
+        if row["text"] is None:
+            direction, image, caption = IMAGE_TO_TEXT, row["query"], row["item"]
+            text, picture = ShownText(row["answer"], RETRIEVED), ShownPicture(shown_as, image, QUERY)
+        else:
+            direction, image, caption = TEXT_TO_IMAGE, row["retrieved"], row["query"]
+            text, picture = ShownText(row["text"], QUERY), ShownPicture(shown_as, image, RETRIEVED)
+        about = {
+            "from": "failures", "run": "", "direction": direction, **origin, "query": row["query"],
+            "item": row["item"], "image": image, "caption": caption, "expected_image": row["ground_truth"],
+            "dataset": dataset.name, "metrics": {name: row[name] for name in _METRICS if row.get(name) is not None},
+        }  # fmt: skip
+        causes = {name.removeprefix(_CAUSE).replace("_", " "): row[name] for name in row if name.startswith(_CAUSE)}
+        items.append(NewItem(ItemContent((picture,), (text,), about | ({"causes": causes} if causes else {}))))
     return items
 
 
@@ -137,20 +139,6 @@ def sample(rows: pl.DataFrame, limit: int | None, seed: int) -> pl.DataFrame:
         return rows
     chosen = random_stream(seed, "judging", "sample").choice(rows.height, limit, replace=False)
     return rows[sorted(chosen.tolist())]
-
-
-def _item(row: Mapping[str, Any], dataset: Dataset, shown_as: str, origin: Mapping[str, str]) -> NewItem:
-    if row["text"] is None:
-        text, picture = ShownText(row["answer"], RETRIEVED), ShownPicture(shown_as, row["query"], QUERY)
-        pair = {"image": row["query"], "caption": row["item"]}
-    else:
-        text, picture = ShownText(row["text"], QUERY), ShownPicture(shown_as, row["retrieved"], RETRIEVED)
-        pair = {"image": row["retrieved"], "caption": row["query"]}
-    about = {"from": "failures", **origin, "query": row["query"], "item": row["item"], **pair}
-    about |= {"expected_image": row["ground_truth"], "dataset": dataset.name}
-    about |= {"metrics": {name: row[name] for name in _METRICS if row.get(name) is not None}}
-    causes = {name.removeprefix(_CAUSE).replace("_", " "): row[name] for name in row if name.startswith(_CAUSE)}
-    return NewItem(ItemContent((picture,), (text,), about | ({"causes": causes} if causes else {})))
 
 
 CAPTION, HARD = "Caption", "hard"
@@ -177,8 +165,10 @@ def pair_items(
                 fix="import them with the command crosslens judging import",
             )
         if set(FAILURE_COLUMNS) <= set(frame.columns):
-            failures = sample(frame, limit, seed)
-            return failure_items(failures, dataset, shown_as=shown_as, origin=_explained(Path(path)))
+            summary = Path(path).with_name("overview.json")  # beside a table of explain -o
+            stored = read_json_file(summary) if summary.is_file() else {}
+            origin = {name: str(stored[name]) for name in ("run", "direction") if name in stored}
+            return failure_items(sample(frame, limit, seed), dataset, shown_as=shown_as, origin=origin)
         if "image" not in frame.columns or not {"caption", "text"} & set(frame.columns):
             raise InputError(
                 f"the columns are {', '.join(frame.columns)}",
@@ -189,24 +179,10 @@ def pair_items(
         rows = frame.with_row_index("__row")
         if "suggested_image" in frame.columns:  # rows about two copies of a picture have no caption to judge
             rows = rows.filter(pl.col("caption").is_not_null() & (pl.col("caption") != ""))
-        known = _Known(dataset, shown_as)
         return [
-            known.item(row, row_name(row.pop("__row")), "pairs")
+            _checked_pair(row, row_name(row.pop("__row")), "pairs", dataset, shown_as)
             for row in sample(rows, limit, seed).iter_rows(named=True)
         ]
-
-
-def _explained(path: Path) -> dict[str, str]:
-    """The run and the direction of a table of failures, as the summary beside it names them."""
-    summary = path.with_name("overview.json")
-    stored = read_json_file(summary) if summary.is_file() else {}
-    return {name: str(stored[name]) for name in ("run", "direction") if name in stored}
-
-
-def candidate_items(folder: str | Path, *, shown_as: str) -> list[NewItem]:
-    """The captions to call good or bad (the task validity), of the folder that ``build imp`` wrote."""
-    rows = candidate_captions(folder).select("image", "caption", "text", "cosine").iter_rows(named=True)
-    return [_pair(shown_as, row, "imp candidates", {"cosine": row["cosine"]}) for row in rows]
 
 
 def survey_items(path: str | Path, dataset: Dataset, options: ImportOptions, *, shown_as: str) -> list[NewItem]:
@@ -225,10 +201,11 @@ def survey_items(path: str | Path, dataset: Dataset, options: ImportOptions, *, 
             expected=f"pairs of the level {HARD}",
             fix="use a panel or a mapping that calls some pairs so",
         )
-    known = _Known(dataset, shown_as)
     with reading(path):
         lowest = hard.with_row_index("__row").sort(score, "caption", "image").head(options.hardest)
-        items = [known.item(row, row.pop("__row"), SURVEY) for row in lowest.iter_rows(named=True)]
+        items = [
+            _checked_pair(row, row.pop("__row"), SURVEY, dataset, shown_as) for row in lowest.iter_rows(named=True)
+        ]
     drawn = _true_negatives(dataset, levels, options)
     return items + [
         _pair(shown_as, row, SURVEY, {}, kind="distractor", expected={"labels": ["bad"]})
@@ -253,59 +230,48 @@ def _true_negatives(dataset: Dataset, levels: Difficulty, options: ImportOptions
 
 
 def _pair(
-    shown_as: str,
-    row: Mapping[str, Any],
-    origin: str,
-    metrics: Mapping[str, float],
-    kind: str = "real",
+    shown_as: str, row: Mapping[str, Any], origin: str, metrics: Mapping[str, float], kind: str = "real",
     expected: Mapping[str, Any] | None = None,
-) -> NewItem:
+) -> NewItem:  # fmt: skip
     about = {"from": origin, "image": row["image"], "caption": row.get("caption"), "metrics": dict(metrics)}
     content = ItemContent((ShownPicture(shown_as, row["image"]),), (ShownText(row["text"], CAPTION),), about)
     return NewItem(content, kind, expected)
 
 
-class _Known:
-    """Images and captions of the dataset."""
-
-    def __init__(self, dataset: Dataset, shown_as: str) -> None:
-        self.shown_as = shown_as
-        self.images = set(dataset.image_ids)
-        self.texts = dict(zip(dataset.caption_ids, dataset.texts, strict=True))
-
-    def item(self, row: Mapping[str, Any], where: int | str, origin: str) -> NewItem:
-        cells = {name: str(row[name]).strip() if row.get(name) is not None else "" for name in _OWN}
-        image = str(row.get("suggested_image") or "").strip() or cells["image"]
-        caption = cells["caption"]
-        if image not in self.images:
-            raise InputError(f"image {image!r} is not in the dataset", row=where, fix="check the id", subject=image)
-        text = cells["text"] or self.texts.get(caption, "")
-        if not text:
-            problem = f"caption {caption!r} is not in the dataset, and the row has no text"
-            raise InputError(problem, row=where, fix="check the id, or add a column text", subject=caption)
-        kind = cells["kind"] or "real"
-        if kind not in KINDS:
-            raise InputError(f"unknown kind {kind!r}", row=where, expected=" or ".join(KINDS), fix="correct it")
-        labels = [label.strip() for label in cells["expected"].split(";") if label.strip()]
-        expected = {"labels": labels, **({"why": cells["why"]} if cells["why"] else {})} if labels else None
-        numbers = {name: float(value) for name, value in row.items() if name not in _OWN and is_finite_number(value)}
-        pair = {"image": image, "caption": caption or None, "text": text}
-        return _pair(self.shown_as, pair, origin, numbers, kind, expected)
+def _checked_pair(row: Mapping[str, Any], where: int | str, origin: str, dataset: Dataset, shown_as: str) -> NewItem:
+    """The item of a row, whose image and caption the dataset must have."""
+    cells = {name: str(row[name]).strip() if row.get(name) is not None else "" for name in _OWN}
+    image = str(row.get("suggested_image") or "").strip() or cells["image"]
+    caption, text = cells["caption"], cells["text"]
+    if image not in dataset.image_rows:
+        raise InputError(f"image {image!r} is not in the dataset", row=where, fix="check the id", subject=image)
+    if not text and caption in dataset.caption_rows:
+        text = dataset.texts[dataset.caption_rows[caption]]
+    if not text:
+        problem = f"caption {caption!r} is not in the dataset, and the row has no text"
+        raise InputError(problem, row=where, fix="check the id, or add a column text", subject=caption)
+    kind = cells["kind"] or "real"
+    if kind not in KINDS:
+        raise InputError(f"unknown kind {kind!r}", row=where, expected=" or ".join(KINDS), fix="correct it")
+    labels = [label.strip() for label in cells["expected"].split(";") if label.strip()]
+    expected = {"labels": labels, **({"why": cells["why"]} if cells["why"] else {})} if labels else None
+    numbers = {name: float(value) for name, value in row.items() if name not in _OWN and is_finite_number(value)}
+    return _pair(shown_as, {"image": image, "caption": caption or None, "text": text}, origin, numbers, kind, expected)
 
 
 def _table(path: str | Path) -> tuple[pl.DataFrame, RowName]:
     if format_suffix(path) == ".jsonl":
         records = read_records(path)
         names: Sequence[str] = list(dict.fromkeys(name for row in records.rows for name in row))
-        columns = {name: [_plain(row.get(name)) for row in records.rows] for name in names}
+        plain = (str, int, float, type(None))  # bool is an int to isinstance
+        columns = {
+            name: [value if type(value := row.get(name)) in plain else str(value) for row in records.rows]
+            for name in names
+        }
         return pl.DataFrame(columns, strict=False), records.row_name
     frame, row_name = read_table(path)
     ids = (*_OWN, *FAILURE_COLUMNS, "suggested_image")
     return frame.with_columns(typed(frame[name]) for name in frame.columns if name not in ids), row_name
-
-
-def _plain(value: Any) -> Any:
-    return value if isinstance(value, str | int | float | None) and not isinstance(value, bool) else str(value)
 
 
 TRUE_IMAGE = "True image"
@@ -359,7 +325,9 @@ def import_items(
         )  # fmt: skip
     elif is_imp_folder(source):
         dataset = dataset or candidate_dataset(source)
-        new = candidate_items(source, shown_as=shown_as(dataset))
+        rows = candidate_captions(source).select("image", "caption", "text", "cosine").iter_rows(named=True)
+        served = shown_as(dataset)
+        new = [_pair(served, row, "imp candidates", {"cosine": row["cosine"]}) for row in rows]
     elif source.is_dir():
         raise InputError(
             "neither a run nor an IMP benchmark", file=source, expected=f"{RUN_FILE}, or the files of build imp",
@@ -395,9 +363,9 @@ def add_new_items(
         row = locked_project(session, project)
         if as_project(row).settings.with_truth:
             new = [_with_truth(item) for item in new]
-        known = {_key(item.kind, item.content): item for item in items_within(session, project)}
+        known = {_key(item.kind, item.content): item for item in items(session, project)}
         fresh = [item for item in new if _key(item.kind, item.content) not in known]
-        add_items_within(session, row, fresh)
+        add_items(session, row, fresh)
         changed = {}
         for item in new:
             if (before := known.get(_key(item.kind, item.content))) is not None:
@@ -408,7 +376,7 @@ def add_new_items(
         if changed:
             replace_about(session, row, changed)
         detail = f"{len(fresh)} items added, {len(changed)} changed: {dataset}"
-        add_entry(database, session, "items imported", by, project=project, detail=detail)
+        session.note("items imported", by, project=project, detail=detail)
     added = dict(Counter(item.kind for item in fresh))
     return ImportedItems(added, len(new) - len(fresh), dataset, len(changed), note)
 
@@ -424,9 +392,9 @@ def import_answers(database: Database, project: int, rows: Sequence[AnswerRow], 
         stored = locked_project(session, project)
         form = read_form(stored.labels)
         new = _items_of_answers(rows, dataset)
-        numbers = _same_items(new, items_within(session, project))
+        numbers = _same_items(new, items(session, project))
         fresh = {name: item for name, item in new.items() if name not in numbers}
-        numbers |= dict(zip(fresh, add_items_within(session, stored, list(fresh.values())), strict=True))
+        numbers |= dict(zip(fresh, add_items(session, stored, list(fresh.values())), strict=True))
         accounts: dict[tuple[str, str], int] = {}
         added = 0
         for place, row in enumerate(rows, start=1):
@@ -435,22 +403,18 @@ def import_answers(database: Database, project: int, rows: Sequence[AnswerRow], 
             except CrosslensError as error:
                 raise InputError(error.problem, row=place, fix="import into a project with the same labels") from error
             if row.source == ADJUDICATED:
-                who = _account(database, session, accounts, _IMPORT, MODEL, unusable)
+                who = _account(session, accounts, _IMPORT, MODEL, unusable)
                 item = numbers[row.item]
                 if session.get(AdjudicationRow, item) is None:
-                    session.add(
-                        AdjudicationRow(
-                            item=item, account=who, labels=list(answer.labels), rating=answer.rating,
-                            text=answer.text, created=database.now(),
-                        )
-                    )  # fmt: skip
+                    said = asdict(answer) | {"labels": list(answer.labels)}
+                    session.add(AdjudicationRow(item=item, account=who, created=session.now, **said))
                 continue
-            who = _account(database, session, accounts, row.judge, row.source, unusable)
+            who = _account(session, accounts, row.judge, row.source, unusable)
             item_row = session.get_one(ItemRow, numbers[row.item])
-            moment = row.created or database.now()
+            moment = row.created or session.now
             added += record_within(session, item_row, who, answer, row.source, row.seconds, moment).is_new
         detail = f"{len(fresh)} items and {added} judgements added"
-        add_entry(database, session, "judgements imported", None, project=project, detail=detail)
+        session.note("judgements imported", None, project=project, detail=detail)
     kinds = dict(Counter(item.kind for item in fresh.values()))
     return ImportedItems(kinds, len(new) - len(fresh), dataset.name, judgements=added)
 
@@ -461,12 +425,12 @@ _IMPORT = "import"
 
 def _items_of_answers(rows: Sequence[AnswerRow], dataset: Dataset) -> dict[str, NewItem]:
     """The items of an export by their names, in the order of these: numbers as numbers."""
-    known, served = set(dataset.image_ids), shown_as(dataset)
+    served = shown_as(dataset)
     new: dict[str, NewItem] = {}
     for place, row in enumerate(rows, start=1):
         if row.source not in (PERSON, MODEL, ADJUDICATED):
             raise InputError(f"unknown source {row.source!r}", row=place, expected="person, model or adjudicated")
-        if row.image is not None and row.image not in known:
+        if row.image is not None and row.image not in dataset.image_rows:
             raise InputError(
                 f"image {row.image!r} is not in the dataset {dataset.name}",
                 row=place,
@@ -505,14 +469,12 @@ def _shown(kind: str, content: ItemContent) -> tuple[object, ...]:
     return kind, about.get("image"), about.get("caption"), " / ".join(shown.text for shown in content.texts)
 
 
-def _account(
-    database: Database, session: Session, known: dict[tuple[str, str], int], name: str, source: str, unusable: str
-) -> int:
+def _account(session: Transaction, known: dict[tuple[str, str], int], name: str, source: str, unusable: str) -> int:
     """The account of a judge, made where there is none."""
     if (name, source) not in known:
-        row = session.scalar(select(AccountRow).where(AccountRow.name_key == name_key(name)))
+        row = row_of_name(session, name)
         if row is None:
-            account = add_account(database, session, name, unusable if source == PERSON else None).id
+            account = add_account(session, name, unusable if source == PERSON else None).id
         elif (source == MODEL) != (row.password_hash is None and row.closed is None):
             kind = "a person" if source == MODEL else "a model"
             raise ConflictError(f"{name!r} is the name of {kind} here", fix="rename the judge in the file")

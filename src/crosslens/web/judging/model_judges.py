@@ -17,13 +17,16 @@ from crosslens.core import (
     Endpoint,
     InvalidAnswer,
     Message,
+    Progress,
     RecordedAnswers,
+    SilentProgress,
     UnknownNameError,
     answers_of,
     derive_seed,
     parse_answer,
     picture_url,
     reading,
+    stage,
 )
 from crosslens.data import image_files, read_image_bytes
 from crosslens.web.judging.database.judgements import ModelRequests
@@ -55,7 +58,12 @@ def item_messages(form: AnswerForm, guidelines: str, content: ItemContent, pictu
 
 def question(form: AnswerForm) -> str:
     """The question, the labels with their meaning, and the form of the answer."""
-    labels = "\n".join(f"- {json.dumps(label.name, ensure_ascii=False)}: {_meaning(label)}" for label in form.labels)
+    alone = " (never together with another label)"
+    labels = "\n".join(
+        f"- {json.dumps(label.name, ensure_ascii=False)}: "
+        + f"{label.title}{alone if label.alone else ''}. {label.help}".strip()
+        for label in form.labels
+    )
     how = "all labels that apply" if form.several else "exactly one label"
     entries = [f'"labels": [{how}]']
     if form.rating is not None:
@@ -63,11 +71,6 @@ def question(form: AnswerForm) -> str:
     if form.text is not None:
         entries.append(f'"text": {form.text.title.lower()}, or "" for none')
     return f"Question: {form.question}\n\nLabels:\n{labels}\n\nAnswer: {{{', '.join(entries)}}}"
-
-
-def _meaning(label: Any) -> str:
-    alone = " (never together with another label)" if label.alone else ""
-    return f"{label.title}{alone}. {label.help}".strip()
 
 
 def read_item_answer(form: AnswerForm, content: str) -> Answer:
@@ -91,28 +94,20 @@ def read_item_answer(form: AnswerForm, content: str) -> Answer:
         raise InvalidAnswer(error.problem) from None
 
 
-def repair_message(problem: str) -> Message:
-    """The follow-up to an answer that cannot be used."""
-    return {
-        "role": "user",
-        "content": f"That answer cannot be used: {problem}. Answer again, with the JSON object only.",
-    }
-
-
 def shown_prompt(messages: list[Message]) -> str:
     """The request as a person reads it; of a picture only how large it is."""
-    blocks = []
+    lines = []
     for message in messages:
         content = message["content"]
         parts: list[dict[str, Any]] = [{"type": "text", "text": content}] if isinstance(content, str) else content
-        texts = [part["text"] if part["type"] == "text" else _about(part["image_url"]["url"]) for part in parts]
-        blocks.append(f"[{message['role']}]\n" + "\n".join(texts))
-    return "\n\n".join(blocks)
-
-
-def _about(address: str) -> str:
-    kind, _, encoded = address.partition(";base64,")
-    return f"<{kind.removeprefix('data:')}, {len(encoded) * 3 // 4:,} bytes>"
+        lines += ["", f"[{message['role']}]"]
+        for part in parts:
+            if part["type"] == "text":
+                lines.append(part["text"])
+            else:
+                kind, _, encoded = part["image_url"]["url"].partition(";base64,")
+                lines.append(f"<{kind.removeprefix('data:')}, {len(encoded) * 3 // 4:,} bytes>")
+    return "\n".join(lines[1:])
 
 
 _QUALITY = 85
@@ -120,15 +115,11 @@ _QUALITY = 85
 
 def library_pictures(store: PictureStore, pixels: int) -> Pictures:
     """The pictures of a served folder, their longer side at most so many pixels."""
-
-    def picture(shown: ShownPicture) -> bytes:
-        return picture_for_model(store.file(shown.dataset, shown.image), pixels)
-
-    return picture
+    return lambda shown: picture_for_model(store.file(shown.dataset, shown.image), pixels)
 
 
 def folder_store(folder: Path, datasets: tuple[Dataset, ...], image_folders: tuple[Path, ...]) -> PictureStore:
-    """The pictures of a folder that ``serve`` would offer; none of them is kept."""
+    """The pictures of a folder, as ``serve`` finds them; none of them is kept."""
     return PictureStore(RunLibrary(folder, datasets), image_folders, folder)
 
 
@@ -168,95 +159,70 @@ class _LimitReached(Exception):
     """No further request may be sent."""
 
 
-@dataclass
-class _Allowance:
-    """How many requests may still be sent, and when the next one."""
+@dataclass(eq=False)
+class ModelJudge:
+    """A model behind an endpoint; with ``record`` its answers are kept there, and not asked for again."""
 
-    options: AskingOptions
-    sent: int = 0
-    next_at: float = field(default_factory=time.monotonic)
-    lock: threading.Lock = field(default_factory=threading.Lock)
+    endpoint: Endpoint
+    form: AnswerForm
+    guidelines: str
+    pictures: Pictures
+    options: AskingOptions = field(default_factory=AskingOptions)
+    record: RecordedAnswers | None = None
+    replay_only: bool = False
+    sent: int = field(default=0, init=False)
+    _next_at: float = field(default_factory=time.monotonic, init=False)
+    _lock: threading.Lock = field(default_factory=threading.Lock, init=False)
 
-    def take(self, stop: threading.Event) -> None:
-        with self.lock:
+    @property
+    def requests(self) -> ModelRequests:
+        tokens, price = self.endpoint.counter.tokens, self.options.price
+        return ModelRequests(self.sent, tokens, tokens.cost(price) if any(price) else None)
+
+    def messages(self, content: ItemContent) -> list[Message]:
+        return item_messages(self.form, self.guidelines, content, self.pictures)
+
+    def judge(self, contents: Sequence[ItemContent]) -> Iterator[ModelAnswer]:
+        """What the model says about each item, as the answers arrive; ends early where the limit is reached."""
+        seed = derive_seed(self.options.seed, "judge") % 2**31
+
+        def judged(endpoint: Endpoint, number: int) -> ModelAnswer | None:
+            """Ask, and ask again with the reason where the answer cannot be used."""
+            messages, started, problem = self.messages(contents[number]), time.monotonic(), ""
+            for _ in range(_REPAIRS + 1):
+                try:
+                    said = self._ask(endpoint, messages, seed)
+                    return ModelAnswer(number, read_item_answer(self.form, said), time.monotonic() - started)
+                except _LimitReached:
+                    return None
+                except InvalidAnswer as unusable:
+                    problem = str(unusable)
+                    again = f"That answer cannot be used: {problem}. Answer again, with the JSON object only."
+                    messages += [
+                        {"role": "assistant", "content": said[:_MOST_REPEATED]}, {"role": "user", "content": again},
+                    ]  # fmt: skip
+            return ModelAnswer(number, None, time.monotonic() - started, problem)
+
+        for _, answer in answers_of(self.endpoint, len(contents), judged, self.options.workers):
+            if answer is not None:
+                yield answer
+
+    def _ask(self, endpoint: Endpoint, messages: Sequence[Message], seed: int) -> str:
+        """What the model says, from the record or within the limits of requests."""
+        if self.record is not None:
+            known = self.record.known(messages, seed)
+            if known is not None or self.replay_only:
+                return known if known is not None else self.record.ask(None, messages, seed)
+        with self._lock:
             if self.options.max_requests is not None and self.sent >= self.options.max_requests:
                 raise _LimitReached
             self.sent += 1
             now = time.monotonic()
-            turn = max(now, self.next_at)
-            self.next_at = turn + (60 / self.options.per_minute if self.options.per_minute else 0)
-        if turn > now and stop.wait(turn - now):
+            turn = max(now, self._next_at)
+            self._next_at = turn + (60 / self.options.per_minute if self.options.per_minute else 0)
+        if turn > now and endpoint.stop.wait(turn - now):
             raise Cancelled
-
-
-class ModelJudge:
-    """A model behind an endpoint; with ``record`` its answers are kept there, and not asked for again."""
-
-    def __init__(
-        self,
-        endpoint: Endpoint,
-        form: AnswerForm,
-        guidelines: str,
-        pictures: Pictures,
-        options: AskingOptions | None = None,
-        record: RecordedAnswers | None = None,
-        *,
-        replay_only: bool = False,
-    ) -> None:
-        self._endpoint, self._form, self._guidelines, self._pictures = endpoint, form, guidelines, pictures
-        self._options, self._record, self._replay_only = options or AskingOptions(), record, replay_only
-        self._allowance = _Allowance(self._options)
-
-    @property
-    def sent(self) -> int:
-        return self._allowance.sent
-
-    @property
-    def requests(self) -> ModelRequests:
-        tokens = self._endpoint.counter.tokens
-        return ModelRequests(self.sent, tokens, tokens.cost(self._options.price) if any(self._options.price) else None)
-
-    def messages(self, content: ItemContent) -> list[Message]:
-        return item_messages(self._form, self._guidelines, content, self._pictures)
-
-    def judge(self, contents: Sequence[ItemContent]) -> Iterator[ModelAnswer]:
-        """What the model says about each item, as the answers arrive; ends early where the limit is reached."""
-
-        def answer(endpoint: Endpoint, number: int) -> ModelAnswer | None:
-            try:
-                return self._judged(endpoint, number, contents[number])
-            except _LimitReached:
-                return None
-
-        for _, judged in answers_of(self._endpoint, len(contents), answer, self._options.workers):
-            if judged is not None:
-                yield judged
-
-    def _judged(self, endpoint: Endpoint, number: int, content: ItemContent) -> ModelAnswer:
-        """Ask, and ask again with the reason where the answer cannot be used."""
-        messages = self.messages(content)
-        seed = derive_seed(self._options.seed, "judge") % 2**31
-        started, problem = time.monotonic(), ""
-        for _ in range(_REPAIRS + 1):
-            said = self._ask(endpoint, messages, seed)
-            try:
-                return ModelAnswer(number, read_item_answer(self._form, said), time.monotonic() - started)
-            except InvalidAnswer as unusable:
-                problem = str(unusable)
-                messages += [{"role": "assistant", "content": said[:_MOST_REPEATED]}, repair_message(problem)]
-        return ModelAnswer(number, None, time.monotonic() - started, problem)
-
-    def _ask(self, endpoint: Endpoint, messages: Sequence[Message], seed: int) -> str:
-        if self._record is not None:
-            known = self._record.known(messages, seed)
-            if known is not None or self._replay_only:
-                return known if known is not None else self._record.ask(None, messages, seed)
-        self._allowance.take(endpoint.stop)
-        return endpoint.ask(messages, seed) if self._record is None else self._record.ask(endpoint, messages, seed)
-
-
-Keep = Callable[[int, Answer, float], None]
-"""Keeps the answer to the item of this number, which took so many seconds."""
+        return endpoint.ask(messages, seed) if self.record is None else self.record.ask(endpoint, messages, seed)
 
 
 @dataclass(frozen=True)
@@ -270,15 +236,17 @@ class AskingOutcome:
 
 
 def ask_and_keep(
-    judge: ModelJudge, contents: Sequence[ItemContent], keep: Keep, done: Callable[[], None]
-) -> AskingOutcome:
-    """Ask about every item and keep each answer as soon as it is there; ``done`` is called after each."""
+    judge: ModelJudge, contents: Sequence[ItemContent], keep: Callable[[int, Answer, float], None],
+    progress: Progress | None = None,
+) -> AskingOutcome:  # fmt: skip
+    """Ask about every item; ``keep`` takes its number, the answer and the seconds as soon as the answer is there."""
     answered, unusable = 0, {}
-    for judged in judge.judge(contents):
-        if judged.answer is None:
-            unusable[judged.number] = judged.problem
-        else:
-            keep(judged.number, judged.answer, judged.seconds)
-            answered += 1
-        done()
+    with stage(progress or SilentProgress(), "judging", len(contents)) as shown:
+        for judged in judge.judge(contents):
+            if judged.answer is None:
+                unusable[judged.number] = judged.problem
+            else:
+                keep(judged.number, judged.answer, judged.seconds)
+                answered += 1
+            shown.advance()
     return AskingOutcome(answered, unusable, len(contents) - answered - len(unusable), judge.sent)

@@ -1,4 +1,4 @@
-"""Results of projects, computed once for as long as nobody judges."""
+"""The pages of owners: results, people, accounts, disagreements, import and export."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import tempfile
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from threading import Lock
 from typing import Annotated, Any, Literal
@@ -35,7 +34,6 @@ from crosslens.web.judging.accounts import (
 )
 from crosslens.web.judging.context import JudgingContext, RowId, sentence
 from crosslens.web.judging.database.assigning import project_progress
-from crosslens.web.judging.database.engine import Database
 from crosslens.web.judging.database.judgements import requests_by_model
 from crosslens.web.judging.database.projects import audit_log, members, note_export, set_guidelines, set_overlap
 from crosslens.web.judging.database.tables import (
@@ -49,9 +47,8 @@ from crosslens.web.judging.database.tables import (
 )
 from crosslens.web.judging.exporting import export_content, interface_of
 from crosslens.web.judging.importing import ImportedItems, add_new_items, pair_items, run_items, shown_as
-from crosslens.web.judging.options import ExportOptions
+from crosslens.web.judging.options import ANSWERS, LABEL_STUDIO, QRELS, ExportOptions
 from crosslens.web.judging.results import (
-    ProjectAnswers,
     ProjectResults,
     adjudicate,
     correlation_sections,
@@ -65,58 +62,59 @@ from crosslens.web.judging.tasks import Answer
 from crosslens.web.pages import render, sections_html
 from crosslens.web.security import Services, own_address
 
-_MOST = 8
-
-
-class CachedResults:
-    """The results of the projects that were looked at last."""
-
-    def __init__(self) -> None:
-        self._kept: RecentCache[ProjectResults] = RecentCache(_MOST)
-
-    def of(self, database: Database, project: int) -> ProjectResults:
-        key = (project, *_state(database, project))
-        return self._kept.get(key, lambda: ProjectResults(load_answers(database, project)))
-
-
-def _state(database: Database, project: int) -> tuple[object, ...]:
-    """Changes with every judgement, undo, decision, import, change of settings, and name that is gone."""
-    mine = select(ItemRow.id).where(ItemRow.project == project)
-    queries = [
-        select(ProjectRow.overlap, ProjectRow.guidelines, ProjectRow.settings).where(ProjectRow.id == project),
-        select(func.count(), func.max(ItemRow.id)).where(ItemRow.project == project),
-        select(func.count(), func.max(JudgementRow.id)).where(JudgementRow.item.in_(mine)),
-        select(func.count(), func.max(JudgementHistoryRow.id)).where(JudgementHistoryRow.item.in_(mine)),
-        select(func.count(), func.max(AdjudicationRow.created)).where(AdjudicationRow.item.in_(mine)),
-        select(func.count(AccountRow.closed)),
-    ]
-    with database.reading() as session:
-        return tuple(str(value) for query in queries for value in session.execute(query).one())
-
-
-_LONGEST_GUIDELINES, _MOST_PEOPLE = 20_000, 1000
+_CACHED, _LONGEST_GUIDELINES, _MOST_PEOPLE, _MOST_LABELS, PAGE, LOG_PAGE = 8, 20_000, 1000, 100, 20, 100
 TABS = (
     ("", "Results"), ("/people", "People"), ("/disagreements", "Disagreements"), ("/correlations", "Correlations"),
     ("/models", "Models"), ("/items", "Items and export"), ("/log", "Log"),
 )  # fmt: skip
+_NOTES = {"saved": "The settings were saved."}
+Before = Annotated[int, Query(ge=0, le=10**9)]
 
 
-def page(request: Request, template: str, account: Any, results: ProjectResults, **values: Any) -> Response:
-    """A page of the owner, with the tabs of the project."""
-    shown: dict[str, Any] = {"project": results.answers.project, "results": results, "titles": results.answers.titles}
-    shown |= {"percent": percent, "number": lambda value, digits=2: Figure(value, digits=digits).number}
-    status = 422 if values.get("problem") else 200
-    return render(request, f"judging/{template}", status=status, account=account, tabs=TABS, **shown, **values)
+class OwnerPages:
+    """Pages of a project for its owners. Results are computed once for as long as nobody judges."""
+
+    def __init__(self, context: JudgingContext, services: Services) -> None:
+        self.context, self.library = context, services.library
+        self._results: RecentCache[ProjectResults] = RecentCache(_CACHED)
+
+    def results(self, project: int) -> ProjectResults:
+        """The results of a project, kept until a judgement, undo, decision, import, setting or name changes."""
+        database, items = self.context.database, select(ItemRow.id).where(ItemRow.project == project)
+        queries = [
+            select(ProjectRow.overlap, ProjectRow.guidelines, ProjectRow.settings).where(ProjectRow.id == project),
+            select(func.count(), func.max(ItemRow.id)).where(ItemRow.project == project),
+            select(func.count(), func.max(JudgementRow.id)).where(JudgementRow.item.in_(items)),
+            select(func.count(), func.max(JudgementHistoryRow.id)).where(JudgementHistoryRow.item.in_(items)),
+            select(func.count(), func.max(AdjudicationRow.created)).where(AdjudicationRow.item.in_(items)),
+            select(func.count(AccountRow.closed)),
+        ]
+        with database.reading() as session:
+            key = project, *(str(value) for query in queries for value in session.execute(query).one())
+        return self._results.get(key, lambda: ProjectResults(load_answers(database, project)))
+
+    def page(self, request: Request, project: int, template: str, **values: Any) -> Response:
+        """A page for owners of the project, with its tabs."""
+        account, results = self.context.require_owner(request, project), self.results(project)
+        shown = {"project": results.answers.project, "results": results, "titles": results.answers.titles}
+        shown |= {"percent": percent, "number": lambda value, digits=2: Figure(value, digits=digits).number}
+        status = 422 if values.get("problem") else 200
+        return render(request, f"judging/{template}.html", status=status, account=account, tabs=TABS, **shown, **values)
+
+    def log(self, project: int | None, before: int) -> dict[str, Any]:
+        """A page of the log, and where the next one begins."""
+        entries = audit_log(self.context.database, project, limit=LOG_PAGE + 1, before=before)
+        return {"entries": entries[:LOG_PAGE], "older": before + LOG_PAGE if len(entries) > LOG_PAGE else None}
 
 
-def _add_results(routes: APIRouter, context: JudgingContext, kept: CachedResults) -> None:
+def _add_results(routes: APIRouter, pages: OwnerPages) -> None:
+    context, library = pages.context, pages.library
+
     @routes.get("/projects/{project}/owner", include_in_schema=False)
     def overview(request: Request, project: RowId, note: str = "") -> Response:
-        account = context.require_owner(request, project)
-        results = kept.of(context.database, project)
-        first, *others = overview_sections(results)
-        return page(
-            request, "results.html", account, results, article=sections_html([replace(first, title=""), *others]),
+        first, *others = overview_sections(pages.results(project))
+        return pages.page(
+            request, project, "results", article=sections_html([replace(first, title=""), *others]),
             progress=project_progress(context.database, project), note=_NOTES.get(note, ""),
         )  # fmt: skip
 
@@ -124,7 +122,7 @@ def _add_results(routes: APIRouter, context: JudgingContext, kept: CachedResults
     def results_json(request: Request, project: RowId) -> dict[str, Any]:
         """Agreement, shares of labels, people, models and correlations of a project; for its owners."""
         context.require_owner(request, project)
-        return kept.of(context.database, project).as_dict()
+        return pages.results(project).as_dict()
 
     @routes.post("/projects/{project}/owner/settings", include_in_schema=False)
     def change_settings(
@@ -139,30 +137,22 @@ def _add_results(routes: APIRouter, context: JudgingContext, kept: CachedResults
         set_guidelines(context.database, project, text, account.id)
         return RedirectResponse(f"/projects/{project}/owner?note=saved", 303)
 
-
-_NOTES = {"saved": "The settings were saved."}
-
-
-def _add_comparisons(routes: APIRouter, context: JudgingContext, services: Services, kept: CachedResults) -> None:
     @routes.get("/projects/{project}/owner/correlations", include_in_schema=False)
     def correlations(request: Request, project: RowId, run: str = "") -> Response:
-        account = context.require_owner(request, project)
-        results = kept.of(context.database, project)
-        runs = [summary for summary in services.library.runs() if summary.problem is None]
+        results = pages.results(project)
+        runs = [summary for summary in library.runs() if summary.problem is None]
         further: dict[str, dict[str, float]] = {}
         if run:
             directions = {str(item.content.about.get("direction", "t2i")) for item in results.answers.items.values()}
-            loaded = services.library.run(run)
+            loaded = library.run(run)
             for direction in sorted(directions):
                 further |= run_metrics(loaded, direction, results.answers.queries)
         article = sections_html(correlation_sections(results, further))
-        return page(request, "correlations.html", account, results, article=article, runs=runs, chosen=run)
+        return pages.page(request, project, "correlations", article=article, runs=runs, chosen=run)
 
     @routes.get("/projects/{project}/owner/models", include_in_schema=False)
     def models(request: Request, project: RowId) -> Response:
-        account = context.require_owner(request, project)
-        results, asked = kept.of(context.database, project), requests_by_model(context.database, project)
-        sections = list(model_sections(results))
+        sections, asked = list(model_sections(pages.results(project))), requests_by_model(context.database, project)
         if asked:
             rows = tuple(
                 (model, total.requests, total.tokens.sent, total.tokens.received, Figure(total.cost))
@@ -173,27 +163,24 @@ def _add_comparisons(routes: APIRouter, context: JudgingContext, services: Servi
             )
             header = ("model", "requests", "tokens sent", "tokens received", "cost")
             sections.append(Section("Requests", (Table(header, rows, "lrrrr", notes=(about,)),)))
-        return page(request, "models.html", account, results, article=sections_html(sections))
+        return pages.page(request, project, "models", article=sections_html(sections))
 
 
-LOG_PAGE = 100
-Before = Annotated[int, Query(ge=0, le=10**9)]
-
-
-def _add_members(routes: APIRouter, context: JudgingContext, kept: CachedResults) -> None:
+def _add_members(routes: APIRouter, pages: OwnerPages) -> None:
+    context = pages.context
     owner = Depends(context.require_owner)
 
-    def people_page(request: Request, project: int, account: Account, **values: Any) -> Response:
-        results = kept.of(context.database, project)
-        rows = {row["account"]: row for row in results.people.iter_rows(named=True)}
-        listed = [(number, name, role, rows.get(name)) for number, name, role in members(context.database, project)]
-        links = open_invitations(context.database, project)
-        shown = {"link": "", "problem": ""} | values
-        return page(request, "people.html", account, results, people=listed, invitations=links, **shown)
+    def people_page(request: Request, project: int, link: str = "", problem: str = "") -> Response:
+        rows = {row["account"]: row for row in pages.results(project).people.iter_rows(named=True)}
+        return pages.page(
+            request, project, "people", link=link, problem=problem,
+            people=[(number, name, role, rows.get(name)) for number, name, role in members(context.database, project)],
+            invitations=open_invitations(context.database, project),
+        )  # fmt: skip
 
     @routes.get("/projects/{project}/owner/people", include_in_schema=False)
-    def people(request: Request, project: RowId, account: Account = owner) -> Response:
-        return people_page(request, project, account)
+    def people(request: Request, project: RowId) -> Response:
+        return people_page(request, project)
 
     @routes.post("/projects/{project}/owner/invite", include_in_schema=False)
     def invite(
@@ -203,36 +190,31 @@ def _add_members(routes: APIRouter, context: JudgingContext, kept: CachedResults
         try:
             token = create_invitation(context.database, project, role=role, uses=uses, days=days, by=account.id)
         except CrosslensError as error:
-            return people_page(request, project, account, problem=sentence(error))
-        return people_page(request, project, account, link=f"{own_address(request)}/join/{token}")
-
-    def after(change: Callable[[], None], request: Request, project: int, account: Account) -> Response:
-        try:
-            change()
-        except CrosslensError as error:
-            return people_page(request, project, account, problem=sentence(error))
-        return RedirectResponse(f"/projects/{project}/owner/people", 303)
+            return people_page(request, project, problem=sentence(error))
+        return people_page(request, project, link=f"{own_address(request)}/join/{token}")
 
     @routes.post("/projects/{project}/owner/people/{member}/remove", include_in_schema=False)
     def remove(request: Request, project: RowId, member: RowId, account: Account = owner) -> Response:
-        removal = partial(remove_member, context.database, project, member, account.id)
-        return after(removal, request, project, account)
+        return after(request, project, lambda: remove_member(context.database, project, member, account.id))
 
     @routes.post("/projects/{project}/owner/invitations/{invitation}/revoke", include_in_schema=False)
     def revoke(request: Request, project: RowId, invitation: str, account: Account = owner) -> Response:
-        revocation = partial(revoke_invitation, context.database, project, invitation, account.id)
-        return after(revocation, request, project, account)
+        return after(request, project, lambda: revoke_invitation(context.database, project, invitation, account.id))
+
+    def after(request: Request, project: int, change: Callable[[], None]) -> Response:
+        try:
+            change()
+        except CrosslensError as error:
+            return people_page(request, project, problem=sentence(error))
+        return RedirectResponse(f"/projects/{project}/owner/people", 303)
 
     @routes.get("/projects/{project}/owner/log", include_in_schema=False)
-    def project_log(request: Request, project: RowId, account: Account = owner, before: Before = 0) -> Response:
-        entries = audit_log(context.database, project, limit=LOG_PAGE + 1, before=before)
-        return page(
-            request, "log.html", account, kept.of(context.database, project), entries=entries[:LOG_PAGE],
-            older=before + LOG_PAGE if len(entries) > LOG_PAGE else None,
-        )  # fmt: skip
+    def project_log(request: Request, project: RowId, before: Before = 0) -> Response:
+        return pages.page(request, project, "log", **pages.log(project, before))
 
 
-def _add_accounts(routes: APIRouter, context: JudgingContext) -> None:
+def _add_accounts(routes: APIRouter, pages: OwnerPages) -> None:
+    context = pages.context
     owner = Depends(context.require_owner_account)
 
     def accounts_page(
@@ -285,31 +267,28 @@ def _add_accounts(routes: APIRouter, context: JudgingContext) -> None:
 
     @routes.get("/accounts/log", include_in_schema=False)
     def log(request: Request, account: Account = owner, before: Before = 0) -> Response:
-        entries = audit_log(context.database, limit=LOG_PAGE + 1, before=before)
-        older = before + LOG_PAGE if len(entries) > LOG_PAGE else None
-        return render(request, "judging/full_log.html", account=account, entries=entries[:LOG_PAGE], older=older)
+        return render(request, "judging/full_log.html", account=account, **pages.log(None, before))
 
 
-PAGE = 20
-_MOST_LABELS = 100
-
-
-def _add_decisions(routes: APIRouter, context: JudgingContext, kept: CachedResults) -> None:
-    """Add the addresses."""
+def _add_decisions(routes: APIRouter, pages: OwnerPages) -> None:
+    context = pages.context
 
     def cases(
         request: Request, project: int, shown: str, start: int, problem: str = "", at: int | None = None,
         answer: Answer | None = None,
     ) -> Response:  # fmt: skip
-        account = context.require_owner(request, project)
-        results = kept.of(context.database, project)
+        results = pages.results(project)
         every = [case for case in results.disagreements if shown == "all" or case.adjudicated is None]
         start = max(0, min(start, len(every) - 1)) // PAGE * PAGE
-        return page(
-            request, "disagreements.html", account, results, cases=every[start : start + PAGE], total=len(every),
+        return pages.page(
+            request, project, "disagreements", cases=every[start : start + PAGE], total=len(every),
             decided=sum(case.adjudicated is not None for case in results.disagreements), shown=shown, start=start,
             size=PAGE, items=results.answers.items, problem=problem, at=at, answer=answer,
         )  # fmt: skip
+
+    def back(project: int, shown: str, start: int) -> Response:
+        view = f"shown={'all' if shown == 'all' else 'open'}&start={max(0, start)}"
+        return RedirectResponse(f"/projects/{project}/owner/disagreements?{view}", 303)
 
     @routes.get("/projects/{project}/owner/disagreements", include_in_schema=False)
     def disagreements(request: Request, project: RowId, shown: str = "open", start: int = 0) -> Response:
@@ -328,7 +307,7 @@ def _add_decisions(routes: APIRouter, context: JudgingContext, kept: CachedResul
             adjudicate(context.database, project, item, account.id, answer)
         except CrosslensError as error:
             return cases(request, project, shown, start, sentence(error), item, answer)
-        return RedirectResponse(_back(project, shown, start), 303)
+        return back(project, shown, start)
 
     @routes.post("/projects/{project}/owner/items/{item}/reopen", include_in_schema=False)
     def reopen(
@@ -337,11 +316,7 @@ def _add_decisions(routes: APIRouter, context: JudgingContext, kept: CachedResul
     ) -> Response:  # fmt: skip
         account = context.require_owner(request, project)
         withdraw_decision(context.database, project, item, account.id)
-        return RedirectResponse(_back(project, shown, start), 303)
-
-
-def _back(project: int, shown: str, start: int) -> str:
-    return f"/projects/{project}/owner/disagreements?shown={'all' if shown == 'all' else 'open'}&start={max(0, start)}"
+        return back(project, shown, start)
 
 
 FILES = {
@@ -369,19 +344,17 @@ _MOST_ITEMS = 100_000
 UPLOAD_BYTES = 20 << 20
 
 
-def _add_exchange(routes: APIRouter, context: JudgingContext, services: Services, kept: CachedResults) -> None:
-    """Add the addresses."""
+def _add_exchange(routes: APIRouter, pages: OwnerPages) -> None:
+    context, library = pages.context, pages.library
 
     def items_page(
         request: Request, project: int, problem: str = "", imported: ImportedItems | None = None
     ) -> Response:
-        account = context.require_owner(request, project)
-        results = kept.of(context.database, project)
-        return page(
-            request, "items.html", account, results, files=FILES, problem=problem, imported=imported,
-            kinds=Counter(item.kind for item in results.answers.items.values()),
-            runs=[summary for summary in services.library.runs() if summary.problem is None],
-            datasets=services.library.datasets(), tables=", ".join(_TABLES),
+        return pages.page(
+            request, project, "items", files=FILES, problem=problem, imported=imported,
+            kinds=Counter(item.kind for item in pages.results(project).answers.items.values()),
+            runs=[summary for summary in library.runs() if summary.problem is None],
+            datasets=library.datasets(), tables=", ".join(_TABLES),
         )  # fmt: skip
 
     @routes.get("/projects/{project}/owner/items", include_in_schema=False)
@@ -395,8 +368,8 @@ def _add_exchange(routes: APIRouter, context: JudgingContext, services: Services
     ) -> Response:  # fmt: skip
         account = context.require_owner(request, project)
         try:
-            loaded, dataset = services.library.run(run), services.library.dataset_of(run)
-            served = services.library.summary(run).dataset or shown_as(dataset)
+            loaded, dataset = library.run(run), library.dataset_of(run)
+            served = library.summary(run).dataset or shown_as(dataset)
             new, note = run_items(loaded, dataset, direction or None, shown_as=served, limit=limit, seed=seed)
             added = add_new_items(context.database, project, new, dataset.name, note, account.id)
             return items_page(request, project, "", added)
@@ -412,7 +385,7 @@ def _add_exchange(routes: APIRouter, context: JudgingContext, services: Services
             suffix = Path(table.filename or "").suffix.lower()
             if suffix not in _TABLES:  # compressed text is refused: it may hold far more than it weighs
                 raise CrosslensError(f"a table has one of the endings {', '.join(_TABLES)}", fix="upload such a file")
-            data = services.library.dataset(dataset)
+            data = library.dataset(dataset)
             new = _uploaded(table, suffix, data, dataset)
             added = add_new_items(context.database, project, new, data.name, by=account.id)
             return items_page(request, project, "", added)
@@ -426,26 +399,20 @@ def _add_exchange(routes: APIRouter, context: JudgingContext, services: Services
         account = context.require_owner(request, project)
         if name not in FILES:
             raise HTTPException(404, "There is no such file.")
-        answers = kept.of(context.database, project).answers
-        content = _exported(request, services, answers, name, rule, ground_truth)
+        answers = pages.results(project).answers
+        if name == "label-studio.xml":
+            content = interface_of(answers).encode()
+        else:
+            form = {"answers": ANSWERS, "judgements": QRELS}.get(name.partition(".")[0], LABEL_STUDIO)
+            options = ExportOptions(form=form, rule=rule, pictures=f"{own_address(request)}/pictures/")
+            # The dataset that most items show pictures of.
+            shown = Counter(picture.dataset for item in answers.items.values() for picture in item.content.pictures)
+            with_pairs = ground_truth and form == QRELS and shown
+            dataset = library.dataset(shown.most_common(1)[0][0]) if with_pairs else None
+            content = export_content(answers, name, options, dataset)
         note_export(context.database, project, name, account.id)
         held = {"Content-Disposition": f'attachment; filename="project-{project}-{name}"', "Cache-Control": "no-store"}
         return Response(content, media_type=FILES[name][0], headers=held)
-
-
-def _exported(
-    request: Request, services: Services, answers: ProjectAnswers, name: str, rule: str, ground_truth: bool
-) -> bytes:
-    if name == "label-studio.xml":
-        return interface_of(answers).encode()
-    form = "qrels" if name.startswith("judgements") else "label-studio" if name.startswith("label") else "answers"
-    pictures = f"{own_address(request)}/pictures/"
-    options = ExportOptions(form=form, rule=rule, pictures=pictures)
-    # The dataset that most items show pictures of.
-    shown = Counter(picture.dataset for item in answers.items.values() for picture in item.content.pictures)
-    own_pairs = ground_truth and form == "qrels" and shown
-    dataset = services.library.dataset(shown.most_common(1)[0][0]) if own_pairs else None
-    return export_content(answers, name, options, dataset)
 
 
 def _uploaded(table: UploadFile, suffix: str, dataset: Dataset, served_as: str) -> Any:
@@ -476,12 +443,7 @@ def _require_small(file: Path) -> None:
 def owner_router(context: JudgingContext, services: Services) -> APIRouter:
     """Results, people, disagreements, correlations, models, import and export: for owners of the project only."""
     services.body_limits["/judging/upload/"] = UPLOAD_BYTES
-    kept = CachedResults()
-    routes = APIRouter()
-    _add_results(routes, context, kept)
-    _add_comparisons(routes, context, services, kept)
-    _add_members(routes, context, kept)
-    _add_accounts(routes, context)
-    _add_decisions(routes, context, kept)
-    _add_exchange(routes, context, services, kept)
+    routes, pages = APIRouter(), OwnerPages(context, services)
+    for add in (_add_results, _add_members, _add_accounts, _add_decisions, _add_exchange):
+        add(routes, pages)
     return routes

@@ -1,9 +1,10 @@
-"""The judgements of a project as results take them: the table, the items, what was adjudicated."""
+"""Results of a project: agreement, shares of labels, people, models and correlations, and how they are shown."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from math import isfinite, nan
 from typing import Any
@@ -54,12 +55,11 @@ from crosslens.web.judging.database.judgements import judgements
 from crosslens.web.judging.database.projects import (
     JudgingProject,
     StoredItem,
-    add_entry,
+    as_project,
     items,
     locked_project,
-    project_by_id,
 )
-from crosslens.web.judging.database.tables import AdjudicationRow, ItemRow
+from crosslens.web.judging.database.tables import AdjudicationRow, ItemRow, ProjectRow
 from crosslens.web.judging.shares import (
     CauseAgreement,
     cause_numbers,
@@ -96,7 +96,7 @@ class ProjectAnswers:
     @property
     def verdicts(self) -> tuple[str, str] | None:
         """Of a survey of pairs, the label that says that a pair fits, and the one that says that it does not."""
-        grades = label_grades(self.project.form) if self.project.task == PAIRS.name else {}
+        grades = label_grades(self.project.form) if self.project.task == PAIRS else {}
         ordered = sorted(grades, key=lambda label: grades[label])
         return (ordered[-1], ordered[0]) if ordered else None
 
@@ -139,37 +139,23 @@ class ProjectAnswers:
 
 def load_answers(database: Database, project: int) -> ProjectAnswers:
     """Everything that was judged in a project."""
-    judged = judgements(database, project)
-    stored = items(database, project)
-    names = _names(stored)
-    rows = [
-        {
-            "item": names[entry.item], "account": entry.account, "labels": list(entry.labels), "rating": entry.rating,
-            "text": entry.text, "seconds": entry.seconds, "kind": entry.kind, "source": entry.source,
-            "created": entry.created,
-        }
-        for entry in judged
-    ]  # fmt: skip
-    query = (
-        select(AdjudicationRow)
-        .join(ItemRow, ItemRow.id == AdjudicationRow.item)
-        .where(ItemRow.project == project)
-        .order_by(AdjudicationRow.item)
-    )
+    query = select(AdjudicationRow).join(ItemRow, ItemRow.id == AdjudicationRow.item).where(ItemRow.project == project)
     with database.reading() as session:
-        decided = session.scalars(query).all()
-        adjudicated = {names[row.item]: Answer(tuple(row.labels), row.rating, row.text) for row in decided}
-    by_name = {names[item.id]: item for item in stored}
-    row = project_by_id(database, project)
-    if row is None:
-        raise CrosslensError(f"project {project} does not exist", code="no-project", subject=str(project))
-    return ProjectAnswers(row, by_name, judgement_table(rows), adjudicated)
-
-
-def _names(stored: Sequence[StoredItem]) -> dict[int, str]:
-    """What items are called in results and exports: their number, or what an export that was imported called them."""
-    given = {item.id: str(item.content.about.get(EXPORTED_AS, item.id)) for item in stored}
-    return given if len(set(given.values())) == len(given) else {item.id: str(item.id) for item in stored}
+        stored_project = session.get(ProjectRow, project)
+        if stored_project is None:
+            raise CrosslensError(f"project {project} does not exist", code="no-project", subject=str(project))
+        known, stored, judged = as_project(stored_project), items(session, project), judgements(session, project)
+        decided = [
+            (row.item, Answer(tuple(row.labels), row.rating, row.text))
+            for row in session.scalars(query.order_by(AdjudicationRow.item))
+        ]
+    # Items are called by their number, or as an export that was imported called them.
+    names = {item.id: str(item.content.about.get(EXPORTED_AS, item.id)) for item in stored}
+    if len(set(names.values())) < len(names):
+        names = {item.id: str(item.id) for item in stored}
+    rows = [{**vars(entry), "item": names[entry.item], "labels": list(entry.labels)} for entry in judged]
+    adjudicated = {names[item]: answer for item, answer in decided}
+    return ProjectAnswers(known, {names[item.id]: item for item in stored}, judgement_table(rows), adjudicated)
 
 
 def adjudicate(database: Database, project: int, item: int, account: int, answer: Answer) -> Answer:
@@ -183,10 +169,10 @@ def adjudicate(database: Database, project: int, item: int, account: int, answer
             )
         checked = check_answer(form, answer)
         decision = session.get(AdjudicationRow, item) or AdjudicationRow(item=item)
-        decision.account, decision.created = account, database.now()
+        decision.account, decision.created = account, session.now
         decision.labels, decision.rating, decision.text = list(checked.labels), checked.rating, checked.text
         session.add(decision)
-        add_entry(database, session, "item decided", account, project=project, detail=f"item {item}")
+        session.note("item decided", account, project=project, detail=f"item {item}")
         return checked
 
 
@@ -198,7 +184,7 @@ def withdraw_decision(database: Database, project: int, item: int, by: int | Non
         if row is None or row.project != project or decision is None:
             raise ConflictError(f"nothing was decided about item {item}", fix="reload the page", code="no-decision")
         session.delete(decision)
-        add_entry(database, session, "decision taken back", by, project=project, detail=f"item {item}")
+        session.note("decision taken back", by, project=project, detail=f"item {item}")
 
 
 _CAUSES = ("no cause", "one cause", "two causes", "three causes")
@@ -212,7 +198,7 @@ def overview_sections(results: ProjectResults) -> Iterator[Section]:
     rows = []
     for row in shares.to_dicts():
         kappa = results.agreement.labels[row["label"]]
-        share = Figure.percent(*_ends(row, "share", "low", "high"))
+        share = Figure.percent(*_values(row, "share", "low", "high"))
         reliability = (Figure(value, digits=3) for value in (kappa.alpha, kappa.kappa))
         rows.append((titles.get(row["label"], row["label"]), row["count"], share, *reliability))
     notes = ("In brackets: 95% intervals over items. α: Krippendorff's, κ: Cohen's, of each label given or not.",)
@@ -289,7 +275,7 @@ def _charts(results: ProjectResults) -> Iterator[Part]:
 
 
 def _share_bars(title: str, groups: list[str], shares: pl.DataFrame, heading: str, axis: str) -> Bars:
-    figures = (Figure.percent(*_ends(row, "share", "low", "high")) for row in shares.to_dicts())
+    figures = (Figure.percent(*_values(row, "share", "low", "high")) for row in shares.to_dicts())
     series = (Series("share", tuple(figures)),)
     return Bars(title=title, groups=tuple(groups), series=series, heading=heading, axis=axis)
 
@@ -374,7 +360,7 @@ def correlation_sections(
         counted = ("items", "both", "people", "derived", "neither")
         kappas = tuple(
             (titles.get(row["label"], row["label"]), row["cause"], *(row[name] for name in counted),
-             Figure(*_ends(row, "kappa", "kappa_low", "kappa_high")))
+             Figure(*_values(row, "kappa", "kappa_low", "kappa_high")))
             for row in derived.kappa.to_dicts()
         )  # fmt: skip
         yield Section(
@@ -394,10 +380,10 @@ def correlation_sections(
 
 
 def _coefficient(row: Mapping[str, Any], name: str) -> Figure:
-    return Figure(*_ends(row, name, f"{name}_low", f"{name}_high"))
+    return Figure(*_values(row, name, f"{name}_low", f"{name}_high"))
 
 
-def _ends(row: Mapping[str, Any], mean: str, low: str, high: str) -> tuple[float, float, float]:
+def _values(row: Mapping[str, Any], mean: str, low: str, high: str) -> tuple[float, float, float]:
     first, second, third = (nan if row[name] is None else float(row[name]) for name in (mean, low, high))
     return first, second, third
 
@@ -407,10 +393,6 @@ class ProjectResults(Presented):
     """The results of people's judgements of real items; models are apart, in ``models``. Computed when asked for."""
 
     answers: ProjectAnswers
-    _people: pl.DataFrame = field(init=False)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "_people", judged_by(self.answers.table))
 
     @property
     def title(self) -> str:
@@ -421,9 +403,9 @@ class ProjectResults(Presented):
         for sections in (overview_sections, people_sections, model_sections, correlation_sections):
             yield from sections(self)
 
-    @property
+    @cached_property
     def judged(self) -> pl.DataFrame:
-        return self._people
+        return judged_by(self.answers.table)
 
     @property
     def causes(self) -> list[str]:
@@ -522,35 +504,21 @@ class ProjectResults(Presented):
         return both.sort(pl.col("judged").replace_strict(order, return_dtype=pl.Int64), maintain_order=True)
 
     def as_dict(self) -> dict[str, Any]:
-        tables = {
-            "labels": self.shares,
-            "people": self.people.drop("first", "last"),
-            "correlations": self.correlations(),
-        }
-        optional = {"ratings": self.ratings, "causes": self.numbers_of_causes}
-        tables |= {name: table for name, table in optional.items() if table is not None}
-        if self.causes:
-            tables |= {"together": self.together, "rules": self.rules}
         content: dict[str, Any] = {}
         if self.ratings is not None:
-            rated = self.judged["rating"].count()
-            content["rating"] = {**asdict(self.mean_rating), "judgements": rated}
+            content["rating"] = {**asdict(self.mean_rating), "judgements": self.judged["rating"].count()}
         if self.derived_causes is not None:
             content["derived_causes"] = self.derived_causes.as_dict()
-        return dict(
-            json_form(
-                {
-                    **content,
-                    "agreement": self.agreement.as_dict(),
-                    "known_answers": {kind: {"right": right, "given": given}
-                                      for kind, (right, given) in self.known_answers.items()},
-                    "decided": _counts(self.decided["by"].to_list()),
-                    **{name: table.to_dicts() for name, table in tables.items()},
-                    "models": [model.as_dict() for model in self.models],
-                }
-            )
-        )  # fmt: skip
-
-
-def _counts(values: Sequence[str]) -> dict[str, int]:
-    return {value: values.count(value) for value in dict.fromkeys(values)}
+        content["agreement"] = self.agreement.as_dict()
+        content["known_answers"] = {
+            kind: {"right": right, "given": given} for kind, (right, given) in self.known_answers.items()
+        }
+        content["decided"] = Counter(self.decided["by"].to_list())
+        tables = {
+            "labels": self.shares, "people": self.people.drop("first", "last"), "correlations": self.correlations(),
+            "ratings": self.ratings, "causes": self.numbers_of_causes,
+        }  # fmt: skip
+        if self.causes:
+            tables |= {"together": self.together, "rules": self.rules}
+        content |= {name: table.to_dicts() for name, table in tables.items() if table is not None}
+        return dict(json_form(content | {"models": [model.as_dict() for model in self.models]}))

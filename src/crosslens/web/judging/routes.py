@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Annotated
 
-from fastapi import APIRouter, Form
+from fastapi import APIRouter, Depends, Form
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -18,7 +18,7 @@ from crosslens.web.judging.accounts import (
     LONGEST_NAME,
     LONGEST_PASSWORD,
     SHORTEST_PASSWORD,
-    Account,
+    Member,
     accept_invitation,
     accept_with_new_account,
     account_with_password,
@@ -42,7 +42,7 @@ from crosslens.web.judging.context import (
 )
 from crosslens.web.judging.database.assigning import AnnotatorProgress, annotator_progress, assigned_item, next_item
 from crosslens.web.judging.database.judgements import judge, own_judgement, undo
-from crosslens.web.judging.database.projects import JudgingProject, StoredItem, join, projects, role_in
+from crosslens.web.judging.database.projects import StoredItem, join, projects
 from crosslens.web.judging.database.tables import OPEN, OWNER
 from crosslens.web.judging.owner_pages import owner_router
 from crosslens.web.judging.tasks import MOST_CHARACTERS, Answer, InvalidChoice, is_expected
@@ -53,29 +53,20 @@ Text = Annotated[str, Form(max_length=1_000)]
 _LIMITS = {"shortest": SHORTEST_PASSWORD, "longest": LONGEST_PASSWORD, "longest_name": LONGEST_NAME}
 
 
-def account_router(context: JudgingContext) -> APIRouter:
-    """Addresses about accounts."""
-    routes = APIRouter(include_in_schema=False)
-    _add_login(routes, context)
-    _add_password(routes, context)
-    _add_invitations(routes, context)
-    _add_setup(routes, context)
-    _add_reset(routes, context)
-    return routes
-
-
 def _page(
-    request: Request, context: JudgingContext, page: str, problem: str = "", status: int = 200, **values: object
-) -> Response:
-    account = context.account(request)
-    template = f"judging/{page}.html"
-    return render(request, template, status=status, account=account, problem=problem, **_LIMITS, **values)
-
-
-def _waiting(page: Response, error: CrosslensError) -> Response:
+    request: Request, context: JudgingContext, page: str, error: CrosslensError | None = None, status: int = 422,
+    **values: object,
+) -> Response:  # fmt: skip
+    """A page about accounts, again with what is wrong where there is an error."""
     if isinstance(error, TooManyAttempts):
-        page.headers["Retry-After"] = str(error.seconds)
-    return page
+        status = 429
+    answer = render(
+        request, f"judging/{page}.html", status=200 if error is None else status,
+        account=context.account(request), problem="" if error is None else sentence(error), **_LIMITS, **values,
+    )  # fmt: skip
+    if isinstance(error, TooManyAttempts):
+        answer.headers["Retry-After"] = str(error.seconds)
+    return answer
 
 
 def _add_login(routes: APIRouter, context: JudgingContext) -> None:
@@ -90,15 +81,11 @@ def _add_login(routes: APIRouter, context: JudgingContext) -> None:
                 raise CrosslensError("there are no accounts yet")
             return log_in(context.database, name, password)
 
-        def again(error: CrosslensError) -> Response:
-            status = 429 if isinstance(error, TooManyAttempts) else 401
-            page = _page(request, context, "login", sentence(error), status, next=local_path(next), name=name)
-            return _waiting(page, error)
-
         try:
             token = await context.limited(request, name, check)
         except CrosslensError as error:
-            return await run_in_threadpool(again, error)
+            again = partial(_page, request, context, "login", error, 401, next=local_path(next), name=name)
+            return await run_in_threadpool(again)
         return start_session(request, RedirectResponse(local_path(next), 303), token)
 
     @routes.post("/logout")
@@ -135,8 +122,7 @@ def _add_password(routes: APIRouter, context: JudgingContext) -> None:
 
         def again(error: CrosslensError) -> Response:
             context.require_account(request)  # the session may have ended meanwhile
-            status = 429 if isinstance(error, TooManyAttempts) else 422
-            return _waiting(_page(request, context, "account", sentence(error), status, changed=False), error)
+            return _page(request, context, "account", error, changed=False)
 
         try:
             verified = await context.limited(request, account.name, check)
@@ -152,14 +138,14 @@ def _add_password(routes: APIRouter, context: JudgingContext) -> None:
 
 
 def _add_invitations(routes: APIRouter, context: JudgingContext) -> None:
-    def shown(request: Request, token: str, problem: str = "", status: int = 200, name: str = "") -> Response:
-        offer = invitation(context.database, token) if context.exists else None
-        if offer is None:
+    def shown(request: Request, token: str, error: CrosslensError | None = None, name: str = "") -> Response:
+        invited = invitation(context.database, token) if context.exists else None
+        if invited is None:
             raise HTTPException(
                 404,
                 "This link is not valid: it has been used or has expired. Ask the owner of the project for a new one.",
             )
-        return _page(request, context, "join", problem, status, offer=offer, token=token, name=name)
+        return _page(request, context, "join", error, invited=invited, token=token, name=name)
 
     def target(project: int | None) -> str:
         return "/judging" if project is None else f"/projects/{project}"
@@ -175,14 +161,14 @@ def _add_invitations(routes: APIRouter, context: JudgingContext) -> None:
 
     @routes.post("/join/{token}/account")
     def join_with_account(request: Request, token: str, name: Text = "", password: Text = "") -> Response:
-        offer = invitation(context.database, token) if context.exists else None
-        if offer is None:
+        invited = invitation(context.database, token) if context.exists else None
+        if invited is None:
             return shown(request, token)
         try:
             account = accept_with_new_account(context.database, token, name, password)
         except CrosslensError as error:
-            return shown(request, token, sentence(error), 422, name)
-        response = RedirectResponse(target(offer.project), 303)
+            return shown(request, token, error, name)
+        response = RedirectResponse(target(invited.project), 303)
         return start_session(request, response, log_in(context.database, account.name, password))
 
 
@@ -203,19 +189,19 @@ def _add_setup(routes: APIRouter, context: JudgingContext) -> None:
             account = create_first_owner(context.database, name, password)
         except CrosslensError as error:
             check(token)
-            return _page(request, context, "setup", sentence(error), 422, token=token, name=name)
+            return _page(request, context, "setup", error, token=token, name=name)
         response = RedirectResponse("/judging", 303)
         return start_session(request, response, log_in(context.database, account.name, password))
 
 
 def _add_reset(routes: APIRouter, context: JudgingContext) -> None:
-    def shown(request: Request, token: str, problem: str = "", status: int = 200) -> Response:
+    def shown(request: Request, token: str, error: CrosslensError | None = None) -> Response:
         account = reset_account(context.database, token) if context.exists else None
         if account is None:
             raise HTTPException(
                 404, "This link is not valid: it has been used or has expired. Ask an owner for a new one."
             )
-        return _page(request, context, "reset", problem, status, token=token, of=account)
+        return _page(request, context, "reset", error, token=token, of=account)
 
     @routes.get("/reset/{token}")
     def reset_page(request: Request, token: str) -> Response:
@@ -227,7 +213,7 @@ def _add_reset(routes: APIRouter, context: JudgingContext) -> None:
         try:
             account = reset_password(context.database, token, password)
         except CrosslensError as error:
-            return shown(request, token, sentence(error), 422)
+            return shown(request, token, error)
         return start_session(
             request, RedirectResponse("/judging", 303), log_in(context.database, account.name, password)
         )
@@ -242,15 +228,9 @@ NOTES = {
 _MOST_CHOSEN = 100
 
 
-def annotator_router(context: JudgingContext) -> APIRouter:
-    """Addresses of annotators."""
-    routes = APIRouter(include_in_schema=False)
-    _add_overviews(routes, context)
-    _add_judging(routes, context)
-    return routes
+def _add_annotating(routes: APIRouter, context: JudgingContext) -> None:
+    of_project = Depends(context.require_member)
 
-
-def _add_overviews(routes: APIRouter, context: JudgingContext) -> None:
     @routes.get("/judging")
     def own_projects(request: Request) -> Response:
         if not context.has_owner:
@@ -260,122 +240,88 @@ def _add_overviews(routes: APIRouter, context: JudgingContext) -> None:
         entries = [(project, annotator_progress(context.database, project, account.id)) for project in shown]
         return render(request, "judging/projects.html", account=account, projects=entries)
 
-    @routes.get("/projects/{project}")
-    def overview(request: Request, project: RowId) -> Response:
-        account, shown, is_owner = context.require_member(request, project)
-        progress = annotator_progress(context.database, shown, account.id)
-        return render(
-            request, "judging/project.html", account=account, project=shown, progress=progress,
-            is_owner=is_owner, time_left=duration(progress.seconds_left),
+    def page(request: Request, member: Member, template: str, status: int = 200, **values: object) -> Response:
+        shown = {"account": member.account, "project": member.project, **values}
+        return render(request, f"judging/{template}.html", status=status, **shown)
+
+    def item_page(
+        request: Request, member: Member, assignment: int, item: StoredItem, progress: AnnotatorProgress,
+        answer: Answer | None, following: StoredItem | None = None, note: str = "", problem: str = "",
+    ) -> Response:  # fmt: skip
+        return page(
+            request, member, "item", 422 if problem else 200, form=member.project.form, assignment=assignment,
+            item=item, answer=answer or Answer(()), progress=progress, time_left=duration(progress.seconds_left),
+            following=following, note=note, problem=problem, longest_text=MOST_CHARACTERS,
         )  # fmt: skip
 
+    def to(member: Member, path: str) -> Response:
+        return RedirectResponse(f"/projects/{member.project.id}/{path}", 303)
+
+    @routes.get("/projects/{project}")
+    def overview(request: Request, member: Member = of_project) -> Response:
+        progress = annotator_progress(context.database, member.project, member.account.id)
+        time_left = duration(progress.seconds_left)
+        return page(request, member, "project", progress=progress, is_owner=member.is_owner, time_left=time_left)
+
     @routes.get("/projects/{project}/guidelines")
-    def guidelines(request: Request, project: RowId) -> Response:
-        account, shown, _ = context.require_member(request, project)
-        return render(request, "judging/guidelines.html", account=account, project=shown)
+    def guidelines(request: Request, member: Member = of_project) -> Response:
+        return page(request, member, "guidelines")
 
-
-def _add_judging(routes: APIRouter, context: JudgingContext) -> None:
     @routes.get("/projects/{project}/annotate")
-    def annotate(request: Request, project: RowId, note: str = "") -> Response:
-        account, shown, _ = context.require_member(request, project)
-        if account.is_owner and role_in(context.database, project, account.id) is None:
-            join(context.database, project, account.id, OWNER)
-        assigned = next_item(context.database, shown, account.id)
+    def annotate(request: Request, member: Member = of_project, note: str = "") -> Response:
+        account, project = member.account.id, member.project
+        if member.role is None:  # an owner of the server
+            join(context.database, project.id, account, OWNER)
+        assigned = next_item(context.database, project, account)
         if assigned is None:
-            progress = annotator_progress(context.database, shown, account.id)
-            return render(
-                request, "judging/finished.html", account=account, project=shown, note=NOTES.get(note, ""),
-                progress=progress,
-            )  # fmt: skip
-        return _item_page(
-            request, account, shown, assigned.assignment, assigned.item, assigned.progress,
-            answer=assigned.taken_back, following=assigned.following, note=NOTES.get(note, ""),
+            progress = annotator_progress(context.database, project, account)
+            return page(request, member, "finished", note=NOTES.get(note, ""), progress=progress)
+        return item_page(
+            request, member, assigned.assignment, assigned.item, assigned.progress, assigned.taken_back,
+            assigned.following, NOTES.get(note, ""),
         )  # fmt: skip
 
     @routes.post("/projects/{project}/judge")
     def submit(
         request: Request,
-        project: RowId,
         assignment: Annotated[int, Form(ge=1, le=LARGEST_ID)],
+        member: Member = of_project,
         label: Annotated[list[str] | None, Form(max_length=_MOST_CHOSEN)] = None,
         rating: Annotated[str, Form(max_length=10)] = "",
         text: Annotated[str, Form(max_length=4 * MOST_CHARACTERS)] = "",
     ) -> Response:
-        account, shown, _ = context.require_member(request, project)
+        account, project = member.account.id, member.project
         number = int(rating) if rating.isascii() and rating.isdecimal() else None
         answer = Answer(tuple(label or ()), number, text.replace("\r\n", "\n"))
-        return _submit(request, context, account, shown, assignment, answer)
+        try:
+            judged = judge(context.database, assignment, account, answer)
+        except InvalidChoice as error:
+            held = assigned_item(context.database, assignment, account)
+            if held is None or held[1] != OPEN or held[0].project != project.id:
+                return to(member, "annotate?note=again")
+            progress = annotator_progress(context.database, project, account)
+            return item_page(request, member, assignment, held[0], progress, answer, problem=sentence(error))
+        except CrosslensError as error:
+            if error.code != "no-assignment":
+                raise
+            return to(member, "annotate?note=expired")
+        if not judged.is_new:
+            return to(member, "annotate?note=again")
+        return to(member, f"feedback/{judged.judgement}" if judged.kind == "practice" else "annotate")
 
     @routes.get("/projects/{project}/feedback/{judgement}")
-    def feedback(request: Request, project: RowId, judgement: RowId) -> Response:
-        account, shown, _ = context.require_member(request, project)
-        own = own_judgement(context.database, judgement, account.id)
-        if own is None or own[0].project != project or own[0].kind != "practice":
+    def feedback(request: Request, judgement: RowId, member: Member = of_project) -> Response:
+        judged = own_judgement(context.database, judgement, member.account.id)
+        if judged is None or judged[0].project != member.project.id or judged[0].kind != "practice":
             raise HTTPException(404, "There is nothing to show here.")
-        item, answer = own
-        return render(
-            request, "judging/feedback.html", account=account, project=shown, item=item, answer=answer,
-            is_right=is_expected(item.expected, answer), judgement=judgement,
-        )  # fmt: skip
+        item, answer = judged
+        is_right = is_expected(item.expected, answer)
+        return page(request, member, "feedback", item=item, answer=answer, is_right=is_right, judgement=judgement)
 
     @routes.post("/projects/{project}/undo")
-    def take_back(request: Request, project: RowId, judgement: Annotated[int, Form(ge=1, le=LARGEST_ID)]) -> Response:
-        account, _, _ = context.require_member(request, project)
-        done = undo(context.database, project, account.id, judgement)
-        return _to(project, f"annotate?note={'nothing' if done is None else 'undone'}")
-
-
-def _submit(
-    request: Request,
-    context: JudgingContext,
-    account: Account,
-    project: JudgingProject,
-    assignment: int,
-    answer: Answer,
-) -> Response:
-    try:
-        judged = judge(context.database, assignment, account.id, answer)
-    except InvalidChoice as error:
-        held = assigned_item(context.database, assignment, account.id)
-        if held is None or held[1] != OPEN or held[0].project != project.id:
-            return _to(project.id, "annotate?note=again")
-        progress = annotator_progress(context.database, project, account.id)
-        return _item_page(
-            request, account, project, assignment, held[0], progress, answer=answer, problem=sentence(error)
-        )
-    except CrosslensError as error:
-        if error.code != "no-assignment":
-            raise
-        return _to(project.id, "annotate?note=expired")
-    if not judged.is_new:
-        return _to(project.id, "annotate?note=again")
-    return _to(project.id, f"feedback/{judged.judgement}" if judged.kind == "practice" else "annotate")
-
-
-def _to(project: int, page: str) -> Response:
-    return RedirectResponse(f"/projects/{project}/{page}", 303)
-
-
-def _item_page(
-    request: Request,
-    account: Account,
-    project: JudgingProject,
-    assignment: int,
-    item: StoredItem,
-    progress: AnnotatorProgress,
-    *,
-    answer: Answer | None = None,
-    following: StoredItem | None = None,
-    note: str = "",
-    problem: str = "",
-) -> Response:
-    return render(
-        request, "judging/item.html", status=422 if problem else 200, account=account, project=project,
-        form=project.form, assignment=assignment, item=item, answer=answer or Answer(()), progress=progress,
-        time_left=duration(progress.seconds_left), following=following, note=note, problem=problem,
-        longest_text=MOST_CHARACTERS,
-    )  # fmt: skip
+    def take_back(judgement: Annotated[int, Form(ge=1, le=LARGEST_ID)], member: Member = of_project) -> Response:
+        done = undo(context.database, member.project.id, member.account.id, judgement)
+        return to(member, f"annotate?note={'nothing' if done is None else 'undone'}")
 
 
 def duration(seconds: float | None) -> str:
@@ -406,7 +352,10 @@ def routers(services: Services) -> list[APIRouter]:
         services.require_login = require_login
     if context.setup_path is not None:
         services.start_notes.append(f"to judge, make the first account at {{address}}{context.setup_path[1:]}")
-    parts = [annotator_router(context), account_router(context), owner_router(context, services)]
+    pages = APIRouter(include_in_schema=False)
+    for add in (_add_annotating, _add_login, _add_password, _add_invitations, _add_setup, _add_reset):
+        add(pages, context)
+    parts = [pages, owner_router(context, services)]
     for route in (route for part in parts for route in part.routes):
         if isinstance(route, Route) and not services.is_open(route.path):
             services.route_checks.append((route.path_regex, partial(context.refuse_route, route.path)))

@@ -1,9 +1,10 @@
-"""What was said how often: labels, ratings, labels together, numbers of causes, and rules between labels."""
+"""What was said how often (labels, ratings, causes, rules between labels), and how it agrees with what is computed."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -12,19 +13,18 @@ import polars as pl
 from crosslens.core import BOTH, Run, split_name
 from crosslens.explanations import association_rules
 from crosslens.statistics import COEFFICIENTS, Bootstrap, Estimate, correlations, kappa_estimate
-from crosslens.web.judging.agreement import UNDECIDED, FloatArray, labels_of
+from crosslens.web.judging.agreement import UNDECIDED, codes, labels_of
 
 _SHARE: dict[str, Any] = {"count": pl.Int64, **dict.fromkeys(("share", "low", "high"), pl.Float64)}
 
 
-def label_shares(table: pl.DataFrame, labels: Sequence[str] = (), *, level: float = 0.95) -> pl.DataFrame:
+def label_shares(table: pl.DataFrame, labels: Sequence[str] = ()) -> pl.DataFrame:
     """One row per label: how many judgements gave it, their share, and its interval over items."""
-    named = labels_of(table, labels)
-    draws = _over_items(table)
+    draws = Bootstrap(codes(table["item"]))
     rows = []
-    for label in named:
+    for label in labels_of(table, labels):
         given = table["labels"].list.contains(label).cast(pl.Float64).to_numpy()
-        rows.append((label, int(given.sum()), *_ends(draws.estimate(given, level=level, bounds=(0, 1)))))
+        rows.append((label, int(given.sum()), *_ends(draws.estimate(given, bounds=(0, 1)))))
     return pl.DataFrame(rows, schema={"label": pl.String, **_SHARE}, orient="row")
 
 
@@ -37,25 +37,24 @@ def rating_counts(table: pl.DataFrame, ratings: Sequence[int] = range(1, 11)) ->
     return counts.with_columns(share=pl.col("count") / max(len(given), 1))
 
 
-def rating_mean(table: pl.DataFrame, *, level: float = 0.95) -> Estimate:
+def rating_mean(table: pl.DataFrame) -> Estimate:
     """The mean rating with its interval over items."""
     rated = table.filter(pl.col("rating").is_not_null())
-    return _over_items(rated).estimate(rated["rating"].to_numpy(), level=level)
+    return Bootstrap(codes(rated["item"])).estimate(rated["rating"].to_numpy())
 
 
 def co_occurrence(decided: pl.DataFrame, labels: Sequence[str] = ()) -> pl.DataFrame:
     """Every two labels that hold together for an item: how many items, and their share of the decided ones."""
     frame = decided_labels(decided, labels)
     rows = []
-    for at, first in enumerate(frame.columns):
-        for second in frame.columns[at + 1 :]:
-            count = int((frame[first] & frame[second]).sum())
-            rows.append((first, second, count, count / frame.height if frame.height else None))
+    for first, second in combinations(frame.columns, 2):
+        count = int((frame[first] & frame[second]).sum())
+        rows.append((first, second, count, count / frame.height if frame.height else None))
     schema = {"first": pl.String, "second": pl.String, "count": pl.Int64, "share": pl.Float64}
     return pl.DataFrame(rows, schema=schema, orient="row")
 
 
-def cause_numbers(decided: pl.DataFrame, causes: Sequence[str], *, level: float = 0.95) -> pl.DataFrame:
+def cause_numbers(decided: pl.DataFrame, causes: Sequence[str]) -> pl.DataFrame:
     """One row per number of causes from 0 to the largest: items with exactly so many, and their share with interval.
 
     ``of_caused`` is the share of the items with any cause, as EXPL counts failures with one, two and three.
@@ -68,26 +67,20 @@ def cause_numbers(decided: pl.DataFrame, causes: Sequence[str], *, level: float 
     for number in range(int(numbers.max(initial=0)) + 1):
         exactly = (numbers == number).astype(np.float64)
         count = int(exactly.sum())
-        ends = _ends(draws.estimate(exactly, level=level, bounds=(0, 1))) if len(numbers) else (None,) * 3
+        ends = _ends(draws.estimate(exactly, bounds=(0, 1))) if len(numbers) else (None,) * 3
         rows.append((number, count, *ends, count / caused if number and caused else None))
     return pl.DataFrame(rows, schema={"causes": pl.Int64, **_SHARE, "of_caused": pl.Float64}, orient="row")
 
 
-def label_rules(decided: pl.DataFrame, labels: Sequence[str] = (), *, minimum: int = 5) -> pl.DataFrame:
+def label_rules(decided: pl.DataFrame, labels: Sequence[str] = ()) -> pl.DataFrame:
     """Every rule "if label A, then label B" over the decided items, with support, confidence, lift and p-value."""
-    return association_rules(decided_labels(decided, labels), minimum=minimum)
+    return association_rules(decided_labels(decided, labels))
 
 
 def decided_labels(decided: pl.DataFrame, labels: Sequence[str] = ()) -> pl.DataFrame:
     """One row per decided item and a boolean column per label."""
     final = decided.filter(pl.col("by") != UNDECIDED)
-    named = labels_of(final, labels)
-    return final.select(pl.col("labels").list.contains(label).alias(label) for label in named)
-
-
-def _over_items(table: pl.DataFrame) -> Bootstrap:
-    order: Mapping[str, int] = {item: row for row, item in enumerate(table["item"].unique(maintain_order=True))}
-    return Bootstrap(np.array([order[item] for item in table["item"]], np.int64))
+    return final.select(pl.col("labels").list.contains(label).alias(label) for label in labels_of(final, labels))
 
 
 def _ends(estimate: Estimate) -> tuple[float | None, ...]:
@@ -149,16 +142,15 @@ def compare_causes(
     names = list(dict.fromkeys(name for item in said for name in causes[item]))
     rows, kappas = [], []
     for label in labels:
-        own = [item for item in said if label in said[item]]
-        rows.append((label, len(own), *(sum(causes[item].get(name) is True for item in own) for name in names)))
+        given = [item for item in said if label in said[item]]
+        rows.append((label, len(given), *(sum(causes[item].get(name) is True for item in given) for name in names)))
         if (cause := _DERIVED.get(label, label)) in names:
             known = [item for item in said if causes[item].get(cause) is not None]
             pairs = [(label in said[item], bool(causes[item][cause])) for item in known]
             cells = [pairs.count(cell) for cell in ((True, True), (True, False), (False, True), (False, False))]
             asked = _groups([(queries or {}).get(item, item) for item in known])
-            kappa = kappa_estimate([own for own, _ in pairs], [derived for _, derived in pairs], asked)
-            ends = (end if np.isfinite(end) else None for end in (kappa.mean, kappa.low, kappa.high))
-            kappas.append((label, cause, len(pairs), *cells, *ends))
+            kappa = kappa_estimate([people for people, _ in pairs], [derived for _, derived in pairs], asked)
+            kappas.append((label, cause, len(pairs), *cells, *_ends(kappa)))
     schema = {"label": pl.String, "items": pl.Int64, **dict.fromkeys(names, pl.Int64)}
     table = pl.DataFrame(rows, schema=schema, orient="row")
     return CauseAgreement(len(said), table, pl.DataFrame(kappas, schema=_CAUSES, orient="row"))
@@ -170,8 +162,6 @@ def metric_correlations(
     queries: Mapping[str, str] | None = None,
     *,
     resamples: int = 1000,
-    level: float = 0.95,
-    seed: int = 0,
 ) -> pl.DataFrame:
     """Pearson, Spearman and Kendall of each judged quantity with each metric, over the items that have both.
 
@@ -185,11 +175,9 @@ def metric_correlations(
             if len(both) < 3:
                 continue
             groups = _groups([(queries or {}).get(item, item) for item in both])
-            fit = correlations(
-                _column(values, both), _column(numbers, both), groups, resamples=resamples, seed=seed, threads=1
-            )
-            estimates = [fit.estimate(name, level) for name in COEFFICIENTS]
-            ends = [end if np.isfinite(end) else None for e in estimates for end in (e.mean, e.low, e.high)]
+            said, computed = (np.array([known[item] for item in both], np.float64) for known in (values, numbers))
+            fit = correlations(said, computed, groups, resamples=resamples, threads=1)
+            ends = [end for name in COEFFICIENTS for end in _ends(fit.estimate(name))]
             rows.append((quantity, metric, len(both), *ends))
     return pl.DataFrame(rows, schema=_COLUMNS, orient="row")
 
@@ -223,7 +211,3 @@ def run_metrics(run: Run, direction: str, queries: Mapping[str, str]) -> dict[st
 
 def _groups(names: Sequence[str]) -> np.ndarray[Any, np.dtype[np.int64]]:
     return np.unique(np.array(names, dtype=object).astype(str), return_inverse=True)[1].astype(np.int64)
-
-
-def _column(values: Mapping[str, float], items: Sequence[str]) -> FloatArray:
-    return np.array([values[item] for item in items], np.float64)

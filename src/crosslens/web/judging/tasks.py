@@ -1,10 +1,15 @@
-"""What an annotator can answer: labels with one key each, a rating, a text. A project's owner may change all of it."""
+"""What is judged, what an annotator can answer (labels with one key each, a rating, a text), and in which order.
+
+A project's owner may change the labels, the rating and the text; ``tasks.toml`` holds those that a project starts with.
+"""
 
 from __future__ import annotations
 
 import hashlib
+import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import Any
 
 from crosslens.core import CrosslensError, InputError, UnknownNameError
@@ -93,98 +98,73 @@ def label_grades(form: AnswerForm, given: Mapping[str, float] | None = None) -> 
 
 def read_form(stored: Mapping[str, Any], file: str | None = None) -> AnswerForm:
     """A form from JSON or TOML, checked."""
-    known = {"question", "labels", "several", "rating", "text"}
-    if unknown := sorted(set(stored) - known):
-        raise InputError(f"unknown entry {unknown[0]!r}", file=file, expected="one of " + ", ".join(sorted(known)))
-    labels = stored.get("labels")
-    if not isinstance(labels, Sequence) or isinstance(labels, str) or not 2 <= len(labels) <= MOST_LABELS:
-        raise InputError("'labels' is not a list of labels", file=file, expected=f"2 to {MOST_LABELS} labels")
-    form = AnswerForm(
-        question=_text(stored, "question", file),
-        labels=tuple(_label(entry, number, file) for number, entry in enumerate(labels, start=1)),
-        several=_flag(stored, "several", file),
-        rating=_rating(stored.get("rating"), file),
-        text=_text_field(stored.get("text"), file),
-    )
-    _check_distinct(form, file)
-    return form
 
+    def bad(problem: str, row: str | None = None, **about: str) -> InputError:
+        return InputError(problem, file=file, row=row, **about)
 
-def _label(entry: Any, number: int, file: str | None) -> AnswerLabel:
-    row = f"label {number}"
-    if not isinstance(entry, Mapping):
-        raise InputError("a label is not a table", file=file, row=row, expected="name, title and key")
-    known = {"name", "title", "key", "help", "alone", "grade"}
-    if unknown := sorted(set(entry) - known):
-        raise InputError(f"unknown entry {unknown[0]!r}", file=file, row=row, expected=", ".join(sorted(known)))
-    name = _text(entry, "name", file, row)
-    grade = entry.get("grade")
-    if grade is not None and (isinstance(grade, bool) or not isinstance(grade, int | float) or not 0 <= grade <= 1e6):
-        raise InputError(f"grade {grade!r} is not a number from 0", file=file, row=row)
-    key = str(entry.get("key", number if number < 10 else "")).lower()
-    if len(key) != 1 or not key.isalnum():
-        raise InputError(f"key {key!r} is not a letter or digit", file=file, row=row, fix="give the label a key")
-    if key in RESERVED_KEYS:
-        raise InputError(f"key {key!r} is already used for {RESERVED_KEYS[key]}", file=file, row=row)
-    title = entry.get("title", name)
-    return AnswerLabel(
-        name,
-        _text({"title": title}, "title", file, row),
-        key,
-        str(entry.get("help", "")),
-        _flag(entry, "alone", file, row),
-        None if grade is None else float(grade),
-    )
+    def check_names(entry: Mapping[str, Any], known: Sequence[str], row: str | None = None) -> None:
+        if unknown := sorted(set(entry) - set(known)):
+            raise bad(f"unknown entry {unknown[0]!r}", row, expected="one of " + ", ".join(sorted(known)))
 
+    def text(entry: Mapping[str, Any], name: str, row: str | None = None) -> str:
+        value = entry.get(name)
+        if not isinstance(value, str) or not value.strip() or len(value) > MOST_CHARACTERS:
+            raise bad(f"'{name}' is missing or not a text", row)
+        return value.strip()
 
-def _rating(entry: Any, file: str | None) -> RatingScale | None:
-    if entry is None:
-        return None
-    if not isinstance(entry, Mapping) or not {"low", "high"} <= set(entry) <= {"low", "high", "title"}:
-        raise InputError("'rating' is not a table of low, high and title", file=file)
-    low, high = entry["low"], entry["high"]
-    if not all(isinstance(end, int) and not isinstance(end, bool) for end in (low, high)) or not 0 <= low < high <= 100:
-        raise InputError(
-            f"rating from {low!r} to {high!r}", file=file, expected="two whole numbers, 0 ≤ low < high ≤ 100"
-        )
-    return RatingScale(low, high, str(entry.get("title", "Rating")))
+    def flag(entry: Mapping[str, Any], name: str, row: str | None = None) -> bool:
+        value = entry.get(name, False)
+        if not isinstance(value, bool):
+            raise bad(f"'{name}' is not true or false", row)
+        return value
 
+    def label(entry: Any, number: int) -> AnswerLabel:
+        row = f"label {number}"
+        if not isinstance(entry, Mapping):
+            raise bad("a label is not a table", row, expected="name, title and key")
+        check_names(entry, ("name", "title", "key", "help", "alone", "grade"), row)
+        name, grade = text(entry, "name", row), entry.get("grade")
+        if grade is not None and (type(grade) not in (int, float) or not 0 <= grade <= 1e6):
+            raise bad(f"grade {grade!r} is not a number from 0", row)
+        key = str(entry.get("key", number if number < 10 else "")).lower()
+        if len(key) != 1 or not key.isalnum():
+            raise bad(f"key {key!r} is not a letter or digit", row, fix="give the label a key")
+        if key in RESERVED_KEYS:
+            raise bad(f"key {key!r} is already used for {RESERVED_KEYS[key]}", row)
+        title, alone = text({"title": name, **entry}, "title", row), flag(entry, "alone", row)
+        return AnswerLabel(name, title, key, str(entry.get("help", "")), alone, None if grade is None else float(grade))
 
-def _text_field(entry: Any, file: str | None) -> TextField | None:
-    if entry is None:
-        return None
-    if not isinstance(entry, Mapping) or not set(entry) <= {"title", "needed_for"}:
-        raise InputError("'text' is not a table of title and needed_for", file=file)
-    needed = entry.get("needed_for", ())
-    if isinstance(needed, str) or not isinstance(needed, Sequence):
-        raise InputError("'needed_for' is not a list of labels", file=file)
-    return TextField(_text(entry, "title", file), tuple(map(str, needed)))
-
-
-def _check_distinct(form: AnswerForm, file: str | None) -> None:
-    for what, values in (
-        ("name", [label.name for label in form.labels]),
-        ("key", [label.key for label in form.labels]),
-    ):
+    check_names(stored, ("question", "labels", "several", "rating", "text"))
+    entries, scale, field = stored.get("labels"), stored.get("rating"), stored.get("text")
+    if not isinstance(entries, Sequence) or isinstance(entries, str) or not 2 <= len(entries) <= MOST_LABELS:
+        raise bad("'labels' is not a list of labels", expected=f"2 to {MOST_LABELS} labels")
+    question = text(stored, "question")
+    labels = tuple(label(entry, number) for number, entry in enumerate(entries, start=1))
+    several = flag(stored, "several")
+    rating = None
+    if scale is not None:
+        if not isinstance(scale, Mapping) or not {"low", "high"} <= set(scale) <= {"low", "high", "title"}:
+            raise bad("'rating' is not a table of low, high and title")
+        low, high = scale["low"], scale["high"]
+        if {type(low), type(high)} != {int} or not 0 <= low < high <= 100:
+            raise bad(f"rating from {low!r} to {high!r}", expected="two whole numbers, 0 ≤ low < high ≤ 100")
+        rating = RatingScale(low, high, str(scale.get("title", "Rating")))
+    written = None
+    if field is not None:
+        if not isinstance(field, Mapping) or not set(field) <= {"title", "needed_for"}:
+            raise bad("'text' is not a table of title and needed_for")
+        needed = field.get("needed_for", ())
+        if isinstance(needed, str) or not isinstance(needed, Sequence):
+            raise bad("'needed_for' is not a list of labels")
+        written = TextField(text(field, "title"), tuple(map(str, needed)))
+    names = [entry.name for entry in labels]
+    for what, values in (("name", names), ("key", [entry.key for entry in labels])):
         if repeated := sorted({value for value in values if values.count(value) > 1}):
-            raise InputError(f"two labels have the {what} {repeated[0]!r}", file=file)
-    for name in form.text.needed_for if form.text else ():
-        if form.label(name) is None:
-            raise InputError(f"'needed_for' names the label {name!r}, which does not exist", file=file)
-
-
-def _text(entry: Mapping[str, Any], name: str, file: str | None, row: str | None = None) -> str:
-    value = entry.get(name)
-    if not isinstance(value, str) or not value.strip() or len(value) > MOST_CHARACTERS:
-        raise InputError(f"'{name}' is missing or not a text", file=file, row=row)
-    return value.strip()
-
-
-def _flag(entry: Mapping[str, Any], name: str, file: str | None, row: str | None = None) -> bool:
-    value = entry.get(name, False)
-    if not isinstance(value, bool):
-        raise InputError(f"'{name}' is not true or false", file=file, row=row)
-    return value
+            raise bad(f"two labels have the {what} {repeated[0]!r}")
+    for name in written.needed_for if written else ():
+        if name not in names:
+            raise bad(f"'needed_for' names the label {name!r}, which does not exist")
+    return AnswerForm(question, labels, several, rating, written)
 
 
 @dataclass(frozen=True)
@@ -192,102 +172,16 @@ class TaskKind:
     """A task with the answers and guidelines that a project starts with."""
 
     name: str
-    title: str
     form: AnswerForm
     guidelines: str
 
 
-FAILURES = TaskKind(
-    "failures",
-    "Causes of retrieval failures",
-    AnswerForm(
-        question="What does the retrieved picture get wrong about the query?",
-        labels=(
-            AnswerLabel("object_class", "Object class", "1", "Another kind of object than the one in the query."),
-            AnswerLabel("colour", "Colour", "2", "An object has another colour."),
-            AnswerLabel("count", "Count", "3", "More or fewer objects than the query says."),
-            AnswerLabel("action", "Action", "4", "Somebody or something does something else."),
-            AnswerLabel("size", "Size", "5", "An object is larger or smaller than the query says."),
-            AnswerLabel("details", "Details", "6", "Place, clothing, material, background or other details differ."),
-            AnswerLabel(
-                "successful_alternative",
-                "Successful alternative",
-                "7",
-                "Nothing is wrong: the retrieved picture fits the query as well.",
-                alone=True,
-            ),
-        ),
-        several=True,
-        rating=RatingScale(1, 10, "How well does the retrieved picture fit the query?"),
-    ),
-    """Read the query first, then look at the retrieved picture.
-
-Choose every cause that applies: a picture can show the wrong object in the wrong colour. Judge only what the query \
-says; what it does not mention cannot be wrong. Where the retrieved picture fits the query, choose “Successful \
-alternative”, even if another picture was expected. If a true image is shown, it is the picture that the query \
-belongs to: compare with it, and judge the retrieved one.
-
-Then rate how well the retrieved picture fits the query, from 1 (not at all) to 10 (perfectly). Where several causes \
-apply, the rating is usually lower.""",
-)
-
-VALIDITY = TaskKind(
-    "validity",
-    "Caption validity",
-    AnswerForm(
-        question="Is this a valid caption of the picture?",
-        labels=(
-            AnswerLabel("good", "Good", "1", "The caption can be said of the picture, also in a figurative sense."),
-            AnswerLabel("bad", "Bad", "2", "The caption does not belong to the picture, or contains a mistake."),
-            AnswerLabel("unsure", "Unsure", "3", "You cannot tell, for example because you do not know a name."),
-        ),
-        text=TextField("Corrected caption"),
-    ),
-    """A good caption need not describe what is visible word by word. It may tell what the picture is about, what it \
-means or how it feels, as long as somebody could reasonably write it below this picture.
-
-Choose “Bad” where the caption belongs to another picture, names something wrong, or cannot be read. If a small change \
-makes it right, write the corrected caption; otherwise leave the field empty.
-
-Choose “Unsure” rather than guess.""",
-)
-
-PAIRS = TaskKind(
-    "pairs",
-    "Pair survey",
-    AnswerForm(
-        question="Do picture and text go together?",
-        labels=(
-            AnswerLabel("good", "Good pair", "1", "The text can be said of the picture."),
-            AnswerLabel("bad", "Bad pair", "2", "The text has nothing to do with the picture."),
-        ),
-    ),
-    """Each page shows a picture and a text. Some pairs are good, some are bad, in no particular order.
-
-A pair is good if somebody could reasonably use the text for this picture, literally or figuratively. It is bad if the \
-text has nothing to do with the picture. Answer by your first impression; there is no need to look anything up.""",
-)
-
-RELEVANCE = TaskKind(
-    "relevance",
-    "Graded relevance",
-    AnswerForm(
-        question="How relevant is the result for the query?",
-        labels=(
-            AnswerLabel("0", "Not relevant", "0", "Shows nothing of what the query asks for.", grade=0.0),
-            AnswerLabel("1", "Somewhat relevant", "1", "Shares the topic, but not what matters.", grade=1.0),
-            AnswerLabel("2", "Mostly relevant", "2", "Right in what matters, wrong or missing in details.", grade=2.0),
-            AnswerLabel("3", "Fully relevant", "3", "Everything in the query holds.", grade=3.0),
-        ),
-    ),
-    """Imagine that you searched for the query and got this result.
-
-Give 3 if everything in the query holds, 2 if what matters is right and only details are wrong or missing, 1 if the \
-result only shares the topic, 0 if it has nothing to do with the query. Judge each result by itself, not against the \
-one before.""",
-)
-
-TASKS = {kind.name: kind for kind in (FAILURES, VALIDITY, PAIRS, RELEVANCE)}
+TASKS = {
+    name: TaskKind(name, read_form(task["form"]), task["guidelines"])
+    for name, task in tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8")).items()
+}
+PAIRS = "pairs"
+"""The task whose results say of how many pairs people think that they fit."""
 
 
 def task_kind(name: str) -> TaskKind:

@@ -6,7 +6,7 @@ between a low and a high value. 255 stands for no value.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -65,12 +65,19 @@ class Palette:
 
     def names(self) -> list[tuple[str, str]]:
         metrics = dict.fromkeys(split_name(name)[1] for name in self.run.values if split_name(name)[0])
+        tables = () if self.dataset is None else (self.dataset.images, self.dataset.captions)
+        columns = dict.fromkeys(
+            column
+            for table in tables
+            for column, kind in table.schema.items()
+            if column not in _IDS and kind in (*_NUMBERS, pl.String, pl.Boolean, pl.Categorical)
+        )
         return [
             (MODALITY, "image or caption"),
             (CLUSTER, "region of the map"),
             *([(RANK, "rank of the first relevant item")] if self.run.rankings else []),
             *((f"{_BY_METRIC}{metric}", f"{metric} of the query") for metric in metrics),
-            *((f"{_BY_COLUMN}{column}", f"{column} (dataset)") for column in self._columns()),
+            *((f"{_BY_COLUMN}{column}", f"{column} (dataset)") for column in columns),
         ]
 
     def colouring(self, name: str) -> Colouring:
@@ -82,78 +89,56 @@ class Palette:
             return _of_codes(name, labels[name], kinds, ("image", "caption"))
         if name == CLUSTER:
             return _of_codes(name, labels[name], self.drawn.clusters, tuple(r.name for r in self.drawn.regions))
-        if name == RANK:
-            return of_numbers(name, labels[name], self._ranks(), scale="logarithmic")
-        if name.startswith(_BY_METRIC):
-            return of_numbers(name, labels[name], self._metric(name.removeprefix(_BY_METRIC)))
+        if name == RANK or name.startswith(_BY_METRIC):
+            scale = "logarithmic" if name == RANK else "linear"
+            return of_numbers(name, labels[name], self._numbers(name), scale)
         return self._column(name, labels[name])
 
-    def _of_sides(self, sides: Mapping[bool, tuple[Sequence[str], Array]]) -> Array:
-        """One number per point from ids and values of images (True) and captions (False); NaN where none is known."""
-        values = np.full(len(self.drawn), np.nan)
-        for is_image, (ids, numbers) in sides.items():
+    def _numbers(self, name: str) -> Array:
+        """The rank or the metric of the query of each point; NaN where none is known."""
+        by_kind: dict[bool, tuple[Sequence[str], Array]] = {}  # ids and values of images (True) and captions (False)
+        if name == RANK:
+            for direction, ranking in self.run.rankings.items():
+                _, first = first_relevant(ranking)
+                ranks = np.where(first == UNRANKED, np.nan, first.astype(np.float64))
+                by_kind[direction == IMAGE_TO_TEXT] = (ranking.query_ids, ranks)
+        for metric, values in self.run.values.items():
+            direction, short = split_name(metric)
+            if f"{_BY_METRIC}{short}" == name and direction:
+                by_kind[direction == IMAGE_TO_TEXT] = (values.query_ids, values.values)
+        numbers = np.full(len(self.drawn), np.nan)
+        for is_image, (ids, known) in by_kind.items():
             if is_image not in self._rows:
-                own_ids = self.drawn.image_ids if is_image else self.drawn.caption_ids
+                drawn_ids = self.drawn.image_ids if is_image else self.drawn.caption_ids
                 start = 0 if is_image else len(self.drawn.image_ids)
-                self._rows[is_image] = {item: start + row for row, item in enumerate(own_ids)}
+                self._rows[is_image] = {item: row for row, item in enumerate(drawn_ids, start)}
             rows = self._rows[is_image]
-            known = [(rows[item], row) for row, item in enumerate(ids) if item in rows]
-            if known:
-                target, source = np.array(known).T
-                values[target] = np.asarray(numbers, np.float64)[source]
-        return values
-
-    def _metric(self, metric: str) -> Array:
-        sides = {}
-        for name, values in self.run.values.items():
-            direction, own = split_name(name)
-            if own == metric and direction:
-                sides[direction == IMAGE_TO_TEXT] = (values.query_ids, values.values)
-        return self._of_sides(sides)
-
-    def _ranks(self) -> Array:
-        sides = {}
-        for direction, ranking in self.run.rankings.items():
-            _, ranks = first_relevant(ranking)
-            known = np.where(ranks == UNRANKED, np.nan, ranks.astype(np.float64))
-            sides[direction == IMAGE_TO_TEXT] = (ranking.query_ids, known)
-        return self._of_sides(sides)
-
-    def _columns(self) -> list[str]:
-        if self.dataset is None:
-            return []
-        tables = (self.dataset.images, self.dataset.captions)
-        names = dict.fromkeys(
-            column
-            for table in tables
-            for column, kind in table.schema.items()
-            if column not in _IDS and (kind in (*_NUMBERS, pl.String, pl.Boolean, pl.Categorical))
-        )
-        return list(names)
+            pairs = [(rows[item], row) for row, item in enumerate(ids) if item in rows]
+            if pairs:
+                target, source = np.array(pairs).T
+                numbers[target] = np.asarray(known, np.float64)[source]
+        return numbers
 
     def _column(self, name: str, label: str) -> Colouring:
-        column = name.removeprefix(_BY_COLUMN)
-        values = self._column_values(column)
-        distinct = values.drop_nulls().n_unique()
-        if values.dtype in _NUMBERS and distinct > MOST_CATEGORIES:
-            return of_numbers(name, label, values.cast(pl.Float64).fill_null(float("nan")).to_numpy())
-        return of_categories(name, label, values.cast(pl.String).to_list())
-
-    def _column_values(self, column: str) -> pl.Series:
-        """The column's value of every point; a caption without one of its own has that of its image."""
+        """A column of the dataset; a caption without a value of its own has that of its image."""
         assert self.dataset is not None
-        images, captions = self.dataset.images, self.dataset.captions
+        column, images, captions = name.removeprefix(_BY_COLUMN), self.dataset.images, self.dataset.captions
         if column not in captions.columns:
             captions = captions.join(images.select("image", column), on="image", how="left", maintain_order="left")
-        own = pl.DataFrame({"caption": self.drawn.caption_ids}, schema={"caption": pl.String})
-        right = own.join(captions.select("caption", column), on="caption", how="left", maintain_order="left")[column]
         if column not in images.columns:
-            left = pl.Series(column, [None] * len(self.drawn.image_ids), dtype=right.dtype)
-        else:
-            shown = pl.DataFrame({"image": self.drawn.image_ids}, schema={"image": pl.String})
-            left = shown.join(images.select("image", column), on="image", how="left", maintain_order="left")[column]
-        both = pl.concat([left.to_frame(), right.to_frame()], how="vertical_relaxed")
-        return both[column]
+            images = images.with_columns(pl.lit(None, captions[column].dtype).alias(column))
+        parts = [
+            pl.DataFrame({key: ids}, schema={key: pl.String})
+            .join(table.select(key, column), on=key, how="left", maintain_order="left")
+            .select(column)
+            for key, ids, table in (
+                ("image", self.drawn.image_ids, images), ("caption", self.drawn.caption_ids, captions),
+            )
+        ]  # fmt: skip
+        values = pl.concat(parts, how="vertical_relaxed")[column]
+        if values.dtype in _NUMBERS and values.drop_nulls().n_unique() > MOST_CATEGORIES:
+            return of_numbers(name, label, values.cast(pl.Float64).fill_null(float("nan")).to_numpy())
+        return of_categories(name, label, values.cast(pl.String).to_list())
 
 
 def _of_codes(name: str, label: str, codes: Array, labels: tuple[str, ...]) -> Colouring:
@@ -167,13 +152,10 @@ def of_categories(name: str, label: str, values: Sequence[str | None]) -> Colour
     counted = series.drop_nulls().to_frame().group_by("value").agg(count=pl.len())
     counted = counted.sort(["count", "value"], descending=[True, False])
     names, counts = counted["value"].to_list(), counted["count"].to_list()
+    numbers = {value: min(row, MOST_CATEGORIES - 1) for row, value in enumerate(names)}
     if len(names) > MOST_CATEGORIES:
-        kept = MOST_CATEGORIES - 1
-        rest = f"{len(names) - kept:,} others"
-        names, counts = [*names[:kept], rest], [*counts[:kept], sum(counts[kept:])]
-        numbers = {value: min(row, kept) for row, value in enumerate(counted["value"])}
-    else:
-        numbers = {value: row for row, value in enumerate(names)}
+        most = MOST_CATEGORIES - 1
+        names, counts = [*names[:most], f"{len(names) - most:,} others"], [*counts[:most], sum(counts[most:])]
     codes = np.array([NO_VALUE if value is None else numbers[value] for value in values], np.uint8)
     missing = int(series.null_count())
     colours = tuple(LEVEL_COLOURS.get(value, "").lower() for value in names)
@@ -207,10 +189,10 @@ MOST_MATCHES = 20_000
 
 
 class MapItem(NamedTuple):
-    """A point: its row, whether it is an image, its id, the text of a caption, the image it belongs to."""
+    """A point: its row, its kind (image or caption), its id, the text of a caption, the image it belongs to."""
 
     row: int
-    is_image: bool
+    kind: str
     id: str
     text: str | None
     image: str | None
@@ -229,7 +211,7 @@ class ItemLookup:
         self._images = [image for image, _ in known]
         texts = pl.Series("text", [text for _, text in known], dtype=pl.String)
         names = pl.Series("id", drawn.ids, dtype=pl.String)
-        self._searched = pl.concat([names.slice(0, len(drawn.image_ids)), texts.fill_null("")]).str.to_lowercase()
+        self._searched = pl.concat([names.head(len(drawn.image_ids)), texts.fill_null("")]).str.to_lowercase()
         self._names = names.str.to_lowercase()
         self._texts = texts
 
@@ -237,25 +219,21 @@ class ItemLookup:
         """The items of these rows, in the order asked for."""
         if len(rows) > MOST_ROWS:
             raise InputError(f"{len(rows)} rows are asked for at once", expected=f"at most {MOST_ROWS}")
-        return [self._item(row) for row in rows]
-
-    def _item(self, row: int) -> MapItem:
-        if not 0 <= row < len(self.drawn):
-            raise InputError(f"no point {row}", expected=f"0 to {len(self.drawn) - 1}", code="unknown-id")
-        images = len(self.drawn.image_ids)
-        if row < images:
-            return MapItem(row, True, self.drawn.image_ids[row], None, self.drawn.image_ids[row])
-        caption = row - images
-        return MapItem(row, False, self.drawn.caption_ids[caption], self._texts[caption], self._images[caption])
+        items, images = [], self.drawn.image_ids
+        for row in rows:
+            if not 0 <= row < len(self.drawn):
+                raise InputError(f"no point {row}", expected=f"0 to {len(self.drawn) - 1}", code="unknown-id")
+            text, image = None, self.drawn.ids[row]
+            if row >= len(images):
+                text, image = self._texts[row - len(images)], self._images[row - len(images)]
+            items.append(MapItem(row, "caption" if row >= len(images) else "image", self.drawn.ids[row], text, image))
+        return items
 
     def matching(self, text: str) -> list[int]:
         """The rows whose caption or id contains all the words of a text, whatever their case."""
         words = text.lower().split()
-        if not words:
-            return []
-        fits = np.ones(len(self.drawn), bool)
+        fits = np.full(len(self.drawn), bool(words))
         for word in words:
-            fits &= (
-                self._searched.str.contains(word, literal=True) | self._names.str.contains(word, literal=True)
-            ).to_numpy()
-        return [int(row) for row in np.flatnonzero(fits)[:MOST_MATCHES]]
+            in_text, in_name = (column.str.contains(word, literal=True) for column in (self._searched, self._names))
+            fits &= (in_text | in_name).to_numpy()
+        return list(map(int, np.flatnonzero(fits)[:MOST_MATCHES]))

@@ -6,8 +6,8 @@ for one. A damaged one counts as absent, and is written again.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,6 @@ import polars as pl
 from crosslens.core import (
     HEADER_FILE,
     CrosslensError,
-    Dataset,
     Ids,
     InputError,
     Progress,
@@ -36,7 +35,7 @@ from crosslens.web.background import DONE, JobProgress, Jobs
 from crosslens.web.map.projection import (
     METHODS,
     PCA,
-    Cluster,
+    Region,
     assign_clusters,
     caption_texts,
     default_method,
@@ -51,6 +50,9 @@ _KIND = "embedding-map"
 _VERSION = 1
 """Another version, other points: part of the key."""
 _LAYOUT = folder_layout(_KIND, ("points", "clusters"), ("items", "regions"))
+_REGIONS: dict[str, Any] = {
+    "number": pl.Int64, "name": pl.String, "images": pl.Int64, "captions": pl.Int64, "x": pl.Float64, "y": pl.Float64,
+}  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,7 +65,7 @@ class EmbeddingMap:
     caption_ids: Ids
     points: Array
     clusters: Array
-    regions: tuple[Cluster, ...]
+    regions: tuple[Region, ...]
 
     def __len__(self) -> int:
         return len(self.points)
@@ -84,22 +86,14 @@ class MapStore:
     def __init__(self, cache: str | Path | None = None) -> None:
         self.folder = cache_folder(cache) / "maps"
 
-    def has(self, key: str) -> bool:
-        """Whether a map of this key is there; not whether it is whole."""
-        return (self._path(key) / HEADER_FILE).is_file()
-
     def load(self, key: str) -> EmbeddingMap | None:
         """The map of this key; None where there is none, or where it is damaged."""
-        if not self.has(key):
+        if not (self.folder / key / HEADER_FILE).is_file():
             return None
         try:
-            header, arrays, tables = read_folder(self._path(key), _KIND, mmap=True)
-            items, count = tables["items"], int(header["images"])
-            ids = tuple(items["id"].to_list())
-            regions = tuple(
-                Cluster(row["number"], row["name"], row["images"], row["captions"], (row["x"], row["y"]))
-                for row in tables["regions"].iter_rows(named=True)
-            )
+            header, arrays, tables = read_folder(self.folder / key, _KIND, mmap=True)
+            ids, count = tuple(tables["items"]["id"].to_list()), int(header["images"])
+            regions = tuple(Region(**row) for row in tables["regions"].iter_rows(named=True))
             points, clusters = np.asarray(arrays["points"]), np.asarray(arrays["clusters"])
             kinds = points.dtype.kind + clusters.dtype.kind
             if points.shape != (len(ids), 2) or clusters.shape != (len(ids),) or kinds not in ("fi", "fu"):
@@ -112,29 +106,16 @@ class MapStore:
 
     def save(self, drawn: EmbeddingMap) -> None:
         self.folder.mkdir(parents=True, exist_ok=True)
-        with atomic_folder(self._path(drawn.key), _LAYOUT) as folder:
+        with atomic_folder(self.folder / drawn.key, _LAYOUT) as folder:
             write_parts(
                 folder, _KIND,
                 header={"key": drawn.key, "method": drawn.method, "images": len(drawn.image_ids)},
                 arrays={"points": drawn.points, "clusters": drawn.clusters},
                 tables={
                     "items": pl.DataFrame({"id": drawn.ids}, schema={"id": pl.String}),
-                    "regions": _region_table(drawn.regions),
+                    "regions": pl.DataFrame([asdict(region) for region in drawn.regions], schema=_REGIONS),
                 },
             )  # fmt: skip
-
-    def _path(self, key: str) -> Path:
-        return self.folder / key
-
-
-def _region_table(regions: Sequence[Cluster]) -> pl.DataFrame:
-    rows = [
-        {"number": region.number, "name": region.name, "images": region.images, "captions": region.captions,
-         "x": region.centre[0], "y": region.centre[1]}
-        for region in regions
-    ]  # fmt: skip
-    schema = {"number": pl.Int64, "name": pl.String, "images": pl.Int64, "captions": pl.Int64}
-    return pl.DataFrame(rows, schema={**schema, "x": pl.Float64, "y": pl.Float64})
 
 
 ABSENT, READY, IMPOSSIBLE = "absent", "ready", "impossible"
@@ -153,14 +134,14 @@ class MapState:
 
 
 class Maps:
-    """The maps of the runs, kept below a cache folder; ``options`` say how a run's model is loaded."""
+    """The maps of the runs, kept below a cache folder."""
 
-    def __init__(self, cache: Path | None = None, options: EncodeOptions | None = None) -> None:
+    def __init__(self, cache: Path | None = None) -> None:
         self.store = MapStore(cache)
         self.jobs = Jobs()
-        self.options = options or EncodeOptions(cache=cache, skip_bad=True)
-        self._keys: dict[tuple[str, str], str] = {}
-        self._kept: dict[str, EmbeddingMap] = {}
+        self.options = EncodeOptions(cache=cache, skip_bad=True)
+        self._keys: dict[str, str] = {}
+        self._loaded: dict[str, EmbeddingMap] = {}
 
     def state(self, run_id: str, run: Run, method: str | None = None) -> MapState:
         """Where the map of a run stands, without computing anything."""
@@ -191,8 +172,20 @@ class Maps:
         """Compute the map of a run in the background, unless it is there or under way."""
         state = self.state(run_id, run, method)
         if state.state in (ABSENT, "failed"):
-            self.jobs.start(_job(run_id, run, state.method), self._work(run_id, run, state.method))
-            return self.state(run_id, run, state.method)
+            job, chosen = _job(run_id, run, state.method), state.method
+
+            def work(progress: Progress, is_stopped: Callable[[], bool]) -> None:
+                vectors = vectors_of_run(run, self.options, progress)
+                key = self._stated_key(run, chosen)
+                if key is None:
+                    content = {"images": vectors.images.fingerprint, "captions": vectors.captions.fingerprint}
+                    key = map_key(fingerprint("vectors", content), chosen, SEED)
+                if self.store.load(key) is None:
+                    self.store.save(draw(key, vectors, chosen, progress, is_stopped))
+                self._keys[job] = key
+
+            self.jobs.start(job, work)
+            return self.state(run_id, run, chosen)
         return state
 
     def method_of(self, run: Run, method: str | None) -> str:
@@ -206,33 +199,15 @@ class Maps:
         self.jobs.stop()
 
     def _load(self, run_id: str, run: Run, method: str) -> EmbeddingMap | None:
-        key = self._keys.get((_identity(run_id, run), method)) or self._stated_key(run, method)
-        if key is None:
-            return None
-        if key not in self._kept:
-            drawn = self.store.load(key)
-            if drawn is None:
-                return None
-            self._kept = {**dict(list(self._kept.items())[-3:]), key: drawn}
-        return self._kept[key]
+        key = self._keys.get(_job(run_id, run, method)) or self._stated_key(run, method)
+        if key is not None and key not in self._loaded and (drawn := self.store.load(key)) is not None:
+            self._loaded = {**dict(list(self._loaded.items())[-3:]), key: drawn}
+        return None if key is None else self._loaded.get(key)
 
     def _stated_key(self, run: Run, method: str) -> str | None:
         recipe = recipe_of_run(run)
         source = None if recipe is None else vectors_key(recipe)
         return None if source is None else map_key(source, method, SEED)
-
-    def _work(self, run_id: str, run: Run, method: str) -> Callable[[Progress, Callable[[], bool]], None]:
-        def work(progress: Progress, is_stopped: Callable[[], bool]) -> None:
-            vectors = vectors_of_run(run, self.options, progress)
-            key = self._stated_key(run, method)
-            if key is None:
-                content = {"images": vectors.images.fingerprint, "captions": vectors.captions.fingerprint}
-                key = map_key(fingerprint("vectors", content), method, SEED)
-            if self.store.load(key) is None:
-                self.store.save(draw(key, vectors, method, progress, is_stopped))
-            self._keys[_identity(run_id, run), method] = key
-
-        return work
 
 
 def draw(
@@ -248,18 +223,6 @@ def draw(
     return EmbeddingMap(key, method, images.ids, captions.ids, points, numbers, tuple(regions))
 
 
-def _identity(run_id: str, run: Run) -> str:
-    """A run that was replaced under the same id is another one."""
-    return f"{run_id}:{fingerprint('recipe', {'text': run.recipe})}"
-
-
 def _job(run_id: str, run: Run, method: str) -> str:
-    return f"{_identity(run_id, run)}:{method}"
-
-
-def dataset_or_none(load: Callable[[], Dataset]) -> Dataset | None:
-    """The dataset, or None where it cannot be read: a map needs ids only."""
-    try:
-        return load()
-    except CrosslensError:
-        return None
+    """What a map is known by: a run that was replaced under the same id is another one."""
+    return f"{run_id}:{fingerprint('recipe', {'text': run.recipe})}:{method}"

@@ -6,8 +6,9 @@ import importlib.util
 import multiprocessing
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -49,14 +50,14 @@ def has_umap() -> bool:
 
 
 def project(
-    sides: Sequence[Embeddings],
+    groups: Sequence[Embeddings],
     method: str,
     *,
     seed: int = 0,
     progress: Progress | None = None,
     is_stopped: Callable[[], bool] = lambda: False,
 ) -> Array:
-    """One point (n×2, float32, within −1…1) per item, the items of the first side before those of the second.
+    """One point (n×2, float32, within −1…1) per item of each group, in their order.
 
     Directions are compared, not lengths: every vector is brought to length 1. Of an item with several vectors the mean
     counts. The aspect ratio is kept, and so is the order of the items.
@@ -64,35 +65,35 @@ def project(
     if method not in METHODS:
         raise UsageError(f"unknown projection {method!r}", fix=f"use one of: {', '.join(METHODS)}", option="method")
     progress = progress or SilentProgress()
-    if len({side.dimension for side in sides}) > 1:
-        widths = " and ".join(str(side.dimension) for side in sides)
+    if len({group.dimension for group in groups}) > 1:
+        widths = " and ".join(str(group.dimension) for group in groups)
         raise CrosslensError(f"images and captions have vectors of different lengths, {widths}", fix="use one encoder")
-    if method == UMAP and sum(len(side.ids) for side in sides) > _NEIGHBOURS:
-        points = _umap(sides, seed, progress, is_stopped)
+    if method == UMAP and sum(len(group.ids) for group in groups) > _NEIGHBOURS:
+        points = _umap(groups, seed, progress, is_stopped)
     else:
-        points = principal_components(sides, progress)
+        points = principal_components(groups, progress)
     return fitted(points)
 
 
-def blocks(sides: Sequence[Embeddings]) -> Iterator[Array]:
+def blocks(groups: Sequence[Embeddings]) -> Iterator[Array]:
     """The vectors of all items, a block at a time, at length 1."""
-    for side in sides:
-        for start in range(0, len(side.ids), _BLOCK):
-            part = np.asarray(side.block(start, start + _BLOCK), np.float32)
+    for group in groups:
+        for start in range(0, len(group.ids), _BLOCK):
+            part = np.asarray(group.block(start, start + _BLOCK), np.float32)
             yield unit_rows(part if part.ndim == 2 else unit_rows(part).mean(axis=1))
 
 
-def principal_components(sides: Sequence[Embeddings], progress: Progress) -> Array:
+def principal_components(groups: Sequence[Embeddings], progress: Progress) -> Array:
     """The two directions of largest variance; the sign of each makes its largest weight positive.
 
     Two passes over the vectors: one for mean and covariance, one for the points. Nothing as large as the vectors is
     held in memory.
     """
-    count = sum(len(side.ids) for side in sides)
-    dimension = sides[0].dimension
+    count = sum(len(group.ids) for group in groups)
+    dimension = groups[0].dimension
     total, products = np.zeros(dimension), np.zeros((dimension, dimension))
     with stage(progress, "principal components", 2 * count):
-        for block in blocks(sides):
+        for block in blocks(groups):
             exact = block.astype(np.float64)
             total += exact.sum(axis=0)
             products += exact.T @ exact
@@ -105,7 +106,7 @@ def principal_components(sides: Sequence[Embeddings], progress: Progress) -> Arr
         axes = axes * np.where(axes[np.abs(axes).argmax(axis=0), [0, 1]] < 0, -1, 1)
         points = np.empty((count, 2))
         start = 0
-        for block in blocks(sides):
+        for block in blocks(groups):
             points[start : start + len(block)] = (block - mean) @ axes
             start += len(block)
             progress.advance(len(block))
@@ -113,19 +114,19 @@ def principal_components(sides: Sequence[Embeddings], progress: Progress) -> Arr
 
 
 def fitted(points: Array) -> Array:
-    """The same points within −1…1, centred, the aspect ratio kept."""
+    """The points moved and scaled to −1…1 around their centre; the aspect ratio stays."""
     low, high = points.min(axis=0), points.max(axis=0)
     reach = float((high - low).max()) / 2 or 1.0
     return np.ascontiguousarray((points - (low + high) / 2) / reach, np.float32)
 
 
-def _umap(sides: Sequence[Embeddings], seed: int, progress: Progress, is_stopped: Callable[[], bool]) -> Array:
+def _umap(groups: Sequence[Embeddings], seed: int, progress: Progress, is_stopped: Callable[[], bool]) -> Array:
     """UMAP in another process: its compiled code would hold up every page of the server."""
     if not has_umap():
         raise MissingExtraError("a UMAP map", "umap-learn", "polysemy")
     with tempfile.TemporaryDirectory(prefix="crosslens-map-") as folder, stage(progress, "UMAP", 0):
         vectors, points = Path(folder) / "vectors.npy", Path(folder) / "points.npy"
-        np.save(vectors, np.concatenate(list(blocks(sides))))
+        np.save(vectors, np.concatenate(list(blocks(groups))))
         worker = multiprocessing.get_context("spawn").Process(
             target=lay_out, args=(str(vectors), str(points), seed), daemon=True
         )
@@ -166,14 +167,16 @@ _TEXTS = 200_000
 _WORD = r"\p{L}{3,}"
 
 
-class Cluster(NamedTuple):
-    """A region: its number, its name, how many images and captions, where its centre is."""
+@dataclass(frozen=True)
+class Region:
+    """A cluster of points: its words, how many images and captions, its centre."""
 
     number: int
     name: str
     images: int
     captions: int
-    centre: tuple[float, float]
+    x: float
+    y: float
 
 
 def assign_clusters(points: Array, seed: int = 0) -> tuple[Array, Array]:
@@ -197,25 +200,17 @@ def assign_clusters(points: Array, seed: int = 0) -> tuple[Array, Array]:
 
 def nearest_centres(points: Array, centres: Array) -> Array:
     """For every point the number of the nearest centre."""
-    numbers = np.empty(len(points), np.int64)
-    for start in range(0, len(points), _BLOCK):
-        block = points[start : start + _BLOCK].astype(np.float64)
-        numbers[start : start + _BLOCK] = ((block[:, None] - centres[None]) ** 2).sum(axis=2).argmin(axis=1)
-    return numbers
+    blocks = (points[start : start + _BLOCK].astype(np.float64) for start in range(0, len(points), _BLOCK))
+    return np.concatenate([((block[:, None] - centres) ** 2).sum(axis=2).argmin(axis=1) for block in blocks])
 
 
-def describe_clusters(numbers: Array, centres: Array, images: int, texts: list[str] | None) -> list[Cluster]:
+def describe_clusters(numbers: Array, centres: Array, images: int, texts: list[str] | None) -> list[Region]:
     """The clusters with their names; ``texts`` are those of the captions, whose points come after the ``images``."""
     count = len(centres)
     names = [""] * count if texts is None else characteristic_words(numbers[images:], texts, count)
-    sides = [np.bincount(part, minlength=count) for part in (numbers[:images], numbers[images:])]
-    return [
-        Cluster(
-            number, names[number] or f"region {number + 1}", int(sides[0][number]), int(sides[1][number]),
-            (float(centres[number][0]), float(centres[number][1])),
-        )
-        for number in range(count)
-    ]  # fmt: skip
+    sizes = [np.bincount(part, minlength=count).tolist() for part in (numbers[:images], numbers[images:])]
+    parts = zip(names, *sizes, centres.tolist(), strict=True)
+    return [Region(n, name or f"region {n + 1}", *counts, *centre) for n, (name, *counts, centre) in enumerate(parts)]
 
 
 def characteristic_words(numbers: Array, texts: list[str], count: int) -> list[str]:

@@ -6,7 +6,7 @@ import re
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, TimeoutError as FutureTimeout
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
@@ -28,7 +28,6 @@ from crosslens.encode import (
     IMAGES,
     TEXTS,
     Cache,
-    Encoded,
     EncodeOptions,
     Encoder,
     encode_dataset,
@@ -78,11 +77,9 @@ class Hit(NamedTuple):
     score: float
 
 
-class WordEffect(NamedTuple):
-    """What leaving out one word does: ``effect`` is the score of the first hit minus its score without the word.
-
-    ``lead`` is the same for the distance between the first hit and the second; None where there is no second.
-    """
+@dataclass(frozen=True)
+class WordAnswer:
+    """What a word adds to the score of the first hit, and to its lead over the second."""
 
     word: str
     start: int
@@ -134,23 +131,20 @@ def without(text: str, word: re.Match[str]) -> str:
 
 def word_effects(
     text: str, hits: Sequence[Hit], gallery: SearchGallery, encode: Callable[[Sequence[str]], Embeddings]
-) -> list[WordEffect]:
+) -> list[WordAnswer]:
     """What each word of a sentence contributes to the score of the first hit, and to its lead over the second."""
     words = words_of(text)[:MOST_WORDS]
     shortened = [without(text, word) for word in words]
-    kept = [(word, rest) for word, rest in zip(words, shortened, strict=True) if re.search(r"\w", rest)]
-    if not kept or not hits:
+    left_out = [(word, rest) for word, rest in zip(words, shortened, strict=True) if re.search(r"\w", rest)]
+    if not left_out or not hits:
         return []
     rows = [hit.row for hit in hits[:2]]
-    changed = gallery.scores(encode([rest for _, rest in kept]), rows)
     lead = hits[0].score - hits[1].score if len(rows) > 1 else None
-    return [
-        WordEffect(
-            word[0], word.start(), word.end(), hits[0].score - float(own[0]),
-            None if lead is None else lead - float(own[0] - own[1]),
-        )
-        for (word, _), own in zip(kept, changed, strict=True)
-    ]  # fmt: skip
+    effects = []
+    for (word, _), scores in zip(left_out, gallery.scores(encode([rest for _, rest in left_out]), rows), strict=True):
+        kept_lead = None if lead is None else lead - float(scores[0] - scores[1])
+        effects.append(WordAnswer(word[0], *word.span(), hits[0].score - float(scores[0]), kept_lead))
+    return effects
 
 
 T = TypeVar("T")
@@ -242,8 +236,13 @@ class EncoderWorker:
                     f"{self._waiting} searches are waiting for the encoder", fix="try again in a moment", code="busy"
                 )
             self._waiting += 1
+
+        def left(_: Future[T]) -> None:
+            with self._lock:
+                self._waiting -= 1
+
         future = self._pool.submit(work)
-        future.add_done_callback(self._left)
+        future.add_done_callback(left)
         return future
 
     def call(self, work: Callable[[], T], wait: float = LONGEST_WAIT) -> T:
@@ -260,57 +259,46 @@ class EncoderWorker:
         """The encoder, loaded instead of the one before; only to be called in the thread."""
         if self._loaded is None or self._loaded.choice != choice:
             self._loaded = None  # first: two large models may not fit into memory together
-            if choice.origin is None:
-                encoder = load_encoder(choice.model, EncodeOptions(cache=self._cache))
-            else:
-                with code_named_by(choice.origin):
-                    encoder = load_encoder(choice.model, EncodeOptions(cache=self._cache))
-            self._loaded = LoadedEncoder(choice, encoder)
+            with nullcontext() if choice.origin is None else code_named_by(choice.origin):
+                self._loaded = LoadedEncoder(choice, load_encoder(choice.model, EncodeOptions(cache=self._cache)))
         return self._loaded
 
-    def has(self, choice: EncoderChoice, dataset: Dataset, side: str) -> bool:
+    def has(self, choice: EncoderChoice, dataset: Dataset, modality: str) -> bool:
         """Whether the vectors of a dataset's images or captions are in memory."""
         loaded = self._loaded
-        return loaded is not None and loaded.choice == choice and (dataset.fingerprint, side) in loaded.galleries
+        return loaded is not None and loaded.choice == choice and (dataset.fingerprint, modality) in loaded.galleries
 
     def gallery(
-        self, choice: EncoderChoice, dataset: Dataset, side: str, folders: Sequence[Path], progress: Progress | None
+        self, choice: EncoderChoice, dataset: Dataset, modality: str, folders: Sequence[Path], progress: Progress | None
     ) -> tuple[Dataset, SearchGallery]:
         """The vectors of a dataset's images or captions, and the dataset as far as it could be read.
 
         Only to be called in the thread. Vectors of earlier runs come from the cache.
         """
         loaded = self.loaded(choice)
-        key = (dataset.fingerprint, side)
+        key = (dataset.fingerprint, modality)
         if key not in loaded.galleries:
-            encoded = self._encode(loaded, dataset, [*folders, None], progress)
+            problem, encoded = None, None
+            cache = Cache.of(self._cache, lambda _: None)
+            for folder in dict.fromkeys([*folders, None]):
+                try:
+                    encoded = encode_dataset(
+                        dataset, loaded.encoder, image_folder=folder, cache=cache, skip_bad=True, progress=progress
+                    )
+                    break
+                except CrosslensError as error:
+                    problem = problem or error
+            if encoded is None:
+                assert problem is not None
+                raise problem
             galleries = dict(list(loaded.galleries.items())[-_GALLERIES:])
             for name, embeddings in ((IMAGES, encoded.images), (TEXTS, encoded.captions)):
                 if embeddings is not None:
                     galleries[dataset.fingerprint, name] = (encoded.dataset, SearchGallery(embeddings))
             loaded.galleries = galleries
         if key not in loaded.galleries:
-            require_modality(loaded.encoder, side)
+            require_modality(loaded.encoder, modality)
         return loaded.galleries[key]
-
-    def _encode(
-        self, loaded: LoadedEncoder, dataset: Dataset, folders: Sequence[Path | None], progress: Progress | None
-    ) -> Encoded:
-        problem: CrosslensError | None = None
-        cache = Cache.of(self._cache, lambda _: None)
-        for folder in dict.fromkeys(folders):
-            try:
-                return encode_dataset(
-                    dataset, loaded.encoder, image_folder=folder, cache=cache, skip_bad=True, progress=progress
-                )
-            except CrosslensError as error:
-                problem = problem or error
-        assert problem is not None
-        raise problem
-
-    def _left(self, _: Future[Any]) -> None:
-        with self._lock:
-            self._waiting -= 1
 
     def stop(self) -> None:
         """Take no more work, and end at the next step what is being prepared."""

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import polars as pl
 
 from crosslens.build.imp.cleaning.duplicates import near_duplicates
-from crosslens.build.imp.cleaning.rules import REPAIRS, missing_part, reason_to_drop, repair
+from crosslens.build.imp.cleaning.rules import REASONS, REPAIRS, missing_part, reason_to_drop, repair
 from crosslens.build.imp.cleaning.words import non_latin_share
 from crosslens.build.settings import ANY_LANGUAGE, CleaningSettings
 from crosslens.core import (
@@ -70,7 +70,7 @@ class LanguageFilter:
         likeliest, score = ranked[0]
         if self._any or likeliest in self._wanted:
             return str(likeliest)
-        return next((str(code) for code, own in ranked if code in self._wanted and score - own <= _DOUBT), None)
+        return next((str(code) for code, value in ranked if code in self._wanted and score - value <= _DOUBT), None)
 
 
 @lru_cache(maxsize=1)
@@ -124,19 +124,16 @@ class CleanedCaptions(Presented):
 
     @property
     def table(self) -> pl.DataFrame:
-        """``rows``."""
         return self.rows
 
     @property
     def title(self) -> str:
-        """The heading of the page."""
         return "Cleaned captions"
 
     def sections(self) -> Iterator[Section]:
-        """The counts, then a table of reasons and one of repairs."""
-        kept = int(self.rows["kept"].sum())
+        remaining = int(self.rows["kept"].sum())
         changed = self.rows.filter(pl.col("kept") & (pl.col("text") != pl.col("cleaned"))).height
-        title = f"{format_count(self.rows.height, 'caption')}: {kept:,} kept, {changed:,} of them repaired"
+        title = f"{format_count(self.rows.height, 'caption')}: {remaining:,} kept, {changed:,} of them repaired"
         named = (("dropped because", self.reasons), ("repaired", self.repairs))
         yield Section(title, tuple(_examples(name, table, self.rows.height) for name, table in named if table.height))
 
@@ -205,7 +202,11 @@ def clean_captions(
     listed in ``cleaning_rules()``.
     """
     settings, progress = settings or CleaningSettings(), progress or SilentProgress()
-    _check(texts)
+    if isinstance(texts, str):
+        raise InputError("one text where a list of texts belongs", fix="put it into a list")
+    for row, text in enumerate(texts):
+        if not isinstance(text, str) or not is_encodable(text):
+            raise InputError(f"{text!r:.60} is not a text", row=row, expected="texts", fix="remove or correct this row")
     languages = LanguageFilter(settings.languages)
     needs_language = settings.tagging or ANY_LANGUAGE not in settings.languages
     rows: list[tuple[str, str, str | None, list[str], str | None]] = []
@@ -242,8 +243,9 @@ def _tagged(rows: list[Row], progress: Progress) -> list[Row]:
         return rows
     rows = list(rows)
     for in_lower_case in (False, True):  # a tagger takes capitalised words for names: a second look where it fails
-        texts = [_for_tagging(rows[row][1], in_lower_case) for row in english]
-        parses = parse_texts(texts, progress=progress).table
+        texts = [_PLACEHOLDER.sub(r"\1", rows[row][1]) for row in english]  # placeholders as words
+        lowered = [text.lower() for text in texts] if in_lower_case else texts
+        parses = parse_texts(lowered, progress=progress).table
         for row, pos, tags in zip(english, parses["pos"].to_list(), parses["tags"].to_list(), strict=True):
             text, cleaned, _, changes, language = rows[row]
             rows[row] = (text, cleaned, missing_part(pos, tags), changes, language)
@@ -251,24 +253,8 @@ def _tagged(rows: list[Row], progress: Progress) -> list[Row]:
     return rows
 
 
-def _for_tagging(text: str, in_lower_case: bool) -> str:
-    """A text with placeholders as words."""
-    text = _PLACEHOLDER.sub(r"\1", text)
-    return text.lower() if in_lower_case else text
-
-
-def _check(texts: Sequence[str]) -> None:
-    if isinstance(texts, str):
-        raise InputError("one text where a list of texts belongs", fix="put it into a list")
-    for row, text in enumerate(texts):
-        if not isinstance(text, str) or not is_encodable(text):
-            raise InputError(f"{text!r:.60} is not a text", row=row, expected="texts", fix="remove or correct this row")
-
-
 def cleaning_rules() -> pl.DataFrame:
     """Every repair in its order, then every reason for dropping a caption: ``rule``, ``kind``, ``about``."""
-    from crosslens.build.imp.cleaning.rules import REASONS
-
     rows = [(rule.name, "repair", rule.about) for rule in REPAIRS]
     rows += [(name, "reason", about) for name, about in REASONS.items()]
     return pl.DataFrame(rows, schema=["rule", "kind", "about"], orient="row")
@@ -276,6 +262,7 @@ def cleaning_rules() -> pl.DataFrame:
 
 _USUAL = ("caption", "captions", "text", "title", "alt")
 _LINES = ".txt"
+_WRITTEN = (".parquet", ".csv", _LINES)
 
 
 def read_captions(path: str | Path, column: str | None = None) -> tuple[list[str], pl.DataFrame]:
@@ -300,7 +287,7 @@ def read_captions(path: str | Path, column: str | None = None) -> tuple[list[str
 
 def write_cleaned(result: CleanedCaptions, path: str | Path, others: pl.DataFrame | None = None) -> None:
     """Write the table of a result, after the columns that the captions came with; ``.txt``: the kept captions alone."""
-    write = _writer(path)
+    check_cleaned_output(path)
     table = result.table
     if others is not None and others.width:
         clash = next((name for name in others.columns if name in table.columns), None)
@@ -308,29 +295,16 @@ def write_cleaned(result: CleanedCaptions, path: str | Path, others: pl.DataFram
             raise InputError(f"the column {clash!r} is one that cleaning writes", fix=f"rename the column {clash!r}")
         table = pl.concat([others, table], how="horizontal")
     with writing_bytes(path) as file:
-        write(table, file)
+        if format_suffix(path) == ".parquet":
+            file.write(parquet_bytes(table))
+        elif format_suffix(path) == ".csv":
+            table.with_columns(pl.col("changes").list.join(" ")).write_csv(file)
+        else:
+            file.write("".join(f"{text}\n" for text in table["cleaned"].drop_nulls()).encode())
 
 
 def check_cleaned_output(path: str | Path) -> None:
     """Raise unless a result can be written under this name."""
-    _writer(path)
-
-
-def _writer(path: str | Path) -> Callable[[pl.DataFrame, IO[bytes]], None]:
-    writers = {".parquet": _write_parquet, ".csv": _write_csv, _LINES: _write_lines}
     suffix = format_suffix(path)
-    if suffix not in writers:
-        raise UsageError(f"{path} ends in {suffix!r}", fix=f"use one of {', '.join(writers)}", option="output")
-    return writers[suffix]
-
-
-def _write_parquet(table: pl.DataFrame, file: IO[bytes]) -> None:
-    file.write(parquet_bytes(table))
-
-
-def _write_csv(table: pl.DataFrame, file: IO[bytes]) -> None:
-    table.with_columns(pl.col("changes").list.join(" ")).write_csv(file)
-
-
-def _write_lines(table: pl.DataFrame, file: IO[bytes]) -> None:
-    file.write("".join(f"{text}\n" for text in table["cleaned"].drop_nulls()).encode())
+    if suffix not in _WRITTEN:
+        raise UsageError(f"{path} ends in {suffix!r}", fix=f"use one of {', '.join(_WRITTEN)}", option="output")

@@ -6,11 +6,12 @@ import html
 import json
 import re
 import unicodedata
-from functools import lru_cache
+from collections.abc import Callable
+from functools import lru_cache, partial
 from typing import Any
 from urllib.parse import unquote
 
-from crosslens.build.imp.cleaning.words import FUNCTION_WORDS
+from crosslens.build.imp.cleaning.words import FUNCTION_WORDS, Repair
 from crosslens.build.settings import CleaningSettings
 from crosslens.core import MissingExtraError
 from crosslens.language import word_set
@@ -36,17 +37,24 @@ _EMOJI = re.compile(
 _EMOTICON = re.compile(r"(?<!\S)(?:[:;=8][-^o']?[)(\]\[DPpO*|/\\3]+|<3+|\^[_.]?\^|[xX]D+|:'\()(?=\s|$|[.!?,])")
 
 
+@lru_cache(maxsize=1)
+def _fix_text() -> Callable[[str], str]:
+    """What repairs encodings, and nothing else: other changes have repairs of their own, which are named."""
+    try:
+        import ftfy
+    except ImportError as error:
+        raise MissingExtraError("cleaning captions", "ftfy", "imp") from error
+    names = "unescape_html uncurl_quotes fix_latin_ligatures fix_character_width remove_control_chars explain"
+    switched_off: dict[str, Any] = dict.fromkeys(names.split(), False)
+    return partial(ftfy.fix_text, config=ftfy.TextFixerConfig(**switched_off))
+
+
 def fix_encoding(text: str, settings: CleaningSettings) -> str:
     """Undo wrong decoding (mojibake) with ftfy, and compose accents."""
     if text.isascii():
         return text
-    fixed = str(_ftfy().fix_text(text, _ftfy_config()))
+    fixed = _fix_text()(text)
     return _LOST_APOSTROPHE.sub("'", fixed) if "\ufffd" in fixed else fixed
-
-
-def fix_entities(text: str, settings: CleaningSettings) -> str:
-    """Replace HTML entities by their characters."""
-    return _ENTITY.sub(lambda match: html.unescape(match[0]), text) if "&" in text else text
 
 
 def fix_escapes(text: str, settings: CleaningSettings) -> str:
@@ -55,13 +63,9 @@ def fix_escapes(text: str, settings: CleaningSettings) -> str:
         text = unquote(text)
     if "\\" not in text:
         return text
-    text = _ESCAPED.sub(_unescaped, text)
+    # Half of a pair of surrogates is no character.
+    text = _ESCAPED.sub(lambda match: json.loads(f'"{match[0]}"').encode("utf-8", "ignore").decode(), text)
     return _ESCAPED_QUOTE.sub("", _ESCAPED_BREAK.sub(" ", text))
-
-
-def _unescaped(match: re.Match[str]) -> str:
-    characters = str(json.loads(f'"{match[0]}"'))
-    return characters.encode("utf-8", "ignore").decode()  # half of a pair is no character
 
 
 def remove_invisible(text: str, settings: CleaningSettings) -> str:
@@ -88,27 +92,6 @@ def remove_emoji(text: str, settings: CleaningSettings) -> str:
     if not text.isascii():
         text = _EMOJI.sub(" ", text)
     return _EMOTICON.sub(" ", text)
-
-
-def _ftfy() -> Any:
-    try:
-        import ftfy
-    except ImportError as error:
-        raise MissingExtraError("cleaning captions", "ftfy", "imp") from error
-    return ftfy
-
-
-@lru_cache(maxsize=1)
-def _ftfy_config() -> Any:
-    """Encodings only: the rest has rules of its own, which are named when they change something."""
-    return _ftfy().TextFixerConfig(
-        unescape_html=False,
-        uncurl_quotes=False,
-        fix_latin_ligatures=False,
-        fix_character_width=False,
-        remove_control_chars=False,
-        explain=False,
-    )
 
 
 _TAGS = word_set(
@@ -249,32 +232,20 @@ def _with_case(first: str, second: str) -> str:
     return first[: letter + 1] + second[letter + 1 :] if same else second
 
 
-def fix_punctuation(text: str, settings: CleaningSettings) -> str:
-    """Write punctuation once that is repeated."""
-    if not _TWO_MARKS.search(text):
-        return text
-    text = _RUNS.sub(r"\1\1\1", text)
-    text = _MIXED_MARKS.sub("?", _LOST.sub("\ufffd", text))
-    text = _DOTS.sub("...", _SEPARATORS.sub(" | ", _MARKS.sub(r"\1", text)))
-    return _DASHES.sub("-", text)
-
-
 def lower_capitals(text: str, settings: CleaningSettings) -> str:
     """Put a caption that is all in capitals in lower case, the first letter excepted (setting capitals)."""
     if settings.capitals != "lower" or not is_shouted(text):
         return text
-    lowered = _CASED_WORD.sub(_lowered, text)
+
+    def lower(match: re.Match[str]) -> str:
+        word = match[0]
+        return word if word.startswith("<") or word == "I" else _ACRONYMS.get(word.lower(), word.lower())
+
+    lowered = _CASED_WORD.sub(lower, text)
     for position, letter in enumerate(lowered):
         if letter.isalpha():
             return lowered[:position] + letter.upper() + lowered[position + 1 :]
     return lowered
-
-
-def _lowered(match: re.Match[str]) -> str:
-    word = match[0]
-    if word.startswith("<"):
-        return word
-    return "I" if word == "I" else _ACRONYMS.get(word.lower(), word.lower())
 
 
 def is_shouted(text: str) -> bool:
@@ -295,10 +266,7 @@ def is_shouted(text: str) -> bool:
 
 def remove_cut_end(text: str, settings: CleaningSettings) -> str:
     """Remove the dots of a title that was cut off, and the articles and prepositions that lead to nothing."""
-    match = _CUT_OFF.search(text)
-    if match is None:
-        return text
-    words = text[: match.start()].split()
+    words = _CUT_OFF.sub("", text).split()
     while words and words[-1].strip(_EDGES).lower() in FUNCTION_WORDS:
         words.pop()
     return " ".join(words)
@@ -315,3 +283,41 @@ def tidy(text: str, settings: CleaningSettings) -> str:
         if len(text) > 1 and text[0] == text[-1] == quote and text.count(quote) == 2:
             text = text[1:-1]
     return text.strip()
+
+
+REPAIRS = (
+    Repair("encoding", function=fix_encoding),
+    Repair(
+        "punctuation",
+        "Write punctuation once that is repeated.",
+        _TWO_MARKS,
+        (
+            (_RUNS, r"\1\1\1"),
+            (_LOST, "\ufffd"),
+            (_MIXED_MARKS, "?"),
+            (_MARKS, r"\1"),
+            (_SEPARATORS, " | "),
+            (_DOTS, "..."),
+            (_DASHES, "-"),
+        ),
+    ),
+    Repair(
+        "entities",
+        "Replace HTML entities by their characters.",
+        "&",
+        ((_ENTITY, lambda found: html.unescape(found[0])),),
+    ),
+    Repair("escapes", function=fix_escapes),
+    Repair("tags", function=remove_tags),
+    Repair("markup", function=remove_markup),
+    Repair("invisible", function=remove_invisible),
+    Repair("letters", function=plain_letters),
+    Repair("emoji", function=remove_emoji),
+)
+LAST_REPAIRS = (
+    Repair("repeats", function=remove_repeats),
+    Repair("capitals", function=lower_capitals),
+    Repair("cut_off", needs=_CUT_OFF, function=remove_cut_end),
+    Repair("tidy", function=tidy),
+)
+"""After those of titles."""

@@ -89,16 +89,16 @@ def _trigram_sets(points: Any, starts: Any) -> Any:
     for text in range(len(starts) - 1):
         low, high = starts[text], starts[text + 1]
         count = max(high - low - 2, 1)
-        own = np.empty(count, np.uint64)
+        of_text = np.empty(count, np.uint64)
         for position in range(count):
             value = np.uint64(0)
             for point in points[low + position : min(low + position + 3, high)]:
                 value = (value << _POINT_BITS) | np.uint64(point)
-            own[position] = value
-        own.sort()
+            of_text[position] = value
+        of_text.sort()
         for position in range(count):
-            if position == 0 or own[position] != own[position - 1]:
-                trigrams[filled] = own[position]
+            if position == 0 or of_text[position] != of_text[position - 1]:
+                trigrams[filled] = of_text[position]
                 filled += 1
         ends[text + 1] = filled
     return trigrams[:filled].copy(), ends

@@ -7,12 +7,10 @@ from functools import lru_cache
 from importlib.resources import files
 from itertools import pairwise
 
-from crosslens.build.imp.cleaning.words import count_words, needs_more, words_of
+from crosslens.build.imp.cleaning.words import DIGIT, Repair, count_words, cut_end, needs_more, words_of
 from crosslens.build.settings import CleaningSettings
 from crosslens.language import word_set
 
-_DIGIT = re.compile(r"\d")
-_FULL_STOP = re.compile(r"\s*[.!?](?=\s)")
 _EMAIL = re.compile(
     r"(?:(?:e-?mail|contact|mailto)(?:\s+(?:us|me|at))*\s*:?\s*)?[\w.+-]+@[\w-]+(?:\.[\w-]+)*\.[A-Za-z]{2,}\b",
     re.IGNORECASE,
@@ -74,94 +72,44 @@ _LONG_HASH_NUMBER = re.compile(r"[\s([]*(?<!\w)#\s?\d{5,}\b[)\]]?")
 _LONG_NUMBER = re.compile(r"[\s([,;|–-]+\d{6,}[)\]]?\.?$")
 
 
-def remove_emails(text: str, settings: CleaningSettings) -> str:
-    """Remove e-mail addresses."""
-    return _EMAIL.sub(" ", text) if "@" in text else text
-
-
-def remove_urls(text: str, settings: CleaningSettings) -> str:
-    """Remove web addresses, with the word that announces them."""
-
-    def kept(match: re.Match[str]) -> str:
-        closing = _CLOSING.search(match[0])
-        return " " + (closing[0] if closing else "")
-
-    return _URL.sub(kept, text) if _MAYBE_URL.search(text) else text
-
-
 def fix_file_names(text: str, settings: CleaningSettings) -> str:
     """Remove names that cameras give; a file name of several words becomes these words."""
+
+    def words(match: re.Match[str]) -> str:
+        parts = _NAME_PARTS.split(match[1])
+        return " ".join(parts) if sum(len(part) > 1 and part.isalpha() for part in parts) >= 3 else " "
+
     text = _FILE_LABEL.sub("", text) if ":" in text else text
     text = _ENDING.sub("", text) if " " in text and "." in text else text
-    text = _FILE.sub(_name_words, text) if "." in text else text
-    text = _CAMERA.sub(" ", text) if _DIGIT.search(text) else text
+    text = _FILE.sub(words, text) if "." in text else text
+    text = _CAMERA.sub(" ", text) if DIGIT.search(text) else text
     if " " not in text and text.count("-") >= 3 and count_words(text.replace("-", " ")) >= 4:
         text = text.replace("-", " ")
     return _JOINED.sub(" ", text) if "_" in text else text
 
 
-def _name_words(match: re.Match[str]) -> str:
-    words = [word for word in _NAME_PARTS.split(match[1]) if len(word) > 1 and word.isalpha()]
-    return " ".join(_NAME_PARTS.split(match[1])) if len(words) >= 3 else " "
-
-
 def fix_hashtags(text: str, settings: CleaningSettings) -> str:
     """Remove runs of hashtags and those after the sentence; another becomes words (setting hashtags)."""
-    if "#" not in text and "＃" not in text:
-        return text
     text = _GLUED.sub(" #", text)
     if settings.hashtags == "drop":
         return _SINGLE_HASHTAG.sub(" ", text)
     text = _HASHTAG_RUN.sub(" ", text)
-    return _SINGLE_HASHTAG.sub(lambda match: _hashtag_words(match, text), text)
 
+    def words(match: re.Match[str]) -> str:
+        before, after = text[: match.start()].rstrip(), text[match.end() :].strip(" .!?\"')")
+        ends_sentence = not after and not needs_more(before)
+        return " " if ends_sentence and before else _HUMPS.sub(" ", match[0][1:])
 
-def _hashtag_words(match: re.Match[str], text: str) -> str:
-    before, after = text[: match.start()].rstrip(), text[match.end() :].strip(" .!?\"')")
-    ends_sentence = not after and not needs_more(before)
-    if ends_sentence and before:
-        return " "
-    return _HUMPS.sub(" ", match[0][1:])
-
-
-def remove_handles(text: str, settings: CleaningSettings) -> str:
-    """Remove names of accounts (@name), with the word that announces them."""
-    return _HANDLE.sub(" ", text) if "@" in text else text
+    return _SINGLE_HASHTAG.sub(words, text)
 
 
 def remove_sizes(text: str, settings: CleaningSettings) -> str:
     """Remove sizes of pictures and files: 1920x1080, 300 dpi, 2.4 MB."""
-    match = _PIXELS.search(text) if _DIGIT.search(text) else None
+    match = _PIXELS.search(text)
     while match is not None and not needs_more(text[: match.start()]):
         text = _PIXEL_LABEL.sub("", text[: match.start()]) + " " + text[match.end() :]
         match = _PIXELS.search(text)
     return text
-
-
-def remove_dates(text: str, settings: CleaningSettings) -> str:
-    """Remove dates and times in figures at the start and at the end."""
-    if not _DIGIT.search(text):
-        return text
-    return cut_end(_DATE_START.sub("", text), _DATE_END)
-
-
-def remove_catalogue_numbers(text: str, settings: CleaningSettings) -> str:
-    """Remove numbers of pictures and products: #123456, SKU: 4711, Photo 12345678."""
-    if not _DIGIT.search(text):
-        return text
-    text = _LONG_HASH_NUMBER.sub(" ", text)
-    return cut_end(cut_end(text, _LABELLED_NUMBER), _LONG_NUMBER)
-
-
-def cut_end(text: str, pattern: re.Pattern[str]) -> str:
-    """The text without what the pattern matches at its end, unless it cannot end there; a full stop stays."""
-    match = pattern.search(text)
-    if match is None:
-        return text
-    stop = _FULL_STOP.match(match[0])
-    if stop is not None:
-        return text[: match.start()] + stop[0].strip()
-    return text if needs_more(text[: match.start()]) else text[: match.start()]
 
 
 _PICTURE = r"(?:the |this |your |our |an |a |for )*(?:image|photo|picture|pic|thumbnail|photograph)s?"
@@ -225,15 +173,8 @@ def remove_boilerplate(text: str, settings: CleaningSettings) -> str:
         text = _ACTION_START.sub("", _CLICK_START.sub("", text))
         for pattern in (_CLICK_END, _ACTION_END, _TITLED_ACTION_END, _PLAIN_ACTION_END):
             text = cut_end(text, pattern)
-    match = _COUNTER.search(text) if _DIGIT.search(text) else None
+    match = _COUNTER.search(text) if DIGIT.search(text) else None
     return text if match is None else f"{text[: match.start()]} {text[match.end() :]}"
-
-
-def remove_prices(text: str, settings: CleaningSettings) -> str:
-    """Remove prices at the start and at the end, unless the sentence needs them (a sign that says $5)."""
-    if not _DIGIT.search(text):
-        return text
-    return cut_end(_PRICE_START.sub("", text), _PRICE_END)
 
 
 _KIND = (
@@ -329,12 +270,6 @@ _WIRE_END = re.compile(r"[\s.,;|–—-]+(?:AP Photo|AFP PHOTO|REUTERS|EPA)\s*/\
 _MARKS = re.compile(r"\s*[©®™℠]")
 
 
-def remove_stock_words(text: str, settings: CleaningSettings) -> str:
-    """Remove the words of stock agencies at the start and at the end: Royalty Free Stock Photo, Free Vector."""
-    text = _LABEL.sub("", _STOCK_START.sub("", _DESCRIPTION.sub(r"\1", text)))
-    return cut_end(cut_end(text, _STOCK_END), _FREE_END)
-
-
 def remove_credits(text: str, settings: CleaningSettings) -> str:
     """Remove who made a picture or owns it: Photo by Jane Doe, © 2019 Agency, (AP Photo/…)."""
     text = _CREDIT_BRACKET.sub(" ", text) if "(" in text or "[" in text else text
@@ -351,12 +286,12 @@ def remove_site_names(text: str, settings: CleaningSettings) -> str:
     if len(pieces) == 1:
         return text
     parts, separators = pieces[::2], pieces[1::2]
-    kept = _without_repeats(parts, [part for part in range(len(parts)) if not _says_nothing(parts[part])])
-    kept = _without_brand(parts, separators, kept)
-    if len(kept) == len(parts):
+    chosen = _without_repeats(parts, [part for part in range(len(parts)) if not _says_nothing(parts[part])])
+    chosen = _without_brand(parts, separators, chosen)
+    if len(chosen) == len(parts):
         return text
-    joined = parts[kept[0]] if kept else ""
-    for left, right in pairwise(kept):
+    joined = parts[chosen[0]] if chosen else ""
+    for left, right in pairwise(chosen):
         joined += separators[right - 1 if right == left + 1 else left] + parts[right]
     return joined
 
@@ -370,39 +305,39 @@ def _says_nothing(part: str) -> bool:
     return bool(words) and words != ["a"] and all(word in _GENERIC or word.isdigit() for word in words)
 
 
-def _without_repeats(parts: list[str], kept: list[int]) -> list[int]:
+def _without_repeats(parts: list[str], chosen: list[int]) -> list[int]:
     """Without the parts whose words are in an earlier or longer part, in the same order."""
-    words = {part: f" {' '.join(words_of(parts[part]))} " for part in kept}
+    words = {part: f" {' '.join(words_of(parts[part]))} " for part in chosen}
     return [
         part
-        for part in kept
+        for part in chosen
         if not any(
             words[part] in words[other] and (words[part] != words[other] or other < part)
-            for other in kept
+            for other in chosen
             if other != part and words[part].strip() and count_words(parts[other]) > 1
         )
         or len(words[part].strip()) < 2
     ]
 
 
-def _without_brand(parts: list[str], separators: list[str], kept: list[int]) -> list[int]:
+def _without_brand(parts: list[str], separators: list[str], chosen: list[int]) -> list[int]:
     """Without short parts in capitals at either end, where what remains is long enough to be the caption."""
-    while len(kept) > 1:
-        rest = sum(count_words(parts[part]) for part in kept[:-1])
-        is_strong = bool(_IS_STRONG.match(separators[kept[-1] - 1]))
-        if rest < _CAPTION_WORDS or not _is_brand(parts[kept[-1]], is_strong):
+    while len(chosen) > 1:
+        rest = sum(count_words(parts[part]) for part in chosen[:-1])
+        is_strong = bool(_IS_STRONG.match(separators[chosen[-1] - 1]))
+        if rest < _CAPTION_WORDS or not _is_brand(parts[chosen[-1]], is_strong):
             break
-        kept = kept[:-1]
-    while len(kept) > 1:
-        rest = sum(count_words(parts[part]) for part in kept[1:])
+        chosen = chosen[:-1]
+    while len(chosen) > 1:
+        rest = sum(count_words(parts[part]) for part in chosen[1:])
         if (
             rest < _CAPTION_WORDS
-            or parts[kept[1]][:1].islower()
-            or not (_IS_STRONG.match(separators[kept[0]]) and _is_brand(parts[kept[0]], is_strong=True))
+            or parts[chosen[1]][:1].islower()
+            or not (_IS_STRONG.match(separators[chosen[0]]) and _is_brand(parts[chosen[0]], is_strong=True))
         ):
             break
-        kept = kept[1:]
-    return kept
+        chosen = chosen[1:]
+    return chosen
 
 
 def _is_brand(part: str, is_strong: bool) -> bool:
@@ -416,3 +351,49 @@ def _is_brand(part: str, is_strong: bool) -> bool:
 def _sites() -> frozenset[str]:
     lines = files(__package__).joinpath("site_names.txt").read_text(encoding="utf-8").splitlines()
     return frozenset(line.strip().casefold() for line in lines if line and not line.startswith("#"))
+
+
+def _closing(match: re.Match[str]) -> str:
+    """A space, and the punctuation that an address ends with."""
+    closing = _CLOSING.search(match[0])
+    return " " + (closing[0] if closing else "")
+
+
+REPAIRS = (
+    Repair("emails", "Remove e-mail addresses.", "@", ((_EMAIL, " "),)),
+    Repair("handles", "Remove names of accounts (@name), with the word that announces them.", "@", ((_HANDLE, " "),)),
+    Repair("urls", "Remove web addresses, with the word that announces them.", _MAYBE_URL, ((_URL, _closing),)),
+    Repair("file_names", function=fix_file_names),
+    Repair("hashtags", needs=re.compile("[#＃]"), function=fix_hashtags),
+    Repair("credits", function=remove_credits),
+    Repair("boilerplate", function=remove_boilerplate),
+    Repair("sizes", needs=DIGIT, function=remove_sizes),
+    Repair(
+        "dates",
+        "Remove dates and times in figures at the start and at the end.",
+        DIGIT,
+        ((_DATE_START, ""),),
+        (_DATE_END,),
+    ),
+    Repair(
+        "prices",
+        "Remove prices at the start and at the end, unless the sentence needs them (a sign that says $5).",
+        DIGIT,
+        ((_PRICE_START, ""),),
+        (_PRICE_END,),
+    ),
+    Repair("site_names", function=remove_site_names),
+    Repair(
+        "stock_words",
+        "Remove the words of stock agencies at the start and at the end: Royalty Free Stock Photo, Free Vector.",
+        replaced=((_DESCRIPTION, r"\1"), (_STOCK_START, ""), (_LABEL, "")),
+        ends=(_STOCK_END, _FREE_END),
+    ),
+    Repair(
+        "catalogue_numbers",
+        "Remove numbers of pictures and products: #123456, SKU: 4711, Photo 12345678.",
+        DIGIT,
+        ((_LONG_HASH_NUMBER, " "),),
+        (_LABELLED_NUMBER, _LONG_NUMBER),
+    ),
+)

@@ -1,9 +1,12 @@
-"""Words of a caption in any script, and the English words that carry no content."""
+"""Words of a caption in any script, the English words that carry no content, and what a repair is."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
+from dataclasses import dataclass
 
+from crosslens.build.settings import CleaningSettings
 from crosslens.language import word_set
 
 # Scripts without spaces between words: how many letters make a word on average. Marks are no letters.
@@ -51,17 +54,60 @@ def non_latin_share(text: str) -> float:
     return len(_NON_LATIN.findall(text)) / letters if letters else 0.0
 
 
-def last_word(text: str) -> str:
-    """The last word in lower case; empty where the text ends in punctuation that closes a part of it."""
-    match = re.search(r"([^\W_][\w’'-]*)\s*$", text)
-    return match.group(1).lower() if match else ""
+_LAST_WORD = re.compile(r"([^\W_][\w’'-]*)\s*$")
+_OPEN_ENDS = FUNCTION_WORDS | word_set(
+    "says reads reading saying costs cost marked labeled labelled showing shows called titled named using"
+)
 
 
 def needs_more(text: str) -> bool:
     """Whether a text cannot end here: its last word is an article, a preposition, or announces what follows."""
-    return last_word(text) in FUNCTION_WORDS or last_word(text) in _ANNOUNCING
+    match = _LAST_WORD.search(text)
+    return match is not None and match[1].lower() in _OPEN_ENDS
 
 
-_ANNOUNCING = word_set(
-    "says reads reading saying costs cost marked labeled labelled showing shows called titled named using"
-)
+DIGIT = re.compile(r"\d")
+_FULL_STOP = re.compile(r"\s*[.!?](?=\s)")
+Replacement = str | Callable[[re.Match[str]], str]
+
+
+@dataclass(frozen=True)
+class Repair:
+    """A change of a text: what ``replaced`` patterns match becomes something else, then ``ends`` are cut off.
+
+    Nothing is changed where ``needs`` is not in the text. A repair that this does not describe is a function.
+    """
+
+    name: str
+    """What tables of results call it."""
+    about: str = ""
+    needs: str | re.Pattern[str] = ""
+    replaced: tuple[tuple[re.Pattern[str], Replacement], ...] = ()
+    ends: tuple[re.Pattern[str], ...] = ()
+    function: Callable[[str, CleaningSettings], str] | None = None
+
+    def __post_init__(self) -> None:
+        if self.function is not None:
+            object.__setattr__(self, "about", " ".join((self.function.__doc__ or "").split()))
+
+    def __call__(self, text: str, settings: CleaningSettings) -> str:
+        if not (self.needs in text if isinstance(self.needs, str) else self.needs.search(text)):
+            return text
+        if self.function is not None:
+            return self.function(text, settings)
+        for pattern, replacement in self.replaced:
+            text = pattern.sub(replacement, text)
+        for pattern in self.ends:
+            text = cut_end(text, pattern)
+        return text
+
+
+def cut_end(text: str, pattern: re.Pattern[str]) -> str:
+    """The text without what the pattern matches at its end, unless it cannot end there; a full stop stays."""
+    match = pattern.search(text)
+    if match is None:
+        return text
+    rest, stop = text[: match.start()], _FULL_STOP.match(match[0])
+    if stop is not None:
+        return rest + stop[0].strip()
+    return text if needs_more(rest) else rest

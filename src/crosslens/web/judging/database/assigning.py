@@ -7,16 +7,13 @@ Every page of an item asks, so its statements are put together once: for a small
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from statistics import median
-from typing import Any
 
 from sqlalchemy import (
     ColumnElement,
     Connection,
-    Row,
     Select,
     and_,
     bindparam,
@@ -118,7 +115,7 @@ class ProjectProgress:
 
 
 @dataclass(frozen=True)
-class AccountStanding:
+class AccountCounts:
     """What an account has had of a project, and what that leaves: every page of an item is decided by it."""
 
     progress: AnnotatorProgress
@@ -134,7 +131,7 @@ class AccountStanding:
     """How many items the account has been given in all projects."""
 
 
-def standing(connection: Connection, project: JudgingProject, account: int, now: datetime) -> AccountStanding:
+def account_counts(connection: Connection, project: JudgingProject, account: int, now: datetime) -> AccountCounts:
     """Few statements, and the count of what was given first: where it is still the same later, so is the rest."""
     whose = {"project": project.id, "account": account, "oldest": now - timedelta(seconds=project.settings.expires)}
     practice, checks, vacant, others_expired, given = tuple(connection.execute(_TOTALS, whose).one())
@@ -153,37 +150,24 @@ def standing(connection: Connection, project: JudgingProject, account: int, now:
     seconds_left = median(seconds for _, seconds in recent) * left if recent else None
     last = recent[0][0] if recent else None
     progress = AnnotatorProgress(done, left, mine["practice", DONE][0], practice, seconds_left, last)
-    return AccountStanding(progress, had, has_open, checks, bool(others_expired), given)
+    return AccountCounts(progress, had, has_open, checks, bool(others_expired), given)
 
 
 def annotator_progress(database: Database, project: JudgingProject, account: int) -> AnnotatorProgress:
     """How much the account has judged, and how much is left for it."""
     with database.reading_rows() as connection:
-        return standing(connection, project, account, database.now()).progress
+        return account_counts(connection, project, account, database.now()).progress
 
 
 def project_progress(database: Database, project: int) -> ProjectProgress:
     """How many judgements there are, are being made, and are wanted."""
-    with database.reading() as session:
-        row = session.get_one(ProjectRow, project)
-        shared = _count(session, ItemRow.project == project, ItemRow.kind.in_(SHARED_KINDS))
-        done = session.scalar(
-            select(func.count())
-            .select_from(JudgementRow)
-            .join(ItemRow, ItemRow.id == JudgementRow.item)
-            .where(ItemRow.project == project, ItemRow.kind.in_(SHARED_KINDS), JudgementRow.source == PERSON)
-        )
-        held = session.scalar(
-            select(func.count())
-            .select_from(AssignmentRow)
-            .join(ItemRow, ItemRow.id == AssignmentRow.item)
-            .where(ItemRow.project == project, ItemRow.kind.in_(SHARED_KINDS), AssignmentRow.state == OPEN)
-        )
-        return ProjectProgress(done or 0, held or 0, shared * row.overlap)
-
-
-def _count(session: Session, *conditions: ColumnElement[bool]) -> int:
-    return session.scalar(select(func.count()).select_from(ItemRow).where(*conditions)) or 0
+    shared = select(func.count()).where(ItemRow.project == project, ItemRow.kind.in_(SHARED_KINDS))
+    done = shared.where(JudgementRow.item == ItemRow.id, JudgementRow.source == PERSON)
+    held = shared.where(AssignmentRow.item == ItemRow.id, AssignmentRow.state == OPEN)
+    needed = shared.scalar_subquery() * ProjectRow.overlap
+    query = select(done.scalar_subquery(), held.scalar_subquery(), needed).where(ProjectRow.id == project)
+    with database.reading_rows() as connection:
+        return ProjectProgress(*connection.execute(query).one())
 
 
 @dataclass(frozen=True)
@@ -260,12 +244,18 @@ def next_item(database: Database, project: JudgingProject, account: int) -> Assi
     now, whose = database.now(), {"project": project.id, "account": account}
     while True:
         with database.reading_rows() as connection:
-            stands = standing(connection, project, account, now)
-            left_open = connection.execute(_LEFT_OPEN, whose).one_or_none() if stands.has_open else None
+            counts = account_counts(connection, project, account, now)
+            left_open = connection.execute(_LEFT_OPEN, whose).one_or_none() if counts.has_open else None
             taken_back = None if left_open is None else answer_taken_back(connection, left_open.assignment)
-            rows = _at(connection, project.id, _candidates(connection, project, account, stands))
-        if stands.others_expired:
-            _release_expired(database, whose, now - timedelta(seconds=project.settings.expires))
+            positions = _candidates(connection, project, account, counts)
+            items = connection.execute(_AT, {"project": project.id, "positions": positions}) if positions else ()
+            rows = sorted(items, key=lambda row: positions.index(row.position))
+        if counts.others_expired:
+            # In a transaction of its own: one that also waits for a vacancy could wait for ever.
+            with database.writing() as session:
+                locked_project(session, project.id)
+                oldest = now - timedelta(seconds=project.settings.expires)
+                release(session, AssignmentRow.id.in_(session.scalars(EXPIRED, {**whose, "oldest": oldest}).all()))
             continue
         with database.writing_rows() as connection:
             if connection.scalar(_LOCKED_MEMBER, whose) is None:
@@ -274,27 +264,19 @@ def next_item(database: Database, project: JudgingProject, account: int) -> Assi
             if left_open is not None:
                 if connection.scalar(_RENEW, {"renewed": left_open.assignment, "now": now}) is None:
                     continue
-                return _assigned(left_open.assignment, left_open, stands, rows, taken_back)
-            if connection.execute(_SINCE, whose).one() != (stands.given, None):
+                following = as_item(rows[0]) if rows else None
+                return Assigned(left_open.assignment, as_item(left_open), counts.progress, following, taken_back)
+            if connection.execute(_SINCE, whose).one() != (counts.given, None):
                 continue
             if not rows:
                 return None
             while rows:
                 item = rows.pop(0)
-                # False where somebody else was faster, and the item has enough people by now.
+                # Not where somebody else was faster, and the item has enough people by now.
                 if item.kind not in SHARED_KINDS or connection.scalar(_TAKE_VACANCY, {"taken": item.id}) is not None:
-                    return _assigned(new_assignment(connection, item.id, account, now), item, stands, rows)
-
-
-def _assigned(
-    assignment: int,
-    item: Row[Any],
-    stands: AccountStanding,
-    others: Sequence[Row[Any]],
-    taken_back: Answer | None = None,
-) -> Assigned:
-    following = as_item(others[0]) if others else None
-    return Assigned(assignment, as_item(item), stands.progress, following, taken_back)
+                    assignment = new_assignment(connection, item.id, account, now)
+                    following = as_item(rows[0]) if rows else None
+                    return Assigned(assignment, as_item(item), counts.progress, following)
 
 
 def assigned_item(database: Database, assignment: int, account: int) -> tuple[StoredItem, str] | None:
@@ -309,13 +291,6 @@ def assigned_item(database: Database, assignment: int, account: int) -> tuple[St
         return None if row is None else (as_item(row[0]), row[1])
 
 
-def _release_expired(database: Database, whose: dict[str, int], oldest: datetime) -> None:
-    """Take items back, in a transaction of its own: one that also waits for a vacancy could wait for ever."""
-    with database.writing() as session:
-        locked_project(session, whose["project"])
-        release(session, AssignmentRow.id.in_(session.scalars(EXPIRED, {**whose, "oldest": oldest}).all()))
-
-
 def release(session: Session, *conditions: ColumnElement[bool]) -> None:
     """Take back open items; the caller has locked their project.
 
@@ -327,18 +302,18 @@ def release(session: Session, *conditions: ColumnElement[bool]) -> None:
         session.execute(update(ItemRow).where(*shared).values(vacancies=ItemRow.vacancies + 1))
 
 
-def _candidates(connection: Connection, project: JudgingProject, account: int, stands: AccountStanding) -> list[int]:
+def _candidates(connection: Connection, project: JudgingProject, account: int, counts: AccountCounts) -> list[int]:
     """Positions of the next item and of the one that will probably follow it.
 
     Practice first; then items that still need people, with an attention check when one is due.
     """
-    whose, had = {"project": project.id, "account": account}, stands.had
-    if stands.progress.practice > had["practice"]:
+    whose, had = {"project": project.id, "account": account}, counts.had
+    if counts.progress.practice > had["practice"]:
         return list(connection.scalars(_PRACTICE, {**whose, "most": 2}))
     shared = sum(had[kind] for kind in SHARED_KINDS)
     candidates = []
     due = checks_due(project.seed, account, shared, project.settings.check_every)
-    if min(due, stands.checks) > had["check"]:
+    if min(due, counts.checks) > had["check"]:
         checks = connection.scalars(_CHECKS, {**whose, "most": WINDOW}).all()
         candidates += in_order(project.seed, account, checks)[:1]
     quota = project.settings.per_person
@@ -346,11 +321,3 @@ def _candidates(connection: Connection, project: JudgingProject, account: int, s
         vacant = connection.scalars(_VACANT, {**whose, "most": WINDOW}).all()
         candidates += in_order(project.seed, account, vacant)[: 2 if quota is None else quota - shared]
     return candidates[:2]
-
-
-def _at(connection: Connection, project: int, positions: Sequence[int]) -> list[Row[Any]]:
-    """The items at these positions, in this order."""
-    if not positions:
-        return []
-    rows = connection.execute(_AT, {"project": project, "positions": positions})
-    return sorted(rows, key=lambda row: positions.index(row.position))

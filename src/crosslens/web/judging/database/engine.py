@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import getpass
 import logging
 import os
 import sqlite3
@@ -11,6 +12,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -23,34 +25,52 @@ from sqlalchemy.exc import ArgumentError, DatabaseError
 from sqlalchemy.orm import Session
 
 from crosslens.core import CrosslensError, MissingExtraError
+from crosslens.web.judging.database.tables import AuditRow
 
 BUSY_SECONDS = 30
 """How long a transaction waits for another process that writes to the same SQLite file."""
 MOST_CONNECTIONS = 60
 _ACCOUNTS_LOCK = 2_073_616_842
-"""An arbitrary number by which PostgreSQL knows the lock of transactions that are alone."""
-
-
+_MIGRATION_LOCK = 2_073_616_841
+"""Arbitrary numbers by which PostgreSQL knows the lock of transactions that are alone, and that of migrations."""
 _LOG = logging.getLogger("crosslens.web")
-_LOCK = 2_073_616_841
-"""An arbitrary number by which PostgreSQL knows the lock."""
+
+
+class Transaction(Session):
+    """A session that writes: everything in it happens at one moment, and it notes in the log what it does."""
+
+    now: datetime
+
+    def note(
+        self, action: str, by: int | None, *, project: int | None = None, subject: int | None = None, detail: str = ""
+    ) -> None:
+        """Add an entry to the log; ``by`` nobody: the command line. ``detail`` names no people."""
+        user = ""
+        if by is None:
+            try:
+                user = getpass.getuser()
+            except (KeyError, OSError):  # a user without a name, as in some containers
+                user = "unknown"
+        self.add(
+            AuditRow(
+                created=self.now, actor=by, machine_user=user, action=action, project=project, subject=subject,
+                detail=detail,
+            )
+        )  # fmt: skip
 
 
 class Database:
-    """Transactions of one database. ``clock`` says what time it is (tests move it)."""
+    """Transactions of one database. ``now`` says what time it is (tests move it)."""
 
-    def __init__(self, engine: Engine, clock: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
+    def __init__(self, engine: Engine) -> None:
         self.engine = engine
-        self.clock = clock
+        self.now: Callable[[], datetime] = lambda: datetime.now(UTC)
         self.is_sqlite = engine.dialect.name == "sqlite"
         # SQLite has one writer at a time; waiting here is fair, polling for its lock is not.
         self._turn = threading.Lock() if self.is_sqlite else nullcontext()
         # PostgreSQL's transactions see each other's commits anyway, and cost two exchanges with the server.
         self._reader = engine if self.is_sqlite else engine.execution_options(isolation_level="AUTOCOMMIT")
         self._writer = engine.execution_options(begin="IMMEDIATE")
-
-    def now(self) -> datetime:
-        return self.clock()
 
     @contextmanager
     def reading(self) -> Iterator[Session]:
@@ -65,15 +85,16 @@ class Database:
             yield connection
 
     @contextmanager
-    def writing(self, *, alone: bool = False) -> Iterator[Session]:
+    def writing(self, *, alone: bool = False) -> Iterator[Transaction]:
         """A transaction that is on disk when the block is left, or has changed nothing.
 
         Those that are ``alone`` come one after another, on PostgreSQL too: what one of them counted (owners, accounts
         of a name) stays so until it ends.
         """
-        with self._turn, Session(self._writer, expire_on_commit=False) as session, session.begin():
+        with self._turn, Transaction(self._writer, expire_on_commit=False) as session, session.begin():
             if alone and not self.is_sqlite:
                 session.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": _ACCOUNTS_LOCK})
+            session.now = self.now()
             yield session
 
     @contextmanager
@@ -98,35 +119,22 @@ class Database:
 
 def open_database(address: str | Path) -> Database:
     """The database at a URL (``sqlite:///…``, ``postgresql://…``) or in a file, brought to the newest format."""
-    url = _url(address)
+    try:
+        is_file = isinstance(address, Path) or "://" not in address
+        url = URL.create("sqlite", database=str(address)) if is_file else make_url(str(address))
+    except ArgumentError as error:
+        raise CrosslensError(
+            "the database's URL cannot be read", fix="write sqlite:///FILE or postgresql://…"
+        ) from error
     engine = _sqlite(url) if url.get_backend_name() == "sqlite" else _postgresql(url)
     migrate(engine)
     return Database(engine)
 
 
-def _url(address: str | Path) -> URL:
-    if isinstance(address, Path) or "://" not in address:
-        return URL.create("sqlite", database=str(address))
-    try:
-        url = make_url(address)
-    except ArgumentError as error:
-        raise CrosslensError(
-            "the database's URL cannot be read", fix="write sqlite:///FILE or postgresql://…"
-        ) from error
-    if url.get_backend_name() not in ("sqlite", "postgresql"):
-        raise CrosslensError(
-            f"databases of the kind {url.get_backend_name()!r} are not supported",
-            fix="write sqlite:///FILE or postgresql://…",
-            code="unknown-database",
-        )
-    return url
-
-
 def _sqlite(url: URL) -> Engine:
-    if not url.database or url.database == ":memory:":
-        raise CrosslensError("judgements need a file to be kept in", fix="write sqlite:///FILE", code="no-file")
-    if url.query:
-        raise CrosslensError("an address of a SQLite file has no options", fix="write sqlite:///FILE", code="no-file")
+    if not url.database or url.database == ":memory:" or url.query:
+        problem = "an address of a SQLite file has no options" if url.query else "judgements need a file to be kept in"
+        raise CrosslensError(problem, fix="write sqlite:///FILE", code="no-file")
     _make_private(Path(url.database).resolve())
     engine = create_engine(url, pool_size=MOST_CONNECTIONS, max_overflow=0, connect_args={"timeout": BUSY_SECONDS})
     event.listen(engine, "connect", _prepare_sqlite)
@@ -160,22 +168,18 @@ def _prepare_sqlite(connection: Any, _record: Any) -> None:
     connection.execute("PRAGMA foreign_keys = ON")
     # The name of a closed account is to leave the file, too.
     connection.execute("PRAGMA secure_delete = ON")
-    _use_write_ahead_log(connection)
-    # NORMAL would lose acknowledged judgements when the power fails.
-    connection.execute("PRAGMA synchronous = FULL")
-
-
-def _use_write_ahead_log(connection: Any) -> None:
-    """Several processes may open a new file at once, and this statement does not wait by itself."""
+    # Several processes may open a new file at once, and this statement does not wait by itself.
     deadline = time.monotonic() + BUSY_SECONDS
     while True:
         try:
             connection.execute("PRAGMA journal_mode = WAL")
-            return
+            break
         except sqlite3.OperationalError:
             if time.monotonic() > deadline:
                 raise
             time.sleep(0.05)
+    # NORMAL would lose acknowledged judgements when the power fails.
+    connection.execute("PRAGMA synchronous = FULL")
 
 
 def _begin_sqlite(connection: Connection) -> None:
@@ -184,6 +188,12 @@ def _begin_sqlite(connection: Connection) -> None:
 
 
 def _postgresql(url: URL) -> Engine:
+    if url.get_backend_name() != "postgresql":
+        raise CrosslensError(
+            f"databases of the kind {url.get_backend_name()!r} are not supported",
+            fix="write sqlite:///FILE or postgresql://…",
+            code="unknown-database",
+        )
     try:
         import psycopg  # noqa: F401
     except ImportError as error:
@@ -193,20 +203,33 @@ def _postgresql(url: URL) -> Engine:
     )
 
 
+def _alembic() -> Config:
+    config = Config()
+    config.set_main_option("script_location", str(Path(__file__).parent / "migrations").replace("%", "%%"))
+    return config
+
+
+@cache
+def _revisions() -> tuple[str, ...]:
+    """All versions of the tables, the newest first."""
+    return tuple(script.revision for script in ScriptDirectory.from_config(_alembic()).walk_revisions())
+
+
 def migrate(engine: Engine) -> None:
     """Run the migrations that are missing, all in one transaction."""
     try:
         with engine.execution_options(begin="IMMEDIATE").begin() as connection:
             if engine.dialect.name == "postgresql":
-                connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": _LOCK})
-            config = Config()
-            config.set_main_option("script_location", str(Path(__file__).parent / "migrations").replace("%", "%%"))
-            config.attributes["connection"] = connection
+                connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": _MIGRATION_LOCK})
             current = MigrationContext.configure(connection).get_current_revision()
-            known = {script.revision for script in ScriptDirectory.from_config(config).walk_revisions()}
-            if current is not None and current not in known:
+            newest, *older = _revisions()
+            if current == newest:
+                return
+            if current is not None and current not in older:
                 problem = f"the database was written by a newer version of crosslens (format {current})"
                 raise CrosslensError(problem, fix="update crosslens", code="newer-database")
+            config = _alembic()
+            config.attributes["connection"] = connection
             command.upgrade(config, "head")
     except DatabaseError as error:
         shown = engine.url.render_as_string(hide_password=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any
 
@@ -96,8 +96,10 @@ def judge(database: Database, assignment: int, account: int, answer: Answer, sec
             )
         answer = check_answer(read_form(held.labels), answer)
         took = (now - held.created).total_seconds() if seconds is None else seconds
-        row = _row(assignment, held.item, account, answer, took, PERSON, now)
-        return _store(connection, row, held.state, held.kind, held.expected)
+        return _store(
+            connection, held.state, held.kind, held.expected, answer, assignment=assignment, item=held.item,
+            account=account, seconds=took, created=now, source=PERSON,
+        )  # fmt: skip
 
 
 def record_judgement(
@@ -112,13 +114,13 @@ def record_judgement(
         if row is None:
             raise CrosslensError(f"item {item} does not exist", code="no-item", subject=str(item))
         form = read_form(locked_project(session, row.project).labels)
-        return record_within(session, row, account, check_answer(form, answer), source, seconds, database.now())
+        return record_within(session, row, account, check_answer(form, answer), source, seconds, session.now)
 
 
 def record_within(
     session: Session, item: ItemRow, account: int, answer: Answer, source: str, seconds: float, created: datetime
 ) -> Judged:
-    """The same with an answer that was checked, within a transaction that has locked the project."""
+    """:func:`record_judgement` of an answer that was checked, in a transaction that has locked the project."""
     connection, state = session.connection(), OPEN
     of_account = select(AssignmentRow.id, AssignmentRow.state).where(AssignmentRow.account == account)
     held = connection.execute(of_account.where(AssignmentRow.item == item.id)).one_or_none()
@@ -128,8 +130,10 @@ def record_within(
         assignment = new_assignment(connection, item.id, account, created)
         if source == PERSON and item.kind in SHARED_KINDS:
             session.execute(update(ItemRow).where(ItemRow.id == item.id).values(vacancies=ItemRow.vacancies - 1))
-    row = _row(assignment, item.id, account, answer, seconds, source, created)
-    return _store(connection, row, state, item.kind, item.expected)
+    return _store(
+        connection, state, item.kind, item.expected, answer, assignment=assignment, item=item.id, account=account,
+        seconds=seconds, created=created, source=source,
+    )  # fmt: skip
 
 
 def new_assignment(connection: Connection, item: int, account: int, created: datetime) -> int:
@@ -149,12 +153,10 @@ def undo(database: Database, project: int, account: int, judgement: int | None =
         if last is None or judgement not in (None, last.id):
             return None
         copied = ("assignment", "item", "account", "labels", "rating", "text", "seconds", "created", "source")
-        session.add(
-            JudgementHistoryRow(**{name: getattr(last, name) for name in copied}, undone=database.now()),
-        )
+        session.add(JudgementHistoryRow(**{name: getattr(last, name) for name in copied}, undone=session.now))
         session.execute(delete(JudgementRow).where(JudgementRow.id == last.id))
         session.execute(
-            update(AssignmentRow).where(AssignmentRow.id == last.assignment).values(state=OPEN, created=database.now())
+            update(AssignmentRow).where(AssignmentRow.id == last.assignment).values(state=OPEN, created=session.now)
         )
         return last.assignment
 
@@ -173,18 +175,8 @@ def answer_taken_back(connection: Connection, assignment: int) -> Answer | None:
     return None if row is None else Answer(tuple(row.labels), row.rating, row.text)
 
 
-def _row(
-    assignment: int, item: int, account: int, answer: Answer, seconds: float, source: str, created: datetime
-) -> dict[str, Any]:
-    return {
-        "assignment": assignment, "item": item, "account": account, "labels": list(answer.labels),
-        "rating": answer.rating, "text": answer.text, "seconds": min(max(seconds, 0.0), LONGEST_SECONDS),
-        "created": created, "source": source,
-    }  # fmt: skip
-
-
 def _store(
-    connection: Connection, row: dict[str, Any], state: str, kind: str, expected: dict[str, Any] | None
+    connection: Connection, state: str, kind: str, expected: dict[str, Any] | None, answer: Answer, **row: Any
 ) -> Judged:
     """Store a judgement, and close its assignment, which is in this state: only one that is done has been judged."""
     whose = {"assignment": row["assignment"]}
@@ -192,9 +184,9 @@ def _store(
     if earlier is not None:
         first = Answer(tuple(earlier.labels), earlier.rating, earlier.text)
         return Judged(earlier.id, False, kind, expected, is_expected(expected, first))
-    stored = connection.execute(_ADD, row).scalar_one()
+    row["seconds"] = min(max(row["seconds"], 0.0), LONGEST_SECONDS)
+    stored = connection.execute(_ADD, row | asdict(answer) | {"labels": list(answer.labels)}).scalar_one()
     connection.execute(_CLOSE, whose)
-    answer = Answer(tuple(row["labels"]), row["rating"], row["text"])
     return Judged(stored, True, kind, expected, is_expected(expected, answer))
 
 
@@ -214,7 +206,7 @@ class JudgementEntry:
     expected: dict[str, Any] | None
 
 
-def judgements(database: Database, project: int) -> list[JudgementEntry]:
+def judgements(session: Session, project: int) -> list[JudgementEntry]:
     """All judgements of a project, oldest first."""
     query = (
         select(
@@ -234,11 +226,9 @@ def judgements(database: Database, project: int) -> list[JudgementEntry]:
         .where(ItemRow.project == project)
         .order_by(JudgementRow.id)
     )
-    with database.reading() as session:
-        return [
-            JudgementEntry(item, account, tuple(labels), *rest)
-            for item, account, labels, *rest in session.execute(query)
-        ]
+    return [
+        JudgementEntry(item, account, tuple(labels), *rest) for item, account, labels, *rest in session.execute(query)
+    ]
 
 
 @dataclass(frozen=True)
@@ -252,12 +242,11 @@ class ModelRequests:
 
 def add_requests(database: Database, project: int, account: int, asked: ModelRequests) -> None:
     """Keep what one run of the command took."""
-    tokens = asked.tokens
     with database.writing() as session:
         session.add(
             ModelRequestsRow(
-                project=project, account=account, requests=asked.requests, sent=tokens.sent,
-                received=tokens.received, uncounted=tokens.uncounted, cost=asked.cost, created=database.now(),
+                project=project, account=account, requests=asked.requests, **asdict(asked.tokens), cost=asked.cost,
+                created=session.now,
             )
         )  # fmt: skip
 
@@ -265,21 +254,15 @@ def add_requests(database: Database, project: int, account: int, asked: ModelReq
 def requests_by_model(database: Database, project: int) -> dict[str, ModelRequests]:
     """Model → what asking it about the project took in all."""
     row = ModelRequestsRow
+    counts = (row.requests, row.sent, row.received, row.uncounted)
     query = (
-        select(
-            AccountRow.name,
-            func.sum(row.requests),
-            func.sum(row.sent),
-            func.sum(row.received),
-            func.sum(row.uncounted),
-            func.sum(row.cost),
-        )
+        select(AccountRow.name, func.sum(row.cost), *map(func.sum, counts))
         .join(AccountRow, AccountRow.id == row.account)
         .where(row.project == project)
         .group_by(AccountRow.name)
     )
     with database.reading() as session:
         return {
-            name: ModelRequests(int(requests), Tokens(int(sent), int(received), int(uncounted)), cost)
-            for name, requests, sent, received, uncounted, cost in session.execute(query)
+            name: ModelRequests(int(requests), Tokens(*map(int, tokens)), cost)
+            for name, cost, requests, *tokens in session.execute(query)
         }

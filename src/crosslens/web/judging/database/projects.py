@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import getpass
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from datetime import datetime
@@ -12,7 +11,7 @@ from sqlalchemy import Row, case, func, select, update
 from sqlalchemy.orm import Session, aliased
 
 from crosslens.core import CrosslensError, InputError
-from crosslens.web.judging.database.engine import Database
+from crosslens.web.judging.database.engine import Database, Transaction
 from crosslens.web.judging.database.tables import (
     ANNOTATOR,
     OWNER,
@@ -26,7 +25,6 @@ from crosslens.web.judging.database.tables import (
 from crosslens.web.judging.tasks import (
     SHARED_KINDS,
     AnswerForm,
-    ItemContent,
     NewItem,
     check_items,
     picture_keys,
@@ -59,43 +57,23 @@ class AuditEntry:
 
     @property
     def who(self) -> str:
-        return _with_account(self.by, self.account)
+        return self.by if self.account is None else f"{self.by} (account {self.account})"
 
     @property
     def about(self) -> str:
-        return _with_account(self.subject, self.subject_account)
+        number = self.subject_account
+        return self.subject if number is None else f"{self.subject} (account {number})"
 
     def as_dict(self) -> dict[str, Any]:
-        return {
-            "time": self.time.isoformat(timespec="seconds"), "by": self.by, "account": self.account,
-            "action": self.action, "project": self.project, "subject": self.subject or None,
-            "subject_account": self.subject_account, "detail": self.detail,
-        }  # fmt: skip
-
-
-def add_entry(
-    database: Database,
-    session: Session,
-    action: str,
-    by: int | None,
-    *,
-    project: int | None = None,
-    subject: int | None = None,
-    detail: str = "",
-) -> None:
-    """Note what the transaction does; ``by`` nobody: the command line. ``detail`` names no people."""
-    session.add(
-        AuditRow(
-            created=database.now(), actor=by, machine_user=_machine_user() if by is None else "", action=action,
-            project=project, subject=subject, detail=detail,
-        )
-    )  # fmt: skip
+        content = vars(self) | {"time": self.time.isoformat(timespec="seconds"), "subject": self.subject or None}
+        del content["project_name"]
+        return content
 
 
 def note_export(database: Database, project: int, file: str, by: int | None = None) -> None:
     """Note that the judgements of a project were written to a file."""
     with database.writing() as session:
-        add_entry(database, session, "judgements exported", by, project=project, detail=file)
+        session.note("judgements exported", by, project=project, detail=file)
 
 
 def audit_log(database: Database, project: int | None = None, *, limit: int = 200, before: int = 0) -> list[AuditEntry]:
@@ -121,17 +99,6 @@ def audit_log(database: Database, project: int | None = None, *, limit: int = 20
             )
             for row, name, of, about, number, of_subject in session.execute(query)
         ]  # fmt: skip
-
-
-def _with_account(name: str, account: int | None) -> str:
-    return name if account is None else f"{name} (account {account})"
-
-
-def _machine_user() -> str:
-    try:
-        return getpass.getuser()
-    except (KeyError, OSError):  # a user without a name, as in some containers
-        return "unknown"
 
 
 @dataclass(frozen=True)
@@ -167,15 +134,12 @@ class JudgingProject:
     settings: ProjectSettings
 
 
-@dataclass(frozen=True)
-class StoredItem:
-    """An item as pages and commands see it."""
+@dataclass(frozen=True, kw_only=True)
+class StoredItem(NewItem):
+    """An item of a project."""
 
     id: int
     project: int
-    kind: str
-    content: ItemContent
-    expected: dict[str, Any] | None
 
 
 def create_project(
@@ -205,38 +169,37 @@ def create_project(
             overlap=overlap,
             seed=seed,
             settings=asdict(settings),
-            created=database.now(),
+            created=session.now,
         )
         session.add(row)
         session.flush()
         if owner is not None:
-            session.add(MembershipRow(project=row.id, account=owner, role=OWNER, created=database.now()))
-        add_entry(database, session, "project made", owner, project=row.id, detail=f"{row.name} ({task})")
+            session.add(MembershipRow(project=row.id, account=owner, role=OWNER, created=session.now))
+        session.note("project made", owner, project=row.id, detail=f"{row.name} ({task})")
         return as_project(row)
 
 
-def add_items(database: Database, project: int, items: Sequence[NewItem]) -> list[int]:
-    """Add items; all but practice items are shown in an order drawn from the project's seed. Returns their ids."""
-    with database.writing() as session:
-        return add_items_within(session, locked_project(session, project), items)
+def add_items(session: Session, project: ProjectRow, items: Sequence[NewItem]) -> list[int]:
+    """Add items to a project that the transaction has locked; returns their ids.
 
-
-def add_items_within(session: Session, project: ProjectRow, items: Sequence[NewItem]) -> list[int]:
-    """The same, within a transaction that has locked the project."""
+    Practice items keep their order, before the others, which are shown in an order drawn from the project's seed.
+    """
     check_items(items, [label.name for label in read_form(project.labels).labels])
     largest = session.scalar(select(func.max(ItemRow.position)).where(ItemRow.project == project.id))
     first = 0 if largest is None else largest + 1
-    positions = _positions(project.seed, first, items)
+    practice = sum(item.kind == "practice" for item in items)
+    in_turn = iter(range(first, first + practice))
+    shuffled = iter(shuffled_positions(project.seed, first + practice, len(items) - practice))
     rows = [
         ItemRow(
             project=project.id,
-            position=position,
+            position=next(in_turn if item.kind == "practice" else shuffled),
             content=item.content.as_dict(),
             kind=item.kind,
             expected=None if item.expected is None else dict(item.expected),
             vacancies=project.overlap if item.kind in SHARED_KINDS else 0,
         )
-        for item, position in zip(items, positions, strict=True)
+        for item in items
     ]
     session.add_all(rows)
     session.flush()
@@ -265,7 +228,7 @@ def set_overlap(database: Database, project: int, overlap: int, by: int | None =
             .values(vacancies=ItemRow.vacancies + (overlap - row.overlap))
         )
         detail = f"people per item: {row.overlap} → {overlap}"
-        add_entry(database, session, "settings changed", by, project=project, detail=detail)
+        session.note("settings changed", by, project=project, detail=detail)
         row.overlap = overlap
 
 
@@ -275,23 +238,23 @@ def set_guidelines(database: Database, project: int, guidelines: str, by: int | 
         row = locked_project(session, project)
         if guidelines != row.guidelines:
             row.guidelines = guidelines
-            add_entry(database, session, "settings changed", by, project=project, detail="guidelines")
+            session.note("settings changed", by, project=project, detail="guidelines")
 
 
 def join(database: Database, project: int, account: int, role: str = ANNOTATOR) -> None:
     """Make an account a member; an owner stays one."""
     with database.writing() as session:
-        join_within(database, session, project, account, role)
-        add_entry(database, session, "member added", account, project=project, subject=account, detail=role)
+        join_within(session, project, account, role)
+        session.note("member added", account, project=project, subject=account, detail=role)
 
 
-def join_within(database: Database, session: Session, project: int, account: int, role: str) -> None:
-    """The same, within a transaction."""
+def join_within(session: Transaction, project: int, account: int, role: str) -> None:
+    """:func:`join` as a part of a transaction, without its entry in the log."""
     locked_project(session, project)
     open_account(session, account)
     row = session.get(MembershipRow, (project, account))
     if row is None:
-        session.add(MembershipRow(project=project, account=account, role=role, created=database.now()))
+        session.add(MembershipRow(project=project, account=account, role=role, created=session.now))
     elif role == OWNER:
         row.role = OWNER
 
@@ -304,14 +267,6 @@ def open_account(session: Session, account: int) -> AccountRow:
     return row
 
 
-def role_in(database: Database, project: int, account: int) -> str | None:
-    """``owner``, ``annotator``, or None for an account that is not a member."""
-    with database.reading() as session:
-        return session.scalar(
-            select(MembershipRow.role).where(MembershipRow.project == project, MembershipRow.account == account)
-        )
-
-
 def members(database: Database, project: int) -> list[tuple[int, str, str]]:
     """Account id, name and role of all members, by name."""
     with database.reading() as session:
@@ -320,13 +275,6 @@ def members(database: Database, project: int) -> list[tuple[int, str, str]]:
         )
         rows = session.execute(query.where(MembershipRow.project == project).order_by(AccountRow.name_key))
         return [(account, name, role) for account, name, role in rows]
-
-
-def project_by_id(database: Database, project: int) -> JudgingProject | None:
-    """The project, or None."""
-    with database.reading() as session:
-        row = session.get(ProjectRow, project)
-        return None if row is None else as_project(row)
 
 
 def projects(database: Database, account: int | None = None) -> list[JudgingProject]:
@@ -340,17 +288,9 @@ def projects(database: Database, account: int | None = None) -> list[JudgingProj
         return [as_project(row) for row in session.scalars(query)]
 
 
-def items(database: Database, project: int) -> list[StoredItem]:
+def items(session: Session, project: int) -> list[StoredItem]:
     """The items of a project in the order in which they were added."""
-    with database.reading() as session:
-        return items_within(session, project)
-
-
-def items_within(session: Session, project: int) -> list[StoredItem]:
-    """The same, within a transaction."""
-    return [
-        as_item(row) for row in session.scalars(select(ItemRow).where(ItemRow.project == project).order_by(ItemRow.id))
-    ]
+    return [*map(as_item, session.scalars(select(ItemRow).where(ItemRow.project == project).order_by(ItemRow.id)))]
 
 
 def locked_project(session: Session, project: int) -> ProjectRow:
@@ -362,33 +302,19 @@ def locked_project(session: Session, project: int) -> ProjectRow:
 
 
 def as_project(row: ProjectRow | Row[Any]) -> JudgingProject:
-    """A row as a value."""
+    """The project in a row."""
     settings = ProjectSettings(**{name: value for name, value in row.settings.items() if name in _SETTINGS})
     form = read_form(row.labels)
     return JudgingProject(row.id, row.name, row.task, form, row.guidelines, row.overlap, row.seed, settings)
 
 
 def as_item(row: ItemRow | Row[Any]) -> StoredItem:
-    """A row as a value."""
-    return StoredItem(row.id, row.project, row.kind, read_content(row.content), row.expected)
-
-
-def _positions(seed: int, first: int, items: Sequence[NewItem]) -> list[int]:
-    """Practice items keep their order, before the others."""
-    practice = [index for index, item in enumerate(items) if item.kind == "practice"]
-    others = [index for index, item in enumerate(items) if item.kind != "practice"]
-    shuffled = shuffled_positions(seed, first + len(practice), len(others))
-    position = dict(zip(practice, range(first, first + len(practice)), strict=True))
-    position.update(zip(others, shuffled, strict=True))
-    return [position[index] for index in range(len(items))]
+    """The item in a row."""
+    content = read_content(row.content)
+    return StoredItem(id=row.id, project=row.project, kind=row.kind, content=content, expected=row.expected)
 
 
 def _check_numbers(overlap: int, settings: ProjectSettings) -> None:
-    for name, value, least in (
-        ("overlap", overlap, 1),
-        ("expires", settings.expires, 1),
-        ("check_every", settings.check_every, 1),
-        ("per_person", settings.per_person, 1),
-    ):
-        if value is not None and value < least:
-            raise CrosslensError(f"{name} is {value}, but must be at least {least}", option=name, code="too-small")
+    for name, value in {"overlap": overlap, **asdict(settings)}.items():
+        if name in ("overlap", "expires", "check_every", "per_person") and value is not None and value < 1:
+            raise CrosslensError(f"{name} is {value}, but must be at least 1", option=name, code="too-small")

@@ -25,7 +25,10 @@ OPEN, DONE = "open", "done"
 OWNER, ANNOTATOR = "owner", "annotator"
 PERSON, MODEL = "person", "model"
 _NEVER_REUSED = {"sqlite_autoincrement": True}
-"""SQLite gives the id of a deleted row to a new one unless told otherwise: an old form would answer another item."""
+"""SQLite gives the id of a deleted row to a new one unless this is set: an old form would answer another item."""
+
+
+_VACANT = text("vacancies > 0")
 
 
 class UtcTime(TypeDecorator[datetime]):
@@ -114,13 +117,7 @@ class ItemRow(JudgingTable):
     __table_args__ = (
         UniqueConstraint("project", "position"),
         # Only items that somebody may still get: stays small and is read in order.
-        Index(
-            "item_vacant",
-            "project",
-            "position",
-            sqlite_where=text("vacancies > 0"),
-            postgresql_where=text("vacancies > 0"),
-        ),
+        Index("item_vacant", "project", "position", sqlite_where=_VACANT, postgresql_where=_VACANT),
         Index("item_kind", "project", "kind", "position"),
         _NEVER_REUSED,
     )
@@ -158,7 +155,24 @@ class AssignmentRow(JudgingTable):
     created: Mapped[datetime]
 
 
-class JudgementRow(JudgingTable):
+class AnswerColumns:
+    """What somebody answered, and when."""
+
+    account: Mapped[int] = mapped_column(ForeignKey("account.id"))
+    labels: Mapped[list[str]]
+    rating: Mapped[int | None]
+    text: Mapped[str]
+    created: Mapped[datetime]
+
+
+class JudgementColumns(AnswerColumns):
+    """An answer to an assignment: how long it took, and whether a person or a model gave it."""
+
+    seconds: Mapped[float]
+    source: Mapped[str] = mapped_column(String(10))
+
+
+class JudgementRow(JudgementColumns, JudgingTable):
     """The answer to an assignment."""
 
     __tablename__ = "judgement"
@@ -170,42 +184,23 @@ class JudgementRow(JudgingTable):
     id: Mapped[int] = mapped_column(primary_key=True)
     assignment: Mapped[int] = mapped_column(ForeignKey("assignment.id"), unique=True)
     item: Mapped[int] = mapped_column(ForeignKey("item.id"))
-    account: Mapped[int] = mapped_column(ForeignKey("account.id"))
-    labels: Mapped[list[str]]
-    rating: Mapped[int | None]
-    text: Mapped[str]
-    seconds: Mapped[float]
-    created: Mapped[datetime]
-    source: Mapped[str] = mapped_column(String(10))
 
 
-class JudgementHistoryRow(JudgingTable):
+class JudgementHistoryRow(JudgementColumns, JudgingTable):
     """A judgement that its author took back."""
 
     __tablename__ = "judgement_history"
     id: Mapped[int] = mapped_column(primary_key=True)
     assignment: Mapped[int] = mapped_column(index=True)
     item: Mapped[int] = mapped_column(ForeignKey("item.id"), index=True)
-    account: Mapped[int] = mapped_column(ForeignKey("account.id"))
-    labels: Mapped[list[str]]
-    rating: Mapped[int | None]
-    text: Mapped[str]
-    seconds: Mapped[float]
-    created: Mapped[datetime]
-    source: Mapped[str] = mapped_column(String(10))
     undone: Mapped[datetime]
 
 
-class AdjudicationRow(JudgingTable):
+class AdjudicationRow(AnswerColumns, JudgingTable):
     """An owner's decision where people disagreed."""
 
     __tablename__ = "adjudication"
     item: Mapped[int] = mapped_column(ForeignKey("item.id"), primary_key=True)
-    account: Mapped[int] = mapped_column(ForeignKey("account.id"))
-    labels: Mapped[list[str]]
-    rating: Mapped[int | None]
-    text: Mapped[str]
-    created: Mapped[datetime]
 
 
 class ModelRequestsRow(JudgingTable):

@@ -1,14 +1,17 @@
-"""How polysemy is shown: both curves, how diverse co-captions are with their densities, and clusters with captions."""
+"""The polysemy of datasets side by side: curves, how diverse co-captions are, and clusters with their captions."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import floor, isfinite, log10
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+import polars as pl
 
+from crosslens.analyze.polysemy.clusters import ImageCluster, PolysemyClusters
+from crosslens.analyze.polysemy.measure import CaptionDiversity, Polysemy, curve_sections, interval_figure
 from crosslens.core import (
     ABSENT,
     Cards,
@@ -30,17 +33,7 @@ from crosslens.core import (
 )
 from crosslens.metrics import format_count
 from crosslens.similarity import references_of
-from crosslens.statistics import Estimate
 
-if TYPE_CHECKING:
-    import polars as pl
-
-    from crosslens.analyze.polysemy.clusters import ImageCluster, PolysemyClusters
-    from crosslens.analyze.polysemy.measure import CaptionDiversity, Polysemy
-
-NEIGHBOURHOOD_SIZES = (1, 5, 10, 25, 50, 100)
-"""The neighbourhood sizes R of the paper's Figure 3."""
-IMAGE_SIMILARITY, CAPTION_DISTANCE = "image_similarity", "caption_distance"
 CO_CAPTION_QUANTITIES = {
     "co_caption_cosine": "co-captions, cosine",
     "co_caption_sentence": "co-captions, sentence cosine",
@@ -48,25 +41,11 @@ CO_CAPTION_QUANTITIES = {
     "co_caption_cider": "co-captions, CIDEr",
     "pair_cosine": "image and caption, cosine",
 }
-"""Name → what a reader is told."""
-
-_CURVES = {
-    IMAGE_SIMILARITY: ("Image similarity (cosine)", "Image similarity: mean cosine to the R nearest images"),
-    CAPTION_DISTANCE: (
-        "Caption distance (radians)",
-        "Caption distance: mean angle (radians) to the captions of these R images",
-    ),
-}
-_READING = (
-    "A dataset is polysemous where the first table stays high while the second one is high or rises with R: images "
-    "remain similar, and the captions of similar images are far away."
-)
+"""How the quantities of :func:`measure_caption_diversity` are called."""
 _CLUSTERS_READING = (
     "The most polysemous clusters first: polysemy is similarity (the mean cosine of two images) times diversity (the "
     "mean angle in radians between captions of different images)."
 )
-_MOST_ROWS = 12
-"""Sizes up to which the tables have all of them."""
 _MOST_POINTS = 5_000
 """Of a map: a page must stay small."""
 _COLOURED, _DRAWN, _EXAMPLES = 5, 12, 6
@@ -94,8 +73,6 @@ class MeasuredDataset:
 
     def per_image(self) -> pl.DataFrame:
         """One row per image: its curves, its co-captions, and the number of its cluster."""
-        import polars as pl
-
         table = self.curves.per_image.hstack(self.diversity.per_image.drop("image"))
         if self.clusters is None:
             return table
@@ -112,50 +89,18 @@ class PolysemyStudy(Presented):
 
     @property
     def title(self) -> str:
-        return f"Polysemy: {', '.join(own.dataset.name for own in self.datasets)}"
+        return f"Polysemy: {', '.join(measured.dataset.name for measured in self.datasets)}"
 
     def sections(self) -> Iterator[Section]:
         """Curves, co-captions, then the clusters of each dataset."""
-        yield from curve_sections([own.curves for own in self.datasets])
-        yield from diversity_sections([own.diversity for own in self.datasets])
-        for own in self.datasets:
-            if own.clusters is not None:
-                yield from cluster_sections(own.clusters, own.dataset, own.pictures, self.shown)
+        yield from curve_sections([measured.curves for measured in self.datasets])
+        yield from diversity_sections([measured.diversity for measured in self.datasets])
+        for measured in self.datasets:
+            if measured.clusters is not None:
+                yield from cluster_sections(measured.clusters, measured.dataset, measured.pictures, self.shown)
 
     def as_dict(self) -> dict[str, Any]:
-        return {"datasets": [own.as_dict() for own in self.datasets]}
-
-
-def curve_sections(results: Sequence[Polysemy]) -> Iterator[Section]:
-    """A chart and a table per curve: R across or down, a line or column per dataset; and how to read them."""
-    sizes, level = results[0].sizes, f"{100 * results[0].level:g}%"
-    shown = {*NEIGHBOURHOOD_SIZES, sizes[0], sizes[-1]} if len(sizes) > _MOST_ROWS else set(sizes)
-    bounded = any(isfinite(own.low) for result in results for own in result.estimates[IMAGE_SIMILARITY])
-    charts, tables = [], []
-    for name, (short, title) in _CURVES.items():
-        columns = [tuple(map(_figure, result.estimates[name])) for result in results]
-        charts.append(
-            Lines(
-                title=short, about=f"bands: {level} intervals over images" if bounded else "",
-                across=tuple(map(float, sizes)), axis="R, nearest images",
-                series=tuple(Series(result.name, own) for result, own in zip(results, columns, strict=True)),
-            )
-        )  # fmt: skip
-        rows: list[tuple[Cell, ...]] = [
-            (str(size), *(own[at] for own in columns)) for at, size in enumerate(sizes) if size in shown
-        ]
-        header = ("R", *(result.name for result in results))
-        tables.append(Table(header, tuple(rows), "r" + "l" * len(results), title=title))
-    facts = ", ".join(f"{result.name}: {format_count(len(result.image_ids), 'image')}" for result in results) + "."
-    if gaps := [result.name for result in results if np.isnan(result.caption_distance).any()]:
-        facts += f" Images whose R neighbours have no caption are not in the second table ({', '.join(gaps)})."
-    facts += f" In brackets: {level} intervals from resampling images." if bounded else ""
-    recalls = [
-        f"{result.name}: approximate neighbours, recall@{result.sizes[-1]} {100 * result.recall:.1f} % (measured)."
-        for result in results
-        if result.recall is not None
-    ]
-    yield Section("", (Row(tuple(charts)), *tables, Text.of(_READING, facts, *recalls)))
+        return {"datasets": [measured.as_dict() for measured in self.datasets]}
 
 
 def diversity_sections(results: Sequence[CaptionDiversity]) -> Iterator[Section]:
@@ -164,7 +109,7 @@ def diversity_sections(results: Sequence[CaptionDiversity]) -> Iterator[Section]
     charts = [chart for name in names if (chart := _densities(results, name)) is not None]
     rows: list[tuple[Cell, ...]] = [
         (CO_CAPTION_QUANTITIES[name],
-         *(_figure(result.estimates[name]) if name in result.estimates else ABSENT for result in results))
+         *(interval_figure(result.estimates[name]) if name in result.estimates else ABSENT for result in results))
         for name in names
     ]  # fmt: skip
     header = ("similarity of", *(result.name for result in results))
@@ -177,23 +122,24 @@ def diversity_sections(results: Sequence[CaptionDiversity]) -> Iterator[Section]
 
 def _densities(results: Sequence[CaptionDiversity], name: str) -> Lines | None:
     """A line per dataset; None where no pair has a value."""
-    known = [(result, kernel_density(result.pairs[name].values)) for result in results if name in result.pairs]
-    drawn = [(result, density) for result, density in known if density is not None]
+    drawn = [
+        (result, density)
+        for result in results
+        if name in result.pairs and (density := kernel_density(result.pairs[name].values)) is not None
+    ]
     if not drawn:
         return None
     at = np.concatenate([density.at[:: len(drawn)] for _, density in drawn])
     at = np.unique(at.round(2 + max(2, -floor(log10(np.ptp(at))))))
-    means = ", ".join(f"{result.name} {_figure(result.estimates[name]).number}" for result, _ in drawn)
+    means = ", ".join(f"{result.name} {interval_figure(result.estimates[name]).number}" for result, _ in drawn)
+    series = []
+    for result, density in drawn:
+        heights = np.interp(at, density.at, density.density, left=0, right=0)
+        series.append(Series(result.name, tuple(Figure(height, digits=3) for height in heights.tolist())))
     return Lines(
         title=f"Density over pairs: {CO_CAPTION_QUANTITIES[name]}", about=f"mean over images: {means}",
-        across=tuple(at.tolist()),
+        across=tuple(at.tolist()), series=tuple(series),
         axis="CIDEr" if name.endswith("cider") else "F" if name.endswith("words") else "cosine",
-        series=tuple(
-            Series(result.name, tuple(
-                Figure(value, digits=3) for value in np.interp(at, own.at, own.density, left=0, right=0).tolist()
-            ))
-            for result, own in drawn
-        ),
     )  # fmt: skip
 
 
@@ -234,13 +180,13 @@ def cluster_map(result: PolysemyClusters) -> Scatter:
         about="drawn by UMAP, its dense parts found by HDBSCAN; all figures come from the vectors themselves" + fewer,
         clouds=tuple(
             Cloud(
-                name, tuple(map(tuple, result.map[rows[own]].round(3).tolist())),
+                name, tuple(map(tuple, result.map[rows[members]].round(3).tolist())),
                 tuple(f"{result.image_ids[row]}, cluster {result.labels[row]}" if result.labels[row]
-                      else f"{result.image_ids[row]}, in no cluster" for row in rows[own]),
+                      else f"{result.image_ids[row]}, in no cluster" for row in rows[members]),
                 look="rest" if name == "in no cluster" else "",
             )
-            for name, own in groups
-            if own.any()
+            for name, members in groups
+            if members.any()
         ),
         axis="", up="", bare=True,
     )  # fmt: skip
@@ -278,11 +224,6 @@ def _cards(
         f"{cluster.image_similarity:.3f}, caption diversity {cluster.caption_diversity:.3f}{category}"
     )
     return Cards(heading, tuple(cards), pictures, most=0)
-
-
-def _figure(estimate: Estimate) -> Figure:
-    """``0.634 [0.629, 0.640]``."""
-    return Figure(estimate.mean, estimate.low, estimate.high, digits=3)
 
 
 Array = np.ndarray[Any, Any]

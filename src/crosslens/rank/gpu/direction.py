@@ -1,7 +1,4 @@
-"""One direction of a pair of blocks on a device: what its queries look for, what was counted and collected for them.
-
-Passes number queries and items within their blocks. What leaves a side is numbered by the whole gallery.
-"""
+"""Vectors on a device, rounded and exact; and one direction of a pair of blocks: what was counted and collected."""
 
 from __future__ import annotations
 
@@ -10,7 +7,7 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 from math import sqrt
 from typing import Any
 
@@ -18,16 +15,16 @@ import numpy as np
 
 from crosslens.core import (
     UNRANKED,
-    Ranking,
     Relevance,
     SilentProgress,
     VectorBlocks,
-    as_top_scores,
     available_cores,
     in_threads,
 )
+from crosslens.rank.merged import Lists
 from crosslens.rank.scorers import rounding_bound
 
+Array = np.ndarray[Any, Any]
 Tensor = Any
 
 _BLOCK = 1 << 16
@@ -131,6 +128,7 @@ def exact_scores(left: Tensor, right: Tensor, rows: Tensor, columns: Tensor) -> 
     out = torch.empty(len(rows), dtype=torch.float32, device=left.device)
     if len(rows) == 0:
         return out
+    rows, columns = rows.contiguous(), columns.contiguous()  # kernels read them one after the other
     if fused(left.device.type):
         from crosslens.rank.gpu.fused_kernels import exact_products
 
@@ -175,86 +173,32 @@ def orderable(scores: Tensor) -> Tensor:
 
 
 LAST = 0x7FFFFFFF
-NOTHING = -(1 << 63)
-"""The key of no item: lower than any other."""
 
 
 def keys_of(scores: Tensor, items: Tensor) -> Tensor:
-    """The keys of items with these exact scores."""
+    """Integers that sort as float32 scores do, and of equal ones the lower item last."""
     # -0 + 0 is 0: the two are equal, and must not differ in their keys.
-    return (orderable(scores + 0.0).long() << 32) | (LAST - items.long())
-
-
-def scores_of(keys: Tensor) -> Tensor:
-    """The exact scores in keys; of nothing, minus infinity."""
-    import torch
-
-    bits = (keys >> 32).int()
-    scores = (bits ^ ((bits >> 31) & LAST)).view(torch.float32)
-    return torch.where(keys == NOTHING, -torch.inf, scores)
+    return (orderable(scores + 0.0).long() << 32) + (LAST - items.long())
 
 
 def items_of(keys: Tensor) -> Tensor:
-    """The items in keys; those of nothing are UNRANKED."""
+    """The items in keys."""
+    return LAST - (keys & 0xFFFFFFFF)
+
+
+def best_items(scores: Tensor, keep: int) -> Tensor:
+    """The columns of the highest scores of every row, best first, equal ones in ascending order."""
     import torch
 
-    return torch.where(keys == NOTHING, UNRANKED, LAST - (keys & 0xFFFFFFFF))
-
-
-def moved(keys: Tensor, start: int) -> Tensor:
-    """The keys of the same items where ``start`` others come before the first."""
-    import torch
-
-    return torch.where(keys == NOTHING, NOTHING, keys - start)
-
-
-def as_ranking(direction: str, relevance: Relevance, keys: Tensor, counts: Tensor) -> Ranking:
-    """Keys of the best items of every query and the counts of every relevant pair, as a ranking."""
-    import torch
-
-    items, scores = items_of(keys), scores_of(keys)
-    scores = torch.where(items == UNRANKED, torch.nan, scores)
-    known = np.full(len(relevance.query_ids), len(relevance.item_ids), np.int64)
-    return Ranking(
-        direction, relevance.query_ids, relevance.item_ids, items.cpu().numpy(), as_top_scores(scores.cpu().numpy()),
-        known, relevance.offsets, relevance.items, relevance.grades, *counts.cpu().numpy(),
-    )  # fmt: skip
-
-
-class Lists:
-    """What the blocks ranked so far say about all queries of one direction, in this machine's memory."""
-
-    def __init__(self, relevance: Relevance, keep: int) -> None:
-        import torch
-
-        self.relevance = relevance
-        self.keys = torch.full((len(relevance.query_ids), keep), NOTHING, dtype=torch.int64)
-        self.counts = torch.zeros((3, len(relevance.items)), dtype=torch.int64)
-
-    def listed(self, queries: slice, where: Any) -> Tensor | None:
-        """The keys of some queries, on a device; None as long as no block was ranked for them."""
-        if int(self.keys[queries.start, 0]) == NOTHING:  # a ranked block lists something for every query
-            return None
-        return self.keys[queries].to(where)
-
-    def add(self, queries: slice, keys: Tensor, counts: Tensor) -> None:
-        """Merge what another block of the gallery gave."""
-        import torch
-
-        earlier = self.listed(queries, keys.device)
-        if earlier is not None:
-            keys = torch.topk(torch.cat([earlier, keys], dim=1), earlier.shape[1], dim=1).values
-        self.keys[queries, : keys.shape[1]] = keys.to(self.keys.device)
-        offsets = self.relevance.offsets
-        self.counts[:, offsets[queries.start] : offsets[queries.stop]] += counts.to(self.counts.device)
-
-    def ranking(self, direction: str) -> Ranking:
-        """The ranking, once all blocks are merged."""
-        return as_ranking(direction, self.relevance, self.keys, self.counts)
+    keep = min(keep, scores.shape[1])
+    if scores.dtype == torch.float64:
+        return torch.sort(scores, dim=1, descending=True, stable=True).indices[:, :keep]
+    keys = keys_of(scores, torch.arange(scores.shape[1], device=scores.device))
+    return items_of(torch.topk(keys, keep, dim=1).values)
 
 
 _FULL = 1 << 26
-"""Undecided pairs and candidates that are kept at most before they are settled."""
+"""Undecided pairs and candidates that are kept at most before they are decided."""
 _MANY = 1 << 16
 """Undecided pairs that a sparse product is worth its start for."""
 _QUERIES, _ITEMS = 512, 1 << 16
@@ -262,12 +206,14 @@ _QUERIES, _ITEMS = 512, 1 << 16
 
 
 @dataclass
-class Side:
-    """The queries of one direction, on a device, and a block of their gallery, which begins at item ``start``.
+class DeviceDirection:
+    """The queries of one direction of a pair of blocks, on a device: what they look for, what was counted for them.
 
-    ``items`` are the relevant items, counted from ``start``: those of other blocks lie before 0 or past the end.
-    ``scores`` are the exact scores of the relevant pairs, ``targets`` the same as a table (most relevant items ×
-    queries, infinite where a query has fewer). An item whose exact score is below ``floor`` cannot be in the list.
+    ``numbers`` are those of the gallery's items within their block, ascending; the block begins at item ``start``.
+    ``items`` are the numbers of the relevant items, some of which are not in the gallery: ``places`` say where in it
+    they are, and are outside of it for others. ``scores`` are the exact scores of the relevant pairs, ``targets`` the
+    same as a table (most relevant items × queries, infinite where a query has fewer), and ``exact`` gives those of
+    other pairs (queries, places). An item whose exact score is below ``floor`` cannot be in the list.
     ``full`` says that it is the exact score of the last of a whole list of items that come before all later ones.
     ``coarse`` and ``above`` count what is above a relevant item: by the table's and by the pairs' order.
     """
@@ -276,10 +222,13 @@ class Side:
     queries: Tensor
     gallery: Tensor
     start: int
+    exact: Callable[[Tensor, Tensor], Tensor]
     keep: int
     offsets: Tensor
     owners: Tensor
+    numbers: Tensor
     items: Tensor
+    places: Tensor
     scores: Tensor
     targets: Tensor
     floor: Tensor
@@ -299,26 +248,34 @@ class Side:
         *,
         start: int = 0,
         scores: Tensor | None = None,
-        listed: Tensor | None = None,
-    ) -> Side:
+        listed: tuple[Array, Array] | None = None,
+        exact: Callable[[Tensor, Tensor], Tensor] | None = None,
+        numbers: Tensor | None = None,
+    ) -> DeviceDirection:
         """Nothing counted yet.
 
-        ``scores`` are those of the relevant pairs, needed where some items are in other blocks; ``listed`` the keys of
-        the best items of other blocks.
+        The gallery begins at item ``start``. ``scores`` are those of the relevant pairs, needed where some items are in
+        other blocks; ``listed`` the best items of other blocks, and their scores. Exact scores are those of the vectors
+        unless something else gives them. ``numbers`` are those of the items where some of the block are left out.
         """
         import torch
 
-        where, count = queries.device, len(queries)
+        where, count, exact = queries.device, len(queries), exact or partial(exact_scores, queries, gallery)
         items, offsets = (
-            torch.from_numpy(part.astype(np.int32)).to(where) for part in (relevance.items, relevance.offsets)
+            torch.from_numpy(part.astype(np.int32)).to(where) for part in (relevance.items - start, relevance.offsets)
         )
-        items -= start
-        lengths = offsets.diff()
+        places = items
+        if numbers is None:
+            numbers = torch.arange(len(gallery), dtype=torch.int32, device=where)
+        else:
+            places = torch.searchsorted(numbers, items, out_int32=True)
+            there = numbers[places.clamp(max=len(numbers) - 1).long()] == items
+            places = torch.where(there, places, -1)
         owners = torch.repeat_interleave(
-            torch.arange(count, dtype=torch.int32, device=where), lengths, output_size=len(items)
+            torch.arange(count, dtype=torch.int32, device=where), offsets.diff(), output_size=len(items)
         )
-        scores = exact_scores(queries, gallery, owners, items) if scores is None else scores.to(where)
-        widest = max(1, int(lengths.max())) if count else 1
+        scores = exact(owners, items) if scores is None else scores.to(where)
+        widest = max(1, int(np.diff(relevance.offsets).max(initial=1)))
         targets = torch.full((widest, count), torch.inf, dtype=scores.dtype, device=where)
         nth = torch.arange(len(owners), device=where) - offsets[owners.long()]
         targets[nth, owners.long()] = scores
@@ -326,11 +283,13 @@ class Side:
         floor = torch.full((count,), -torch.inf, device=where)
         full = torch.zeros(count, dtype=torch.bool, device=where)
         if listed is not None:
-            floor = scores_of(listed[:, -1])
-            full = (listed[:, -1] != NOTHING) & (items_of(listed).amax(dim=1) < start)
-        return Side(
-            relevance, queries, gallery, start, min(depth, len(gallery)), offsets, owners, items, scores, targets,
-            floor, full, torch.zeros(targets.shape, dtype=torch.int32, device=where), above, tied, before, [],
+            whole = ~np.isnan(listed[1][:, -1])
+            floor = torch.from_numpy(np.where(whole, listed[1][:, -1], np.float32(-np.inf))).to(where)
+            full = torch.from_numpy(whole & (listed[0].max(axis=1) < start)).to(where)
+        coarse = torch.zeros(targets.shape, dtype=torch.int32, device=where)
+        return DeviceDirection(
+            relevance, queries, gallery, start, exact, min(depth, len(gallery)), offsets, owners, numbers, items,
+            places, scores, targets, floor, full, coarse, above, tied, before, [],
         )  # fmt: skip
 
     def widths(self, block: int) -> Tensor:
@@ -341,11 +300,7 @@ class Side:
         padded[: len(lengths)] = lengths
         return padded.view(-1, block).amax(dim=1)
 
-    def exact(self, queries: Tensor, items: Tensor) -> Tensor:
-        """The exact scores of pairs."""
-        return exact_scores(self.queries, self.gallery, queries, items)
-
-    def settle(self, pairs: Tensor, items: Tensor) -> None:
+    def count_exactly(self, pairs: Tensor, items: Tensor) -> None:
         """Count items against relevant pairs by exact scores."""
         import torch
 
@@ -353,10 +308,11 @@ class Side:
             pair, item = self._in_doubt(pairs[start : start + _FULL].long(), items[start : start + _FULL])
             exact = self.exact(self.owners[pair], item)
             target = self.scores[pair]
-            tie = (exact == target) & (item != self.items[pair])
+            number = self.numbers[item.long()]
+            tie = (exact == target) & (number != self.items[pair])
             ones = torch.ones((), dtype=torch.int64, device=pair.device)
             for counts, chosen in (
-                (self.above, exact > target), (self.tied, tie), (self.before, tie & (item < self.items[pair])),
+                (self.above, exact > target), (self.tied, tie), (self.before, tie & (number < self.items[pair])),
             ):  # fmt: skip
                 which = pair[chosen]
                 counts.index_add_(0, which, ones.expand(len(which)))
@@ -390,40 +346,42 @@ class Side:
 
     def collect_from_all(self, queries: Tensor) -> None:
         """Note the best items of some queries, by the exact scores of the whole gallery."""
-        import torch
-
         for chosen in queries.split(_QUERIES):
             vectors = self.queries[chosen].double()
-            best = torch.empty((len(chosen), 0), dtype=torch.int64, device=vectors.device)
             for start in range(0, len(self.gallery), _ITEMS):
-                block = self.gallery[start : start + _ITEMS].double()
-                items = torch.arange(start, start + len(block), device=block.device)
-                keys = torch.cat([best, keys_of((vectors @ block.T).float(), items)], dim=1)
-                best = torch.topk(keys, min(self.keep, keys.shape[1]), dim=1).values
-            self.collect(chosen[:, None].expand_as(best).reshape(-1), items_of(best).reshape(-1))
+                scores = (vectors @ self.gallery[start : start + _ITEMS].double().T).float()
+                items = best_items(scores, self.keep) + start
+                self.collect(chosen[:, None].expand_as(items).reshape(-1), items.reshape(-1))
 
     def _ordered(self) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """All candidates by query, then exact score, then index: queries, items, keys, rank in the query's list."""
+        """All candidates by query, then exact score, then index: queries, items, scores, rank in the query's list."""
         import torch
 
         queries, items = (torch.cat(parts) for parts in zip(*self.candidates, strict=True))
-        keys = keys_of(self.exact(queries, items), items.long() + self.start)
-        order = torch.argsort(keys, descending=True)
+        scores = self.exact(queries, items)
+        if scores.dtype == torch.float32:
+            order = torch.argsort(keys_of(scores, items), descending=True)
+        else:
+            order = torch.argsort(items)
+            order = order[torch.argsort(scores[order], stable=True, descending=True)]
         order = order[torch.argsort(queries[order], stable=True)]
-        queries, items, keys = queries[order].long(), items[order], keys[order]
+        queries, items, scores = queries[order].long(), items[order], scores[order]
         counts = torch.bincount(queries, minlength=len(self.queries))
         first = torch.cumsum(counts, 0) - counts
-        return queries, items, keys, torch.arange(len(queries), device=queries.device) - first[queries]
+        return queries, items, scores, torch.arange(len(queries), device=queries.device) - first[queries]
 
-    def best(self) -> Tensor:
-        """The keys of the best candidates of every query, best first."""
+    def best(self) -> tuple[Tensor, Tensor]:
+        """The best candidates of every query, best first, and their scores."""
         import torch
 
-        queries, _, keys, rank = self._ordered()
-        kept = rank < self.keep
-        table = torch.full((len(self.queries), self.keep), NOTHING, dtype=torch.int64, device=keys.device)
-        table[queries[kept], rank[kept]] = keys[kept]
-        return table
+        queries, items, scores, rank = self._ordered()
+        kept, shape = torch.nonzero(rank < self.keep)[:, 0], (len(self.queries), self.keep)
+        queries, items, scores, rank = (part.index_select(0, kept) for part in (queries, items, scores, rank))
+        table = torch.full(shape, UNRANKED, dtype=torch.int32, device=items.device)
+        exact = torch.full(shape, torch.nan, dtype=scores.dtype, device=items.device)
+        table[queries, rank] = self.numbers.index_select(0, items)
+        exact[queries, rank] = scores
+        return table, exact
 
     def counts(self) -> Tensor:
         """How many items of the block are above each relevant pair, tied with it, and tied before it."""
@@ -433,9 +391,9 @@ class Side:
         nth = torch.arange(len(owners), device=owners.device) - self.offsets[owners]
         return torch.stack([self.above + self.coarse[nth, owners], self.tied, self.before])
 
-    def ranking(self, direction: str) -> Ranking:
-        """What was counted and collected, as a ranking of the block."""
-        return as_ranking(direction, self.relevance, self.best(), self.counts())
+    def lists(self) -> Lists:
+        """What was counted and collected, in this machine's memory."""
+        return Lists(*(part.cpu().numpy() for part in (*self.best(), self.counts())))
 
 
 def worthwhile(device: str) -> bool:
@@ -478,12 +436,10 @@ def _sparse(offsets: Tensor, items: Tensor, values: Tensor, shape: tuple[int, in
         return torch.sparse_csr_tensor(offsets, items, values, shape, check_invariants=False)
 
 
-Array = np.ndarray[Any, Any]
-
 _BYTES_AT_ONCE = 1 << 26
 """Bytes of vectors of a part."""
 _READERS = 4
-"""Threads that gather vectors: each has a part of both sides on the device."""
+"""Threads that gather vectors: each has a part of the rows and of the columns on the device."""
 
 
 def inference_on(where: Any) -> AbstractContextManager[Any]:
@@ -521,8 +477,8 @@ def pair_scores(vectors: tuple[VectorBlocks, VectorBlocks], rows: Array, columns
             for start in starts:
                 part = slice(start, min(start + size, len(rows)))
                 left, right = (
-                    torch.from_numpy(np.require(side.rows(numbers[part]), np.float32, ["C", "W"])).to(where)
-                    for side, numbers in zip(vectors, (rows, columns), strict=True)
+                    torch.from_numpy(np.require(stored.rows(numbers[part]), np.float32, ["C", "W"])).to(where)
+                    for stored, numbers in zip(vectors, (rows, columns), strict=True)
                 )
                 both = torch.arange(len(left), dtype=torch.int32, device=where)
                 scores[part] = exact_scores(left, right, both, both).cpu().numpy()
