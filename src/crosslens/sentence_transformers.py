@@ -21,7 +21,7 @@ except ImportError:
 __all__ = ["RetrievalEvaluator"]
 
 
-class RetrievalEvaluator(SentenceEvaluator):
+class RetrievalEvaluator(SentenceEvaluator):  # type: ignore[misc]
     """Retrieval between images and captions of a dataset while a SentenceTransformer is trained.
 
     A model of texts alone is evaluated on text-only retrieval (``t2t``): the first caption of an image asks for the

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import torch
@@ -22,7 +22,7 @@ except ImportError as error:
 
 __all__ = ["RetrievalMetric"]
 
-Ids = Tensor | Sequence[int] | Sequence[str]
+Ids: TypeAlias = Tensor | Sequence[int] | Sequence[str]
 _STATES = {
     "image_features": torch.float32, "image_ids": torch.int64,
     "caption_features": torch.float32, "caption_images": torch.int64, "caption_ids": torch.int64,
@@ -30,7 +30,7 @@ _STATES = {
 }  # fmt: skip
 
 
-class RetrievalMetric(Metric):
+class RetrievalMetric(Metric):  # type: ignore[misc]
     """Image–text retrieval over all that ``update`` was given: ``{"t2i/Hit@1": tensor(0.41), …}``.
 
     ``metrics`` are named as in :func:`crosslens.evaluate`, whose figures these are for the same vectors; ``score`` is
@@ -41,6 +41,7 @@ class RetrievalMetric(Metric):
     is_differentiable = False
     higher_is_better = None
     full_state_update = False
+    width: Tensor
 
     def __init__(self, metrics: Metrics = None, *, score: str | None = None, **keywords: Any) -> None:
         keywords.setdefault("dist_sync_fn", _gather)

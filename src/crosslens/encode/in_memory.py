@@ -62,7 +62,7 @@ class _Module:
     def __init__(self, model: Any, preprocess: Any, tokenizer: Any) -> None:
         self._model = model
         self._preprocess = getattr(preprocess, "image_processor", preprocess)
-        self._tokenizer = tokenizer if tokenizer is not None else getattr(preprocess, "tokenizer", None)
+        self._tokenizer: Any = tokenizer if tokenizer is not None else getattr(preprocess, "tokenizer", None)
         features = {
             kind: next((getattr(model, name) for name in names if hasattr(model, name)), None)
             for kind, names in _MODULE_METHODS.items()
