@@ -127,8 +127,9 @@ def test_precision_and_recall_as_sklearn_has_them(both: bool, monkeypatch: pytes
     for point in missing.levels:
         assert point.found == (values >= np.float32(point.threshold)).sum()
         assert point.hits == (labels & (values >= np.float32(point.threshold))).sum()
-        assert point.recall == point.hits / labels.sum()
-        assert not point.found or point.precision == point.hits / point.found
+    for entry, point in zip(missing.as_dict()["verification"]["points"], missing.levels, strict=True):
+        assert entry["recall"] == point.hits / labels.sum()
+        assert entry["precision"] == (point.hits / point.found if point.found else None)
     assert result.chance == pytest.approx(labels.mean())
     assert missing.as_dict()["verification"]["recall"]["value"] == result.recall.mean
     assert "lower bound" in missing.text(80)

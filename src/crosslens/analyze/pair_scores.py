@@ -264,8 +264,8 @@ def check_table_file(path: str | Path, endings: Sequence[str] = (".parquet", ".c
     """The ending of a table's file; raises for one that cannot be written."""
     suffix = format_suffix(Path(path))
     if suffix not in endings:
-        problem, fix = f"{path} is neither {' nor '.join(endings)}", f"end the name in {' or '.join(endings)}"
-        raise UsageError(problem, fix=fix, option="output")
+        known = f"{', '.join(endings[:-1])} or {endings[-1]}"
+        raise UsageError(f"{path} is neither {' nor '.join(endings)}", fix=f"end the name in {known}", option="output")
     return suffix
 
 

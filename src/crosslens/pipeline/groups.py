@@ -589,5 +589,5 @@ def _with_groups(table: pl.DataFrame, labels: Mapping[str, str]) -> pl.DataFrame
 
 def _largest_first(labels: pl.Series) -> list[str]:
     """The groups by size; those of one size by name, so that the same results always print the same table."""
-    sizes = Counter(labels)
+    sizes = Counter(labels.drop_nulls())
     return sorted(sizes, key=lambda group: (-sizes[group], group))

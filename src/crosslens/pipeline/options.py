@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, TypedDict
 
 from crosslens.core import Options, declarations, option, refuse_unknown
 from crosslens.encode import QUERY_CAPTION, SHARED_IMAGES, EncodeKeywords, query_choice
-from crosslens.statistics import correct
 
 if TYPE_CHECKING:
     from crosslens.core import Progress, Relevance
@@ -100,6 +99,8 @@ class SignificanceOptions(Options):
     seed: int = option(0, "Seed of intervals, tests and perturbations.", metavar="N", minimum=0)
 
     def __post_init__(self) -> None:
+        from crosslens.statistics import correct  # help texts are shown without loading numpy
+
         super().__post_init__()
         correct([], self.correction)  # an unknown name raises
 

@@ -95,7 +95,7 @@ def check_type(name: str, value: Any, annotation: str, source: str) -> None:
 
 def _line(source: str, table: str, name: str | None) -> str | None:
     """The line of a setting, where the file itself has it, once; not one that a base or a flag sets."""
-    lines = SettingsFile.parse(read_text(source)).lines if Path(source).is_file() else {}
+    lines = SettingsFile.parse(read_text(source), source).lines if Path(source).is_file() else {}
     paths = [path for path in lines if path[0] == table.strip("[]") and path[1:] and path[-1] == name]
     return f"line {lines[paths[0]]}" if len(paths) == 1 else None
 

@@ -77,7 +77,7 @@ def test_stages_and_their_order() -> None:
         *("hard-negatives", "explain", "polysemy", "difficulty", "curve", "leaderboard"),
     ]
     assert names == expected
-    assert all(stage.summary and stage.cost.seconds(1000) > 0 for stage in all_stages())
+    assert all(stage.summary and sum(stage.cost) > 0 for stage in all_stages())
 
 
 def test_what_stages_compute_is_what_their_commands_print(files: Path) -> None:
