@@ -67,6 +67,8 @@ def test_output(
     if made.endswith((".png", ".pdf", ".svg")):
         pytest.importorskip("vl_convert", reason="pip install 'crosslens[pictures]'")
     words = case.typed(made)
+    if "--clusters" in words and platform.machine() not in ("x86_64", "AMD64"):
+        pytest.skip("UMAP places points otherwise on other processors than the one that recorded them")
     if "{endpoint}" in words:
         words = words.replace("{endpoint}", request.getfixturevalue("endpoint"))
     with study.copy(case.part, tmp_path / "work") as folder:

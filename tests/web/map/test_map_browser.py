@@ -120,12 +120,13 @@ def test_search_and_regions_list_items_as_text(visitor: Visitor) -> None:
     page.fill("#find", "<script> dog")
     page.press("#find", "Enter")
     page.wait_for_selector("#selection-text >> text=1 items")
+    page.wait_for_selector("#selection li")
     assert NASTY in page.inner_text("#selection")
     button = page.locator("#regions button").first
     button.focus()
     page.keyboard.press("Enter")
     page.wait_for_selector("#selection-text >> text=Region:")
-    assert page.locator("#selection li").count() > 1
+    page.locator("#selection li").nth(1).wait_for()
     page.click("#closer")
     page.click("#whole")
     assert visitor.complaints == []
