@@ -58,7 +58,7 @@ def word_facts(words: Sequence[str]) -> pl.DataFrame:
     for word in words:
         synsets, nouns = known.synsets(word), known.synsets(word, "n")
         names = dict.fromkeys(name for synset in synsets for name in known.lemmas(int(synset)))
-        deepest = (float(depths[found].max()) if found.size else None for found in (synsets, nouns))
+        deepest = (float(depths[senses].max()) if senses.size else None for senses in (synsets, nouns))
         rows.append((word, *deepest, [numbers.setdefault(name, len(numbers)) for name in names]))
     schema: dict[str, Any] = {
         "words": pl.String,

@@ -144,18 +144,18 @@ class _JudgedPairs:
     def counted(self) -> tuple[list[tuple[int, int]], Verification]:
         """How many judged and how many verified pairs reach each threshold; and the chosen one in figures."""
         # A pair in bin b reaches the first b levels: those at least as high as level n are in the bins above n.
-        found = self.counts[::-1].cumsum()[::-1][1:]
+        judged = self.counts[::-1].cumsum()[::-1][1:]
         level_of = np.searchsorted(self.levels, self.values)
         hits = np.bincount(level_of, minlength=len(self.levels))[::-1].cumsum()[::-1]
         reached = np.unique(level_of)[::-1]
         steps = np.diff(hits[reached], prepend=0) / len(self.values)
-        area = float((steps * hits[reached] / found[reached]).sum())
+        area = float((steps * hits[reached] / judged[reached]).sum())
         proposed = np.concatenate(self.per_image)
         own_hits = np.bincount(self.owners, self.values >= self.thresholds[0], len(proposed))
         precision = share_of_sums(own_hits, proposed)
         recall = share_of_sums(own_hits, np.bincount(self.owners, minlength=len(proposed)))
         at = np.searchsorted(self.levels, self.thresholds)
-        points = list(zip(found[at].tolist(), hits[at].tolist(), strict=True))
+        points = list(zip(judged[at].tolist(), hits[at].tolist(), strict=True))
         return points, Verification(self.pairs, len(self.values), precision, recall, area)
 
 

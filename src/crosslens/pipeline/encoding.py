@@ -71,7 +71,11 @@ def encode_with_model(
         raise UsageError(f"{argument('model')} requires {argument('dataset')}", fix=f"pass {argument('dataset')}")
     if model.image_text is not None or queries is not None:
         return _encode_texts_only(model, dataset, queries, options, progress)
-    encoder = load_encoder(model.name, options)
+    return encode_with(load_encoder(model.name, options), dataset, options, progress)
+
+
+def encode_with(encoder: Encoder, dataset: Dataset, options: EncodeOptions, progress: Progress | None) -> LoadedInputs:
+    """What an encoder makes of a dataset's images and captions; of a model that has no vectors, all scores."""
     files: Any = {"image_folder": options.image_folder, "skip_bad": options.skip_bad}
     reading = {**files, **options.stream(progress)}
     if isinstance(encoder, MatrixScorer):  # all scores of a model that has no vectors

@@ -44,16 +44,12 @@ from crosslens.core import (
 )
 from crosslens.encode import (
     EACH,
-    IMAGES,
     MEAN,
-    TEXTS,
-    Cache,
+    EncodeOptions,
     TextOnly,
     TextQueries,
-    encode_dataset,
     encoder_of,
     load_encoder,
-    require_modality,
 )
 from crosslens.metrics import (
     GainMatrix,
@@ -66,6 +62,7 @@ from crosslens.metrics import (
     measure,
     metric_plugins,
 )
+from crosslens.pipeline.encoding import encode_with
 from crosslens.pipeline.graded_relevance import GradedRelevance
 from crosslens.pipeline.inputs import TEXT_TO_TEXT, check_dataset
 from crosslens.pipeline.options import EvaluateArguments, EvaluateKeywords, refuse_other_keywords
@@ -156,13 +153,10 @@ def evaluate(
         if dataset is None:
             raise UsageError("a model without a dataset", fix="pass the dataset whose images and captions it encodes")
         encoder = load_encoder(model) if isinstance(model, str) else encoder_of(model, preprocess, tokenizer)
-        for ability in (IMAGES, TEXTS):
-            require_modality(encoder, ability)
-        encoded = encode_dataset(
-            dataset, encoder, image_folder=image_folder, batch_size=batch_size, progress=progress,
-            cache=Cache.of(None) if isinstance(model, str) else None,
-        )  # fmt: skip
-        images, captions = encoded.images, encoded.captions
+        loaded = encode_with(
+            encoder, dataset, EncodeOptions(batch_size=batch_size, image_folder=image_folder), progress
+        )
+        dataset, images, captions, scores = loaded.dataset, loaded.images, loaded.captions, loaded.scores
     if run is not None:
         ranker: Ranker = ListRanker(dataset, run, relevance, arguments)
     elif arguments.complete_lists:
