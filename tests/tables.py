@@ -56,3 +56,9 @@ def covering(choices: Mapping[str, Iterable[str]]) -> set[str]:
         few.add(best := max(pairs, key=lambda name: len(pairs[name] & missing)))
         missing -= pairs[best]
     return few
+
+
+def rest_slow(values: Iterable[Any], fast: int = 1) -> list[Any]:
+    """Cases that take the same way through the code: the first ``fast`` always run, the others with the slow tests."""
+    rows = [value if isinstance(value, tuple) else (value,) for value in values]
+    return [pytest.param(*row, marks=() if number < fast else pytest.mark.slow) for number, row in enumerate(rows)]

@@ -127,8 +127,10 @@ class RetrievalMetric(Metric):  # type: ignore[misc]
         ids, images = states["image_ids"][rows], states["image_features"].reshape(-1, width)[rows]
         captions = states["caption_features"].reshape(-1, width)
         kept = _distinct(captions, states["caption_images"], states["caption_ids"], states["caption_process"])
-        owners = [self._names.get(int(number), int(number)) for number in states["caption_images"][kept]]
-        names = [self._names.get(int(number), int(number)) for number in ids]
+        owners, names = (
+            [self._names.get(number, number) for number in numbers.tolist()]
+            for numbers in (states["caption_images"][kept], ids)
+        )
         values = measure_vectors(images, captions[kept], owners, names, self.metrics, score=self.score)
         return {name: torch.tensor(value, dtype=torch.float64, device=self.device) for name, value in values.items()}
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 
 import crosslens as cl
 from crosslens.analyze import ALL, CATEGORY, NO_CATEGORY, TOTAL, Categories, category_results, classification_pairs
@@ -67,7 +67,6 @@ def slow_retrieval(dataset: Dataset, scores: Array, levels: list[str], level: st
     return result
 
 
-@settings(max_examples=12)
 @given(st.integers(0, 10_000), st.sampled_from([1, 2, 5]))
 def test_every_figure_equals_the_slow_reference(seed: int, k: int) -> None:
     dataset, scores, levels = drawn(seed)
@@ -90,7 +89,6 @@ def test_every_figure_equals_the_slow_reference(seed: int, k: int) -> None:
         assert figure("mAP@R", "i2t", CATEGORY) == pytest.approx(expected["i2t mAP"], abs=1e-12)
 
 
-@settings(max_examples=12)
 @given(st.integers(0, 10_000))
 def test_the_columns_over_all_captions_add_up_exactly(seed: int) -> None:
     dataset, scores, levels = drawn(seed)

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 
 import crosslens as cl
 from crosslens.analyze import read_difficulty
@@ -52,7 +52,6 @@ def test_a_known_panel_gives_the_known_split() -> None:
 
 
 @given(st.data())
-@settings(max_examples=50, deadline=None)
 def test_votes_equal_the_definition(data: st.DataObject) -> None:
     models = data.draw(st.integers(1, 5))
     values = st.sampled_from([-1.0, 0.0, 0.25, 0.5, 1.0])

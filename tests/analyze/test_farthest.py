@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 
 from crosslens.analyze import farthest_points
 from crosslens.core import CrosslensError, Embeddings, InputError, UsageError
@@ -52,7 +52,6 @@ def check(vectors: Array, count: int, metric: str, **options: Any) -> None:
     assert chosen.tolist() == slow(vectors, int(chosen[0]), count, metric)
 
 
-@settings(max_examples=50, deadline=None)
 @given(
     st.data(),
     st.sampled_from(["cosine", "euclidean"]),

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 
 import crosslens as cl
 from crosslens.analyze.granularity import FEATURES, Granularity, compare_granularity, measure_granularity as granularity
@@ -148,7 +148,6 @@ def test_nothing_to_take_a_mean_of_does_not_count() -> None:
     assert result.of("words").tolist() == [0, 2]
 
 
-@settings(max_examples=15)
 @given(st.lists(st.sampled_from(CAPTIONS), min_size=1, max_size=9))
 def test_a_caption_does_not_depend_on_its_company(texts: list[str]) -> None:
     whole = granularity(CAPTIONS, cache=False)

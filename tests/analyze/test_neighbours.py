@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 
 from crosslens.analyze import ApproximateSearch, farthest_points, nearest_items
 from crosslens.core import Embeddings, InputError, MissingExtraError, UsageError
@@ -57,7 +57,6 @@ def clustered(n: int, d: int, seed: int) -> Array:
     return vectors.astype(np.float32)
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.data(), st.sampled_from([np.float32, np.float64, np.float16, np.int64]), st.integers(1, 3))
 def test_ties_copies_and_zeros(data: Any, dtype: Any, several: int) -> None:
     n, m, d = (data.draw(st.integers(1, most)) for most in (6, 20, 4))

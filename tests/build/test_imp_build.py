@@ -20,6 +20,7 @@ from crosslens.build.imp import candidates as stages
 from crosslens.core.errors import ConflictError, InputError, UsageError
 from tests.build.imp_builds import SETTINGS, build, content, fill_in, split_scenes, truth
 from tests.build.toy_models import OnlyTexts, Words
+from tests.tables import rest_slow
 
 WIDE = replace(SETTINGS, count=8, candidates=None, cluster_sizes=(3, 40))
 
@@ -158,7 +159,7 @@ def test_a_finished_build_stays_and_another_is_refused(scenes: cl.Dataset, folde
     assert [path.name for path in tmp_path.iterdir()] == ["bench"]
 
 
-@pytest.mark.parametrize("lost", ["dataset", "candidates.parquet", "rejected.parquet"])
+@pytest.mark.parametrize("lost", rest_slow(["dataset", "candidates.parquet", "rejected.parquet"]))
 def test_a_lost_part_is_written_again(scenes: cl.Dataset, folder: Path, tmp_path: Path, lost: str) -> None:
     output = tmp_path / "bench"
     finished(scenes, folder, output)
@@ -168,7 +169,7 @@ def test_a_lost_part_is_written_again(scenes: cl.Dataset, folder: Path, tmp_path
     assert content(output) == before
 
 
-@pytest.mark.parametrize("stage", ["sample_images", "find_clusters", "collect_candidates"])
+@pytest.mark.parametrize("stage", rest_slow(["find_clusters", "sample_images", "collect_candidates"]))
 def test_an_interrupted_build_computes_no_stage_twice(
     scenes: cl.Dataset, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stage: str
 ) -> None:

@@ -152,6 +152,7 @@ def test_titles_that_are_wrong_are_refused(place: Path, capsys: pytest.CaptureFi
         assert not Path("bench").exists()
 
 
+@pytest.mark.slow
 def test_the_map_of_an_image_s_captions(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("umap")
     command = [*BUILD, "--diverse", "k-means", "--map", "--write", "map.html", "--overwrite"]

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given, settings as hypothesis_settings, strategies as st
+from hypothesis import given, strategies as st
 
 import crosslens as cl
 from crosslens.build import CleaningSettings, SamplingSettings
@@ -216,7 +216,6 @@ def test_too_few_candidates_are_an_error() -> None:
 # Diverse captions
 
 
-@hypothesis_settings(max_examples=40, deadline=None)
 @given(st.integers(3, 9), st.integers(2, 5), st.integers(0, 10**6), st.booleans())
 def test_the_lowest_similarity_is_that_of_all_subsets(rows: int, count: int, seed: int, few_values: bool) -> None:
     count = min(count, rows)

@@ -18,6 +18,7 @@ from crosslens.build import RecosSettings
 from crosslens.cli import main
 from crosslens.cli.commands.build import recos
 from crosslens.core import Workspace
+from tests.tables import rest_slow
 
 pytest.importorskip("PIL", reason="pip install 'crosslens[scenes]'")
 
@@ -66,6 +67,7 @@ def test_from_scenes_to_figures_by_task(place: Path, capsys: pytest.CaptureFixtu
     assert json.loads(told.out)["versions"]["v0"]["fingerprint"] == cl.load_dataset("bench/v0").fingerprint
 
 
+@pytest.mark.slow
 def test_the_log_repeats_the_build_from_another_folder(
     place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -135,7 +137,7 @@ def test_wrong_use_is_explained(place: Path, capsys: pytest.CaptureFixture[str])
         assert not Path("x").exists()
 
 
-@pytest.mark.parametrize("form", [[], ["--json"]])
+@pytest.mark.parametrize("form", rest_slow([["--json"], []]))
 def test_when_nothing_is_left_the_histogram_shows_why(
     place: Path, capsys: pytest.CaptureFixture[str], form: list[str]
 ) -> None:
@@ -149,6 +151,7 @@ def test_when_nothing_is_left_the_histogram_shows_why(
     assert not Path("bench/decisions.jsonl").exists()
 
 
+@pytest.mark.slow
 def test_many_tasks_fit_a_terminal(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     scenes = cl.load_dataset("scenes/")
     names = [f"a task-with a long name {row % 12}" for row in range(scenes.images.height)]

@@ -14,6 +14,7 @@ from crosslens.build import DecisionLog
 from crosslens.core.errors import ConflictError, InputError, UsageError
 from tests.build.recos_builds import SETTINGS, build, content
 from tests.build.toy_models import Fickle, Words
+from tests.tables import rest_slow
 
 
 def test_the_same_build_gives_the_same_bytes(scenes: cl.Dataset, folder: Path, tmp_path: Path) -> None:
@@ -38,7 +39,7 @@ def test_a_fickle_generator_is_repeated_from_the_log(scenes: cl.Dataset, folder:
     assert silent.asked == 0
 
 
-@pytest.mark.parametrize("patience", [1, 9, 15])
+@pytest.mark.parametrize("patience", rest_slow([9, 1, 15]))
 def test_a_killed_build_asks_nothing_twice(scenes: cl.Dataset, folder: Path, tmp_path: Path, patience: int) -> None:
     settings = replace(SETTINGS, eta=0.5, descriptions=5)
     dying = Fickle(patience)
@@ -70,7 +71,7 @@ def test_a_finished_build_stays(scenes: cl.Dataset, folder: Path, tmp_path: Path
     assert [one.name for one in tmp_path.iterdir()] == ["bench"]
 
 
-@pytest.mark.parametrize("lost", ["v1", "v0/images.parquet", "images"])
+@pytest.mark.parametrize("lost", rest_slow(["v1", "v0/images.parquet", "images"]))
 def test_a_lost_version_is_written_again(scenes: cl.Dataset, folder: Path, tmp_path: Path, lost: str) -> None:
     bench, told = tmp_path / "bench", list[str]()
     settings = replace(SETTINGS, eta=0.6)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Sequence
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ Array = np.ndarray[Any, Any]
 _WIDTH = 32
 
 
+@cache
 def _of(word: str) -> Array:
     seed = int.from_bytes(hashlib.blake2b(word.encode(), digest_size=6).digest(), "little")
     return np.random.default_rng(seed).standard_normal(_WIDTH)

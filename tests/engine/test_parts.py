@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 
 import crosslens as cl
 from crosslens.analyze import nearest_items
@@ -66,7 +66,6 @@ def assert_equal(first: dict[str, Ranking], second: dict[str, Ranking]) -> None:
         assert first[direction].fingerprint == second[direction].fingerprint
 
 
-@settings(max_examples=15)
 @given(matrices(), st.integers(1, 70), st.integers(1, 4))
 def test_rankings_in_parts(case: tuple[Array, Relevance], depth: int, slots: int) -> None:
     scores, relevance = case
@@ -81,7 +80,6 @@ def test_rankings_in_parts(case: tuple[Array, Relevance], depth: int, slots: int
             np.testing.assert_array_equal(getattr(ranked[direction], name), values)
 
 
-@settings(max_examples=15)
 @given(matrices(), st.integers(1, 70), st.integers(1, 4), st.booleans())
 def test_some_queries_in_parts(case: tuple[Array, Relevance], depth: int, slots: int, as_rows: bool) -> None:
     """Queries of one direction, as a sample of them is ranked."""
@@ -99,7 +97,6 @@ def test_some_queries_in_parts(case: tuple[Array, Relevance], depth: int, slots:
     assert shown.steps["ranking i2t"] == len(judged.query_ids)
 
 
-@settings(max_examples=25)
 @given(st.integers(0, 10_000), st.integers(1, 30), st.integers(1, 4), st.integers(1, 12), st.integers(1, 12))
 def test_vectors_that_occur_several_times(seed: int, depth: int, slots: int, left: int, right: int) -> None:
     """Few distinct vectors among many: one, in the extreme."""
@@ -140,7 +137,6 @@ def test_every_kind_of_score(score: str, monkeypatch: pytest.MonkeyPatch) -> Non
     assert_equal(rank_both(scorer, relevance, depth=7), ranked)
 
 
-@settings(max_examples=40)
 @given(st.integers(1, 6), st.lists(st.integers(1, 5), min_size=1, max_size=6), st.integers(0, 10_000), st.booleans())
 def test_lists_merge_as_one_sorted_list(depth: int, pieces: list[int], seed: int, precise: bool) -> None:
     """Pieces of a gallery, in any order, each with its own lists, against whole rows sorted in Python."""
@@ -214,7 +210,6 @@ def test_a_checkpoint_of_other_scores_is_not_used(tmp_path: Path, monkeypatch: p
 # Neighbours
 
 
-@settings(max_examples=15)
 @given(st.integers(2, 60), st.integers(1, 5), st.integers(0, 1_000), st.booleans())
 def test_neighbours_in_parts(count: int, slots: int, seed: int, several: bool) -> None:
     random = np.random.default_rng(seed)

@@ -15,6 +15,7 @@ from crosslens.rank import parts, rank_both, rank_queries, scorer_of
 from tests.engine.stand_in import Recorded, StandInEngine
 from tests.rank.test_checkpoint import Interrupting
 from tests.rank.test_exactness import many, random_relevance
+from tests.tables import rest_slow
 
 pytest.importorskip("torch")
 
@@ -46,7 +47,7 @@ def test_queries_of_one_direction(kind, as_rows, monkeypatch):
     assert ranked.fingerprint == rank_both(scorer, judged, depth=7)[name].fingerprint
 
 
-@pytest.mark.parametrize("as_rows", [True, False])
+@pytest.mark.parametrize("as_rows", rest_slow([True, False]))
 @pytest.mark.parametrize("kind", ["numpy in tasks", "torch in tasks"])
 def test_an_interrupted_sample_resumes_in_tasks(tmp_path, checkpoints, monkeypatch, kind, as_rows):
     monkeypatch.setattr(parts, "_FEWEST_QUERIES", 1)

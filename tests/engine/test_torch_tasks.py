@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 
 import crosslens as cl
 from crosslens.core import LocalEngine, Ranking, Relevance
@@ -58,7 +58,6 @@ def ranked_in_tasks(scorer: Any, relevance: Any, engine: StandInEngine, **option
 # The same ranking
 
 
-@settings(max_examples=12)
 @given(
     n=st.integers(1, 14), m=st.integers(1, 40), levels=st.integers(1, 4), share=st.floats(0.01, 1),
     depth=st.integers(1, 12), tile=st.none() | st.integers(1, 16), seed=st.integers(0, 2**32), slots=st.integers(1, 5),
@@ -260,7 +259,6 @@ def test_where_a_ranking_runs(monkeypatch, visible, cluster, name, work, expecte
     n=st.integers(1, 10**9), m=st.integers(1, 10**9), dimension=st.integers(1, 2048), devices=st.integers(1, 1_000),
     kind=st.sampled_from(["cuda", "cpu"]),
 )  # fmt: skip
-@settings(max_examples=60)
 def test_tasks_cover_everything_and_are_as_many_for_each_device(n, m, dimension, devices, kind):
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(blocks.LEAST_WORK, "cpu", 1 << 33)

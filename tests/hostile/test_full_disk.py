@@ -20,6 +20,7 @@ import crosslens
 from crosslens.core import Dataset, mapped_array
 from tests.hostile.test_races import content
 from tests.hostile.writing_commands import COMMANDS
+from tests.tables import rest_slow
 
 resource = pytest.importorskip("resource", reason="needs limits of processes")
 LIMITED = """
@@ -85,7 +86,7 @@ def _on_small_disk(folder: Path, size: int, command: list[str], environment: dic
     return subprocess.run(words, cwd=work, env=environment, capture_output=True, text=True, check=False)
 
 
-@pytest.mark.parametrize("name", IN_SMALL_CACHE)
+@pytest.mark.parametrize("name", rest_slow(IN_SMALL_CACHE))
 def test_a_disk_too_small_for_what_is_mapped(name: str, inputs: Path, tmp_path: Path) -> None:
     """Without a reservation the process would be ended by SIGBUS, without a word."""
     small, work = tmp_path / "small", tmp_path / "work"

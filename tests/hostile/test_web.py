@@ -16,7 +16,7 @@ import pytest
 pytest.importorskip("fastapi", reason="pip install 'crosslens[web]'")
 pytest.importorskip("argon2", reason="pip install 'crosslens[web]'")
 
-from hypothesis import example, given, settings, strategies as st
+from hypothesis import example, given, strategies as st
 from starlette.responses import RedirectResponse
 
 from crosslens.web import WebSettings, create_app
@@ -104,7 +104,6 @@ def test_a_host_is_exactly_a_name_or_an_address(tmp_path: Path, name: str) -> No
 @example("0x7f.1")
 @example("127.1")
 @example("[::1%25lo]")
-@settings(max_examples=300, deadline=None)
 def test_whatever_is_taken_for_a_host_is_one(text: str) -> None:
     name = host_name(text)
     if name is not None:
@@ -333,7 +332,6 @@ def test_a_login_leads_back(address: str) -> None:
 
 
 @given(st.text("/\\%25fc.:@?#ab\t\n ", max_size=12))
-@settings(max_examples=300, deadline=None)
 def test_wherever_a_login_leads_it_is_here(address: str) -> None:
     location = RedirectResponse(local_path(address)).headers["location"]
     assert re.match(r"/(?![/\\]|%2f|%5c)", location, re.IGNORECASE)

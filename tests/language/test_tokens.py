@@ -13,7 +13,7 @@ from hypothesis import given, strategies as st
 
 from crosslens.core.errors import UnknownNameError
 from crosslens.language.tokens import PUNCTUATION, TOKENIZERS, ptb_tokens, tokenize, tokenizer
-from tests.tables import each_row
+from tests.tables import each_row, rest_slow
 
 from .make_ptb_golden import GOLDEN as FILE, reference_tokens
 
@@ -42,7 +42,7 @@ def flickr(data: Path) -> list[str]:
 
 
 @pytest.mark.usefixtures("jar")
-@pytest.mark.parametrize("read", [coco, flickr])
+@pytest.mark.parametrize("read", rest_slow([flickr, coco]))
 def test_equal_on_every_caption_of_a_real_dataset(shared_data: Path, read: object) -> None:
     assert callable(read)
     texts = read(shared_data)

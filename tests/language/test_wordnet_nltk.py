@@ -49,6 +49,7 @@ def check_pairs(reader: Any, count: int) -> None:
     assert ours.tolist() == theirs
 
 
+@pytest.mark.slow
 def test_path_similarity_of_2_000_pairs(reader: Any) -> None:
     check_pairs(reader, 2_000)
 

@@ -8,7 +8,7 @@ from math import comb, isnan
 
 import numpy as np
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 
 from crosslens.core.errors import InputError, UnknownNameError
 from crosslens.core.ranking import Ranking
@@ -96,7 +96,6 @@ def test_headline_agrees_with_the_reference(spec: MetricSpec, ties: str) -> None
 
 
 @pytest.mark.parametrize("spec", ONE_DIRECTION, ids=str)
-@settings(max_examples=10, deadline=None)
 @given(data=galleries(few_scores=False), seed=st.integers(0, 99))
 def test_invariant_to_order_and_to_monotone_scores(
     spec: MetricSpec, data: tuple[list[list[float]], list[set[int]]], seed: int
@@ -184,7 +183,6 @@ def test_constant_scorer_scores_at_chance(text: str, sharers: int) -> None:
 
 @pytest.mark.parametrize("ties", TIES)
 @pytest.mark.parametrize("spec", ACROSS, ids=str)
-@settings(max_examples=25, deadline=None)
 @given(data=st.data())
 def test_across_directions(spec: MetricSpec, ties: str, data: st.DataObject) -> None:
     """The plain mean over images is exactly the sum of both directions' means, however uneven the data."""

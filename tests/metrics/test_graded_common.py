@@ -10,7 +10,7 @@ from math import isnan
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from crosslens.core.errors import InputError
 from crosslens.metrics import (
@@ -52,7 +52,6 @@ def test_every_graded_metric_is_in_the_suite() -> None:
     assert {entry.name for entry in METRICS if entry.value.graded} == {spec.family for spec in (*SPECS, *ACROSS)}
 
 
-@settings(max_examples=25, deadline=None)
 @given(data=collections())
 def test_agrees_with_the_reference(data: Collection) -> None:
     gains = data.gains()
@@ -98,7 +97,6 @@ def test_without_ties_all_modes_agree(spec: MetricSpec) -> None:
             np.testing.assert_allclose(compute(spec, ranking, ties, gains), stable, err_msg=ties)
 
 
-@settings(max_examples=12, deadline=None)
 @given(data=collections(5, 6))
 def test_modes_stand_in_order(data: Collection) -> None:
     gains = data.gains()
@@ -168,7 +166,6 @@ def test_a_query_without_relevant_items_is_counted_and_excluded(spec: MetricSpec
 
 
 @pytest.mark.parametrize("spec", ACROSS, ids=str)
-@settings(max_examples=16, deadline=None)
 @given(data=collections())
 def test_across_directions(spec: MetricSpec, data: Collection) -> None:
     """The plain mean over images is the sum of both directions' means, whichever queries are skipped."""

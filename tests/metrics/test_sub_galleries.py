@@ -9,7 +9,7 @@ from statistics import fmean
 
 import numpy as np
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 
 from crosslens.core.errors import InputError, UsageError
 from crosslens.metrics import SubGalleries, Ties, compute, parse_metric, require_expectation
@@ -37,7 +37,6 @@ def slow_value(metric: str, scores: list[int], relevant: set[int], size: int, ti
 
 
 @given(st.data())
-@settings(max_examples=60)
 def test_expected_values_are_means_over_all_sub_galleries(data: st.DataObject) -> None:
     items = data.draw(st.integers(2, 7))
     scores = data.draw(st.lists(st.integers(0, 3), min_size=items, max_size=items))

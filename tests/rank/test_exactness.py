@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 
 from crosslens.core import CrosslensError, Embeddings, Relevance
 from crosslens.rank import ScoreMatrix, Scorer, rank_both, scorer_of
@@ -104,7 +104,6 @@ def test_torch_ranks_score_matrices_with_ties_alike():
     depth=st.integers(1, 12), tile=st.integers(1, 16), seed=st.integers(0, 2**32),
     score=st.sampled_from(["max", "smooth-chamfer", "match", "matrix"]),
 )  # fmt: skip
-@settings(max_examples=15)
 def test_torch_ranks_all_kinds_of_scores_alike(n, m, distinct, share, depth, tile, seed, score):
     """Sets of vectors, distributions and float64 matrices, with near-ties and exact ones."""
     pytest.importorskip("torch")

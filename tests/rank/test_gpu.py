@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 
 from crosslens.core import Relevance, SilentProgress
 from tests.rank.test_exactness import check as compare, random_relevance
@@ -132,7 +132,6 @@ def test_frequent_vectors_fill_lists_that_are_longer_than_what_is_left() -> None
     check(images, captions, random_relevance(rng, 12, 25, 0.2), depth=10, tile=4)
 
 
-@settings(max_examples=25)
 @given(
     n=st.integers(1, 10), m=st.integers(1, 40), levels=st.integers(1, 4), share=st.floats(0, 1),
     depth=st.integers(1, 50), tile=st.integers(1, 50), seed=st.integers(0, 2**32), half=st.booleans(),
@@ -187,7 +186,6 @@ def uneven_vectors(dimension: int, seed: int, exponent: int, spread: int) -> lis
     return [torch.from_numpy(np.float32(rng.standard_normal((12, dimension)) * size)) for _ in range(2)]
 
 
-@settings(max_examples=40)
 @given(
     dimension=st.integers(1, 100), seed=st.integers(0, 2**32), exponent=st.integers(-15, 11), spread=st.integers(0, 12)
 )
@@ -242,7 +240,6 @@ def test_thresholds_arerounded_down(bits: int, kind: type) -> None:
     np.testing.assert_array_equal(rounded_down(torch.from_numpy(values), bits).numpy(), expected.astype(np.float32))
 
 
-@settings(max_examples=40)
 @given(
     dimension=st.integers(1, 300), seed=st.integers(0, 2**32), exponent=st.integers(-30, 15), spread=st.integers(0, 12)
 )

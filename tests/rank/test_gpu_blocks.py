@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 
 from crosslens.core import (
     CrosslensError,
@@ -26,6 +26,7 @@ from crosslens.core import (
 from crosslens.rank import InnerProduct, merged, rank_both, scorer_of
 from tests.rank.test_checkpoint import Interrupting
 from tests.rank.test_exactness import check, exact_matrix, many, random_relevance
+from tests.tables import rest_slow
 
 torch = pytest.importorskip("torch")
 
@@ -73,7 +74,6 @@ def test_all_kinds_of_vectors(monkeypatch, kind, devices):
         check(exact_matrix(scorer), relevance, rankings)
 
 
-@settings(max_examples=12)
 @given(
     n=st.integers(1, 12), m=st.integers(1, 40), levels=st.integers(1, 4), share=st.floats(0, 1),
     depth=st.integers(1, 12), tile=st.none() | st.integers(1, 16), seed=st.integers(0, 2**32),
@@ -102,7 +102,7 @@ def test_directions_with_relevant_items_of_their_own():
         assert rankings[name].fingerprint == expected.fingerprint
 
 
-@pytest.mark.parametrize("kind", ["f2", "f4"])
+@pytest.mark.parametrize("kind", rest_slow(["f2", "f4"]))
 def test_a_limit_on_device_memory_streams_stored_vectors(monkeypatch, kind):
     rng = np.random.default_rng(2)
     images, captions = (rng.standard_normal((count, 16)).astype(kind) for count in (90, 300))
@@ -268,7 +268,7 @@ def test_an_interrupted_ranking_resumes(tmp_path, monkeypatch, devices, resumed_
         assert resumed[name].fingerprint == expected[name].fingerprint
 
 
-@pytest.mark.parametrize("change", ["vectors", "depth", "relevance", "memory"])
+@pytest.mark.parametrize("change", rest_slow(["vectors", "memory", "depth", "relevance"], fast=2))
 def test_the_checkpoint_of_another_ranking_is_not_taken(tmp_path, monkeypatch, change):
     monkeypatch.setattr(merged, "SECONDS_BETWEEN_CHECKPOINTS", 0)
     monkeypatch.setattr(merged, "MOST_TIME_FOR_CHECKPOINTS", 1e9)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 
 from crosslens.analyze import nearest_items
 from crosslens.core import ArrayBlocks, Dataset, Embeddings, InputError, ShardedBlocks
@@ -61,7 +61,6 @@ def plain_scores(images: np.ndarray, captions: np.ndarray) -> np.ndarray:
     return np.array([[np.float32(math.fsum(map(operator.mul, a, b))) for b in right] for a in left])
 
 
-@settings(max_examples=20)
 @given(
     n=st.integers(1, 9), each=st.integers(1, 5), d=st.integers(1, 12), parts=st.integers(1, 4),
     room=st.integers(1, 600), scale=st.sampled_from([2.0**-20, 1.0, 2.0**12]), queries=st.none() | st.integers(1, 9),

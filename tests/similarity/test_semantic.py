@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 
 from crosslens.core.errors import InputError, MissingExtraError, UnknownNameError, UsageError
 from crosslens.encode import loading as hub, similarity as by_name
@@ -160,7 +160,6 @@ def slow(references: Sequence[Sequence[str]], captions: Sequence[str]) -> Array:
     return out
 
 
-@settings(max_examples=30)
 @given(collection)
 def test_is_what_it_is_defined_to_be(texts: tuple[list[list[str]], list[str]]) -> None:
     references, captions = texts
@@ -174,7 +173,6 @@ def test_is_what_it_is_defined_to_be(texts: tuple[list[list[str]], list[str]]) -
     assert 0 <= result.min() <= result.max() <= 1
 
 
-@settings(max_examples=30)
 @given(collection, st.integers(1, 3), st.integers(0, 4))
 def test_a_cell_has_one_value(texts: tuple[list[list[str]], list[str]], threads: int, cut: int) -> None:
     references, captions = texts
@@ -185,7 +183,6 @@ def test_a_cell_has_one_value(texts: tuple[list[list[str]], list[str]], threads:
     np.testing.assert_array_equal(again.pairs(image, caption), whole.ravel())
 
 
-@settings(max_examples=30)
 @given(collection, st.randoms(use_true_random=False))
 def test_no_order_matters(texts: tuple[list[list[str]], list[str]], random: Any) -> None:
     references, captions = texts
@@ -196,7 +193,6 @@ def test_no_order_matters(texts: tuple[list[list[str]], list[str]], random: Any)
     np.testing.assert_array_equal(whole[:, order], other)
 
 
-@settings(max_examples=30)
 @given(collection)
 def test_a_reference_that_says_the_same_never_lowers(texts: tuple[list[list[str]], list[str]]) -> None:
     references, captions = texts
@@ -227,7 +223,6 @@ def test_more_evidence_is_never_less(
     assert fit(np.array([-0.5, 0, 1]), np.array([0, 0, 1])).tolist() == [0, 0, 1]
 
 
-@settings(max_examples=30)
 @given(collection)
 def test_roles_only_reorder_captions_with_the_same_content_words(texts: tuple[list[list[str]], list[str]]) -> None:
     references, captions = texts

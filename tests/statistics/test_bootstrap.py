@@ -9,7 +9,7 @@ from math import isnan
 
 import numpy as np
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 
 from crosslens.core.errors import UnknownNameError, UsageError
 from crosslens.statistics import Bootstrap, aggregate, estimate
@@ -49,7 +49,6 @@ def test_agrees_with_resampling_by_hand(statistic: str) -> None:
     assert figure.interval == pytest.approx(tuple(np.quantile(expected, [0.025, 0.975])))
 
 
-@settings(max_examples=30, deadline=None)
 @given(st.lists(st.integers(1, 5), min_size=2, max_size=12), st.integers(0, 5))
 def test_medians_agree_with_numpy(values: list[int], seed: int) -> None:
     bootstrap = Bootstrap(np.arange(len(values)), resamples=20, seed=seed)

@@ -6,7 +6,7 @@ from math import isnan
 
 import numpy as np
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 from hypothesis.extra.numpy import arrays
 
 from crosslens.core import UnknownNameError
@@ -68,7 +68,6 @@ JUDGES = arrays(
 )
 
 
-@settings(max_examples=60, deadline=None)
 @given(JUDGES, st.sampled_from(["nominal", "ordinal", "interval"]))
 def test_any_judgements_against_the_definition(judges: np.ndarray, scale: str) -> None:
     assert krippendorff_alpha(judges, scale) == pytest.approx(slow_alpha(judges, scale), nan_ok=True)  # type: ignore[arg-type]

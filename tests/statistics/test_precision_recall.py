@@ -10,6 +10,7 @@ from scipy import stats
 from crosslens.core import InputError, UnknownNameError
 from crosslens.statistics import auprc
 from crosslens.statistics.precision_recall import SortedPairs
+from tests.tables import rest_slow
 
 
 def slow_area(positive: list[bool], scores: list[float], kind: str) -> float:
@@ -99,7 +100,7 @@ def test_interval_against_a_slow_jackknife() -> None:
     assert (figure.low + figure.high) / 2 == pytest.approx(figure.mean - bias / 2, abs=0.25 * error)
 
 
-@pytest.mark.parametrize(("images", "shift"), [(20, 1.0), (50, 2.0)])
+@pytest.mark.parametrize(("images", "shift"), rest_slow([(20, 1.0), (50, 2.0)]))
 def test_coverage(images: int, shift: float) -> None:
     """Percentiles of resamples contained the true area in 83 to 89 of 100 samples, and lay above it in the rest."""
     thresholds = np.linspace(-8, 12, 20_001)

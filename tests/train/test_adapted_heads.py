@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.tables import rest_slow
+
 torch = pytest.importorskip("torch")
 for package in ("transformers", "peft", "PIL"):
     pytest.importorskip(package, reason="pip install 'crosslens[train,encoders]'")
@@ -212,13 +214,7 @@ def small(name: str, **settings: Any) -> TrainingRecipe:
     )
 
 
-FAST = {load_training_recipe(name).model: name for name in RECIPES}
-"""A recipe of each model."""
-
-
-@pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=() if name in FAST.values() else pytest.mark.slow) for name in RECIPES]
-)
+@pytest.mark.parametrize("name", rest_slow(RECIPES))
 def test_recipes_train_adapters_and_heads_and_resume(
     tmp_path: Path, bases: dict[str, Path], photos: Path, name: str
 ) -> None:
@@ -239,6 +235,7 @@ def test_recipes_train_adapters_and_heads_and_resume(
     assert np.isfinite([row["loss"] for row in whole.card["history"]]).all()
 
 
+@pytest.mark.slow
 def test_another_seed_is_another_model(tmp_path: Path, bases: dict[str, Path], photos: Path) -> None:
     data = with_pixels(photos, bases["clip"])
     weights = [
@@ -248,7 +245,7 @@ def test_another_seed_is_another_model(tmp_path: Path, bases: dict[str, Path], p
     assert weights[0] == weights[1] != weights[2]
 
 
-@pytest.mark.parametrize("name", ["imp-pvse-k2", "imp-pcme", "imp-dive-k2"])
+@pytest.mark.parametrize("name", rest_slow(["imp-pvse-k2", "imp-pcme", "imp-dive-k2"]))
 def test_a_trained_model_is_evaluated_on_pictures(
     call: Call, tmp_path: Path, bases: dict[str, Path], photos: Path, name: str
 ) -> None:

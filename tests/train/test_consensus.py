@@ -6,7 +6,7 @@ from itertools import permutations
 from typing import Any
 
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 
 torch = pytest.importorskip("torch")
 
@@ -56,7 +56,6 @@ def test_concepts_and_edges_by_hand() -> None:
 words = st.sampled_from(["dog", "cat", "ball", "red", "the", "runs", "tree", "3", "on"])
 
 
-@settings(max_examples=40, deadline=None)
 @given(st.lists(st.lists(words, min_size=1, max_size=6).map(" ".join), min_size=1, max_size=12))
 def test_concepts_equal_counting(texts: list[str]) -> None:
     content = {word for text in texts for word in words_of(text)} - STOP_WORDS - {"3"}

@@ -15,6 +15,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.tables import rest_slow
+
 torch = pytest.importorskip("torch")
 pytest.importorskip("safetensors")
 
@@ -42,7 +44,7 @@ def press_during(monkeypatch: pytest.MonkeyPatch, step: int) -> None:
     monkeypatch.setattr(Training, "_take", pressed)
 
 
-@pytest.mark.parametrize("step", [1, 13, 20, 30])
+@pytest.mark.parametrize("step", rest_slow([1, 13, 20, 30], fast=2))
 def test_ctrl_c_leaves_a_checkpoint_of_a_whole_step(
     tmp_path: Path, recipe: TrainingRecipe, data: TrainingData, monkeypatch: pytest.MonkeyPatch, step: int
 ) -> None:
@@ -115,7 +117,7 @@ def test_a_full_disk_keeps_the_last_checkpoint(tmp_path: Path, recipe: TrainingR
     assert weights(resumed.path) == weights(whole.path)
 
 
-@pytest.mark.parametrize("losses", [["triplet"], ["infonce", "sam"]], ids="+".join)
+@pytest.mark.parametrize("losses", rest_slow([["infonce", "sam"], ["triplet"]]), ids="+".join)
 def test_half_precision_learns_and_resumes(
     tmp_path: Path, recipe: TrainingRecipe, data: TrainingData, losses: list[str]
 ) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from hypothesis import given, settings, strategies as st  # noqa: E402
+from hypothesis import given, strategies as st  # noqa: E402
 
 from crosslens.core import UsageError  # noqa: E402
 from crosslens.train import LOSSES, MODELS, BatchOutput, CaptionBatch, ImageBatch, InputShape  # noqa: E402
@@ -21,7 +21,7 @@ from crosslens.train.models.one_to_many import (  # noqa: E402
     smooth_chamfer,
 )
 from crosslens.train.models.protocol import Parts  # noqa: E402
-from tests.tables import each_row  # noqa: E402
+from tests.tables import each_row, rest_slow  # noqa: E402
 
 KINDS = ("pvse", "pcme", "dive")
 SHAPE = InputShape(6, 10, (), (4, 5))
@@ -162,7 +162,6 @@ def slow_smooth_chamfer(cosines: np.ndarray, alpha: float) -> float:
     return rows + columns / (2 * alpha * len(cosines.T))
 
 
-@settings(deadline=None, max_examples=40)
 @given(st.integers(1, 5), st.integers(1, 5), st.floats(0.5, 200), st.integers(0, 10**6))
 def test_smooth_chamfer_equals_loops_and_is_near_the_chamfer_similarity(
     k: int, other: int, alpha: float, seed: int
@@ -217,7 +216,6 @@ def test_pcme_samples_have_the_mean_and_the_variance_they_say() -> None:
     assert torch.equal(built.encode_captions(WORDS).samples, built.encode_captions(WORDS).samples)
 
 
-@settings(deadline=None, max_examples=30)
 @given(st.integers(0, 10**6), st.floats(0.1, 100), st.floats(-50, 50))
 def test_pcme_without_variance_gives_the_order_of_the_cosine(seed: int, scale: float, shift: float) -> None:
     means, others = unit(6, 5, seed=seed), unit(20, 5, seed=seed + 1)
@@ -293,7 +291,7 @@ def test_both_global_and_local_features_count(kind: str) -> None:
     assert not torch.allclose(built.encode_images(ImageBatch(batch.vectors, other.regions))[0], encoded, atol=1e-4)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", rest_slow(KINDS))
 def test_gradients_of_scores_are_right(kind: str) -> None:
     built = model(kind, dimension=4, word_dimension=3)
 

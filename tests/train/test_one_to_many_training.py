@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.tables import rest_slow
+
 torch = pytest.importorskip("torch")
 pytest.importorskip("safetensors")
 
@@ -31,7 +33,7 @@ def small(recipe: TrainingRecipe, name: str) -> TrainingRecipe:
     )
 
 
-@pytest.mark.parametrize("name", PACKAGED)
+@pytest.mark.parametrize("name", rest_slow(PACKAGED))
 def test_training_interrupted_and_resumed_ends_with_the_same_weights(
     tmp_path: Path, recipe: TrainingRecipe, local_data: TrainingData, name: str
 ) -> None:

@@ -11,6 +11,7 @@ import pytest
 from crosslens.core import CrosslensError
 from crosslens.similarity import SIMILARITIES, prepare_dataset
 from crosslens.train import TrainingData, TrainingRecipe, train_model
+from tests.tables import rest_slow
 
 from .conftest import changed
 
@@ -71,7 +72,7 @@ def test_a_matrix_of_other_data(recipe: TrainingRecipe, data: TrainingData, tmp_
 
 @pytest.mark.parametrize(
     "loss",
-    [{"kind": "sam", "sampling": "all"}, {"kind": "graded-infonce"}, {"kind": "sam-released"}],
+    rest_slow([{"kind": "sam", "sampling": "all"}, {"kind": "graded-infonce"}, {"kind": "sam-released"}]),
     ids=lambda loss: str(loss["kind"]),
 )
 def test_it_learns(loss: dict[str, object], recipe: TrainingRecipe, data: TrainingData, tmp_path: Path) -> None:

@@ -64,8 +64,8 @@ def recipe_of(recipe: TrainingRecipe, name: str, **settings: Any) -> TrainingRec
     ("name", "epochs"),
     [
         ("scan-t2i", 5),
-        ("scan-i2t", 5),
-        ("cvse", 3),
+        pytest.param("scan-i2t", 5, marks=pytest.mark.slow),
+        pytest.param("cvse", 3, marks=pytest.mark.slow),
         ("vsrn-captioning", 4),
         pytest.param("vsrn", 6, marks=pytest.mark.slow),
         pytest.param("sgr", 7, marks=pytest.mark.slow),

@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 import pytest
 from fastapi.testclient import TestClient
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 
 import crosslens as cl
 from crosslens.analyze import find_missing_positives
@@ -71,7 +71,6 @@ def queries(runs_folder: Path) -> Retrieval:
     st.sampled_from([("", ""), ("kind", "odd"), ("kind", "even"), ("kind", "")]),
     st.sampled_from(["", "hit", "failed"]),
 )
-@settings(max_examples=60)
 def test_filters_agree_with_a_loop(
     queries: Retrieval, search: str, sort: str, descending: bool, group: tuple[str, str], outcome: Any
 ) -> None:

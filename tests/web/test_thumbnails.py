@@ -9,7 +9,7 @@ from collections import OrderedDict
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 
 from crosslens.web.pictures import ThumbnailCache
 
@@ -39,7 +39,6 @@ def test_the_oldest_go_first_and_what_is_used_stays(tmp_path: Path) -> None:
     assert [number for number in range(11) if cache.get(key(number)) is None] == [1, 2, 3]
 
 
-@settings(max_examples=12, deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 30), st.integers(0, 400)), max_size=25))
 def test_never_more_than_allowed(tmp_path_factory: pytest.TempPathFactory, puts: list[tuple[int, int]]) -> None:
     """Against a list of what was put: whatever is read is what was put last, and the sum stays within the limit."""

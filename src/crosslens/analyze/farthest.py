@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 from crosslens.core import (
     Embeddings,
@@ -20,6 +19,7 @@ from crosslens.core import (
     UsageError,
     argument,
     check_vectors,
+    one_blas_thread,
     random_stream,
     stage,
 )
@@ -103,7 +103,7 @@ class _Search:
         from crosslens.analyze.kernels import build_heap, choose
 
         rows, before = self.rows, self.number
-        with threadpool_limits(1, "blas"):
+        with one_blas_thread():
             rows.for_each_part(self._lower_exactly if len(self.picks) <= _FEW_DIMENSIONS else self._lower)
         self.accounted = before
         build_heap(self.heap, self.bounds)

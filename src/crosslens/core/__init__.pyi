@@ -131,6 +131,7 @@ from crosslens.core.long_work import (
     available_cores as available_cores,
     core_limit as core_limit,
     in_threads as in_threads,
+    one_blas_thread as one_blas_thread,
     stage as stage,
     wait_for_all as wait_for_all,
 )

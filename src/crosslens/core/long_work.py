@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import os
+import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
+from functools import lru_cache
 from typing import Any, Protocol, TypeVar
+
+from threadpoolctl import ThreadpoolController
 
 T = TypeVar("T")
 
@@ -61,6 +65,21 @@ def available_cores() -> int:
     """Cores this process may use."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return cores if _MOST_CORES is None else min(cores, _MOST_CORES)
+
+
+@lru_cache(maxsize=1)
+def _libraries_with_threads(imported_modules: int) -> ThreadpoolController:
+    return ThreadpoolController()
+
+
+def one_blas_thread() -> AbstractContextManager[Any]:
+    """Have each thread of ours multiply matrices by itself, as the work is divided among threads already.
+
+    Libraries are looked for anew only after an import: looking through all that torch loads takes longer than ranking
+    a small gallery.
+    """
+    limited: AbstractContextManager[Any] = _libraries_with_threads(len(sys.modules)).limit(limits=1, user_api="blas")
+    return limited
 
 
 def wait_for_all(jobs: Iterable[Future[Any]]) -> None:

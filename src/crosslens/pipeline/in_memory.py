@@ -6,14 +6,12 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
-import polars as pl
 
-from crosslens.core import Dataset, InputError, UsageError
-from crosslens.metrics import MetricRequest, MetricSpec, family_of, parse_metrics
-from crosslens.pipeline.evaluation import evaluate
+from crosslens.core import IMAGE_TO_TEXT, TEXT_TO_IMAGE, Embeddings, InputError, Relevance, UsageError
+from crosslens.metrics import MetricRequest, MetricSpec, family_of, measure, parse_metrics
+from crosslens.rank import default_score, rank_both, scorer_of
 
 Array = np.ndarray[Any, Any]
-_TEXTS = dict.fromkeys(("caption", "image", "text"), pl.String)
 Metrics = str | Iterable[str | MetricSpec | MetricRequest] | None
 
 
@@ -48,17 +46,21 @@ def measure_vectors(
     owners = [str(name) for name in caption_images]
     if len(owners) != len(captions):
         raise InputError(f"{len(captions)} caption vectors and {len(owners)} caption_images", expected="equal numbers")
-    unknown = next(iter(dict.fromkeys(owners).keys() - set(names)), None)
+    row_of = {name: row for row, name in enumerate(names)}
+    unknown = next((name for name in owners if name not in row_of), None)
     if unknown is not None:
         raise InputError(
             f"a caption names the image {unknown!r}, which has no vector",
             expected=f"one of the {len(names):,} images", fix="pass the features of every image that captions name",
         )  # fmt: skip
-    numbers = [str(number) for number in range(len(owners))]
-    captions_table = pl.DataFrame({"caption": numbers, "image": owners, "text": numbers}, schema_overrides=_TEXTS)
-    dataset = Dataset("vectors", pl.DataFrame({"image": names}, schema_overrides=_TEXTS), captions_table)
-    run = evaluate(
-        dataset, images=images, captions=captions, metrics=vector_metrics(metrics), score=score, resamples=0,
-        threads=threads,
+    requests = vector_metrics(metrics)
+    left, right = Embeddings.of(images, names), Embeddings.of(captions)
+    rows = np.array([row_of[name] for name in owners], np.int64)
+    relevance = Relevance.from_indices(left.ids, right.ids, rows, np.arange(len(rows)))
+    # Not by evaluate(): a run's record has hashes of the vectors, which cost a third of ranking a small split.
+    rankings = rank_both(
+        scorer_of(left, right, score or default_score(left.kind, right.kind)), relevance,
+        depth=max(1, *(request.spec.cutoff or 1 for request in requests)), threads=threads,
     )  # fmt: skip
-    return {name: float(values.mean) for name, values in run.values.items()}
+    values = measure(rankings, {IMAGE_TO_TEXT: np.arange(len(names)), TEXT_TO_IMAGE: rows}, requests, resamples=0)
+    return {name: float(value.mean) for name, value in values.items()}

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import nullcontext
 from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
-from crosslens.core import Progress, SilentProgress, available_cores, in_threads
+from crosslens.core import Progress, SilentProgress, available_cores, in_threads, one_blas_thread
 from crosslens.rank.direction_state import Direction, PassTally, top_of
 from crosslens.rank.scan import FEW_RELEVANT, count_columns, count_rows, find_hits, first_floors, plan, take
 from crosslens.rank.scorers import Scorer
@@ -170,7 +170,7 @@ def run_pass(
             with shown:
                 advance(block)
 
-    with threadpool_limits(1 if threads > 1 else None, "blas"):  # each thread multiplies by itself
+    with one_blas_thread() if threads > 1 else nullcontext():
         in_threads(blocks, threads, SilentProgress(), work)
     return tallies
 

@@ -25,9 +25,17 @@ from typing import Any, NamedTuple
 
 import numba
 import numpy as np
-from threadpoolctl import threadpool_limits
 
-from crosslens.core import InputError, Progress, UnknownNameError, UsageError, fingerprint, read_json_file, reading
+from crosslens.core import (
+    InputError,
+    Progress,
+    UnknownNameError,
+    UsageError,
+    fingerprint,
+    one_blas_thread,
+    read_json_file,
+    reading,
+)
 from crosslens.rank import unit_rows
 from crosslens.similarity.embedding import Vectors
 from crosslens.similarity.protocol import (
@@ -229,7 +237,7 @@ class PreparedSemantic:
                 end = min(at + _ROWS_AT_ONCE, stop)
                 contests.extend(self._rows(out[at:end], first + at, first + end))
 
-        with threadpool_limits(1):  # the rows are divided among threads already
+        with one_blas_thread():
             in_parallel(work, len(out), self._threads)
         if contests:
             # Numbered anew: an image and a group are one contest.

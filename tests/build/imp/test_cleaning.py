@@ -12,7 +12,7 @@ from typing import Any
 
 import polars as pl
 import pytest
-from hypothesis import given, settings as hypothesis_settings, strategies as st
+from hypothesis import given, strategies as st
 
 import crosslens.build as build
 from crosslens.build import CleaningSettings, clean_captions, cleaning_rules
@@ -108,14 +108,12 @@ FRAGMENTS = st.sampled_from(
 
 
 @given(st.lists(st.one_of(FRAGMENTS, st.text(ALPHABET, max_size=12)), max_size=8).map(" ".join))
-@hypothesis_settings(max_examples=100, deadline=None)
 def test_a_repaired_text_stays_as_it_is(text: str) -> None:
     cleaned, _ = repair(text, UNTAGGED)
     assert repair(cleaned, UNTAGGED) == (cleaned, [])
 
 
 @given(st.lists(st.text(ALPHABET, max_size=30), max_size=4))
-@hypothesis_settings(max_examples=50, deadline=None)
 def test_each_row_depends_on_its_text_alone(texts: list[str]) -> None:
     together = clean_captions(texts, UNTAGGED).table
     assert together["text"].to_list() == texts

@@ -8,7 +8,7 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 
 from crosslens.build import near_duplicates
 from crosslens.build.imp.cleaning.duplicates import band_shape, found_share
@@ -61,7 +61,6 @@ def test_groups_are_those_of_all_pairs(threshold: float) -> None:
 
 
 @given(st.lists(st.text(st.sampled_from("abc .,A犬"), max_size=12), max_size=12), st.floats(0.1, 1), st.integers(0, 5))
-@settings(max_examples=60, deadline=None)
 def test_no_false_pair_and_no_lost_copy(texts: list[str], threshold: float, seed: int) -> None:
     groups = near_duplicates(texts, threshold=threshold, seed=seed).tolist()
     expected = reference(texts, threshold)

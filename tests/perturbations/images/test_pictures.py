@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 
 from crosslens.core.errors import InputError, UnknownNameError, UsageError
 from crosslens.core.hashing import random_stream
@@ -64,7 +64,6 @@ def test_what_the_specification_names_is_there() -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 @given(picture=arrays(), severity=st.sampled_from(SEVERITIES), seed=st.integers(0, 3))
-@settings(max_examples=15)
 def test_any_array_gives_a_picture_of_the_same_kind(name: str, picture: Any, severity: int, seed: int) -> None:
     before = picture.copy()
     changed = perturb_picture(name, picture, severity=severity, seed=seed, key="a")
@@ -86,7 +85,6 @@ def test_more_severity_changes_scenes_more(name: str, scenes: dict[str, Any]) ->
 
 @pytest.mark.parametrize("name", PIXELS)
 @given(picture=arrays(), key=st.text(max_size=3))
-@settings(max_examples=15)
 def test_more_severity_changes_any_picture_at_least_as_much(name: str, picture: Any, key: str) -> None:
     if name == "shot_noise":  # counts are whole: a few pixels alone may by luck fall back on their own value
         picture = np.broadcast_to(picture[:1, :1], (64, 64, *picture.shape[2:])).copy()

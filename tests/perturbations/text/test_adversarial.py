@@ -7,7 +7,7 @@ from functools import lru_cache
 from itertools import pairwise
 
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 
 import crosslens as cl
 from crosslens.core.errors import UsageError
@@ -142,7 +142,6 @@ def test_other_uses_of_colour_words_are_left_alone(name: str, text: str) -> None
 
 
 @pytest.mark.parametrize("space", ["rgb", "lab"])
-@settings(max_examples=15, deadline=None)
 @given(seed=st.integers(0, 2**32), text=st.sampled_from(CAPTIONS))
 def test_a_new_colour_is_far_from_the_old_one(space: ColourSpace, seed: int, text: str) -> None:
     for name, options in (("color_all", {}), ("color_in", {"colors": list(named_colours())[::7]})):
@@ -171,7 +170,6 @@ def occurring(texts: Sequence[str]) -> set[str]:
     return {name for text in texts for name in uses(text)}
 
 
-@settings(max_examples=10, deadline=None)
 @given(seed=st.integers(0, 2**32), texts=st.lists(st.sampled_from(CAPTIONS), min_size=2, unique=True))
 def test_color_in_stays_within_the_captions(seed: int, texts: list[str]) -> None:
     for found in all_perturbed("color_in", texts, seed):
@@ -239,7 +237,6 @@ def test_offered_colours_read_as_captions() -> None:
 # Sizes
 
 
-@settings(max_examples=25, deadline=None)
 @given(seed=st.integers(0, 2**32), text=st.sampled_from(CAPTIONS))
 def test_sizes_cross_to_the_other_side(seed: int, text: str) -> None:
     found = perturbed("size", text, seed)
@@ -361,7 +358,6 @@ def test_any_adjective_with_an_antonym_in_wordnet_changes() -> None:
         assert perturbed("antonym[any]", text).reason == "no adjective that has an antonym in WordNet"
 
 
-@settings(max_examples=20, deadline=None)
 @given(seed=st.integers(0, 2**40), every=st.booleans())
 def test_any_antonym_is_one_of_wordnet_and_the_same_for_a_seed(seed: int, every: bool) -> None:
     net = load_wordnet()
@@ -386,7 +382,6 @@ def test_any_antonym_is_one_of_wordnet_and_the_same_for_a_seed(seed: int, every:
 # All of them
 
 
-@settings(max_examples=20, deadline=None)
 @given(seed=st.integers(0, 2**32), name=st.sampled_from(["antonym", "antonym[any]", "color_all", "color_in", "size"]))
 def test_articles_fit_and_capitals_stay(seed: int, name: str) -> None:
     for text, found in zip(CAPTIONS, all_perturbed(name, CAPTIONS, seed), strict=True):

@@ -130,7 +130,7 @@ def site(tmp_path: Path, sqlite_file: Path) -> Iterator[Site]:
     """The application, with an owner."""
     (tmp_path / "runs").mkdir()
     shutil.copy(sqlite_file, tmp_path / "runs" / "judging.sqlite")
-    opened = Site(tmp_path / "runs")
+    opened = Site(tmp_path / "runs", ["judging"])
     opened.owner()
     yield opened
     opened.database.close()

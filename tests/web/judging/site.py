@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import pytest
 from fastapi.testclient import TestClient
 from httpx import Response
 
-from crosslens.web import WebSettings, create_app
+from crosslens.web import WebSettings, app as application
 from crosslens.web.judging.accounts import open_session
 from crosslens.web.judging.context import SESSION_COOKIE
 from crosslens.web.judging.database.engine import Database, open_database
@@ -37,12 +38,17 @@ class Visitor:
 
 
 class Site:
-    """An application over an empty folder."""
+    """An application over an empty folder, with some features or all.
 
-    def __init__(self, folder: Path, **settings: Any) -> None:
+    FastAPI analyses every address of every application: most of what a short test takes.
+    """
+
+    def __init__(self, folder: Path, features: Sequence[str] = application.FEATURES, **settings: Any) -> None:
         folder.mkdir(exist_ok=True)
         self.settings = WebSettings(folder, cache=folder.parent / "cache", **settings)
-        self.app = create_app(self.settings)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(application, "FEATURES", features)
+            self.app = application.create_app(self.settings)
         self.address = settings.get("database") or f"sqlite:///{folder}/judging.sqlite"
         self._database: Database | None = None
 

@@ -29,7 +29,7 @@ PEOPLE = 8
 def site(with_tables: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
     """A server without any account, on each database; hashing takes its time, as it does outside of tests."""
     monkeypatch.setattr(accounts, "_HASHER", PasswordHasher(time_cost=2, memory_cost=8192, parallelism=1))
-    opened = Site(tmp_path / "runs", database=with_tables)
+    opened = Site(tmp_path / "runs", ["judging"], database=with_tables)
     yield opened
     opened.database.close()
 
@@ -74,7 +74,7 @@ def test_the_setup_link_makes_one_owner(site: Site) -> None:
 
 
 def test_the_setup_links_of_two_servers_make_one_owner(site: Site, tmp_path: Path) -> None:
-    servers = [site, *(Site(tmp_path / "runs", database=site.address) for _ in range(3))]
+    servers = [site, *(Site(tmp_path / "runs", ["judging"], database=site.address) for _ in range(3))]
     paths = ["/" + server.app.state.services.start_notes[0].partition("{address}")[2] for server in servers]
     visitors = [server.visitor() for server in servers]
     for visitor in visitors:

@@ -245,6 +245,7 @@ def _fits(name: str, use: ColourUse) -> bool:
     return True
 
 
+@lru_cache(maxsize=65_536)
 def _is_kind_of(name: str, other: str) -> bool:
     """*sky blue* is a blue: of such a pair, both can be true."""
     return set(other.replace("grey", "gray").split()) <= set(name.replace("grey", "gray").split())
