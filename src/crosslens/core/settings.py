@@ -191,7 +191,8 @@ class SettingsFile:
             try:
                 kind(**{name: values[name] for name in (*required, key)})
             except CrosslensError as error:
-                raise self.fail((*path, key), error.problem, fix=error.fix) from error
+                wrong = error.option if error.option in types else key  # it may be one of those without a default
+                raise self.fail((*path, wrong), error.problem, fix=error.fix) from error
         return kind(**values)
 
 

@@ -133,6 +133,14 @@ def test_bad_forms(entry: dict[str, Any], problem: str) -> None:
     assert "form.toml" in str(caught.value)
 
 
+def test_a_mistake_is_named_by_its_line() -> None:
+    labels = 'question = "?"\n[[labels]]\nname = "a"\n[[labels]]\nname = "b"\nkey = "u"\n[rating]\nlow = 5\nhigh = 5\n'
+    with pytest.raises(InputError, match=r"form.toml, line 6: key 'u' is already used for undo"):
+        read_form(SettingsFile.parse(labels, "form.toml"))
+    with pytest.raises(InputError, match=r"form.toml, line 9: rating from 5 to 5"):
+        read_form(SettingsFile.parse(labels.replace('"u"', '"x"'), "form.toml"))
+
+
 @given(st.sampled_from(sorted(TASKS)), st.lists(st.integers(0, 6)), st.none() | st.integers(-2, 12))
 def test_an_answer_is_accepted_or_refused_by_the_rules(task: str, chosen: list[int], rating: int | None) -> None:
     """Against the list of all allowed answers, spelled out."""

@@ -38,11 +38,12 @@ class AnswerLabel:
         _require_text("name", self.name)
         _require_text("title", self.title)
         if self.grade is not None and not 0 <= self.grade <= 1e6:
-            raise UsageError(f"grade {self.grade:g} is not a number from 0 to 1,000,000")
+            raise UsageError(f"grade {self.grade:g} is not a number from 0 to 1,000,000", option="grade")
         if len(self.key) != 1 or not self.key.isalnum():
-            raise UsageError(f"key {self.key!r} is not a letter or digit", fix="give the label a key")
+            raise UsageError(f"key {self.key!r} is not a letter or digit", fix="give the label a key", option="key")
         if self.key in RESERVED_KEYS:
-            raise UsageError(f"key {self.key!r} is already used for {RESERVED_KEYS[self.key]}", fix="use another key")
+            problem = f"key {self.key!r} is already used for {RESERVED_KEYS[self.key]}"
+            raise UsageError(problem, fix="use another key", option="key")
 
 
 @dataclass(frozen=True)
@@ -56,7 +57,7 @@ class RatingScale:
     def __post_init__(self) -> None:
         if not 0 <= self.low < self.high <= 100:
             fix = "use two whole numbers, 0 ≤ low < high ≤ 100"
-            raise UsageError(f"rating from {self.low} to {self.high}", fix=fix)
+            raise UsageError(f"rating from {self.low} to {self.high}", fix=fix, option="high")
 
 
 @dataclass(frozen=True)
