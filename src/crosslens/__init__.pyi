@@ -4,7 +4,6 @@ from crosslens.analyze import (
     compare_scorers as compare_scorers,
     dataset_discriminability as discriminability,
     find_missing_positives as missing_positives,
-    match_threshold as match_threshold,
     measure_difficulty as difficulty,
     measure_polysemy as polysemy,
     read_difficulty as read_difficulty,
@@ -63,6 +62,7 @@ from crosslens.pipeline import (
 from crosslens.rank import rank_both as rank_both
 from crosslens.report import audit as audit, write_report as write_report
 from crosslens.similarity import relevance_matrix as relevance_matrix, relevance_pairs as relevance_pairs
+from crosslens.statistics import match_threshold as match_threshold
 
 # Type checkers take `X as X` for exported; names that differ inside have to be listed.
 __all__ = [

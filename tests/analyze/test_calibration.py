@@ -23,8 +23,8 @@ from crosslens.analyze import (
 from crosslens.analyze.difficulty.assignment import assign_levels
 from crosslens.core import CrosslensError, InputError, Lines, UsageError, random_stream
 from crosslens.statistics import cohen_kappa
-from tests.analyze.test_match_threshold import slow_threshold
 from tests.pipeline.small_world import world
+from tests.statistics.test_match_threshold import slow_threshold
 
 
 def slow_pairs(dataset: cl.Dataset, scores: np.ndarray, batches: list[list[int]] | None) -> tuple[list, list]:

@@ -171,6 +171,9 @@ def test_plot(runs: tuple[Path, Path], call: Call, tmp_path: Path) -> None:
     other = ("plot", runs[0], "--by", "category", "--metric", "t2i/MedR", "--write", page)
     assert call(*other).code == 5
     assert call(*other, "--overwrite").code == 0
+    (tmp_path / "folder.html").mkdir()
+    early = call("plot", tmp_path / "no run", "--write", tmp_path / "folder.html")
+    assert (early.code, "folder.html already exists" in early.err) == (5, True), "refused before the work begins"
     for words, message in (
         (("plot", runs[0], "--metric", "Hit@1"), "choose i2t/Hit@1 or t2i/Hit@1"),
         (("plot", runs[0], "--by", "category", "--write", tmp_path / "x.jpg"), "end the name in .html"),

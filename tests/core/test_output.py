@@ -11,6 +11,7 @@ import sys
 import threading
 from contextlib import suppress
 from pathlib import Path
+from typing import IO
 
 import pytest
 
@@ -151,6 +152,24 @@ def test_a_lock_may_be_held_before_the_output_is_prepared(tmp_path: Path) -> Non
         with workspace(tmp_path / "out", "key"):
             pass
     assert names(tmp_path) == ["out"]
+
+
+def test_a_lock_on_a_file_that_its_owner_has_just_removed_is_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who waits for a lock gets that of the file it opened, which the last owner takes away as it leaves."""
+    lock, waits = workspaces._lock, []
+
+    def lock_after_the_owner_left(handle: IO[str], wait: bool) -> bool:
+        if not waits:
+            shutil.rmtree(workspace_folder(tmp_path / "out"))
+        waits.append(wait)
+        return lock(handle, wait)
+
+    monkeypatch.setattr(workspaces, "_lock", lock_after_the_owner_left)
+    with hold_output(tmp_path / "out"):
+        assert names(workspace_folder(tmp_path / "out")) == [LOCK_FILE]
+    assert len(waits) == 2
 
 
 def test_foreign_files_are_named(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from crosslens.core.errors import InputError, UnknownNameError
-from crosslens.statistics import correct, holm
+from crosslens.statistics import correct, floor_of_p, holm
 
 p_values = st.lists(st.floats(0, 1), max_size=12)
 
@@ -51,6 +51,12 @@ def test_by_name() -> None:
 def test_untested_comparisons_do_not_count() -> None:
     np.testing.assert_array_equal(holm([0.01, np.nan, 0.02]), [0.02, np.nan, 0.02])
     assert holm([]).shape == (0,)
+
+
+def test_the_smallest_p_that_permutations_can_give() -> None:
+    assert floor_of_p(999, "none", 3) == 1 / 1000
+    assert floor_of_p(999, "holm", 3) == holm([1 / 1000] * 3)[0]
+    assert floor_of_p(999, "bh", 3) == correct([1 / 1000] * 3, "bh")[0]
 
 
 def test_what_is_no_p_value() -> None:

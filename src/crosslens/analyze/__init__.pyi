@@ -32,10 +32,7 @@ from crosslens.analyze.difficulty.study import (
 )
 from crosslens.analyze.difficulty.thresholds import (
     Calibration as Calibration,
-    PrecisionRecall as PrecisionRecall,
     calibrate as calibrate,
-    match_threshold as match_threshold,
-    precision_recall as precision_recall,
     read_thresholds as read_thresholds,
     write_thresholds as write_thresholds,
 )

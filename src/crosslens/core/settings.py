@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import MISSING, dataclass, field, fields
+from functools import cache
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, TypeVar, get_type_hints
 
@@ -24,6 +26,7 @@ EXPECTED: dict[Any, str] = {
     float: "a number, for example 0.95",
     bool: "true or false",
     tuple[str, ...]: 'a list of texts, for example ["first", "second"]',
+    tuple[float, ...]: "a list of numbers, for example [0.5, 0.95]",
     int | str: 'a whole number, or a text in quotes, for example "mean"',
 }
 """Type of a setting → what may be written."""
@@ -90,10 +93,10 @@ def typed(value: Any, kind: Any) -> Any:
     """
     if kind is float and isinstance(value, int) and not isinstance(value, bool):
         return float(value) if is_finite_number(value) else None
-    if kind == tuple[str, ...]:
+    if kind in (tuple[str, ...], tuple[float, ...]):
         value = [value] if isinstance(value, str) else value
-        good = isinstance(value, list) and all(isinstance(text, str) for text in value)
-        return tuple(value) if good else None
+        entries = [typed(entry, kind.__args__[0]) for entry in value] if isinstance(value, list | tuple) else [None]
+        return None if None in entries else tuple(entries)
     return value if isinstance(value, kind) and isinstance(value, bool) == (kind is bool) else None
 
 
@@ -133,17 +136,20 @@ class SettingsFile:
         return InputError(problem, file=self.file, row=self.line(path), expected=expected, fix=fix)
 
     def line(self, path: KeyPath) -> str | None:
-        """``line 7`` for a key; for a key inside an inline table, the line where that table begins."""
+        """``line 7`` for a key; for a key inside an inline table, the line where that table begins.
+
+        Without lines, as in JSON, ``labels 2`` for what is in the second of several tables.
+        """
         known = (path[:length] for length in range(len(path), 0, -1) if path[:length] in self.lines)
-        return next((f"line {self.lines[key]}" for key in known), None)
+        tables = (f"{name} {number + 1}" for name, number in pairwise(path) if isinstance(number, int))
+        return next((f"line {self.lines[key]}" for key in known), next(tables, None))
 
     def table(self, name: str) -> dict[str, Any]:
         """A table of settings, empty where the file has none."""
         table = self.content.get(name, {})
         if not isinstance(table, dict):
-            raise self.fail(
-                (name,), f"{name} = {table!r:.60}", f"a table: [{name}] on a line of its own, its keys below"
-            )
+            written = f"[{name}] on a line of its own, its keys below" if self.lines else f'"{name}": {{…}}'
+            raise self.fail((name,), f"{name} = {table!r:.60}", f"a table: {written}")
         return table
 
     def refuse_unknown(self, table: KeyPath, keys: Iterable[str], known: Iterable[str]) -> None:
@@ -162,15 +168,40 @@ class SettingsFile:
             raise self.fail(path, f"{path[-1]} = {value!r:.60}", EXPECTED[kind])
         return checked
 
-    def options(self, kind: type[O], table: str) -> O:
-        """The options in a table, each of the type and in the range that its class declares."""
-        hints, values = get_type_hints(kind), {}
-        self.refuse_unknown((table,), self.table(table), hints)
-        for key, value in self.table(table).items():
-            hint = next(known for known in EXPECTED if hints[key] in (known, known | None))
-            values[key] = self.value((table, key), value, hint)
+    def options(self, kind: type[O], path: str | KeyPath, table: Mapping[str, Any] | None = None) -> O:
+        """The options in a table, each of the type and in the range that its class declares.
+
+        ``path`` is where the table is, if it is passed, or its name in the file.
+        """
+        if isinstance(path, str):
+            table = self.table(path)
+            path = (path,)
+        table = table or {}
+        types, required = _declared(kind)  # type: ignore[arg-type]
+        self.refuse_unknown(path, table, types)
+        for key in required:
+            if key not in table:
+                raise self.fail(path, f"[{path[0]}] has no {key}", fix=f"write its {key}")
+        values = {}
+        for key, value in table.items():
+            hint, optional = types[key]
+            if not optional or value is not None:  # JSON writes null for what is left out
+                values[key] = self.value((*path, key), value, hint)
+        for key in values:
             try:
-                kind(**{key: values[key]})
+                kind(**{name: values[name] for name in (*required, key)})
             except CrosslensError as error:
-                raise self.fail((table, key), error.problem, fix=error.fix) from error
+                wrong = error.option if error.option in types else key  # it may be one of those without a default
+                raise self.fail((*path, wrong), error.problem, fix=error.fix) from error
         return kind(**values)
+
+
+@cache
+def _declared(kind: type[Any]) -> tuple[dict[str, tuple[Any, bool]], list[str]]:
+    """The type of each option of a class and whether it may be None; and those without a default."""
+    hints = get_type_hints(kind)
+    types = {
+        key: next((known, hint != known) for known in EXPECTED if hint in (known, known | None))
+        for key, hint in hints.items()
+    }
+    return types, [entry.name for entry in fields(kind) if entry.default is entry.default_factory is MISSING]

@@ -276,8 +276,8 @@ def _scored(frame: pl.DataFrame, row_name: RowName) -> tuple[pl.DataFrame, RowNa
     """The rows with a score, where a column says which grade was decided on."""
     if not {"score", GRADE} <= set(frame.columns):
         return frame, row_name
-    kept = (frame["score"].is_not_null() & (frame["score"].cast(pl.String) != "")).arg_true().to_list()
-    return frame[kept], lambda index: row_name(kept[index])
+    scored = (frame["score"].is_not_null() & (frame["score"].cast(pl.String) != "")).arg_true().to_list()
+    return frame[scored], lambda index: row_name(scored[index])
 
 
 def _score_columns(frame: pl.DataFrame) -> list[str]:
@@ -424,18 +424,18 @@ def _aligned(rows: JudgedRows, dataset: Dataset, source: str, *, skip_unknown: b
     image_rows, caption_rows = image_names(dataset), {name: row for row, name in enumerate(dataset.caption_ids)}
     by_text = rows.by == "text" or (rows.by == "either" and not any(name in caption_rows for name in rows.captions))
     first: dict[str, int] = {}
-    own: dict[tuple[int, str], int] = {}
+    of_image: dict[tuple[int, str], int] = {}
     if by_text:
         for row, (text, image) in enumerate(zip(dataset.texts, dataset.caption_image.tolist(), strict=True)):
             first.setdefault(_normal_spaces(text), row)
-            own.setdefault((image, _normal_spaces(text)), row)
+            of_image.setdefault((image, _normal_spaces(text)), row)
     others: list[str] = []
     pairs: dict[tuple[int, int], list[int]] = {}
     for index, (image_name, name) in enumerate(zip(rows.images, rows.captions, strict=True)):
         image_row, caption_row = _row_of(image_name, image_rows), None if by_text else _row_of(name, caption_rows)
         if by_text and image_row is not None:
             key = _normal_spaces(name)
-            caption_row = own.get((image_row, key), first.get(key))
+            caption_row = of_image.get((image_row, key), first.get(key))
             if caption_row is None and (rows.by == "text" or " " in key):
                 caption_row = first[key] = len(dataset.texts) + len(others)
                 others.append(name)

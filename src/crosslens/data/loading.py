@@ -149,8 +149,8 @@ def reader_options(source: str) -> Mapping[str, ReaderOption]:
         return options
     if is_known(source):
         readers = [READERS[form.reader] for form in KNOWN[source].forms if form.reader]
-        own = {name: option for entry in readers for name, option in entry.details["options"].items()}
-        return {**own, DATA_FOLDER: _FOLDER_OPTION}
+        of_readers = {name: option for entry in readers for name, option in entry.details["options"].items()}
+        return {**of_readers, DATA_FOLDER: _FOLDER_OPTION}
     by_path = [entry for entry in READERS if {"suffixes", "json_files", "folders"} & entry.details.keys()]
     return {name: option for entry in by_path for name, option in entry.details["options"].items()}
 

@@ -333,9 +333,9 @@ def write_run(ranking: Ranking | RankedLists, path: str | Path, system: str | No
     ``system`` is the name in the last TREC column. An existing file is replaced.
     """
     if isinstance(ranking, Ranking):
-        kept = ranking.top_items != UNRANKED
-        rows, ranks = np.nonzero(kept)
-        items, scores = ranking.top_items[kept], ranking.top_scores[kept]
+        listed = ranking.top_items != UNRANKED
+        rows, ranks = np.nonzero(listed)
+        items, scores = ranking.top_items[listed], ranking.top_scores[listed]
     else:
         rows = np.repeat(np.arange(len(ranking.query_ids)), np.diff(ranking.offsets))
         ranks = np.arange(len(rows)) - ranking.offsets[rows]

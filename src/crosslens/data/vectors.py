@@ -306,15 +306,15 @@ def _ids(path: Path, content: Mapping[str, Any], name: str, side: Side | None) -
         and _words(key) & _ID_WORDS
         and (isinstance(value, list | tuple) or getattr(value, "ndim", 0) == 1)
     }
-    own = [key for key in lists if side is not None and _words(key) & _SIDES[side]]
-    if not own and side is not None:
-        own = [key for key in lists if not any(_words(key) & _SIDES[each] for each in ("image", "caption"))]
-    if len(own) != 1:
+    keys = [key for key in lists if side is not None and _words(key) & _SIDES[side]]
+    if not keys and side is not None:
+        keys = [key for key in lists if not any(_words(key) & _SIDES[each] for each in ("image", "caption"))]
+    if len(keys) != 1:
         return None
-    stored, rows = lists[own[0]], content[name].shape[:1]
+    stored, rows = lists[keys[0]], content[name].shape[:1]
     if tuple(rows) != (len(stored),):
-        if _words(own[0]) & _SIDES[side]:
-            problem = f"{len(stored):,} ids in {own[0]!r} for {rows[0] if rows else 0:,} vectors in {name!r}"
+        if _words(keys[0]) & _SIDES[side]:
+            problem = f"{len(stored):,} ids in {keys[0]!r} for {rows[0] if rows else 0:,} vectors in {name!r}"
             raise InputError(problem, file=path, expected="one id per vector, in the same order")
         return None  # of another array
     values = [value.decode() if isinstance(value, bytes) else str(value) for value in _plain(stored)]
@@ -580,7 +580,7 @@ def read_vectors_and_ids(source: str | Path, side: Side) -> StoredVectors | Embe
 
 
 def read_vectors(source: str | Path, side: Side) -> Embeddings | Array | VectorBlocks:
-    """The same as :class:`Embeddings` where the ids are known, and otherwise as the bare vectors."""
+    """Vectors from a file, folder or address: :class:`Embeddings` where their ids are known, else bare vectors."""
     stored = read_vectors_and_ids(source, side)
     if isinstance(stored, Embeddings):
         return stored

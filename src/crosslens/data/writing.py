@@ -78,15 +78,15 @@ def by_image(dataset: Dataset) -> pl.DataFrame:
 
 
 def lost_columns(
-    what: str, table: pl.DataFrame | None, kept: Collection[str] = KEY_COLUMNS, *, nested_only: bool = False
+    what: str, table: pl.DataFrame | None, written: Collection[str] = KEY_COLUMNS, *, nested_only: bool = False
 ) -> list[str]:
-    """Columns with something in them that are not kept, as one phrase; ``nested_only``: only lists are not kept."""
+    """Columns with content that are not written, as one phrase; ``nested_only``: only lists are not."""
     if table is None:
         return []
     names = [
         name
         for name, kind in table.schema.items()
-        if name not in kept and (kind.is_nested() or not nested_only) and table[name].null_count() < table.height
+        if name not in written and (kind.is_nested() or not nested_only) and table[name].null_count() < table.height
     ]
     return [f"the {what} {'column' if len(names) == 1 else 'columns'} {' and '.join(names)}"] if names else []
 
@@ -112,8 +112,8 @@ def _subject(path: str | Path, to: str, images: str | Path | None) -> str:
 
 def with_json_ids(row: dict[str, Any], *keys: str) -> dict[str, Any]:
     """The row without empty values, the ids under ``keys`` as numbers where they look like one."""
-    kept = {key: value for key, value in row.items() if value is not None}
-    return kept | {key: int(kept[key]) for key in keys if is_number(kept[key])}
+    stated = {key: value for key, value in row.items() if value is not None}
+    return stated | {key: int(stated[key]) for key in keys if is_number(stated[key])}
 
 
 def is_number(text: str) -> bool:

@@ -7,7 +7,7 @@ from crosslens.language.inflection import (
     takes_an as takes_an,
 )
 from crosslens.language.parse import Parse as Parse, Parses as Parses, is_phrase as is_phrase
-from crosslens.language.parsing import parse_texts as parse_texts
+from crosslens.language.parsing import parse_texts as parse_texts, require_texts as require_texts
 from crosslens.language.scene_graphs import (
     PositionedGraph as PositionedGraph,
     SceneGraph as SceneGraph,

@@ -314,9 +314,9 @@ class Grammar:
         if word in IT:
             return next((noun for noun in reversed(single) if self.parse.lemmas[noun] not in MALE | FEMALE), None)
         if word in HE | SHE:
-            own, others = (MALE, FEMALE) if word in HE else (FEMALE, MALE)
+            suited, others = (MALE, FEMALE) if word in HE else (FEMALE, MALE)
             fitting = [noun for noun in single if self.parse.lemmas[noun] not in others]
-            return next((noun for noun in fitting if self.parse.lemmas[noun] in own), next(iter(fitting), None))
+            return next((noun for noun in fitting if self.parse.lemmas[noun] in suited), next(iter(fitting), None))
         return None
 
     def _clause(self, token: int) -> int | None:
@@ -334,9 +334,9 @@ class Grammar:
 
     def subjects(self, verb: int) -> list[int]:
         """The subjects of a verb; without one of its own, those of the verb it depends on."""
-        own = self.below(verb, "nsubj", "nsubjpass")
-        if own:
-            return [noun for subject in own for noun in self.referents(subject)]
+        subjects = self.below(verb, "nsubj", "nsubjpass")
+        if subjects:
+            return [noun for subject in subjects for noun in self.referents(subject)]
         arc, head = self.parse.arcs[verb], self.parse.heads[verb]
         if arc in ("acl", "relcl"):
             return self.referents(head)

@@ -26,6 +26,7 @@ from crosslens.core import (
     available_cores,
     cache_folder,
     fingerprint,
+    is_encodable,
     parquet_bytes,
     remove_abandoned,
     stage,
@@ -75,8 +76,10 @@ class ParseCache:
         matches = [empty]
         for start in range(0, len(files), _AT_ONCE):
             tables = [self._verified(file) for file in files[start : start + _AT_ONCE]]
-            kept = [empty, *(table for table in tables if table is not None)]
-            matches.append(pl.concat(kept).join(texts.to_frame("text"), on="text", how="semi", maintain_order="left"))
+            readable = [empty, *(table for table in tables if table is not None)]
+            matches.append(
+                pl.concat(readable).join(texts.to_frame("text"), on="text", how="semi", maintain_order="left")
+            )
         return pl.concat(matches).unique("text", keep="first", maintain_order=True)
 
     def add(self, texts: Sequence[str], rows: Sequence[tuple[Any, ...]]) -> pl.DataFrame:
@@ -131,7 +134,7 @@ def parse_texts(
     """
     if threads is not None and threads < 1:
         raise UsageError(f"threads {threads}", fix="use 1 or more, or leave it out")
-    _check(texts)
+    require_texts(texts)
     parser = find_pipeline(pipeline)
     column = pl.Series("text", list(texts), dtype=pl.String)
     distinct = column.unique(maintain_order=True)
@@ -159,9 +162,11 @@ def _parse_missing(
     return tables
 
 
-def _check(texts: Sequence[str]) -> None:
+def require_texts(texts: Sequence[str]) -> None:
+    """Raise for a single text, and for an entry that is no text or holds half a character, which no parser takes."""
     if isinstance(texts, str):
         raise InputError("one text where a list of texts belongs", fix="put it into a list")
     for row, text in enumerate(texts):
-        if not isinstance(text, str):
-            raise InputError(f"{text!r:.60} is not a text", row=row, expected="texts", fix="remove or correct this row")
+        if not isinstance(text, str) or not is_encodable(text):
+            expected, fix = "texts of valid Unicode", "remove or correct this row, or decode the file as UTF-8"
+            raise InputError(f"{text!r:.60} is not a text", row=row, expected=expected, fix=fix)

@@ -193,10 +193,10 @@ class _Reading:
 
     def _gap(self, verb: int) -> bool:
         """*the ball the boy kicks*: a clause with a subject of its own, whose object is the noun it hangs on."""
-        own = self.grammar.below(verb, "nsubj")
-        relative = any(self.parse.tags[subject] in ("WP", "WDT") for subject in own)
+        subjects = self.grammar.below(verb, "nsubj")
+        relative = any(self.parse.tags[subject] in ("WP", "WDT") for subject in subjects)
         dangling = any(not self.grammar.children[child] for child in self.grammar.below(verb, "prep"))
-        return self.parse.arcs[verb] == "relcl" and bool(own) and not relative and not dangling
+        return self.parse.arcs[verb] == "relcl" and bool(subjects) and not relative and not dangling
 
     def _is_passive(self, verb: int) -> bool:
         if self.grammar.below(verb, "nsubjpass", "auxpass"):

@@ -206,7 +206,7 @@ class Family:
         return (self.range[0] / 2, self.range[1] / 2) if self.across and one_direction else self.range
 
     def checked(self, spec: MetricSpec) -> MetricSpec:
-        """The same metric with its options in the declared order; an option or cutoff that does not fit raises."""
+        """The metric with its options in the declared order; an option or cutoff that does not fit raises."""
         if self.cutoff == "none" and spec.cutoff is not None:
             raise UsageError(f"{self.name} takes no cutoff", fix=f"write {self.name} without @{spec.cutoff}")
         if self.cutoff == "required" and spec.cutoff is None:

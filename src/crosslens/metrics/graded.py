@@ -279,11 +279,11 @@ class TopK:
         self._counts = ranking.relevant_counts > 0
         self._complete, self._known = ranking.complete, ranking.known
         gallery = ranking.known if ranking.complete else np.full(len(ranking.known), len(ranking.item_ids))
-        kept = (ranking.top_items != UNRANKED).sum(axis=1)
-        self._whole = kept >= gallery
+        lengths = (ranking.top_items != UNRANKED).sum(axis=1)
+        self._whole = lengths >= gallery
         """Whether the kept list is the query's whole gallery."""
-        last = np.maximum(kept, 1)[:, None] - 1
-        self._end = np.take_along_axis(ranking.top_scores, last, axis=1)[:, 0] if ranking.depth else kept
+        last = np.maximum(lengths, 1)[:, None] - 1
+        self._end = np.take_along_axis(ranking.top_scores, last, axis=1)[:, 0] if ranking.depth else lengths
         """The score at the end of the kept list: unseen items may have it too."""
         self._non_gt = non_gt
         self._depth = ranking.depth
@@ -420,8 +420,8 @@ class GradedRanking:
         order = np.lexsort((-ranking.grades, ranking.rows))
         rank = np.arange(len(order)) - ranking.offsets[ranking.rows]
         best = np.zeros((len(ranking.query_ids), count))
-        kept = rank < count
-        best[ranking.rows[kept], rank[kept]] = ranking.grades[order][kept]
+        within = rank < count
+        best[ranking.rows[within], rank[within]] = ranking.grades[order][within]
         return best
 
     def own_scores(self) -> FloatArray:
@@ -488,15 +488,15 @@ class GradedRanking:
         ranking, to_text = self.ranking, self.ranking.direction == IMAGE_TO_TEXT
         removed = int(ranking.relevant_counts.max(initial=0)) + 1 if non_gt else 0
         images = gains.ideal_images(ranking.direction, count + removed).items
-        own = np.arange(len(images)) if to_text else _images_of_captions(gains)
-        images = images[own]
+        query_images = np.arange(len(images)) if to_text else _images_of_captions(gains)
+        images = images[query_images]
         if non_gt:
             known = ranking.relevant < gains.gallery(ranking.direction)  # lists may name items without gains
             rows, relevant = ranking.rows[known], ranking.relevant[known]
             if to_text:
                 relevant = _images_of_captions(gains)[relevant]
             width = gains.shape[0] + 1
-            keys = np.concatenate([rows * width + relevant, np.arange(len(own)) * width + own])
+            keys = np.concatenate([rows * width + relevant, np.arange(len(query_images)) * width + query_images])
             stays = (images != UNRANKED) & ~np.isin(np.arange(len(images))[:, None] * width + images, keys)
             order = np.argsort(~stays, axis=1, kind="stable")
             images = np.take_along_axis(np.where(stays, images, UNRANKED), order, axis=1)

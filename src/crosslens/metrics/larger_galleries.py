@@ -99,11 +99,11 @@ def require_extrapolation(spec: MetricSpec) -> None:
 
 def _figure(spec: MetricSpec, shares: FloatArray, relevant: FloatArray, size: int) -> float:
     """A metric in a gallery of ``size``, from the fitted distribution."""
-    kinds = [(int(own), float(relevant[own])) for own in np.flatnonzero(relevant)]
+    kinds = [(int(count), float(relevant[count])) for count in np.flatnonzero(relevant)]
     if spec.family == "MedR":
         median = _median(shares, kinds, size)
         return float(np.floor(median)) if spec.has("floor") else median
-    return float(sum(share * _mean(spec, shares, size - own) for own, share in kinds))
+    return float(sum(share * _mean(spec, shares, size - count) for count, share in kinds))
 
 
 def _mean(spec: MetricSpec, shares: FloatArray, others: int) -> float:
@@ -140,7 +140,7 @@ def _median(shares: FloatArray, kinds: list[tuple[int, float]], size: int) -> fl
     low, high = 0, size
     while high - low > 1:
         middle = (low + high) // 2
-        within = sum(share * float(shares @ _within(middle, size - own, chance)) for own, share in kinds)
+        within = sum(share * float(shares @ _within(middle, size - count, chance)) for count, share in kinds)
         low, high = (low, middle) if within >= 0.5 else (middle, high)
     return float(high)
 

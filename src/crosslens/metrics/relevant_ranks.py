@@ -117,11 +117,11 @@ class Coverage:
             return
         if not depth:
             self._refuse_tie(int(queries[0]))
-        kept = np.minimum(self._known[queries], depth)
-        last_score = self._top_scores[queries, np.maximum(kept - 1, 0)]
+        lengths = np.minimum(self._known[queries], depth)
+        last_score = self._top_scores[queries, np.maximum(lengths - 1, 0)]
         last_rank = needed[queries]
         needed_score = self._top_scores[queries, np.clip(last_rank, 1, depth) - 1]
-        unclear = (last_rank > kept) | ~(needed_score > last_score)
+        unclear = (last_rank > lengths) | ~(needed_score > last_score)
         if unclear.any():
             self._refuse_tie(int(queries[np.argmax(unclear)]))
 
@@ -210,7 +210,7 @@ class RelevantRanks(ABC):
         return self._first()
 
     def first_listed(self) -> FloatArray:
-        """The same, infinite where the list of a query ends before any relevant item."""
+        """The rank of the best relevant item; infinite where the list of a query ends before any."""
         rank = self._first()
         return np.where(rank < UNSEEN_RANK, rank, np.inf)
 

@@ -52,5 +52,6 @@ from crosslens.perturbations.selection import (
 from crosslens.perturbations.writing import (
     applied_counts as applied_counts,
     read_perturbed as read_perturbed,
+    with_changed_texts as with_changed_texts,
     write_perturbations as write_perturbations,
 )

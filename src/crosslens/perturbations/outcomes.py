@@ -127,7 +127,7 @@ def _enumerate(
 
 
 class _SameOrder(Exception):
-    """The same things are to be ordered again: the order given will not do, and others get runs of their own."""
+    """Raised where things that were ordered are ordered again: the order given will not do, others get their runs."""
 
 
 class _EndlessRun(Exception):

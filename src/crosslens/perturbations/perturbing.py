@@ -175,7 +175,6 @@ def prepare_captions(
     ids, texts = _ids_and_texts(captions)
     parses: Any = [None] * len(texts)
     if any(entry.details["tags"] for entry in entries):
-        _check_unicode(texts)
         parses = parse_texts(texts, pipeline=pipeline, threads=threads, progress=progress or SilentProgress())
     with _without_garbage_collection():
         return [Caption(text, id, parse) for text, id, parse in zip(texts, ids, parses, strict=True)]
@@ -240,18 +239,6 @@ def _ids_and_texts(captions: Captions) -> tuple[Sequence[str | None], Sequence[s
         if not isinstance(text, str):
             raise InputError(f"{text!r:.60} is not a text", row=row, expected="texts", fix="remove or fix this row")
     return ids, texts
-
-
-def _check_unicode(texts: Sequence[str]) -> None:
-    """Raise where a text holds half a character, as wrong decoding leaves it: no parser takes that."""
-    for row, text in enumerate(texts):
-        if not text.isascii() and any("\ud800" <= character <= "\udfff" for character in text):
-            raise InputError(
-                f"{text!r:.60} contains half a character (a lone surrogate)",
-                row=row,
-                expected="valid Unicode",
-                fix="decode the file as UTF-8",
-            )
 
 
 def options_of(entry: Entry[Perturbation]) -> dict[str, inspect.Parameter]:

@@ -175,7 +175,7 @@ class ListedPerturbations(Presented):
         yield Section("", (*parts, groups))
 
     def as_dict(self) -> dict[str, Any]:
-        """The same for programs, with the options and their defaults."""
+        """The JSON form: every perturbation with its options and their defaults."""
         rows: list[dict[str, Any]] = [
             {
                 "name": entry.name,

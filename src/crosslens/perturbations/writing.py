@@ -122,13 +122,20 @@ def applied_counts(results: Sequence[Perturbed]) -> dict[str, Any]:
     }
 
 
-def perturbed_dataset(dataset: Dataset, name: str, results: Sequence[Perturbed], seed: int) -> Dataset:
-    """The dataset with changed captions, and columns that say what was done to each."""
-    edits = [json.dumps([edit._asdict() for edit in result.edits], ensure_ascii=False) for result in results]
+def with_changed_texts(dataset: Dataset, results: Sequence[Perturbed]) -> Dataset:
+    """The dataset with changed captions, and columns that say what they were and which of them changed."""
     captions = dataset.captions.with_columns(
         pl.Series("text", [result.text for result in results], dtype=pl.String),
         pl.Series("original", [result.original for result in results], dtype=pl.String),
         pl.Series("applied", [result.applied for result in results], dtype=pl.Boolean),
+    )
+    return replace(dataset, captions=captions)
+
+
+def perturbed_dataset(dataset: Dataset, name: str, results: Sequence[Perturbed], seed: int) -> Dataset:
+    """The dataset with changed captions, and columns that say what was done to each."""
+    edits = [json.dumps([edit._asdict() for edit in result.edits], ensure_ascii=False) for result in results]
+    captions = with_changed_texts(dataset, results).captions.with_columns(
         pl.Series("reason", [result.reason for result in results], dtype=pl.String),
         pl.Series("edits", edits, dtype=pl.String),
     )
@@ -192,7 +199,7 @@ def _existing(
     if outdated and not overwrite:
         changed = ", ".join(_changes(existing[outdated[0]], requests[outdated[0]]))
         raise ConflictError(f"{folder / outdated[0]} was made with other settings (different: {changed})", fix=fix)
-    kept = {}
+    reusable = {}
     for name, facts in existing.items():
         if name in outdated or not _complete(folder / name, facts):
             continue
@@ -200,8 +207,8 @@ def _existing(
             images = ChangedImages.of(dataset, name, **pictures)
             if images.folder(folder / name, overwrite).finished(images.stored_key, images.read) is None:
                 continue
-        kept[name] = facts
-    return kept
+        reusable[name] = facts
+    return reusable
 
 
 def _changes(before: Mapping[str, Any], request: Mapping[str, Any]) -> list[str]:

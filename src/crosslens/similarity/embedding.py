@@ -61,7 +61,7 @@ class EmbeddingSimilarity:
 
 
 class StoredEmbeddingSimilarity:
-    """The same from caption vectors in files: shards, ``.npy``, an embeddings folder, an address."""
+    """The similarity of caption vectors in files: shards, ``.npy``, an embeddings folder, an address."""
 
     def __init__(self, source: str, over: Over = "mean") -> None:
         self._source, self._over = source, over

@@ -439,7 +439,7 @@ def summarise_matrix(matrix: Array, dataset: Dataset) -> MatrixSummary:
     images, captions = matrix.shape
     if not captions:
         return MatrixSummary(images, 0, 0.0, 0.0, 0.0, None, None)
-    own = matrix[dataset.caption_image, np.arange(captions)].astype(np.float64)
+    of_own_image = matrix[dataset.caption_image, np.arange(captions)].astype(np.float64)
     lowest, highest, total = np.inf, -np.inf, 0.0
     for start in range(0, images, _ROWS):
         rows = matrix[start : start + _ROWS]
@@ -452,6 +452,6 @@ def summarise_matrix(matrix: Array, dataset: Dataset) -> MatrixSummary:
         lowest,
         total / (images * captions),
         highest,
-        float(own.mean()),
-        (total - float(own.sum())) / others if others else None,
+        float(of_own_image.mean()),
+        (total - float(of_own_image.sum())) / others if others else None,
     )

@@ -74,8 +74,8 @@ class MatrixDescription:
         if not is_verifying() or self.fingerprint == _fingerprint(dataset):
             return
         if self.captions:
-            own = _caption_hashes(dataset)
-            different = [row for row, column in enumerate(columns.tolist()) if own[row] != self.captions[column]]
+            hashes = _caption_hashes(dataset)
+            different = [row for row, column in enumerate(columns.tolist()) if hashes[row] != self.captions[column]]
             subject = f"caption {dataset.caption_ids[different[0]]!r}" if different else ""
         else:  # an earlier version: only the whole collection can be compared
             whole = (self.image_ids, self.caption_ids) == (dataset.image_ids, dataset.caption_ids)

@@ -93,9 +93,9 @@ def group_starts(groups: Iterable[Sized]) -> Array:
 
 def distinct_texts(references: References, captions: Texts) -> tuple[list[str], Array, Array]:
     """Every different text, and which of them the references, image after image, and the captions are."""
-    own = [text for image in references for text in image]
-    number = {text: at for at, text in enumerate(dict.fromkeys([*own, *captions]))}
-    rows, columns = (np.array([number[text] for text in side], np.int64) for side in (own, captions))
+    reference_texts = [text for image in references for text in image]
+    number = {text: at for at, text in enumerate(dict.fromkeys([*reference_texts, *captions]))}
+    rows, columns = (np.array([number[text] for text in side], np.int64) for side in (reference_texts, captions))
     return list(number), rows, columns
 
 

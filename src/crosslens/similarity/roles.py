@@ -108,13 +108,13 @@ class SharedWords:
             if text not in known:
                 known[text] = content_words(text)
         images = [frozenset(chain.from_iterable(known[text] for text in image)) for image in references]
-        own = [known[text] for text in captions]
-        number_of = {word: number for number, word in enumerate(sorted(set().union(*images, *own)))}
+        caption_words = [known[text] for text in captions]
+        number_of = {word: number for number, word in enumerate(sorted(set().union(*images, *caption_words)))}
         self._images = _incidence(images, number_of)
         image_count = np.bincount(self._images.indices, minlength=len(number_of))
         count = sum(1 for image in references if len(image))
         weight = word_weights(image_count, count)
-        self._captions = _incidence(own, number_of)
+        self._captions = _incidence(caption_words, number_of)
         self._captions.data = weight[self._captions.indices]
         # A text without a single word shares nothing: 0 / 1.
         self._total = np.maximum(self._captions.sum(axis=1), 1)
@@ -231,10 +231,10 @@ class Roles:
 
     def _cells(self, images: Array, captions: Array, out: Array, part: Array) -> None:
         spelling, stem, weight, content, ordered = self._words
-        own = group_members(np.unique(captions), self._bounds)
+        caption_members = group_members(np.unique(captions), self._bounds)
         references = self._reference[group_members(np.unique(images), self._start)]
         others = group_members(np.unique(references), self._bounds)
-        row, column = np.unique(spelling[own]), np.unique(spelling[others])
+        row, column = np.unique(spelling[caption_members]), np.unique(spelling[others])
         place = np.zeros((2, len(self._spellings)), np.int64)
         place[0, row], place[1, column] = np.arange(len(row)), np.arange(len(column))
         support = np.zeros((len(row), len(column)), np.int32)
@@ -299,11 +299,11 @@ def _compare(
             first, last = ends[reference[at]], ends[reference[at] + 1]
             for i in range(begin, end):
                 for j in range(first, last):
-                    own = support[row[i], column[j]]
-                    best[0, i - begin] = max(best[0, i - begin], own)
+                    supported = support[row[i], column[j]]
+                    best[0, i - begin] = max(best[0, i - begin], supported)
                     for gap in range(1, min(3, end - i)):
                         for later in range(j + 1, min(j + 3, last)):  # at most one word between them
-                            both = min(own, support[row[i + gap], column[later]])
+                            both = min(supported, support[row[i + gap], column[later]])
                             best[gap, i - begin] = max(best[gap, i - begin], both)
         for gap in range(3):
             if gap < end - begin:
@@ -317,9 +317,9 @@ def _compare(
 def _unsupported(weight: Any, begin: int, end: int, gap: int, support: Any, full: int) -> float:
     total, supported = np.int64(0), np.int64(0)
     for i in range(begin, end - gap):
-        own = weight[i] + (weight[i + gap] if gap else 0)
-        total += own
-        supported += own * support[i - begin]
+        amount = weight[i] + (weight[i + gap] if gap else 0)
+        total += amount
+        supported += amount * support[i - begin]
     return 1.0 - supported / (total * full)
 
 
@@ -344,31 +344,31 @@ def _inverted(
                 break
             if stem[i] == stem[j]:
                 continue
-            own = min(weight[i], weight[j])
-            total += own
+            amount = min(weight[i], weight[j])
+            total += amount
             same, other = False, False
             for at in range(from_, to):
                 first, last = ends[reference[at]], ends[reference[at] + 1]
                 has = _orders(stem, content, ordered, first, last, stem[i], stem[j])
                 same, other = same or has[0], other or has[1]
             if other and not same:
-                inverted += own
+                inverted += amount
     return inverted / total if total else 0.0
 
 
 @_compiled
-def _orders(stem: Any, content: Any, ordered: Any, begin: int, end: int, one: int, two: int) -> tuple[bool, bool]:
+def _orders(stem: Any, content: Any, ordered: Any, begin: int, end: int, first: int, second: int) -> tuple[bool, bool]:
     """Whether a text has both words near each other: in this order, in the other."""
-    at, last_one, last_two = 0, _FAR, _FAR
+    at, last_first, last_second = 0, _FAR, _FAR
     same, other = False, False
     for word in range(begin, end):
         if not content[word] or not ordered[word]:
             continue
-        if stem[word] == one:
-            last_one = at
-            other = other or at - last_two <= _NEAR
-        elif stem[word] == two:
-            last_two = at
-            same = same or at - last_one <= _NEAR
+        if stem[word] == first:
+            last_first = at
+            other = other or at - last_second <= _NEAR
+        elif stem[word] == second:
+            last_second = at
+            same = same or at - last_first <= _NEAR
         at += 1
     return same, other

@@ -300,7 +300,7 @@ class PreparedSemantic:
         return out
 
     def _settled(self, contest: Array, image: Array, member: Array, closeness: Array, values: Array) -> Array:
-        """The same values within each contest, the largest for the caption that stands best."""
+        """The values exchanged within each contest, so that the caption that stands best has the largest."""
         assert self._roles is not None
         standing = self._fit.standing(closeness, self._roles.cells(image, member))
         best = np.lexsort((-closeness, -standing, contest))

@@ -41,5 +41,8 @@ from crosslens.statistics.paired import (
 from crosslens.statistics.precision_recall import (
     AREAS as AREAS,
     Area as Area,
+    PairCounter as PairCounter,
+    PrecisionRecall as PrecisionRecall,
     auprc as auprc,
+    match_threshold as match_threshold,
 )

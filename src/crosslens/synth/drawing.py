@@ -383,7 +383,7 @@ class Pen:
         self._down = unit * side * sin, unit * cos, origin[1] + unit * (50 - 50 * side * sin - 50 * cos)
 
     def turned(self, angle: float) -> Pen:
-        """The same pen on a sheet turned by ``angle`` degrees clockwise about the drawing's middle."""
+        """A pen like this one on a sheet turned by ``angle`` degrees clockwise about the drawing's middle."""
         tilt = self.look.tilt + (-angle if self.look.mirrored else angle)
         return Pen(self.surface, self.unit, self.origin, replace(self.look, tilt=tilt))
 

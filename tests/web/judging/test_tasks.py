@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
-from crosslens.core import InputError
+from crosslens.core import InputError, SettingsFile
 from crosslens.web.judging.tasks import (
     RESERVED_KEYS,
     TASKS,
@@ -103,30 +103,42 @@ LABELS = [{"name": "a"}, {"name": "b"}]
 @pytest.mark.parametrize(
     ("entry", "problem"),
     [
-        ({"labels": LABELS}, "'question' is missing"),
-        ({"question": "?", "labels": LABELS, "colour": 1}, "unknown entry 'colour'"),
-        ({"question": "?", "labels": [{"name": "a"}]}, "'labels' is not a list of labels"),
-        ({"question": "?", "labels": "ab"}, "'labels' is not a list of labels"),
-        ({"question": "?", "labels": ["a", "b"]}, "label 1: a label is not a table"),
+        ({"labels": LABELS}, "question has 0 characters"),
+        ({"question": "?", "labels": LABELS, "colour": 1}, "unknown key 'colour'"),
+        ({"question": "?", "labels": [{"name": "a"}]}, "labels is not a list of labels"),
+        ({"question": "?", "labels": "ab"}, "labels is not a list of labels"),
+        ({"question": "?", "labels": ["a", "b"]}, "labels is not a list of labels"),
         ({"question": "?", "labels": [{"name": "a"}, {"name": "a", "key": "x"}]}, "two labels have the name 'a'"),
         ({"question": "?", "labels": [{"name": "a", "key": "2"}, {"name": "b"}]}, "two labels have the key '2'"),
         ({"question": "?", "labels": [{"name": "a", "key": "u"}, {"name": "b"}]}, "already used for undo"),
         ({"question": "?", "labels": [{"name": "a", "key": "xy"}, {"name": "b"}]}, "'xy' is not a letter or digit"),
-        ({"question": "?", "labels": [{"name": "a", "grade": True}, {"name": "b"}]}, "grade True"),
-        ({"question": "?", "labels": [{"name": "a", "shape": 1}, {"name": "b"}]}, "label 1: unknown entry 'shape'"),
-        ({"question": "?", "labels": LABELS, "several": "yes"}, "'several' is not true or false"),
+        ({"question": "?", "labels": [{"name": "a", "grade": True}, {"name": "b"}]}, "grade = True"),
+        ({"question": "?", "labels": [{"name": "a", "shape": 1}, {"name": "b"}]}, "labels 1: unknown key 'shape'"),
+        ({"question": "?", "labels": LABELS, "several": "yes"}, "several = 'yes'"),
         ({"question": "?", "labels": LABELS, "rating": {"low": 5, "high": 5}}, "rating from 5 to 5"),
-        ({"question": "?", "labels": LABELS, "rating": [1, 5]}, "'rating' is not a table"),
+        ({"question": "?", "labels": LABELS, "rating": {"low": 5}}, "[rating] has no high"),
+        ({"question": "?", "labels": [{"name": "a"}, {"title": "b"}]}, "labels 2: [labels] has no name"),
+        ({"question": "?", "labels": [{"name": "a"}, {"name": " "}]}, "labels 2: name has 0 characters"),
+        ({"question": "?", "labels": [{"name": "a"}, {"name": "b", "grade": -1}]}, "labels 2: grade -1"),
+        ({"question": "?", "labels": LABELS, "rating": [1, 5]}, "rating = [1, 5]"),
         ({"question": "?", "labels": LABELS, "text": {"title": "T", "needed_for": ["c"]}}, "the label 'c'"),
-        ({"question": "?", "labels": LABELS, "text": "T"}, "'text' is not a table"),
-        ({"question": "?", "labels": [{"name": f"n{n}"} for n in range(11)]}, "label 10: key '' is not"),
+        ({"question": "?", "labels": LABELS, "text": "T"}, "text = 'T'"),
+        ({"question": "?", "labels": [{"name": f"n{n}"} for n in range(11)]}, "labels 10: key '' is not"),
     ],
 )
 def test_bad_forms(entry: dict[str, Any], problem: str) -> None:
     with pytest.raises(InputError) as caught:
-        read_form(entry, "form.toml")
+        read_form(SettingsFile(entry, file="form.toml"))
     assert problem in str(caught.value)
     assert "form.toml" in str(caught.value)
+
+
+def test_a_mistake_is_named_by_its_line() -> None:
+    labels = 'question = "?"\n[[labels]]\nname = "a"\n[[labels]]\nname = "b"\nkey = "u"\n[rating]\nlow = 5\nhigh = 5\n'
+    with pytest.raises(InputError, match=r"form.toml, line 6: key 'u' is already used for undo"):
+        read_form(SettingsFile.parse(labels, "form.toml"))
+    with pytest.raises(InputError, match=r"form.toml, line 9: rating from 5 to 5"):
+        read_form(SettingsFile.parse(labels.replace('"u"', '"x"'), "form.toml"))
 
 
 @given(st.sampled_from(sorted(TASKS)), st.lists(st.integers(0, 6)), st.none() | st.integers(-2, 12))

@@ -44,7 +44,8 @@ from crosslens.statistics import cohen_kappa
 if TYPE_CHECKING:
     import polars as pl
 
-    from crosslens.analyze.difficulty.thresholds import Calibration, PrecisionRecall
+    from crosslens.analyze.difficulty.thresholds import Calibration
+    from crosslens.statistics import PrecisionRecall
 
 
 Array = np.ndarray[Any, Any]

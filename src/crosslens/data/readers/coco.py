@@ -89,11 +89,11 @@ def read_coco(captions: str | Path, instances: str | Path | None = None, split: 
             expected = f"entries with 'split': {split!r}"
             fix = "leave split out, or pass the folder that holds one file per split"
             raise InputError("the image entries have no key 'split'", file=file, expected=expected, fix=fix)
-        kept = dataset.images.filter(pl.col("split") == split)["image"]
-        if not len(kept):
+        chosen = dataset.images.filter(pl.col("split") == split)["image"]
+        if not len(chosen):
             known = ", ".join(str(name) for name in dataset.images["split"].unique(maintain_order=True))
             raise UsageError(f"no image has the split {split!r}", fix=f"use one of: {known}")
-        dataset = dataset.select(kept)
+        dataset = dataset.select(chosen)
     return dataset
 
 
@@ -179,12 +179,12 @@ def read_karpathy(
         if restval:
             splits = ["train" if name == "restval" else name for name in splits]
         if split is not None:
-            kept = [index for index, name in enumerate(splits) if name == split]
-            if not kept:
+            chosen = [index for index, name in enumerate(splits) if name == split]
+            if not chosen:
                 raise UsageError(
                     f"no image has the split {split!r}", fix=f"use one of: {', '.join(dict.fromkeys(splits))}"
                 )
-            images, splits = images.only(kept), [split] * len(kept)
+            images, splits = images.only(chosen), [split] * len(chosen)
         key = image_key or ("cocoid" if all("cocoid" in row for row in images.rows) else "filename")
         ids = images.ids(key)
         check_unique(ids, "image", images.row_name)

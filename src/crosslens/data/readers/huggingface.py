@@ -109,8 +109,8 @@ def _rows(
         if image is None:
             return frame, None, None
         return frame, Path(source).parent, _cells(Path(source).name, image, frame.height)
-    kept = [name for name in columns if name in read or _is_value(table.features[name])]
-    arrow = table.select_columns(kept).with_format("arrow")[:]
+    chosen = [name for name in columns if name in read or _is_value(table.features[name])]
+    arrow = table.select_columns(chosen).with_format("arrow")[:]
     return pl.DataFrame(pl.from_arrow(arrow)), *_in_arrow(table, image)
 
 

@@ -162,8 +162,8 @@ def _regions(folder: Path, images: pl.DataFrame, skip_empty: bool) -> pl.DataFra
         check_known(group_ids, set(images["image"]), "image", groups.row_name)
         regions, owners = groups.nested("regions", "region")
         if skip_empty:
-            kept = [index for index, phrase in enumerate(regions.values("phrase")) if str(phrase or "").strip()]
-            regions, owners = regions.only(kept), [owners[index] for index in kept]
+            described = [index for index, phrase in enumerate(regions.values("phrase")) if str(phrase or "").strip()]
+            regions, owners = regions.only(described), [owners[index] for index in described]
         ids = regions.ids("region_id")
         check_unique(ids, "caption", regions.row_name)
         try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ import numpy as np
 
 from crosslens.core import (
     InputError,
+    SettingsFile,
     UnknownNameError,
     UsageError,
     argument,
@@ -304,24 +305,19 @@ def _described(path: Path, name: str, options: EncodeOptions) -> Encoder:
     """The encoder that a JSON file describes, under a name."""
     with reading(path):
         content = read_json_file(path)
+        expected = '{"text": {…}, "image": {…}}'
         if not isinstance(content, dict):
-            raise InputError("not a JSON object", expected='{"text": {…}, "image": {…}}')
-        for key in content:
-            if key not in ("text", "image", "logit_scale"):
-                raise UnknownNameError("key", key, ("text", "image", "logit_scale"))
+            raise InputError("not a JSON object", expected=expected)
+        page = SettingsFile(content, file=str(path))
+        page.refuse_unknown((), content, ("text", "image", "logit_scale"))
         if not {"text", "image"} & content.keys():
-            raise InputError("a description without a model", expected='{"text": {…}, "image": {…}}')
-        kinds = {"text": TextTower, "image": ImageTower}
-        towers = {key: _tower(kind, content[key], key) for key, kind in kinds.items() if key in content}
+            raise InputError("a description without a model", expected=expected)
         scale = content.get("logit_scale")
-        return OnnxEncoder(path.parent, **towers, logit_scale=scale, name=name, options=options)
-
-
-def _tower(kind: Any, content: Any, where: str) -> Any:
-    known = [field.name for field in fields(kind)]
-    if not isinstance(content, dict) or "model" not in content:
-        raise InputError(f"{where} names no model", expected=f'"{where}": {{"model": "{where}.onnx", …}}')
-    for key in content:
-        if key not in known:
-            raise UnknownNameError(f"key in {where}", key, known)
-    return kind(**{key: tuple(value) if isinstance(value, list) else value for key, value in content.items()})
+        return OnnxEncoder(
+            path.parent,
+            text=page.options(TextTower, "text") if "text" in content else None,
+            image=page.options(ImageTower, "image") if "image" in content else None,
+            logit_scale=None if scale is None else page.value(("logit_scale",), scale, float),
+            name=name,
+            options=options,
+        )

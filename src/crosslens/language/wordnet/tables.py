@@ -129,7 +129,7 @@ class Links:
         return np.repeat(np.arange(self.starts.size - 1, dtype=np.int32), np.diff(self.starts))
 
     def reversed(self) -> Links:
-        """The same edges, walked the other way; only where sources and targets are the same kind of rows."""
+        """The edges walked the other way; only where sources and targets are the same kind of rows."""
         return Links.of(self.targets, self.sources(), self.starts.size - 1)
 
 

@@ -143,9 +143,9 @@ class WordNet:
 
     def synonyms(self, word: str, pos: str | None = None) -> list[str]:
         """All other words that share a synset with it, first senses first."""
-        own = {form for part in letters(pos) for form in self._lexicon.forms(word, part)}
+        forms = {form for part in letters(pos) for form in self._lexicon.forms(word, part)}
         lemmas = (lemma for synset in self.synsets(word, pos) for lemma in self.lemmas(int(synset)))
-        return [lemma for lemma in dict.fromkeys(lemmas) if lemma.lower() not in own]
+        return [lemma for lemma in dict.fromkeys(lemmas) if lemma.lower() not in forms]
 
     def antonyms(self, word: str, pos: str | None = None, *, indirect: bool = False) -> list[str]:
         """Words that WordNet opposes to it, first senses first.

@@ -126,8 +126,8 @@ def ncs(graded: GradedRanking, spec: MetricSpec) -> FloatArray:
 def nsum(graded: Mapping[str, GradedRanking], spec: MetricSpec) -> Mapping[str, FloatArray]:
     """The sum of NCS@1, NCS@5 and NCS@10 of both directions, in percent (0 to 600), or of one of them (0 to 300)."""
     return {
-        direction: _sum_of_means([ncs(own, MetricSpec("NCS", spec.options, k)) for k in RSUM_CUTOFFS], own)
-        for direction, own in graded.items()
+        direction: _sum_of_means([ncs(ranking, MetricSpec("NCS", spec.options, k)) for k in RSUM_CUTOFFS], ranking)
+        for direction, ranking in graded.items()
     }
 
 
@@ -135,11 +135,12 @@ def _sum_of_means(parts: Sequence[FloatArray], graded: GradedRanking) -> FloatAr
     """One value per query, whose mean is the sum of the parts' means, in percent; each part may skip other queries."""
     judged = graded.ranking.relevant_counts > 0
     valid = [np.isfinite(part) & judged for part in parts]
-    if not all(own.any() for own in valid):
+    if not all(finite.any() for finite in valid):
         return np.full(len(judged), np.nan)
     counted = np.any(valid, axis=0)
     total = sum(
-        np.where(own, part, 0) * (counted.sum() / max(own.sum(), 1)) for part, own in zip(parts, valid, strict=True)
+        np.where(finite, part, 0) * (counted.sum() / max(finite.sum(), 1))
+        for part, finite in zip(parts, valid, strict=True)
     )
     return np.where(counted, 100 * total, np.nan)
 

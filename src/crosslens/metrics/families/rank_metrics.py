@@ -153,6 +153,6 @@ def rsum(ranks: Mapping[str, RelevantRanks], spec: MetricSpec) -> Mapping[str, F
     """The sum of Hit@1, Hit@5 and Hit@10 of both directions, in percent (0 to 600), or of one of them (0 to 300)."""
     part, family = (capped_recall, "CappedRecall") if spec.has("capped") else (hit, "Hit")
     return {
-        direction: 100 * np.sum([part(own, MetricSpec(family, cutoff=k)) for k in RSUM_CUTOFFS], axis=0)
-        for direction, own in ranks.items()
+        direction: 100 * np.sum([part(relevant, MetricSpec(family, cutoff=k)) for k in RSUM_CUTOFFS], axis=0)
+        for direction, relevant in ranks.items()
     }

@@ -330,9 +330,9 @@ def _opposites_here(tokens: tuple[Token, ...], verb: int) -> tuple[str, ...]:
 def _subject(tokens: tuple[Token, ...], verb: int) -> int | None:
     """Who or what does a verb, as far as the parse shows it; of *a row of chairs*, the chairs."""
     for _ in range(len(tokens)):  # a damaged parse may go round in circles
-        own = [at for at, token in enumerate(tokens) if token.head == verb and token.arc in ("nsubj", "nsubjpass")]
-        if own and tokens[own[0]].tag not in ("WDT", "WP"):
-            return _counted(tokens, own[0])
+        subjects = [at for at, token in enumerate(tokens) if token.head == verb and token.arc in ("nsubj", "nsubjpass")]
+        if subjects and tokens[subjects[0]].tag not in ("WDT", "WP"):
+            return _counted(tokens, subjects[0])
         head, arc = tokens[verb].head, tokens[verb].arc
         if arc in ("acl", "relcl"):
             return _counted(tokens, head)

@@ -59,6 +59,7 @@ from crosslens.perturbations import (
     perturb_all,
     perturb_images,
     read_perturbed,
+    with_changed_texts,
 )
 from crosslens.pipeline.inputs import align_both
 from crosslens.pipeline.options import RobustnessOptions
@@ -137,7 +138,7 @@ def grouped_variant(variant: Variant, queries: TextQueries) -> Variant:
     if variant.captions is None or not queries.has_several_sentences:
         return variant
     changed = tuple(_join([variant.captions[row] for row in rows]) for rows in queries.rows)
-    dataset = _with_texts(queries.dataset, changed)
+    dataset = with_changed_texts(queries.dataset, changed)
     return replace(variant, dataset=dataset, captions=changed, sentences=variant.captions)
 
 
@@ -185,7 +186,9 @@ def make_variants(
             variant_label = name if seed == seeds[0] else f"{name}.seed{seed}"
             if name in perturbed:
                 level, captions = PERTURBATIONS[name].details["level"], perturbed[name]
-                variants.append(Variant(name, seed, variant_label, level, _with_texts(dataset, captions), captions))
+                variants.append(
+                    Variant(name, seed, variant_label, level, with_changed_texts(dataset, captions), captions)
+                )
             else:
                 variants.append(Variant(name, seed, variant_label, PICTURES, dataset))
     return variants
@@ -216,7 +219,7 @@ def given_variant(dataset: Dataset, name: str, changed: Dataset, seed: int = 0) 
             )
         results.append(Perturbed(old, new, old != new, edits=whole_edit(old, new)) if known is None else known[row])
     level = PERTURBATIONS[name].details["level"] if name in PERTURBATIONS else GIVEN
-    return Variant(name, seed, name, level, _with_texts(dataset, results), tuple(results))
+    return Variant(name, seed, name, level, with_changed_texts(dataset, results), tuple(results))
 
 
 def whole_edit(old: str, new: str) -> tuple[Edit, ...]:
@@ -228,16 +231,6 @@ def whole_edit(old: str, new: str) -> tuple[Edit, ...]:
     while tail < min(len(old), len(new)) - start and old[-1 - tail] == new[-1 - tail]:
         tail += 1
     return (Edit(start, len(old) - tail, old[start : len(old) - tail], new[start : len(new) - tail]),)
-
-
-def _with_texts(dataset: Dataset, results: Sequence[Perturbed]) -> Dataset:
-    """The dataset with other texts, and columns about the edits for grouping."""
-    columns = dataset.captions.with_columns(
-        pl.Series("text", [result.text for result in results], dtype=pl.String),
-        pl.Series("original", [result.original for result in results], dtype=pl.String),
-        pl.Series("applied", [result.applied for result in results], dtype=pl.Boolean),
-    )
-    return replace(dataset, captions=columns)
 
 
 def read_variants(folder: str | Path) -> tuple[dict[str, Any], dict[str, Dataset]]:

@@ -111,8 +111,8 @@ class WordIndex:
         self.words = sorted({word for graph in graphs for fact in graph.tuples() for word in fact})
         self.number = {word: number for number, word in enumerate(self.words)}
         rows, columns = load_wordnet().synonym_pairs(self.words)
-        own = np.arange(len(self.words))  # a word that WordNet does not list is still similar to itself
-        pairs = np.unique(np.stack([np.append(rows, own), np.append(columns, own)]), axis=1)
+        numbers = np.arange(len(self.words))  # a word that WordNet does not list is still similar to itself
+        pairs = np.unique(np.stack([np.append(rows, numbers), np.append(columns, numbers)]), axis=1)
         self.starts = starts_of(pairs[0], len(self.words))
         self.similar = pairs[1].astype(np.int32)
 

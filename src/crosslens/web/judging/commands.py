@@ -107,8 +107,7 @@ def new_project(database: Database, name: str, options: ProjectOptions) -> Judgi
     """A project with the task's labels and guidelines, or those in files."""
     form = None
     if options.labels is not None:
-        stored = SettingsFile.parse(read_text_file(options.labels), options.labels)
-        form = read_form(stored.content, stored.file)
+        form = read_form(SettingsFile.parse(read_text_file(options.labels), options.labels))
     guidelines = None if options.guidelines is None else read_text_file(options.guidelines)
     settings = ProjectSettings(
         check_every=options.check_every, per_person=options.per_person, with_truth=options.with_truth

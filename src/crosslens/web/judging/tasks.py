@@ -8,11 +8,11 @@ from __future__ import annotations
 import hashlib
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
-from crosslens.core import CrosslensError, InputError, UnknownNameError
+from crosslens.core import CrosslensError, InputError, SettingsFile, UnknownNameError, UsageError
 
 RESERVED_KEYS = {"u": "undo", "g": "guidelines", "t": "the text"}
 """Keys of the annotating page that no label can have."""
@@ -34,6 +34,17 @@ class AnswerLabel:
     grade: float | None = None
     """How relevant an item with this label is, where the label says so."""
 
+    def __post_init__(self) -> None:
+        _require_text("name", self.name)
+        _require_text("title", self.title)
+        if self.grade is not None and not 0 <= self.grade <= 1e6:
+            raise UsageError(f"grade {self.grade:g} is not a number from 0 to 1,000,000", option="grade")
+        if len(self.key) != 1 or not self.key.isalnum():
+            raise UsageError(f"key {self.key!r} is not a letter or digit", fix="give the label a key", option="key")
+        if self.key in RESERVED_KEYS:
+            problem = f"key {self.key!r} is already used for {RESERVED_KEYS[self.key]}"
+            raise UsageError(problem, fix="use another key", option="key")
+
 
 @dataclass(frozen=True)
 class RatingScale:
@@ -41,7 +52,12 @@ class RatingScale:
 
     low: int
     high: int
-    title: str
+    title: str = "Rating"
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.low < self.high <= 100:
+            fix = "use two whole numbers, 0 ≤ low < high ≤ 100"
+            raise UsageError(f"rating from {self.low} to {self.high}", fix=fix, option="high")
 
 
 @dataclass(frozen=True)
@@ -51,6 +67,9 @@ class TextField:
     title: str
     needed_for: tuple[str, ...] = ()
     """Labels that require the text."""
+
+    def __post_init__(self) -> None:
+        _require_text("title", self.title)
 
 
 @dataclass(frozen=True)
@@ -63,6 +82,17 @@ class AnswerForm:
     """True where more than one label may be chosen."""
     rating: RatingScale | None = None
     text: TextField | None = None
+
+    def __post_init__(self) -> None:
+        _require_text("question", self.question)
+        names = [label.name for label in self.labels]
+        for what, values in (("name", names), ("key", [label.key for label in self.labels])):
+            if repeated := sorted({value for value in values if values.count(value) > 1}):
+                raise UsageError(f"two labels have the {what} {repeated[0]!r}", fix="change one", option="labels")
+        for name in self.text.needed_for if self.text else ():
+            if name not in names:
+                problem = f"needed_for names the label {name!r}, which does not exist"
+                raise UsageError(problem, fix=f"use one of: {', '.join(names)}", option="text")
 
     def label(self, name: str) -> AnswerLabel | None:
         return next((label for label in self.labels if label.name == name), None)
@@ -96,75 +126,38 @@ def label_grades(form: AnswerForm, given: Mapping[str, float] | None = None) -> 
     return {name: grade for name, grade in ((_GOOD, 1.0), (_BAD, 0.0)) if name in names}
 
 
-def read_form(stored: Mapping[str, Any], file: str | None = None) -> AnswerForm:
+def _require_text(key: str, value: str) -> None:
+    if not value.strip() or len(value) > MOST_CHARACTERS:
+        raise UsageError(f"{key} has {len(value):,} characters", fix=f"write 1 to {MOST_CHARACTERS:,}", option=key)
+
+
+def read_form(stored: Mapping[str, Any] | SettingsFile) -> AnswerForm:
     """A form from JSON or TOML, checked."""
-
-    def bad(problem: str, row: str | None = None, **about: str) -> InputError:
-        return InputError(problem, file=file, row=row, **about)
-
-    def check_names(entry: Mapping[str, Any], known: Sequence[str], row: str | None = None) -> None:
-        if unknown := sorted(set(entry) - set(known)):
-            raise bad(f"unknown entry {unknown[0]!r}", row, expected="one of " + ", ".join(sorted(known)))
-
-    def text(entry: Mapping[str, Any], name: str, row: str | None = None) -> str:
-        value = entry.get(name)
-        if not isinstance(value, str) or not value.strip() or len(value) > MOST_CHARACTERS:
-            raise bad(f"'{name}' is missing or not a text", row)
-        return value.strip()
-
-    def flag(entry: Mapping[str, Any], name: str, row: str | None = None) -> bool:
-        value = entry.get(name, False)
-        if not isinstance(value, bool):
-            raise bad(f"'{name}' is not true or false", row)
-        return value
-
-    def label(entry: Any, number: int) -> AnswerLabel:
-        row = f"label {number}"
-        if not isinstance(entry, Mapping):
-            raise bad("a label is not a table", row, expected="name, title and key")
-        check_names(entry, ("name", "title", "key", "help", "alone", "grade"), row)
-        name, grade = text(entry, "name", row), entry.get("grade")
-        if grade is not None and (type(grade) not in (int, float) or not 0 <= grade <= 1e6):
-            raise bad(f"grade {grade!r} is not a number from 0", row)
-        key = str(entry.get("key", number if number < 10 else "")).lower()
-        if len(key) != 1 or not key.isalnum():
-            raise bad(f"key {key!r} is not a letter or digit", row, fix="give the label a key")
-        if key in RESERVED_KEYS:
-            raise bad(f"key {key!r} is already used for {RESERVED_KEYS[key]}", row)
-        title, alone = text({"title": name, **entry}, "title", row), flag(entry, "alone", row)
-        return AnswerLabel(name, title, key, str(entry.get("help", "")), alone, None if grade is None else float(grade))
-
-    check_names(stored, ("question", "labels", "several", "rating", "text"))
-    entries, scale, field = stored.get("labels"), stored.get("rating"), stored.get("text")
-    if not isinstance(entries, Sequence) or isinstance(entries, str) or not 2 <= len(entries) <= MOST_LABELS:
-        raise bad("'labels' is not a list of labels", expected=f"2 to {MOST_LABELS} labels")
-    question = text(stored, "question")
-    labels = tuple(label(entry, number) for number, entry in enumerate(entries, start=1))
-    several = flag(stored, "several")
-    rating = None
-    if scale is not None:
-        if not isinstance(scale, Mapping) or not {"low", "high"} <= set(scale) <= {"low", "high", "title"}:
-            raise bad("'rating' is not a table of low, high and title")
-        low, high = scale["low"], scale["high"]
-        if {type(low), type(high)} != {int} or not 0 <= low < high <= 100:
-            raise bad(f"rating from {low!r} to {high!r}", expected="two whole numbers, 0 ≤ low < high ≤ 100")
-        rating = RatingScale(low, high, str(scale.get("title", "Rating")))
-    written = None
-    if field is not None:
-        if not isinstance(field, Mapping) or not set(field) <= {"title", "needed_for"}:
-            raise bad("'text' is not a table of title and needed_for")
-        needed = field.get("needed_for", ())
-        if isinstance(needed, str) or not isinstance(needed, Sequence):
-            raise bad("'needed_for' is not a list of labels")
-        written = TextField(text(field, "title"), tuple(map(str, needed)))
-    names = [entry.name for entry in labels]
-    for what, values in (("name", names), ("key", [entry.key for entry in labels])):
-        if repeated := sorted({value for value in values if values.count(value) > 1}):
-            raise bad(f"two labels have the {what} {repeated[0]!r}")
-    for name in written.needed_for if written else ():
-        if name not in names:
-            raise bad(f"'needed_for' names the label {name!r}, which does not exist")
-    return AnswerForm(question, labels, several, rating, written)
+    page = stored if isinstance(stored, SettingsFile) else SettingsFile(stored)
+    # JSON writes null for what is left out.
+    content = {key: value for key, value in page.content.items() if value is not None}
+    page.refuse_unknown((), content, [entry.name for entry in fields(AnswerForm)])
+    entries = content.get("labels")
+    if (
+        not isinstance(entries, list | tuple)
+        or not 2 <= len(entries) <= MOST_LABELS
+        or not all(isinstance(entry, Mapping) for entry in entries)
+    ):
+        raise page.fail(("labels",), "labels is not a list of labels", f"2 to {MOST_LABELS} tables, each with a name")
+    labels = []
+    for number, entry in enumerate(entries):
+        label = {key: value.strip() if isinstance(value, str) else value for key, value in entry.items()}
+        label = {"title": label.get("name"), **label}
+        label["key"] = str(label.get("key", number + 1 if number < 9 else "")).lower()
+        labels.append(page.options(AnswerLabel, ("labels", number), label))
+    question = page.value(("question",), content.get("question", ""), str).strip()
+    several = page.value(("several",), content.get("several", False), bool)
+    rating = page.options(RatingScale, "rating") if "rating" in content else None
+    text = page.options(TextField, "text") if "text" in content else None
+    try:
+        return AnswerForm(question, tuple(labels), several, rating, text)
+    except UsageError as error:
+        raise page.fail((str(error.option),), error.problem, fix=error.fix) from error
 
 
 @dataclass(frozen=True)

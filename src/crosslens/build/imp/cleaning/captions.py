@@ -30,13 +30,12 @@ from crosslens.core import (
     UnknownNameError,
     UsageError,
     argument,
-    is_encodable,
     parquet_bytes,
     printable_line,
     stage,
 )
 from crosslens.data import format_suffix, read_lines, read_table, writing_bytes
-from crosslens.language import parse_texts, word_set
+from crosslens.language import parse_texts, require_texts, word_set
 from crosslens.metrics import format_count
 
 _COMMON = word_set(
@@ -202,11 +201,7 @@ def clean_captions(
     listed in ``cleaning_rules()``.
     """
     settings, progress = settings or CleaningSettings(), progress or SilentProgress()
-    if isinstance(texts, str):
-        raise InputError("one text where a list of texts belongs", fix="put it into a list")
-    for row, text in enumerate(texts):
-        if not isinstance(text, str) or not is_encodable(text):
-            raise InputError(f"{text!r:.60} is not a text", row=row, expected="texts", fix="remove or correct this row")
+    require_texts(texts)
     languages = LanguageFilter(settings.languages)
     needs_language = settings.tagging or ANY_LANGUAGE not in settings.languages
     rows: list[tuple[str, str, str | None, list[str], str | None]] = []

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, strategies as st
 
 import crosslens as cl
-from crosslens.analyze import precision_recall
 from crosslens.core import InputError
+from crosslens.statistics.precision_recall import precision_recall
 
 
 def slow_threshold(scores: list[float], labels: list[int]) -> float:
