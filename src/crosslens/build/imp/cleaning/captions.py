@@ -25,7 +25,6 @@ from crosslens.core import (
     Presented,
     Progress,
     Section,
-    SilentProgress,
     Table,
     UnknownNameError,
     UsageError,
@@ -33,6 +32,7 @@ from crosslens.core import (
     is_encodable,
     parquet_bytes,
     printable_line,
+    shown_progress,
     stage,
 )
 from crosslens.data import format_suffix, read_lines, read_table, writing_bytes
@@ -201,7 +201,7 @@ def clean_captions(
     A cleaned caption depends on its text and the settings alone, and cleaning it again changes nothing. The rules are
     listed in ``cleaning_rules()``.
     """
-    settings, progress = settings or CleaningSettings(), progress or SilentProgress()
+    settings, progress = settings or CleaningSettings(), shown_progress(progress)
     if isinstance(texts, str):
         raise InputError("one text where a list of texts belongs", fix="put it into a list")
     for row, text in enumerate(texts):
