@@ -153,7 +153,7 @@ docs: $(DOCS)  ## write the reference pages from the registries and build the si
 
 .PHONY: notebooks
 notebooks: $(TEST)  ## run the notebooks of examples/ anew, and store their outputs in them (a minute)
-	@cd examples && PATH="$(CURDIR)/$(BIN):$$PATH" jupyter execute --inplace --NotebookClient.record_timing=False *.ipynb
+	@$(BIN)/python scripts/run_notebooks.py
 
 .PHONY: docs-pictures
 docs-pictures: $(TEST)  ## draw the pictures of the documentation anew into docs/pictures (Chromium; some minutes)
