@@ -74,6 +74,7 @@ def test_an_invitation_leads_to_the_running_server(
             invited = call("judging", "invite", "1", "--folder", tmp_path / "runs")
             assert (invited.code, invited.err) == (0, "")
             assert invited.out.startswith(f"{address}join/")
+            assert call("judging", "accounts", "--reset", "Ann").out.startswith(f"{address}reset/")
             named = call("judging", "invite", "1", "--address", "https://example.org/")
             assert named.out.startswith("https://example.org/join/")
         assert running_address(Path("runs")) is None

@@ -208,17 +208,20 @@ def invite(
     Whoever has the link can join: it is shown once, and only a hash of it is stored.
     """
     database = web.judging_database(location)
-    address = address or web.running_address(location.folder) or _ask_address(location.folder)
-    link = f"{address.rstrip('/')}{web.invitation_path(database, project, role=role, uses=uses, days=days)}"
+    server = _address(address, location.folder)  # asked for before there is an invitation
+    link = f"{server}{web.invitation_path(database, project, role=role, uses=uses, days=days)}"
     return CommandAnswer("An invitation", (_unbroken(link),), {"link": link})
 
 
-def _ask_address(folder: Path) -> str:
-    """What a person at the terminal says; elsewhere the usual address, with a note that it is a guess."""
+def _address(typed: str | None, folder: Path) -> str:
+    """Where people reach the server: as typed, where it runs, what a person at the terminal says, else a guess."""
+    address = typed or web.running_address(folder)
+    if address is not None:
+        return address.rstrip("/")
     unknown = f"no server of {folder} is known on this computer"
     if sys.stdin.isatty() and sys.stderr.isatty():
         question = f"{unknown}. Where do people reach it? [{_USUAL_ADDRESS}]"
-        return str(typer.prompt(question, default=_USUAL_ADDRESS, show_default=False, err=True)).strip()
+        return str(typer.prompt(question, default=_USUAL_ADDRESS, show_default=False, err=True)).strip().rstrip("/")
     print_note(f"note: {unknown}: the link is for {_USUAL_ADDRESS}; name another with --address")
     return _USUAL_ADDRESS
 
@@ -271,7 +274,7 @@ def accounts(
         None, "Close this account for ever: its judgements stay under a pseudonym, its name is gone.", metavar="NAME"
     ),
     revoke: str | None = _REVOKE,
-    address: str = _ADDRESS,
+    address: str | None = _ADDRESS,
 ) -> CommandAnswer:
     """List, reset or close accounts.
 
@@ -299,7 +302,7 @@ def accounts(
     account = web.account_named(database, name)
     done: dict[str, Any]
     if action == "reset":
-        done = {"link": f"{address.rstrip('/')}/reset/{web.make_reset_link(database, account.id)}"}
+        done = {"link": f"{_address(address, location.folder)}/reset/{web.make_reset_link(database, account.id)}"}
         text = done["link"]
     elif action == "close":
         done = {"pseudonym": web.close_account(database, account.id)}
