@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import inspect
 import re
+import sys
 import time
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+
+import crosslens as cl
 
 nbformat = pytest.importorskip("nbformat", reason="pip install 'crosslens[test]'")
 nbclient = pytest.importorskip("nbclient", reason="pip install 'crosslens[test]'")
@@ -86,6 +91,33 @@ def test_stored_outputs_are_small_and_of_no_machine() -> None:
         assert [cell.execution_count for cell in cells] == list(range(1, len(cells) + 1)), "run `make notebooks`"
         assert not any(output.output_type == "error" for cell in cells for output in cell.outputs)
         assert any("text/html" in output.get("data", {}) for cell in cells for output in cell.outputs)
+
+
+PLAIN = {"MetricRequest", "Perturbed", "Judgements", "RankedLists", "Ranking", "Relevance", "WrittenReport", "Engine"}
+"""What functions return that is no result to look at."""
+
+
+def test_what_functions_return_shows_itself() -> None:
+    for name in dir(cl):
+        function = getattr(cl, name)
+        if inspect.isfunction(function):
+            for kind in set(re.findall(r"\w+", str(inspect.signature(function).return_annotation))):
+                value = getattr(sys.modules[function.__module__], kind, None)
+                if isinstance(value, type) and value.__module__.startswith("crosslens") and kind not in PLAIN:
+                    assert hasattr(value, "_repr_html_"), f"{name} returns {kind}"
+
+
+def test_charts_and_texts_of_a_run() -> None:
+    pretty = pytest.importorskip("IPython.lib.pretty").pretty
+    dataset = cl.Dataset.of({f"image {n}": [f"caption {n}"] for n in range(4)})
+    run = cl.evaluate(dataset, scores=np.eye(4), resamples=20, metrics="Hit@1")
+    assert {"chart", "save", "table"} <= set(dir(run))
+    assert repr(run.chart()) == "ChartDrawing('Metrics of run')"
+    drawn = cl.plot([run], "caption_length")
+    assert (drawn.metric, "plot" in dir(cl)) == ("t2i/Hit@1", True)
+    for result in (run, drawn, cl.compare(run, run, permutations=10)):
+        assert pretty(result) == str(result), "not the fields of a dataclass"
+        assert "<svg" in result._repr_html_()
 
 
 def test_progress_is_one_bar_that_goes(tmp_path: Path) -> None:
