@@ -151,6 +151,10 @@ docs: $(DOCS)  ## write the reference pages from the registries and build the si
 	@$(BIN)/python scripts/generate_reference.py
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict  # --quiet would hide warnings from --strict, too
 
+.PHONY: notebooks
+notebooks: $(TEST)  ## run the notebooks of examples/ anew, and store their outputs in them (a minute)
+	@$(BIN)/python scripts/run_notebooks.py
+
 .PHONY: docs-pictures
 docs-pictures: $(TEST)  ## draw the pictures of the documentation anew into docs/pictures (Chromium; some minutes)
 	@$(BIN)/python scripts/draw_pictures.py

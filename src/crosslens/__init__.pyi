@@ -46,6 +46,7 @@ from crosslens.pipeline import (
     Leaderboard as Leaderboard,
     Robustness as Robustness,
     agreement_by_protocol as agreement,
+    chart as plot,
     compare as compare,
     compare_caption_sets as compare_caption_sets,
     drop_table as robustness_table,
@@ -78,6 +79,7 @@ __all__ = [
     "label_quality",
     "missing_positives",
     "plan",
+    "plot",
     "polysemy",
     "robustness_table",
 ]

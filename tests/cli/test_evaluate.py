@@ -28,6 +28,7 @@ def test_the_table(study: Path, call: Call) -> None:
     assert "\x1b" not in outcome.out
 
 
+@pytest.mark.filterwarnings("error::crosslens.core.MetricNameWarning")  # it is a note here
 def test_json_is_pure_and_complete(study: Path, call: Call) -> None:
     outcome = call("evaluate", *flags(study), "--metrics", "R@5, i2t/CappedRecall@1", "--json")
     content = outcome.json

@@ -19,6 +19,14 @@ def test_a_model_index(runs: tuple[Path, Path], call: Call) -> None:
     assert outcome.out == call("export", runs[0], "--to", "model-index", "--metrics", "t2i/Hit@1").out
 
 
+def test_an_unknown_format_names_all(runs: tuple[Path, Path], call: Call) -> None:
+    outcome = call("export", runs[0], "--to", "json")
+    assert (outcome.code, outcome.out) == (2, "")
+    assert outcome.err.startswith("error: unknown export format 'json'\n  fix: choose one of ")
+    listed = outcome.err.partition("choose one of ")[2].partition(";")[0].split(", ")
+    assert listed == [*report.EXPORTS.names(), "mlflow", "wandb"]
+
+
 @pytest.mark.parametrize("tracker", ["mlflow", "wandb"])
 def test_trackers(runs: tuple[Path, Path], call: Call, tracker: str, monkeypatch: pytest.MonkeyPatch) -> None:
     told: list[tuple[str, object, dict[str, object]]] = []

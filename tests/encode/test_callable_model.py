@@ -13,7 +13,7 @@ import pytest
 
 import crosslens as cl
 from crosslens.core.errors import InputError, MissingExtraError, UnknownNameError, UsageError
-from crosslens.encode import ENCODERS, Encoder, encode_dataset, load_encoder
+from crosslens.encode import ENCODERS, Encoder, encode_dataset, load_encoder, load_pair_scorer
 from crosslens.encode.encoder import EncodeOptions
 from crosslens.encode.loading import find_model, folder_revision, needed_files
 from tests.encode.conftest import Counting
@@ -82,6 +82,23 @@ def test_mistakes_in_one_s_own(tmp_path: Path) -> None:
             load_encoder(f"callable:{source}")
     with pytest.raises(UsageError, match="is not an encoder"):
         load_encoder(object())  # type: ignore[arg-type]
+
+
+def test_a_plain_function_is_no_factory(tmp_path: Path) -> None:
+    file = tmp_path / "functions.py"
+    file.write_text(
+        "def encode(texts):\n    return [[1.0]]\n\ndef vectors():\n    return [[1.0]]\n\n"
+        "class Sized:\n    def __init__(self, size):\n        self.encode_texts = self.score_pairs = size\n"
+    )
+    for load, methods in ((load_encoder, "encode_images or encode_texts"), (load_pair_scorer, "score_pairs")):
+        for attribute, problem in (
+            ("encode", r"is a function with arguments \(missing a required argument: 'texts'\); a factory is expected"),
+            ("Sized", r"is a class with arguments \(missing a required argument: 'size'\); a factory is expected"),
+            ("vectors", f"returns list, which has no {methods}; a factory is expected"),
+        ):
+            with pytest.raises(UsageError, match=f"callable:functions.py:{attribute} {problem}") as raised:
+                load(f"callable:{file}:{attribute}")
+            assert f"without arguments that gives an object with {methods}" in str(raised.value)
 
 
 def test_torch_tensors_are_understood() -> None:

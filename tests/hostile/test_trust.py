@@ -29,7 +29,7 @@ from crosslens.core import (
 )
 from crosslens.encode import load_encoder, load_summariser
 from crosslens.language.spacy_pipeline import _start
-from crosslens.pipeline import ModelOptions, Recipe, run_recipe
+from crosslens.pipeline import ModelOptions, Recipe, read_panel, run_recipe
 from crosslens.synth.generation import _drive_worker
 from tests.hostile.conftest import Call
 
@@ -120,6 +120,31 @@ def test_scores_from_somebody_elses_run(folder: Path, call: Call) -> None:
     assert "--trust-code" in outcome.err
     call(*words, "--trust-code")
     assert ran(folder)
+
+
+def test_trust_is_asked_for_before_anything_is_encoded(folder: Path, call: Call) -> None:
+    """What the user typed, and what was allowed, would encode for hours; then comes code that may not run."""
+    encoded = folder / "encoded"
+    code = EVIL.format(mark=str(folder / "imported")).replace("return", f"Path({str(encoded)!r}).touch(); return")
+    (folder / "mine.py").write_text(code)
+    words = ["evaluate", "--dataset", "./data", "--model", "callable:mine.py:Model", "--image-text", "mean"]
+    outcome = call(*words, "--metrics", "DCGcm[scores_from=x]@2", "--scores-from", "x=theirs")
+    assert (outcome.code, ran(folder), encoded.exists()) == (2, False, False)
+    assert "theirs/recipe.toml names code that would run" in outcome.err
+    (folder / "allowed").mkdir()
+    (folder / "allowed" / "run.json").write_text('{"format": "crosslens/run", "version": 1}')
+    recipe = (folder / "theirs" / "recipe.toml").read_text()
+    (folder / "allowed" / "recipe.toml").write_text(recipe.replace("evil.py", "mine.py"))
+    (folder / "allowed" / "data").symlink_to(folder / "data")
+    asked: list[str] = []
+
+    def allow(named: NamedCode) -> bool:
+        asked.append(Path(named.path).name)
+        return asked[-1] == "mine.py"
+
+    with pytest.raises(UntrustedCodeError, match="theirs"):
+        read_panel(["allowed", "theirs"], trust_code=allow)
+    assert (asked, encoded.exists()) == (["mine.py", "evil.py"], False)
 
 
 def test_a_decision_log_is_not_the_users(folder: Path, call: Call) -> None:

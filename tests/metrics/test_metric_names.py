@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import numpy as np
 import pytest
 
+import crosslens as cl
+from crosslens.core import MetricNameWarning
 from crosslens.core.errors import UnknownNameError, UsageError
 from crosslens.metrics import DEFAULT_METRICS, METRICS, Family, MetricRequest, MetricSpec, Option, parse_metrics
 from crosslens.metrics.family import family_of, read_spec
@@ -87,6 +92,28 @@ def test_ambiguous_recall_is_hit_and_says_so() -> None:
     assert parse_metrics("Hit@5")[0].notes == ()
     (merged,) = parse_metrics("Hit@5 R@5")
     assert len(merged.notes) == 1
+
+
+def test_python_says_how_a_recall_is_read_and_finds_it_again() -> None:
+    dataset = cl.Dataset.of({f"image {n}": [f"caption {n}"] for n in range(4)})
+    with pytest.warns(MetricNameWarning, match=r"^R@1 read as Hit@1, .* write Recall@1") as told:
+        run = cl.evaluate(dataset, scores=np.eye(4)[[1, 0, 2, 3]], metrics="R@1 Hit@1 t2i/MRR", resamples=0)
+    assert [Path(warning.filename) for warning in told] == [Path(__file__)], "it is about the caller's line"
+    assert run["t2i/R@1"] is run["t2i/Hit@1"]
+    assert run["MRR"] is run["t2i/MRR"], "there is one direction of it"
+    comparison = cl.compare(run, run, metrics="R@1", permutations=10)
+    assert comparison["t2i/R@1"] is comparison["t2i/Hit@1"]
+    for holder in (run, comparison):
+        with pytest.raises(UnknownNameError, match=r"fix: known: i2t/Hit@1, t2i/Hit@1$"):
+            holder["R@1"]
+        with pytest.raises(UnknownNameError, match=r"unknown metric in this (run|comparison) 't2i/R@5'"):
+            holder["t2i/R@5"]
+
+
+def test_an_initial_suggests_what_begins_with_it() -> None:
+    assert UnknownNameError("metric", "P", METRICS.names()).fix == "did you mean Precision or AP?"
+    assert UnknownNameError("metric", "Recal", METRICS.names()).suggestions[0] == "Recall"
+    assert UnknownNameError("metric", "", METRICS.names()).suggestions == []
 
 
 @each_row(

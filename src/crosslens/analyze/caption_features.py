@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -18,6 +19,7 @@ from crosslens.core import (
     Lines,
     Part,
     Presented,
+    Section,
     Series,
     Table,
     Text,
@@ -42,8 +44,10 @@ _OUTER = 0.998
 
 
 @dataclass(frozen=True, eq=False)
-class CaptionFeatures(Mapping[str, float]):
+class CaptionFeatures(Presented, Mapping[str, float]):
     """The features of a set of captions; as a mapping, the mean of each over the captions.
+
+    It is shown as a comparison of one set.
 
     ``per_caption`` has one number per caption and feature (NaN: the caption does not count). ``clusters`` says for each
     caption which of ``images`` it belongs to: intervals resample images.
@@ -54,6 +58,20 @@ class CaptionFeatures(Mapping[str, float]):
     images: Ids
     clusters: Array
     per_caption: Mapping[str, Array]
+
+    @abstractmethod
+    def alone(self) -> FeatureComparison[Any]:
+        """A comparison that holds this set and no other."""
+
+    @property
+    def title(self) -> str:
+        return self.alone().title
+
+    def sections(self) -> Iterable[Section]:
+        return self.alone().sections()
+
+    def as_dict(self) -> dict[str, Any]:
+        return self.alone().as_dict()
 
     def __getitem__(self, feature: str) -> float:
         values = self.of(feature)

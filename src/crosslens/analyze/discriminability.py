@@ -170,6 +170,9 @@ class DatasetDiscriminability(CaptionFeatures):
     model: str
     skipped: tuple[tuple[str, str], ...] = ()
 
+    def alone(self) -> DiscriminabilityComparison:
+        return DiscriminabilityComparison.of((self,))
+
     @property
     def band(self) -> tuple[float, float]:
         return entropy_band(self.check.k, self.eta)

@@ -14,13 +14,13 @@ from crosslens.core import (
     Embeddings,
     InputError,
     Progress,
-    SilentProgress,
     UnknownNameError,
     UsageError,
     argument,
     check_vectors,
     one_blas_thread,
     random_stream,
+    shown_progress,
     stage,
 )
 from crosslens.rank import ScaledRows, inverse_lengths, rounding_bound
@@ -55,7 +55,7 @@ def farthest_points(
         raise UsageError(problem, fix=f"choose {argument('count')} from 1 to {most:,}", option="count")
     first = int(random_stream(seed, "farthest points").integers(len(array)))
     search = _Search(ScaledRows(array, one_scale=metric == "euclidean"), metric == "cosine", first, count)
-    with stage(progress or SilentProgress(), "farthest points", count) as shown:
+    with stage(shown_progress(progress), "farthest points", count) as shown:
         shown.advance()
         while search.number < count:
             shown.advance(search.step())

@@ -147,6 +147,9 @@ class Granularity(CaptionFeatures):
 
     pipeline: str = ""
 
+    def alone(self) -> GranularityComparison:
+        return GranularityComparison.of((self,))
+
     def as_dict(self) -> dict[str, Any]:
         """The JSON form: the means."""
         return {"name": self.name, "captions": len(self.caption_ids), "features": json_form(dict(self))}

@@ -31,7 +31,6 @@ from crosslens.core import (
     Progress,
     Relevance,
     Section,
-    SilentProgress,
     Table,
     Text,
     UsageError,
@@ -39,6 +38,7 @@ from crosslens.core import (
     json_form,
     match_ids,
     random_stream,
+    shown_progress,
     stage,
 )
 from crosslens.data import writing_bytes
@@ -362,7 +362,7 @@ def find_missing_positives(
     totals = np.zeros(len(levels), np.int64)
     best = _Best(threshold, most)
     title = f"looking for missing positives by {similarity.name}"
-    with stage(progress or SilentProgress(), title, prepared.shape[0]) as bar:
+    with stage(shown_progress(progress), title, prepared.shape[0]) as bar:
         for rows, values in _outside(prepared, truth):
             best.add(rows.start, values)
             totals += [int((values >= level).sum()) for level in levels]

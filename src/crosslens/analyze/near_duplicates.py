@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.fft import dctn
 
-from crosslens.core import Dataset, Embeddings, InputError, Progress, SilentProgress, UsageError, positions, stage
+from crosslens.core import Dataset, Embeddings, InputError, Progress, UsageError, positions, shown_progress, stage
 from crosslens.data import REPAIR_IMAGE, read_image_bytes
 from crosslens.encode import as_picture, read_ahead
 
@@ -51,7 +51,7 @@ def perceptual_hash(picture: Any) -> Array:
 
 def hash_files(files: Sequence[str], progress: Progress | None = None) -> Array:
     """n×192 bits; an unreadable file raises with its name."""
-    progress = progress or SilentProgress()
+    progress = shown_progress(progress)
     rows = np.zeros((len(files), HASH_BITS), bool)
 
     def bits_of(file: str) -> Array:
@@ -215,7 +215,7 @@ def duplicate_images(
         rows = [row for row, image in enumerate(dataset.image_ids) if image in files]
         paths = [files[dataset.image_ids[row]] for row in rows]
         same: dict[bytes, list[int]] = {}
-        with stage(progress or SilentProgress(), "comparing files", len(paths)) as bar:
+        with stage(shown_progress(progress), "comparing files", len(paths)) as bar:
             for row, digest in zip(rows, read_ahead(_digest, paths), strict=True):
                 same.setdefault(digest, []).append(row)
                 bar.advance()

@@ -20,7 +20,6 @@ from crosslens.core import (
     InputError,
     MissingExtraError,
     Progress,
-    SilentProgress,
     UsageError,
     VectorBlocks,
     argument,
@@ -28,6 +27,7 @@ from crosslens.core import (
     check_vectors,
     current_engine,
     random_stream,
+    shown_progress,
     stage,
 )
 from crosslens.rank import Cosines, ScaledRows, top_lists
@@ -138,7 +138,7 @@ def nearest_items(
     several = 1 if len(right.shape) == 2 else right.shape[1]
     left_rows = ScaledRows(left)
     right_rows = left_rows if right is left else ScaledRows(right if len(right.shape) == 2 else FlatBlocks(right))
-    search = _Request(left_rows, right_rows, several, hidden, k, tile, progress or SilentProgress())
+    search = _Request(left_rows, right_rows, several, hidden, k, tile, shown_progress(progress))
     if not approximate:
         return search.exact(np.arange(left.shape[0]))
     if several > 1:
@@ -179,7 +179,7 @@ class _Request(NamedTuple):
             size = max(1, min(size, -(-len(rows) // (_PARTS_PER_SLOT * engine.slots()))))
         parts = [rows[start : start + size] for start in range(0, len(rows), size)]
         per_part = -(-(self.items.shape[0] // self.several) // (self.tile or TILE))
-        with stage(self.progress or SilentProgress(), "nearest items", len(parts) * per_part) as shown:
+        with stage(shown_progress(self.progress), "nearest items", len(parts) * per_part) as shown:
             # Here a part moves the bar as it goes on, elsewhere when it is done.
             done = (lambda part: shown.advance(per_part)) if engine.distributed else None
             request = self._replace(progress=None if engine.distributed else shown)
@@ -193,7 +193,7 @@ class _Request(NamedTuple):
     def approximate(self, settings: ApproximateSearch) -> Neighbours:
         """The nearest items of all queries among those that an index proposes."""
         n = self.queries.shape[0]
-        progress = self.progress or SilentProgress()
+        progress = shown_progress(self.progress)
         index = build_index(self.items, settings, progress)
         result = Neighbours(np.empty((n, self.k), np.int64), np.empty((n, self.k)))
         starts, short = range(0, n, _QUERIES), np.zeros(n, bool)

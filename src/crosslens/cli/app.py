@@ -7,6 +7,7 @@ import os
 import re
 import sys
 import traceback
+import warnings
 from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Annotated, Any
@@ -36,7 +37,14 @@ from crosslens.cli.commands import (
 from crosslens.cli.console import print_note, print_result
 from crosslens.cli.exit_codes import EXIT_CODES, INTERRUPTED
 from crosslens.cli.flags import flag_spelling, refuse_repeated_pairs, spread_values
-from crosslens.core import TRACEBACK_VARIABLE, CrosslensError, UsageError, as_user_error, is_encodable
+from crosslens.core import (
+    TRACEBACK_VARIABLE,
+    CrosslensError,
+    MetricNameWarning,
+    UsageError,
+    as_user_error,
+    is_encodable,
+)
 
 Command = Callable[..., Any]
 GROUPS: dict[str, tuple[str, dict[str, Command]]] = {
@@ -196,7 +204,9 @@ def run_command(arguments: Sequence[str] | None = None) -> int:
                 raise UsageError(f"the argument {word!r:.60} is not UTF-8", fix=fix)
         refuse_repeated_pairs(words, _command_of(words))
         words = spread_values(words, _command_of(words))
-        code = _root_command()(args=words, prog_name="crosslens", standalone_mode=False)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", MetricNameWarning)  # commands print it as a note
+            code = _root_command()(args=words, prog_name="crosslens", standalone_mode=False)
         sys.stdout.flush()
     except CrosslensError as error:
         return _print_error(error.render(flag_spelling(_command_of(words))), error.exit_code)

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import crosslens.core as core
-from crosslens.core import NamedCode, printable, printable_json, printable_line
+from crosslens.core import NamedCode, duration, printable, printable_json, printable_line
 
 if TYPE_CHECKING:
     from rich.progress import Progress as RichProgress
@@ -163,12 +163,3 @@ class LogLines:
             + ("" if rest is None else f", about {duration(rest)} left")
             + (f" ({printable_line(self._beside)})" if self._beside else "")
         )
-
-
-def duration(seconds: float) -> str:
-    """``45 s``, ``3 min 20 s``, ``2 h 5 min``."""
-    whole = round(seconds)
-    hours, minutes = whole // 3600, whole % 3600 // 60
-    if hours:
-        return f"{hours} h {minutes} min"
-    return f"{minutes} min {whole % 60} s" if minutes else f"{whole} s"

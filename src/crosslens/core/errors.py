@@ -144,16 +144,23 @@ class UnknownNameError(CrosslensError, KeyError):
 
     def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:
         known = sorted(known)
-        self.suggestions = difflib.get_close_matches(name, known, n=3, cutoff=0.5)
-        if not self.suggestions:
+        near = difflib.get_close_matches(name, known, n=3, cutoff=0.5)
+        if not near:
             folded = {candidate.casefold(): candidate for candidate in known}
-            near = difflib.get_close_matches(name.casefold(), folded, n=3, cutoff=0.5)
-            self.suggestions = [folded[candidate] for candidate in near]
+            matches = difflib.get_close_matches(name.casefold(), folded, n=3, cutoff=0.5)
+            near = [folded[candidate] for candidate in matches]
+        # An initial such as P is too short to be close to Precision.
+        begun = [candidate for candidate in known if name and len(name) < 3 and candidate.startswith(name)]
+        self.suggestions = list(dict.fromkeys([*begun, *near]))[:3]
         if self.suggestions:
             fix = "did you mean " + " or ".join(self.suggestions) + "?"
         else:
             fix = "known: " + (", ".join(known) or "none")
         super().__init__(f"unknown {kind} {name!r}", fix=fix, code="unknown-name", subject=name)
+
+
+class MetricNameWarning(UserWarning):
+    """A metric was named as others name it: says which one it was read as."""
 
 
 class UsageError(CrosslensError):

@@ -5,13 +5,17 @@ from __future__ import annotations
 import os
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager, contextmanager
 from functools import lru_cache
-from typing import Any, Protocol, TypeVar
+from html import escape
+from typing import Any, ClassVar, Protocol, TypeVar
 
 from threadpoolctl import ThreadpoolController
+
+from crosslens.core.rendering import printable_line
 
 T = TypeVar("T")
 
@@ -29,12 +33,109 @@ class Progress(Protocol):
         """The stage is over, or was interrupted."""
 
 
+P = TypeVar("P", bound=Progress)
+
+
 class SilentProgress:
     """Shows nothing."""
 
     def start(self, label: str, total: int) -> None: ...
+    def show_beside(self, text: str) -> None: ...
     def advance(self, steps: int = 1) -> None: ...
     def finish(self) -> None: ...
+
+
+class NotebookBar:
+    """A bar below the running cell of a notebook, from half a second into a stage until the stage is over.
+
+    It is HTML that is replaced in place, so it needs no widgets, and a stored notebook keeps an empty output at most.
+    The stages of a cell share one output; a stage within the stage of another bar shows none.
+    """
+
+    _DELAY, _EVERY = 0.5, 0.1
+    _lock: ClassVar[threading.RLock] = threading.RLock()  # work advances in threads
+    _cell: ClassVar[tuple[Any, str]] = (None, "")
+    """The execution count of the last cell that showed a bar, and the id of the output that holds it."""
+    _active: ClassVar[tuple[Any, NotebookBar | None]] = (None, None)
+
+    def __init__(self, shell: Any) -> None:
+        self._shell = shell
+        self._label, self._beside, self._total, self._done = "", "", 0, 0
+        self._started = self._drawn = 0.0
+        self._timer: threading.Timer | None = None
+
+    def start(self, label: str, total: int) -> None:
+        self.finish()
+        with self._lock:
+            cell, bar = NotebookBar._active
+            if bar is not None and cell == self._shell.execution_count:
+                return
+            NotebookBar._active = self._shell.execution_count, self
+            self._label, self._beside, self._total, self._done = label, "", total, 0
+            self._started = time.monotonic()
+            self._drawn = 0.0
+            self._timer = threading.Timer(self._DELAY, self._draw)
+            self._timer.daemon = True
+            self._timer.start()
+
+    def show_beside(self, text: str) -> None:
+        """Show a short text at the end of the bar."""
+        self._beside = text
+
+    def advance(self, steps: int = 1) -> None:
+        self._done += steps
+        if self._drawn and time.monotonic() - self._drawn >= self._EVERY:
+            self._draw()
+
+    def finish(self) -> None:
+        with self._lock:
+            if NotebookBar._active[1] is self:
+                NotebookBar._active = None, None
+            if self._timer is not None:
+                self._timer.cancel()
+                self._timer = None
+                if self._drawn:
+                    self._show("", "")
+
+    def _draw(self) -> None:
+        with self._lock:
+            if self._timer is None:
+                return  # the stage was over before
+            self._drawn = time.monotonic()
+            done = f"{self._done:,} of {self._total:,}"
+            elapsed = self._drawn - self._started
+            if 0 < self._done < self._total:
+                done += f", about {duration(elapsed / self._done * (self._total - self._done))} left"
+            label, beside = printable_line(self._label), printable_line(self._beside)
+            line = f"{label}: {done}" + (f" ({beside})" if beside else "")
+            bar = f'<progress value="{self._done}" max="{max(self._total, 1)}" style="width: 16em"></progress>'
+            self._show(f"<div>{bar} {escape(line)}</div>", line)
+
+    def _show(self, html: str, text: str) -> None:
+        cell, output = NotebookBar._cell
+        known = cell == self._shell.execution_count
+        if not known:
+            output = os.urandom(8).hex()
+            NotebookBar._cell = self._shell.execution_count, output
+        bundle = {"text/html": html, "text/plain": text}
+        self._shell.display_pub.publish(bundle, transient={"display_id": output}, update=known)
+
+
+def shown_progress(progress: P | None) -> P | NotebookBar | SilentProgress:
+    """Who is told of the progress: whom the caller names, else a bar where a notebook runs this, else nobody."""
+    if progress is not None:
+        return progress
+    shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
+    return SilentProgress() if getattr(shell, "kernel", None) is None else NotebookBar(shell)
+
+
+def duration(seconds: float) -> str:
+    """``45 s``, ``3 min 20 s``, ``2 h 5 min``."""
+    whole = round(seconds)
+    hours, minutes = whole // 3600, whole % 3600 // 60
+    if hours:
+        return f"{hours} h {minutes} min"
+    return f"{minutes} min {whole % 60} s" if minutes else f"{whole} s"
 
 
 @contextmanager

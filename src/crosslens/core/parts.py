@@ -589,6 +589,15 @@ class Presented(ABC):
         html: str = FORMS["html"].value(self.sections())
         return html
 
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        """In IPython, and wherever a notebook is shown without HTML."""
+        printer.text(str(self))
+
+    def __init_subclass__(cls, **keywords: Any) -> None:
+        super().__init_subclass__(**keywords)
+        # Of the nearest class that has either, IPython takes this or __repr__: a dataclass has one of its own.
+        cls._repr_pretty_ = Presented._repr_pretty_  # type: ignore[method-assign]
+
     @cached_property
     def table(self) -> pl.DataFrame:
         """The first table, its values unrounded. A dataclass may have a field of this name: ``table: … = field()``."""

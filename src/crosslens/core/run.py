@@ -8,7 +8,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
@@ -25,6 +25,7 @@ from crosslens.core.input_files import read_parquet_file, read_text_file, requir
 from crosslens.core.output import Layout, atomic_folder, other_content, read_whole, state_of
 from crosslens.core.parts import ENDINGS, Presented
 from crosslens.core.ranking import RANKING_LAYOUT, Ranking
+from crosslens.core.registry import Registry
 from crosslens.core.storage import FORMAT_VERSION, json_form, parquet_bytes, read_manifest, write_header
 
 Statistic = Literal["mean", "median", "floor-median"]
@@ -123,6 +124,11 @@ def read_facts(name: str, figures: Mapping[str, Any]) -> MetricFacts | None:
     _STORED_FACTS[name] = MetricFacts(**values)
     return _STORED_FACTS[name]
 
+
+METRIC_NAMES: Registry[Callable[[str, Iterable[str]], list[str]]] = Registry(
+    "reading of metric names", "metric_names", ("crosslens.metrics.request",)
+)
+"""``stored`` → which of the names in a run a person means: only the package of the metrics can read what is written."""
 
 RUN_FILE = "run.json"
 QUERIES_FILE = "queries.parquet"
@@ -225,6 +231,8 @@ class StoredRankings(Mapping[str, Ranking]):
 class Run(Presented):
     """``values`` maps names such as ``t2i/Hit@5`` to :class:`MetricValues`; ``run["t2i/Hit@5"]`` is the same.
 
+    ``run["t2i/R@5"]`` reads the name as ``metrics="R@5"`` does: it is ``t2i/Hit@5``.
+
     ``columns`` are, per direction, the dataset's columns aligned with that direction's queries. ``home`` is the folder
     that it was read from, to which the paths of its recipe are relative; not part of the run.
     """
@@ -243,9 +251,12 @@ class Run(Presented):
         return self.label
 
     def __getitem__(self, metric: str) -> MetricValues:
-        if metric not in self.values:
-            raise UnknownNameError("metric in this run", metric, self.values)
-        return self.values[metric]
+        if metric in self.values:
+            return self.values[metric]
+        meant = METRIC_NAMES["stored"].value(metric, self.values)
+        if len(meant) != 1:
+            raise UnknownNameError("metric in this run", metric, meant or self.values)
+        return self.values[meant[0]]
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.values)

@@ -1,3 +1,4 @@
+from crosslens.encode.adapters.user_models import require_trusted_model as require_trusted_model
 from crosslens.encode.batches import as_picture as as_picture, decode_image as decode_image, read_ahead as read_ahead
 from crosslens.encode.cache import Cache as Cache
 from crosslens.encode.encoder import (

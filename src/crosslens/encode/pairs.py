@@ -18,11 +18,11 @@ from crosslens.core import (
     Progress,
     Ranking,
     Registry,
-    SilentProgress,
     UsageError,
     current_engine,
     fingerprint,
     missing_on_node,
+    shown_progress,
     stage,
 )
 from crosslens.data import image_files, outer_file
@@ -205,7 +205,7 @@ def score_pairs(
             [_by_id(images, image, "image") for image, _ in part], [_by_id(texts, text, "text") for _, text in part]
         )
 
-    with stage(progress or SilentProgress(), "scoring pairs", len(pairs)) as shown:
+    with stage(shown_progress(progress), "scoring pairs", len(pairs)) as shown:
         missing = _fill_from_cache(scores, keys, cache, shown)
         # Pairs of one image together: a scorer can then look at it once.
         missing.sort(key=lambda row: pairs[row])
@@ -279,7 +279,7 @@ class SecondStage:
             keys = {image: feature_key(features) for image, features in images.items()}
         else:
             images, keys = dict(zip(dataset.image_ids, image_files(dataset, image_folder), strict=True)), {}
-            with stage(progress or SilentProgress(), "reading images", len(images)) as shown:
+            with stage(shown_progress(progress), "reading images", len(images)) as shown:
                 for image, key in zip(images, read_ahead(file_key, images.values()), strict=True):
                     keys[image] = key
                     shown.advance()
@@ -361,7 +361,7 @@ def score_texts(
     """Images × texts, checked."""
     engine = current_engine()
     if engine.distributed and isinstance(scorer, DivisibleScorer) and images.features and texts:
-        scores = score_in_blocks(engine, scorer, images.features, texts, progress or SilentProgress())
+        scores = score_in_blocks(engine, scorer, images.features, texts, shown_progress(progress))
     else:
         scores = np.asarray(scorer.score_matrix(images.features, texts, progress), np.float32)
     expected = (len(images.features), len(texts))

@@ -13,10 +13,10 @@ from crosslens.core import (
     CrosslensError,
     MissingExtraError,
     Progress,
-    SilentProgress,
     UsageError,
     available_cores,
     read_json_file,
+    shown_progress,
     stage,
 )
 from crosslens.encode.adapters.onnx import OnnxEncoder, TextTower, token_counts
@@ -107,7 +107,7 @@ def word_encoder(model: Encoder) -> WordVectors | None:
     def words(texts: Sequence[str], progress: Progress | None) -> list[tuple[list[str], Array]]:
         order = sorted(range(len(texts)), key=lambda row: (len(texts[row]), row))
         encoded: list[tuple[list[str], Array]] = [([], np.zeros((0, 0), np.float32))] * len(texts)
-        with stage(progress or SilentProgress(), "encoding words", len(texts)) as running:
+        with stage(shown_progress(progress), "encoding words", len(texts)) as running:
             for rows in Batches(TEXTS, model).of(order):
                 for row, of_text in zip(rows, encode_words([texts[row] for row in rows]), strict=True):
                     encoded[row] = of_text

@@ -27,7 +27,6 @@ from crosslens.core import (
     InputError,
     Layout,
     Progress,
-    SilentProgress,
     UsageError,
     align_embeddings,
     argument,
@@ -35,6 +34,7 @@ from crosslens.core import (
     check_vectors,
     current_engine,
     fingerprint,
+    shown_progress,
     stage,
     tidy_output,
     zero_vectors,
@@ -229,7 +229,7 @@ def _encode(
     precision: str = "fp32",
     progress: Progress | None = None,
 ) -> Vectors:
-    progress = progress or SilentProgress()
+    progress = shown_progress(progress)
     require_modality(encoder, source.modality)
     rows = _Rows(source, open_store(cache, encoder, source.modality, precision))
     batches = Batches(source.modality, encoder, batch_size)

@@ -14,13 +14,13 @@ import numpy as np
 
 from crosslens.core import (
     Progress,
-    SilentProgress,
     UsageError,
     cache_folder,
     fingerprint,
     mapped_array,
     open_array,
     read_cached_array,
+    shown_progress,
     stage,
     write_cached_array,
 )
@@ -181,7 +181,7 @@ def stored_pixels(
     key = fingerprint("pixels", {"images": hashes, "preprocessing": pretrained.preprocessing})
     path = cache_folder(cache) / "pixels" / f"{key}.npy"
     if read_cached_array(path, (len(files), None, None, None), np.float16) is None:
-        write_cached_array(path, lambda partial: _write(partial, pretrained, files, progress or SilentProgress()))
+        write_cached_array(path, lambda partial: _write(partial, pretrained, files, shown_progress(progress)))
     return PixelRows(path, np.arange(len(files)), pretrained.model, key)
 
 

@@ -203,6 +203,8 @@ def image_files_of_run(
     """
     requested = set(images)
     ids = [image for image in dataset.image_ids if image in requested]
+    if not ids:
+        return {}, None
     subset = dataset.select(ids)
     stated = image_folder_of(run)
     folders = [folder] if folder is not None else [*([stated] if stated is not None and stated.is_dir() else []), None]

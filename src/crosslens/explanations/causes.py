@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars as pl
 
-from crosslens.core import Dataset, Progress, SilentProgress, stage
+from crosslens.core import Dataset, Progress, shown_progress, stage
 from crosslens.explanations.lexicon import (
     ATTRIBUTE_FAMILIES,
     GENERIC_NOUNS,
@@ -248,7 +248,7 @@ def judge_failures(
     images = [*failures["ground_truth"], *failures["retrieved"]]
     evidence = Evidence.of(dataset, objects, images, attributes_of=with_attributes, progress=progress)
     judged = []
-    with stage(progress or SilentProgress(), "judging failures", failures.height) as shown:
+    with stage(shown_progress(progress), "judging failures", failures.height) as shown:
         for query, image, other in zip(queries, failures[right], failures[wrong], strict=True):
             judged.append(judge_mentions(query, image, other, evidence))
             shown.advance()

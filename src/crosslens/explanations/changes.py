@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -29,6 +30,7 @@ from crosslens.core import (
     json_form,
     positions,
 )
+from crosslens.explanations.api import image_files_of_run
 from crosslens.explanations.causes import (
     CAUSES,
     NEAR_MISS,
@@ -220,12 +222,14 @@ def compare_queries(
     most: int = SHOWN,
     permutations: int = 10_000,
     seed: int = 0,
+    image_folder: str | Path | None = None,
     progress: Progress | None = None,
 ) -> RunChanges:
     """Which queries the second run wins over the first and which it loses, with their top hits, φ of these, and causes.
 
     ``direction``: by default the first that the first run has, captions first. ``most`` won and ``most`` lost queries
-    are listed: those whose reciprocal rank changes most, and of equal ones those in the dataset's order.
+    are listed: those whose reciprocal rank changes most, and of equal ones those in the dataset's order. Their pictures
+    are looked for below ``image_folder``, or where the run or the dataset has them.
     """
     direction = ranking_of(first, direction, dataset).direction
     outcomes = [query_outcomes(run, dataset, direction) for run in (first, second)]
@@ -269,7 +273,7 @@ def compare_queries(
         return tuple(changes)
 
     test: dict[str, Any] = {"permutations": permutations, "seed": seed}
-    return RunChanges(
+    changes = RunChanges(
         runs=names or (first.name, second.name),
         dataset=dataset.name,
         direction=direction,
@@ -286,6 +290,8 @@ def compare_queries(
         notes=notes,
         captions=dict(dataset.described.captions.select("image", "text").reverse().iter_rows()),
     )
+    files, problem = image_files_of_run(first, dataset, changes.images, image_folder)
+    return replace(changes, pictures=files, problem=problem)
 
 
 def _faults_of_hits(

@@ -31,12 +31,12 @@ from crosslens.core import (
     Progress,
     Section,
     Series,
-    SilentProgress,
     Table,
     Text,
     TextDiff,
     UsageError,
     json_form,
+    shown_progress,
     stage,
 )
 from crosslens.encode import EncodeOptions, Encoder, label, load_encoder
@@ -69,7 +69,7 @@ _COLUMNS: dict[str, Any] = {
 
 
 @dataclass(frozen=True)
-class Counterfactual:
+class Counterfactual(Presented):
     """The smallest edit of one query that changes whether its own image comes first.
 
     ``flipped`` says whether there is one; if not, ``after`` and the edit are of the edit that came closest (``after``
@@ -96,6 +96,14 @@ class Counterfactual:
     encodings: int
     exhaustive: bool
     complete: bool = True
+
+    @property
+    def title(self) -> str:
+        return f"Counterfactual: {self.query}"
+
+    def sections(self) -> Iterator[Section]:
+        """The query before and after the edit, and what the edit does to its ranking."""
+        yield Section("", (Diffs((_edit_diff(self),)),))
 
     @property
     def kind(self) -> str:
@@ -282,7 +290,7 @@ def find_counterfactuals(
     query_set = query_set_of(dataset, encoder, queries, chosen, encoding, progress)
     tagging = {"pipeline": chosen.pipeline, "threads": chosen.threads}
     edits = {**tagging, "seed": chosen.seed, "corpus": dataset, **rest}
-    progress, image_ids = progress or SilentProgress(), query_set.gallery.images.ids
+    progress, image_ids = shown_progress(progress), query_set.gallery.images.ids
     results: list[Counterfactual] = []
     for start in range(0, len(query_set.ids), _QUERIES_AT_ONCE):
         rows = range(start, min(start + _QUERIES_AT_ONCE, len(query_set.ids)))

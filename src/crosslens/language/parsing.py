@@ -20,7 +20,6 @@ import polars as pl
 from crosslens.core import (
     InputError,
     Progress,
-    SilentProgress,
     UsageError,
     atomic_file,
     available_cores,
@@ -29,6 +28,7 @@ from crosslens.core import (
     is_encodable,
     parquet_bytes,
     remove_abandoned,
+    shown_progress,
     stage,
 )
 from crosslens.language.parse import PARSE_COLUMNS, Parses
@@ -141,7 +141,7 @@ def parse_texts(
     store = None if cache is False else ParseCache(parser, None if cache is True else cache)
     tables = [store.fetch(distinct) if store else as_table([], [])]
     missing = distinct.filter(~distinct.is_in(tables[0]["text"].implode())).to_list()
-    tables += _parse_missing(missing, parser, store, threads or available_cores(), progress or SilentProgress())
+    tables += _parse_missing(missing, parser, store, threads or available_cores(), shown_progress(progress))
     table = column.to_frame().join(pl.concat(tables), on="text", how="left", maintain_order="left")
     return Parses(table.select(list(PARSE_COLUMNS)).rechunk(), str(parser))
 

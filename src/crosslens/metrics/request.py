@@ -6,7 +6,16 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from crosslens.core import CrosslensError, Relevance, Run, UnknownNameError, UsageError, plugin_hashes, split_name
+from crosslens.core import (
+    METRIC_NAMES,
+    CrosslensError,
+    Relevance,
+    Run,
+    UnknownNameError,
+    UsageError,
+    plugin_hashes,
+    split_name,
+)
 from crosslens.metrics.family import METRICS, RSUM_CUTOFFS, MetricSpec, family_of, read_spec
 
 DIRECTIONS = ("i2t", "t2i", "t2t")
@@ -87,6 +96,7 @@ def parse_metric(text: str) -> MetricRequest:
     return _checked(MetricRequest(read_spec(written), direction, notes))
 
 
+@METRIC_NAMES.register("stored")
 def matching_names(metric: str, names: Iterable[str]) -> list[str]:
     """Which of the full names are meant by a metric as people write it; without a direction, those of every direction.
 

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, TypeVar
 import numba
 import numpy as np
 
-from crosslens.core import Progress, SilentProgress, stage
+from crosslens.core import Progress, shown_progress, stage
 from crosslens.perturbations.caption import Caption, CaptionWord, Draws, Edit, Edits, apply_edits
 from crosslens.perturbations.perturbing import CannotApply, Captions, Perturbation, PerturbationCall, prepare_calls
 
@@ -244,7 +244,7 @@ def candidate_edits(
     captions themselves). ``limit`` bounds how often a perturbation is run on a caption; ``seed`` matters only where
     that is too little to see all outcomes.
     """
-    watcher = progress or SilentProgress()
+    watcher = shown_progress(progress)
     prepared, calls = prepare_calls(names, captions, corpus, options, pipeline, threads, watcher)
     results = []
     with stage(watcher, "finding edits", len(prepared)):

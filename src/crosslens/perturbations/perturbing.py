@@ -14,9 +14,9 @@ from crosslens.core import (
     InputError,
     Progress,
     Registry,
-    SilentProgress,
     UsageError,
     call_function,
+    shown_progress,
     stage,
     wrong_code,
 )
@@ -124,7 +124,7 @@ def perturb_each(
     An option goes to all perturbations that know it. ``corpus`` are the captions that decide what follows from all of
     them, such as which colours occur (default: the captions themselves).
     """
-    watcher = progress or SilentProgress()
+    watcher = shown_progress(progress)
     prepared, calls = prepare_calls(names, captions, corpus, options, pipeline, threads, watcher)
     for call in calls:
         yield call.entry.name, _perturb_captions(call, prepared, seed, watcher)
@@ -175,7 +175,7 @@ def prepare_captions(
     ids, texts = _ids_and_texts(captions)
     parses: Any = [None] * len(texts)
     if any(entry.details["tags"] for entry in entries):
-        parses = parse_texts(texts, pipeline=pipeline, threads=threads, progress=progress or SilentProgress())
+        parses = parse_texts(texts, pipeline=pipeline, threads=threads, progress=shown_progress(progress))
     with _without_garbage_collection():
         return [Caption(text, id, parse) for text, id, parse in zip(texts, ids, parses, strict=True)]
 

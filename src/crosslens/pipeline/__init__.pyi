@@ -130,6 +130,7 @@ from crosslens.pipeline.recipe.inputs import (
     evaluated_as_known as evaluated_as_known,
     read_both as read_both,
     read_embeddings as read_embeddings,
+    require_trusted_run as require_trusted_run,
 )
 from crosslens.pipeline.recipe.options import (
     InputOptions as InputOptions,

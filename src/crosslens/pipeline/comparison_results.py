@@ -28,7 +28,7 @@ from crosslens.core import (
     json_form,
     split_name,
 )
-from crosslens.metrics import format_count, metric_figure, unit_of, unit_sentence
+from crosslens.metrics import format_count, matching_names, metric_figure, unit_of, unit_sentence
 from crosslens.statistics import significance_sentence
 
 if TYPE_CHECKING:
@@ -224,10 +224,11 @@ class SignificanceResults(Presented, Generic[Result]):
 
     def __getitem__(self, metric: str) -> Result:
         """The result of a metric; the first, where there are several."""
-        for result in self.results:
-            if result.metric == metric:
-                return result
-        raise UnknownNameError("metric in this comparison", metric, [result.metric for result in self.results])
+        results = {result.metric: result for result in reversed(self.results)}
+        meant = matching_names(metric, results)
+        if len(meant) != 1:
+            raise UnknownNameError("metric in this comparison", metric, meant or results)
+        return results[meant[0]]
 
     def test_facts(self) -> dict[str, Any]:
         return {

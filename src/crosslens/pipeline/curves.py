@@ -28,13 +28,13 @@ from crosslens.core import (
     Run,
     Section,
     Series,
-    SilentProgress,
     Table,
     Text,
     UsageError,
     argument,
     json_form,
     match_ids,
+    shown_progress,
     split_name,
     stage,
 )
@@ -409,7 +409,7 @@ def gallery_curve(
     else:
         chosen = tuple(sorted(dict.fromkeys(map(int, sizes))))
     points: dict[str, dict[str, tuple[GalleryPoint, ...]]] = {label: {} for label in labels}
-    with stage(progress or SilentProgress(), "curves", len(labels) * len(requests)) as shown:
+    with stage(shown_progress(progress), "curves", len(labels) * len(requests)) as shown:
         for label, (direction, spec) in product(labels, requests):
             run = ranked[label, direction]
             within = [size for size in chosen if sizes is not None or size <= run.galleries.gallery]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -25,6 +26,7 @@ from crosslens.core import (
     CrosslensError,
     Dataset,
     InputError,
+    MetricNameWarning,
     MetricValues,
     Progress,
     RankedLists,
@@ -32,7 +34,6 @@ from crosslens.core import (
     Relevance,
     ResumableFolder,
     Run,
-    SilentProgress,
     UsageError,
     Workspace,
     argument,
@@ -41,6 +42,7 @@ from crosslens.core import (
     read_json_file,
     remove,
     require_one_source,
+    shown_progress,
 )
 from crosslens.encode import (
     EACH,
@@ -173,6 +175,8 @@ def evaluate(
         encoders=arguments.scores_from or {},
     )  # fmt: skip
     requests = requested.requests
+    for note in dict.fromkeys(note for request in requests for note in request.notes):
+        warnings.warn(note, MetricNameWarning, stacklevel=2)
     over_all_pairs = next((request for request in requests if family_of(request.spec).graded), None)
     if arguments.queries is not None and over_all_pairs is not None:
         problem = f"{argument('queries', arguments.queries)} and {over_all_pairs}, which needs the gains of all pairs"
@@ -185,7 +189,7 @@ def evaluate(
         if finished is not None:
             return finished
         values, rankings = _measure(ranker, graded, second_stage, requested, protocol, arguments, provenance,
-                                    progress or SilentProgress(), work)  # fmt: skip
+                                    shown_progress(progress), work)  # fmt: skip
         inputs = provenance.get("inputs", {}).values()
         models = {facts.get("model") or facts.get("system") or "" for facts in inputs} - {""}
         name = " + ".join(sorted(models)) or "run"

@@ -13,7 +13,7 @@ from crosslens.core import Dataset, InputError, Progress, TrustCode, UsageError,
 from crosslens.data import ARRAY_SUFFIXES
 from crosslens.encode import EncodeOptions
 from crosslens.pipeline.inputs import read_scores, score_source
-from crosslens.pipeline.recipe.inputs import inputs_of_run, load_inputs
+from crosslens.pipeline.recipe.inputs import inputs_of_run, load_inputs, require_trusted_run
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,6 +55,9 @@ def read_panel(
     its model, whose vectors are usually in the cache.
     """
     panel: list[ModelScores] = []
+    with trusting(reading_runs.get("trust_code")):  # of all runs, before the first is encoded
+        for word in sources:
+            require_trusted_run(Path(parse_source(word)[1]))
     for word in sources:
         name, source = parse_source(word)
         if Path(source).suffix.lower() in ARRAY_SUFFIXES:

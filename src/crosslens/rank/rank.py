@@ -20,7 +20,6 @@ from crosslens.core import (
     RankedLists,
     Ranking,
     Relevance,
-    SilentProgress,
     UnknownNameError,
     UsageError,
     argument,
@@ -28,6 +27,7 @@ from crosslens.core import (
     available_cores,
     current_engine,
     positions,
+    shown_progress,
 )
 from crosslens.rank.scorers import InnerProduct, Scorer
 
@@ -63,7 +63,7 @@ def rank_both(
     both = relevance if isinstance(relevance, Mapping) else {names[0]: relevance, names[1]: relevance.flip()}
     relevant = [both[name].relevant() for name in names]
     _check_shape(scorer, *relevant)
-    progress = progress or SilentProgress()
+    progress = shown_progress(progress)
     if backend == "torch":
         return _rank_with_torch(scorer, relevant, names, depth, tile, device, progress, checkpoint)
     return _rank_with_numpy(scorer, relevant, names, depth, tile, threads, progress, checkpoint)
@@ -151,7 +151,7 @@ def rank_queries(
     one need not be repeated. Scores other than inner products are ranked on cores, whatever the ``backend``.
     """
     _check_options(backend, device, depth=depth, tile=tile, threads=threads)
-    relevance, progress, names = relevance.relevant(), progress or SilentProgress(), (name, name)
+    relevance, progress, names = relevance.relevant(), shown_progress(progress), (name, name)
     if backend == "torch" and isinstance(scorer, InnerProduct):
         from crosslens.rank.gpu.task_ranking import rank_products
 

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from crosslens.core import Progress, SilentProgress, available_cores, in_threads, one_blas_thread
+from crosslens.core import Progress, SilentProgress, available_cores, in_threads, one_blas_thread, shown_progress
 from crosslens.rank.direction_state import Direction, PassTally, top_of
 from crosslens.rank.scan import FEW_RELEVANT, count_columns, count_rows, find_hits, first_floors, plan, take
 from crosslens.rank.scorers import Scorer
@@ -199,7 +199,7 @@ def top_lists(
     Neither ``tile`` nor ``threads`` changes the result. Each thread holds a tile and, for every row, a buffer of about
     twice the depth. ``progress`` advances once per ``tile`` columns.
     """
-    direction, size, shown = Direction.of_rows(scorer, depth), tile or TILE, progress or SilentProgress()
+    direction, size, shown = Direction.of_rows(scorer, depth), tile or TILE, shown_progress(progress)
     blocks = slices([*range(0, scorer.shape[1], size), scorer.shape[1]])
     tallies, _ = run_pass(
         scorer, (direction, None), 1, blocks, size, threads or available_cores(), lambda block: shown.advance()

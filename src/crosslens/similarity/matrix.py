@@ -20,7 +20,6 @@ from crosslens.core import (
     Dataset,
     InputError,
     Progress,
-    SilentProgress,
     UsageError,
     Workspace,
     argument,
@@ -35,6 +34,7 @@ from crosslens.core import (
     read_cached_array,
     reading,
     refuse_existing,
+    shown_progress,
     stage,
     tidy_output,
     verification,
@@ -364,7 +364,7 @@ def _blocks(prepared: PreparedSimilarity, done: int, progress: Progress | None) 
     if engine.distributed:
         height = max(1, min(height, -(-(rows - done) // (_PARTS_PER_SLOT * engine.slots()))))
     parts = [slice(start, min(start + height, rows)) for start in range(done, rows, height)]
-    with stage(progress or SilentProgress(), "similarity", rows) as watching:
+    with stage(shown_progress(progress), "similarity", rows) as watching:
         watching.advance(done)
         blocks = engine.run(
             _block, prepared, parts, done=lambda part: watching.advance(part.stop - part.start), size=_BLOCK_BYTES

@@ -19,12 +19,12 @@ from crosslens.core import (
     Layout,
     Progress,
     ResumableFolder,
-    SilentProgress,
     Workspace,
     available_cores,
     fingerprint,
     read_header,
     remove,
+    shown_progress,
     stage,
     write_header,
     write_text,
@@ -76,7 +76,7 @@ def write_scenes(
     instances (``coco/``) and Visual Genome graphs (``visual_genome/``). The same arguments give the same bytes, with
     any number of ``workers`` (processes; default: one per core).
     """
-    folder, progress = Path(folder), progress or SilentProgress()
+    folder, progress = Path(folder), shown_progress(progress)
     recipe = SceneRecipe.of(images, tasks, seed, version, gallery)
     spec = set_spec(recipe)
 

@@ -17,8 +17,8 @@ from crosslens.core import (
     Ranking,
     Relevance,
     Run,
-    SilentProgress,
     UsageError,
+    shown_progress,
     stage,
 )
 from crosslens.metrics import (
@@ -73,7 +73,7 @@ def score_features(
     """Images × ``count`` captions, float32. Memory: encodings of all images and of 1,000 captions, a block of pairs."""
     import torch
 
-    progress = progress or SilentProgress()
+    progress = shown_progress(progress)
     out = np.empty((len(features), count), np.float32)
     image_blocks, caption_blocks = divide(len(features), features.pixels is not None, captions, count)
     largest = LARGEST_BLOCK if torch.device(device).type == "cpu" else LARGEST_GPU_BLOCK

@@ -19,10 +19,10 @@ from crosslens.core import (
     Run,
     Section,
     Series,
-    SilentProgress,
     Table,
     Text,
     fingerprint,
+    shown_progress,
     tidy_output,
     torch_device,
     workspace,
@@ -167,7 +167,7 @@ def train_model(
     An interrupted call leaves its last checkpoint beside ``output``; the same call resumes there and ends with the same
     weights. ``watch`` is called with the row of every validation, those before an interruption included.
     """
-    output, progress = Path(output), progress or SilentProgress()
+    output, progress = Path(output), shown_progress(progress)
     metrics = TrainingMetrics(recipe.settings)
     key = training_key(recipe, data.fingerprint(), pretrained_of(recipe, data))
     card = finished_card(output, key, overwrite)
@@ -206,7 +206,7 @@ def _train_share(
 ) -> Mapping[str, Any]:  # fmt: skip
     """What one of the processes does: the model is in its folder then, and the first process returns its card."""
     with thread_limit(recipe.settings.threads):
-        training = Training(recipe, data, file, progress or SilentProgress(), watch, group)
+        training = Training(recipe, data, file, shown_progress(progress), watch, group)
         training.run()
         training.use_best()
         run = training.test_run()

@@ -53,5 +53,5 @@ from crosslens.web.judging.options import (
     ProjectOptions as ProjectOptions,
 )
 from crosslens.web.judging.results import load_answers as load_answers
-from crosslens.web.server import serve_pages as serve_pages
+from crosslens.web.server import running_address as running_address, serve_pages as serve_pages
 from crosslens.web.settings import ServeOptions as ServeOptions, WebSettings as WebSettings

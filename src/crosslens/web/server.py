@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import ipaddress
 import os
 import socket
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from urllib.parse import urlsplit
 
 from crosslens.core import MissingExtraError, UsageError, argument
 from crosslens.web.settings import WebSettings, is_loopback
@@ -41,7 +45,49 @@ def serve_pages(settings: WebSettings, warn: Callable[[str], None], announce: Ca
             work()
 
     threading.Thread(target=prepare, daemon=True).start()
-    make_server(app, settings).run(sockets=[listener])
+    with _findable(settings.folder, address):
+        make_server(app, settings).run(sockets=[listener])
+
+
+def running_address(folder: Path) -> str | None:
+    """Where a server of this user shows ``folder`` now; None where none answers, or one that listens everywhere."""
+    with suppress(OSError, ValueError):
+        address = _address_file(folder).read_text(encoding="utf-8")
+        place = urlsplit(address)
+        if place.hostname is not None and not _is_everywhere(place.hostname):
+            with socket.create_connection((place.hostname, place.port or 80), timeout=1):
+                return address
+    return None
+
+
+@contextmanager
+def _findable(folder: Path, address: str) -> Iterator[None]:
+    """Inside, :func:`running_address` finds the server. The served folder itself may be read-only."""
+    from crosslens.core import write_text
+
+    file = _address_file(folder)
+    with suppress(OSError):
+        file.parent.mkdir(parents=True, exist_ok=True)
+        write_text(file, address)
+    try:
+        yield
+    finally:
+        with suppress(OSError):
+            if file.read_text(encoding="utf-8") == address:  # not that of a server that was started later
+                file.unlink()
+
+
+def _address_file(folder: Path) -> Path:
+    from crosslens.core import cache_folder, fingerprint
+
+    return cache_folder() / "servers" / fingerprint("served folder", {"path": str(folder.resolve())})
+
+
+def _is_everywhere(host: str) -> bool:
+    """Whether it is 0.0.0.0 or ::, at which nobody else reaches this computer."""
+    with suppress(ValueError):
+        return ipaddress.ip_address(host).is_unspecified
+    return False
 
 
 def _listen(settings: WebSettings) -> socket.socket:

@@ -80,7 +80,13 @@ def test_from_failures_to_relevance_and_the_human_ceiling(root: Path, call: Call
     assert re.search(r"disagreements +1\n", shown.out)
     stored = call("judging", "status", "1", "--json").json
     assert stored["decided"] == {"adjudicated": 1, "all": count - 1}
-    assert call("judging", "status", "--json").json[0]["judgements"] == 2 * count
+    assert "% on average\n" in shown.out, "two judges: one of them always gives the most frequent answer"
+    (listed,) = call("judging", "status", "--json").json
+    assert listed["judgements"] == 2 * count
+    assert listed["agreement"] == {
+        "alpha": stored["agreement"]["answers"]["alpha"], "by_item": stored["agreement"]["by_item"]["mean"]
+    }  # fmt: skip
+    assert re.search(r"judgements; agreement: α 0\.\d{3}, \d\d\.\d % on average", call("judging", "status").out)
 
     exported = call("judging", "export", "1", "-o", "judgements.parquet", "--dataset", "scenes")
     assert exported.code == 0, exported.err

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 import stat
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,6 +18,7 @@ from crosslens.web.judging.database.engine import Database, open_database
 from crosslens.web.judging.database.judgements import record_judgement
 from crosslens.web.judging.database.projects import join
 from crosslens.web.judging.tasks import Answer
+from crosslens.web.server import _findable, running_address
 from tests.commands import Call, call as call
 from tests.web.judging.samples import create_account
 
@@ -60,6 +62,32 @@ def test_members_and_invitations(database: Database, call: Call) -> None:
         refused = call("judging", "members", "1", *words)
         assert refused.code != 0
         assert problem in refused.err
+
+
+def test_an_invitation_leads_to_the_running_server(
+    database: Database, call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CROSSLENS_CACHE", str(tmp_path / "cache"))
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        address = f"http://127.0.0.1:{server.getsockname()[1]}/"
+        with _findable(Path("runs"), address):
+            invited = call("judging", "invite", "1", "--folder", tmp_path / "runs")
+            assert (invited.code, invited.err) == (0, "")
+            assert invited.out.startswith(f"{address}join/")
+            assert call("judging", "accounts", "--reset", "Ann").out.startswith(f"{address}reset/")
+            named = call("judging", "invite", "1", "--address", "https://example.org/")
+            assert named.out.startswith("https://example.org/join/")
+        assert running_address(Path("runs")) is None
+    with _findable(Path("runs"), address):  # left behind: nothing answers there
+        guessed = call("judging", "invite", "1", "--json")
+        assert guessed.json["link"].startswith("http://127.0.0.1:8000/join/")
+        assert "no server of runs is known on this computer: the link is for http://127.0.0.1:8000" in guessed.err
+    with _findable(Path("runs"), "http://0.0.0.0:80/"):
+        assert running_address(Path("runs")) is None, "people cannot follow that"
+    monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
+    monkeypatch.setattr("typer.prompt", lambda question, **options: " https://typed.example ")
+    assert call("judging", "invite", "1").out.startswith("https://typed.example/join/")
 
 
 def test_accounts(database: Database, call: Call) -> None:

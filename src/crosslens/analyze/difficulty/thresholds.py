@@ -19,11 +19,11 @@ from crosslens.core import (
     InputError,
     Progress,
     Relevance,
-    SilentProgress,
     UsageError,
     random_stream,
     read_header,
     require_entries,
+    shown_progress,
     stage,
     write_text,
 )
@@ -99,7 +99,7 @@ def calibrate(
             order = random_stream(settings.seed, "calibration batches").permutation(len(pairs))
             batches = np.split(order, range(settings.batch_size, len(order), settings.batch_size))
             cells = [(pairs.images[batch], pairs.captions[batch]) for batch in batches]
-        with stage(progress or SilentProgress(), f"calibrating {model}", sum(len(a) * len(b) for a, b in cells)) as bar:
+        with stage(shown_progress(progress), f"calibrating {model}", sum(len(a) * len(b) for a, b in cells)) as bar:
             for images, captions in cells:
                 step = max(1, _CELLS // max(1, len(captions)))
                 for start in range(0, len(images), step):

@@ -24,7 +24,6 @@ from crosslens.core import (
     Ids,
     MissingExtraError,
     Progress,
-    SilentProgress,
     UnknownNameError,
     UsageError,
     argument,
@@ -32,6 +31,7 @@ from crosslens.core import (
     frozen,
     json_form,
     random_stream,
+    shown_progress,
     stage,
 )
 
@@ -131,7 +131,7 @@ def cluster_images(
     if len(looks) <= umap_neighbours:
         rule = f"{argument('umap_neighbours', umap_neighbours)} must be below the number of images, {len(looks)}"
         raise UsageError(rule, fix="choose fewer neighbours, or more images", option="umap_neighbours")
-    progress = progress or SilentProgress()
+    progress = shown_progress(progress)
     unit = unit_vectors(looks)
     with stage(progress, "drawing the map of images", 1):
         points = draw_map(unit, umap_neighbours, seed)

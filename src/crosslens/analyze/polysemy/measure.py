@@ -32,7 +32,6 @@ from crosslens.core import (
     Row,
     Section,
     Series,
-    SilentProgress,
     Table,
     Text,
     UsageError,
@@ -41,6 +40,7 @@ from crosslens.core import (
     frozen,
     joined_vectors,
     json_form,
+    shown_progress,
     stage,
 )
 from crosslens.metrics import format_count
@@ -260,7 +260,7 @@ def measure_polysemy(
     the true ones that finds. An image without captions is a neighbour like any other, and adds no caption. ``seed``,
     ``resamples`` and ``level`` are those of the intervals, which resample images.
     """
-    progress = progress or SilentProgress()
+    progress = shown_progress(progress)
     chosen = check_sizes(sizes, dataset)
     left, right, looks = joint_vectors(dataset, images, captions, visual)
     neighbours = nearest_items(
@@ -395,7 +395,7 @@ def measure_caption_diversity(
     ``cider=False``, and ``pair_cosine`` without ``images``: of images that are made of their captions it would compare
     a caption with itself. An image with a single caption has no co-captions and counts for ``pair_cosine`` alone.
     """
-    progress = progress or SilentProgress()
+    progress = shown_progress(progress)
     right = single_vectors(captions, dataset.caption_ids, "caption")
     owner, first, second = co_caption_pairs(dataset)
     compared: dict[str, PairValues] = {

@@ -13,7 +13,6 @@ from crosslens.core import (
     InputError,
     Progress,
     Registry,
-    SilentProgress,
     UnknownNameError,
     UsageError,
     argument,
@@ -21,6 +20,7 @@ from crosslens.core import (
     fingerprint,
     read_json_file,
     remove_abandoned,
+    shown_progress,
     stage,
     to_stderr,
     unsealed,
@@ -236,7 +236,7 @@ class AnswerSource:
     def __init__(
         self, generator: Generator, known: Mapping[str, tuple[str, ...]] | None = None, progress: Progress | None = None
     ) -> None:
-        self.generator, self._known, self._progress = generator, known, progress or SilentProgress()
+        self.generator, self._known, self._progress = generator, known, shown_progress(progress)
 
     def key(self, request: Request) -> str:
         about = (self.generator.name, self.generator.revision, request.key(picture=self.generator.sees_pictures))

@@ -11,7 +11,7 @@ import numpy as np
 
 from crosslens.analyze import farthest_points, unit_vectors
 from crosslens.build.settings import FULL, UMAP, SamplingSettings
-from crosslens.core import MissingExtraError, Progress, SilentProgress, UsageError, argument, stage
+from crosslens.core import MissingExtraError, Progress, UsageError, argument, shown_progress, stage
 
 NEIGHBOURS = 15
 """UMAP's default."""
@@ -156,7 +156,7 @@ def find_clusters(
             f"the images have {images.shape[1]} dimensions, the pool's images {pool.shape[1]}",
             fix="encode both with the same encoder",
         )
-    progress = progress or SilentProgress()
+    progress = shown_progress(progress)
     queries = unit_vectors(images)
     nearest_members: list[tuple[Array, Array]] = [(np.empty(0, np.int64), np.empty(0))] * len(queries)
     sizes, nearest = np.zeros(len(queries), np.int64), np.full(len(queries), -np.inf)

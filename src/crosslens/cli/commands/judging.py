@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -176,7 +177,10 @@ def export(
 
 
 _REVOKE = option(None, "End this invitation; who has joined by it stays.", metavar="ID")
-_ADDRESS = option("http://127.0.0.1:8000", "Where people reach the server.", metavar="URL")
+_ADDRESS = option(
+    None, "Where people reach the server. [default: where it runs on this computer, else you are asked]", metavar="URL"
+)
+_USUAL_ADDRESS = "http://127.0.0.1:8000"
 
 
 @command(
@@ -197,15 +201,29 @@ def invite(
     role: str = option("annotator", "What the person becomes.", metavar="annotator|owner"),
     uses: int = option(1, "How many people can use the link.", metavar="N", minimum=1),
     days: float = option(7.0, "How many days it is valid.", metavar="DAYS"),
-    address: str = _ADDRESS,
+    address: str | None = _ADDRESS,
 ) -> CommandAnswer:
     """Make a link by which people join a project.
 
     Whoever has the link can join: it is shown once, and only a hash of it is stored.
     """
     database = web.judging_database(location)
-    link = f"{address.rstrip('/')}{web.invitation_path(database, project, role=role, uses=uses, days=days)}"
+    server = _address(address, location.folder)  # asked for before there is an invitation
+    link = f"{server}{web.invitation_path(database, project, role=role, uses=uses, days=days)}"
     return CommandAnswer("An invitation", (_unbroken(link),), {"link": link})
+
+
+def _address(typed: str | None, folder: Path) -> str:
+    """Where people reach the server: as typed, where it runs, what a person at the terminal says, else a guess."""
+    address = typed or web.running_address(folder)
+    if address is not None:
+        return address.rstrip("/")
+    unknown = f"no server of {folder} is known on this computer"
+    if sys.stdin.isatty() and sys.stderr.isatty():
+        question = f"{unknown}. Where do people reach it? [{_USUAL_ADDRESS}]"
+        return str(typer.prompt(question, default=_USUAL_ADDRESS, show_default=False, err=True)).strip().rstrip("/")
+    print_note(f"note: {unknown}: the link is for {_USUAL_ADDRESS}; name another with --address")
+    return _USUAL_ADDRESS
 
 
 @command(
@@ -256,7 +274,7 @@ def accounts(
         None, "Close this account for ever: its judgements stay under a pseudonym, its name is gone.", metavar="NAME"
     ),
     revoke: str | None = _REVOKE,
-    address: str = _ADDRESS,
+    address: str | None = _ADDRESS,
 ) -> CommandAnswer:
     """List, reset or close accounts.
 
@@ -284,7 +302,7 @@ def accounts(
     account = web.account_named(database, name)
     done: dict[str, Any]
     if action == "reset":
-        done = {"link": f"{address.rstrip('/')}/reset/{web.make_reset_link(database, account.id)}"}
+        done = {"link": f"{_address(address, location.folder)}/reset/{web.make_reset_link(database, account.id)}"}
         text = done["link"]
     elif action == "close":
         done = {"pseudonym": web.close_account(database, account.id)}

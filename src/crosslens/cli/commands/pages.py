@@ -20,7 +20,7 @@ from crosslens.cli.console import check_outputs, print_file, print_json, print_n
 from crosslens.cli.datasets import DATASET_WORDS, DatasetOfRuns, served_data
 from crosslens.cli.flags import OUTPUT, Flags, Json, Overwrite, command
 from crosslens.cli.stored_runs import check_same_captions, load_run, load_studies
-from crosslens.core import Options, UsageError, option
+from crosslens.core import Options, UnknownNameError, UsageError, option
 from crosslens.encode import EncodeOptions
 from crosslens.web import ServeOptions
 
@@ -212,6 +212,10 @@ def export(
             "--project, --tracking-uri, --offline and --without-files are for mlflow and wandb",
             fix=f"leave them out, or choose --to {TRACKERS[0]}",
         )
+    if to not in reports.EXPORTS:
+        error = UnknownNameError("export format", to, known := [*reports.EXPORTS.names(), *TRACKERS])
+        error.fix = f"choose one of {', '.join(known)}; crosslens show --write FILE.json writes the figures as JSON"
+        raise error
     if (studies := load_studies(runs)) is not None:
         files = reports.render_drop_table(pipeline.drop_table(studies, metrics, by=by), to)
     elif by is not None:

@@ -76,6 +76,13 @@ def dataset_of(runs: StoredRuns) -> core.Dataset:
     return explanations.dataset_of_run(next(iter(runs.values()))[1])
 
 
+def require_trusted_runs(runs: StoredRuns, *, trust_code: bool) -> None:
+    """Ask about the code that any of the runs names before the first of them is encoded."""
+    with core.trusting(trust_code or confirm_code):
+        for folder, _ in runs.values():
+            pipeline.require_trusted_run(folder)
+
+
 def scores_of_run(name: str, folder: Path, encoding: EncodeOptions, *, trust_code: bool) -> pipeline.ModelScores:
     """The scores that a run was computed from."""
     trusted = trust_code or confirm_code
@@ -159,9 +166,9 @@ def _scores_of_runs(
 ) -> dict[str, Any]:
     """What each run's recipe names scores the pairs; captions that were rejected, only a model can."""
     scores: dict[str, Any] = {}
-    for name, (folder, _) in runs.items():
-        if name in labelled.scores:
-            continue
+    needed = {name: stored for name, stored in runs.items() if name not in labelled.scores}
+    require_trusted_runs(needed, trust_code=trust_code)
+    for name, (folder, _) in needed.items():
         member = scores_of_run(name, folder, encoding, trust_code=trust_code)
         if not rejected:
             scores[name] = labelled.pairs.from_matrix(member.scores, name)
@@ -237,6 +244,7 @@ def _scores(
     """The scores of every caption with its image, by scorer: of two with one name, the second gets a number."""
     pairs = analyze.ImageCaptionPairs.own(dataset)
     cosines: dict[str, Any] = {}
+    require_trusted_runs(runs, trust_code=trust_code)
     for name, (folder, _) in runs.items():
         member = scores_of_run(name, folder, encoding, trust_code=trust_code)
         cosines[name] = pairs.from_matrix(member.scores, name)

@@ -172,13 +172,11 @@ def _changes(
     dataset = explanations.dataset_of_run(runs[0], source.dataset, **reader_options)
     if source.dataset is None and not reader_options and (note := explanations.dataset_change(runs[0], dataset)):
         print_note(f"note: {note}")
-    changes = explanations.compare_queries(
+    return explanations.compare_queries(
         runs[0], runs[1], dataset, options.direction, names=(comparison.baseline, comparison.others[0]),
         phi=options.phi, most=options.show, permutations=comparison.permutations, seed=comparison.seed,
-        progress=progress_bar(),
+        image_folder=image_folder, progress=progress_bar(),
     )  # fmt: skip
-    files, problem = explanations.image_files_of_run(runs[0], dataset, changes.images, image_folder)
-    return replace(changes, pictures=files, problem=problem)
 
 
 _MOST_DRAWN = 20

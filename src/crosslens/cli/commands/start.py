@@ -17,10 +17,10 @@ import crosslens.report as report
 import crosslens.synth as synthesis
 from crosslens.cli.answers import CommandAnswer
 from crosslens.cli.commands.evaluate import encoding_of
-from crosslens.cli.console import confirm_code, duration, print_note, progress_bar
+from crosslens.cli.console import confirm_code, print_note, progress_bar
 from crosslens.cli.datasets import DATASET_WORDS, DatasetOptions, dataset_sources
 from crosslens.cli.flags import OUTPUT, Flags, Overwrite, Plugins, TrustCodeFlag, command
-from crosslens.core import Cell, FactList, Presented, Section, Table, Text, UsageError, option
+from crosslens.core import Cell, FactList, Presented, Section, Table, Text, UsageError, duration, option
 from crosslens.encode import EncodeOptions
 from crosslens.pipeline import AuditOptions, EvaluateOptions, InputOptions, ModelOptions
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import inspect
 from collections.abc import Collection, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -40,13 +41,8 @@ def load_callable_scorer(source: str, options: EncodeOptions) -> PairScorer:
 
 def _named_object(source: str, methods: Collection[str]) -> tuple[Any, str]:
     """The object that ``module:attribute`` names, and what it is called."""
+    require_trusted_model(f"callable:{source}")
     module, colon, attribute = source.rpartition(":")
-    # Where the code is; nothing is executed to find out.
-    location = str(Path(module).expanduser().absolute()) if module.endswith(".py") else module
-    with suppress(ImportError, ValueError):
-        spec = None if module.endswith(".py") else importlib.util.find_spec(module.partition(".")[0])
-        location = f"{module} in {spec.origin}" if spec and spec.origin else location
-    require_trust(f"callable:{source}", location)
     if not colon or not module or not attribute:
         raise UsageError(
             f"{source!r} names no object", fix="write callable:module:attribute or callable:file.py:attribute"
@@ -54,9 +50,39 @@ def _named_object(source: str, methods: Collection[str]) -> tuple[Any, str]:
     model = getattr(load_module(module), attribute, None)
     if model is None:
         raise UsageError(f"{module} has no {attribute!r}", fix="check the name")
+    name = f"callable:{Path(module).name}:{attribute}"
     if isinstance(model, type) or (callable(model) and not any(hasattr(model, method) for method in methods)):
+        with suppress(ValueError):  # some of those written in C do not say what they take
+            try:
+                inspect.signature(model).bind()
+            except TypeError as error:
+                kind = "class" if isinstance(model, type) else "function"
+                raise _no_factory(f"{name} is a {kind} with arguments ({error})", methods) from error
         model = call_function(model)
-    return model, f"callable:{Path(module).name}:{attribute}"
+        if not any(callable(getattr(model, method, None)) for method in methods):
+            raise _no_factory(f"{name} returns {type(model).__name__}, which has no {' or '.join(methods)}", methods)
+    return model, name
+
+
+def _no_factory(problem: str, methods: Collection[str]) -> UsageError:
+    return UsageError(
+        f"{problem}; a factory is expected",
+        fix=f"name a function or class without arguments that gives an object with {' or '.join(methods)}, or such an "
+        "object itself",
+    )
+
+
+def require_trusted_model(model: str) -> None:
+    """Raise where a model is code that may not run; nothing is executed to find out where that code is."""
+    kind, _, source = model.partition(":")
+    if kind != "callable":
+        return
+    module = source.rpartition(":")[0]
+    location = str(Path(module).expanduser().absolute()) if module.endswith(".py") else module
+    with suppress(ImportError, ValueError):
+        spec = None if module.endswith(".py") else importlib.util.find_spec(module.partition(".")[0])
+        location = f"{module} in {spec.origin}" if spec and spec.origin else location
+    require_trust(model, location)
 
 
 class CallableScorer:

@@ -21,7 +21,6 @@ from crosslens.core import (
     Layout,
     Progress,
     ResumableFolder,
-    SilentProgress,
     UsageError,
     Workspace,
     argument,
@@ -30,6 +29,7 @@ from crosslens.core import (
     fingerprint,
     read_header,
     refuse_existing,
+    shown_progress,
     stage,
     where_option,
     write_header,
@@ -86,9 +86,7 @@ def perturb_images(
     images = ChangedImages.of(dataset, name, seed, image_folder, skip_bad)
 
     def write(work: Workspace) -> Dataset:
-        changed = replace(
-            images.write(work.new, threads or available_cores(), progress or SilentProgress()), home=folder
-        )
+        changed = replace(images.write(work.new, threads or available_cores(), shown_progress(progress)), home=folder)
         changed.write_into(work.new)
         write_header(work.new / REQUEST, images.requested)
         work.publish(IMAGES_LAYOUT, stored_pictures(folder))

@@ -9,7 +9,17 @@ from pathlib import Path
 from typing import Protocol
 
 from crosslens import __version__
-from crosslens.core import CrosslensError, Progress, Run, SilentProgress, TrustCode, fingerprint, hold_output, trusting
+from crosslens.core import (
+    CrosslensError,
+    Progress,
+    Run,
+    TrustCode,
+    code_named_by,
+    fingerprint,
+    hold_output,
+    shown_progress,
+    trusting,
+)
 from crosslens.encode import EncodeOptions
 from crosslens.pipeline.audit.findings import findings_of
 from crosslens.pipeline.audit.results import Audit, AuditFolder, Skipped, StageResult
@@ -25,6 +35,7 @@ from crosslens.pipeline.audit.stage import (
     first_missing,
 )
 from crosslens.pipeline.options import AuditOptions
+from crosslens.pipeline.recipe.inputs import require_trusted_models
 
 _STEPS_PER_SECOND = 10
 
@@ -34,12 +45,6 @@ class Display(Progress, Protocol):
 
     def show_beside(self, text: str) -> None:
         """Show a short text at the end of the bar."""
-
-
-class SilentDisplay(SilentProgress):
-    """Shows nothing."""
-
-    def show_beside(self, text: str) -> None: ...
 
 
 class StageProgress:
@@ -115,10 +120,13 @@ def run_audit(
     A stage that cannot run is left out, with a reason in ``skipped``. ``notify`` is called with a line about every
     stage; ``display`` shows how far the whole is.
     """
-    options, display = options or AuditOptions(), display or SilentDisplay()
+    options, display = options or AuditOptions(), shown_progress(display)
     stages = chosen_stages(options)
     with hold_output(output), trusting(trust_code):
         sources = audit_sources(request, options, notify)
+        for source in sources:
+            with code_named_by(source.recipe.origin):
+                require_trusted_models(source.recipe.absolute())
         facts = [
             {
                 "name": source.name,

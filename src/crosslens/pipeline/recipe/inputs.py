@@ -52,7 +52,7 @@ from crosslens.data import (
     relevance_files,
     vector_files,
 )
-from crosslens.encode import EncodeOptions, SecondStage, load_pair_scorer
+from crosslens.encode import EncodeOptions, SecondStage, load_pair_scorer, require_trusted_model
 from crosslens.metrics import OWN_SCORES, option_values, parse_metrics
 from crosslens.pipeline.encoding import LoadedInputs, encode_with_model
 from crosslens.pipeline.inputs import (
@@ -214,6 +214,34 @@ def _from_model(
 _VECTORS: Mapping[str, Side] = {"image_embeddings": "image", "caption_embeddings": "caption"}
 
 
+def require_trusted_models(recipe: Recipe) -> None:
+    """Raise where a model that the recipe names, or a run whose scores it takes, is code that may not run."""
+    sources = parse_named_inputs(recipe.inputs.scores_from, "scores_from")
+    models = [recipe.model.name, recipe.rerank.model]
+    models += [name.partition(":")[2] for name in _named_by_metrics(recipe, "φ")]  # embed:callable:mine.py:Model
+    for name in _named_by_metrics(recipe, "scores_from"):
+        source = sources.get(name, name)
+        if (Path(source) / RUN_FILE).exists():
+            require_trusted_run(Path(source))
+        else:
+            models.append(source)
+    for model in models:
+        if model is not None:
+            require_trusted_model(model)
+
+
+def require_trusted_run(folder: Path) -> None:
+    """Raise where the recipe of a stored run names code that may not run; other mistakes are found when it is read."""
+    file = folder / RECIPE_FILE
+    with code_named_by(file):
+        try:
+            require_trusted_models(Recipe.read(file).absolute())
+        except UntrustedCodeError:
+            raise
+        except (CrosslensError, OSError):
+            return
+
+
 def load_inputs(recipe: Recipe, options: EncodeOptions, progress: Progress | None = None) -> LoadedInputs:
     """Read every input of a recipe whose paths are absolute, or encode the dataset with its model."""
     conflict = first_conflict(
@@ -222,6 +250,7 @@ def load_inputs(recipe: Recipe, options: EncodeOptions, progress: Progress | Non
     )  # fmt: skip
     if conflict is not None:
         raise UsageError(conflict.problem, fix=conflict.fix)
+    require_trusted_models(recipe)  # before anything is encoded, which may take hours
     encoding = recipe.model.encode_options(options)
     # A mistake in the name of the re-ranker is found before the dataset is encoded.
     scorer = None if recipe.rerank.model is None else load_pair_scorer(recipe.rerank.model, encoding)

@@ -17,12 +17,12 @@ from crosslens.core import (
     Progress,
     RankedLists,
     Relevance,
-    SilentProgress,
     UsageError,
     argument,
     fingerprint,
     match_ids,
     reading,
+    shown_progress,
 )
 from crosslens.data import format_stem, read_run
 from crosslens.metrics import MetricRequest, MetricSpec
@@ -275,7 +275,7 @@ def robustness_from_runs(
     with study_directory(output, settings.key(data), overwrite=overwrite) as directory:
         if directory is not None:
             directory.refuse_loss("perturbations", names)
-        runner = VariantRunner(dataset, settings, directory, chosen, progress or SilentProgress())
+        runner = VariantRunner(dataset, settings, directory, chosen, shown_progress(progress))
         results = runner.run([source], variants)
         original = results[source.name][ORIGINAL]
         facts: dict[str, Any] = {"queries": len(original.query_ids), "fingerprint": data["relevance"]}

@@ -12,11 +12,11 @@ from crosslens.core import (
     Dataset,
     InputError,
     Progress,
-    SilentProgress,
     UsageError,
     argument,
     json_form,
     require_one_source,
+    shown_progress,
 )
 from crosslens.encode import MEAN, EncodeOptions, MatrixScorer, TextQueries, load_encoder
 from crosslens.metrics import MetricRequest, MetricSpec
@@ -123,7 +123,7 @@ def robustness(
     _check_options(study_options, encode_options, names, variants or (), perturbed or ())
     settings = StudySettings.of(study_options, metrics)
     data = {"dataset": dataset.fingerprint} | ({} if queries is None else {"queries": queries.fingerprint})
-    progress = progress or SilentProgress()
+    progress = shown_progress(progress)
     with study_directory(output, settings.key(data, study_options.options), overwrite=overwrite) as directory:
         if directory is not None:
             directory.refuse_loss("perturbations", names)

@@ -90,6 +90,9 @@ class ChartDrawing:
         inside = "\n".join([named, *self._elements])
         return f'<svg class="chart" {size} role="img">\n{inside}\n</svg>'
 
+    def __repr__(self) -> str:
+        return f"ChartDrawing({self.title!r})"
+
     def _repr_svg_(self) -> str:
         return svg_file([self])
 

@@ -192,8 +192,10 @@ footer { color: var(--soft); font-size: 13px; border-top: 1px solid var(--line);
 )
 """All of a page, with its frame: on a desk, on a phone, on paper."""
 
-NOTEBOOK_STYLE = f"{THEME_STYLE}.crosslens {{{CHART_STYLE}{CONTENT_STYLE}}}"
-"""Rules that keep to this element: a notebook has a style of its own."""
+_ON_PAPER = "background: var(--paper); color: var(--ink); padding: 4px 8px;"
+"""A notebook may be light where the browser asks for dark."""
+NOTEBOOK_STYLE = f"{THEME_STYLE}.crosslens.crosslens {{{_ON_PAPER}{CHART_STYLE}{CONTENT_STYLE}}}"
+"""Rules that keep to this element. Named twice, it counts more than Jupyter's rules, which align tables right."""
 
 SCRIPT = """
 (function () {

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numba
 import numpy as np
 
-from crosslens.core import InputError, Progress, SilentProgress, stage
+from crosslens.core import InputError, Progress, shown_progress, stage
 from crosslens.language import (
     COLOURS,
     SIZES,
@@ -274,7 +274,7 @@ class Spice:
         texts = list(dict.fromkeys([*captions, *(text for some in references for text in some)]))
         parses = parse_texts(texts, pipeline=self.pipeline, cache=self.cache, threads=threads, progress=progress)
         graph_of = {}
-        with stage(progress or SilentProgress(), "scene graphs", len(texts)) as watching:
+        with stage(shown_progress(progress), "scene graphs", len(texts)) as watching:
             for text, parse in zip(texts, parses, strict=True):
                 graph_of[text] = scene_graph(parse)
                 watching.advance()

@@ -17,11 +17,11 @@ from crosslens.core import (
     Embeddings,
     InputError,
     Progress,
-    SilentProgress,
     UsageError,
     code_named_by,
     fingerprint,
     match_ids,
+    shown_progress,
 )
 from crosslens.encode import (
     IMAGES,
@@ -303,7 +303,7 @@ class TrainedScorer(Encoder):
         self.name, self.revision = model.name, model.revision
 
     def score_matrix(self, features: Sequence[Any], texts: Sequence[str], progress: Progress | None = None) -> Array:
-        return self._model.scores(self._model.images(features), texts, progress or SilentProgress())
+        return self._model.scores(self._model.images(features), texts, shown_progress(progress))
 
     def divide(self, features: Sequence[Any], texts: Sequence[str]) -> tuple[list[slice], list[Array]]:
         return self._model.divide(features, texts)

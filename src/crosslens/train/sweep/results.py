@@ -32,7 +32,6 @@ from crosslens.core import (
     Run,
     Section,
     Series,
-    SilentProgress,
     Table,
     Text,
     UsageError,
@@ -40,6 +39,7 @@ from crosslens.core import (
     hold_output,
     json_form,
     match_ids,
+    shown_progress,
     split_name,
     tidy_output,
     write_header,
@@ -511,7 +511,7 @@ def run_sweep(
         options = TrainingOptions(output, overwrite)
         trained = run_trainings(
             left, state.steps, data, options,
-            jobs=jobs, plugins=plugins, progress=progress or SilentProgress(), watch=watch,
+            jobs=jobs, plugins=plugins, progress=shown_progress(progress), watch=watch,
         ) if left else []  # fmt: skip
         new = {outcome.training.folder: outcome for outcome in trained}
         outcomes = [

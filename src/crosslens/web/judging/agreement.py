@@ -223,6 +223,8 @@ class ProjectAgreement:
     scores: JudgeAgreement | None = None
     ordinal: float = float("nan")
     """Krippendorff's α of the scores as ranks."""
+    most_judges: int = 0
+    """Of one item."""
 
     def as_dict(self) -> dict[str, Any]:
         content = {
@@ -254,6 +256,7 @@ def measure_project(
     return ProjectAgreement(
         items=len(answers),
         repeated=int((np.isfinite(answers).sum(axis=1) > 1).sum()) if answers.size else 0,
+        most_judges=int(np.isfinite(answers).sum(axis=1).max()) if answers.size else 0,
         judgements=table.height,
         judges=table["account"].n_unique(),
         answers=_reliability(answers),

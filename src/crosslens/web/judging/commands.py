@@ -12,6 +12,7 @@ from crosslens.core import (
     ConflictError,
     Dataset,
     Endpoint,
+    Figure,
     InputError,
     Progress,
     RecordedAnswers,
@@ -20,11 +21,13 @@ from crosslens.core import (
     UsageError,
     argument,
     json_form,
+    percent,
     read_text_file,
     write_text,
 )
 from crosslens.data import read_records
 from crosslens.web.judging.accounts import create_invitation, model_account
+from crosslens.web.judging.agreement import ProjectAgreement
 from crosslens.web.judging.database.assigning import ProjectProgress, project_progress
 from crosslens.web.judging.database.engine import Database, open_database
 from crosslens.web.judging.database.judgements import ModelRequests, add_requests, judgements, record_judgement
@@ -77,19 +80,30 @@ class ProjectLine:
 
     project: JudgingProject
     progress: ProjectProgress
+    agreement: ProjectAgreement
 
     @property
     def line(self) -> str:
-        return f"{self.project.task}: {self.progress.done:,} of {self.progress.needed:,} judgements"
+        """In words; how far people agree, where several judged the same items."""
+        counted = f"{self.project.task}: {self.progress.done:,} of {self.progress.needed:,} judgements"
+        if not self.agreement.repeated:
+            return counted
+        alpha, share = Figure(self.agreement.answers.alpha, digits=3), percent(self.agreement.by_item.mean)
+        return f"{counted}; agreement: α {alpha}, {share} % on average"
 
     def as_dict(self) -> dict[str, Any]:
         progress = {"judgements": self.progress.done, "open": self.progress.open, "needed": self.progress.needed}
-        return {"project": self.project.id, "name": self.project.name, "task": self.project.task, **progress}
+        agreement = {"alpha": self.agreement.answers.alpha, "by_item": self.agreement.by_item.mean}
+        content = {"project": self.project.id, "name": self.project.name, "task": self.project.task, **progress}
+        return {**content, "agreement": json_form(agreement) if self.agreement.repeated else None}
 
 
 def list_projects(database: Database) -> list[ProjectLine]:
     """All projects, oldest first."""
-    return [ProjectLine(project, project_progress(database, project.id)) for project in projects(database)]
+    return [
+        ProjectLine(project, project_progress(database, project.id), results_of(database, project.id).agreement)
+        for project in projects(database)
+    ]
 
 
 def results_of(database: Database, project: int) -> ProjectResults:

@@ -19,13 +19,13 @@ from crosslens.core import (
     Message,
     Progress,
     RecordedAnswers,
-    SilentProgress,
     UnknownNameError,
     answers_of,
     derive_seed,
     parse_answer,
     picture_url,
     reading,
+    shown_progress,
     stage,
 )
 from crosslens.data import image_files, read_image_bytes
@@ -241,7 +241,7 @@ def ask_and_keep(
 ) -> AskingOutcome:  # fmt: skip
     """Ask about every item; ``keep`` takes its number, the answer and the seconds as soon as the answer is there."""
     answered, unusable = 0, {}
-    with stage(progress or SilentProgress(), "judging", len(contents)) as shown:
+    with stage(shown_progress(progress), "judging", len(contents)) as shown:
         for judged in judge.judge(contents):
             if judged.answer is None:
                 unusable[judged.number] = judged.problem

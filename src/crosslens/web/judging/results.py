@@ -227,7 +227,9 @@ def _facts(results: ProjectResults) -> Iterator[tuple[str, str]]:
     yield "whole answers", f"Krippendorff's α {write(answers.alpha)}, Cohen's κ {write(answers.kappa)}"
     counted = "agreement of items" if agreement.fits is None else "agreement that a pair fits"
     shares = agreement.by_item
-    yield counted, f"{percent(shares.mean)} % on average, {percent(shares.minimum)} % at least"
+    # Of two judges, one always gives the most frequent answer: 50 % at least says nothing.
+    least = "" if agreement.fits is None and agreement.most_judges <= 2 else f", {percent(shares.minimum)} % at least"
+    yield counted, f"{percent(shares.mean)} % on average{least}"
     yield "disagreements", f"{len(results.disagreements):,}"
     right, given = results.known_answers[DISTRACTOR]
     if given:

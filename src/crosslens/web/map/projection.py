@@ -19,9 +19,9 @@ from crosslens.core import (
     Embeddings,
     MissingExtraError,
     Progress,
-    SilentProgress,
     UsageError,
     random_stream,
+    shown_progress,
     stage,
 )
 from crosslens.language import STOP_WORDS
@@ -64,7 +64,7 @@ def project(
     """
     if method not in METHODS:
         raise UsageError(f"unknown projection {method!r}", fix=f"use one of: {', '.join(METHODS)}", option="method")
-    progress = progress or SilentProgress()
+    progress = shown_progress(progress)
     if len({group.dimension for group in groups}) > 1:
         widths = " and ".join(str(group.dimension) for group in groups)
         raise CrosslensError(f"images and captions have vectors of different lengths, {widths}", fix="use one encoder")

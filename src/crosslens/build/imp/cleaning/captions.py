@@ -25,13 +25,13 @@ from crosslens.core import (
     Presented,
     Progress,
     Section,
-    SilentProgress,
     Table,
     UnknownNameError,
     UsageError,
     argument,
     parquet_bytes,
     printable_line,
+    shown_progress,
     stage,
 )
 from crosslens.data import format_suffix, read_lines, read_table, writing_bytes
@@ -200,7 +200,7 @@ def clean_captions(
     A cleaned caption depends on its text and the settings alone, and cleaning it again changes nothing. The rules are
     listed in ``cleaning_rules()``.
     """
-    settings, progress = settings or CleaningSettings(), progress or SilentProgress()
+    settings, progress = settings or CleaningSettings(), shown_progress(progress)
     require_texts(texts)
     languages = LanguageFilter(settings.languages)
     needs_language = settings.tagging or ANY_LANGUAGE not in settings.languages
