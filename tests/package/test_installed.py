@@ -17,6 +17,7 @@ import zipfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -170,6 +171,11 @@ def test_missing_extras(base: Environment) -> None:
     folder.mkdir()
     (folder / "captions.jsonl").write_text('{"image": "a.png", "caption": "a dog"}\n' * 2, encoding="utf-8")
     (folder / "titles.txt").write_text("A brown dog runs\n", encoding="utf-8")
+    recipe = 'base = "flickr8k-vse-triplet"\n[data]\nkind = "precomp"\n'
+    (folder / "mine.toml").write_text(recipe, encoding="utf-8")
+    for split in ("train", "dev", "test"):
+        np.save(folder / f"{split}_ims.npy", np.eye(4, dtype=np.float32))
+        (folder / f"{split}_caps.txt").write_text("a dog\n" * 20, encoding="utf-8")
     for extra, words in MISSING.items():
         done = subprocess.run(
             [base.folder / "bin" / "crosslens", *words], cwd=folder, capture_output=True, text=True, check=False,
@@ -191,8 +197,10 @@ def test_typed_project(base: Environment) -> None:
     """A typed program that uses crosslens passes mypy --strict, and one with mistakes does not: types are installed."""
     base.install("mypy>=1.14")
     folder = ROOT / "tests" / "package" / "typed_project"
-    base.run("python", "-m", "mypy", "--strict", "--cache-dir", base.folder / "mypy", folder / "right.py")
-    command = [base.folder / "bin" / "python", "-m", "mypy", "--strict", "--cache-dir", base.folder / "mypy"]
+    options = ("--strict", "--cache-dir", base.folder / "mypy")
+    plugin = ROOT / "examples" / "plugin" / "src" / "crosslens_example"
+    base.run("python", "-m", "mypy", *options, folder / "right.py", *plugin.glob("*.py"))
+    command = [base.folder / "bin" / "python", "-m", "mypy", *options]
     wrong = folder / "wrong.py"
     done = subprocess.run(
         [*command, wrong], cwd=base.work, capture_output=True, text=True, check=False,

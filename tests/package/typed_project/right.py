@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-from crosslens_example.metrics import shallow
 
 import crosslens as cl
 from crosslens.metrics import MetricSpec
@@ -29,6 +28,3 @@ def better(first: cl.Run, second: cl.Run) -> str:
 
 def parsed(name: str) -> list[MetricSpec]:
     return [request.spec for request in cl.parse_metrics(name)]
-
-
-print(shallow)

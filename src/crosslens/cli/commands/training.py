@@ -188,7 +188,7 @@ def _listed_recipes(words: str) -> CommandAnswer:
         about = recipe.about + (f" ({tables})" if tables else "")
         if whole is None:
             return about
-        tenth = "" if recipe.settings.fraction < 1 else f", with --fraction 0.1 {minutes.tenth[recipe.name]:.0f}"
+        tenth = "" if recipe.settings.fraction < 1 else f", {minutes.tenth[recipe.name]:.0f} with --fraction 0.1"
         return f"{about}; {whole:.0f} min{tenth}"
 
     lists = tuple(
@@ -196,8 +196,8 @@ def _listed_recipes(words: str) -> CommandAnswer:
         for group in groups
     )
     notes = [
-        f"min: processor minutes on {minutes.machine}; on several cores less by the clock, on a busy machine more. "
-        "Without: its data were not at hand to measure it."
+        f"min: processor minutes on {minutes.machine}, by the clock more on a busy machine. Recipes without were not "
+        "measured."
     ]
     if not words:
         notes.append('crosslens train --list "flickr8k vse" lists those that the words describe')
