@@ -54,6 +54,8 @@ EXTRAS = {
 }
 """Extras of users → what they are for."""
 _BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome", "firefox")
+_NAMED = 3
+"""Missing packages and extras that are listed by name."""
 _SECONDS = 120
 """How long a package may take to be imported."""
 
@@ -87,6 +89,14 @@ class Extra:
         if not self.missing:
             return "installed"
         return "not installed" if len(self.missing) == len(self.packages) else "in part"
+
+    @property
+    def lacks(self) -> str:
+        """The packages that an extra which is there in part lacks, the first of them by name."""
+        if self.state != "in part":
+            return ""
+        more = f" and {len(self.missing) - _NAMED} more" if len(self.missing) > _NAMED else ""
+        return ", ".join(self.missing[:_NAMED]) + more
 
     @property
     def command(self) -> str:
@@ -146,15 +156,11 @@ class Diagnosis(Presented):
     def sections(self) -> Iterator[Section]:
         own = tuple((package.name, package.version or "missing", package.wanted or "any") for package in self.packages)
         yield Section("System", (FactList(self.system), Table(("package", "version", "needed"), own, "lll")))
-        rows = tuple(
-            (
-                extra.name, extra.state, extra.purpose,
-                ", ".join(extra.missing) if extra.state == "in part" else "",
-            )
-            for extra in self.extras
-        )  # fmt: skip
+        rows = tuple((extra.name, extra.state, extra.purpose, extra.lacks) for extra in self.extras)
         missing = [extra.name for extra in self.extras if extra.missing]
-        how = f"To install what is missing: pip install '{NAME}[{','.join(missing)}]', or some of these."
+        how = f"To install what is missing: pip install '{NAME}[{','.join(missing)}]'."
+        if len(missing) > _NAMED:
+            how = f"To install an extra: pip install '{NAME}[NAME]'; all but openclip: pip install '{NAME}[all]'."
         notes = Text.of(how if missing else "")
         yield Section("Extras", (Table(("extra", "state", "for", "lacks"), rows, "llll"), notes))
         yield Section("Devices, data and tools", (FactList(self.tools),))
