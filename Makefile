@@ -57,6 +57,10 @@ test-lowest: $(LOWEST)/.installed  ## the web tests with the lowest allowed vers
 	@PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(LOWEST)/bin/python -m pytest -q -n $(JOBS) \
 	  --dist worksteal -m "not slow" tests/web tests/hostile/test_web.py $(ARGS)
 
+.PHONY: test-package
+test-package: $(TEST)  ## build sdist and wheel, install them into empty environments, try each extra alone (downloads; half an hour)
+	@$(BIN)/python -m pytest -q tests/package $(ARGS)
+
 .PHONY: system-packages
 system-packages:  ## install Chromium, nginx and WordNet's files for the tests that need them (Debian, as root; else they skip)
 	@{ command -v chromium && command -v nginx && test -e /usr/share/wordnet/data.noun && \

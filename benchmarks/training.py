@@ -2,6 +2,7 @@
 
     python benchmarks/training.py --data flickr8k                 # measures some steps, extrapolates to 100 %
     python benchmarks/training.py --data flickr8k --full          # trains at 100 %, about as long as it says
+    python benchmarks/training.py --data flickr8k --minutes NAME  # how long recipes take, for `crosslens train --list`
 
 Steps of the recipe with the fixed margin and of the one with SAM alternate, so that a busy machine slows both alike.
 Figures are medians over steps, in wall time and in CPU time: on a machine that others use, only the latter repeats.
@@ -10,11 +11,14 @@ Figures are medians over steps, in wall time and in CPU time: on a machine that 
 from __future__ import annotations
 
 import argparse
+import json
+import platform
 import statistics
 import tempfile
 import time
 from collections import defaultdict
 from collections.abc import Callable
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -147,6 +151,44 @@ def extrapolate(training: Any, step: Seconds, validation: Seconds, checkpoint: S
         )
 
 
+def expected_minutes(name: str, imported: float, arguments: argparse.Namespace, folder: Path) -> dict[str, float]:
+    """Processor minutes of a recipe, from some steps and one validation: as it is, and on a tenth of the images.
+
+    ``imported``: the seconds that importing torch and the like took.
+    """
+    start = time.process_time()
+    recipe = load_training_recipe(name)
+    data = load_features(recipe.layout, arguments.data, recipe.data)
+    arguments.fraction = min(recipe.settings.fraction, 0.1)
+    training = prepared(name, data, arguments, folder)
+    prepared_in = time.process_time() - start
+    step = median(take_steps({name: training}, {name: Stopwatch()}, arguments.steps)[name])[1]
+    validation = whole_time(training._validate)[1]
+    minutes = {}
+    for label, fraction in (("recipe", recipe.settings.fraction), ("tenth", 0.1)):
+        images = max(1, round(fraction * len(data.train.features)))
+        per_epoch = images * len(data.train.dataset.texts) // len(data.train.features) // training.plan.size
+        steps = recipe.settings.steps(per_epoch)
+        validations = -(-steps // (per_epoch * recipe.settings.validate_every)) + 1  # and the test split, as large
+        minutes[label] = round((imported + prepared_in + steps * step + validations * validation) / 60, 1)
+    return minutes
+
+
+def record_minutes(arguments: argparse.Namespace, folder: Path) -> None:
+    """Measure recipes one by one; each is written into the package's record as soon as it is measured."""
+    imported = time.process_time()
+    arguments.threads = 1
+    torch.set_num_threads(1)
+    file = Path(str(files("crosslens.train").joinpath("minutes.json")))
+    for name in arguments.minutes:
+        minutes = expected_minutes(name, imported, arguments, folder)
+        record = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {"recipes": {}}
+        record["machine"] = arguments.machine
+        record["recipes"] = dict(sorted({**record["recipes"], name: minutes}.items()))
+        file.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+        print(f"{name}: {minutes['recipe']} processor minutes, {minutes['tenth']} on a tenth of the images", flush=True)
+
+
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -156,7 +198,13 @@ def main() -> None:
     parser.add_argument("--threads", type=int)
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--full", action="store_true", help="train at 100 %%, too")
+    parser.add_argument("--minutes", nargs="+", metavar="RECIPE", help="record how long these take, on one thread")
+    parser.add_argument("--machine", default=platform.machine(), help="with --minutes: what the machine is, in words")
     arguments = parser.parse_args()
+    if arguments.minutes:
+        with tempfile.TemporaryDirectory() as name:
+            record_minutes(arguments, Path(name))
+        return
     recipe = load_training_recipe(FIXED)
     data = load_features(recipe.layout, arguments.data, recipe.data)
     with tempfile.TemporaryDirectory() as name:

@@ -12,6 +12,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
+import yaml
 
 import crosslens
 
@@ -80,6 +81,18 @@ def test_importing_warns_about_nothing() -> None:
 def test_one_version() -> None:
     declared = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
     assert crosslens.__version__ == declared == importlib.metadata.version("crosslens")
+
+
+def test_citation() -> None:
+    """What GitHub and reference managers read, and what the schema of CITATION.cff requires, is there and agrees."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
+    assert citation.keys() >= {"cff-version", "message", "title", "authors"}, "required by the schema"
+    assert citation["cff-version"] == "1.2.0"
+    for key, value in {"title": project["name"], "version": project["version"], "license": project["license"]}.items():
+        assert citation[key] == value
+    assert citation["authors"] == project["authors"]
+    assert citation["abstract"] == project["description"]
 
 
 def test_public_names() -> None:

@@ -15,7 +15,10 @@ from tests.golden.study import IMP, RECOS
 
 SLOW_PARTS = ("training", "builds", "audits", "demos")
 PICTURES = (".svg", ".png", ".pdf")
-NO_OUTPUT = {"crosslens serve": "a server, whose pages have tests of their own"}
+NO_OUTPUT = {
+    "crosslens serve": "a server, whose pages have tests of their own",
+    "crosslens doctor": "describes the machine; see tests/cli/test_doctor.py",
+}
 """Commands without a case, and why."""
 
 

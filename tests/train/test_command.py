@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from crosslens.train import TrainingData, recipe_names
+from crosslens.train import TrainingData, recipe_minutes, recipe_names
 from tests.commands import Call as Call, call as call
 
 from .conftest import SMALL_RECIPE, write_flickr8k
@@ -67,6 +67,21 @@ def test_metrics_of_the_test_split(call: Call, folder: Path, tmp_path: Path) -> 
     assert outcome.code == 0, outcome.err
     assert {"Rsum", "i2t/Hit@1", "i2t/NCS[cider]@5", "t2i/NCS[cider]@5", "Nsum[cider]"} <= set(outcome.json["test"])
     assert "NCS" in call("train", *words[1:], "-o", tmp_path / "m", "--metrics", "NCS").err, "it needs a cutoff"
+
+
+def test_expected_minutes(call: Call) -> None:
+    """Those that the benchmark measured; a first training ends within two minutes."""
+    measured = recipe_minutes()
+    assert set(measured.recipe) <= set(recipe_names())
+    assert measured.recipe["flickr8k-first"] < 2
+    rows = {entry["name"]: entry for entry in call("train", "--list", "--json").json["recipes"]}
+    assert rows["flickr8k-vse-triplet"]["minutes"] == measured.recipe["flickr8k-vse-triplet"]
+    assert rows["flickr8k-vse-triplet"]["minutes_of_a_tenth"] < 5
+    assert rows["coco-sgr-triplet"]["minutes"] is None, "not measured"
+    text = " ".join(call("train", "--list", "flickr8k vse").out.split())
+    minutes = measured.recipe["flickr8k-vse-sum"], measured.tenth["flickr8k-vse-sum"]
+    assert "sum over all negatives; {:.0f} min, {:.0f} with --fraction 0.1".format(*minutes) in text
+    assert f"processor minutes on {measured.machine}" in text
 
 
 def test_the_list_of_recipes(call: Call) -> None:

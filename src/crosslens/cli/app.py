@@ -82,7 +82,7 @@ GROUPS: dict[str, tuple[str, dict[str, Command]]] = {
 }
 """Commands of two words: the first, its help, and the second with their functions."""
 HEADINGS: dict[str, dict[str, Command | None]] = {
-    "Start": {"demo": start.demo, "audit": start.audit},
+    "Start": {"demo": start.demo, "audit": start.audit, "doctor": start.doctor},
     "Evaluate": {
         "evaluate": evaluate.evaluate,
         "compare": runs.compare,

@@ -15,6 +15,7 @@ import typer
 
 import crosslens.data as data
 from crosslens.cli.answers import Json as Json, Overwrite as Overwrite, answering, named_as
+from crosslens.cli.completion import completion_of
 from crosslens.core import (
     Declaration,
     EngineOptions,
@@ -258,7 +259,8 @@ def _flag(name: str, annotation: Any, default: Any, declared: Declaration) -> in
     spelled = declared.flags or (f"--{name.replace('_', '-')}",)
     bounds = {"min": declared.minimum, "max": declared.maximum}
     limits: dict[str, Any] = {name: bound for name, bound in bounds.items() if bound is not None}
-    info = typer.Option(*spelled, metavar=declared.metavar, help=declared.help, **limits)
+    complete = completion_of(spelled, declared)
+    info = typer.Option(*spelled, metavar=declared.metavar, help=declared.help, autocompletion=complete, **limits)
     return inspect.Parameter(
         name,
         inspect.Parameter.KEYWORD_ONLY,

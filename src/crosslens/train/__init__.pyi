@@ -26,6 +26,7 @@ from crosslens.train.recipe import (
     TrainingSettings as TrainingSettings,
     load_training_recipe as load_training_recipe,
     recipe_groups as recipe_groups,
+    recipe_minutes as recipe_minutes,
     recipe_names as recipe_names,
     settings_of as settings_of,
     tables_of as tables_of,

@@ -25,6 +25,7 @@ from crosslens.core import (
     UnknownNameError,
     UsageError,
     option,
+    parse_json,
     typed,
 )
 from crosslens.data import read_text
@@ -426,6 +427,25 @@ def recipe_groups(words: str = "") -> list[RecipeGroup]:
     for recipe in chosen:
         groups.setdefault(TITLES.get(recipe.name.partition("-")[0], "Others"), []).append(recipe)
     return [RecipeGroup(title, tuple(members)) for title, members in groups.items() if members]
+
+
+@dataclass(frozen=True)
+class RecipeMinutes:
+    """How long packaged recipes take: processor minutes that ``benchmarks/training.py --minutes`` measured."""
+
+    machine: str
+    recipe: Mapping[str, float]
+    """By name, with the recipe's own settings."""
+    tenth: Mapping[str, float]
+    """By name, on a tenth of the training images."""
+
+
+def recipe_minutes() -> RecipeMinutes:
+    """The packaged record; recipes whose data were not at hand are not in it."""
+    record = parse_json(files("crosslens.train").joinpath("minutes.json").read_text("utf-8"))
+    entries = record["recipes"]
+    recipe, tenth = ({name: entry[kind] for name, entry in entries.items()} for kind in ("recipe", "tenth"))
+    return RecipeMinutes(record["machine"], recipe, tenth)
 
 
 def tables_of(recipe: TrainingRecipe) -> str:

@@ -1,4 +1,4 @@
-"""``crosslens demo``: an audit of drawn scenes, from nothing to its report."""
+"""``crosslens demo``: an audit of drawn scenes, from nothing to its report; audits; and whether all is installed."""
 
 from __future__ import annotations
 
@@ -15,12 +15,23 @@ import crosslens.core as core
 import crosslens.pipeline as pipeline
 import crosslens.report as report
 import crosslens.synth as synthesis
-from crosslens.cli.answers import CommandAnswer
+from crosslens.cli.answers import CommandAnswer, end_with
 from crosslens.cli.commands.evaluate import encoding_of
 from crosslens.cli.console import confirm_code, print_note, progress_bar
 from crosslens.cli.datasets import DATASET_WORDS, DatasetOptions, dataset_sources
 from crosslens.cli.flags import OUTPUT, Flags, Overwrite, Plugins, TrustCodeFlag, command
-from crosslens.core import Cell, FactList, Presented, Section, Table, Text, UsageError, duration, option
+from crosslens.core import (
+    Cell,
+    FactList,
+    MissingExtraError,
+    Presented,
+    Section,
+    Table,
+    Text,
+    UsageError,
+    duration,
+    option,
+)
 from crosslens.encode import EncodeOptions
 from crosslens.pipeline import AuditOptions, EvaluateOptions, InputOptions, ModelOptions
 
@@ -213,4 +224,19 @@ def audit(
         command=sys.argv, trust_code=trust_code or confirm_code,
     )  # fmt: skip
     print_note("")
+    return result
+
+
+@command("crosslens doctor", "crosslens doctor --load", "crosslens doctor --json", reads_files=False)
+def doctor(
+    load: bool = option(False, "Import every installed package, too, which finds broken ones (up to minutes)."),
+) -> pipeline.Diagnosis:
+    """Check the installation: versions, extras, caches, GPU.
+
+    Says what is missing and how to get it, and changes nothing. A missing extra is no problem; where something that is
+    installed does not work, the exit code is 4.
+    """
+    result = pipeline.diagnose(load=load)
+    if result.problems:
+        end_with(MissingExtraError.exit_code)
     return result

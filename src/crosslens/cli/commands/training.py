@@ -13,6 +13,7 @@ import typer
 import crosslens.metrics as metrics
 import crosslens.train as train
 from crosslens.cli.answers import CommandAnswer, end_with, wrote
+from crosslens.cli.completion import complete_recipes
 from crosslens.cli.console import Bar, LogLines, print_note, print_notes, progress_bar
 from crosslens.cli.flags import OUTPUT, SEVERAL, Json, Overwrite, Plugins, command
 from crosslens.core import FactList, Options, Text, UsageError, option
@@ -69,6 +70,7 @@ def live_training(metric: str) -> LiveCurve | PlainCurve:
 
 
 _AS_IN_RECIPE = " [default: as in the recipe]"
+_RECIPE = "A recipe that comes with crosslens, or a path."
 
 
 @dataclass(frozen=True)
@@ -111,7 +113,7 @@ class TrainingChanges(Options):
     "crosslens train --recipe my-recipe.toml --data flickr8k -o models/mine",
 )
 def train_command(
-    name: Annotated[str | None, typer.Argument(help="A recipe that comes with crosslens, or a path.")] = None,
+    name: Annotated[str | None, typer.Argument(help=_RECIPE, autocompletion=complete_recipes)] = None,
     *,
     recipe: Path | None = option(None, "A recipe file, in place of the name.", metavar="FILE.toml"),
     data: Path | None = option(
@@ -166,10 +168,13 @@ def _required(
 def _listed_recipes(words: str) -> CommandAnswer:
     groups = train.recipe_groups(words)
     recipes = sorted((recipe for group in groups for recipe in group.recipes), key=lambda recipe: recipe.name)
+    minutes = train.recipe_minutes()
     content = [
         {
             "name": recipe.name,
             "about": recipe.about,
+            "minutes": minutes.recipe.get(recipe.name),
+            "minutes_of_a_tenth": minutes.tenth.get(recipe.name),
             "published": [
                 {"table": row.table, "row": row.row, "flags": row.flags, "figures": dict(row.figures)}
                 for row in recipe.published
@@ -177,19 +182,27 @@ def _listed_recipes(words: str) -> CommandAnswer:
         }
         for recipe in recipes
     ]
-    tables = {recipe.name: train.tables_of(recipe) for recipe in recipes}
+
+    def described(recipe: train.TrainingRecipe) -> str:
+        tables, whole = train.tables_of(recipe), minutes.recipe.get(recipe.name)
+        about = recipe.about + (f" ({tables})" if tables else "")
+        if whole is None:
+            return about
+        tenth = "" if recipe.settings.fraction < 1 else f", {minutes.tenth[recipe.name]:.0f} with --fraction 0.1"
+        return f"{about}; {whole:.0f} min{tenth}"
+
     lists = tuple(
-        FactList(
-            tuple(
-                (recipe.name, recipe.about + (f" ({tables[recipe.name]})" if tables[recipe.name] else ""))
-                for recipe in group.recipes
-            ),
-            f"{group.title}:",
-        )
+        FactList(tuple((recipe.name, described(recipe)) for recipe in group.recipes), f"{group.title}:")
         for group in groups
     )
-    how = 'crosslens train --list "flickr8k vse" lists those that the words describe'
-    return CommandAnswer("Recipes of trainings", (*lists, *(() if words else (Text.of(how),))), {"recipes": content})
+    notes = [
+        f"min: processor minutes on {minutes.machine}, by the clock more on a busy machine. Recipes without were not "
+        "measured."
+    ]
+    if not words:
+        notes.append('crosslens train --list "flickr8k vse" lists those that the words describe')
+    listed = {"recipes": content, "measured_on": minutes.machine}
+    return CommandAnswer("Recipes of trainings", (*lists, *(Text.of(note) for note in notes)), listed)
 
 
 @dataclass(frozen=True)
@@ -218,7 +231,7 @@ class SweepOptions(Options):
     "    --dry-run -o sweeps/models",
 )
 def sweep_command(
-    recipe: Annotated[str | None, typer.Argument(help="A recipe that comes with crosslens, or a path.")] = None,
+    recipe: Annotated[str | None, typer.Argument(help=_RECIPE, autocompletion=complete_recipes)] = None,
     *,
     data: Path | None = option(
         None, "The folder with captions and features.", metavar="FOLDER", flags=("--data", "--features")

@@ -1,0 +1,1 @@
+"""A metric, a dataset reader and an encoder for crosslens."""

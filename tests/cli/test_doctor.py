@@ -1,0 +1,121 @@
+"""What ``crosslens doctor`` says of an installation, whole and broken; and what a shell completes."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+import crosslens.pipeline.doctor as doctor
+from crosslens.pipeline import diagnose
+from tests.commands import Call, call as call
+
+ROOT = Path(__file__).resolve().parents[2]
+REQUIRES = [
+    "numpy>=1.26", "missing-package>=1", 'torch>=2.6; extra == "train"', 'safetensors>=0.4; extra == "train"',
+    'crosslens[train]; extra == "demo"', 'pillow>=11; extra == "scenes"',
+]  # fmt: skip
+
+
+@pytest.fixture
+def installed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> dict[str, str]:
+    """An installation with these packages, an empty cache, and no tools."""
+    versions = {"crosslens": "0.1.0", "numpy": "2.1", "missing-package": "1.0"}
+
+    def version(name: str) -> str:
+        if name not in versions:
+            raise importlib.metadata.PackageNotFoundError(name)
+        return versions[name]
+
+    monkeypatch.setattr(doctor, "requires", lambda name: REQUIRES)
+    monkeypatch.setattr(doctor, "version", version)
+    monkeypatch.setattr(doctor.shutil, "which", lambda name: None)
+    monkeypatch.setenv("CROSSLENS_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "hub"))
+    return versions
+
+
+def test_extras_with_what_they_lack(installed: dict[str, str], call: Call) -> None:
+    installed["torch"] = "2.6.1"
+    done = call("doctor", "--json")
+    assert done.code == 0
+    extras = done.json["extras"]
+    assert extras["train"]["state"] == "in part"
+    assert extras["train"]["missing"] == ["safetensors"]
+    assert extras["train"]["command"] == "pip install 'crosslens[train]'"
+    assert [package["name"] for package in extras["demo"]["packages"]] == ["torch", "safetensors"], "through an extra"
+    assert extras["scenes"]["state"] == "not installed"
+    text = call("doctor").out
+    assert "pip install 'crosslens[demo,scenes,train]'" in text
+    assert "No problems" in text
+
+
+def test_what_is_broken(installed: dict[str, str], call: Call, tmp_path: Path) -> None:
+    """A version that will not do, a missing requirement and a cache that cannot be written end with exit code 4."""
+    installed |= {"safetensors": "0.3"}
+    del installed["missing-package"]
+    (tmp_path / "cache").write_text("a file", encoding="utf-8")
+    done = call("doctor", "--json")
+    assert done.code == 4
+    problems = {problem["problem"]: problem["fix"] for problem in done.json["problems"]}
+    assert problems["safetensors 0.3 is installed, >=0.4 is needed"] == "pip install 'safetensors>=0.4'"
+    assert "missing-package is missing, which crosslens cannot do without" in problems
+    assert any(problem.endswith("cache cannot be written") for problem in problems)
+    assert "Problems" in call("doctor").out
+
+
+def test_a_package_that_cannot_be_imported(installed: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = Path(doctor.cache_folder()).parent
+    (folder / "broken_module.py").write_text("raise ImportError('its library is gone')", encoding="utf-8")
+    monkeypatch.setenv("PYTHONPATH", str(folder))
+    monkeypatch.setattr(doctor, "packages_distributions", lambda: {"broken_module": ["missing_package"]})
+    (problem,) = diagnose(load=True).problems
+    assert problem.problem == "missing-package 1.0 cannot be imported: ImportError: its library is gone"
+
+
+def test_caches(installed: dict[str, str], tmp_path: Path, call: Call) -> None:
+    (tmp_path / "cache" / "parses").mkdir(parents=True)
+    (tmp_path / "cache" / "parses" / "a.parquet").write_bytes(b"x" * 1500)
+    caches = {cache["what"]: cache for cache in call("doctor", "--json").json["caches"]}
+    assert (caches["crosslens: parses"]["files"], caches["crosslens: parses"]["size"]) == (1, 1500)
+    assert caches["Hugging Face hub"]["folder"] == str(tmp_path / "hub")
+
+
+def test_every_extra_is_described() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    others = {
+        name for name in project["optional-dependencies"] if name.partition("-")[0] in ("all", "docs", "lint", "test")
+    }
+    assert set(doctor.EXTRAS) == set(project["optional-dependencies"]) - others
+
+
+@pytest.mark.parametrize(
+    ("typed", "proposed"),
+    [
+        ("crosslens doc", "doctor"),
+        ("crosslens evaluate --metr", "--metrics"),
+        ("crosslens evaluate --metrics CappedR", "CappedRecall"),
+        ("crosslens train flickr8k-fi", "flickr8k-first"),
+        ("crosslens export runs/a --to late", "latex"),
+        ("crosslens evaluate --engine r", "ray"),
+    ],
+)
+def test_completion(typed: str, proposed: str, monkeypatch: pytest.MonkeyPatch, call: Call) -> None:
+    """What bash's completion script gets for what is typed."""
+    monkeypatch.setenv("_CROSSLENS_COMPLETE", "complete_bash")
+    monkeypatch.setenv("COMP_WORDS", typed)
+    monkeypatch.setenv("COMP_CWORD", str(len(typed.split()) - 1))
+    done = call()
+    assert (done.code, done.out.split()) == (0, [proposed])
+
+
+def test_the_completion_script() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "crosslens", "--show-completion", "bash"], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0
+    assert "complete -o default -F _crosslens_completion crosslens" in done.stdout
