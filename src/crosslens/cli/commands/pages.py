@@ -19,7 +19,7 @@ from crosslens.cli.answers import Write
 from crosslens.cli.console import check_outputs, print_file, print_json, print_note, print_notes
 from crosslens.cli.datasets import DATASET_WORDS, DatasetOfRuns, served_data
 from crosslens.cli.flags import OUTPUT, Flags, Json, Overwrite, command
-from crosslens.cli.stored_runs import check_same_captions, load_run, load_studies
+from crosslens.cli.stored_runs import check_same_captions, load_run, load_runs, load_studies
 from crosslens.core import Options, UsageError, option
 from crosslens.encode import EncodeOptions
 from crosslens.web import ServeOptions
@@ -217,7 +217,7 @@ def export(
     elif by is not None:
         raise UsageError("--by is for robustness studies", fix="drop it, or see crosslens show --by")
     else:
-        files = reports.render_export([load_run(folder) for folder in runs], to, metrics=metrics, direction=direction)
+        files = reports.render_export(load_runs(runs, with_published=True), to, metrics=metrics, direction=direction)
     _write(files, runs[0], to, output, overwrite=overwrite, json=json)
 
 
