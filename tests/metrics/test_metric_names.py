@@ -5,7 +5,16 @@ from __future__ import annotations
 import pytest
 
 from crosslens.core.errors import UnknownNameError, UsageError
-from crosslens.metrics import DEFAULT_METRICS, METRICS, Family, MetricRequest, MetricSpec, Option, parse_metrics
+from crosslens.metrics import (
+    DEFAULT_METRICS,
+    METRICS,
+    Family,
+    MetricRequest,
+    MetricSpec,
+    Option,
+    matching_names,
+    parse_metrics,
+)
 from crosslens.metrics.family import family_of, read_spec
 from crosslens.metrics.request import parse_metric
 from tests.tables import each_row
@@ -87,6 +96,18 @@ def test_ambiguous_recall_is_hit_and_says_so() -> None:
     assert parse_metrics("Hit@5")[0].notes == ()
     (merged,) = parse_metrics("Hit@5 R@5")
     assert len(merged.notes) == 1
+
+
+def test_names_of_ir_measures_are_read_and_explained() -> None:
+    requests = parse_metrics("P@5 t2i/RR RR@10 Rprec Success@1 AP AP@10 nDCG@10")
+    assert [str(request) for request in requests] == [
+        "Precision@5", "t2i/MRR", "MRR@10", "RPrecision", "Hit@1", "AP", "AP@10", "nDCG@10",
+    ]  # fmt: skip
+    assert requests[0].notes == ("P@5 read as Precision@5: relevant items in the top k / k",)
+    assert requests[1].notes[0].startswith("RR read as MRR: 1 / rank of the first relevant item")
+    assert not any(request.notes for request in requests[-3:]), "the same names"
+    assert "Recall@5 (R@5 of ir_measures)" in parse_metrics("R@5")[0].notes[0]
+    assert matching_names("RR", ["t2i/MRR", "t2i/MRR@10"]) == ["t2i/MRR"]
 
 
 @each_row(

@@ -155,7 +155,7 @@ class TrackerOptions(Options):
 
     project: str = option("crosslens", "For mlflow and wandb: the experiment or project.", metavar="NAME")
     tracking_uri: str | None = option(
-        None, "For mlflow: its address. [default: $MLFLOW_TRACKING_URI]", metavar="ADDRESS"
+        None, "For mlflow: a server or database. [default: $MLFLOW_TRACKING_URI, or MLflow's own]", metavar="ADDRESS"
     )
     offline: bool = option(False, "For wandb: write it to ./wandb, to be sent later by wandb sync.")
     without_files: bool = option(False, "For mlflow and wandb: figures and settings, no files of the run.")
