@@ -298,7 +298,7 @@ def _load_folder(path: Path, options: dict[str, Any]) -> Dataset:
 
 
 def _first_option(entry: Entry[Reader]) -> str:
-    return next(iter(entry.details["options"]))
+    return str(next(iter(entry.details["options"])))
 
 
 def _holds(path: Path, folders: Iterable[str]) -> bool:
