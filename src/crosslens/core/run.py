@@ -262,7 +262,8 @@ class Run(Presented):
     @property
     def published(self) -> tuple[str, ...]:
         """The files of others that its figures were read from, where these are all there is: no values of queries."""
-        return tuple(self.provenance.get("published", ()))
+        files = self.provenance.get("published")
+        return tuple(map(str, files)) if isinstance(files, list) else ()
 
     @property
     def label(self) -> str:

@@ -10,7 +10,7 @@ import polars as pl
 from crosslens.core import Dataset, InputError, reading
 from crosslens.data.files import read_json
 from crosslens.data.loading import READERS
-from crosslens.data.rows import Records, check_texts, check_unique, ids_or_numbers, text_columns
+from crosslens.data.rows import Records, check_ids, check_texts, check_unique, ids_or_numbers, text_columns
 
 FIFTYONE_SAMPLES = "samples.json"
 _OTHERS = ("id", "metadata", "created_at", "last_modified_at")
@@ -33,7 +33,8 @@ def read_fiftyone(folder: str | Path, captions: str = "captions", image_id: str 
     with reading(file):
         samples = Records.under(content, "samples", "sample", '{"samples": [{"filepath": …, "tags": […], …}, …]}')
         files = samples.ids("filepath")
-        owners = samples.ids(image_id) if samples.has(image_id) else [Path(name).name for name in files]
+        named = samples.values(image_id) if samples.has(image_id) else [Path(name).name for name in files]
+        owners = check_ids(named, image_id, samples.row_name)
         check_unique(owners, "image", samples.row_name)
         groups = [_labels(value) for value in samples.optional(captions)]
         if not any(groups):
@@ -60,9 +61,9 @@ def read_fiftyone(folder: str | Path, captions: str = "captions", image_id: str 
 def _labels(value: Any) -> list[dict[str, Any]]:
     """The captions of a sample as labels."""
     if isinstance(value, dict):
-        inner = value.get("classifications", value)
-        return [label for label in inner if isinstance(label, dict)] if isinstance(inner, list) else [inner]
-    return [{"label": text} for text in ([value] if isinstance(value, str) else value or [])]
+        value = value.get("classifications", value)
+    entries = value if isinstance(value, list) else [] if value is None else [value]
+    return [entry if isinstance(entry, dict) else {"label": entry} for entry in entries]
 
 
 def _columns(rows: Records, known: tuple[str, ...]) -> list[pl.Series]:

@@ -41,6 +41,7 @@ _MTEB_DATASETS = {"flickr30k": "Flickr30k"}
 _MTEB_TASK = re.compile(r"(.+?)(?<!I)(T2I|I2T|T2T)Retrieval")
 """IT2I, IT2T and the like ask with a picture and a text together, which is no direction here."""
 _MTEB_MODEL = "model_meta.json"
+_CUTOFF = re.compile("[1-9][0-9]{0,8}")
 _METRIC_AT_K = re.compile(r"(\w+)@(\d+)")
 _CLIP_BENCHMARK_TASKS = {"t2i": "image_retrieval", "i2t": "text_retrieval"}
 
@@ -203,7 +204,7 @@ def _of_mteb(file: Path, content: Mapping[str, Any], whole_folder: bool) -> Iter
             measured = {}
             for key, value in entry.items():
                 name, _, cutoff = key.rpartition("_at_")
-                if name in families and cutoff.isdecimal():
+                if name in families and _CUTOFF.fullmatch(cutoff):
                     measured[families[name], int(cutoff)] = _share(file, key, value)
             order = list(_MTEB_NAMES)
             figures = {
@@ -239,7 +240,7 @@ def _of_clip_benchmark(file: Path, content: Mapping[str, Any]) -> Result:
     for direction, task in _CLIP_BENCHMARK_TASKS.items():
         for key, value in content["metrics"].items():
             name, _, k = key.partition("_recall@")
-            if name == task and k.isdecimal():
+            if name == task and _CUTOFF.fullmatch(k):
                 figures[f"{direction}/Hit@{int(k)}"] = _share(file, key, value)
     model = " ".join(str(content.get(part) or "") for part in ("model", "pretrained")).strip() or file.stem
     language = str(content.get("language") or "en")
