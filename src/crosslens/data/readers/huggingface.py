@@ -108,8 +108,8 @@ def _rows(
     if needed["caption"] == "auto":
         needed["caption"] = next((name for name in _CAPTION_COLUMNS if name in columns), "caption")
     if needed["image_id"] == "auto":
-        name = str(needed["caption"])
-        kind = None if name not in columns else schema[name] if schema is not None else table.features[name]
+        texts = str(needed["caption"])
+        kind = None if texts not in columns else schema[texts] if schema is not None else table.features[texts]
         listed = isinstance(kind, pl.List | list) or getattr(kind, "_type", "") in ("List", "LargeList", "Sequence")
         known = (column for column in _IMAGE_ID_COLUMNS if column in columns)
         needed["image_id"] = next(known, None if listed else "image_id")
