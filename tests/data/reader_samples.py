@@ -86,6 +86,15 @@ def _precomputed(folder: Path) -> dict[str, Any]:
     return {"folder": folder, "split": "test", "captions_per_image": 2}
 
 
+def _fiftyone(folder: Path) -> dict[str, Any]:
+    samples = [
+        {"filepath": "/p/a.jpg", "image_id": "a", "tags": ["dark"], "captions": ["A dog.", "The dog."]},
+        {"filepath": "/p/b.jpg", "image_id": "b", "tags": [], "captions": ["A cat."]},
+    ]
+    write_json(folder / "samples.json", {"samples": samples})
+    return {"folder": folder}
+
+
 def _huggingface(folder: Path) -> dict[str, Any]:
     pl.DataFrame({"image_id": ["a", "b"], "caption": [["A dog.", "The dog."], ["A cat."]]}).write_parquet(
         folder / "rows.parquet"
@@ -139,6 +148,7 @@ SAMPLES = {
         [("a.jpg#0", "a.jpg", "A dog."), ("a.jpg#1", "a.jpg", "The dog."), ("b.jpg#0", "b.jpg", "A cat.")],
         writer=("flickr", "captions"),
     ),
+    "fiftyone": Sample(_fiftyone, [("a#0", "a", "A dog."), ("a#1", "a", "The dog."), ("b#0", "b", "A cat.")]),
     "huggingface": Sample(_huggingface, [("a#0", "a", "A dog."), ("a#1", "a", "The dog."), ("b#0", "b", "A cat.")]),
     "karpathy": Sample(
         lambda folder: {"captions": write_json(folder / "dataset_coco.json", files.karpathy())},

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import os
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -10,7 +13,7 @@ import polars as pl
 import pytest
 
 from crosslens.core.errors import InputError, MissingExtraError, UsageError
-from crosslens.data import load_dataset
+from crosslens.data import is_dataset_path, load_dataset, reader_options
 from tests.data.test_readers import captions_of
 
 
@@ -89,3 +92,59 @@ def test_without_the_library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setitem(sys.modules, "datasets", None)
     with pytest.raises(MissingExtraError, match=r"pip install 'crosslens\[hf\]'"):
         load_dataset("huggingface", dataset="owner/name")
+
+
+def test_a_saved_folder_is_recognised_by_its_path(library: Any, tmp_path: Path) -> None:
+    """With the columns that the hub's image-text datasets have, no option is needed."""
+    rows = {"filename": ["p.jpg", "q.jpg"], "captions": [["a", "b"], ["c"]]}
+    library.Dataset.from_dict(rows).save_to_disk(str(tmp_path / "saved"))
+    assert captions_of(load_dataset(tmp_path / "saved")) == [
+        ("p.jpg#0", "p.jpg", "a"), ("p.jpg#1", "p.jpg", "b"), ("q.jpg#0", "q.jpg", "c"),
+    ]  # fmt: skip
+    unnamed = library.Dataset.from_dict({"sentences": [["a", "b"], ["c"]], "width": [3, 4]})
+    library.DatasetDict({"test": unnamed, "train": unnamed}).save_to_disk(str(tmp_path / "splits"))
+    dataset = load_dataset(tmp_path / "splits", split="test")
+    assert (dataset.image_ids, dataset.texts) == (("0", "1"), ("a", "b", "c"))
+    with pytest.raises(UsageError, match="has several splits"):
+        load_dataset(tmp_path / "splits")
+    library.Dataset.from_dict({"text": ["a", "b"], "n": [1, 2]}).save_to_disk(str(tmp_path / "no-ids"))
+    with pytest.raises(InputError, match=r"no column 'image_id'(.|\n)*image_id= one of: text, n \(or None"):
+        load_dataset(tmp_path / "no-ids")  # rows of one caption may share an image: nothing is guessed
+
+
+def test_a_dataset_of_the_hub_by_its_name(library: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[Any] = []
+
+    def stored(name: str, config: str | None, **options: Any) -> Any:
+        asked.append((name, config, options))
+        return library.Dataset.from_dict({"img_id": [5], "caption": [["a dog", "a brown dog"]]})
+
+    monkeypatch.setattr(library, "load_dataset", stored)
+    dataset = load_dataset("hf:owner/name", split="test", revision="main", config="small")
+    assert asked == [("owner/name", "small", {"split": "test", "revision": "main"})]
+    assert (dataset.name, captions_of(dataset)[0]) == ("owner/name/test", ("5#0", "5", "a dog"))
+    assert not is_dataset_path("hf:owner/name")
+    assert is_dataset_path("hf://datasets/owner/name"), "an address of a file, as elsewhere"
+    assert "split" in reader_options("hf:owner/name")
+
+
+def test_a_dataset_in_the_hubs_cache_needs_no_network(library: Any, tmp_path: Path) -> None:
+    """As the library leaves it after a download, read in a process that may not reach the hub."""
+    cache = tmp_path / "owner___name" / "default" / "0.0.0" / ("0" * 40)
+    rows = library.Dataset.from_dict({"image_id": ["x", "x"], "caption": ["a", "b"]})
+    rows.save_to_disk(str(tmp_path / "saved"))
+    cache.mkdir(parents=True)
+    next((tmp_path / "saved").glob("*.arrow")).rename(cache / "name-test.arrow")
+    features = {name: {"dtype": "string", "_type": "Value"} for name in ("image_id", "caption")}
+    info = {
+        "builder_name": "parquet", "dataset_name": "name", "config_name": "default", "features": features,
+        "version": {"version_str": "0.0.0", "major": 0, "minor": 0, "patch": 0},
+        "splits": {"test": {"name": "test", "num_bytes": 1, "num_examples": 2, "dataset_name": "name"}},
+    }  # fmt: skip
+    (cache / "dataset_info.json").write_text(json.dumps(info))
+    code = "import crosslens as cl; print(cl.load_dataset('hf:owner/name', split='test').texts)"
+    environment = {**os.environ, "HF_DATASETS_OFFLINE": "1", "HF_HUB_OFFLINE": "1", "HF_DATASETS_CACHE": str(tmp_path)}
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=environment, cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert done.stdout.strip() == "('a', 'b')", done.stderr[-2_000:]

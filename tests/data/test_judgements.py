@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+import crosslens as cl
 from crosslens.core.dataset import Dataset
 from crosslens.core.errors import InputError, UnknownNameError, UsageError
 from crosslens.core.relevance import Relevance
@@ -189,3 +191,25 @@ def test_real_flickr8k(shared_data: Path) -> None:
 def test_a_file_without_a_pair(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"pairs\.csv: no judged pairs"):
         read_judgements(file(tmp_path, "image,caption,score\n"), DATASET)
+
+
+def test_blip_captions_have_no_coco_ids_and_the_error_says_which_file_has(tmp_path: Path) -> None:
+    """CxC goes by COCO's caption ids: as a table of scores, as positives, and as a known dataset."""
+    entries = [{"image": "val2014/COCO_val2014_000000391895.jpg", "caption": ["a man rides a bike", "a man"]}]
+    blip = tmp_path / "coco" / "coco_karpathy_test.json"
+    blip.parent.mkdir()
+    blip.write_text(json.dumps(entries))
+    dataset = load_dataset(blip)
+    text = (
+        "caption,image,agg_score,sampling_method\n"
+        "COCO_val2014:sentid:770337,COCO_val2014_000000391895.jpg,4.9,c2i_original\n"
+    )
+    with pytest.raises(InputError, match=r"unknown caption(.|\n)*dataset_coco\.json, or COCO's captions_val2014\.json"):
+        read_judgements(file(tmp_path, text, "sits_val.csv"), dataset)
+    positives = Relevance.from_pairs(["391895"], ["770337"])
+    for coco_ids in (False, True):
+        ranked = load_dataset("blip", captions=blip, coco_ids=coco_ids)
+        with pytest.raises(InputError, match=r"dataset_coco\.json, or COCO's captions_val2014\.json"):
+            cl.evaluate(ranked, images=np.eye(1, 2), captions=np.eye(2), relevance={"i2t": positives})
+    with pytest.raises(InputError, match=r"coco_karpathy_test\.json is there, and has no ids of captions"):
+        load_dataset("cxc", data_folder=str(tmp_path))

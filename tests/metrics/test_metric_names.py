@@ -10,7 +10,16 @@ import pytest
 import crosslens as cl
 from crosslens.core import MetricNameWarning
 from crosslens.core.errors import UnknownNameError, UsageError
-from crosslens.metrics import DEFAULT_METRICS, METRICS, Family, MetricRequest, MetricSpec, Option, parse_metrics
+from crosslens.metrics import (
+    DEFAULT_METRICS,
+    METRICS,
+    Family,
+    MetricRequest,
+    MetricSpec,
+    Option,
+    matching_names,
+    parse_metrics,
+)
 from crosslens.metrics.family import family_of, read_spec
 from crosslens.metrics.request import parse_metric
 from tests.tables import each_row
@@ -114,6 +123,18 @@ def test_an_initial_suggests_what_begins_with_it() -> None:
     assert UnknownNameError("metric", "P", METRICS.names()).fix == "did you mean Precision or AP?"
     assert UnknownNameError("metric", "Recal", METRICS.names()).suggestions[0] == "Recall"
     assert UnknownNameError("metric", "", METRICS.names()).suggestions == []
+
+
+def test_names_of_ir_measures_are_read_and_explained() -> None:
+    requests = parse_metrics("P@5 t2i/RR RR@10 Rprec Success@1 AP AP@10 nDCG@10")
+    assert [str(request) for request in requests] == [
+        "Precision@5", "t2i/MRR", "MRR@10", "RPrecision", "Hit@1", "AP", "AP@10", "nDCG@10",
+    ]  # fmt: skip
+    assert requests[0].notes == ("P@5 read as Precision@5: relevant items in the top k / k",)
+    assert requests[1].notes[0].startswith("RR read as MRR: 1 / rank of the first relevant item")
+    assert not any(request.notes for request in requests[-3:]), "the same names"
+    assert "Recall@5 (R@5 of ir_measures)" in parse_metrics("R@5")[0].notes[0]
+    assert matching_names("RR", ["t2i/MRR", "t2i/MRR@10"]) == ["t2i/MRR"]
 
 
 @each_row(

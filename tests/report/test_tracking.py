@@ -88,12 +88,15 @@ class FakeMlflow:
 
     runs: dict[str, dict[str, Any]] = field(default_factory=dict)
     experiments: list[str] = field(default_factory=list)
+    tracking_uri: str = "http://me:secret@tracker:5000/"
+    artifacts: str | None = None
 
     def get_experiment_by_name(self, name: str) -> Any:
         return SimpleNamespace(experiment_id=name) if name in self.experiments else None
 
-    def create_experiment(self, name: str) -> str:
+    def create_experiment(self, name: str, artifact_location: str | None) -> str:
         self.experiments.append(name)
+        self.artifacts = artifact_location
         return name
 
     def search_runs(self, experiments: list[str], text: str) -> list[Any]:
@@ -187,6 +190,24 @@ def test_what_mlflow_refuses_is_an_error_of_ours(
     monkeypatch.setattr(mlflow, "search_runs", lambda *_: (_ for _ in ()).throw(error("no server\nat all")))
     with pytest.raises(CrosslensError, match="MLflow refused the run: no server"):
         log_to_mlflow(stored)
+    monkeypatch.setattr(
+        mlflow, "search_runs", lambda *_: (_ for _ in ()).throw(error(f"{mlflow.tracking_uri}api refused"))
+    )
+    with pytest.raises(CrosslensError, match="http://tracker:5000/api refused") as caught:
+        log_to_mlflow(stored)
+    assert "secret" not in str(caught.value)
+    mlflow.tracking_uri = "/some/folder"
+    with pytest.raises(CrosslensError, match=r"a database such as sqlite:///mlflow\.db"):
+        log_to_mlflow(stored)
+
+
+def test_mlflow_says_where_a_run_is(stored: Run, mlflow: FakeMlflow, tmp_path: Path) -> None:
+    result = log_to_mlflow(stored, project="p")
+    assert result.location == f"run 0 of the experiment p, at http://tracker:5000/#/experiments/p/runs/{result.id}"
+    assert mlflow.artifacts is None, "the server knows"
+    mlflow.tracking_uri = f"sqlite:///{tmp_path}/deep/mlflow.db"
+    assert log_to_mlflow(stored, project="a/b").location.endswith(f", at {mlflow.tracking_uri}")
+    assert mlflow.artifacts == (tmp_path / "deep/mlruns/a-b").as_uri(), "beside the database, not in the current folder"
 
 
 @pytest.mark.parametrize(("log", "package"), [(log_to_mlflow, "mlflow"), (log_to_wandb, "wandb")])
@@ -263,8 +284,10 @@ def test_the_real_mlflow(stored: Run, tmp_path: Path, monkeypatch: pytest.Monkey
     """A store in SQLite, read back by MLflow's own client."""
     pytest.importorskip("sqlalchemy")
     client_of = pytest.importorskip("mlflow").MlflowClient
-    monkeypatch.chdir(tmp_path)
-    uri = f"sqlite:///{tmp_path}/mlflow.db"
+    for name in ("told", "elsewhere"):
+        (tmp_path / name).mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    uri = f"sqlite:///{tmp_path}/told/mlflow.db"
     result = log_to_mlflow(stored, project="retrieval", tracking_uri=uri)
     client = client_of(tracking_uri=uri)
     logged = client.get_run(result.id)
@@ -278,6 +301,9 @@ def test_the_real_mlflow(stored: Run, tmp_path: Path, monkeypatch: pytest.Monkey
     }
     assert log_to_mlflow(stored, project="retrieval", tracking_uri=uri).existed
     assert len(client.search_runs([logged.info.experiment_id])) == 1
+    assert result.location.endswith(f"at {uri}")
+    assert not (tmp_path / "elsewhere" / "mlruns").exists()
+    assert list((tmp_path / "told" / "mlruns").rglob("run.json"))
 
 
 @pytest.fixture

@@ -80,7 +80,9 @@ class ColumnOptions(Options):
     """Columns to group by that are in a file of their own."""
 
     columns: Path | None = option(
-        None, "More columns for --by: a .parquet or .csv table with a column caption or image.", metavar="FILE"
+        None,
+        "More columns for --by: a table (.parquet, .csv) with a column caption or image, or a FiftyOne folder.",
+        metavar="FILE",
     )
 
 

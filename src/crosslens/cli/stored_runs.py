@@ -11,6 +11,7 @@ from typing import Any
 import crosslens.core as core
 import crosslens.explanations as explanations
 import crosslens.pipeline as pipeline
+import crosslens.report as reports
 from crosslens.cli.answers import wrote
 from crosslens.cli.console import print_note, print_notes
 from crosslens.core import CrosslensError, InputError, Presented, UsageError
@@ -25,15 +26,25 @@ def load_run(folder: Path) -> core.Run:
     except InputError as error:
         if (folder / core.RUN_FILE).exists() or error.code == "locked":
             raise
+        if reports.holds_results(folder):
+            raise InputError(
+                "not a run folder", file=folder, expected="a run folder, as evaluate -o writes it",
+                fix="published results of mteb and CLIP_benchmark are for crosslens show, leaderboard and export",
+            ) from error  # fmt: skip
         problem = "no run.json here" if folder.is_dir() else "this is a file" if folder.exists() else "no such folder"
         raise InputError(
             problem, file=folder, expected="a run folder, as evaluate -o writes it", fix=_nearest_runs(folder)
         ) from error
 
 
-def load_runs(folders: Sequence[Path], columns: Path | None = None) -> list[core.Run]:
-    """The runs in folders, with the columns of a table beside their own; notes are printed once."""
-    runs = [load_run(folder) for folder in folders]
+def load_runs(folders: Sequence[Path], columns: Path | None = None, *, with_published: bool = False) -> list[core.Run]:
+    """The runs in folders, with the columns of a table beside their own; notes are printed once.
+
+    ``with_published``: results of mteb and CLIP_benchmark may be among them, and are behind the runs.
+    """
+    published = [folder for folder in folders if with_published and reports.holds_results(folder)]
+    runs = [load_run(folder) for folder in folders if folder not in published]
+    runs += reports.read_results(*published)
     if columns is None:
         return runs
     table = pipeline.read_columns(columns)

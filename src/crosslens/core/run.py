@@ -18,7 +18,7 @@ import numpy as np
 import polars as pl
 
 from crosslens.core.arrays import require_entries
-from crosslens.core.errors import CrosslensError, InputError, UnknownNameError
+from crosslens.core.errors import CrosslensError, InputError, UnknownNameError, UsageError
 from crosslens.core.hashing import HEADER_FILE, Manifest, fingerprint, verification
 from crosslens.core.ids import Ids, frozen
 from crosslens.core.input_files import read_parquet_file, read_text_file, require_columns
@@ -271,8 +271,16 @@ class Run(Presented):
         return protocol
 
     @property
+    def published(self) -> tuple[str, ...]:
+        """The files of others that its figures were read from, where these are all there is: no values of queries."""
+        files = self.provenance.get("published")
+        return tuple(map(str, files)) if isinstance(files, list) else ()
+
+    @property
     def label(self) -> str:
-        """The name as tables and figures show it, with the protocol."""
+        """The name as tables and figures show it, with the protocol; it says so where figures were published."""
+        if self.published:
+            return f"{self.name} (published)"
         return f"{self.name} (protocol {self.protocol['name']})" if self.protocol else self.name
 
     @property
@@ -324,6 +332,11 @@ class Run(Presented):
         path = Path(path)
         if path.suffix.lower() in ENDINGS:
             return super().save(path, overwrite=overwrite)
+        if self.published:
+            raise UsageError(
+                f"{self.name!r} has published figures alone, and a run folder holds values of queries",
+                fix=f"keep {', '.join(self.published)}, or save it as a page or table, such as {path.name}.html",
+            )
         with atomic_folder(path, RUN_LAYOUT) as folder:
             if not overwrite and (path / RUN_FILE).exists() and Run.load(path).fingerprint != self.fingerprint:
                 raise other_content(path, "run")

@@ -27,6 +27,7 @@ from crosslens.data.judgements import (
     read_judgements as read_judgements,
     read_relevance as read_relevance,
     relevance_files as relevance_files,
+    where_coco_ids_are as where_coco_ids_are,
 )
 from crosslens.data.known import (
     DATA_FOLDER as DATA_FOLDER,

@@ -9,7 +9,7 @@ from __future__ import annotations
 import importlib.util
 import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 from typing import Any, Literal
@@ -415,6 +415,18 @@ def read_judgements(
         return _aligned(rows, dataset, format_stem(path), skip_unknown=skip_unknown)
 
 
+def where_coco_ids_are(unknown: str, known: Iterable[str]) -> str:
+    """What to do where judgements name COCO's captions by number, and the dataset's file has no ids; else nothing."""
+    first = next(iter(known), "")
+    named_by_file = "#" in first or first.startswith("COCO_")  # as readers call what has no id
+    if not (named_by_file and unknown.rpartition(":")[2].isdecimal()):
+        return ""
+    return (
+        "the judgements name captions by COCO's ids, which the dataset's file does not hold (BLIP's and fine-grained "
+        "captions have none): read Karpathy's dataset_coco.json, or COCO's captions_val2014.json, which have them"
+    )
+
+
 def _aligned(rows: JudgedRows, dataset: Dataset, source: str, *, skip_unknown: bool) -> Judgements:
     """The judged pairs by their rows in the dataset; an unknown image or caption raises or is skipped.
 
@@ -449,12 +461,9 @@ def _aligned(rows: JudgedRows, dataset: Dataset, source: str, *, skip_unknown: b
             number = len(dataset.image_ids if is_image else dataset.caption_ids)
             expected = f"one of the {number:,} {what}s of the dataset, by its id" + ("" if is_image else " or its text")
             skip = f"or leave out rows of unknown images and captions: {argument('skip_unknown', True)}"
-            raise InputError(
-                f"unknown {what} {unknown!r:.80}",
-                row=rows.row_name(index),
-                expected=expected,
-                fix=f"did you mean {near[0]!r}? {skip}" if near else f"check that both are of one split, {skip}",
-            )
+            fix = f"did you mean {near[0]!r}? {skip}" if near else f"check that both are of one split, {skip}"
+            fix = where_coco_ids_are(unknown, known) or fix
+            raise InputError(f"unknown {what} {unknown!r:.80}", row=rows.row_name(index), expected=expected, fix=fix)
     if not rows.images:
         raise InputError("no judged pairs", expected="a row per pair below the header", fix="check the file")
     if not pairs:

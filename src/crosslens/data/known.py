@@ -397,8 +397,10 @@ def find_known(name: str, folder: str | Path | None = None) -> KnownFiles:
     needed = (file for option, file in first.files.items() if option not in first.optional)
     expected = " and ".join(str(Path(first.folders[0]) / file) for file in needed)
     elsewhere = f"or, if it is elsewhere, pass {argument(DATA_FOLDER)} or set {DATA_VARIABLE}"
+    other = look_for_known(known.called, folder) if known.called else None
+    without_ids = f": {other.path} is there, and has no ids of captions, by which its judgements go" if other else ""
     raise InputError(
-        f"the dataset {known.name} ({known.title}) is not in {searched}",
+        f"the dataset {known.name} ({known.title}) is not in {searched}{without_ids}",
         expected=f"{expected} there",
         fix="\n    ".join(["get it,", *where_to_get(known, roots[0]), *([elsewhere] if folder is None else [])]),
         code="missing-dataset",

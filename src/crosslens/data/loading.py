@@ -102,6 +102,8 @@ class ReaderRegistry(Registry[Reader]):
         suffixes: a path that ends in one of these is loaded by this reader
         json_files: the kinds of :class:`JsonFile` that are loaded by this reader when given as a path
         folders: a folder that holds one of these folders is loaded by this reader, as its option ``folder``
+        folder_files: a folder that holds one of these files is loaded by this reader, as its first option
+        prefix: a source that begins with it is loaded by this reader; what follows is its first option
         suggested_for: endings that do not tell the format, for which this reader is proposed
         """
 
@@ -131,8 +133,17 @@ READERS = ReaderRegistry("dataset reader", "readers", ("crosslens.data.readers",
 
 
 def is_dataset_name(source: str, base: Path = Path()) -> bool:
-    """Whether a dataset's source is the name of a reader or of a known dataset, seen from the folder ``base``."""
-    return source in READERS or is_known(source, base)
+    """Whether a dataset's source is the name of a reader or of a known dataset, seen from the folder ``base``.
+
+    A name after a reader's prefix, such as ``hf:owner/name``, is one, too.
+    """
+    return source in READERS or is_known(source, base) or _by_prefix(source) is not None
+
+
+def _by_prefix(source: str) -> Entry[Reader] | None:
+    begins, colon, name = source.partition(":")
+    matching = (entry for entry in READERS if entry.details.get("prefix") == begins + colon)
+    return next(matching, None) if colon and name and not name.startswith("//") else None
 
 
 _FOLDER_OPTION = ReaderOption(DATA_FOLDER, (str,), None, False, True, "The folder below which the dataset is.")
@@ -144,14 +155,17 @@ def reader_options(source: str) -> Mapping[str, ReaderOption]:
 
     For a path, those of all readers that a path alone may lead to.
     """
-    if source in READERS:
-        options: Mapping[str, ReaderOption] = READERS[source].details["options"]
+    named = READERS[source] if source in READERS else _by_prefix(source)
+    if named is not None:
+        options: Mapping[str, ReaderOption] = named.details["options"]
         return options
     if is_known(source):
         readers = [READERS[form.reader] for form in KNOWN[source].forms if form.reader]
         of_readers = {name: option for entry in readers for name, option in entry.details["options"].items()}
         return {**of_readers, DATA_FOLDER: _FOLDER_OPTION}
-    by_path = [entry for entry in READERS if {"suffixes", "json_files", "folders"} & entry.details.keys()]
+    by_path = [
+        entry for entry in READERS if {"suffixes", "json_files", "folders", "folder_files"} & entry.details.keys()
+    ]
     return {name: option for entry in by_path for name, option in entry.details["options"].items()}
 
 
@@ -184,10 +198,12 @@ def load_dataset(source: str | Path, **options: Any) -> Dataset:
     """Load a dataset.
 
     ``source`` is the name of a reader, such as ``coco``, with the reader's options as keyword arguments; or the path of
-    a folder that ``Dataset.save`` or clip-retrieval wrote, of a plain .jsonl, .csv, .tsv or .parquet file, or of a
-    .json file, whose content tells its format: COCO captions or instances, Karpathy's ``dataset_*.json``, fine-grained
-    captions, BLIP's and ALBEF's annotations. Files of a saved dataset that have changed since are refused, unless
-    ``verify=False``.
+    a folder that ``Dataset.save``, clip-retrieval or Hugging Face's ``save_to_disk`` wrote, of a plain .jsonl, .csv,
+    .tsv or .parquet file, or of a .json file, whose content tells its format: COCO captions or instances, Karpathy's
+    ``dataset_*.json``, fine-grained captions, BLIP's and ALBEF's annotations. Files of a saved dataset that have
+    changed since are refused, unless ``verify=False``.
+
+    ``hf:owner/name`` is a dataset on the Hugging Face hub, or in its cache on this machine.
 
     A dataset that people know by a name, such as ``flickr30k`` or ``coco-karpathy-5k``, is looked for below
     ``data_folder``, or else below the folder in the environment variable ``CROSSLENS_DATA`` and the current one; where
@@ -219,6 +235,8 @@ def _load(source: str | Path, options: dict[str, Any]) -> Dataset:
             home = dataset.home or files.pictures
             name = known.called or known.name
             return replace(dataset, name=dataset.name if options else name, card=card, home=home)
+        if (entry := _by_prefix(source)) is not None:
+            return _call(entry, {_first_option(entry): source.partition(":")[2], **options})
         if source not in READERS:
             raise UnknownNameError("dataset reader", source, [*READERS.names(), *KNOWN])
         return _call(READERS[source], options)
@@ -232,7 +250,7 @@ def _load(source: str | Path, options: dict[str, Any]) -> Dataset:
     reader = next((entry for entry in READERS if suffix in entry.details.get("suffixes", ())), None)
     if reader is None:
         likely = next((entry for entry in READERS if suffix in entry.details.get("suggested_for", ())), READERS["coco"])
-        option = next(iter(likely.details["options"]))
+        option = _first_option(likely)
         raise UsageError(
             f"{path}: the ending {suffix!r} does not tell the format",
             fix=f"name the reader, for example load_dataset({likely.name!r}, {option}={path.name!r}); "
@@ -267,6 +285,9 @@ def _load_folder(path: Path, options: dict[str, Any]) -> Dataset:
         reader = next((entry for entry in READERS if _holds(path, entry.details.get("folders", ()))), None)
         if reader is not None:
             return _call(reader, {"folder": path, **options})
+        for entry in READERS:
+            if any((path / name).is_file() for name in entry.details.get("folder_files", ())):
+                return _call(entry, {_first_option(entry): str(path), **options})
         expected = f"a folder with {HEADER_FILE}, as Dataset.save writes it"
         fix = f"name the reader: {', '.join(entry.name for entry in READERS)}"
         raise InputError("not a saved dataset", file=path, expected=expected, fix=fix)
@@ -274,6 +295,10 @@ def _load_folder(path: Path, options: dict[str, Any]) -> Dataset:
     if options:
         raise UsageError(f"a saved dataset has no options (given: {', '.join(options)})", fix="leave them out")
     return Dataset.load(path, verify=verify)
+
+
+def _first_option(entry: Entry[Reader]) -> str:
+    return str(next(iter(entry.details["options"])))
 
 
 def _holds(path: Path, folders: Iterable[str]) -> bool:

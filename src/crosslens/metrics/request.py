@@ -24,6 +24,9 @@ DEFAULT_METRICS = ("Hit@1", "Hit@5", "Hit@10", "MRR", "MedR", "mAP@R", "RPrecisi
 
 _WORD = re.compile(r"(?:\[[^\]]*\]?|[^\s,\[])+")
 _AMBIGUOUS = re.compile(r"R@(\d+)")
+_IR_NAMES = {"P": "Precision", "RR": "MRR", "Rprec": "RPrecision", "RPrec": "RPrecision", "Success": "Hit"}
+"""Measures of ir_measures and trec_eval that have another name here; AP, AP@k and nDCG@k have the same."""
+_IR_MEASURE = re.compile(r"(?:P|RR|Success)@\d+|RR|R[Pp]rec")
 
 
 @dataclass(frozen=True)
@@ -90,9 +93,14 @@ def parse_metric(text: str) -> MetricRequest:
         k = ambiguous[1]
         note = (
             f"R@{k} read as Hit@{k}, any relevant item in the top {k}, as the image-text matching literature means it; "
-            f"for the IR definition write Recall@{k}, for the one capped at k write CappedRecall@{k}"
+            f"for the IR definition write Recall@{k} (R@{k} of ir_measures), for the one capped at k CappedRecall@{k}"
         )
         written, notes = f"Hit@{k}", (note,)
+    measure, at, k = written.partition("@")
+    if _IR_MEASURE.fullmatch(written) and measure not in METRICS:  # a plugin may have a metric of that name
+        family = METRICS[_IR_NAMES[measure]].value
+        notes = (f"{written} read as {family.name}{at}{k}: {family.definition}",)
+        written = f"{family.name}{at}{k}"
     return _checked(MetricRequest(read_spec(written), direction, notes))
 
 

@@ -67,6 +67,12 @@ def compare(
     loaded = tuple(run if isinstance(run, Run) else Run.load(run) for run in runs)
     named = tuple(replace(run, name=label) for run, label in zip(loaded, run_labels(loaded), strict=True))
     for run in named:
+        if run.published:
+            raise UsageError(
+                f"{run.name!r} has published figures alone, without values per query",
+                fix="compare runs that were evaluated here; show and leaderboard put published figures beside them",
+                code="published-figures",
+            )
         if _option(run, "folds", 1) != _option(named[0], "folds", 1):
             raise InputError(
                 f"{named[0].name!r} has {_option(named[0], 'folds', 1)} folds, {run.name!r} has "
@@ -241,6 +247,12 @@ def notes_on_protocols(runs: Iterable[Run]) -> list[str]:
         return []
     listed = ", ".join(f"{name} {protocol}" for name, protocol in protocols.items())
     return [f"The runs follow different protocols: {listed}."]
+
+
+def notes_on_published(runs: Iterable[Run]) -> list[str]:
+    """Say what the label of figures means that were not computed here: nobody knows what their queries were."""
+    published = any(run.published for run in runs)
+    return ["(published): figures of others, not computed and not tested here; their queries may differ."] * published
 
 
 def _notes_on_settings(runs: tuple[Run, ...], directions: set[str]) -> Iterator[str]:

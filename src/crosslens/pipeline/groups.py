@@ -33,7 +33,7 @@ from crosslens.core import (
     json_form,
     split_name,
 )
-from crosslens.data import existing_file, read_table, typed
+from crosslens.data import existing_file, load_dataset, read_table, typed
 from crosslens.explanations import CAUSES, Overview, cause_column
 from crosslens.language import count_words
 from crosslens.metrics import (
@@ -118,9 +118,15 @@ class ColumnTable:
 
 
 def read_columns(path: str | Path) -> ColumnTable:
-    """Read a .parquet, .csv or .tsv table with a column ``caption`` or ``image`` and others."""
-    path = existing_file(path)
-    table = read_table(path).frame
+    """Read a .parquet, .csv or .tsv table with a column ``caption`` or ``image`` and others.
+
+    Of a folder that FiftyOne exported, the tags and fields of its images.
+    """
+    if Path(path).is_dir():
+        table = load_dataset("fiftyone", folder=path).images.drop("file")
+    else:
+        path = existing_file(path)
+        table = read_table(path).frame
     key = next((name for name in _KEYS if name in table.columns), None)
     names = [name for name in table.columns if name not in _KEYS]
     if key is None or not names:

@@ -28,7 +28,7 @@ from crosslens.core import (
     require_one_source,
     spelled_as,
 )
-from crosslens.data import existing_file, read_array
+from crosslens.data import existing_file, read_array, where_coco_ids_are
 from crosslens.rank import ScoreMatrix, Scorer, default_score, scorer_of
 
 Array = np.ndarray[Any, Any]
@@ -67,7 +67,7 @@ def direction_of(value: Relevance | RankedLists, dataset: Dataset) -> str:
         raise InputError(
             f"the ids of the {what} are not those of the dataset (such as {unknown!r})",
             expected="queries and items among the dataset's image and caption ids",
-            fix=SAME_SPLIT,
+            fix=where_coco_ids_are(unknown, dataset.caption_ids) or SAME_SPLIT,
             code="unknown-id",
             subject=unknown,
         )
@@ -185,10 +185,11 @@ def _refuse_many(
         return
     near = UnknownNameError(what, unknown[0], known[:20_000]).suggestions
     skip = f"{argument('skip_unknown', True)} leaves out what the dataset does not have{otherwise}"
+    fix = f"did you mean {near[0]!r}? If not, {skip}" if near and len(unknown) == 1 else f"{SAME_SPLIT}; {skip}"
     raise InputError(
         f"unknown {what} id {unknown[0]!r}" + (f", and {len(unknown) - 1:,} more" if len(unknown) > 1 else ""),
         expected="ids of the dataset",
-        fix=f"did you mean {near[0]!r}? If not, {skip}" if near and len(unknown) == 1 else f"{SAME_SPLIT}; {skip}",
+        fix=where_coco_ids_are(unknown[0], known) or fix,
         code="unknown-id",
         subject=unknown[0],
     )

@@ -31,7 +31,7 @@ from crosslens.core import (
     split_name,
 )
 from crosslens.metrics import bounds_of, facts_of, matching_names, metric_figure, split_metrics, unit_of, unit_sentence
-from crosslens.pipeline.comparison import compare, unused_label
+from crosslens.pipeline.comparison import compare, notes_on_published, unused_label
 from crosslens.statistics import correct, significance_sentence
 
 BEST, AS_GOOD, UNTESTED = "*", "=", "?"
@@ -245,7 +245,7 @@ def leaderboard(
     names = _metric_names(list(loaded.values()), metrics)
     datasets = tuple(dict.fromkeys(dataset for _, dataset in loaded))
     cells: dict[tuple[str, str, str], LeaderboardCell] = {}
-    notes: dict[str, None] = {}
+    notes: dict[str, None] = dict.fromkeys(notes_on_published(loaded.values()))
     others: list[float] = []
     for dataset in datasets:
         models = {model: run for (model, where), run in loaded.items() if where == dataset}
@@ -270,11 +270,14 @@ def group_runs(runs: Sequence[Run]) -> dict[tuple[str, str], Run]:
 
     Runs share a dataset where its content, the relevance and the folds are the same. A model is called as its encoder
     where no dataset has two runs of that encoder, and as its run otherwise. What has the same name still gets a number.
+    Published figures stand with the runs whose dataset has the name of theirs, in capitals or not.
     """
     datasets: dict[str, str] = {}
-    for run in runs:
+    for run in sorted(runs, key=lambda run: bool(run.published)):
         if (key := _dataset_key(run)) not in datasets:
-            datasets[key] = unused_label(dataset_label(run.provenance), datasets.values())
+            label = dataset_label(run.provenance)
+            same = [name for name in datasets.values() if name.casefold() == label.casefold()]
+            datasets[key] = same[0] if run.published and same else unused_label(label, datasets.values())
     encoders = Counter((_encoder(run), _dataset_key(run)) for run in runs)
     repeated = {encoder for (encoder, _), number in encoders.items() if number > 1} | {""}
     grouped: dict[tuple[str, str], Run] = {}
@@ -349,6 +352,8 @@ def _column(
     leader = next(model for model, figure in figures.items() if figure == target)
     others = []
     for first, second in combinations([leader, *(model for model in figures if model != leader)], 2):
+        if runs[first].published or runs[second].published:
+            continue
         try:
             (test,) = compare(
                 runs[first], runs[second], metrics=[name], correction="none", permutations=permutations, seed=seed

@@ -155,11 +155,15 @@ def _queries(values: Mapping[str, MetricValues]) -> str:
     sizes: dict[str, tuple[int, int]] = {}
     reasons: dict[str, str] = {}
     for name, metric in values.items():
+        if not len(metric.values):  # a published figure
+            continue
         direction, size = split_name(name)[0], (metric.n, metric.excluded)
         sizes[direction] = min(sizes.get(direction, size), size, key=lambda size: size[1])
         spec = spec_of(name)
         if spec is None or not family_of(spec).graded:
             reasons[direction] = "without a relevant item"
+    if not sizes:
+        return "Published figures: their queries are not known, so that there are no intervals."
     if len(sizes) > 1:
         sizes.pop(BOTH, None)  # the images are already there as queries
     parts = [

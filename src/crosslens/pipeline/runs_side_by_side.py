@@ -29,7 +29,7 @@ from crosslens.core import (
     split_name,
 )
 from crosslens.metrics import dataset_name, facts_of, format_count, metric_figure
-from crosslens.pipeline.comparison import notes_on_protocols, run_labels
+from crosslens.pipeline.comparison import notes_on_protocols, notes_on_published, run_labels
 from crosslens.pipeline.groups import (
     NO_VALUE,
     chosen_metrics,
@@ -141,10 +141,13 @@ class SideBySide(Presented):
         if len(directions) > 1:
             directions.pop(BOTH, None)  # its queries are the images, which are there already
         for direction, metric in directions.items():
-            counts = {run: groups[WHOLE].n for run, groups in self.values[metric].items()}
+            counts = {
+                run: f"{whole.n:,}" if len(whole.values) else "unknown"  # of published figures
+                for run, whole in ((run, groups[WHOLE]) for run, groups in self.values[metric].items())
+            }
             same = len(set(counts.values())) == 1
-            counted = ", ".join(f"{run} {n:,}" for run, n in counts.items())
-            counted = f"{next(iter(counts.values())):,} each" if same else counted
+            counted = ", ".join(f"{run} {n}" for run, n in counts.items())
+            counted = f"{next(iter(counts.values()))} each" if same else counted
             yield f"Queries, {DIRECTION_LABELS.get(direction, direction)}: {counted}."
         first = {metric: next(iter(runs.values()))[WHOLE] for metric, runs in self.values.items()}
         yield from table_notes(first, intervals=intervals)[1:]
@@ -175,7 +178,9 @@ def side_by_side(
     if not runs:
         raise UsageError("no runs", fix="pass at least one")
     labels = tuple(run_labels(tuple(runs)))
-    names = chosen_metrics(runs, metrics, column)
+    # Benchmarks publish dozens of figures: beside runs, those that the runs have, too.
+    evaluated = [run for run in runs if not run.published] if metrics is None else []
+    names = chosen_metrics(evaluated or runs, metrics, column)
     if metrics is None and column is not None:
         names = list(_first_of_each_direction(names).values())
     values: dict[str, dict[str, dict[str, MetricValues]]] = {name: {} for name in names}
@@ -193,7 +198,9 @@ def side_by_side(
         for by_group, group in product(values[name].values(), dropped):
             by_group.pop(group, None)
     column = None if column is None else column_of(runs[0], column)
-    return SideBySide(labels, values, column, left_out, overlapping, tuple(notes_on_protocols(runs)))
+    return SideBySide(
+        labels, values, column, left_out, overlapping, (*notes_on_protocols(runs), *notes_on_published(runs))
+    )
 
 
 def _by_size(runs: RunGroups, fewest: int = 0) -> list[str]:

@@ -20,6 +20,8 @@ from crosslens.report.export import (
     write_export as write_export,
     write_named_export as write_named_export,
 )
+from crosslens.report.export.benchmarks import holds_results as holds_results, read_results as read_results
+from crosslens.report.export.fiftyone import write_fiftyone as write_fiftyone
 from crosslens.report.forms.files import check_ending as check_ending
 from crosslens.report.forms.page import chart_html as chart_html, section_html as section_html
 from crosslens.report.forms.pictures import EmbeddedImage as EmbeddedImage

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -118,8 +119,9 @@ def log_to_mlflow(
 ) -> TrackedAt:
     """Log a run to the experiment ``project``: metrics with the ends of their intervals, parameters, tags, files.
 
-    ``tracking_uri`` is MLflow's, by default what the environment says (``MLFLOW_TRACKING_URI``). A run that is there
-    already is not logged twice; one whose export was interrupted, or that lacks a metric, is completed.
+    ``tracking_uri`` is MLflow's, by default what the environment says (``MLFLOW_TRACKING_URI``), else MLflow's own
+    default. Files of a new experiment in a local database are beside it. A run that is there already is not logged
+    twice; one whose export was interrupted, or that lacks a metric, is completed.
     """
     try:
         from mlflow import MlflowClient
@@ -127,19 +129,34 @@ def log_to_mlflow(
     except ImportError as error:
         raise MissingExtraError("logging to MLflow", "mlflow", "mlflow") from error
     content = tracked(run, metrics, files=files)
+    uri = tracking_uri or os.environ.get("MLFLOW_TRACKING_URI", "")
     try:
         client = MlflowClient(tracking_uri=tracking_uri)
-        return _log(client, content, project)
+        uri = client.tracking_uri
+        return _log(client, content, project, uri)
     except MlflowException as error:
+        problem = str(error).splitlines()[0].replace(uri or "\0", _without_password(uri))
+        is_folder = "://" not in uri or uri.startswith("file:")
+        fix = f"check {argument('tracking_uri')} or MLFLOW_TRACKING_URI"
         raise CrosslensError(
-            f"MLflow refused the run: {str(error).splitlines()[0]}",
-            fix=f"check {argument('tracking_uri')} or MLFLOW_TRACKING_URI",
+            f"MLflow refused the run: {problem}",
+            fix=f"{fix}: a server, or a database such as sqlite:///mlflow.db" if is_folder else fix,
         ) from error
 
 
-def _log(client: Any, content: TrackedRun, project: str) -> TrackedAt:
+def _without_password(uri: str) -> str:
+    return re.sub(r"(?<=://)[^/@]*@", "", uri)
+
+
+def _log(client: Any, content: TrackedRun, project: str, uri: str) -> TrackedAt:
     experiment = client.get_experiment_by_name(project)
-    number = client.create_experiment(project) if experiment is None else experiment.experiment_id
+    if experiment is None:
+        # MLflow itself would put files below the current folder, wherever the database is.
+        database = Path(uri.removeprefix("sqlite:///")).absolute() if uri.startswith("sqlite:///") else None
+        files = None if database is None else (database.parent / "mlruns" / artifact_name(project)).as_uri()
+        number = client.create_experiment(project, artifact_location=files)
+    else:
+        number = experiment.experiment_id
     numbers = content.numbers("_")
     numbers = dict(zip(allowed_names(numbers), numbers.values(), strict=True))
     same = client.search_runs([number], f"tags.`{_KEY}` = '{content.key}'")
@@ -155,7 +172,10 @@ def _log(client: Any, content: TrackedRun, project: str) -> TrackedAt:
             below = file.parent.relative_to(content.folder).as_posix()
             client.log_artifact(run_id, str(file), None if below == "." else below)
         client.set_terminated(run_id, _FINISHED)
-    return TrackedAt("mlflow", run_id, f"run {run_id} of the experiment {project}", existed=is_whole)
+    shown = _without_password(uri)
+    if shown.startswith(("http://", "https://")):
+        shown = f"{shown.rstrip('/')}/#/experiments/{number}/runs/{run_id}"
+    return TrackedAt("mlflow", run_id, f"run {run_id} of the experiment {project}, at {shown}", existed=is_whole)
 
 
 def _log_values(client: Any, run_id: str, content: TrackedRun, numbers: Mapping[str, float]) -> None:

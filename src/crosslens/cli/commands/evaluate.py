@@ -161,7 +161,10 @@ def metrics(name: Annotated[str | None, typer.Argument(help="Describe this metri
         return CommandAnswer(_pattern(family), (shown,), {"metrics": [_content(family)]})
     families = sorted((entry.value for entry in metric_families.METRICS), key=lambda family: family.name.casefold())
     rows = FactList(tuple((_pattern(family), family.definition) for family in families))
-    both = "A name without a direction means both: Hit@5 is i2t/Hit@5 and t2i/Hit@5. R@5 is read as Hit@5."
+    both = (
+        "A name without a direction means both: Hit@5 is i2t/Hit@5 and t2i/Hit@5. R@5 is read as Hit@5 (R@5 of "
+        "ir_measures is Recall@5), P@5 as Precision@5, RR as MRR, Rprec as RPrecision, Success@5 as Hit@5."
+    )
     return CommandAnswer("Metrics", (rows, Text.of(both)), {"metrics": list(map(_content, families))})
 
 

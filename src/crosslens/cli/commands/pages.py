@@ -17,9 +17,9 @@ import crosslens.report as reports
 import crosslens.web as web
 from crosslens.cli.answers import Write
 from crosslens.cli.console import check_outputs, print_file, print_json, print_note, print_notes
-from crosslens.cli.datasets import DATASET_WORDS, DatasetOfRuns, served_data
+from crosslens.cli.datasets import DATASET_WORDS, DatasetOfRuns, DatasetOptions, served_data
 from crosslens.cli.flags import OUTPUT, Flags, Json, Overwrite, command
-from crosslens.cli.stored_runs import check_same_captions, load_run, load_studies
+from crosslens.cli.stored_runs import check_same_captions, load_run, load_runs, load_studies
 from crosslens.core import Options, UnknownNameError, UsageError, option
 from crosslens.encode import EncodeOptions
 from crosslens.web import ServeOptions
@@ -155,7 +155,7 @@ class TrackerOptions(Options):
 
     project: str = option("crosslens", "For mlflow and wandb: the experiment or project.", metavar="NAME")
     tracking_uri: str | None = option(
-        None, "For mlflow: its address. [default: $MLFLOW_TRACKING_URI]", metavar="ADDRESS"
+        None, "For mlflow: a server or database. [default: $MLFLOW_TRACKING_URI, or MLflow's own]", metavar="ADDRESS"
     )
     offline: bool = option(False, "For wandb: write it to ./wandb, to be sent later by wandb sync.")
     without_files: bool = option(False, "For mlflow and wandb: figures and settings, no files of the run.")
@@ -172,15 +172,18 @@ class TrackerOptions(Options):
     "crosslens export runs/clip-b32 --to mlflow --project retrieval \\",
     "    --tracking-uri http://localhost:5000",
     "crosslens export runs/clip-b32 --to wandb --project retrieval --offline",
+    "crosslens export runs/clip-b32 --to fiftyone -o fiftyone/clip-b32",
 )
 def export(
     runs: Annotated[
         list[Path], typer.Argument(help="A run folder; several, or robustness studies, where the format takes them.")
     ],
     tracker: TrackerOptions,
+    source: DatasetOfRuns,
+    encode: Annotated[EncodeOptions, Flags(only=("image_folder",))],
     to: str = option(
         ...,
-        "trec, ranx, mteb, clip-benchmark, model-index, latex, csv, markdown, mlflow or wandb.",
+        "trec, ranx, mteb, clip-benchmark, fiftyone, model-index, latex, csv, markdown, mlflow or wandb.",
         metavar="FORMAT",
         flags=("--to", "--format"),
     ),
@@ -201,7 +204,13 @@ def export(
     trec, ranx and mteb have one file per direction. Those of the folder runs/name are called name.i2t.run and
     name.t2i.run; with -o other.ext they become other-i2t.ext and other-t2i.ext. mlflow and wandb log metrics with their
     intervals, the recipe and the files of the run by those tools' own clients; a run that is there is not logged twice.
+    fiftyone writes a folder, for which alone the dataset and --image-folder are.
     """
+    if to == "fiftyone":
+        _to_fiftyone(runs, source, encode.image_folder, metrics, output, overwrite=overwrite, json=json)
+        return
+    if source != DatasetOptions() or encode.image_folder is not None:
+        raise UsageError("a dataset and --image-folder are for fiftyone", fix="leave them out")
     if to in TRACKERS:
         if output is not None or direction is not None or by is not None:
             raise UsageError(f"--output, --direction and --by are not for {to}", fix="leave them out")
@@ -221,8 +230,37 @@ def export(
     elif by is not None:
         raise UsageError("--by is for robustness studies", fix="drop it, or see crosslens show --by")
     else:
-        files = reports.render_export([load_run(folder) for folder in runs], to, metrics=metrics, direction=direction)
+        files = reports.render_export(load_runs(runs, with_published=True), to, metrics=metrics, direction=direction)
     _write(files, runs[0], to, output, overwrite=overwrite, json=json)
+
+
+def _to_fiftyone(
+    runs: list[Path],
+    source: DatasetOptions,
+    image_folder: str | Path | None,
+    metrics: str | None,
+    output: str | None,
+    *,
+    overwrite: bool,
+    json: bool,
+) -> None:
+    if len(runs) != 1 or output in (None, "-"):
+        raise UsageError("fiftyone is a folder of one run", fix="name one run, and -o FOLDER")
+    folder = str(output)
+    written = reports.write_fiftyone(
+        load_run(runs[0]),
+        folder,
+        source.dataset,
+        metrics=metrics,
+        image_folder=image_folder,
+        overwrite=overwrite,
+        **source.reader_options(),
+    )
+    if json:
+        print_json({"format": "fiftyone", "files": list(map(str, written))})
+    else:
+        print_note(f"written to {folder}")
+        print_note(f"open it: fo.Dataset.from_dir({folder!r}, dataset_type=fo.types.LegacyFiftyOneDataset)")
 
 
 def _write(files: reports.Files, run: Path, to: str, output: str | None, *, overwrite: bool, json: bool) -> None:

@@ -31,6 +31,7 @@ class ChangeOptions(Options):
     show: int = option(20, "Of --changes: so many won and so many lost queries.", metavar="N", minimum=1)
 
 
+_PUBLISHED = "Results of mteb and CLIP_benchmark (.json, or mteb's folder of a model) stand beside runs."
 _MAX_METRICS = 2
 _MAX_GROUPS = 20
 
@@ -43,10 +44,12 @@ _MAX_GROUPS = 20
     "crosslens show runs/rob-coco runs/rob-flickr30k --by dataset",
     "crosslens show runs/clip-b32 --columns difficulty.parquet --by difficulty",
     "crosslens show runs/clip-b32 --by category --write categories.html",
+    "crosslens show runs/clip-b32 Flickr30kT2IRetrieval.json",
 )
 def show(
     runs: Annotated[
-        list[Path], typer.Argument(help="Run folders, or robustness studies: one, or several to put side by side.")
+        list[Path],
+        typer.Argument(help=f"Run folders or robustness studies, one or several to put side by side. {_PUBLISHED}"),
     ],
     *,
     by: str | None = option(
@@ -68,7 +71,7 @@ def show(
     """
     if (studies := load_studies(runs)) is not None:
         return _shown_studies(studies, by, metrics, tables, added.columns)
-    loaded = load_runs(runs, added.columns)
+    loaded = load_runs(runs, added.columns, with_published=True)
     run, largest = loaded[0], None if all_groups or json else _MAX_GROUPS
     if len(loaded) == 1 and by is None:
         from crosslens.metrics import select_metrics
@@ -220,9 +223,10 @@ def plot(
     "crosslens leaderboard runs/*",
     'crosslens leaderboard runs/coco-* runs/f30k-* --metrics "t2i/Hit@1 MedR"',
     "crosslens leaderboard runs/* --write table.tex --write leaderboard.html",
+    "crosslens leaderboard runs/* results/openai__clip-vit-base-patch32/3d74acf9",
 )
 def leaderboard(
-    runs: Annotated[list[Path], typer.Argument(help="Run folders, of any models and datasets.")],
+    runs: Annotated[list[Path], typer.Argument(help=f"Run folders, of any models and datasets. {_PUBLISHED}")],
     *,
     metrics: str | None = option(
         None, 'These, such as "t2i/Hit@1 MedR". [default: the first of each direction]', metavar="NAMES", joins=" "
@@ -237,7 +241,7 @@ def leaderboard(
     Runs are grouped by their model's name and their dataset. On each dataset every model is tested against the best;
     tests are paired, over images, and corrected for multiple comparisons. Cells may be missing.
     """
-    loaded = load_runs(runs)
+    loaded = load_runs(runs, with_published=True)
     if metrics is None and not json:
         print_note("note: the first metric of each direction; choose others with --metrics")
     return pipeline.leaderboard(

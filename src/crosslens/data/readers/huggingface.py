@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -23,13 +22,16 @@ from crosslens.data.rows import (
     text_columns,
 )
 
+_IMAGE_ID_COLUMNS = ("image_id", "img_id", "imgid", "cocoid", "filename", "file_name", "image_name")
+_CAPTION_COLUMNS = ("caption", "captions", "text", "texts", "sentence", "sentences", "description")
 
-@READERS.register("huggingface")
+
+@READERS.register("huggingface", folder_files=("state.json", "dataset_dict.json"), prefix="hf:")
 def read_huggingface(
     dataset: str,
     split: str | None = None,
-    image_id: str | None = "image_id",
-    caption: str = "caption",
+    image_id: str | None = "auto",
+    caption: str = "auto",
     caption_id: str | None = None,
     config: str | None = None,
     revision: str | None = None,
@@ -39,8 +41,11 @@ def read_huggingface(
 
     dataset: the folder, the file, or the hub's name for it, such as ``owner/name``
     split: which split to read; needed where there are several
-    image_id: the column that holds the image's id; None (or an empty text) numbers the rows: one image each
-    caption: the column that holds the caption, or a list of captions
+    image_id: the column that holds the image's id; None (or an empty text) numbers the rows: one image each; auto: the
+        column that is called image_id, img_id, imgid, cocoid, filename, file_name or image_name; rows with a list of
+        captions are numbered where there is none
+    caption: the column that holds the caption, or a list of captions; auto: the one that is called caption, captions,
+        text, texts, sentence, sentences or description
     caption_id: the column that holds the caption's id (or a list of them); by default captions are numbered
     config: the hub's name for a configuration of the dataset
     revision: the hub's name for a version of the dataset
@@ -53,6 +58,7 @@ def read_huggingface(
     image_id = image_id or None
     needed = {"image_id": image_id, "caption": caption, "caption_id": caption_id, "image": image}
     frame, home, files = _rows(dataset, split, config, revision, needed)
+    image_id, caption = needed["image_id"], str(needed["caption"])
     name = Path(dataset).name if Path(dataset).exists() else dataset
     with reading(dataset):
         rows = [str(row) for row in range(frame.height)]
@@ -90,13 +96,24 @@ def read_huggingface(
 
 
 def _rows(
-    source: str, split: str | None, config: str | None, revision: str | None, needed: Mapping[str, str | None]
+    source: str, split: str | None, config: str | None, revision: str | None, needed: dict[str, str | None]
 ) -> tuple[pl.DataFrame, Path | None, list[str] | None]:
-    """The columns of single values and the needed ones; the images' folder and archive paths, where there are any."""
-    image, read = needed["image"], [name for option, name in needed.items() if option != "image"]
+    """The columns of single values and the needed ones; the images' folder and archive paths, where there are any.
+
+    What is ``auto`` in ``needed`` becomes the name of a column.
+    """
     schema = parquet_schema(source) if source.endswith(".parquet") else None
     table: Any = None if schema is not None else _open(source, split, config, revision)
     columns = list(schema or table.column_names)
+    if needed["caption"] == "auto":
+        needed["caption"] = next((name for name in _CAPTION_COLUMNS if name in columns), "caption")
+    if needed["image_id"] == "auto":
+        texts = str(needed["caption"])
+        kind = None if texts not in columns else schema[texts] if schema is not None else table.features[texts]
+        listed = isinstance(kind, pl.List | list) or getattr(kind, "_type", "") in ("List", "LargeList", "Sequence")
+        known = (column for column in _IMAGE_ID_COLUMNS if column in columns)
+        needed["image_id"] = next(known, None if listed else "image_id")
+    image, read = needed["image"], [name for option, name in needed.items() if option != "image"]
     for option, name in needed.items():
         if name is not None and name not in columns:
             none = " (or None to number the rows)" if option == "image_id" else ""
