@@ -17,6 +17,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 import polars as pl
 
+from crosslens.core.addresses import address_of
 from crosslens.core.arrays import require_entries
 from crosslens.core.errors import CrosslensError, InputError, UnknownNameError
 from crosslens.core.hashing import HEADER_FILE, Manifest, fingerprint, verification
@@ -25,6 +26,7 @@ from crosslens.core.input_files import read_parquet_file, read_text_file, requir
 from crosslens.core.output import Layout, atomic_folder, other_content, read_whole, state_of
 from crosslens.core.parts import ENDINGS, Presented
 from crosslens.core.ranking import RANKING_LAYOUT, Ranking
+from crosslens.core.remote import local_copy, local_output
 from crosslens.core.storage import FORMAT_VERSION, json_form, parquet_bytes, read_manifest, write_header
 
 Statistic = Literal["mean", "median", "floor-median"]
@@ -308,16 +310,17 @@ class Run(Presented):
     def save(self, path: str | Path, *, overwrite: bool = False) -> Path:
         """Write the folder, or with the ending of a form (``.html``, ``.tex``, …) the figures alone.
 
-        A different run in it is replaced only with ``overwrite``.
+        A different run in it is replaced only with ``overwrite``. The folder may be an address (``s3://…``, ``gs://…``).
         """
-        path = Path(path)
-        if path.suffix.lower() in ENDINGS:
+        if address_of(path) is None and Path(path).suffix.lower() in ENDINGS:
             return super().save(path, overwrite=overwrite)
-        with atomic_folder(path, RUN_LAYOUT) as folder:
-            if not overwrite and (path / RUN_FILE).exists() and Run.load(path).fingerprint != self.fingerprint:
-                raise other_content(path, "run")
-            self.write_into(folder)
-        return path
+        with local_output(path, RUN_LAYOUT) as target:
+            assert target is not None
+            with atomic_folder(target, RUN_LAYOUT) as folder:
+                if not overwrite and (target / RUN_FILE).exists() and Run.load(target).fingerprint != self.fingerprint:
+                    raise other_content(target, "run")
+                self.write_into(folder)
+        return Path(path)
 
     def write_into(self, folder: Path) -> None:
         """Write the same files into a folder that is being prepared; rankings that are there already are kept."""
@@ -332,11 +335,12 @@ class Run(Presented):
 
     @staticmethod
     def load(path: str | Path, *, verify: bool = True) -> Run:
-        """Read a run folder, all of it as one writer left it. ``verify`` refuses files that have changed.
+        """Read a run folder, or one at an address, as one writer left it. ``verify`` refuses files that have changed.
 
         Large rankings are read when they are first used, which fails if the run has been replaced by then.
         """
-        path = Path(path)
+        address = address_of(path)
+        path = Path(path) if address is None else local_copy(address)
         return read_whole(path, path / RUN_FILE, read=lambda: Run._read(path, verify))
 
     @staticmethod

@@ -19,6 +19,7 @@ from crosslens.core import (
     Run,
     argument,
     fingerprint,
+    harmless,
     parse_toml,
 )
 from crosslens.metrics import dataset_name, dataset_revision, select_metrics
@@ -134,7 +135,12 @@ def log_to_mlflow(
         raise CrosslensError(
             f"MLflow refused the run: {str(error).splitlines()[0]}",
             fix=f"check {argument('tracking_uri')} or MLFLOW_TRACKING_URI",
-        ) from error
+        ) from harmless(error)
+    except OSError as error:  # of the client that sends files; those of the run have been read
+        raise CrosslensError(
+            f"the run did not reach MLflow: {str(error).splitlines()[0]}",
+            fix="check the network, and run the same command again: what has arrived is kept",
+        ) from harmless(error)
 
 
 def _log(client: Any, content: TrackedRun, project: str) -> TrackedAt:
