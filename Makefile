@@ -26,6 +26,8 @@ PYTEST = PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN
 DOCS := $(VENV)/.docs
 # A second environment, with the lowest versions of the web packages that pyproject.toml allows.
 LOWEST := .venv-lowest
+# A third one, with the servers that tests start as processes.
+SERVERS := .venv-servers
 
 .PHONY: help
 help:  ## list what can be made
@@ -56,6 +58,10 @@ test-hostile: $(TEST)  ## hostile input, all of it: every reader, option, array 
 test-lowest: $(LOWEST)/.installed  ## the web tests with the lowest allowed versions of its packages, in .venv-lowest
 	@PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(LOWEST)/bin/python -m pytest -q -n $(JOBS) \
 	  --dist worksteal -m "not slow" tests/web tests/hostile/test_web.py $(ARGS)
+
+.PHONY: test-servers
+test-servers: $(TEST) $(SERVERS)/.installed  ## with real servers, which the tests start: S3, Google storage, MLflow, Label Studio, Ray
+	@$(PYTEST) --dist loadfile tests/servers $(ARGS)
 
 .PHONY: system-packages
 system-packages:  ## install Chromium, nginx and WordNet's files for the tests that need them (Debian, as root; else they skip)
@@ -157,7 +163,7 @@ docs-pictures: $(TEST)  ## draw the pictures of the documentation anew into docs
 
 .PHONY: clean
 clean:  ## remove the environment, built files and caches (run folders stay)
-	@rm -rf $(VENV) $(LOWEST) build dist site .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	@rm -rf $(VENV) $(LOWEST) $(SERVERS) build dist site .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	@find src tests scripts benchmarks -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
 
 # One stamp file per set of packages: a second call does nothing until pyproject.toml changes.
@@ -177,6 +183,12 @@ $(LOWEST)/.installed: $(VENV)/.created pyproject.toml scripts/lowest_versions.py
 	@$(BIN)/python scripts/lowest_versions.py postgres > $(LOWEST)/constraints.txt
 	@$(LOWEST)/bin/python -m pip --disable-pip-version-check -qq install --constraint $(LOWEST)/constraints.txt \
 	  --editable ".[test-web]"
+	@touch $@
+
+$(SERVERS)/.installed: $(VENV)/.created tests/servers/requirements.txt
+	@echo "installing the servers that tests start: $(SERVERS)"
+	@$(BIN)/python -m venv --clear $(SERVERS)
+	@$(SERVERS)/bin/python -m pip --disable-pip-version-check -qq install --requirement tests/servers/requirements.txt
 	@touch $@
 
 $(BASE): $(VENV)/.created pyproject.toml
