@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import redirect_stdout
 from dataclasses import dataclass
+from io import StringIO
 from itertools import chain, count
 from math import isfinite
 from pathlib import Path
@@ -130,7 +132,8 @@ def log_to_mlflow(
     content = tracked(run, metrics, files=files)
     try:
         client = MlflowClient(tracking_uri=tracking_uri)
-        return _log(client, content, project)
+        with redirect_stdout(StringIO()):  # it prints addresses there, where our result goes
+            return _log(client, content, project)
     except MlflowException as error:
         raise CrosslensError(
             f"MLflow refused the run: {str(error).splitlines()[0]}",
