@@ -61,7 +61,7 @@ test-lowest: $(LOWEST)/.installed  ## the web tests with the lowest allowed vers
 
 .PHONY: test-servers
 test-servers: $(TEST) $(SERVERS)/.installed  ## with real servers, which the tests start: S3, Google storage, MLflow, Label Studio, Ray
-	@$(PYTEST) --dist loadfile tests/servers $(ARGS)
+	@CROSSLENS_NO_SKIPS=1 $(PYTEST) --dist loadfile tests/servers $(ARGS)
 
 .PHONY: system-packages
 system-packages:  ## install Chromium, nginx and WordNet's files for the tests that need them (Debian, as root; else they skip)

@@ -24,7 +24,7 @@ def test_nodes_rank_what_a_store_has(s3: Store, tmp_path: Path) -> None:
         )  # fmt: skip
         assert done.returncode == 0, done.stderr
 
-    evaluate("here")
+    evaluate("here/run")
     with started_cluster(nodes=3) as cluster:
-        evaluate("there", "--engine", "ray", "--ray-address", cluster.address)
-    assert content_of(tmp_path / "there") == content_of(tmp_path / "here")
+        evaluate("there/run", "--engine", "ray", "--ray-address", cluster.address)
+    assert content_of(tmp_path / "there/run") == content_of(tmp_path / "here/run")

@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any
 from urllib.request import Request, urlopen
 
+import polars as pl
 import pytest
 
-from tests.commands import Call
+from tests.commands import Call, call as call
 from tests.servers.processes import free_port, program, running
 
 pytestmark = pytest.mark.slow
@@ -46,7 +47,8 @@ def judging(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: Call) -> Call
     monkeypatch.chdir(tmp_path)
     rows = [("a b.jpg", "a <dog> & a cat"), ("c.jpg", "rain"), ("d.jpg", "a boat")]
     Path("d.csv").write_text("image,text\n" + "".join(f"{image},{text}\n" for image, text in rows))
-    Path("pairs.csv").write_text("image,text\n" + "".join(f"{image},{text}\n" for image, text in rows))
+    pairs = (f"{image},c{number},{text}\n" for number, (image, text) in enumerate(rows))
+    Path("pairs.csv").write_text("image,caption,text\n" + "".join(pairs))
 
     def run(command: str, *words: str, folder: str = "runs") -> Any:
         outcome = call("judging", command, *words, "--folder", folder, *(("--json",) if command == "import" else ()))
@@ -59,7 +61,7 @@ def judging(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: Call) -> Call
     item = json.loads(Path("none.json").read_text())[0]["data"]["item"]
     answer = {
         "item": item, "kind": "real", "judge": "ann", "source": "person", "labels": ["good"], "rating": None,
-        "text": "", "seconds": 2.5, "created": "2026-01-02T03:04:05+00:00", "image": rows[0][0], "caption": None,
+        "text": "", "seconds": 2.5, "created": "2026-01-02T03:04:05+00:00", "image": rows[0][0], "caption": "c0",
         "shown_text": rows[0][1], "expected": "", "metrics": {},
     }  # fmt: skip
     Path("ann.jsonl").write_text(json.dumps(answer) + "\n")
@@ -96,7 +98,9 @@ def test_a_round_trip(judging: Call, label_studio: Ask) -> None:
         others = [row for row in rows if row["judge"] == "label-studio 1"]
         assert {row["shown_text"]: row["labels"][0] for row in others} == said
         assert [row["seconds"] for row in others] == [3.5] * 3
-    judging("export", "1", "-o", "judgements.parquet", "--dataset", "d.csv")
+    judging("export", "1", "-o", "judgements.parquet")
+    table = pl.read_parquet("judgements.parquet")
+    assert dict(table.select("caption", "grade").iter_rows()) == {"c0": 1.0, "c1": 0.0, "c2": 1.0}
 
 
 def test_a_file_that_is_not_label_studio_s(judging: Call, call: Call) -> None:

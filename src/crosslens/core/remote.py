@@ -113,7 +113,10 @@ def local_output(output: str | Path | None, layout: Layout) -> Iterator[Path | N
     with _explaining(address, system):
         there = _files_at(system, root)
     if layout.marker in there:
-        _bring(local_copy(address), folder, layout)
+        copy, marker = local_copy(address), folder / layout.marker
+        if not marker.is_file() or marker.read_bytes() != (copy / layout.marker).read_bytes():
+            remove(folder)
+            shutil.copytree(copy, folder)
     else:
         own = (layout.marker, *layout.files)
         foreign = [name for name in there if not any(fnmatchcase(name, pattern) for pattern in own)]
@@ -143,15 +146,6 @@ def _files_at(system: Any, root: str) -> set[str]:
     return set()
 
 
-def _bring(copy: Path, folder: Path, layout: Layout) -> None:
-    """Let a prepared folder be what the store has, unless it is."""
-    marker = folder / layout.marker
-    if marker.is_file() and marker.read_bytes() == (copy / layout.marker).read_bytes():
-        return
-    remove(folder)
-    shutil.copytree(copy, folder)
-
-
 def _send(folder: Path, system: Any, root: str, layout: Layout) -> None:
     """Copy a folder to a store, unless it is there; files of another output that it replaces are removed."""
     there, marker = _files_at(system, root), f"{root}/{layout.marker}"
@@ -170,7 +164,7 @@ def _send(folder: Path, system: Any, root: str, layout: Layout) -> None:
 
 def _system(address: str) -> tuple[Any, str]:
     protocol = _protocol(address)
-    if HIDDEN in address and without_secrets(address) == address:
+    if f"://{HIDDEN}@" in address or f"={HIDDEN}" in address:
         fix = "write them into the address again, or into a copy of the recipe"
         raise InputError("its credentials are not here: runs and recipes do not keep them", file=address, fix=fix)
     try:
