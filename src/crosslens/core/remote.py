@@ -306,7 +306,7 @@ def _refusal(address: str, error: BaseException | None, done: str = "read") -> I
     """The error of a store that could be reached and said no, or that could not be reached."""
     text = str(error).strip()
     reason = text.splitlines()[0] if text else type(error).__name__
-    if isinstance(error, PermissionError) or _REFUSED.search(re.sub(r"\b[\w+.-]+://[^\s'\"]+", "", text)):
+    if isinstance(error, PermissionError) or _REFUSED.search(re.sub(r"[^\s'\"]*[/?][^\s'\"]*", "", text)):
         fix = _RIGHTS.get(_protocol(address), "check your rights to it")
         return InputError(f"access is refused: {reason}", file=address, fix=fix, code="no-access")
     return InputError(f"cannot be {done}: {reason}", file=address, fix=_AGAIN)

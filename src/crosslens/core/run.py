@@ -341,7 +341,11 @@ class Run(Presented):
         """
         address = address_of(path)
         path = Path(path) if address is None else local_copy(address)
-        return read_whole(path, path / RUN_FILE, read=lambda: Run._read(path, verify))
+        try:
+            return read_whole(path, path / RUN_FILE, read=lambda: Run._read(path, verify))
+        except CrosslensError as error:
+            error.rename(str(path), address or str(path))
+            raise
 
     @staticmethod
     def _read(path: Path, verify: bool) -> Run:
