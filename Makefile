@@ -26,6 +26,8 @@ PYTEST = PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN
 DOCS := $(VENV)/.docs
 # A second environment, with the lowest versions of the web packages that pyproject.toml allows.
 LOWEST := .venv-lowest
+# A third one, with the servers that tests start as processes.
+SERVERS := .venv-servers
 
 .PHONY: help
 help:  ## list what can be made
@@ -60,6 +62,10 @@ test-lowest: $(LOWEST)/.installed  ## the web tests with the lowest allowed vers
 .PHONY: test-package
 test-package: $(TEST)  ## build sdist and wheel, install them into empty environments, try each extra alone (downloads; half an hour)
 	@$(BIN)/python -m pytest -q tests/package $(ARGS)
+
+.PHONY: test-servers
+test-servers: $(TEST) $(SERVERS)/.installed  ## with real servers, which the tests start: S3, Google storage, MLflow, Label Studio, Ray
+	@CROSSLENS_NO_SKIPS=1 $(PYTEST) --dist loadfile tests/servers $(ARGS)
 
 .PHONY: system-packages
 system-packages:  ## install Chromium, nginx and WordNet's files for the tests that need them (Debian, as root; else they skip)
@@ -165,7 +171,7 @@ docs-pictures: $(TEST)  ## draw the pictures of the documentation anew into docs
 
 .PHONY: clean
 clean:  ## remove the environment, built files and caches (run folders stay)
-	@rm -rf $(VENV) $(LOWEST) build dist site .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	@rm -rf $(VENV) $(LOWEST) $(SERVERS) build dist site .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	@find src tests scripts benchmarks -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
 
 # One stamp file per set of packages: a second call does nothing until pyproject.toml changes.
@@ -185,6 +191,12 @@ $(LOWEST)/.installed: $(VENV)/.created pyproject.toml scripts/lowest_versions.py
 	@$(BIN)/python scripts/lowest_versions.py postgres > $(LOWEST)/constraints.txt
 	@$(LOWEST)/bin/python -m pip --disable-pip-version-check -qq install --constraint $(LOWEST)/constraints.txt \
 	  --editable ".[test-web]"
+	@touch $@
+
+$(SERVERS)/.installed: $(VENV)/.created tests/servers/requirements.txt
+	@echo "installing the servers that tests start: $(SERVERS)"
+	@$(BIN)/python -m venv --clear $(SERVERS)
+	@$(SERVERS)/bin/python -m pip --disable-pip-version-check -qq install --requirement tests/servers/requirements.txt
 	@touch $@
 
 $(BASE): $(VENV)/.created pyproject.toml

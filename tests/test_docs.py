@@ -97,7 +97,9 @@ def test_every_recipe_key_is_explained() -> None:
 def declared_dependencies() -> set[str]:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     optional = project["project"]["optional-dependencies"].values()
+    servers = (Path(__file__).parent / "servers" / "requirements.txt").read_text(encoding="utf-8").splitlines()
     listed = [
+        *(line for line in servers if not line.startswith("#")),
         *project["project"]["dependencies"],
         *project["build-system"]["requires"],
         *(x for one in optional for x in one),

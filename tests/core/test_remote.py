@@ -13,7 +13,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from crosslens.core import Embeddings, InputError, MissingExtraError, is_remote, local_copy
+from crosslens.core import (
+    ConflictError,
+    Embeddings,
+    InputError,
+    MissingExtraError,
+    Run,
+    UsageError,
+    is_remote,
+    local_copy,
+    without_secrets,
+)
 from crosslens.pipeline import read_embeddings
 from tests.data.shard_files import vectors, write_shards
 
@@ -139,3 +149,77 @@ def test_a_recipe_keeps_an_address_as_it_is(tmp_path):
     recipe = Recipe(inputs=InputOptions(image_embeddings="s3://b/emb", caption_embeddings="t.npy"), base=tmp_path)
     assert recipe.absolute().inputs.image_embeddings == "s3://b/emb"
     assert recipe.absolute().inputs.caption_embeddings == str(tmp_path / "t.npy")
+
+
+def evaluated(seed: int = 0, **options: Any) -> Run:
+    import crosslens as cl
+
+    dataset = cl.Dataset.of({f"i{row}": [f"text {row}"] for row in range(12)})
+    return cl.evaluate(
+        dataset,
+        images=IMAGES.astype(np.float32),
+        captions=CAPTIONS.astype(np.float32),
+        metrics="MRR",
+        seed=seed,
+        **options,
+    )
+
+
+def test_a_run_at_an_address(memory, tmp_path, monkeypatch):
+    address = "memory://bucket/runs/first"
+    made = evaluated(output=address)
+    assert Run.load(address).fingerprint == made.fingerprint
+    assert Run.load(Path(address)).name == "first"
+    assert evaluated(output=address).home is not None, "found complete"
+    with pytest.raises(ConflictError, match="memory://bucket/runs/first: already contains a different run"):
+        evaluated(1, output=address)
+    evaluated(1, output=address, overwrite=True, directions=("i2t",))
+    assert list(Run.load(address).rankings) == ["i2t"]
+    assert not memory.exists("/bucket/runs/first/ranking-t2i/header.json"), "what it replaces is gone"
+    memory.rm("/bucket/runs/first", recursive=True)
+    assert evaluated(output=address).home is None, "somebody removed it: nothing is there"
+    with pytest.raises(UsageError, match="a run cannot be written to https://"):
+        made.save("https://somewhere/run")
+    with pytest.raises(UsageError, match="s3://b/x: only runs are written to a store"):
+        Embeddings(tuple(map(str, range(12))), IMAGES).save(Path("s3://b/x"))
+    memory.pipe_file("/bucket/other/notes.txt", b"mine")
+    with pytest.raises(ConflictError, match=r"memory://bucket/other is not empty .* it has notes\.txt"):
+        made.save("memory://bucket/other")
+
+
+def test_an_interrupted_copy_of_a_run_is_not_taken_for_one(memory, monkeypatch):
+    address, real = "memory://bucket/run", type(memory).put_file
+
+    def breaking(self: Any, source: str, target: str, **more: Any) -> None:
+        if target.endswith("queries.parquet"):
+            raise ConnectionError("connection reset")
+        real(self, source, target, **more)
+
+    with monkeypatch.context() as broken:
+        broken.setattr(type(memory), "put_file", breaking)
+        with pytest.raises(InputError, match="memory://bucket/run: cannot be written: connection reset"):
+            evaluated(output=address)
+    with pytest.raises(InputError):
+        Run.load(address)
+    assert evaluated(output=address).home is not None, "it is copied, and not computed again"
+    assert Run.load(address).fingerprint == evaluated().fingerprint
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("s3://bucket/x#1?y", "s3://bucket/x#1?y"),
+        ("at https://a:b@c/d@e, and http://t@f", "at https://***@c/d@e, and http://***@f"),
+        ("'https://h/x?key=1&n=2' failed", "'https://h/x?key=***&n=2' failed"),
+        ("https://h/x?sv=1&sig=a%2Fb&se=2#z", "https://h/x?sv=1&sig=***&se=2#z"),
+        ("postgresql+psycopg://me:p@ss@h/db", "postgresql+psycopg://***@h/db"),
+        (
+            "https://h/x?token=abc: no, https://h?token=d, (https://h?token=e).",
+            "https://h/x?token=***: no, https://h?token=***, (https://h?token=***).",
+        ),
+        ("mail a@b.c?token=1", "mail a@b.c?token=1"),
+    ],
+)
+def test_what_is_hidden(text: str, shown: str) -> None:
+    assert without_secrets(text) == shown
+    assert without_secrets(shown) == shown

@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 import os
-import signal
-import socket
 import subprocess
 import sys
-import time
-import urllib.request
-from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
@@ -193,7 +187,7 @@ def test_what_mlflow_refuses_is_an_error_of_ours(
     monkeypatch.setattr(
         mlflow, "search_runs", lambda *_: (_ for _ in ()).throw(error(f"{mlflow.tracking_uri}api refused"))
     )
-    with pytest.raises(CrosslensError, match="http://tracker:5000/api refused") as caught:
+    with pytest.raises(CrosslensError, match=r"http://\*\*\*@tracker:5000/api refused") as caught:
         log_to_mlflow(stored)
     assert "secret" not in str(caught.value)
     mlflow.tracking_uri = "/some/folder"
@@ -304,60 +298,6 @@ def test_the_real_mlflow(stored: Run, tmp_path: Path, monkeypatch: pytest.Monkey
     assert result.location.endswith(f"at {uri}")
     assert not (tmp_path / "elsewhere" / "mlruns").exists()
     assert list((tmp_path / "told" / "mlruns").rglob("run.json"))
-
-
-@pytest.fixture
-def mlflow_server(tmp_path: Path) -> Iterator[str]:
-    """The address of `mlflow server` on this machine."""
-    for package in ("mlflow", "flask", "flask_cors"):
-        pytest.importorskip(package, reason=f"{package} is not installed: mlflow server needs it")
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    words = [
-        "server", "--host", "127.0.0.1", "--port", str(port), "--workers", "1",
-        "--backend-store-uri", f"sqlite:///{tmp_path}/server.db", "--artifacts-destination", str(tmp_path / "files"),
-    ]  # fmt: skip
-    environment = {**os.environ, "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false"}
-    told = (tmp_path / "server.txt").open("w+")
-    process = subprocess.Popen(
-        [sys.executable, "-m", "mlflow", *words], cwd=tmp_path, env=environment, stdout=told, stderr=told,
-        start_new_session=True,
-    )  # fmt: skip
-    try:
-        for _ in range(1_200):
-            try:
-                with urllib.request.urlopen(f"http://127.0.0.1:{port}/health", timeout=5):
-                    break
-            except OSError:
-                if process.poll() is not None:
-                    told.seek(0)
-                    pytest.fail(told.read()[-2_000:])
-                time.sleep(0.2)
-        else:
-            pytest.fail("mlflow server does not answer")
-        yield f"http://127.0.0.1:{port}"
-    finally:
-        os.killpg(process.pid, signal.SIGTERM)  # the server and its workers
-        process.wait(30)
-        told.close()
-
-
-@pytest.mark.slow
-def test_a_real_mlflow_server(stored: Run, mlflow_server: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Over HTTP: metrics, parameters, tags and files, read back by MLflow's own client."""
-    monkeypatch.chdir(tmp_path)
-    result = log_to_mlflow(stored, project="retrieval", tracking_uri=mlflow_server)
-    client = importlib.import_module("mlflow").MlflowClient(tracking_uri=mlflow_server)
-    logged = client.get_run(result.id)
-    assert logged.data.metrics["t2i/Hit_at_1"] == stored["t2i/Hit@1"].mean
-    assert logged.data.params["options.metrics"] == "Hit@1 MedR"
-    assert logged.data.tags["crosslens.run"]
-    assert (logged.info.run_name, logged.info.status) == ("toy model", "FINISHED")
-    assert {"run.json", "queries.parquet", "ranking-t2i"} <= {entry.path for entry in client.list_artifacts(result.id)}
-    copied = client.download_artifacts(result.id, "run.json", str(tmp_path))
-    assert Path(copied).read_bytes() == (tmp_path / "run" / "run.json").read_bytes()
-    assert log_to_mlflow(stored, project="retrieval", tracking_uri=mlflow_server).existed
-    assert len(client.search_runs([logged.info.experiment_id])) == 1
 
 
 @pytest.mark.slow

@@ -14,7 +14,7 @@ import typer
 import crosslens.analyze as analyze
 import crosslens.report as report
 from crosslens.cli.console import check_outputs, print_coloured, print_json, print_written, terminal_width, use_colour
-from crosslens.core import ENDINGS, Part, Presented, Section, UsageError
+from crosslens.core import ENDINGS, Part, Presented, Section, UsageError, address_of
 
 if TYPE_CHECKING:
     import polars as pl
@@ -28,7 +28,7 @@ Write = Annotated[
     typer.Option("--write", metavar="FILE", help=f"Write the result: {' '.join(ENDINGS)}; may be repeated."),
 ]
 
-_WRITTEN: ContextVar[list[Path]] = ContextVar("files that a command wrote")
+_WRITTEN: ContextVar[list[Path | str]] = ContextVar("files that a command wrote")
 _CODE: ContextVar[int] = ContextVar("exit code of a command")
 
 
@@ -54,7 +54,7 @@ class CommandAnswer(Presented):
 
 def wrote(*files: Path | None) -> None:
     """A command wrote these besides its result: they are named under it."""
-    _WRITTEN.get().extend(file for file in files if file is not None)
+    _WRITTEN.get().extend(address_of(file) or file for file in files if file is not None)
 
 
 def check_tables(*files: Path | None, overwrite: bool) -> None:

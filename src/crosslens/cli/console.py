@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import crosslens.core as core
-from crosslens.core import NamedCode, duration, printable, printable_json, printable_line
+from crosslens.core import NamedCode, duration, printable, printable_json, printable_line, without_secrets
 
 if TYPE_CHECKING:
     from rich.progress import Progress as RichProgress
@@ -45,7 +45,7 @@ def print_json(value: Any) -> None:
 
 def print_note(text: str) -> None:
     """Print what is not the result on standard error."""
-    print(printable(text), file=sys.stderr)
+    print(printable(without_secrets(text)), file=sys.stderr)
 
 
 def confirm_code(code: NamedCode) -> bool:

@@ -27,6 +27,7 @@ from crosslens.core import (
     load_plugin,
     option,
     verification,
+    without_secrets,
 )
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -122,7 +123,7 @@ def command(*examples: str, reads_files: bool = True) -> Callable[[F], F]:
 
 
 def recorded_command() -> list[str]:
-    """The command line as runs store it: without the engine, which changes nothing about the result."""
+    """The command line as runs store it: without credentials and the engine, which changes nothing about the result."""
     words, kept = iter(sys.argv), []
     for word in words:
         name, joined, _ = word.partition("=")
@@ -130,7 +131,7 @@ def recorded_command() -> list[str]:
             kept.append(word)
         elif not joined:
             next(words, None)
-    return kept
+    return list(map(without_secrets, kept))
 
 
 def expand_options(function: F) -> F:

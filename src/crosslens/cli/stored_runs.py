@@ -20,7 +20,9 @@ _MAX_SHOWN = 5
 
 
 def load_run(folder: Path) -> core.Run:
-    """The run in a folder; where there is none, the error names the runs that may be meant."""
+    """The run in a folder, or at an address; where there is none, the error names the runs that may be meant."""
+    if core.address_of(folder):
+        return core.Run.load(folder)
     try:
         return core.Run.load(folder)
     except InputError as error:
@@ -151,18 +153,18 @@ class EvaluatedRun(Presented):
         return {**self.run.as_dict(), "notes": list(self.notes)}
 
 
-def evaluated_run(run: core.Run, output: Path | None, before: int | None, name: str | None = None) -> EvaluatedRun:
-    """The answer of a command that made a run, or found it complete.
+def evaluated_run(run: core.Run, output: Path | None, unchanged: bool, name: str | None = None) -> EvaluatedRun:
+    """The answer of a command that made a run, or found it complete: then :func:`run_written_at` is as it was.
 
-    ``before`` is :func:`run_written_at` of the output when the command began, ``name`` the name in the command.
+    ``name`` is the name in the command.
     """
     notes = [str(text) for text in run.provenance.get("notes", ())]
-    unchanged = before is not None and before == run_written_at(output)
+    unchanged = unchanged and output is not None
     if unchanged and name is not None and name != run.name:
         notes.append(f"the existing run keeps its name, {run.name!r}")
     print_notes(notes)
     if unchanged:
-        print_note(f"up to date: {output} (nothing to do)")
+        print_note(f"up to date: {core.address_of(output) or output} (nothing to do)")
     else:
         wrote(output)
     return EvaluatedRun(run, tuple(notes))

@@ -1,3 +1,9 @@
+from crosslens.core.addresses import (
+    address_of as address_of,
+    harmless as harmless,
+    is_remote as is_remote,
+    without_secrets as without_secrets,
+)
 from crosslens.core.arrays import (
     NPZ_ERRORS as NPZ_ERRORS,
     PackedArray as PackedArray,
@@ -215,7 +221,7 @@ from crosslens.core.relevance import (
     TEXT_TO_IMAGE as TEXT_TO_IMAGE,
     Relevance as Relevance,
 )
-from crosslens.core.remote import is_remote as is_remote, local_copy as local_copy
+from crosslens.core.remote import is_prepared as is_prepared, local_copy as local_copy, local_output as local_output
 from crosslens.core.rendering import (
     PAGE_WIDTH as PAGE_WIDTH,
     Grid as Grid,

@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from crosslens.core.addresses import without_secrets
 from crosslens.core.rendering import printable, printable_line
 
 _MARK, _PART = "\x1f", "\x1e"
@@ -73,7 +74,7 @@ class CrosslensError(Exception):
         subject: str | None = None,
         option: str | None = None,
     ) -> None:
-        super().__init__(problem)
+        super().__init__(without_secrets(problem))  # what a pickled error or a debugger shows
         self._problem = problem
         self._fix = fix
         self.code = code
@@ -83,7 +84,7 @@ class CrosslensError(Exception):
     @property
     def problem(self) -> str:
         """What is wrong."""
-        return spell(self._problem, python_spelling)
+        return without_secrets(spell(self._problem, python_spelling))
 
     @property
     def fix(self) -> str | None:
@@ -98,13 +99,20 @@ class CrosslensError(Exception):
         """Put ``context`` and a colon before the problem: what was being done when it occurred."""
         self._problem = f"{context}: {self._problem}"
 
+    def rename(self, path: str, name: str) -> None:
+        """Call what the message calls ``path`` by the name that its reader knows."""
+        for part in ("_problem", "_fix", "file"):
+            text = getattr(self, part, None)
+            if text is not None:
+                setattr(self, part, text.replace(path, name))
+
     def lines(self) -> list[str]:
         """The message, options still marked."""
         return [self._problem, *([f"  fix: {self._fix}"] if self._fix else [])]
 
     def render(self, spelling: Spelling) -> str:
         """The message for an audience that writes options in its own way."""
-        lines = spell("\n".join(self.lines()), spelling).split("\n")
+        lines = without_secrets(spell("\n".join(self.lines()), spelling)).split("\n")
         return printable("\n".join(map(_shortened, lines)))
 
     def __str__(self) -> str:

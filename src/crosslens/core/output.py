@@ -31,7 +31,8 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import IO, TypeVar
 
-from crosslens.core.errors import ConflictError, CrosslensError, InputError, argument
+from crosslens.core.addresses import address_of
+from crosslens.core.errors import ConflictError, CrosslensError, InputError, UsageError, argument
 
 _LEFT_BY_SYSTEMS = (".DS_Store", "Thumbs.db", "desktop.ini")
 """Files that file browsers put into folders on their own."""
@@ -470,6 +471,8 @@ def remove(path: Path) -> None:
 
 def workspace_folder(target: Path) -> Path:
     """``.run.crosslens-partial`` beside ``run``."""
+    if address := address_of(target):
+        raise UsageError(f"{address}: only runs are written to a store", fix="write to a folder, and upload that")
     target = _real(target)
     if not target.name:
         fix = f"write to a folder inside it, such as {target / 'new'}"

@@ -2,30 +2,33 @@
 
 Ranking reads blocks many times and in parallel: from a local file that is quick, from a bucket it would take days. A
 copy belongs to the address and to what the store says of the file (size, time, hash): a changed file is copied again.
-Every wait has an end, and so has every file: a server may be silent, send a byte a second, or never stop.
+Every wait has an end, and so has every file: a server may be silent, send a byte a second, or never stop. A folder that
+is written to an address is prepared in the cache, too, and copied there when it is complete.
 """
 
 from __future__ import annotations
 
 import json
 import re
+import shutil
 import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from fnmatch import fnmatchcase
 from pathlib import Path, PurePosixPath
 from typing import Any, TypeVar
 
-from crosslens.core.errors import InputError, MissingExtraError
+from crosslens.core.addresses import HIDDEN, address_of, harmless, without_secrets
+from crosslens.core.errors import ConflictError, CrosslensError, InputError, MissingExtraError, UsageError
 from crosslens.core.hashing import fingerprint
 from crosslens.core.input_files import REMOTE_BYTES, REMOTE_SECONDS
-from crosslens.core.output import atomic_file
+from crosslens.core.output import Layout, atomic_file, remove
 from crosslens.core.storage import cache_folder
 
 T = TypeVar("T")
 
-_ADDRESS = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]+://")
 _IDENTITY = (
     "ETag", "etag", "LastModified", "last_modified", "updated", "mtime", "generation", "md5Hash", "crc32c", "blob_id",
     "lfs", "created",
@@ -38,15 +41,12 @@ _RIGHTS = {
     "hf": "log in with hf auth login, or set HF_TOKEN, and ask for access on the repository's page",
 }
 _REFUSED = re.compile(r"credential|forbidden|access denied|unauthorized|access key|signature|\b40[13]\b", re.IGNORECASE)
+_AGAIN = "check the address and the network, and run the same command again: what has arrived is kept"
 _LISTED = 5
 _MEGABYTE = 1 << 20
 _POLL = 0.2
+_WRITABLE = ("s3", "gs", "memory")
 _PACKAGES = {"s3": "s3fs", "gs": "gcsfs", "hf": "huggingface_hub", "http": "aiohttp", "https": "aiohttp"}
-
-
-def is_remote(path: Any) -> bool:
-    """Whether a path is an address such as ``s3://bucket/folder``."""
-    return isinstance(path, str) and _ADDRESS.match(path) is not None
 
 
 def local_copy(address: str, folders: tuple[str, ...] = ()) -> Path:
@@ -58,8 +58,9 @@ def local_copy(address: str, folders: tuple[str, ...] = ()) -> Path:
     with _explaining(address, system):
         info = _in_time(lambda _: system.info(root))
         if info["type"] != "directory":
-            key = fingerprint("remote file", {"address": address, "info": _stable(info)})
-            target = cache_folder() / "remote" / key / PurePosixPath(root).name
+            key = fingerprint("remote file", {"address": without_secrets(address), "info": _stable(info)})
+            name = PurePosixPath(root.partition("?")[0] if _is_http(address) else root).name
+            target = cache_folder() / "remote" / key / name
             _fetch(system, root, target, info["size"])
             return target
         files: dict[str, Any] = {}
@@ -73,7 +74,8 @@ def local_copy(address: str, folders: tuple[str, ...] = ()) -> Path:
         files = inside or files
     if not files:
         raise InputError("no files here", file=address, expected="a folder of shards", fix="check the address")
-    key = fingerprint("remote folder", {"address": address, "files": [[name, _stable(files[name])] for name in files]})
+    stated = [[name, _stable(files[name])] for name in files]
+    key = fingerprint("remote folder", {"address": without_secrets(address), "files": stated})
     target = cache_folder() / "remote" / key / (PurePosixPath(root).name or "root")
     with _explaining(address, system):
         for name, about in files.items():
@@ -81,15 +83,97 @@ def local_copy(address: str, folders: tuple[str, ...] = ()) -> Path:
     return target
 
 
+_OUTPUTS = "outputs"
+_SENT = "sent"
+"""Beside a prepared folder: everything of it has been copied to the store."""
+
+
+def is_prepared(folder: Path) -> bool:
+    """Whether a folder is one of :func:`local_output`, whose place says nothing about where it will be."""
+    return folder.absolute().is_relative_to((cache_folder() / _OUTPUTS).absolute())
+
+
+@contextmanager
+def local_output(output: str | Path | None, layout: Layout) -> Iterator[Path | None]:
+    """The folder to write an output into: itself, or for an address one in the cache.
+
+    That one has what the store has, and is copied there after the block: the marker of the layout last, so that nobody
+    takes half of it for the whole. After an interruption the same command finds it, and copies it again.
+    """
+    address = address_of(output)
+    if address is None:
+        yield None if output is None else Path(output)
+        return
+    if _protocol(address) not in _WRITABLE:
+        fix = f"write to {' or '.join(f'{name}://' for name in _WRITABLE[:2])}, or to a folder and upload that"
+        raise UsageError(f"{layout.kind} cannot be written to {_protocol(address)}://", fix=fix)
+    system, root = _system(address)
+    beside = cache_folder() / _OUTPUTS / fingerprint("output", {"address": address.rstrip("/")})
+    folder = beside / PurePosixPath(root).name
+    with _explaining(address, system):
+        there = _files_at(system, root)
+    if layout.marker in there:
+        copy, marker = local_copy(address), folder / layout.marker
+        if not marker.is_file() or marker.read_bytes() != (copy / layout.marker).read_bytes():
+            remove(folder)
+            shutil.copytree(copy, folder)
+    else:
+        own = (layout.marker, *layout.files)
+        foreign = [name for name in there if not any(fnmatchcase(name, pattern) for pattern in own)]
+        if foreign:
+            problem = f"{address} is not empty and is not {layout.kind}: it has {foreign[0]}"
+            raise ConflictError(problem, fix="choose another output: it is not replaced")
+        if (beside / _SENT).exists():  # it was there, and somebody has removed it
+            remove(folder)
+    remove(beside / _SENT)
+    try:
+        yield folder
+    except CrosslensError as error:
+        error.rename(str(folder), address)
+        raise
+    if (folder / layout.marker).is_file():
+        with _explaining(address, system, "written"):
+            _send(folder, system, root, layout)
+        (beside / _SENT).touch()
+
+
+def _files_at(system: Any, root: str) -> set[str]:
+    """The names of the files below a folder of a store, which need not exist."""
+    with suppress(FileNotFoundError):
+        system.invalidate_cache()
+        found = _in_time(lambda _: system.find(root))
+        return {name.removeprefix(root).lstrip("/") for name in found} - {""}
+    return set()
+
+
+def _send(folder: Path, system: Any, root: str, layout: Layout) -> None:
+    """Copy a folder to a store, unless it is there; files of another output that it replaces are removed."""
+    there, marker = _files_at(system, root), f"{root}/{layout.marker}"
+    files = sorted(file.relative_to(folder).as_posix() for file in folder.rglob("*") if file.is_file())
+    if layout.marker in there:
+        if set(files) <= there and _in_time(lambda _: system.cat_file(marker)) == (folder / layout.marker).read_bytes():
+            return
+        _in_time(lambda _: system.rm_file(marker))
+    for name in sorted(files, key=lambda name: name == layout.marker):
+        source, target = str(folder / name), f"{root}/{name}"
+        _in_time(lambda arriving: system.put_file(source, target, callback=arriving))  # noqa: B023
+    for name in there - set(files):
+        if any(fnmatchcase(name, pattern) for pattern in layout.files):
+            _in_time(lambda _: system.rm_file(f"{root}/{name}"))  # noqa: B023
+
+
 def _system(address: str) -> tuple[Any, str]:
     protocol = _protocol(address)
+    if f"://{HIDDEN}@" in address or f"={HIDDEN}" in address:
+        fix = "write them into the address again, or into a copy of the recipe"
+        raise InputError("its credentials are not here: runs and recipes do not keep them", file=address, fix=fix)
     try:
         from fsspec.core import url_to_fs
     except ImportError as error:
         raise MissingExtraError(f"{protocol}://", "fsspec", "remote") from error
     options: dict[str, Any] = {}
     try:
-        if protocol in ("http", "https"):  # by itself a client gives up after five minutes, however much has arrived
+        if _is_http(address):  # by itself a client gives up after five minutes, however much has arrived
             from aiohttp import ClientTimeout
 
             seconds = REMOTE_SECONDS.value
@@ -100,9 +184,9 @@ def _system(address: str) -> tuple[Any, str]:
         raise MissingExtraError(f"{protocol}://", _PACKAGES.get(protocol, protocol), "remote") from error
     except ValueError as error:
         fix = "use a local path, s3://, gs://, hf:// or https://"
-        raise InputError(f"{protocol}:// is not supported", file=address, fix=fix) from error
+        raise InputError(f"{protocol}:// is not supported", file=address, fix=fix) from harmless(error)
     except Exception as error:  # some stores look for credentials at once
-        raise _refusal(address, error) from error
+        raise _refusal(address, error) from harmless(error)
     return system, str(root).rstrip("/")
 
 
@@ -149,7 +233,9 @@ class _Arriving:
         if self.is_late or time.monotonic() - self._latest > REMOTE_SECONDS.value:
             self._is_stopped = True
             since = f"less than a megabyte after {self.bytes:,} bytes" if self.bytes else "no answer"
-            raise REMOTE_SECONDS.error(f"{since} within {REMOTE_SECONDS.value} seconds")
+            error = REMOTE_SECONDS.error(f"{since} within {REMOTE_SECONDS.value} seconds")
+            error.fix = f"{_AGAIN}; a slow store needs a higher {REMOTE_SECONDS.variable}"
+            raise error
 
 
 def _in_time(work: Callable[[Any], T], announced: int | None = None) -> T:
@@ -180,7 +266,7 @@ def _in_time(work: Callable[[Any], T], announced: int | None = None) -> T:
 
 
 @contextmanager
-def _explaining(address: str, system: Any) -> Iterator[None]:
+def _explaining(address: str, system: Any, done: str = "read") -> Iterator[None]:
     """Whatever a store raises, in words; it is neither a mistake in crosslens nor one of the data."""
     try:
         yield
@@ -190,15 +276,15 @@ def _explaining(address: str, system: Any) -> Iterator[None]:
     except FileNotFoundError as error:
         cause = error.__cause__  # whatever fails there is called so, not only 404
         is_missing = cause is None or isinstance(cause, FileNotFoundError) or getattr(cause, "status", 0) == 404
-        if _protocol(address).startswith("http") and not is_missing:
-            raise _refusal(address, cause) from error
+        if _is_http(address) and not is_missing:
+            raise _refusal(address, cause) from harmless(error)
         expected, fix = "an existing file or folder", f"check the address{_existing(address, system)}"
-        raise InputError("nothing is there", file=address, expected=expected, fix=fix) from error
+        raise InputError("nothing is there", file=address, expected=expected, fix=fix) from harmless(error)
     except ImportError as error:
         protocol = _protocol(address)
         raise MissingExtraError(f"{protocol}://", _PACKAGES.get(protocol, protocol), "remote") from error
     except Exception as error:  # each store has exceptions of its own
-        raise _refusal(address, error) from error
+        raise _refusal(address, error, done) from harmless(error)
 
 
 def _existing(address: str, system: Any) -> str:
@@ -216,15 +302,18 @@ def _existing(address: str, system: Any) -> str:
     return f": there is no {path}, or you have no right to list it" if scheme in ("s3", "gs", "gcs", "hf") else ""
 
 
-def _refusal(address: str, error: BaseException | None) -> InputError:
+def _refusal(address: str, error: BaseException | None, done: str = "read") -> InputError:
     """The error of a store that could be reached and said no, or that could not be reached."""
     text = str(error).strip()
     reason = text.splitlines()[0] if text else type(error).__name__
-    if isinstance(error, PermissionError) or _REFUSED.search(text.replace(address, "")):
+    if isinstance(error, PermissionError) or _REFUSED.search(re.sub(r"[^\s'\"]*[/?][^\s'\"]*", "", text)):
         fix = _RIGHTS.get(_protocol(address), "check your rights to it")
         return InputError(f"access is refused: {reason}", file=address, fix=fix, code="no-access")
-    fix = "check the address and the network, and run the same command again: files that have arrived are kept"
-    return InputError(f"cannot be read: {reason}", file=address, fix=fix)
+    return InputError(f"cannot be {done}: {reason}", file=address, fix=_AGAIN)
+
+
+def _is_http(address: str) -> bool:
+    return _protocol(address).startswith("http")
 
 
 def _protocol(address: str) -> str:

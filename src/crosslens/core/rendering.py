@@ -14,6 +14,8 @@ import textwrap
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from crosslens.core.addresses import without_secrets
+
 Notify = Callable[[str], None]
 
 _CONTROLS = "\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f"  # C0 without tab, LF and CR; DEL; C1, whose \x9b is ESC [
@@ -40,7 +42,7 @@ def printable_json(text: str) -> str:
 
 def to_stderr(text: str) -> None:
     """Print a note for the person at the terminal."""
-    print(printable(text), file=sys.stderr)
+    print(printable(without_secrets(text)), file=sys.stderr)
 
 
 def _spelled_out(match: re.Match[str]) -> str:

@@ -17,6 +17,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 import polars as pl
 
+from crosslens.core.addresses import address_of
 from crosslens.core.arrays import require_entries
 from crosslens.core.errors import CrosslensError, InputError, UnknownNameError, UsageError
 from crosslens.core.hashing import HEADER_FILE, Manifest, fingerprint, verification
@@ -26,6 +27,7 @@ from crosslens.core.output import Layout, atomic_folder, other_content, read_who
 from crosslens.core.parts import ENDINGS, Presented
 from crosslens.core.ranking import RANKING_LAYOUT, Ranking
 from crosslens.core.registry import Registry
+from crosslens.core.remote import local_copy, local_output
 from crosslens.core.storage import FORMAT_VERSION, json_form, parquet_bytes, read_manifest, write_header
 
 Statistic = Literal["mean", "median", "floor-median"]
@@ -327,21 +329,22 @@ class Run(Presented):
     def save(self, path: str | Path, *, overwrite: bool = False) -> Path:
         """Write the folder, or with the ending of a form (``.html``, ``.tex``, …) the figures alone.
 
-        A different run in it is replaced only with ``overwrite``.
+        A different run in it is replaced only with ``overwrite``. The folder may be an address (``s3://…``, ``gs://…``).
         """
-        path = Path(path)
-        if path.suffix.lower() in ENDINGS:
+        if address_of(path) is None and Path(path).suffix.lower() in ENDINGS:
             return super().save(path, overwrite=overwrite)
         if self.published:
             raise UsageError(
                 f"{self.name!r} has published figures alone, and a run folder holds values of queries",
-                fix=f"keep {', '.join(self.published)}, or save it as a page or table, such as {path.name}.html",
+                fix=f"keep {', '.join(self.published)}, or save it as a page or table, such as {Path(path).name}.html",
             )
-        with atomic_folder(path, RUN_LAYOUT) as folder:
-            if not overwrite and (path / RUN_FILE).exists() and Run.load(path).fingerprint != self.fingerprint:
-                raise other_content(path, "run")
-            self.write_into(folder)
-        return path
+        with local_output(path, RUN_LAYOUT) as target:
+            assert target is not None
+            with atomic_folder(target, RUN_LAYOUT) as folder:
+                if not overwrite and (target / RUN_FILE).exists() and Run.load(target).fingerprint != self.fingerprint:
+                    raise other_content(target, "run")
+                self.write_into(folder)
+        return Path(path)
 
     def write_into(self, folder: Path) -> None:
         """Write the same files into a folder that is being prepared; rankings that are there already are kept."""
@@ -356,12 +359,17 @@ class Run(Presented):
 
     @staticmethod
     def load(path: str | Path, *, verify: bool = True) -> Run:
-        """Read a run folder, all of it as one writer left it. ``verify`` refuses files that have changed.
+        """Read a run folder, or one at an address, as one writer left it. ``verify`` refuses files that have changed.
 
         Large rankings are read when they are first used, which fails if the run has been replaced by then.
         """
-        path = Path(path)
-        return read_whole(path, path / RUN_FILE, read=lambda: Run._read(path, verify))
+        address = address_of(path)
+        path = Path(path) if address is None else local_copy(address)
+        try:
+            return read_whole(path, path / RUN_FILE, read=lambda: Run._read(path, verify))
+        except CrosslensError as error:
+            error.rename(str(path), address or str(path))
+            raise
 
     @staticmethod
     def _read(path: Path, verify: bool) -> Run:

@@ -38,11 +38,13 @@ from crosslens.core import (
     Workspace,
     argument,
     fingerprint,
+    local_output,
     plugin_hashes,
     read_json_file,
     remove,
     require_one_source,
     shown_progress,
+    without_secrets,
 )
 from crosslens.encode import (
     EACH,
@@ -128,9 +130,9 @@ def evaluate(
     names similarities (``{"mine": matrix}``, a file or a function, for ``NCS[mine]@10``), and ``scores_from``
     relevance encoders (``DCGcm[scores_from=clip]@10``): a score matrix, or a pair of image and caption embeddings.
 
-    With ``output`` the run is written as a folder; calling again with the same inputs resumes it or returns what is
-    there, and a folder with a different run raises unless ``overwrite``. ``backend``, ``device``, ``tile`` and
-    ``threads`` change how fast the result comes, never the result.
+    With ``output`` the run is written as a folder, here or at an address (``s3://…``, ``gs://…``); calling again with
+    the same inputs resumes it or returns what is there, and a folder with a different run raises unless ``overwrite``.
+    ``backend``, ``device``, ``tile`` and ``threads`` change how fast the result comes, never the result.
     """
     refuse_other_keywords(options, evaluate, EvaluateArguments)
     arguments = EvaluateArguments.pick(dict(options))
@@ -280,7 +282,7 @@ def _provenance(
         "seed": options.seed,
         "versions": dict(_versions()),
         "computed_with": {"backend": options.backend, "device": options.device} if scored else {},
-        "command": list(options.command or ()),
+        "command": list(map(without_secrets, options.command or ())),
     }
 
 
@@ -354,8 +356,10 @@ def run_folder(
         except (InputError, KeyError, TypeError):
             return None
 
-    with ResumableFolder(RUN_LAYOUT, Path(output), key, overwrite).prepare(stored_key, Run.load) as prepared:
-        yield prepared
+    with local_output(output, RUN_LAYOUT) as folder:
+        assert folder is not None
+        with ResumableFolder(RUN_LAYOUT, folder, key, overwrite).prepare(stored_key, Run.load) as prepared:
+            yield prepared
 
 
 @contextmanager

@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import redirect_stdout
 from dataclasses import dataclass
+from io import StringIO
 from itertools import chain, count
 from math import isfinite
 from pathlib import Path
@@ -20,7 +22,9 @@ from crosslens.core import (
     Run,
     argument,
     fingerprint,
+    harmless,
     parse_toml,
+    without_secrets,
 )
 from crosslens.metrics import dataset_name, dataset_revision, select_metrics
 
@@ -133,19 +137,20 @@ def log_to_mlflow(
     try:
         client = MlflowClient(tracking_uri=tracking_uri)
         uri = client.tracking_uri
-        return _log(client, content, project, uri)
+        with redirect_stdout(StringIO()):  # it prints addresses there, where our result goes
+            return _log(client, content, project, uri)
     except MlflowException as error:
-        problem = str(error).splitlines()[0].replace(uri or "\0", _without_password(uri))
         is_folder = "://" not in uri or uri.startswith("file:")
         fix = f"check {argument('tracking_uri')} or MLFLOW_TRACKING_URI"
         raise CrosslensError(
-            f"MLflow refused the run: {problem}",
+            f"MLflow refused the run: {str(error).splitlines()[0]}",
             fix=f"{fix}: a server, or a database such as sqlite:///mlflow.db" if is_folder else fix,
-        ) from error
-
-
-def _without_password(uri: str) -> str:
-    return re.sub(r"(?<=://)[^/@]*@", "", uri)
+        ) from harmless(error)
+    except OSError as error:  # of the client that sends files; those of the run have been read
+        raise CrosslensError(
+            f"the run did not reach MLflow: {str(error).splitlines()[0]}",
+            fix="check the network, and run the same command again: what has arrived is kept",
+        ) from harmless(error)
 
 
 def _log(client: Any, content: TrackedRun, project: str, uri: str) -> TrackedAt:
@@ -172,7 +177,7 @@ def _log(client: Any, content: TrackedRun, project: str, uri: str) -> TrackedAt:
             below = file.parent.relative_to(content.folder).as_posix()
             client.log_artifact(run_id, str(file), None if below == "." else below)
         client.set_terminated(run_id, _FINISHED)
-    shown = _without_password(uri)
+    shown = without_secrets(uri).replace("***@", "")  # an address that can be opened
     if shown.startswith(("http://", "https://")):
         shown = f"{shown.rstrip('/')}/#/experiments/{number}/runs/{run_id}"
     return TrackedAt("mlflow", run_id, f"run {run_id} of the experiment {project}, at {shown}", existed=is_whole)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -13,7 +12,7 @@ import crosslens.pipeline as pipeline
 from crosslens.cli.answers import wrote
 from crosslens.cli.console import print_note, progress_bar
 from crosslens.cli.datasets import DATASET_WORDS, load_dataset_words
-from crosslens.cli.flags import OUTPUT, Flags, Overwrite, command
+from crosslens.cli.flags import OUTPUT, Flags, Overwrite, command, recorded_command
 from crosslens.core import Options, UsageError, option
 from crosslens.encode import EncodeOptions
 from crosslens.pipeline import CaptionSetOptions
@@ -98,8 +97,8 @@ def caption_sets(
     """
     first, second = inputs.datasets()
     chosen = {
-        **vars(options), **vars(encode), "granularity": False if no_granularity else None, "command": sys.argv,
-        "notify": print_note,
+        **vars(options), **vars(encode), "granularity": False if no_granularity else None,
+        "command": recorded_command(), "notify": print_note,
     }  # fmt: skip
     comparison = pipeline.compare_caption_sets(
         first, second, model=inputs.model, metrics=metrics, output=output, overwrite=overwrite, progress=progress_bar(),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -84,7 +83,7 @@ def evaluate(
     execution: EngineOptions,
     queries: str | None = option(None, _QUERIES, metavar=f"N|{DATASET_WORDS}"),
     name: str | None = option(None, "The name of the run. [default: the output folder's name]", metavar="TEXT"),
-    output: Path | None = option(None, "Where the run is written.", metavar="FOLDER", flags=OUTPUT),
+    output: Path | None = option(None, "Where the run is written; also s3://, gs://.", metavar="FOLDER", flags=OUTPUT),
     overwrite: Overwrite = False,
     trust_code: TrustCodeFlag = False,
     plugin: Plugins = None,
@@ -106,19 +105,19 @@ def evaluate(
     recipe = replace(recipe, queries=asking, queries_options=asking_options)
     recipe = recipe.with_plugins(plugin or ())
     encoding = replace(encode, device=options.device, notify=print_note)
-    before = run_written_at(output)
-    with core.use_engine(execution):
+    with core.local_output(output, core.RUN_LAYOUT) as folder, core.use_engine(execution):
+        before = run_written_at(folder)
         result = pipeline.run_recipe(
-            recipe, output, overwrite=overwrite, progress=progress_bar(), command=recorded_command(),
+            recipe, folder, overwrite=overwrite, progress=progress_bar(), command=recorded_command(),
             encoding=encoding, trust_code=trust_code or confirm_code,
         )  # fmt: skip
-    return evaluated_run(result, output, before, name)
+    return evaluated_run(result, output, before == run_written_at(folder), name)
 
 
 @command("crosslens run runs/clip-b32/recipe.toml", "crosslens run my-recipe.toml -o runs/again --json")
 def run(
     recipe: Annotated[Path, typer.Argument(help="A recipe.toml, written by a run or by hand; or a run folder.")],
-    output: Path | None = option(None, "Where the run is written.", metavar="FOLDER", flags=OUTPUT),
+    output: Path | None = option(None, "Where the run is written; also s3://, gs://.", metavar="FOLDER", flags=OUTPUT),
     overwrite: Overwrite = False,
     allow_changed: bool = option(False, "Continue although inputs changed since the recipe was stored."),
     trust_code: TrustCodeFlag = False,
@@ -130,18 +129,19 @@ def run(
     question, or with --trust-code.
     """
     file = recipe / core.RECIPE_FILE if recipe.is_dir() else recipe
-    before = run_written_at(output)
     trusted = trust_code or confirm_code
-    result = pipeline.run_recipe(
-        pipeline.Recipe.read(file, trust_code=trusted).with_plugins(plugin or ()),
-        output,
-        overwrite=overwrite,
-        allow_changed=allow_changed,
-        progress=progress_bar(),
-        command=sys.argv,
-        trust_code=trusted,
-    )
-    answer = evaluated_run(result, output, before)
+    with core.local_output(output, core.RUN_LAYOUT) as folder:
+        before = run_written_at(folder)
+        result = pipeline.run_recipe(
+            pipeline.Recipe.read(file, trust_code=trusted).with_plugins(plugin or ()),
+            folder,
+            overwrite=overwrite,
+            allow_changed=allow_changed,
+            progress=progress_bar(),
+            command=recorded_command(),
+            trust_code=trusted,
+        )
+    answer = evaluated_run(result, output, before == run_written_at(folder))
     if (file.parent / core.RUN_FILE).exists():
         same = core.Run.load(file.parent).fingerprint == result.fingerprint
         verdict = "every query has the same value as in" if same else "the values differ from those in"

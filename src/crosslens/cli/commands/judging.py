@@ -103,8 +103,8 @@ def import_(
     metrics and derived causes (of a run: where the dataset has objects). Of a table: each row, with the columns image
     and caption or text; the tables of missing-positives and of analyze labels are such. With --part survey, of a table
     of analyze difficulty: the hard pairs with the lowest scores, and true negatives. Of answers that judging export
-    wrote (.csv, .jsonl): the judgements and their items; exporting them again gives the same file. What is there
-    already is not added again.
+    wrote (.csv, .jsonl): the judgements and their items; exporting them again gives the same file. Of tasks that Label
+    Studio exported (.json): the annotations. What is there already is not added again.
     """
     database = web.judging_database(location)
     number = web.project_named(database, project).id

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import os
-import sys
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -19,7 +18,7 @@ from crosslens.cli.answers import CommandAnswer, end_with
 from crosslens.cli.commands.evaluate import encoding_of
 from crosslens.cli.console import confirm_code, print_note, progress_bar
 from crosslens.cli.datasets import DATASET_WORDS, DatasetOptions, dataset_sources
-from crosslens.cli.flags import OUTPUT, Flags, Overwrite, Plugins, TrustCodeFlag, command
+from crosslens.cli.flags import OUTPUT, Flags, Overwrite, Plugins, TrustCodeFlag, command, recorded_command
 from crosslens.core import (
     Cell,
     FactList,
@@ -138,7 +137,7 @@ def demo(
     result = report.audit_with_report(
         work.request(drawn, model), work.audit, pipeline.AuditOptions(quick=True),
         encoding=EncodeOptions(notify=print_note), overwrite=overwrite, display=progress_bar(), notify=print_note,
-        command=sys.argv, trust_code=True,
+        command=recorded_command(), trust_code=True,
     )  # fmt: skip
     used = sum(os.times()[:4])  # its own and that of the processes that drew
     print_note(f"took {duration(time.perf_counter() - begin)}; processor time: {duration(used)}")
@@ -221,7 +220,7 @@ def audit(
     encoding = encoding_of(encode)
     result = report.audit_with_report(
         request, output, options, encoding=encoding, overwrite=overwrite, display=progress_bar(), notify=print_note,
-        command=sys.argv, trust_code=trust_code or confirm_code,
+        command=recorded_command(), trust_code=trust_code or confirm_code,
     )  # fmt: skip
     print_note("")
     return result

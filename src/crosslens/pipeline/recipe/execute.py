@@ -14,6 +14,7 @@ import numpy as np
 from crosslens.core import (
     RECIPE_FILE,
     RUN_FILE,
+    RUN_LAYOUT,
     Dataset,
     Embeddings,
     InputError,
@@ -25,6 +26,8 @@ from crosslens.core import (
     each_block,
     fingerprint,
     hold_output,
+    is_prepared,
+    local_output,
     split_name,
     tidy_output,
     trusting,
@@ -60,15 +63,18 @@ def run_recipe(
     read, or the recipe of a run that ``scores_from`` names. What a recipe made in Python names runs anyway.
     """
     # The output is held before the inputs are read, which may take a model hours.
-    with hold_output(output), trusting(trust_code), code_named_by(recipe.origin):
+    with (
+        local_output(output, RUN_LAYOUT) as folder, hold_output(folder), trusting(trust_code),
+        code_named_by(recipe.origin),
+    ):  # fmt: skip
         return _run(
-            recipe, output, encoding, overwrite=overwrite, allow_changed=allow_changed, progress=progress,
+            recipe, folder, encoding, overwrite=overwrite, allow_changed=allow_changed, progress=progress,
             command=command,
         )  # fmt: skip
 
 
 def _run(
-    recipe: Recipe, output: str | Path | None, encoding: EncodeOptions | None, *, allow_changed: bool, overwrite: bool,
+    recipe: Recipe, output: Path | None, encoding: EncodeOptions | None, *, allow_changed: bool, overwrite: bool,
     **keywords: Any,
 ) -> Run:  # fmt: skip
     absolute = recipe.absolute()
@@ -79,18 +85,19 @@ def _run(
         hashes = {**fingerprints(absolute, loaded.dataset), **loaded.fingerprints}
     if not allow_changed:
         require_unchanged(absolute, hashes)
-    name = recipe.name or (Path(output).resolve().name if output is not None else None)
+    name = recipe.name or (output.resolve().name if output is not None else None)
     options = absolute.options
     if options.metrics:  # under their canonical names: R@5 is stored as Hit@5
         options = replace(options, metrics=tuple(map(str, parse_metrics(options.metrics))))
     stored = replace(absolute, name=name, fingerprints=hashes, options=options)
     if output is not None:  # near paths are relative to the run folder, so that both can move together
-        folder = Path(output)
-        stored = replace(stored.map_paths(lambda path: _near_path(folder, path)), base=folder)
-        finished = not overwrite and all((folder / file).exists() for file in (RUN_FILE, RECIPE_FILE))
-        if finished and (folder / RECIPE_FILE).read_bytes() == stored.to_toml().encode():
-            run = Run.load(folder)
-            tidy_output(folder, str(run.provenance.get("key")))
+        if not is_prepared(output):
+            stored = stored.map_paths(lambda path: _near_path(output, path))
+        stored = replace(stored, base=output)
+        finished = not overwrite and all((output / file).exists() for file in (RUN_FILE, RECIPE_FILE))
+        if finished and (output / RECIPE_FILE).read_bytes() == stored.to_toml().encode():
+            run = Run.load(output)
+            tidy_output(output, str(run.provenance.get("key")))
             return run
     arguments: dict[str, Any] = asdict(absolute.options) | vars(loaded)  # named as the keywords of evaluate
     del arguments["fingerprints"]

@@ -28,6 +28,7 @@ from crosslens.core import (
     require_trust,
     trusting,
     typed,
+    without_secrets,
 )
 from crosslens.data import (
     ARRAY_SUFFIXES,
@@ -212,9 +213,9 @@ class Recipe:
         )  # fmt: skip
 
     def to_toml(self) -> str:
-        """The recipe as a file that :meth:`read` understands, every option written out."""
+        """The recipe as a file that :meth:`read` understands: every option, and no credentials of addresses."""
         encoded = self.model.name or self.rerank.model
-        return "# Repeat this evaluation with: crosslens run recipe.toml\n" + write_toml(
+        text = write_toml(
             {
                 "": {"version": VERSION, "name": self.name, "plugins": self.plugins},
                 "dataset": {"source": self.dataset, **self.dataset_options},
@@ -226,6 +227,7 @@ class Recipe:
                 "fingerprints": self.fingerprints,
             }
         )
+        return "# Repeat this evaluation with: crosslens run recipe.toml\n" + without_secrets(text)
 
     def map_paths(self, change: Callable[[str], str]) -> Recipe:
         inputs: dict[str, Any] = {}

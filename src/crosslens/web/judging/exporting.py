@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 from xml.sax.saxutils import quoteattr
 
 import polars as pl
@@ -23,6 +23,7 @@ from crosslens.core import (
     argument,
     is_finite_number,
     parquet_bytes,
+    read_json_file,
     reading,
 )
 from crosslens.data import format_suffix, read_records, read_table
@@ -108,12 +109,22 @@ def is_answer_file(columns: Sequence[str]) -> bool:
     return set(_COLUMNS) <= set(columns)
 
 
-def read_answers(path: Path) -> list[AnswerRow] | None:
-    """The judgements of an export, .csv or .jsonl; None for a table of another kind."""
+def read_answers(path: Path, served: str = "") -> list[AnswerRow] | None:
+    """The judgements of an export, .csv or .jsonl, or of tasks that were in Label Studio, .json; else None.
+
+    ``served`` is the name of the dataset in the addresses of pictures.
+    """
     suffix = format_suffix(path)
-    if suffix not in (".csv", ".jsonl"):
+    if suffix not in (".csv", ".jsonl", ".json"):
         return None
     with reading(path):
+        if suffix == ".json":
+            tasks = read_json_file(path)
+            return [
+                _read(row, f"task {number}")
+                for number, task in enumerate(tasks if isinstance(tasks, list) else [tasks])
+                for row in _from_label_studio(task, served, f"task {number}")
+            ]
         if suffix == ".jsonl":
             records = read_records(path)
             rows, row_name = list(records.rows), records.row_name
@@ -134,6 +145,45 @@ def _from_cells(row: Mapping[str, str]) -> dict[str, Any]:
     except (ValueError, RecursionError):
         metrics = None
     return {**cells, "labels": cells["labels"].split("; ") if cells["labels"] else [], "metrics": metrics}
+
+
+def _from_label_studio(task: Any, served: str, place: str) -> Iterator[dict[str, Any]]:
+    """The answers in a task that Label Studio exported as JSON: those that it was given, and those made there.
+
+    The ids of results say whose the given ones are; who annotated in Label Studio is a judge of that address or number.
+    """
+    try:
+        models = [entry for entry in task.get("predictions", ()) if isinstance(entry, dict)]  # or only their numbers
+        data, said = task["data"], [*task["annotations"], *models]
+        item, judges = str(data["item"]), data["judges"]
+        texts = (str(data[name]) for name in sorted(data) if re.fullmatch(r"text\d*", name) and data[name])
+        _, is_ours, image = str(data.get("image", "")).partition(f"{quote(served)}/")
+        shown = {
+            "item": item, "kind": data["kind"], "image": unquote(image) if is_ours else None, "expected": "",
+            "caption": data.get("caption"), "shown_text": " / ".join(texts), "metrics": {},
+        }  # fmt: skip
+        for entry in said:
+            if entry.get("was_cancelled") or not entry["result"]:  # skipped, or without an answer
+                continue
+            values = {result["from_name"]: result["value"] for result in entry["result"]}
+            given = re.match(rf"{re.escape(item)}-(adjudicated|model|\d+)-", str(entry["result"][0].get("id")))
+            author = entry.get("completed_by")
+            judge, source = (author.get("email") if isinstance(author, dict) else f"label-studio {author}"), PERSON
+            if "model_version" in entry and "completed_by" not in entry:
+                judge, source = entry["model_version"], MODEL
+            elif given is not None:
+                source = ADJUDICATED if given[1] == ADJUDICATED else PERSON
+                judge = judges[int(given[1])] if given[1].isdigit() else ""
+            yield shown | {
+                "judge": judge, "source": source, "labels": values.get(CHOICES, {}).get("choices", ()),
+                "rating": values.get(RATING, {}).get("rating"), "seconds": entry.get("lead_time"),
+                "text": " ".join(values.get(CORRECTION, {}).get("text", ())), "created": entry.get("created_at"),
+            }  # fmt: skip
+    except (KeyError, TypeError, AttributeError, IndexError) as error:
+        raise InputError(
+            "not a task with annotations as Label Studio exports it (JSON)", row=place,
+            expected="the tasks that crosslens judging export wrote, annotated", fix="export them as JSON",
+        ) from error  # fmt: skip
 
 
 def _read(row: Mapping[str, Any], place: int | str) -> AnswerRow:

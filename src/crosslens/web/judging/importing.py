@@ -342,7 +342,7 @@ def import_items(
                 option="dataset",
             )
         served = shown_as(dataset)
-        if (answers := read_answers(source)) is not None:
+        if (answers := read_answers(source, served)) is not None:
             return import_answers(database, project, answers, dataset)
         if options.part == SURVEY:
             new = survey_items(source, dataset, options, shown_as=served)
