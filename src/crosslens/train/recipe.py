@@ -431,7 +431,7 @@ def recipe_groups(words: str = "") -> list[RecipeGroup]:
 
 @dataclass(frozen=True)
 class RecipeMinutes:
-    """How long packaged recipes take: processor minutes that ``benchmarks/training.py --minutes`` measured."""
+    """Processor minutes of packaged recipes, as ``benchmarks/training.py --minutes`` expects them from a few steps."""
 
     machine: str
     recipe: Mapping[str, float]

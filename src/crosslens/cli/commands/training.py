@@ -196,8 +196,8 @@ def _listed_recipes(words: str) -> CommandAnswer:
         for group in groups
     )
     notes = [
-        f"min: processor minutes on {minutes.machine}, by the clock more on a busy machine. Recipes without were not "
-        "measured."
+        f"min: expected processor minutes on {minutes.machine}, from a few steps and a validation; by the clock more "
+        "on a busy machine. Recipes without were not measured."
     ]
     if not words:
         notes.append('crosslens train --list "flickr8k vse" lists those that the words describe')
