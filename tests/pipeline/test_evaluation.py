@@ -173,6 +173,7 @@ def test_backends_and_threads_leave_the_file_as_it_is(tmp_path):
 
 @each_row(("arguments", "error", "message"), [
     ({}, UsageError, "nothing to evaluate\n  fix: pass images= and captions=, or scores=, or run="),
+    ({"images": "pictures", "captions": "texts", "relevance": "cxc"}, UsageError, "pass what read_judgements returns"),
     ({"images": "pictures"}, UsageError, "no caption embeddings"),
     ({"images": "pictures", "captions": "short"}, InputError, "one row per caption, in the order"),
     ({"images": "pictures", "captions": "narrow"}, InputError, "vectors of 12 and of 5 dimensions"),

@@ -320,8 +320,13 @@ def relevance_facts(relevance: Mapping[str, Relevance]) -> dict[str, Any]:
 
 def parse_by_direction(values: Lists | Mapping[str, Any], kind: type[Lists]) -> Lists | dict[str, Lists]:
     """Judgements or ranked lists, by direction if they are given so; from plain ``{query: [item, …]}`` too."""
-    if not isinstance(values, Mapping):
+    if isinstance(values, kind):
         return values
+    if not isinstance(values, Mapping):
+        reader = "read_judgements" if kind is Relevance else "read_run"
+        raise UsageError(
+            f"{values!r:.60} is neither {kind.__name__} nor {{query: [item, …]}}", fix=f"pass what {reader} returns"
+        )
     if values and set(values) <= set(DIRECTIONS):
         return {name: value if isinstance(value, kind) else kind.of(value) for name, value in values.items()}
     return kind.of(values)

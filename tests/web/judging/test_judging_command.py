@@ -244,6 +244,8 @@ def test_a_model_judges_a_project_and_stops_where_it_may(root: Path, call: Call,
     dry = call("judge", "1", "--model", "vlm", "--dry-run")
     assert "What does the retrieved picture get wrong" in dry.out
     assert "<image/jpeg, " in dry.out
+    prompt = json.loads(call("judge", "1", "--model", "vlm", "--dry-run", "--json").out)["prompt"]
+    assert prompt == dry.out.removesuffix("\n")
     server.answer = lambda body: content('{"labels": ["details"], "rating": 3}')
     words = ("judge", "1", "--model", "vlm", "--endpoint", server.address, "--record", "answers")
     first = call(*words, "--max-requests", "2", "--json")

@@ -16,13 +16,14 @@ import crosslens.web as web
 from crosslens.cli.answers import CommandAnswer, wrote
 from crosslens.cli.console import (
     check_outputs,
+    print_json,
     print_note,
     print_notes,
     print_result,
     progress_bar,
 )
 from crosslens.cli.datasets import DATASET_WORDS, DatasetOptions, served_data
-from crosslens.cli.flags import OUTPUT, Flags, Overwrite, command
+from crosslens.cli.flags import OUTPUT, Flags, Json, Overwrite, command
 from crosslens.core import Cell, FactList, Options, Part, Table, Text, UsageError, option
 from crosslens.web import AskingOptions, ExportOptions, ImportOptions, JudgingFolder, ProjectOptions
 
@@ -424,6 +425,7 @@ def judge(
     options: ModelJudgeOptions,
     output: Path | None = option(None, "Of a table: the answers, as .jsonl.", metavar="FILE", flags=OUTPUT),
     overwrite: Overwrite = False,
+    json: Json = False,
 ) -> CommandAnswer | None:
     """Have a vision-language model judge.
 
@@ -441,8 +443,7 @@ def judge(
         dataset = pairs.load()
         pictures = web.dataset_pictures(dataset, options.images_in, options.pixels)
         if options.dry_run:
-            print_result(web.table_prompt(Path(source), dataset, options.task, chosen, pictures))
-            return None
+            return _show_prompt(web.table_prompt(Path(source), dataset, options.task, chosen, pictures), json)
         assert output is not None
         result = web.judge_table(
             Path(source), output, dataset, options.task, chosen, pictures, asking, progress_bar(), overwrite=overwrite
@@ -453,8 +454,7 @@ def judge(
         database = web.judging_database(location)
         project = web.project_named(database, source)
         if options.dry_run:
-            print_result(web.project_prompt(database, project, chosen, pictures))
-            return None
+            return _show_prompt(web.project_prompt(database, project, chosen, pictures), json)
         result = web.judge_project(database, project, chosen, pictures, asking, progress=progress_bar())
     wrote(output)
     outcome = result.outcome
@@ -468,6 +468,14 @@ def judge(
     )
     lines = Text.of(judged, _tokens_line(result.asked) if outcome.requests else "")
     return CommandAnswer(result.model, (lines,), {**result.as_dict(), "file": None if output is None else str(output)})
+
+
+def _show_prompt(prompt: str, json: bool) -> None:
+    """Line by line as the model gets it, not wrapped."""
+    if json:
+        print_json({"prompt": prompt})
+    else:
+        print_result(prompt)
 
 
 def _tokens_line(asked: web.ModelRequests) -> str:
