@@ -24,7 +24,7 @@ def test_an_unknown_format_names_all(runs: tuple[Path, Path], call: Call) -> Non
     assert (outcome.code, outcome.out) == (2, "")
     assert outcome.err.startswith("error: unknown export format 'json'\n  fix: choose one of ")
     listed = outcome.err.partition("choose one of ")[2].partition(";")[0].split(", ")
-    assert listed == [*report.EXPORTS.names(), "mlflow", "wandb"]
+    assert listed == [*report.EXPORTS.names(), "fiftyone", "mlflow", "wandb"]
 
 
 @pytest.mark.parametrize("tracker", ["mlflow", "wandb"])

@@ -278,7 +278,7 @@ RUNS = [
     Case("JSON run cut off", {"r.json": '{"q1": ["a", '}, run, "r.json", "line 1, column", "not valid JSON", "one complete JSON value", AGAIN),
 ]
 HUGGINGFACE = [
-    Case("caption column missing", {"h.parquet": {"image_id": [1], "text": ["A"]}}, lambda folder: load_dataset("huggingface", dataset=str(folder / "h.parquet")), "h.parquet", "", "no column 'caption'", "the column that caption= names", "pass caption= one of: image_id, text"),
+    Case("caption column missing", {"h.parquet": {"image_id": [1], "words": ["A"]}}, lambda folder: load_dataset("huggingface", dataset=str(folder / "h.parquet")), "h.parquet", "", "no column 'caption'", "the column that caption= names", "pass caption= one of: image_id, words"),
     Case("null in a column", {"h.parquet": {"image_id": [1, 2], "caption": ["A", None]}}, lambda folder: load_dataset("huggingface", dataset=str(folder / "h.parquet")), "h.parquet", "row 1", "the caption is missing (null)", "a string", "quote the caption"),
     Case("folder not saved", {"h/x.txt": "x"}, lambda folder: load_dataset("huggingface", dataset=str(folder / "h")), "h", "", "not a saved dataset", "a folder written by save_to_disk", "check the path"),
 ]

@@ -63,7 +63,7 @@ def running_address(folder: Path) -> str | None:
 @contextmanager
 def _findable(folder: Path, address: str) -> Iterator[None]:
     """Inside, :func:`running_address` finds the server. The served folder itself may be read-only."""
-    from crosslens.core import write_text
+    from crosslens.core import remove, write_text
 
     file = _address_file(folder)
     with suppress(OSError):
@@ -74,7 +74,7 @@ def _findable(folder: Path, address: str) -> Iterator[None]:
     finally:
         with suppress(OSError):
             if file.read_text(encoding="utf-8") == address:  # not that of a server that was started later
-                file.unlink()
+                remove(file)
 
 
 def _address_file(folder: Path) -> Path:

@@ -443,7 +443,8 @@ def judge(
         dataset = pairs.load()
         pictures = web.dataset_pictures(dataset, options.images_in, options.pixels)
         if options.dry_run:
-            return _show_prompt(web.table_prompt(Path(source), dataset, options.task, chosen, pictures), json)
+            _show_prompt(web.table_prompt(Path(source), dataset, options.task, chosen, pictures), json)
+            return None
         assert output is not None
         result = web.judge_table(
             Path(source), output, dataset, options.task, chosen, pictures, asking, progress_bar(), overwrite=overwrite
@@ -454,7 +455,8 @@ def judge(
         database = web.judging_database(location)
         project = web.project_named(database, source)
         if options.dry_run:
-            return _show_prompt(web.project_prompt(database, project, chosen, pictures), json)
+            _show_prompt(web.project_prompt(database, project, chosen, pictures), json)
+            return None
         result = web.judge_project(database, project, chosen, pictures, asking, progress=progress_bar())
     wrote(output)
     outcome = result.outcome

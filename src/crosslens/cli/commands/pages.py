@@ -222,8 +222,9 @@ def export(
             fix=f"leave them out, or choose --to {TRACKERS[0]}",
         )
     if to not in reports.EXPORTS:
-        error = UnknownNameError("export format", to, known := [*reports.EXPORTS.names(), *TRACKERS])
-        error.fix = f"choose one of {', '.join(known)}; crosslens show --write FILE.json writes the figures as JSON"
+        error = UnknownNameError("export format", to, known := [*reports.EXPORTS.names(), "fiftyone", *TRACKERS])
+        near = error.fix if error.suggestions else "crosslens show --write FILE.json writes the figures as JSON"
+        error.fix = f"choose one of {', '.join(known)}; {near}"
         raise error
     if (studies := load_studies(runs)) is not None:
         files = reports.render_drop_table(pipeline.drop_table(studies, metrics, by=by), to)
