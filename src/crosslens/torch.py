@@ -123,7 +123,9 @@ class RetrievalMetric(Metric):  # type: ignore[misc]
         if not len(states["image_ids"]) or not len(states["caption_images"]):
             side = "captions" if len(states["image_ids"]) else "images"
             raise InputError(f"no features of {side} were given", fix="call update() with both sides before compute()")
-        rows = np.sort(np.unique(states["image_ids"], return_index=True)[1])
+        rows: Any = np.sort(np.unique(states["image_ids"], return_index=True)[1])
+        if len(rows) == len(states["image_ids"]):
+            rows = slice(None)  # no copy
         ids, images = states["image_ids"][rows], states["image_features"].reshape(-1, width)[rows]
         captions = states["caption_features"].reshape(-1, width)
         kept = _distinct(captions, states["caption_images"], states["caption_ids"], states["caption_process"])
@@ -140,14 +142,14 @@ class RetrievalMetric(Metric):  # type: ignore[misc]
         return torch.cat([part.cpu() for part in parts]).numpy() if parts else np.empty(0, np.int64)
 
 
-def _distinct(vectors: Any, owners: Any, ids: Any, process: Any) -> np.ndarray[Any, Any]:
-    """The rows of captions, each once.
+def _distinct(vectors: Any, owners: Any, ids: Any, process: Any) -> np.ndarray[Any, Any] | slice:
+    """The rows of captions, each once; a slice, which copies no vectors, where these are all rows.
 
     By their ids where these are given. Otherwise captions of one image with equal vectors are as many as the process
     that has most of them: a sampler's copies are in another process than the original.
     """
     if (ids == -1).all() and len(np.unique(process)) <= 1:
-        return np.arange(len(vectors))
+        return slice(None)
     count: dict[tuple[Any, ...], int] = {}
     kept: dict[tuple[Any, ...], int] = {}
     for row in range(len(vectors)):
