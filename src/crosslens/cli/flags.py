@@ -6,8 +6,9 @@ import ast
 import inspect
 import re
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import Field, dataclass, field, fields, replace
+from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any, TypeVar, get_args, get_origin, get_type_hints
 
@@ -15,10 +16,10 @@ import typer
 
 import crosslens.data as data
 from crosslens.cli.answers import Json as Json, Overwrite as Overwrite, answering, named_as
-from crosslens.cli.completion import completion_of
 from crosslens.core import (
     Declaration,
     EngineOptions,
+    Entry,
     Options,
     Spelling,
     UsageError,
@@ -257,12 +258,52 @@ def _flags_of(kind: type[Options], flags: Flags) -> list[inspect.Parameter]:
     return parameters
 
 
+_REGISTRIES = {
+    "--metrics": ("crosslens.metrics", "METRICS"),
+    "--metric": ("crosslens.metrics", "METRICS"),
+    "--model": ("crosslens.encode", "ENCODERS"),
+    "--rerank": ("crosslens.encode", "PAIR_SCORERS"),
+    "--pair-model": ("crosslens.encode", "PAIR_SCORERS"),
+    "--dataset": ("crosslens.data", "READERS"),
+    "--phi": ("crosslens.similarity", "SIMILARITIES"),
+    "--perturbations": ("crosslens.perturbations", "PERTURBATIONS"),
+    "--score": ("crosslens.rank", "SCORES"),
+    "--protocol": ("crosslens.pipeline", "PROTOCOLS"),
+    "--format": ("crosslens.report", "EXPORTS"),
+    "--to": ("crosslens.data", "WRITERS"),
+}
+"""Flag → the registry that its values are named in."""
+_AFTER = {"--model": ":", "--rerank": ":", "--pair-model": ":"}
+"""What follows a name in a value."""
+
+
+def _completion(flags: Sequence[str], declared: Declaration) -> Callable[[str], list[str]] | None:
+    """What completes the value of a flag in a shell; None leaves it to the shell, which proposes files.
+
+    Registries are loaded when somebody presses Tab, not before: ``crosslens --help`` does without them.
+    """
+    flag = max(flags, key=len)
+    if not declared.choices and flag not in _REGISTRIES:
+        return None
+
+    def complete(incomplete: str) -> list[str]:
+        if declared.choices:
+            names = list(declared.choices)
+        else:
+            package, registry = _REGISTRIES[flag]
+            entries: Iterable[Entry[object]] = getattr(import_module(package), registry)
+            names = [entry.name + _AFTER.get(flag, "") for entry in entries]
+        return [name for name in names if name.startswith(incomplete)]
+
+    return complete
+
+
 def _flag(name: str, annotation: Any, default: Any, declared: Declaration) -> inspect.Parameter:
     """A parameter that typer reads; a default of ``...`` makes it required."""
     spelled = declared.flags or (f"--{name.replace('_', '-')}",)
     bounds = {"min": declared.minimum, "max": declared.maximum}
     limits: dict[str, Any] = {name: bound for name, bound in bounds.items() if bound is not None}
-    complete = completion_of(spelled, declared)
+    complete = _completion(spelled, declared)
     info = typer.Option(*spelled, metavar=declared.metavar, help=declared.help, autocompletion=complete, **limits)
     return inspect.Parameter(
         name,

@@ -141,8 +141,8 @@ def _files_at(system: Any, root: str) -> set[str]:
     """The names of the files below a folder of a store, which need not exist."""
     with suppress(FileNotFoundError):
         system.invalidate_cache()
-        found = _in_time(lambda _: system.find(root))
-        return {name.removeprefix(root).lstrip("/") for name in found} - {""}
+        names = _in_time(lambda _: system.find(root))
+        return {name.removeprefix(root).lstrip("/") for name in names} - {""}
     return set()
 
 

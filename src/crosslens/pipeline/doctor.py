@@ -26,6 +26,7 @@ from crosslens.core import (
     torch_devices,
 )
 from crosslens.language import find_pipeline
+from crosslens.pipeline.planning.plan import format_bytes
 
 NAME = "crosslens"
 EXTRAS = {
@@ -164,7 +165,9 @@ class Diagnosis(Presented):
         notes = Text.of(how if missing else "")
         yield Section("Extras", (Table(("extra", "state", "for", "lacks"), rows, "llll"), notes))
         yield Section("Devices, data and tools", (FactList(self.tools),))
-        caches = tuple((cache.what, str(cache.folder), f"{cache.files:,}", _size(cache.size)) for cache in self.caches)
+        caches = tuple(
+            (cache.what, str(cache.folder), f"{cache.files:,}", format_bytes(cache.size)) for cache in self.caches
+        )
         notes = Text.of(
             f"Caches may be removed at any time; CROSSLENS_CACHE names another folder than {cache_folder()}."
         )
@@ -172,14 +175,6 @@ class Diagnosis(Presented):
         wrong = tuple((problem.problem, problem.fix) for problem in self.problems)
         fine = Text.of("No problems: every installed package has a version that will do.")
         yield Section("Problems" if wrong else "", (FactList(wrong) if wrong else fine,))
-
-
-def _size(count: float) -> str:
-    for unit in ("B", "kB", "MB"):
-        if count < 1000:
-            return f"{count:.0f} {unit}"
-        count /= 1000
-    return f"{count:.1f} GB"
 
 
 def diagnose(*, load: bool = False) -> Diagnosis:
@@ -205,7 +200,10 @@ def _system() -> tuple[tuple[str, str], ...]:
     return (
         (NAME, f"{_version(NAME) or 'not installed'}, in {installed}"),
         ("Python", f"{platform.python_version()}, {sys.executable}"),
-        ("machine", f"{platform.system()} {platform.machine()}, {available_cores()} cores, {_size(free)} free on disk"),
+        (
+            "machine",
+            f"{platform.system()} {platform.machine()}, {available_cores()} cores, {format_bytes(free)} free on disk",
+        ),
     )
 
 
@@ -282,7 +280,7 @@ def _devices(problems: list[Fault]) -> Iterator[tuple[str, str]]:
         return
     gpus = [torch.cuda.get_device_properties(device) for device in torch_devices(None) if device.type == "cuda"]
     for gpu in gpus:
-        yield "GPU", f"{gpu.name}, {_size(gpu.total_memory)}"
+        yield "GPU", f"{gpu.name}, {format_bytes(gpu.total_memory)}"
     if not gpus:
         build = "this torch is built without CUDA" if torch.version.cuda is None else "torch sees none"
         yield "GPU", f"none: {build}" + (", although there is a driver (nvidia-smi)" if driver else "; cores are used")

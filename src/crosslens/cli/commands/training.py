@@ -13,7 +13,6 @@ import typer
 import crosslens.metrics as metrics
 import crosslens.train as train
 from crosslens.cli.answers import CommandAnswer, end_with, wrote
-from crosslens.cli.completion import complete_recipes
 from crosslens.cli.console import Bar, LogLines, print_note, print_notes, progress_bar
 from crosslens.cli.flags import OUTPUT, SEVERAL, Json, Overwrite, Plugins, command
 from crosslens.core import FactList, Options, Text, UsageError, option
@@ -73,6 +72,10 @@ _AS_IN_RECIPE = " [default: as in the recipe]"
 _RECIPE = "A recipe that comes with crosslens, or a path."
 
 
+def _complete_recipes(incomplete: str) -> list[str]:
+    return [name for name in train.recipe_names() if name.startswith(incomplete)]
+
+
 @dataclass(frozen=True)
 class TrainingChanges(Options):
     """Settings of a recipe that a flag may change."""
@@ -113,7 +116,7 @@ class TrainingChanges(Options):
     "crosslens train --recipe my-recipe.toml --data flickr8k -o models/mine",
 )
 def train_command(
-    name: Annotated[str | None, typer.Argument(help=_RECIPE, autocompletion=complete_recipes)] = None,
+    name: Annotated[str | None, typer.Argument(help=_RECIPE, autocompletion=_complete_recipes)] = None,
     *,
     recipe: Path | None = option(None, "A recipe file, in place of the name.", metavar="FILE.toml"),
     data: Path | None = option(
@@ -231,7 +234,7 @@ class SweepOptions(Options):
     "    --dry-run -o sweeps/models",
 )
 def sweep_command(
-    recipe: Annotated[str | None, typer.Argument(help=_RECIPE, autocompletion=complete_recipes)] = None,
+    recipe: Annotated[str | None, typer.Argument(help=_RECIPE, autocompletion=_complete_recipes)] = None,
     *,
     data: Path | None = option(
         None, "The folder with captions and features.", metavar="FOLDER", flags=("--data", "--features")

@@ -68,8 +68,8 @@ def _labels(value: Any) -> list[dict[str, Any]]:
 
 def _columns(rows: Records, known: tuple[str, ...]) -> list[pl.Series]:
     """Tags, if there are any, and the fields of single values; those that FiftyOne keeps for itself are left out."""
-    own = {key for row in rows.rows for key in row if key.startswith("_")}
-    columns = rows.free((*known, "tags", *own))
+    private = {key for row in rows.rows for key in row if key.startswith("_")}
+    columns = rows.free((*known, "tags", *private))
     tags = rows.lists("tags")
     listed = (
         [pl.Series("tags", [list(map(str, names)) for names in tags], dtype=pl.List(pl.String))] if any(tags) else []
