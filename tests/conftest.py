@@ -83,6 +83,11 @@ def pytest_runtest_logfinish() -> None:
         gc.collect()
 
 
+def pytest_sessionfinish() -> None:
+    """Leave what there is to the end of the process: pytest and the interpreter would look through all of it again."""
+    gc.freeze()
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
