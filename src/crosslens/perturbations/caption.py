@@ -84,6 +84,9 @@ class Token(NamedTuple):
     head: int
 
 
+_NO_TOKEN = Token(-1, -1, "", "", "", "", "", -1)
+
+
 class Caption:
     """One caption: its text, its id (the text itself where it has none), and its words.
 
@@ -118,6 +121,22 @@ class Caption:
             tokens.append(Token(start, end, word, *others))
         return tuple(tokens)
 
+    def token(self, position: int) -> Token:
+        """The token at a position; before the first and behind the last, an empty one."""
+        return self.tokens[position] if 0 <= position < len(self.tokens) else _NO_TOKEN
+
+    @cached_property
+    def _children(self) -> list[list[int]]:
+        children: list[list[int]] = [[] for _ in self.tokens]
+        for position, token in enumerate(self.tokens):
+            if token.head != position:
+                children[token.head].append(position)
+        return children
+
+    def below(self, position: int, *arcs: str) -> list[int]:
+        """The tokens that hang on a token, by one of these arcs if any are named."""
+        return [child for child in self._children[position] if not arcs or self.tokens[child].arc in arcs]
+
     def __repr__(self) -> str:
         return f"Caption({self.text!r}, id={self.id!r})"
 
@@ -132,33 +151,22 @@ _DETACHED = re.compile(r"\s+(?:['’](?:s|re|ve|ll|d|m)|n['’]t)(?!\w)", re.IGN
 
 def words_of(text: str) -> list[CaptionWord]:
     """The words of a text, left to right; an ending that stands by itself belongs to the word before it."""
-    words = _between_blanks(text)
+    if text.isascii():
+        words = [CaptionWord(*match.span(), match.group()) for match in _ASCII_WORD.finditer(text)]
+    else:
+        words = []
+        for chunk in _CHUNK.finditer(text):
+            # Letters, digits, and the marks that some scripts write around their letters.
+            inside = [at for at in range(*chunk.span()) if unicodedata.category(text[at])[0] in "LNM"]
+            if inside:
+                start, end = inside[0], inside[-1] + 1
+                words.append(CaptionWord(start, end, text[start:end]))
     for ending in _DETACHED.finditer(text):
         stem = next((at for at, word in enumerate(words) if word.end == ending.start()), None)
         if stem is not None:
             start = words[stem].start
             words[stem : stem + 2] = [CaptionWord(start, ending.end(), text[start : ending.end()])]
     return words
-
-
-def _between_blanks(text: str) -> list[CaptionWord]:
-    if text.isascii():
-        return [CaptionWord(*match.span(), match.group()) for match in _ASCII_WORD.finditer(text)]
-    words = []
-    for match in _CHUNK.finditer(text):
-        start, end = match.span()
-        while start < end and not _in_word(text[start]):
-            start += 1
-        while end > start and not _in_word(text[end - 1]):
-            end -= 1
-        if start < end:
-            words.append(CaptionWord(start, end, text[start:end]))
-    return words
-
-
-def _in_word(character: str) -> bool:
-    """Letters, digits, and the marks that some scripts write around their letters."""
-    return unicodedata.category(character)[0] in "LNM"
 
 
 # Tuples, and not dataclasses, because a run makes them by the hundred thousand: a frozen dataclass takes three times as

@@ -7,10 +7,11 @@ about it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from itertools import combinations
+from heapq import heappop, heappush
+from itertools import combinations, count
 from typing import Any, NamedTuple, TypeVar
 
 import numba
@@ -26,26 +27,17 @@ def edit_distance(left: str, right: str) -> int:
 
     No character is edited twice (the *optimal string alignment* distance), so that two neighbours swapped cost 1.
     """
-    left, right = _without_shared_ends(left, right)
-    if not left or not right:
-        return len(left) + len(right)
     return int(_aligned(*(np.array([ord(character) for character in text], np.int32) for text in (left, right))))
-
-
-def _without_shared_ends(left: str, right: str) -> tuple[str, str]:
-    """Both texts without the beginning and the end that they share: the distance is the same, and found sooner."""
-    shorter, start = min(len(left), len(right)), 0
-    while start < shorter and left[start] == right[start]:
-        start += 1
-    end = 0
-    while end < shorter - start and left[-1 - end] == right[-1 - end]:
-        end += 1
-    return left[start : len(left) - end], right[start : len(right) - end]
 
 
 @numba.njit(nogil=True, cache=True)
 def _aligned(left: np.ndarray[Any, Any], right: np.ndarray[Any, Any]) -> int:
     """The optimal string alignment distance of two rows of characters, in three rows of the table at a time."""
+    # The distance is the same without the beginning and the end that both share, and found sooner.
+    while left.size and right.size and left[0] == right[0]:
+        left, right = left[1:], right[1:]
+    while left.size and right.size and left[-1] == right[-1]:
+        left, right = left[:-1], right[:-1]
     before = np.zeros(right.size + 1, np.int64)
     above = np.arange(right.size + 1)
     here = np.zeros(right.size + 1, np.int64)
@@ -91,39 +83,34 @@ def outcomes(
     them are drawn by the seed, so that every part of the caption has its chance.
     """
     results: dict[Edits, None] = {}
-    complete = _enumerate(change, caption, options, limit - limit // 2, results)
+    waiting: list[tuple[int, int, Path]] = [(0, 0, ())]
+    number, longest, complete = count(1), _LOOK_AROUND, True
+    runs = most = limit - limit // 2
+    while waiting and waiting[0][0] <= longest:
+        if not runs:
+            complete = False
+            break
+        runs -= 1
+        path = heappop(waiting)[2]
+        draws, known = ChosenDraws(path), len(results)
+        try:
+            results[change(caption, draws, **options)] = None
+        except (CannotApply, _SameOrder):
+            pass
+        except _EndlessRun:
+            complete = False
+        if len(results) > known:
+            longest = max(longest, len(draws.taken))
+        complete &= max(draws.counts, default=0) <= most
+        for step in range(len(path), len(draws.taken)):  # what branches off after the path
+            for option in range(1, min(draws.counts[step], most)):
+                heappush(waiting, (step + 1, next(number), (*draws.taken[:step], option)))
     for run in range(0 if complete else limit // 2):
         try:
             results[change(caption, Draws(seed, name, caption.id, str(run)), **options)] = None
         except CannotApply:
             continue
     return PerturbationOutcomes(tuple(results), complete)
-
-
-def _enumerate(
-    change: Perturbation, caption: Caption, options: Mapping[str, Any], limit: int, results: dict[Edits, None]
-) -> bool:
-    """Put the outcomes into ``results``; False where the runs did not suffice."""
-    waiting: dict[int, list[Path]] = {0: [()]}
-    runs, longest, whole = 0, _LOOK_AROUND, True
-    while waiting and min(waiting) <= longest:
-        for path in waiting.pop(min(waiting)):
-            if runs == limit:
-                return False
-            runs += 1
-            draws, known = ChosenDraws(path), len(results)
-            try:
-                results[change(caption, draws, **options)] = None
-            except (CannotApply, _SameOrder):
-                pass
-            except _EndlessRun:
-                whole = False
-            if len(results) > known:
-                longest = max(longest, draws.length)
-            whole &= draws.widest <= limit
-            for other in draws.other_paths(limit):
-                waiting.setdefault(len(other), []).append(other)
-    return whole
 
 
 class _SameOrder(Exception):
@@ -137,31 +124,22 @@ class _EndlessRun(Exception):
 class ChosenDraws(Draws):
     """Draws that take the options of a path, then always the first, and remember how many there were."""
 
-    __slots__ = ("_counts", "_ordered", "_path", "_taken")
+    __slots__ = ("_ordered", "_path", "counts", "taken")
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._taken: list[int] = []
-        self._counts: list[int] = []
+        self.taken: list[int] = []
+        self.counts: list[int] = []
         self._ordered: list[Any] | None = None
-
-    @property
-    def length(self) -> int:
-        """How many choices were made."""
-        return len(self._taken)
-
-    @property
-    def widest(self) -> int:
-        """The most options that a choice had."""
-        return max(self._counts, default=0)
 
     def below(self, count: int) -> int:
         """The option that the path names."""
-        if self.length == _LONGEST:
+        step = len(self.taken)
+        if step == _LONGEST:
             raise _EndlessRun
-        choice = self._path[self.length] if self.length < len(self._path) else 0
-        self._taken.append(choice)
-        self._counts.append(count)
+        choice = self._path[step] if step < len(self._path) else 0
+        self.taken.append(choice)
+        self.counts.append(count)
         return choice
 
     def shuffled(self, values: Sequence[T]) -> list[T]:
@@ -182,12 +160,6 @@ class ChosenDraws(Draws):
     def fraction(self) -> float:
         """Either end: whatever it is compared with, both answers come up."""
         return _ENDS[self.below(len(_ENDS))]
-
-    def other_paths(self, most: int) -> Iterator[Path]:
-        """The ways that branch off after the given path, at most so many at each choice."""
-        for step in range(len(self._path), self.length):
-            for option in range(1, min(self._counts[step], most)):
-                yield (*self._taken[:step], option)
 
 
 @cache
@@ -255,31 +227,24 @@ def candidate_edits(
 
 
 def _candidates(caption: Caption, calls: Sequence[PerturbationCall], limit: int, seed: int) -> CandidateEdits:
-    edits_of: dict[str, Edits] = {}
-    perturbations: dict[str, dict[str, None]] = {}
+    made: dict[str, tuple[Edits, dict[str, None]]] = {}
     complete = True
     for call in calls:
         name = call.entry.name
         reachable = outcomes(name, call.entry.value, caption, call.options, limit=limit, seed=seed)
         complete &= reachable.complete
         for edits in reachable.edits:
-            text = apply_edits(caption.text, edits)
-            edits_of.setdefault(text, edits)
-            perturbations.setdefault(text, {})[name] = None
+            made.setdefault(apply_edits(caption.text, edits), (edits, {}))[1][name] = None
     candidates = []
-    for text, edits in edits_of.items():
+    for text, (edits, names) in made.items():
         if text.strip() and text != caption.text:
-            characters, words = edit_distance(caption.text, text), _touched_words(caption, edits)
-            candidates.append(Candidate(text, edits, tuple(perturbations[text]), characters, words))
+            touched = sum(any(_touches(edit, word) for edit in edits) for word in caption.words)
+            distance = edit_distance(caption.text, text)
+            candidates.append(Candidate(text, edits, tuple(names), distance, max(1, touched)))
     candidates.sort(key=lambda candidate: (candidate.characters, candidate.words))
     return CandidateEdits(caption.text, tuple(candidates), complete)
 
 
-def _touched_words(caption: Caption, edits: Edits) -> int:
-    """How many words the edits change or touch."""
-
-    def touches(edit: Edit, word: CaptionWord) -> bool:
-        inserted = edit.start == edit.end and word.start <= edit.start <= word.end
-        return inserted or (word.start < edit.end and edit.start < word.end)
-
-    return max(1, sum(any(touches(edit, word) for edit in edits) for word in caption.words))
+def _touches(edit: Edit, word: CaptionWord) -> bool:
+    inserted = edit.start == edit.end and word.start <= edit.start <= word.end
+    return inserted or (word.start < edit.end and edit.start < word.end)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import inspect
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Literal, NamedTuple
 
@@ -40,6 +40,12 @@ CorpusOptions = Callable[[Sequence[Caption]], Mapping[str, Any]]
 
 class CannotApply(Exception):
     """The caption offers nothing that this perturbation could change; the message says what is missing."""
+
+
+def check_count(k: int) -> None:
+    """Refuse an option ``k`` that is no number of words."""
+    if not isinstance(k, int) or k < 1:
+        raise UsageError(f"k = {k!r}", fix="k, the number of words to change, must be a whole number of at least 1")
 
 
 def perturbation(
@@ -127,7 +133,13 @@ def perturb_each(
     watcher = shown_progress(progress)
     prepared, calls = prepare_calls(names, captions, corpus, options, pipeline, threads, watcher)
     for call in calls:
-        yield call.entry.name, _perturb_captions(call, prepared, seed, watcher)
+        name, results = call.entry.name, []
+        with stage(watcher, f"perturbing: {name}", len(prepared)), _without_garbage_collection():
+            for start in range(0, len(prepared), _STEP):
+                part = prepared[start : start + _STEP]
+                results += [_perturb_caption(call, caption, Draws(seed, name, caption.id)) for caption in part]
+                watcher.advance(len(part))
+        yield name, tuple(results)
 
 
 class PerturbationCall(NamedTuple):
@@ -172,25 +184,20 @@ def prepare_captions(
     progress: Progress | None = None,
 ) -> list[Caption]:
     """The captions as the perturbations see them, parsed where one of them needs tags."""
-    ids, texts = _ids_and_texts(captions)
+    if isinstance(captions, str):
+        raise InputError("captions is one text", expected="a list of texts", fix="put the text into a list")
+    if isinstance(captions, Dataset):
+        captions = dict(zip(captions.caption_ids, captions.texts, strict=True))
+    texts = list(captions.values() if isinstance(captions, Mapping) else captions)
+    ids: Iterable[str | None] = map(str, captions) if isinstance(captions, Mapping) else [None] * len(texts)
+    for row, text in enumerate(texts):
+        if not isinstance(text, str):
+            raise InputError(f"{text!r:.60} is not a text", row=row, expected="texts", fix="remove or fix this row")
     parses: Any = [None] * len(texts)
     if any(entry.details["tags"] for entry in entries):
         parses = parse_texts(texts, pipeline=pipeline, threads=threads, progress=shown_progress(progress))
     with _without_garbage_collection():
         return [Caption(text, id, parse) for text, id, parse in zip(texts, ids, parses, strict=True)]
-
-
-def _perturb_captions(
-    call: PerturbationCall, captions: list[Caption], seed: int, progress: Progress
-) -> tuple[Perturbed, ...]:
-    name = call.entry.name
-    results = []
-    with stage(progress, f"perturbing: {name}", len(captions)), _without_garbage_collection():
-        for start in range(0, len(captions), _STEP):
-            part = captions[start : start + _STEP]
-            results += [_perturb_caption(call, caption, Draws(seed, name, caption.id)) for caption in part]
-            progress.advance(len(part))
-    return tuple(results)
 
 
 def _perturb_caption(call: PerturbationCall, caption: Caption, draws: Draws) -> Perturbed:
@@ -204,9 +211,8 @@ def _perturb_caption(call: PerturbationCall, caption: Caption, draws: Draws) -> 
     try:
         return Perturbed(caption.text, apply_edits(caption.text, edits), True, "", edits)
     except ValueError as error:
-        raise wrong_code(
-            call.entry.value, f"the perturbation {call.entry.name!r}: {error}", "check the edits"
-        ) from error
+        problem = f"the perturbation {call.entry.name!r}: {error}"
+        raise wrong_code(call.entry.value, problem, "check the edits") from error
 
 
 @contextmanager
@@ -222,23 +228,6 @@ def _without_garbage_collection() -> Iterator[None]:
                 gc.freeze()
                 gc.unfreeze()
             gc.enable()
-
-
-def _ids_and_texts(captions: Captions) -> tuple[Sequence[str | None], Sequence[str]]:
-    if isinstance(captions, Dataset):
-        return captions.caption_ids, captions.texts
-    if isinstance(captions, str):
-        raise InputError("captions is one text", expected="a list of texts", fix="put the text into a list")
-    if isinstance(captions, Mapping):
-        ids: Sequence[str | None] = [str(id) for id in captions]
-        texts: Sequence[str] = list(captions.values())
-    else:
-        texts = list(captions)
-        ids = [None] * len(texts)
-    for row, text in enumerate(texts):
-        if not isinstance(text, str):
-            raise InputError(f"{text!r:.60} is not a text", row=row, expected="texts", fix="remove or fix this row")
-    return ids, texts
 
 
 def options_of(entry: Entry[Perturbation]) -> dict[str, inspect.Parameter]:

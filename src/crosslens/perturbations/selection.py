@@ -58,7 +58,21 @@ def chosen_perturbations(names: str | Iterable[str]) -> tuple[str, ...]:
     group ``images`` is all of them, ``images@5`` all of them at severity 5.
     """
     listed = names.split(",") if isinstance(names, str) else names
-    chosen = dict.fromkeys(name for item in listed for name in _expand(item.strip()))
+    chosen: dict[str, None] = {}
+    for name in (item.strip() for item in listed):
+        stem, at, severity = name.partition("@")
+        if name in GROUPS:
+            chosen |= dict.fromkeys(GROUPS[name])
+        elif name in PERTURBATIONS:
+            chosen[name] = None
+        elif stem == IMAGES:
+            names = (f"{entry.name}{at}{severity}" for entry in IMAGE_PERTURBATIONS)
+            chosen |= dict.fromkeys(str(parse_image_perturbation(image)) for image in names)
+        elif stem in IMAGE_PERTURBATIONS:
+            chosen[str(parse_image_perturbation(name))] = None
+        else:
+            known = [entry.name for registry in (PERTURBATIONS, IMAGE_PERTURBATIONS) for entry in registry]
+            raise UnknownNameError("perturbation", name, [*known, *GROUP_NAMES])
     if not chosen:
         raise UsageError("no perturbation is named", fix=f"name some, or a group: {', '.join(GROUP_NAMES)}")
     return tuple(chosen)
@@ -67,20 +81,6 @@ def chosen_perturbations(names: str | Iterable[str]) -> tuple[str, ...]:
 def is_image_perturbation(name: str) -> bool:
     """Whether a name stands for a change of images, not of captions."""
     return name.partition("@")[0] in IMAGE_PERTURBATIONS
-
-
-def _expand(name: str) -> Iterable[str]:
-    if name in GROUPS:
-        return GROUPS[name]
-    if name in PERTURBATIONS:
-        return [name]
-    stem, at, severity = name.partition("@")
-    if stem == IMAGES:
-        return [str(parse_image_perturbation(f"{entry.name}{at}{severity}")) for entry in IMAGE_PERTURBATIONS]
-    if stem in IMAGE_PERTURBATIONS:
-        return [str(parse_image_perturbation(name))]
-    known = [entry.name for registry in (PERTURBATIONS, IMAGE_PERTURBATIONS) for entry in registry]
-    raise UnknownNameError("perturbation", name, [*known, *GROUP_NAMES])
 
 
 _LEVELS = {
@@ -105,7 +105,6 @@ class PerturbedCaptions(Presented):
 
     @property
     def title(self) -> str:
-        """The heading of a page."""
         return f"{self.dataset}: perturbed captions"
 
     def sections(self) -> Iterator[Section]:
@@ -130,7 +129,6 @@ class PerturbedCaptions(Presented):
             yield Section("", (Diffs(tuple(diffs), title, changed_share(self.counts[name]), self.shown),))
 
     def as_dict(self) -> dict[str, Any]:
-        """As JSON can hold it."""
         shown = {
             name: [
                 {"caption": id, **perturbed._asdict(), "edits": [edit._asdict() for edit in perturbed.edits]}
@@ -159,11 +157,9 @@ class ListedPerturbations(Presented):
 
     @property
     def title(self) -> str:
-        """The heading of a page."""
         return "Perturbations"
 
     def sections(self) -> Iterator[Section]:
-        """A list per kind, then the groups."""
         entries = ordered_perturbations()
         parts: list[FactList] = []
         for level in dict.fromkeys(entry.details["level"] for entry in entries):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -37,6 +37,7 @@ from crosslens.core import (
 )
 from crosslens.data import image_files
 from crosslens.perturbations.caption import Edit, Perturbed
+from crosslens.perturbations.images.changes import parse_image_perturbation
 from crosslens.perturbations.images.writing import REQUEST, ChangedImages, perturb_images, stored_pictures
 from crosslens.perturbations.perturbing import (
     PERTURBATIONS,
@@ -92,15 +93,26 @@ def write_perturbations(
         done = _prepare(work.new, folder, existing(), requests)
         missing = [name for name in of_captions if name not in done]
         based = _with_absolute_paths(dataset, image_folder)
-        for name, results in perturb_each(missing, dataset, pipeline=pipeline, **common, **_known(missing, options)):
-            perturbed = perturbed_dataset(based, name, results, seed)
-            perturbed.save(work.new / name, overwrite=True)
-            done[name] = {**requests[name], **applied_counts(results), "fingerprint": perturbed.fingerprint}
-            _write_summary(work.new, dataset, done)
-        for name in filter(is_image_perturbation, chosen):
-            perturbed = perturb_images(dataset, name, work.new / name, overwrite=True, **common, **pictures)
-            done[name] = {**requests[name], "images": len(perturbed.image_ids), "fingerprint": perturbed.fingerprint}
-            _write_summary(work.new, dataset, done)
+        texts = perturb_each(missing, dataset, pipeline=pipeline, **common, **_known(missing, options))
+
+        def changed() -> Iterator[tuple[str, Dataset, dict[str, Any]]]:
+            for name, results in texts:
+                perturbed = perturbed_dataset(based, name, results, seed)
+                perturbed.save(work.new / name, overwrite=True)
+                yield name, perturbed, applied_counts(results)
+            for name in filter(is_image_perturbation, chosen):
+                perturbed = perturb_images(dataset, name, work.new / name, overwrite=True, **common, **pictures)
+                yield name, perturbed, {"images": len(perturbed.image_ids)}
+
+        for name, perturbed, counts in changed():
+            done[name] = {**requests[name], **counts, "fingerprint": perturbed.fingerprint}
+            content = {
+                "format": f"crosslens/{_KIND}",
+                "version": 1,
+                "dataset": {"name": dataset.name, "fingerprint": dataset.fingerprint},
+                "perturbations": done,
+            }
+            write_header(work.new / SUMMARY, content)
         for file in _text_files(done):
             name = file.removesuffix(".jsonl")
             captions = dataset if name == UNPERTURBED else Dataset.load(work.new / name)
@@ -204,7 +216,7 @@ def _existing(
         if name in outdated or not _complete(folder / name, facts):
             continue
         if name in requests and is_image_perturbation(name):
-            images = ChangedImages.of(dataset, name, **pictures)
+            images = ChangedImages(dataset, parse_image_perturbation(name), **pictures)
             if images.folder(folder / name, overwrite).finished(images.stored_key, images.read) is None:
                 continue
         reusable[name] = facts
@@ -253,16 +265,6 @@ def _complete(folder: Path, facts: Mapping[str, Any]) -> bool:
     except InputError:
         return False
     return bool(header.get("fingerprint") == facts.get("fingerprint"))
-
-
-def _write_summary(folder: Path, dataset: Dataset, done: Mapping[str, Any]) -> None:
-    content = {
-        "format": f"crosslens/{_KIND}",
-        "version": 1,
-        "dataset": {"name": dataset.name, "fingerprint": dataset.fingerprint},
-        "perturbations": done,
-    }
-    write_header(folder / SUMMARY, content)
 
 
 def _text_files(done: Mapping[str, Mapping[str, Any]]) -> list[str]:

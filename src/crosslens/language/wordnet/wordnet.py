@@ -208,6 +208,10 @@ class WordNet:
         """Everything above it, nearest first, itself not included."""
         return self._hierarchy.closure(self.synset(synset))
 
+    def is_a(self, synset: Synset, kind: Synset) -> bool:
+        """Whether a synset is a kind, or somewhere below it."""
+        return self.synset(kind) in (self.synset(synset), *self.hypernym_closure(synset))
+
     def similar_to(self, synset: Synset) -> Array:
         """The satellites around a head adjective, or the head of a satellite."""
         return self._similar[self.synset(synset)]

@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -149,8 +149,10 @@ class ImagePerturbation:
         return f"{self.name}@{self.severity}"
 
 
-def parse_image_perturbation(text: str, severity: int | None = None) -> ImagePerturbation:
+def parse_image_perturbation(text: str | ImagePerturbation, severity: int | None = None) -> ImagePerturbation:
     """``blur@3`` or ``blur``; without a severity in the text, the one given, or 3."""
+    if isinstance(text, ImagePerturbation):
+        return text
     name, mark, number = text.strip().partition("@")
     if not mark:
         return ImagePerturbation(name, DEFAULT_SEVERITY if severity is None else severity)
@@ -197,7 +199,7 @@ def perturb_picture(
     modes that encoders do not take (CMYK, 16 bits) become RGB. Pixels are changed as they are stored; a note in the
     file which way up they are shown is kept.
     """
-    change = name if isinstance(name, ImagePerturbation) else parse_image_perturbation(name, severity)
+    change = parse_image_perturbation(name, severity)
     colours, alpha = split(picture)
     changed = _changed_pixels(change, colours, seed, key)
     if alpha is not None and change.entry.details["alpha"]:
@@ -355,16 +357,15 @@ Size = tuple[int, int]
 """Width, height."""
 
 
-@dataclass(frozen=True)
-class Move:
-    """Where a point goes: (x, y) → (a·x + b·y + c, d·x + e·y + f), in pixels."""
+class Move(NamedTuple):
+    """Where a point goes: (x, y) → (a·x + b·y + c, d·x + e·y + f), in pixels; arrays have a move for each box."""
 
-    a: float
-    b: float
-    c: float
-    d: float
-    e: float
-    f: float
+    a: Any
+    b: Any
+    c: Any
+    d: Any
+    e: Any
+    f: Any
 
     def corners(self, boxes: np.ndarray[Any, Any]) -> np.ndarray[Any, np.dtype[np.float64]]:
         """Left, top, right, bottom around the moved corners of boxes given as x, y, width, height."""

@@ -83,7 +83,7 @@ def perturb_images(
     together with its captions.
     """
     folder = Path(output)
-    images = ChangedImages.of(dataset, name, seed, image_folder, skip_bad)
+    images = ChangedImages(dataset, parse_image_perturbation(name), seed, image_folder, skip_bad)
 
     def write(work: Workspace) -> Dataset:
         changed = replace(images.write(work.new, threads or available_cores(), shown_progress(progress)), home=folder)
@@ -102,24 +102,18 @@ def stored_pictures(folder: Path) -> list[str]:
 
 @dataclass(frozen=True)
 class ChangedImages:
-    """The images of a dataset under one change; ``sources`` are their files as they were."""
+    """The images of a dataset under one change."""
 
     dataset: Dataset
     change: ImagePerturbation
     seed: int
-    sources: Sequence[str]
+    image_folder: str | Path | None
     skip_bad: bool
 
-    @staticmethod
-    def of(
-        dataset: Dataset,
-        name: str | ImagePerturbation,
-        seed: int,
-        image_folder: str | Path | None,
-        skip_bad: bool,
-    ) -> ChangedImages:
-        change = name if isinstance(name, ImagePerturbation) else parse_image_perturbation(name)
-        return ChangedImages(dataset, change, seed, image_files(dataset, image_folder, skip_bad=skip_bad), skip_bad)
+    @cached_property
+    def sources(self) -> Sequence[str]:
+        """The files of the images as they were."""
+        return image_files(self.dataset, self.image_folder, skip_bad=self.skip_bad)
 
     @cached_property
     def requested(self) -> dict[str, Any]:
@@ -240,12 +234,7 @@ class ChangedImages:
                     future.cancel()
 
     def _changed(self, image: str, source: str) -> bytes:
-        try:
-            content = read_image_bytes(source)
-        except OSError as error:
-            problem = "missing" if isinstance(error, FileNotFoundError) else f"cannot be opened: {error}"
-            raise InputError(problem) from error
-        return png(perturb_picture(self.change, opened(content), seed=self.seed, key=image))
+        return png(perturb_picture(self.change, _opened(source), seed=self.seed, key=image))
 
     def _with_moved_boxes(self, dataset: Dataset, folder: Path) -> tuple[Dataset, int]:
         """The dataset with boxes where the objects now are, and how many objects are gone."""
@@ -263,6 +252,15 @@ class ChangedImages:
         return _moved_objects(dataset, moves)
 
 
+def _opened(source: str) -> Any:
+    """The picture in a file; the problem of an ``InputError`` says what the image is."""
+    try:
+        return opened(read_image_bytes(source))
+    except OSError as error:
+        problem = "missing" if isinstance(error, FileNotFoundError) else f"not readable: {error}"
+        raise InputError(problem) from error
+
+
 def file_names(ids: Sequence[str]) -> list[str]:
     """The path of each picture within the folder: named after its id, or where ids make poor names, numbered."""
     names = [re.sub(r"[^\w.-]+", "-", id).lstrip(".-") for id in ids]
@@ -278,51 +276,32 @@ def _moved_objects(dataset: Dataset, moves: Mapping[str, tuple[Move, Size]]) -> 
     ``moves`` has, for every image, what happened to it and its size in pixels. Boxes are cut off at the frame. An
     object of which less than a tenth is left is gone, with its relations; one without a box stays.
     """
-    if dataset.objects is None or not dataset.objects.height:
+    if dataset.objects is None or not dataset.objects["x"].count():
         return dataset, 0
     objects = dataset.objects.with_row_index("_row")
     boxed = objects.filter(pl.col("x").is_not_null())
-    scales = _scales(dataset, moves)
-    parts = [objects.filter(pl.col("x").is_null())]
-    for (image,), rows in boxed.group_by(["image"], maintain_order=True):
-        move, size = moves[str(image)]
-        parts.append(_moved_boxes(rows, move, size, scales[str(image)]))
-    left = pl.concat(parts).sort("_row").drop("_row")
-    gone = objects.height - left.height
-    return replace(dataset, objects=left, relations=_between(dataset.relations, left)), gone
-
-
-def _moved_boxes(rows: pl.DataFrame, move: Move, size: Size, scale: tuple[float, float]) -> pl.DataFrame:
-    stretch = np.array([*scale, *scale])
-    corners = move.corners(rows.select("x", "y", "w", "h").to_numpy() * stretch)
-    width, height = size
-    inside = np.clip(corners, 0, [width, height, width, height])
+    images, sizes = boxed["image"].to_list(), {image: size for image, (_, size) in moves.items()}
+    # Boxes may be given for another size than the file has.
+    declared: dict[str, Sequence[float | None]] = dict(sizes)
+    if {"width", "height"} <= set(dataset.images.columns):
+        declared = {image: size for image, *size in dataset.images.select("image", "width", "height").rows()}
+    frame = np.array([sizes[image] * 2 for image in images], float)
+    units = [[side or pixels for side, pixels in zip(declared[image], sizes[image], strict=True)] for image in images]
+    stretch = frame / np.tile(units, 2)
+    move = Move(*np.transpose([moves[image][0] for image in images]))
+    corners = move.corners(boxed.select("x", "y", "w", "h").to_numpy() * stretch)
+    inside = np.clip(corners, 0, frame)
     whole, seen = (np.prod(each[:, 2:] - each[:, :2], axis=1) for each in (corners, inside))
-    inside /= stretch
-    x, y, right, bottom = inside.T
-    moved = rows.with_columns(x=pl.lit(pl.Series(x)), y=pl.lit(pl.Series(y)), w=right - x, h=bottom - y)
-    return moved.filter(pl.Series(seen >= LEAST_LEFT * whole) & (moved["w"] > 0) & (moved["h"] > 0))
-
-
-def _scales(dataset: Dataset, moves: Mapping[str, tuple[Move, Size]]) -> dict[str, tuple[float, float]]:
-    """Pixels of the picture for each unit of its boxes: boxes may be given for another size than the file has."""
-    if not {"width", "height"} <= set(dataset.images.columns):
-        return dict.fromkeys(moves, (1.0, 1.0))
-    declared = {image: size for image, *size in dataset.images.select("image", "width", "height").rows()}
-    return {
-        image: (width / (declared[image][0] or width), height / (declared[image][1] or height))
-        for image, (_, (width, height)) in moves.items()
-    }
-
-
-def _between(relations: pl.DataFrame | None, objects: pl.DataFrame) -> pl.DataFrame | None:
-    """The relations whose two objects are left."""
-    if relations is None:
-        return None
-    for end in ("subject", "object"):
-        ends = objects.select("image", pl.col("object").alias(end)).unique()
-        relations = relations.join(ends, on=["image", end], how="semi", maintain_order="left")
-    return relations
+    x, y, right, bottom = (inside / stretch).T
+    moved = boxed.with_columns(x=x.copy(), y=y.copy(), w=right - x, h=bottom - y)
+    moved = moved.filter(pl.Series(seen >= LEAST_LEFT * whole) & (moved["w"] > 0) & (moved["h"] > 0))
+    left = pl.concat([objects.filter(pl.col("x").is_null()), moved]).sort("_row").drop("_row")
+    relations = dataset.relations
+    if relations is not None:
+        for end in ("subject", "object"):
+            ends = left.select("image", pl.col("object").alias(end)).unique()
+            relations = relations.join(ends, on=["image", end], how="semi", maintain_order="left")
+    return replace(dataset, objects=left, relations=relations), objects.height - left.height
 
 
 SHEET_IMAGES = 3
@@ -346,8 +325,14 @@ def severity_sheet(
         raise UsageError(f"{len(keys)} keys for {len(pictures)} pictures", fix="give each picture its id")
     stems = [parse_image_perturbation(name).name for name in names]
     keys = keys or [str(number) for number in range(len(pictures))]
-    rows = [_row(name, picture, key, seed) for picture, key in zip(pictures, keys, strict=True) for name in stems]
-    shown = [[(label, _small(picture, side)) for label, picture in row] for row in rows]
+    shown = []
+    for picture, key in zip(pictures, keys, strict=True):
+        for stem in stems:
+            row = [(f"image {key}", _small(picture, side))]
+            for step in (ImagePerturbation(stem, severity) for severity in SEVERITIES):
+                changed = perturb_picture(step, picture, seed=seed, key=key)
+                row.append((f"{step}: {step.amount:g}", _small(changed, side)))
+            shown.append(row)
     heights = [_LINE + max(picture.height for _, picture in row) + _GAP for row in shown]
     sheet = pillow().Image.new("RGB", (len(shown[0]) * (side + _GAP) + _GAP, sum(heights) + _GAP), _PAPER)
     draw = pillow().ImageDraw.Draw(sheet)
@@ -381,28 +366,18 @@ def write_sheet(
     file = Path(file)
     check_sheet(file, overwrite=overwrite)
     shown = dataset.select(dataset.image_ids[:SHEET_IMAGES])
-    pictures = list(map(_opened, shown.image_ids, image_files(shown, image_folder)))
+    pictures = []
+    for image, source in zip(shown.image_ids, image_files(shown, image_folder), strict=True):
+        try:
+            pictures.append(_opened(source))
+        except InputError as error:
+            problem = f"image {image!r} is {error.problem}"
+            raise InputError(problem, file=source, fix="repair or replace the file") from error
     once = list(dict.fromkeys(parse_image_perturbation(name).name for name in names))
     sheet = severity_sheet(pictures, once, keys=shown.image_ids, seed=seed)
     with atomic_file(file) as partial:
         sheet.save(partial, _FORMATS[file.suffix.lower()])
     return file
-
-
-def _opened(image: str, source: str) -> Any:
-    try:
-        return opened(read_image_bytes(source))
-    except OSError as error:
-        raise InputError(f"image {image!r} cannot be opened: {error}", file=source) from error
-    except InputError as error:
-        problem = f"image {image!r} is {error.problem}"
-        raise InputError(problem, file=source, fix="repair or replace the file") from error
-
-
-def _row(name: str, picture: Any, key: str, seed: int) -> list[tuple[str, Any]]:
-    steps = [ImagePerturbation(name, severity) for severity in SEVERITIES]
-    changed = [(f"{step}: {step.amount:g}", perturb_picture(step, picture, seed=seed, key=key)) for step in steps]
-    return [(f"image {key}", picture), *changed]
 
 
 def _small(picture: Any, side: int) -> Any:

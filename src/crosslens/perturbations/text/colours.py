@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from itertools import pairwise
 from pathlib import Path
@@ -22,14 +22,14 @@ from crosslens.language import (
     named_colours,
     word_set,
 )
-from crosslens.perturbations.caption import Caption, Draws, Edits, Token, replaced
+from crosslens.perturbations.caption import Caption, Draws, Edits, replaced
 from crosslens.perturbations.perturbing import CannotApply, perturbation
 
 TABLES = tomllib.loads(Path(__file__).with_name("nouns.toml").read_text(encoding="utf-8"))
 """Nouns as captions use them, read by hand."""
 
 MODIFIERS = frozenset({"amod", "compound", "nmod"})
-_SUBJECTS = frozenset({"nsubj", "nsubjpass"})
+_NOUNS = ("NOUN", "PROPN")
 _PREDICATES = frozenset({"acomp", "oprd", "attr", "ccomp"})
 _JOINERS = frozenset("-/'’")
 _FIXED_VERBS = frozenset({"fall"})
@@ -49,52 +49,36 @@ def described_noun(caption: Caption, position: int) -> int | None:
     It describes the noun it precedes (*a red car*), or the subject of the verb it follows (*the car is red*).
     Parts of names, of fixed phrases (*hot dog*) and of words joined by a hyphen describe nothing by themselves.
     """
-    tokens = caption.tokens
+    tokens, text = caption.tokens, caption.text
     token = tokens[position]
     name = token.text[:1].isupper() and (position > 0 or token.pos == "PROPN")
-    half = position > 0 and tokens[position - 1].text.lower() in ("half", "middle")
-    if name or half or is_joined(caption, position):
+    half = caption.token(position - 1).text.lower() in ("half", "middle")
+    beside = text[: token.start][-1:] + text[token.end :][:1]
+    if name or half or any(character.isalnum() or character in _JOINERS for character in beside):
         return None
     first = position
     while (head := tokens[first].head) < first and tokens[first].arc == "conj" and tokens[head].pos in ("ADJ", "NOUN"):
         first = head
     described = tokens[first]
     if described.arc in MODIFIERS:
-        noun = described.head
-        apart = noun < position or _another_begins(tokens[position + 1 : noun])
-        return None if apart or not _is_common_noun(caption, noun) or in_phrase(caption, position) else noun
+        noun = tokens[described.head]
+        # A common noun, or a brand used as one: a red Frisbee, not old London.
+        common = noun.pos == "NOUN" or (noun.pos == "PROPN" and (noun.text.islower() or noun.text in _BRANDS))
+        # A second noun phrase begins in between: an orange and two apples, a black and a white dog.
+        between = pairwise(tokens[position + 1 : described.head])
+        apart = any(left.pos == "CCONJ" and right.pos in ("DET", "NUM") for left, right in between)
+        fits = common and described.head >= position and not apart and not in_phrase(caption, position)
+        return described.head if fits else None
     if described.arc in _PREDICATES and tokens[described.head].lemma not in _FIXED_VERBS:
-        subjects = (at for at, other in enumerate(tokens) if other.head == described.head and other.arc in _SUBJECTS)
-        return next(subjects, None)
+        return next(iter(caption.below(described.head, "nsubj", "nsubjpass")), None)
     return None
-
-
-def _another_begins(between: tuple[Token, ...]) -> bool:
-    """Whether a second noun phrase begins there: *an orange and two apples*, *a black and a white dog*."""
-    return any(left.pos == "CCONJ" and right.pos in ("DET", "NUM") for left, right in pairwise(between))
-
-
-def _is_common_noun(caption: Caption, noun: int) -> bool:
-    """A common noun, or a brand used as one: *a red Frisbee*, not *old London*."""
-    token = caption.tokens[noun]
-    return token.pos == "NOUN" or (token.pos == "PROPN" and (token.text.islower() or token.text in _BRANDS))
-
-
-def is_joined(caption: Caption, position: int) -> bool:
-    """Whether a hyphen or a slash ties the word to another."""
-    token = caption.tokens[position]
-    beside = caption.text[: token.start][-1:], caption.text[token.end :][:1]
-    return any(character.isalnum() or character in _JOINERS for character in beside if character)
 
 
 def in_phrase(caption: Caption, position: int) -> bool:
     """Whether the word and the next one name something of their own: *brown bear*, *orange juice*."""
-    tokens = caption.tokens
-    if position + 1 >= len(tokens) or tokens[position + 1].pos not in ("NOUN", "PROPN"):
-        return False
-    word, following = tokens[position].text.lower(), tokens[position + 1]
+    word, following = caption.tokens[position].text.lower(), caption.token(position + 1)
     literal = {f"{word}_{following.lemma}", f"{word}_{following.text.lower()}"} & _LITERAL_PHRASES
-    return not literal and is_phrase(f"{word} {following.text.lower()}")
+    return following.pos in _NOUNS and not literal and is_phrase(f"{word} {following.text.lower()}")
 
 
 @lru_cache(maxsize=1 << 14)
@@ -106,16 +90,13 @@ def noun_kinds(noun: str) -> frozenset[str]:
     kinds = {kind for kind, nouns in _KINDS.items() if noun in nouns}
     if not kinds:
         refused = _NOT_MEANT.get(noun, frozenset())
-        by_sense = (_kinds_of_sense(int(sense)) for sense in load_wordnet().synsets(noun, "n"))
-        kinds = set(next((of_sense for of_sense in by_sense if not of_sense & refused), ()))
-    if kinds & {"person", "animal"}:
-        kinds.add("being")
-    return frozenset(kinds)
-
-
-def _kinds_of_sense(sense: int) -> frozenset[str]:
-    above = {sense, *load_wordnet().hypernym_closure(sense).tolist()}
-    return frozenset(kind for kind, roots in _root_ids().items() if roots & above)
+        for sense in load_wordnet().synsets(noun, "n").tolist():
+            above = {sense, *load_wordnet().hypernym_closure(sense).tolist()}
+            of_sense = {kind for kind, roots in _root_ids().items() if roots & above}
+            if not of_sense & refused:
+                kinds = of_sense
+                break
+    return frozenset(kinds | {"being"} if kinds & {"person", "animal"} else kinds)
 
 
 @lru_cache(maxsize=1)
@@ -126,6 +107,7 @@ def _root_ids() -> dict[str, frozenset[int]]:
 BASIC = ("red", "orange", "yellow", "green", "blue", "purple", "pink", "brown", "gray")
 """What may follow *light* or *very*, and stand before *-haired*."""
 
+_HYPHENS = ("-", "/")
 _MOST_WORDS = 3
 _SHADES = word_set("bright brightly dark deep dull faded light medium neon pale pastel soft vivid dusty dirty")
 _WORN_AFTER = word_set("in wearing wears wear wore painted")
@@ -151,17 +133,9 @@ class ColourUse(NamedTuple):
     first: int
     last: int
     colour: Colour
-    noun: str
-    plain: bool
+    noun: str = ""
+    plain: bool = False
     beside: tuple[str, ...] = ()
-
-
-class _ColourName(NamedTuple):
-    """The name of a colour among the tokens, whatever it means there."""
-
-    first: int
-    last: int
-    colour: Colour
 
 
 @perturbation("color_all", level="adversarial", tags=True, order=15)
@@ -226,8 +200,7 @@ def _recoloured(
     for use, replacements in fitting.items():
         # Two colours of an object stay two: neither becomes the other's new name, nor a kind of it.
         taken = [name for other, name in chosen if other.colour.name in use.beside]
-        left = [name for name in replacements if not any(_is_kind_of(*pair) for other in taken
-                                                         for pair in ((name, other), (other, name)))]  # fmt: skip
+        left = [name for name in replacements if not any(_both_true(name, other) for other in taken)]
         if left:
             chosen.append((use, draws.favourite(left)))
             edits += replaced(caption, use.first, chosen[-1][1], last=use.last)
@@ -236,7 +209,7 @@ def _recoloured(
 
 def _fits(name: str, use: ColourUse) -> bool:
     """Whether the name reads as a colour there."""
-    if name in use.beside or _is_kind_of(name, use.colour.name) or _is_kind_of(use.colour.name, name):
+    if name in use.beside or _both_true(name, use.colour.name):
         return False
     if use.plain:
         return name in BASIC
@@ -246,9 +219,10 @@ def _fits(name: str, use: ColourUse) -> bool:
 
 
 @lru_cache(maxsize=65_536)
-def _is_kind_of(name: str, other: str) -> bool:
-    """*sky blue* is a blue: of such a pair, both can be true."""
-    return set(other.replace("grey", "gray").split()) <= set(name.replace("grey", "gray").split())
+def _both_true(name: str, other: str) -> bool:
+    """Whether one is a kind of the other: *sky blue* is a blue."""
+    words, others = (set(colour.replace("grey", "gray").split()) for colour in (name, other))
+    return words <= others or others <= words
 
 
 @lru_cache(maxsize=4096)
@@ -275,144 +249,101 @@ def _checked_names(names: tuple[str, ...]) -> tuple[str, ...]:
 
 def colour_uses(caption: Caption) -> tuple[ColourUse, ...]:
     """Every colour that the caption gives to something, in order."""
-    names = tuple(_colour_names(caption))
-    owners = [_owner(caption, name, names) for name in names]
+    lists: list[list[ColourUse]] = []  # red, white and blue
+    for name in _colour_names(caption):
+        between = caption.tokens[lists[-1][-1].last + 1 : name.first] if lists else ()
+        if lists and all(token.text.lower() in _AND for token in between):
+            lists[-1].append(name)
+        else:
+            lists.append([name])
+    owned = [(name, _owner(caption, name, names[0].first, names[-1].last)) for names in lists for name in names]
     uses = []
-    for name, owner in zip(names, owners, strict=True):
+    for name, owner in owned:
         if owner is None or _is_something_else(caption, name, owner):
             continue
-        together = {other.colour.name for other, its in zip(names, owners, strict=True) if its == owner}
-        token = caption.tokens[owner]
-        noun = token.lemma if owner > name.last or token.pos == "NOUN" else ""
-        uses.append(ColourUse(*name, noun, _is_plain(caption, name), tuple(sorted(together - {name.colour.name}))))
+        token, before, after = caption.tokens[owner], caption.token(name.first - 1), caption.token(name.last + 1).text
+        shaded = before.text.lower() in _SHADES or (before.arc == "advmod" and before.head == name.last)
+        uses.append(
+            name._replace(
+                noun=token.lemma if owner > name.last or token.pos == "NOUN" else "",
+                plain=shaded or after == "-" or after.lower() in _JOINED_TO,
+                beside=tuple(sorted({other.colour.name for other, its in owned if its == owner} - {name.colour.name})),
+            )
+        )
     return tuple(uses)
 
 
-def _colour_names(caption: Caption) -> Iterator[_ColourName]:
+def _colour_names(caption: Caption) -> Iterator[ColourUse]:
     """Names of colours among the words, the longest first: *light blue*, *light-blue*, not *blue* in it."""
     words = [token.text.lower() for token in caption.tokens]
     position = 0
     while position < len(words):
-        if words[position] in _first_words():
-            match = _longest_name(caption, words, position)
-            if match is not None:
-                yield match
-                position = match.last
+        name, last, match = words[position], position, None
+        traffic_light = name == "light" and caption.token(position - 1).pos == "NOUN"  # the traffic light green
+        for _ in range(_MOST_WORDS if name in _first_words() and not traffic_light else 0):
+            if name in _usable():
+                match = ColourUse(position, last, _usable()[name])
+            last += 2 if words[last + 1 : last + 2] == ["-"] else 1
+            if last >= len(words):
+                break
+            name = f"{name} {words[last]}"
+        if match:
+            yield match
+            position = match.last
         position += 1
 
 
-def _longest_name(caption: Caption, words: list[str], first: int) -> _ColourName | None:
-    match, name, last = None, words[first], first
-    if name == "light" and first and caption.tokens[first - 1].pos == "NOUN":
-        return None  # the traffic light green
-    for _ in range(_MOST_WORDS):
-        if name in _usable():
-            match = _ColourName(first, last, _usable()[name])
-        step = 2 if words[last + 1 : last + 2] == ["-"] else 1
-        if last + step >= len(words):
-            break
-        last += step
-        name = f"{name} {words[last]}"
-    return match
+def _owner(caption: Caption, name: ColourUse, start: int, end: int) -> int | None:
+    """The token that a colour belongs to: a noun, or the *in* or *wearing* before a colour that is worn.
 
-
-def _owner(caption: Caption, name: _ColourName, names: tuple[_ColourName, ...]) -> int | None:
-    """The token that a colour belongs to: a noun, or the *in* or *wearing* before a colour that is worn."""
+    ``start`` and ``end`` are the first and the last token of the list of colours that it is in.
+    """
     tokens = caption.tokens
-    if any(_is_proper_noun(caption, position) for position in range(name.first, name.last + 1)):
+    for position in range(name.first, name.last + 1):
+        # A name as it is written, not only as the parser takes it: *Brown*; not *tan*, nor *Grey* at the start.
+        at_start = position == 0 and (tokens[0].pos == "ADJ" or not caption.token(1).text[:1].isupper())
+        if tokens[position].text[:1].isupper() and not at_start:
+            return None
+    before, after = caption.token(name.first - 1), caption.token(name.last + 1)
+    # ice cream, a bowling green: the word before makes something else of it.
+    phrase = before.pos in (*_NOUNS, "VERB") and is_phrase(f"{before.text} {tokens[name.first].text}".lower())
+    if phrase or before.text in _HYPHENS:
         return None
-    after = tokens[name.last + 1] if name.last + 1 < len(tokens) else None
-    before = tokens[name.first - 1] if name.first else None
-    if before is not None and (before.text in "-/" or _ends_phrase(before, tokens[name.first])):
-        return None
-    if after is not None and (after.text.lower() in _JOINED_TO or after.text in "-/"):
-        return _joined_owner(tokens, name)
-    end = _end_of_list(tokens, name.last, {other.first: other.last for other in names}, 1)
-    start = _end_of_list(tokens, name.first, {other.last: other.first for other in names}, -1)
-    worn = _worn_after(tokens, start)
-    if worn is not None and not _begins_noun(tokens, end + 1):
+    if after.text.lower() in _JOINED_TO or after.text in _HYPHENS:
+        # red-haired, red haired: the colour of the hair. Other words that a hyphen joins stay as they are.
+        position = name.last + (2 if after.text == "-" else 1)
+        joined = caption.token(position).text.lower() in _JOINED_TO
+        return position if joined and name.first == name.last and name.colour.use == "adjective" else None
+    noun = end + 1
+    begins_noun = _begins_noun(caption, noun)
+    worn = start - (2 if caption.token(start - 1).text.lower() == "all" else 1)  # wearing all white
+    if not begins_noun and caption.token(worn).text.lower() in _WORN_AFTER:
         return worn
     if in_phrase(caption, name.last):
         return None
-    return _noun_ahead(tokens, end) if _begins_noun(tokens, end + 1) else described_noun(caption, name.last)
-
-
-def _ends_phrase(before: Token, token: Token) -> bool:
-    """*ice cream*, *a bowling green*: the word before makes something else of it."""
-    return before.pos in ("NOUN", "PROPN", "VERB") and is_phrase(f"{before.text.lower()} {token.text.lower()}")
-
-
-def _is_proper_noun(caption: Caption, position: int) -> bool:
-    """As it is written, not only as the parser takes it: *Brown*; not *tan*, nor *Grey* at the start."""
-    token = caption.tokens[position]
-    if not token.text[:1].isupper() or (token.pos == "ADJ" and position == 0):
-        return False
-    following = caption.tokens[position + 1].text if position + 1 < len(caption.tokens) else ""
-    return position > 0 or following[:1].isupper()
-
-
-def _joined_owner(tokens: tuple[Token, ...], name: _ColourName) -> int | None:
-    """*red-haired*, *red haired*: the colour of the hair. Other words that a hyphen joins stay as they are."""
-    position = name.last + (2 if tokens[name.last + 1].text == "-" else 1)
-    fits = position < len(tokens) and tokens[position].text.lower() in _JOINED_TO
-    return position if fits and name.first == name.last and name.colour.use == "adjective" else None
-
-
-def _end_of_list(tokens: tuple[Token, ...], end: int, next_end: Mapping[int, int], step: int) -> int:
-    """The last (step 1) or first (-1) token of *red, white and blue*, from any of its colours."""
-    while True:
-        position = end + step
-        while 0 <= position < len(tokens) and tokens[position].text.lower() in _AND:
-            position += step
-        if position not in next_end:
-            return end
-        end = next_end[position]
-
-
-def _worn_after(tokens: tuple[Token, ...], start: int) -> int | None:
-    """The *in* of *a woman in black*, the *wearing* of *wearing all white*."""
-    position = start - 1
-    if position > 0 and tokens[position].text.lower() == "all":
-        position -= 1
-    return position if position >= 0 and tokens[position].text.lower() in _WORN_AFTER else None
-
-
-def _begins_noun(tokens: tuple[Token, ...], position: int) -> bool:
-    """Whether there is a noun, or what leads up to one, at a position."""
-    if position >= len(tokens):
-        return False
-    token = tokens[position]
-    arcs = ("amod", "compound", "advmod", "nmod") if token.text.endswith("ed") else ("amod", "compound")
-    leads = token.pos == "ADJ" or (token.pos == "VERB" and token.arc in arcs)
-    return token.pos in ("NOUN", "PROPN") or (leads and _begins_noun(tokens, position + 1))
-
-
-def _noun_ahead(tokens: tuple[Token, ...], end: int) -> int | None:
-    """The last noun of the row of words that a colour begins: *shirt* of *green striped tee shirt*."""
-    noun = end + 1
-    while tokens[noun].pos not in ("NOUN", "PROPN"):
+    if not begins_noun:
+        return described_noun(caption, name.last)
+    # The last noun of the row of words that a colour begins: shirt of green striped tee shirt.
+    while tokens[noun].pos not in _NOUNS:
         noun += 1
-    while noun + 1 < len(tokens) and tokens[noun].arc in ("compound", "nmod", "amod") and tokens[noun].head > noun:
-        if not _begins_noun(tokens, noun + 1):
-            break
+    while tokens[noun].arc in MODIFIERS and tokens[noun].head > noun and _begins_noun(caption, noun + 1):
         noun += 1
     return noun
 
 
-def _is_plain(caption: Caption, name: _ColourName) -> bool:
-    before = caption.tokens[name.first - 1] if name.first else None
-    after = caption.tokens[name.last + 1].text if name.last + 1 < len(caption.tokens) else ""
-    shaded = before is not None and (
-        before.text.lower() in _SHADES or (before.arc == "advmod" and before.head == name.last)
-    )
-    return shaded or after == "-" or after.lower() in _JOINED_TO
+def _begins_noun(caption: Caption, position: int) -> bool:
+    """Whether there is a noun, or what leads up to one, at a position."""
+    token = caption.token(position)
+    arcs = ("amod", "compound", "advmod", "nmod") if token.text.endswith("ed") else ("amod", "compound")
+    leads = token.pos == "ADJ" or (token.pos == "VERB" and token.arc in arcs)
+    return token.pos in _NOUNS or (leads and _begins_noun(caption, position + 1))
 
 
-def _is_something_else(caption: Caption, name: _ColourName, owner: int) -> bool:
+def _is_something_else(caption: Caption, name: ColourUse, owner: int) -> bool:
     """Whether the word only looks like the colour of its owner."""
     tokens = caption.tokens
     token, colour = tokens[owner], name.colour
-    if token.pos not in ("NOUN", "PROPN"):  # worn, or joined
+    if token.pos not in _NOUNS:  # worn, or joined
         return colour.use == "thing" and colour.name not in _EASY_THINGS
     kinds = noun_kinds(token.lemma)
     if "person" in kinds:

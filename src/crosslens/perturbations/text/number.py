@@ -59,15 +59,9 @@ class NumberAgreement:
     """The changes that follow a noun, as new texts by the position of the token."""
 
     def __init__(self, caption: Caption) -> None:
+        self.caption = caption
         self.tokens = caption.tokens
-        self.children: list[list[int]] = [[] for _ in self.tokens]
-        for position, token in enumerate(self.tokens):
-            if token.head != position:
-                self.children[token.head].append(position)
-
-    def below(self, position: int, *arcs: str) -> list[int]:
-        """The children of a token that hang on it by one of these arcs."""
-        return [child for child in self.children[position] if self.tokens[child].arc in arcs]
+        self.below = caption.below
 
     def changes(self, noun: int, *, plural: bool) -> dict[int, str]:
         """What must change beside the noun itself; raises :class:`Unclear` where a verb cannot be made to agree."""
@@ -77,11 +71,19 @@ class NumberAgreement:
         for verb in self._verbs(noun):
             changes.update(self._agreeing(verb, plural=plural))
         for pronoun in self._pronouns(noun, plural=plural):
-            new = self._pronoun(pronoun, noun, plural=plural)
-            if new is not None:
-                changes[pronoun] = new
-                for verb in self._verbs(pronoun):
-                    changes.update(self._agreeing(verb, plural=plural))
+            token, lemma = self.tokens[pronoun], self.tokens[noun].lemma
+            word = token.text.lower()
+            if plural and word == "her":
+                owning = token.tag == "PRP$" or self.caption.token(pronoun + 1).pos in ("NOUN", "ADJ")
+                changes[pronoun] = "their" if owning else "them"
+            elif plural:
+                changes[pronoun] = _PLURAL_PRONOUN[word]
+            elif lemma in MALE | FEMALE or not _is_person(lemma):
+                changes[pronoun] = _FORMS["he" if lemma in MALE else "she" if lemma in FEMALE else "it"][_THEY[word]]
+            else:  # of a person who may be either, *they* stays
+                continue
+            for verb in self._verbs(pronoun):
+                changes.update(self._agreeing(verb, plural=plural))
         return changes
 
     def _verbs(self, subject: int) -> Iterator[int]:
@@ -108,8 +110,7 @@ class NumberAgreement:
     def _agreeing(self, verb: int, *, plural: bool) -> dict[int, str]:
         """The one word of a verb that shows number: its first auxiliary, or else itself."""
         token = self.tokens[verb]
-        helpers = self.below(verb, "aux", "auxpass")
-        finite = min(helpers, default=verb)
+        finite = min(self.below(verb, "aux", "auxpass"), default=verb)
         shown = self.tokens[finite]
         if shown.tag in ("MD", "VBG", "VBN", "TO") or (shown.tag == "VBD" and shown.lemma != "be"):
             return {}
@@ -117,43 +118,37 @@ class NumberAgreement:
             return {}  # watch the horses go
         if token.pos not in ("VERB", "AUX") or shown.tag not in _WITH_NUMBER or not shown.text.isalpha():
             raise Unclear
-        new = self._numbered(shown, plural=plural)
+        if shown.tag in (("VBP", "VB") if plural else ("VBZ",)):
+            return {}  # it agreed with something else, or shows no number
+        lower = shown.text.lower()
+        if not plural:
+            new = _SINGULAR_OF.get(lower) or inflected(lower, "VBZ")
+        elif lower in _PLURAL_OF:
+            new = _PLURAL_OF[lower]
+        else:
+            new = shown.lemma if shown.lemma != lower else load_wordnet().lemmatise(lower, "v")
         return {} if new == shown.text else {finite: new}
-
-    def _numbered(self, verb: Token, *, plural: bool) -> str:
-        lower = verb.text.lower()
-        if plural:
-            if verb.tag in ("VBP", "VB"):
-                return verb.text  # it agreed with something else, or shows no number
-            if lower in _PLURAL_OF:
-                return _PLURAL_OF[lower]
-            return verb.lemma if verb.lemma != lower else load_wordnet().lemmatise(lower, "v")
-        if verb.tag == "VBZ":
-            return verb.text
-        return _SINGULAR_OF.get(lower) or inflected(lower, "VBZ")
 
     def _pronouns(self, noun: int, *, plural: bool) -> list[int]:
         """The pronouns behind a noun that refer to it: captions begin with whom they are about."""
-        pronouns = _OF_ONE if plural else THEY
-        behind = [at for at in range(noun + 1, len(self.tokens)) if self.tokens[at].text.lower() in pronouns]
-        if not behind or noun != self._first_noun or self.below(noun, "conj"):
+        tokens, pronouns = self.tokens, _OF_ONE if plural else THEY
+        behind = [at for at in range(noun + 1, len(tokens)) if tokens[at].text.lower() in pronouns]
+        nouns = (at for at, token in enumerate(tokens) if token.pos == "NOUN" and token.arc not in _IN_NAMES)
+        if not behind or noun != next(nouns, -1) or self.below(noun, "conj"):
             return []
-        is_person = _is_person(self.tokens[noun].lemma)
+        is_person = _is_person(tokens[noun].lemma)
         referring: list[int] = []
         for pronoun in behind:
-            word = self.tokens[pronoun].text.lower()
+            word = tokens[pronoun].text.lower()
             # What once referred to the noun goes on doing so: a mother holds her baby in her arms.
             same = next((kind for kind in (HE, SHE) if word in kind), frozenset())
-            again = any(self.tokens[other].text.lower() in same for other in referring)
-            if not (is_person and word in IT) and (again or not self._is_someone_between(noun, pronoun)):
+            again = any(tokens[other].text.lower() in same for other in referring)
+            # A personal pronoun may as well refer to another person, named after the noun.
+            between = tokens[noun + 1 : pronoun] if same else ()
+            others = any(token.tag == "NN" and _is_person(token.lemma) for token in between)
+            if not (is_person and word in IT) and (again or not others):
                 referring.append(pronoun)
         return referring
-
-    def _is_someone_between(self, noun: int, pronoun: int) -> bool:
-        """Whether a personal pronoun may as well refer to another person, named after the noun."""
-        if self.tokens[pronoun].text.lower() not in HE | SHE:
-            return False
-        return any(token.tag == "NN" and _is_person(token.lemma) for token in self.tokens[noun + 1 : pronoun])
 
     @cached_property
     def _has_stray_verb(self) -> bool:
@@ -163,13 +158,20 @@ class NumberAgreement:
             for position, token in enumerate(self.tokens)
         )
 
+    def _is_stray(self, verb: int) -> bool:
+        while not self.below(verb, *_SUBJECTS, "expl"):
+            token = self.tokens[verb]
+            if token.head == verb or token.arc not in ("conj", "aux", "auxpass"):
+                return True
+            verb = token.head
+        return False
+
     def is_hidden_verb(self, position: int) -> bool:
         """Whether a noun is likely a verb that was tagged as one: *kicks the ball*, *the crowd cheers*."""
-        token = self.tokens[position]
+        token, behind = self.tokens[position], self.caption.token(position + 1).tag
         if token.tag not in ("NN", "NNS"):
             return False
-        behind = self.tokens[position + 1].tag if position + 1 < len(self.tokens) else ""
-        after_noun = position > 0 and self.tokens[position - 1].pos == "NOUN"
+        after_noun = self.caption.token(position - 1).pos == "NOUN"
         if after_noun and behind == "IN" and token.tag == "NNS":  # around his neck points at
             return is_often_verb(token.lemma, share=0.1)
         return is_often_verb(token.lemma) and (behind == "DT" or after_noun or not is_noun_first(token.lemma))
@@ -181,41 +183,11 @@ class NumberAgreement:
         token = self.tokens[position]
         return token.arc == "attr" and not self.below(token.head, "expl")
 
-    def _is_stray(self, verb: int) -> bool:
-        while not self.below(verb, *_SUBJECTS, "expl"):
-            token = self.tokens[verb]
-            if token.head == verb or token.arc not in ("conj", "aux", "auxpass"):
-                return True
-            verb = token.head
-        return False
-
-    def _is_before_noun(self, position: int) -> bool:
-        return position + 1 < len(self.tokens) and self.tokens[position + 1].pos in ("NOUN", "ADJ")
-
-    @cached_property
-    def _first_noun(self) -> int:
-        nouns = (at for at, token in enumerate(self.tokens) if token.pos == "NOUN" and token.arc not in _IN_NAMES)
-        return next(nouns, -1)
-
-    def _pronoun(self, pronoun: int, noun: int, *, plural: bool) -> str | None:
-        token = self.tokens[pronoun]
-        word = token.text.lower()
-        if plural:
-            if word == "her":
-                return "their" if token.tag == "PRP$" or self._is_before_noun(pronoun) else "them"
-            return _PLURAL_PRONOUN.get(word)
-        lemma = self.tokens[noun].lemma
-        if lemma in MALE or lemma in FEMALE:
-            return _FORMS["he" if lemma in MALE else "she"][_THEY[word]]
-        return None if _is_person(lemma) else _FORMS["it"][_THEY[word]]  # of a person who may be either, *they* stays
-
 
 @lru_cache(maxsize=1 << 12)
 def _is_person(noun: str) -> bool:
-    words = load_wordnet()
-    person = words.synset("person.n.01")
-    first = map(int, words.synsets(noun, "n")[:1])
-    return noun == "people" or any(person in (synset, *words.hypernym_closure(synset)) for synset in first)
+    net = load_wordnet()
+    return noun == "people" or any(net.is_a(int(synset), "person.n.01") for synset in net.synsets(noun, "n")[:1])
 
 
 _TAGS = frozenset({"NN", "NNS"})
@@ -258,38 +230,35 @@ def number_change(caption: Caption, draws: Draws) -> Edits:
 
 
 def _may_change(agreement: NumberAgreement, noun: int, token: Token) -> bool:
-    if token.tag not in _TAGS or token.arc in ("compound", "nmod", "npadvmod") or not token.text.isalpha():
+    if token.tag not in _TAGS or token.arc in _IN_NAMES or not token.text.isalpha():
         return False
     if not is_noun_first(singularise(token.text.lower())) or agreement.below(noun, "predet"):
         return False
-    if token.lemma in SAME_IN_PLURAL or agreement.below(noun, "case") or not _whole(agreement.tokens, noun):
+    if token.lemma in SAME_IN_PLURAL or agreement.below(noun, "case") or not _whole(agreement.caption, noun):
         return False
-    if agreement.is_hidden_verb(noun) or agreement.is_predicate(noun) or _goes_on(agreement.tokens, noun):
+    # Where the next word is a noun, too, whatever it was taken for, the parser tore *microwave oven* apart.
+    behind = agreement.caption.token(noun + 1)
+    torn = behind.pos == "VERB" and load_wordnet().morphy(behind.text.lower(), "v") is None
+    if agreement.is_hidden_verb(noun) or agreement.is_predicate(noun) or behind.tag in _TAGS or torn:
         return False
     return token.lemma not in CO_CAPTION_QUANTITIES | KINDS | _IDIOMS | set(COUNTED_AS) and (
         token.text.islower() or noun == 0
     )
 
 
-def _goes_on(tokens: tuple[Token, ...], noun: int) -> bool:
-    """Whether the next word is a noun, too, whatever it was taken for: the parser tore *microwave oven* apart."""
-    if noun + 1 == len(tokens):
-        return False
-    behind = tokens[noun + 1]
-    return behind.tag in _TAGS or (behind.pos == "VERB" and load_wordnet().morphy(behind.text.lower(), "v") is None)
-
-
-def _whole(tokens: tuple[Token, ...], noun: int) -> bool:
+def _whole(caption: Caption, noun: int) -> bool:
     """Not a piece of a longer word: *t-shirt*."""
-    before = noun > 0 and tokens[noun - 1].end == tokens[noun].start and tokens[noun - 1].text[-1:] in "-/'"
-    behind = tokens[noun + 1] if noun + 1 < len(tokens) and tokens[noun + 1].start == tokens[noun].end else None
-    return not before and not (behind and (behind.text[:1] in "-/'’" or behind.text[:1].isalpha()))
+    before, token, behind = (caption.token(noun + step) for step in (-1, 0, 1))
+    tied_before = before.end == token.start and before.text[-1:] in "-/'"
+    return not tied_before and not (
+        behind.start == token.end and (behind.text[:1] in "-/'’" or behind.text[:1].isalpha())
+    )
 
 
 def _to_plural(agreement: NumberAgreement, noun: int) -> dict[int, str]:
     tokens, edge = agreement.tokens, _left_edge(agreement, noun)
     first = tokens[edge].text.lower()
-    before = tokens[edge - 1].text.lower() if edge else ""
+    before = agreement.caption.token(edge - 1).text.lower()
     words = {token.text.lower() for token in tokens[edge + 1 : noun]}
     countable = first in _ARTICLES or first in _SINGLE
     if edge == noun or not countable or words & _ONLY_ONE or is_plural(tokens[noun].text):
@@ -305,16 +274,18 @@ def _to_plural(agreement: NumberAgreement, noun: int) -> dict[int, str]:
 def _to_one(agreement: NumberAgreement, noun: int) -> dict[int, str]:
     tokens, edge = agreement.tokens, _left_edge(agreement, noun)
     single = singularise(tokens[noun].text.lower())
-    if single == tokens[noun].text.lower() or _counted(agreement, noun) or _do_together(agreement, noun):
+    if single == tokens[noun].text.lower() or _counted(agreement, noun):
         raise Unclear
-    if agreement.below(noun, "appos"):  # two dogs, one big and one little
-        raise Unclear
+    # A subject may do what only several can do: look at each other.
+    together = any(token.text.lower() in _TOGETHER for token in tokens[noun + 1 :])
+    if (together and tokens[noun].arc not in ("pobj", "dobj")) or agreement.below(noun, "appos"):
+        raise Unclear  # two dogs, one big and one little
     changes = agreement.changes(noun, plural=False)
     changes[noun] = single
     first = tokens[edge].text.lower()
     if first in _POINTING:
         changes[edge] = _POINTING[first]
-    elif edge < noun and (first in _SEVERAL or is_number(first)) and not agreement.children[edge]:
+    elif edge < noun and (first in _SEVERAL or is_number(first)) and not agreement.below(edge):
         changes[edge] = "an" if takes_an(changes.get(edge + 1, tokens[edge + 1].text)) else "a"
     elif (edge < noun and first in _KEPT) or agreement.below(noun, "poss"):
         pass
@@ -344,26 +315,11 @@ def _left_edge(agreement: NumberAgreement, noun: int) -> int:
 
 def _counted(agreement: NumberAgreement, noun: int) -> bool:
     """Whether something counts it from outside: *a group of dogs*, *the rest of the dogs*, *between two dogs*."""
-    token = agreement.tokens[noun]
-    link = agreement.tokens[token.head]
-    if token.arc != "pobj":
-        return False
-    whole = agreement.tokens[link.head]
-    counts = (
-        whole.lemma in CO_CAPTION_QUANTITIES
-        or whole.lemma in COUNTED_AS
-        or whole.lemma in _PARTS
-        or whole.pos != "NOUN"
-    )
-    of = link.text.lower() == "of" and counts
-    return of or link.text.lower() in _TOGETHER
-
-
-def _do_together(agreement: NumberAgreement, noun: int) -> bool:
-    """Whether a subject does what only several can do: *look at each other*."""
-    if agreement.tokens[noun].arc in ("pobj", "dobj"):
-        return False
-    return any(token.text.lower() in _TOGETHER for token in agreement.tokens[noun + 1 :])
+    tokens = agreement.tokens
+    link = tokens[tokens[noun].head]
+    whole, word = tokens[link.head], link.text.lower()
+    counts = whole.pos != "NOUN" or whole.lemma in CO_CAPTION_QUANTITIES | set(COUNTED_AS) | _PARTS
+    return tokens[noun].arc == "pobj" and ((word == "of" and counts) or word in _TOGETHER)
 
 
 def _edits(caption: Caption, changes: dict[int, str]) -> Iterator[Edit]:

@@ -34,7 +34,25 @@ def antonym(caption: Caption, draws: Draws, *, every: bool = False) -> Edits:
 
     every: replace every adjective that has an opposite, not one of them
     """
-    return _substituted(caption, draws, _opposed_adjectives(caption), every, "no adjective that has an opposite here")
+    coloured = {use.first for use in colour_uses(caption) if not use.beside and not use.plain}
+    opposed: list[tuple[int, int, tuple[str, ...]]] = []
+    for position, token in enumerate(caption.tokens):
+        if token.pos != "ADJ" or (noun := described_noun(caption, position)) is None:
+            continue
+        base, tag = _base_form(token)
+        between = frozenset(word.text.lower() for word in caption.tokens[position + 1 : noun])
+        words = opposites_of(base, caption.tokens[noun].lemma, between=between, coloured=position in coloured)
+        if tag != "JJ":
+            words = tuple(inflected(word, tag) for word in words if word != "little")
+        if words:
+            opposed.append((position, noun, words))
+    # Beside a word of the same meaning the opposite would be a contradiction: a small tiny dog.
+    candidates = [
+        (position, words)
+        for position, noun, words in opposed
+        if not any(noun == other and position != at and set(words) & set(same) for at, other, same in opposed)
+    ]
+    return _substituted(caption, draws, candidates, every, "no adjective that has an opposite here")
 
 
 @perturbation("antonym[any]", level="adversarial", tags=True, order=24)
@@ -65,28 +83,6 @@ def _substituted(
     return sum((replaced(caption, position, draws.choice(words)) for position, words in chosen), ())
 
 
-def _opposed_adjectives(caption: Caption) -> list[tuple[int, tuple[str, ...]]]:
-    """The adjectives with an opposite, each with its opposites in its own form."""
-    coloured = {use.first for use in colour_uses(caption) if not use.beside and not use.plain}
-    opposed: list[tuple[int, int, tuple[str, ...]]] = []
-    for position, token in enumerate(caption.tokens):
-        if token.pos != "ADJ" or (noun := described_noun(caption, position)) is None:
-            continue
-        base, tag = _base_form(token)
-        between = frozenset(word.text.lower() for word in caption.tokens[position + 1 : noun])
-        words = opposites_of(base, caption.tokens[noun].lemma, between=between, coloured=position in coloured)
-        if tag != "JJ":
-            words = tuple(inflected(word, tag) for word in words if word != "little")
-        if words:
-            opposed.append((position, noun, words))
-    # Beside a word of the same meaning the opposite would be a contradiction: a small tiny dog.
-    return [
-        (position, words)
-        for position, noun, words in opposed
-        if not any(noun == other and position != at and set(words) & set(same) for at, other, same in opposed)
-    ]
-
-
 def _base_form(token: Token) -> tuple[str, str]:
     """An adjective as the table has it, and the tag of the degree to put its opposite into: taggers overlook some."""
     word = token.text.lower()
@@ -106,12 +102,6 @@ class TableRow(NamedTuple):
     nouns: frozenset[str]
     refused: frozenset[str]
 
-    def suits(self, noun: str, between: frozenset[str], coloured: bool) -> bool:
-        """Whether the row is about this noun, with these words between the adjective and it."""
-        kinds = {noun, *(f"+{kind}" for kind in noun_kinds(noun))} | ({COLOURED} if coloured else set())
-        kinds |= {name for name, nouns in _LISTS.items() if noun in nouns}
-        return not (kinds | between) & self.refused and (not self.nouns or bool(kinds & self.nouns))
-
 
 @lru_cache(maxsize=1 << 14)
 def opposites_of(
@@ -124,7 +114,10 @@ def opposites_of(
     rows = antonym_table().get(adjective)
     if rows is None:
         return attribute_antonyms(adjective)
-    return next((row.opposites for row in rows if row.suits(noun, between, coloured)), ())
+    kinds = {noun, *(f"+{kind}" for kind in noun_kinds(noun))} | ({COLOURED} if coloured else set())
+    kinds |= {name for name, nouns in _LISTS.items() if noun in nouns}
+    suiting = (row for row in rows if not (kinds | between) & row.refused and (not row.nouns or kinds & row.nouns))
+    return next((row.opposites for row in suiting), ())
 
 
 @lru_cache(maxsize=1)
@@ -158,21 +151,17 @@ def attribute_antonyms(adjective: str) -> tuple[str, ...]:
         return ()
     first = int(senses[0])
     direct = [synset for number, _, synset in net.opposites(adjective, "a") if number == 1]
-    if direct:
-        return _sharing_attributes(direct, set(net.attributes(first).tolist()))
-    if senses.size > 1 or net.part(first) != "s":
-        return ()
-    head = int(net.similar_to(first)[0])
-    steady = {net.synset(name) for name in _STEADY}
-    return _sharing_attributes(net.antonym_synsets(head).tolist(), set(net.attributes(head).tolist()) & steady)
-
-
-def _sharing_attributes(synsets: list[int], attributes: set[int]) -> tuple[str, ...]:
-    """Of each synset that shares an attribute, the word it is best known by, if it is one word and often used."""
-    net = load_wordnet()
+    attributes = set(net.attributes(first).tolist())
+    if not direct:
+        if senses.size > 1 or net.part(first) != "s":
+            return ()
+        head = int(net.similar_to(first)[0])
+        direct = net.antonym_synsets(head).tolist()
+        attributes = set(net.attributes(head).tolist()) & set(map(net.synset, _STEADY))
     words: dict[str, None] = {}
-    for synset in synsets:
+    for synset in direct:
         if attributes & set(net.attributes(synset).tolist()):
+            # The word that the synset is best known by, if it is one word and often used.
             count, word = max(zip(net.uses(synset), net.lemmas(synset), strict=True), key=lambda pair: pair[0])
             if count >= _FEWEST_USES and word.isalpha() and word.islower():
                 words[word] = None
@@ -212,11 +201,9 @@ def size(caption: Caption, draws: Draws, *, minor: bool = False, every: bool = F
     """
     uses = []
     for position, token in enumerate(caption.tokens):
-        base = size_of(token)
-        if base is None or (noun := described_noun(caption, position)) is None:
-            continue
-        if not _excluded(caption, position, base, noun):
-            uses.append((position, _replacements(caption, position, base, noun, minor)))
+        noun = described_noun(caption, position) if size_of(token) else None
+        if noun is not None and (words := _other_sizes(caption, position, noun, minor)):
+            uses.append((position, words))
     return _substituted(caption, draws, uses, every, "no word for large or small")
 
 
@@ -227,44 +214,34 @@ def size_of(token: Token) -> str | None:
     return base if token.pos == "ADJ" and (base in LARGE or base in SMALL) else None
 
 
-def _excluded(caption: Caption, position: int, base: str, noun: int) -> bool:
+def _other_sizes(caption: Caption, position: int, noun: int, minor: bool) -> tuple[str, ...]:
+    """The words of the other side that can replace a size, in its own form; none where it is part of something else."""
     tokens = caption.tokens
-    name = tokens[noun].lemma
-    between = {token.lemma for token in tokens[position + 1 : noun + 1]}
-    if between & _NAMES:
-        return True
-    others = tokens[:position] + tokens[position + 1 :]
-    rivals = (token for token in others if size_of(token) or token.text in _OTHERS)
-    if any(rival.head == tokens[position].head and rival.arc == "amod" for rival in rivals):
-        return True  # a great big dog: one word would contradict the other
+    base, head, tag, name = size_of(tokens[position]), tokens[position].head, tokens[position].tag, tokens[noun].lemma
+    rivals = (tokens[at] for at in caption.below(head, "amod") if at != position)
+    # a great big dog: one word would contradict the other
+    contradicts = any(size_of(rival) or rival.text in _OTHERS for rival in rivals)
+    if contradicts or any(token.lemma in _NAMES for token in tokens[position + 1 : noun + 1]):
+        return ()
+    predicate = noun < position
     if base == "little":
-        arcs = (token.arc for token in tokens[:position] if token.head == tokens[position].head)
-        determined = not {"det", "poss", "nummod", "predet"}.isdisjoint(arcs)
+        determined = any(at < position for at in caption.below(head, "det", "poss", "nummod", "predet"))
         bare = position > 0 and tokens[noun].tag == "NN" and not determined
-        return name in _MASS or noun < position or bare
-    return False
-
-
-def _replacements(caption: Caption, position: int, base: str, noun: int, minor: bool) -> tuple[str, ...]:
-    """The words of the other side that can replace a size, in its own form."""
-    tokens = caption.tokens
-    name, tag = tokens[noun].lemma, tokens[position].tag
+        if name in _MASS or predicate or bare:
+            return ()
     others = SMALL if base in LARGE else LARGE
     if tag in ("JJR", "JJS"):
         return tuple(inflected(word, tag) for word in _COMPARED[others[0]])
-    predicate = noun < position
-    degree = position > 0 and tokens[position - 1].text.lower() in _DEGREES
+    degree = caption.token(position - 1).text.lower() in _DEGREES
     refused = set()
     if not minor and (predicate or name not in _MINOR_READS):
         refused.add("minor")
     if predicate or degree:
         refused.add("little")
-    if degree:
+    if degree or (base in SMALL and "person" in noun_kinds(name)):
         refused |= {"huge", "enormous"}
     if name in _AMOUNTS:
         refused |= {"little", "big"}
-    if base in SMALL and "person" in noun_kinds(name):
-        refused |= {"huge", "enormous"}
     return tuple(word for word in others if word not in refused)
 
 
@@ -300,63 +277,57 @@ def verb_antonym(caption: Caption, draws: Draws) -> Edits:
     verbs = [at for at, token in enumerate(tokens) if token.pos == "VERB" and token.tag in _TAGS]
     if not verbs:
         raise CannotApply("no verb")
-    fit = [(verb, words) for verb in verbs if (words := _opposites_here(tokens, verb))]
+    fit = []
+    for verb in verbs:
+        token = tokens[verb]
+        if token.arc not in _MAIN or not (words := opposites(token.lemma)):
+            continue
+        arcs = {tokens[child].arc for child in caption.below(verb)}
+        with_object = bool(arcs & {"dobj", "dative"})
+        if not (
+            arcs & {"prt", "xcomp", "auxpass"}
+            or (token.tag == "VBD" and token.text.endswith("ed"))
+            or token.lemma in (_WITHOUT_OBJECT if with_object else _ONLY_WITH_OBJECT)
+            or (token.lemma == "arrive" and "prep" in arcs)  # nobody leaves at
+            or (token.lemma == "have" and token.tag == "VBG")
+            or (token.lemma in _POSTURES and _is_inanimate(_subject(caption, verb)))
+        ):
+            fit.append((verb, words))
     if not fit:
         raise CannotApply("no verb with an opposite")
     verb, words = draws.choice(fit)
     return replaced(caption, verb, inflected(draws.choice(words), tokens[verb].tag))
 
 
-def _opposites_here(tokens: tuple[Token, ...], verb: int) -> tuple[str, ...]:
-    """The opposites of a verb, none where its particle, its object or its position in the sentence forbid them."""
-    token = tokens[verb]
-    words = opposites(token.lemma)
-    if not words or token.arc not in _MAIN:
-        return ()
-    arcs = {other.arc for other in tokens if other.head == verb}
-    if arcs & {"prt", "xcomp", "auxpass"} or (token.tag == "VBD" and token.text.endswith("ed")):
-        return ()
-    with_object = bool(arcs & {"dobj", "dative"})
-    if (with_object and token.lemma in _WITHOUT_OBJECT) or (not with_object and token.lemma in _ONLY_WITH_OBJECT):
-        return ()
-    nobody_leaves_at = token.lemma == "arrive" and "prep" in arcs
-    if nobody_leaves_at or (token.lemma == "have" and token.tag == "VBG"):
-        return ()
-    if token.lemma in _POSTURES and (who := _subject(tokens, verb)) is not None and _is_inanimate(tokens[who].lemma):
-        return ()
-    return words
-
-
-def _subject(tokens: tuple[Token, ...], verb: int) -> int | None:
-    """Who or what does a verb, as far as the parse shows it; of *a row of chairs*, the chairs."""
-    for _ in range(len(tokens)):  # a damaged parse may go round in circles
-        subjects = [at for at, token in enumerate(tokens) if token.head == verb and token.arc in ("nsubj", "nsubjpass")]
-        if subjects and tokens[subjects[0]].tag not in ("WDT", "WP"):
-            return _counted(tokens, subjects[0])
+def _subject(caption: Caption, verb: int) -> str:
+    """Who or what does a verb, of *a row of chairs* the chairs; empty where the parse does not show it."""
+    tokens = caption.tokens
+    for _ in tokens:  # a damaged parse may go round in circles
         head, arc = tokens[verb].head, tokens[verb].arc
-        if arc in ("acl", "relcl"):
-            return _counted(tokens, head)
-        if head == verb or tokens[head].pos not in ("VERB", "AUX"):
-            return None
-        verb = head
-    return None
-
-
-def _counted(tokens: tuple[Token, ...], noun: int) -> int:
-    if tokens[noun].lemma not in CO_CAPTION_QUANTITIES and tokens[noun].lemma not in COUNTED_AS:
-        return noun
-    links = [at for at, token in enumerate(tokens) if token.head == noun and token.text.lower() == "of"]
-    return next((at for at, token in enumerate(tokens) if token.head in links and token.arc == "pobj"), noun)
+        subjects = caption.below(verb, "nsubj", "nsubjpass")
+        if subjects and tokens[subjects[0]].tag not in ("WDT", "WP"):
+            noun = subjects[0]
+        elif arc in ("acl", "relcl"):
+            noun = head
+        elif head == verb or tokens[head].pos not in ("VERB", "AUX"):
+            return ""
+        else:
+            verb = head
+            continue
+        if tokens[noun].lemma in CO_CAPTION_QUANTITIES or tokens[noun].lemma in COUNTED_AS:
+            links = [child for child in caption.below(noun) if tokens[child].text.lower() == "of"]
+            noun = next((counted for link in links for counted in caption.below(link, "pobj")), noun)
+        return tokens[noun].lemma
+    return ""
 
 
 @lru_cache(maxsize=1 << 12)
 def _is_inanimate(noun: str) -> bool:
     """Whether a noun's first sense is of something physical that is neither a person nor an animal."""
-    words = load_wordnet()
-    senses = words.synsets(noun, "n")
-    above = set(words.hypernym_closure(int(senses[0])).tolist()) if senses.size else set()
-    beings = {words.synset("person.n.01"), words.synset("animal.n.01")}
-    return words.synset("physical_entity.n.01") in above and not beings & {*above, int(senses[0])}
+    net = load_wordnet()
+    first = net.synsets(noun, "n")[:1].tolist()
+    physical = first and net.is_a(first[0], "physical_entity.n.01")
+    return bool(physical and not net.is_a(first[0], "person.n.01") and not net.is_a(first[0], "animal.n.01"))
 
 
 @lru_cache(maxsize=1 << 12)

@@ -14,9 +14,8 @@ from itertools import pairwise
 from string import ascii_lowercase
 from typing import Literal
 
-from crosslens.core import UsageError
 from crosslens.perturbations.caption import Caption, Draws, Edit, Edits, Token
-from crosslens.perturbations.perturbing import CannotApply, perturbation
+from crosslens.perturbations.perturbing import CannotApply, check_count, perturbation
 
 ROWS = (("qwertyuiop", 0.0), ("asdfghjkl", 0.25), ("zxcvbnm", 0.75))
 """The rows of letters, and how far each is set in, in widths of a key: they are not straight below each other."""
@@ -39,9 +38,6 @@ KEY_NEIGHBOURS = {letter: "".join(other for other in _KEYS if _touch(letter, oth
 _remembered = lru_cache(maxsize=1 << 16)
 """Captions have few different words: most are looked at once."""
 
-Positions = Callable[[str], list[int]]
-"""The positions in a word (with the punctuation around it) at which an error can happen."""
-
 
 @perturbation("char_swap", level="word", order=1, brit=True, typo=True, keeps_meaning=True)
 def char_swap(caption: Caption, draws: Draws, k: int = 1) -> Edits:
@@ -49,7 +45,7 @@ def char_swap(caption: Caption, draws: Draws, k: int = 1) -> Edits:
 
     k: in how many words this happens, where the caption has as many
     """
-    words = _drawn(caption, draws, k, _even_pairs, _pairs, "no two different letters side by side")
+    words = _drawn(caption, draws, k, "no two different letters side by side", _even_pairs, _pairs)
     return tuple(
         Edit(start + at, start + at + 2, word[at : at + 2], word[at + 1] + word[at]) for start, word, at in words
     )
@@ -61,7 +57,7 @@ def missing_char(caption: Caption, draws: Draws, k: int = 1) -> Edits:
 
     k: in how many words this happens, where the caption has as many
     """
-    words = _drawn(caption, draws, k, _plain_spares, _spares, "no word of two letters or more")
+    words = _drawn(caption, draws, k, "no word of two letters or more", _plain_spares, _spares)
     return tuple(Edit(start + at, start + at + 1, word[at], "") for start, word, at in words)
 
 
@@ -90,7 +86,7 @@ def nearby_char(caption: Caption, draws: Draws, k: int = 1) -> Edits:
     k: in how many words this happens, where the caption has as many
     """
     edits = []
-    for start, word, at in _drawn(caption, draws, k, _keyboard_letters, _keyboard_letters, "no letter of the keyboard"):
+    for start, word, at in _drawn(caption, draws, k, "no letter of the keyboard", _keyboard_letters):
         near = draws.choice(KEY_NEIGHBOURS[word[at].lower()])
         edits.append(Edit(start + at, start + at + 1, word[at], near.upper() if word[at].isupper() else near))
     return tuple(edits)
@@ -99,7 +95,7 @@ def nearby_char(caption: Caption, draws: Draws, k: int = 1) -> Edits:
 def _inserted(caption: Caption, draws: Draws, k: int, offered: Callable[[str], str]) -> Edits:
     """A letter more in each of ``k`` words, drawn from those that are offered for a letter beside it."""
     edits = []
-    for start, word, at in _drawn(caption, draws, k, _keyboard_letters, _keyboard_letters, "no letter of the keyboard"):
+    for start, word, at in _drawn(caption, draws, k, "no letter of the keyboard", _keyboard_letters):
         extra = draws.choice(offered(word[at]))
         shouted = word.isupper() and sum(map(str.isalnum, word)) > 1
         # Nothing comes before the capital of a word: "Man" becomes "Mnan", not "nMan".
@@ -110,20 +106,19 @@ def _inserted(caption: Caption, draws: Draws, k: int, offered: Callable[[str], s
 
 
 def _drawn(
-    caption: Caption, draws: Draws, k: int, preferred: Positions, allowed: Positions, reason: str
+    caption: Caption, draws: Draws, k: int, reason: str, *offers: Callable[[str], list[int]]
 ) -> list[tuple[int, str, int]]:
     """``k`` words, each with its start and a position in it, in the order of the text; fewer where there are none.
 
-    Words that offer a preferred position come first; only where none is left, any allowed position will do. A word is
-    drawn before it is looked at, which costs less than looking at all of them, and gives each the same chance: what
-    offers no position is put back.
+    ``offers`` give the positions in a word (with the punctuation around it) at which an error can happen, the preferred
+    ones first; only where no word has such a position, the next offer counts. A word is drawn before it is looked at,
+    which costs less than looking at all of them, and gives each the same chance: what offers no position is put back.
     """
-    if not isinstance(k, int) or k < 1:
-        raise UsageError(f"k = {k!r}", fix="k, the number of words to change, must be a whole number of at least 1")
+    check_count(k)
     words = caption.text.split()  # with their punctuation, which offers no position
     drawn: list[tuple[int, int]] = []
     pool = list(range(len(words)))
-    for positions in (preferred, allowed) if preferred is not allowed else (allowed,):
+    for positions in offers:
         without = []
         while pool and len(drawn) < k:
             word = pool.pop(draws.below(len(pool)))
@@ -140,14 +135,12 @@ def _drawn(
 
 
 def _letters(word: str) -> list[int]:
-    """The positions of the letters that carry no mark."""
+    """The positions of the letters that carry no mark, nor an invisible joiner that ties them to the next."""
     letters = [at for at, character in enumerate(word) if character.isalpha()]
-    return letters if word.isascii() else [at for at in letters if not _is_mark(word[at + 1 : at + 2])]
-
-
-def _is_mark(character: str) -> bool:
-    """Marks, and the invisible joiners that tie letters together."""
-    return bool(character) and unicodedata.category(character) in ("Mn", "Mc", "Me", "Cf")
+    if word.isascii():
+        return letters
+    tied = {at - 1 for at, character in enumerate(word) if unicodedata.category(character) in ("Mn", "Mc", "Me", "Cf")}
+    return [at for at in letters if at not in tied]
 
 
 def _begins(word: str, at: int) -> bool:
@@ -233,23 +226,15 @@ def slot_kinds(caption: Caption) -> list[Kind]:
     for word in caption.words:
         while at < count and tokens[at].end <= word.start:
             at += 1
-        last = at
-        while last < count and tokens[last].start < word.end:
-            last += 1
-        if last == at:
-            kinds.append("other")
-        else:
-            kinds.append(_kind(tokens[at] if last == at + 1 else _head(tokens, at, last)))
-        at = last
+        first = at
+        while at < count and tokens[at].start < word.end:
+            at += 1
+        parts = tokens[first:at]
+        if len(parts) > 1:
+            outside = (part for part in parts if not first <= part.head < at or part.arc == "ROOT")
+            parts = (next((part for part in outside if part.pos not in ("PUNCT", "SPACE")), parts[-1]),)
+        kinds.append(_kind(parts[0]) if parts else "other")
     return kinds
-
-
-def _head(tokens: tuple[Token, ...], first: int, last: int) -> Token:
-    for token in tokens[first:last]:
-        outside = not first <= token.head < last or token.arc == "ROOT"
-        if outside and token.pos not in ("PUNCT", "SPACE"):
-            return token
-    return tokens[last - 1]
 
 
 def _kind(token: Token) -> Kind:
@@ -273,29 +258,13 @@ def sentence_starts(caption: Caption) -> frozenset[int]:
     words, text = caption.words, caption.text
     if not words or text.isupper():
         return frozenset()
-    starts = [0] if words[0].text[0].isupper() else []
+    starts = {0} if words[0].text[0].isupper() else set()
     if _STOP.search(text, words[0].end, words[-1].start):
-        for position in range(1, len(words)):
-            before, word = words[position - 1], words[position]
-            ends = _STOP.search(text, before.end, word.start) is not None
+        for position, (before, word) in enumerate(pairwise(words), 1):
+            ends = _STOP.search(text, before.end, word.start)
             if ends and word.text[0].isupper() and not _ABBREVIATION.match(before.text):
-                starts.append(position)
+                starts.add(position)
     return frozenset(starts)
-
-
-def recased(word: str, *, leaves: bool, enters: bool, name: bool = False) -> str:
-    """The word as it is written when it ``leaves`` the start of a sentence, or ``enters`` one.
-
-    A name keeps its capital; so does *I*, and what has capitals further on: *SUV*, *T-Shirt*, *McDonald*.
-    """
-    if leaves == enters or word[1:] != word[1:].lower():
-        return word
-    if enters:
-        new = word[0].upper() + word[1:]
-    else:
-        new = word if name or _FIRST_PERSON.match(word) else word[0].lower() + word[1:]
-    # A few letters (the dotless ı) become another letter in the other case: those stay as they are.
-    return new if new.casefold() == word.casefold() else word
 
 
 @perturbation("shuffle_nouns_and_adj", level="sentence", tags=True, order=9, brit=True, aro=True)
@@ -350,23 +319,16 @@ def _shuffled(
 ) -> Edits:
     """Each group of slots gets its own words in another order, where there is one."""
     keys = _keys(caption)
-    as_is = list(range(len(keys)))
-    sources = list(as_is)
+    sources = list(range(len(keys)))
     for group in groups:
-        for slot, source in zip(group, _other_order(draws, group, keys), strict=True):
+        order, as_is = group, [keys[slot] for slot in group]
+        while len(set(as_is)) > 1 and [keys[slot] for slot in order] == as_is:
+            order = draws.shuffled(group)
+        for slot, source in zip(group, order, strict=True):
             sources[slot] = source
-    if sources == as_is:
+    if sources == list(range(len(keys))):
         raise CannotApply(reason)
     return _moved(caption, sources, kinds)
-
-
-def _other_order(draws: Draws, slots: Sequence[int], keys: Sequence[str]) -> Sequence[int]:
-    """The slots in a random order that reads differently; as they are where all orders read the same."""
-    as_is = [keys[slot] for slot in slots]
-    order = slots
-    while len(set(as_is)) > 1 and [keys[slot] for slot in order] == as_is:
-        order = draws.shuffled(slots)
-    return order
 
 
 def _keys(caption: Caption) -> list[str]:
@@ -375,7 +337,11 @@ def _keys(caption: Caption) -> list[str]:
 
 
 def _moved(caption: Caption, sources: Sequence[int], kinds: Sequence[str] | None = None) -> Edits:
-    """The edits that put into every slot the word of the slot named for it, capitals adapted."""
+    """The edits that put into every slot the word of the slot named for it.
+
+    A word that leaves the start of a sentence loses its capital, one that enters it gets one. A name keeps its capital;
+    so does *I*, and what has capitals further on: *SUV*, *T-Shirt*, *McDonald*.
+    """
     words = caption.words
     starts = sentence_starts(caption)
     edits = []
@@ -383,10 +349,14 @@ def _moved(caption: Caption, sources: Sequence[int], kinds: Sequence[str] | None
         if slot == source:
             continue
         start, end, before = words[slot]
-        after = words[source].text
-        if source in starts or slot in starts:
-            name = kinds is not None and kinds[source] == "name"
-            after = recased(after, leaves=source in starts, enters=slot in starts, name=name)
+        after = new = words[source].text
+        if (source in starts) != (slot in starts) and after[1:] == after[1:].lower():
+            if slot in starts:
+                new = after[0].upper() + after[1:]
+            elif not (kinds is not None and kinds[source] == "name") and not _FIRST_PERSON.match(after):
+                new = after[0].lower() + after[1:]
+            # A few letters (the dotless ı) become another letter in the other case: those stay as they are.
+            after = new if new.casefold() == after.casefold() else after
         if after != before:
             edits.append(Edit(start, end, before, after))
     return tuple(edits)

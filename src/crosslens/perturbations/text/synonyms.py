@@ -9,20 +9,14 @@ from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
-from crosslens.core import UsageError
 from crosslens.language import COLOURS, inflected, is_phrase, is_plural, load_wordnet, pluralise, word_set
 from crosslens.perturbations.caption import Caption, Draws, Edit, Edits, Token, replaced
-from crosslens.perturbations.perturbing import CannotApply, perturbation
-
-
-def _phrases(text: str) -> frozenset[str]:
-    return frozenset(" ".join(phrase.split()) for phrase in text.split(","))
-
+from crosslens.perturbations.perturbing import CannotApply, check_count, perturbation
 
 _TABLES = tomllib.loads(Path(__file__).with_name("synonyms.toml").read_text(encoding="utf-8"))
 SENSES: Mapping[str, Mapping[str, str]] = _TABLES.pop("senses")
 LEFT_ALONE, EVERYDAY, UNFIT, NEVER, COMMON = (
-    {part: _phrases(words) for part, words in _TABLES[name].items()}
+    {part: frozenset(" ".join(phrase.split()) for phrase in words.split(",")) for part, words in _TABLES[name].items()}
     for name in ("left_alone", "everyday", "unfit", "never", "common")
 )
 """Reviewed words by part of speech, ``n`` or ``a``: ``synonyms.toml`` says what each list is for."""
@@ -87,15 +81,15 @@ def meant_sense(word: str, part: str) -> int | None:
         return None
     if word in SENSES[part]:
         return words.synset(SENSES[part][word])
-    senses = [int(synset) for synset in words.synsets(word, part) if _number_in(int(synset), word)]
-    if not senses or _number_in(senses[0], word) != 1:
+    senses = [(synset, *_membership(synset, word)) for synset in words.synsets(word, part).tolist()]
+    listed = [sense for sense in senses if sense[1]]
+    if not listed or listed[0][1] != 1:
         return None
-    uses = [_uses_in(synset, word) for synset in senses]
-    usual = uses[0] >= _DOMINANT * sum(uses)
-    if part == "n":  # of something that can be seen
-        usual = usual and words.synset("physical_entity.n.01") in words.hypernym_closure(senses[0])
-        usual = usual and is_noun_first(word)
-    return senses[0] if usual else None
+    first, _, uses = listed[0]
+    usual = uses >= _DOMINANT * sum(sense[2] for sense in listed)
+    # of something that can be seen
+    seen = part != "n" or (words.is_a(first, "physical_entity.n.01") and is_noun_first(word))
+    return first if usual and seen else None
 
 
 @lru_cache(maxsize=1 << 14)
@@ -122,7 +116,8 @@ def is_everyday(word: str, part: str) -> bool:
 @lru_cache(maxsize=1 << 15)
 def word_uses(word: str, parts: str) -> int:
     """How often a word was counted in WordNet's tagged texts, in all senses of these parts of speech together."""
-    return sum(_uses_in(int(synset), word) for part in parts for synset in load_wordnet().synsets(word, part))
+    synsets = (synset for part in parts for synset in load_wordnet().synsets(word, part).tolist())
+    return sum(_membership(synset, word)[1] for synset in synsets)
 
 
 def spelled_out(lemma: str) -> str:
@@ -130,19 +125,11 @@ def spelled_out(lemma: str) -> str:
     return lemma.replace("_", " ")
 
 
-def _uses_in(synset: int, word: str) -> int:
-    return _of_member(synset, word, load_wordnet().uses(synset))
-
-
-def _number_in(synset: int, word: str) -> int:
-    """Which of the word's senses a synset is; 0 where the word, as it is written, is not in it."""
-    return _of_member(synset, word, load_wordnet().sense_numbers(synset))
-
-
-def _of_member(synset: int, word: str, values: list[int]) -> int:
-    """Of the values of a synset's lemmas that of a word; 0 where it is none of them."""
-    members = zip((spelled_out(lemma).lower() for lemma in load_wordnet().lemmas(synset)), values, strict=True)
-    return next((value for lemma, value in members if lemma == word), 0)
+def _membership(synset: int, word: str) -> tuple[int, int]:
+    """Which of the word's senses a synset is, and its counted uses; zeros where the word, as written, is not in it."""
+    net = load_wordnet()
+    members = zip(net.lemmas(synset), net.sense_numbers(synset), net.uses(synset), strict=True)
+    return next(((number, uses) for lemma, number, uses in members if spelled_out(lemma).lower() == word), (0, 0))
 
 
 def _differs(synonym: str, word: str, part: str) -> bool:
@@ -174,7 +161,6 @@ Synonyms = Callable[[str, str], Sequence[str]]
 _BEFORE_NOUN = frozenset({"compound", "amod", "nmod"})
 _IN_FRONT = frozenset({"NOUN", "PROPN", "ADJ", "VERB"})
 _NOMINAL = frozenset({"NOUN", "PROPN", "ADJ"})
-_NOUN_TAGS = frozenset({"NN", "NNS"})
 _LOOSE = word_set("young old little big small large tall")
 """WordNet lists some phrases that mean no more than their words: *young man*, *little girl*."""
 
@@ -189,20 +175,28 @@ def noun_units(caption: Caption) -> list[ReplaceableUnit]:
             if first != position and inside.get(position + 1) != first and tokens[first].lemma not in COLOURS:
                 tag = "NNS" if token.tag == "NNS" else "NN"
                 units.append(ReplaceableUnit(first, position, _compound_name(tokens, first, position), tag))
-        elif token.tag in _NOUN_TAGS and _is_independent(tokens, position):
+        elif (
+            # No modifier of another noun, no part of a word with a hyphen, no capital inside a sentence.
+            token.tag in ("NN", "NNS")
+            and token.arc not in ("compound", "nmod", "npadvmod")
+            and token.text.isalpha()
+            and not _joined(caption, position)
+            and (position == 0 or not token.text[:1].isupper())
+        ):
             units.append(ReplaceableUnit(position, position, token.lemma, token.tag))
     return units
 
 
 def adjective_units(caption: Caption) -> list[ReplaceableUnit]:
     """Adjectives that are part of no compound and have no complement behind them (*full of*, *next to*)."""
-    tokens, units = caption.tokens, []
-    inside = compounds(tokens)
-    for position, token in enumerate(tokens):
+    units = []
+    inside = compounds(caption.tokens)
+    for position, token in enumerate(caption.tokens):
         if token.pos != "ADJ" or not token.tag.startswith("JJ") or position in inside or not token.text.isalpha():
             continue
-        behind = tokens[position + 1] if position + 1 < len(tokens) else None
-        if behind is None or (behind.tag not in ("IN", "TO") and behind.text != "-" and not _joined(tokens, position)):
+        behind = caption.token(position + 1)
+        alone = behind.tag not in ("IN", "TO") and behind.text != "-" and not _joined(caption, position)
+        if alone or not behind.text:
             units.append(ReplaceableUnit(position, position, token.lemma, token.tag))
     return units
 
@@ -210,52 +204,35 @@ def adjective_units(caption: Caption) -> list[ReplaceableUnit]:
 def compounds(tokens: tuple[Token, ...]) -> dict[int, int]:
     """For every token inside a compound that WordNet lists as one noun, where that compound begins."""
     inside: dict[int, int] = {}
-    firsts = [at for at, token in enumerate(tokens[:-1]) if token.pos in _IN_FRONT]
+    firsts = [at for at, token in enumerate(tokens[:-1]) if token.pos in _IN_FRONT and token.lemma not in _LOOSE]
     # Nouns before adjectives: of "a red fire hydrant", the fire hydrant is the compound, not the "red fire".
     for first in sorted(firsts, key=lambda at: tokens[at].pos not in ("NOUN", "PROPN")):
         for last in (first + 2, first + 1):
-            if (
-                last < len(tokens)
-                and tokens[last].pos in _NOMINAL
-                and _is_compound(tokens, first, last)
-                and inside.keys().isdisjoint(range(first, last + 1))
-            ):
-                inside.update(dict.fromkeys(range(first, last + 1), first))
+            if last >= len(tokens) or tokens[last].pos not in _NOMINAL:
+                continue
+            # The words before the last hang on it (hot dogs), or it was torn off from them (hydrant behind fire).
+            head, before = tokens[last], tokens[first:last]
+            whole = head.pos != "ADJ" and all(
+                token.arc in _BEFORE_NOUN and first < token.head <= last for token in before
+            )
+            torn = head.head == first == last - 1 and before[0].pos == "NOUN"
+            span = range(first, last + 1)
+            if (whole or torn) and is_phrase(_compound_name(tokens, first, last)) and inside.keys().isdisjoint(span):
+                inside.update(dict.fromkeys(span, first))
                 break
     return inside
-
-
-def _is_compound(tokens: tuple[Token, ...], first: int, last: int) -> bool:
-    """The words before the last hang on it (*hot dogs*), or it was torn off from them (*hydrant* behind *fire*)."""
-    head = tokens[last]
-    if tokens[first].lemma in _LOOSE:
-        return False
-    before = tokens[first:last]
-    whole = head.pos != "ADJ" and all(token.arc in _BEFORE_NOUN and first < token.head <= last for token in before)
-    torn = head.head == first == last - 1 and before[0].pos == "NOUN"
-    return (whole or torn) and is_phrase(_compound_name(tokens, first, last))
 
 
 def _compound_name(tokens: tuple[Token, ...], first: int, last: int) -> str:
     return " ".join([*(token.text.lower() for token in tokens[first:last]), tokens[last].lemma])
 
 
-def _is_independent(tokens: tuple[Token, ...], position: int) -> bool:
-    """No modifier of another noun, no part of a word with a hyphen, no capital inside a sentence."""
-    token = tokens[position]
-    if token.arc in ("compound", "nmod", "npadvmod") or not token.text.isalpha() or _joined(tokens, position):
-        return False
-    return not token.text[:1].isupper() or position == 0
-
-
-def _joined(tokens: tuple[Token, ...], position: int) -> bool:
+def _joined(caption: Caption, position: int) -> bool:
     """Whether a word touches a hyphen or another word: *t-shirt*, *cannot*."""
-    token = tokens[position]
-    before = (
-        position > 0 and tokens[position - 1].end == token.start and tokens[position - 1].text[-1:] not in "\"'(“‘["
+    before, token, behind = (caption.token(position + step) for step in (-1, 0, 1))
+    return (before.end == token.start and before.text[-1:] not in "\"'(“‘[") or (
+        behind.start == token.end and (behind.text[:1].isalpha() or behind.text[:1] in "-/'’")
     )
-    behind = position + 1 < len(tokens) and tokens[position + 1].start == token.end
-    return before or (behind and (tokens[position + 1].text[:1].isalpha() or tokens[position + 1].text[:1] in "-/'’"))
 
 
 @perturbation("synonym_noun", level="word", tags=True, order=5, brit=True, keeps_meaning=True)
@@ -266,7 +243,7 @@ def synonym_noun(caption: Caption, draws: Draws, *, k: int = 1, any_pos: bool = 
     any_pos: take a synonym of any sense and any part of speech
     first: take the first synonym instead of one drawn
     """
-    return _substituted(caption, noun_units(caption), "n", draws, k, any_pos, first)
+    return _substituted(caption, "n", draws, k, any_pos, first)
 
 
 @perturbation("synonym_adj", level="word", tags=True, order=6, brit=True, keeps_meaning=True)
@@ -277,7 +254,7 @@ def synonym_adj(caption: Caption, draws: Draws, *, k: int = 1, any_pos: bool = F
     any_pos: take a synonym of any sense and any part of speech
     first: take the first synonym instead of one drawn
     """
-    return _substituted(caption, adjective_units(caption), "a", draws, k, any_pos, first)
+    return _substituted(caption, "a", draws, k, any_pos, first)
 
 
 @perturbation("synonym_noun[released]", level="word", tags=True, order=21, keeps_meaning=True)
@@ -306,19 +283,20 @@ def released_adjective(caption: Caption, draws: Draws, *, k: int = 1) -> Edits:
 @perturbation("rare_synonym", level="beyond", tags=True, order=20, keeps_meaning=True)
 def rare_synonym(caption: Caption, draws: Draws) -> Edits:
     """Replace one noun or adjective by its rarest synonym of the same sense."""
-    nouns = _offers(caption, noun_units(caption), "n", rarest_synonyms)
-    offers = sorted([*nouns, *_offers(caption, adjective_units(caption), "a", rarest_synonyms)])
+    offers = sorted(offer for part in "na" for offer in _offers(caption, _UNITS[part](caption), part, rarest_synonyms))
     if not offers:
         raise CannotApply("no word with a rarer synonym")
     unit, words = draws.choice(offers)
     return replaced(caption, unit.first, draws.choice(words), unit.last)
 
 
-def _substituted(
-    caption: Caption, units: list[ReplaceableUnit], part: str, draws: Draws, k: int, any_pos: bool, first: bool
-) -> Edits:
+_UNITS = {"n": noun_units, "a": adjective_units}
+
+
+def _substituted(caption: Caption, part: str, draws: Draws, k: int, any_pos: bool, first: bool) -> Edits:
     kind = {"n": "noun", "a": "adjective"}[part]
-    _check_count(k)
+    check_count(k)
+    units = _UNITS[part](caption)
     if not units:
         raise CannotApply(f"no {kind}")
     synonyms = (lambda word, _: loose_synonyms(word, None)) if any_pos else sensible_synonyms
@@ -334,7 +312,7 @@ def _substituted(
 
 def _released(caption: Caption, kind: str, tag: str, k: int) -> Edits:
     """The first ``k`` words of this tag that have another lemma, each replaced by it: no form, case or article fits."""
-    _check_count(k)
+    check_count(k)
     hyphenated = [word for word in caption.words if "-" in word.text]
     words: dict[int, str] = {}
     for token in (token for token in caption.tokens if token.tag.startswith(tag)):
@@ -350,11 +328,6 @@ def _released(caption: Caption, kind: str, tag: str, k: int) -> Edits:
     return tuple(edits[:k])
 
 
-def _check_count(k: int) -> None:
-    if not isinstance(k, int) or k < 1:
-        raise UsageError(f"k = {k!r}", fix="k, the number of words to replace, must be a whole number of at least 1")
-
-
 def _offers(
     caption: Caption, units: Sequence[ReplaceableUnit], part: str, synonyms: Synonyms
 ) -> list[tuple[ReplaceableUnit, tuple[str, ...]]]:
@@ -362,15 +335,11 @@ def _offers(
     offers = []
     for unit in units:
         old = caption.text[caption.tokens[unit.first].start : caption.tokens[unit.last].end].lower()
-        forms = (_in_form(word, unit.tag) for word in synonyms(unit.lemma, part))
-        words = tuple(form for form in forms if form and form.lower() != old)
+        lemmas = synonyms(unit.lemma, part)
+        if unit.tag in ("JJR", "JJS"):
+            lemmas = [lemma for lemma in lemmas if lemma not in ("little", "many", "much")]  # they are not compared
+        forms = (lemma if unit.tag == "NNS" and is_plural(lemma) else inflected(lemma, unit.tag) for lemma in lemmas)
+        words = tuple(form for form in forms if form.lower() != old)
         if words:
             offers.append((unit, words))
     return offers
-
-
-def _in_form(word: str, tag: str) -> str:
-    """The synonym in the form of the word it replaces; empty where it has none: *little* is not compared."""
-    if tag == "NNS" and is_plural(word):
-        return word
-    return "" if tag in ("JJR", "JJS") and word in ("little", "many", "much") else inflected(word, tag)
