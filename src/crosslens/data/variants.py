@@ -15,7 +15,6 @@ from crosslens.data.rows import (
     IMAGE_COLUMNS,
     RowName,
     check_ids,
-    counted,
     no_captions,
     on_lines,
     read_records,
@@ -63,7 +62,7 @@ def _rows(path: Path) -> tuple[Sequence[Any], RowName]:
         if not isinstance(content, list):
             fix = "write an array, or an object with an array under 'images'"
             raise InputError("no array of images", expected=_EXPECTED, fix=fix)
-        return content, counted("image")
+        return content, lambda index: f"image {index}"
     if suffix == ".jsonl":
         records = read_records(path)
         return records.rows, records.row_name
