@@ -182,12 +182,10 @@ class _Bounded:
         return content
 
     def seek(self, offset: int, whence: int = 0) -> int:
-        """As the file does."""
         self._check(offset)
         return self._file.seek(offset, whence)
 
     def tell(self) -> int:
-        """As the file does."""
         return self._file.tell()
 
     def _check(self, position: int) -> None:
