@@ -361,3 +361,9 @@ def _pool(products: Any, starts: Any, count: Any, out: Any) -> None:
                 total[at] += products[row, at]  # in float64 a sum of whole numbers is exact, whatever their order
         for at in range(width):
             out[image, at] = largest[at] + total[at] / count[image]
+
+
+def _on_grid(vectors: Array, encoder: str) -> Array:
+    if vectors.ndim != 2 or vectors.shape[1] > LONGEST_VECTOR:
+        raise UsageError(f"{encoder} gives vectors of shape {vectors.shape}", fix="use one vector per text")
+    return np.rint(unit_rows(vectors) * np.float32(GRID))
