@@ -201,15 +201,7 @@ class Semantic:
 
     def _grids(self, texts: Sequence[str], progress: Progress | None = None) -> list[Array]:
         """Vectors of texts, or of words, from each encoder."""
-        grids = []
-        for encoder in self.encoders:
-            vectors = np.asarray(encoder.vectors(texts, progress))
-            if vectors.ndim != 2 or vectors.shape[1] > LONGEST_VECTOR:
-                raise UsageError(
-                    f"{encoder.name} gives vectors of shape {vectors.shape}", fix="use one vector per text"
-                )
-            grids.append(np.rint(unit_rows(vectors) * np.float32(GRID)))
-        return grids
+        return [_on_grid(np.asarray(encoder.vectors(texts, progress)), encoder.name) for encoder in self.encoders]
 
 
 class _Side(NamedTuple):
