@@ -15,6 +15,7 @@ import json
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from threading import Thread
 from typing import Any, NamedTuple
@@ -215,8 +216,6 @@ def _content(file: Path) -> Any:
         return None  # the library says what is wrong with it
 
 
-SAFE = {"local_files_only": True, "trust_remote_code": False}
-"""How everything is loaded: from files that are here, and without running code that comes with them."""
 _UNLIMITED = 100_000  # tokenizers without a limit carry an astronomic one
 
 
@@ -270,21 +269,14 @@ class PretrainedModel:
         folder, self.revision = find_model(source, options)  # first: a model that is not there is said at once
         self._compute = Compute(options, purpose)
         self.device = self._compute.device
-        library = import_library("transformers", purpose)
         if types:
             check_type(folder, types, kind)
+        load = partial(load_part, folder, purpose)
         with loading(folder):
-            loaded = getattr(library, model_class).from_pretrained(folder, **SAFE)
-            self.model = self._compute.prepared(loaded)
-            self._prepare: Any = None
-            if images:
-                self._prepare = library.AutoImageProcessor.from_pretrained(folder, **SAFE, backend="pil")
-            self._tokenizer: Any = None
-            if texts:
-                self._tokenizer = library.AutoTokenizer.from_pretrained(folder, **SAFE)
-            self._processor: Any = None
-            if joint:
-                self._processor = library.AutoProcessor.from_pretrained(folder, **SAFE, backend="pil")
+            self.model = self._compute.prepared(load(model_class))
+        self._prepare: Any = load("AutoImageProcessor", backend="pil") if images else None
+        self._tokenizer: Any = load("AutoTokenizer") if texts else None
+        self._processor: Any = load("AutoProcessor", backend="pil") if joint else None
         self._longest = longest_text(self._tokenizer, self.model.config, longest)
 
     def _pixels(self, pictures: Sequence[Any]) -> dict[str, Any]:
@@ -295,6 +287,13 @@ class PretrainedModel:
         """What the model reads of texts, which are cut where it takes no more."""
         cut = {"truncation": self._longest is not None, "max_length": self._longest}
         return self._compute.inputs(dict(self._tokenizer(list(texts), padding=padding, return_tensors="pt", **cut)))
+
+
+def load_part(folder: Path, purpose: str, kind: str, **options: str) -> Any:
+    """A part of a model of the transformers library, by its class: from files that are here, and running no code."""
+    with loading(folder):
+        library = import_library("transformers", purpose)
+        return getattr(library, kind).from_pretrained(folder, local_files_only=True, trust_remote_code=False, **options)
 
 
 def ids_and_mask(tokens: Mapping[str, Any]) -> dict[str, Any]:

@@ -33,7 +33,7 @@ from crosslens.encode.encoder import (
     require_library,
     require_modality,
 )
-from crosslens.encode.loading import PACKAGED_MODELS, SAFE, Compute, folder_revision, loading, package_folder
+from crosslens.encode.loading import PACKAGED_MODELS, Compute, folder_revision, load_part, package_folder
 from crosslens.encode.options import EncodeOptions
 from crosslens.encode.stream import encode_texts
 from crosslens.similarity import (
@@ -137,8 +137,7 @@ class _PackagedMiniLM(Encoder):
     def _model(self) -> tuple[Compute, Any, Any]:
         """Loaded when there is a text to encode; its tokenizer is one that several threads may use."""
         compute = Compute(self._options, "semantic")
-        with loading(self._folder):
-            bert = import_library("transformers", "semantic").BertModel.from_pretrained(self._folder, **SAFE)
+        bert = load_part(self._folder, "semantic", "BertModel")
         tokenizer = import_library("tokenizers", "semantic").Tokenizer.from_file(str(self._folder / "tokenizer.json"))
         tokenizer.enable_truncation(self._longest)
         tokenizer.enable_padding()
