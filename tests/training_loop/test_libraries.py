@@ -174,16 +174,13 @@ def test_the_evaluator_of_sentence_transformers(dataset: cl.Dataset, tmp_path: P
     from crosslens.encode.loading import PACKAGED_MODELS, package_folder
     from crosslens.sentence_transformers import RetrievalEvaluator
 
-    packaged = PACKAGED_MODELS["sentence-transformers/all-MiniLM-L6-v2"]
-    folder = package_folder(packaged.package)
+    folder = package_folder(PACKAGED_MODELS["sentence-transformers/all-MiniLM-L6-v2"])
     assert folder is not None
-    model = SentenceTransformer(str(folder / packaged.folder), device="cpu")
+    model = SentenceTransformer(str(folder / "model"), device="cpu")
     evaluator = RetrievalEvaluator(dataset, "Hit@1 MRR", name="colours", primary_metric="t2t/MRR")
     values = evaluator(model, str(tmp_path))
     assert evaluator.primary_metric == "colours_t2t/MRR"
-    by_hand = cl.evaluate(
-        cl.encode.text_only(dataset, cl.encode.load_encoder("sentence:" + str(folder / packaged.folder)))
-    )
+    by_hand = cl.evaluate(cl.encode.text_only(dataset, cl.encode.load_encoder("sentence:" + str(folder / "model"))))
     assert values["colours_t2t/Hit@1"] == pytest.approx(by_hand["t2t/Hit@1"].mean)
     rows = Rows.from_dict({"anchor": list(dataset.texts[::2]), "positive": list(dataset.texts[1::2])})
     arguments = SentenceTransformerTrainingArguments(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -58,11 +59,9 @@ class DatasetDescription(Presented):
 
     @property
     def title(self) -> str:
-        """The dataset's name."""
         return self.name
 
     def sections(self) -> Iterator[Section]:
-        """A line per statistic, then the problems."""
 
         def aside(count: int, what: str) -> str:
             return f" ({count:,} {what})" if count else ""
@@ -101,17 +100,14 @@ def describe(dataset: Dataset) -> DatasetDescription:
     )
     by_text = normal.group_by("text").agg(pl.col("image").n_unique().alias("images"), pl.len().alias("captions"))
     objects = dataset.objects
-    bins: dict[str, int] = {}
-    for count, images in sorted(per_image.value_counts(name="images").iter_rows()):
-        label = str(count) if count < _MOST_BINS else f"{_MOST_BINS}+"
-        bins[label] = bins.get(label, 0) + images
+    bins = Counter(f"{_MOST_BINS}+" if count >= _MOST_BINS else str(count) for count in per_image.sort())
     names = 0 if objects is None else objects["name"].drop_nulls().n_unique()
     facts: dict[str, Any] = {
         "images": dataset.images.height,
         "captions": dataset.captions.height,
         "images_without_captions": int((per_image == 0).sum()),
         "captions_per_image": _spread(per_image),
-        "captions_histogram": bins,
+        "captions_histogram": dict(bins),
         "words": _spread(count_words(texts)),
         "characters": _spread(texts.str.len_chars()),
         "repeated_within": normal.height - normal.unique().height,

@@ -14,7 +14,7 @@ import tarfile
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
-from io import TextIOWrapper
+from io import BytesIO, TextIOWrapper
 from itertools import islice
 from pathlib import Path
 from typing import IO, Any, cast
@@ -69,35 +69,22 @@ def format_stem(path: str | Path) -> str:
 def read_bytes(path: str | Path) -> bytes:
     """The content of a file, decompressed if it is gzip."""
     path = existing_file(path)
-    limit = UNPACKED_BYTES.value
     try:
         with path.open("rb") as file:
-            is_packed = file.peek(2).startswith(_GZIP_MAGIC)
-            if not is_packed:
-                content = file.read()
-            else:
+            if file.peek(2).startswith(_GZIP_MAGIC):
+                content = BytesIO()
                 try:
-                    with gzip.GzipFile(fileobj=file, mode="rb") as packed:
-                        content = read_at_most(packed, limit + 1)
+                    copy_unpacked(cast(IO[bytes], gzip.GzipFile(fileobj=file)), content, path, "gzip")
                 except (OSError, EOFError, zlib.error) as error:
                     problem, expected = f"damaged gzip: {error}", "a complete gzip file"
                     raise InputError(problem, file=path, expected=expected, fix=_INCOMPLETE) from error
+                return content.getvalue()
+            if path.suffix == ".gz":
+                fix = "drop .gz from its name"
+                raise InputError("not gzip", file=path, expected="a gzip file, by its name", fix=fix)
+            return file.read()
     except OSError as error:
         raise InputError(f"cannot be opened: {error.strerror}", file=path, fix="check its permissions") from error
-    if is_packed and len(content) > limit:
-        raise UNPACKED_BYTES.error(f"{path.stat().st_size:,} bytes of gzip unpack to more than allowed", file=path)
-    if path.suffix == ".gz" and not is_packed:
-        raise InputError("not gzip", file=path, expected="a gzip file, by its name", fix="drop .gz from its name")
-    return content
-
-
-def read_at_most(file: IO[bytes] | gzip.GzipFile, size: int) -> bytes:
-    """The next ``size`` bytes, or all that are left; memory is taken as they come, not for ``size`` at once."""
-    chunks = []
-    while size > 0 and (chunk := file.read(min(size, 1 << 20))):
-        chunks.append(chunk)
-        size -= len(chunk)
-    return b"".join(chunks)
 
 
 def read_text(path: str | Path) -> str:
@@ -117,8 +104,9 @@ def read_lines(path: str | Path) -> list[str]:
 
 def numbered_lines(path: str | Path) -> tuple[list[str], list[int]]:
     """The lines that are not blank, and the number of each, from 1."""
-    numbered = [(line, number) for number, line in enumerate(read_lines(path), start=1) if line.strip()]
-    return [line for line, _ in numbered], [number for _, number in numbered]
+    lines = read_lines(path)
+    numbers = [number for number, line in enumerate(lines, start=1) if line.strip()]
+    return [lines[number - 1] for number in numbers], numbers
 
 
 def read_json(path: str | Path) -> Any:
@@ -150,28 +138,24 @@ def writing_text(path: str | Path) -> Iterator[IO[str]]:
 TAR_ERRORS = (tarfile.TarError, EOFError, OSError, zlib.error, lzma.LZMAError, ValueError, OverflowError)
 """What reading a damaged tar file raises."""
 
-_COMPRESSED = {b"\x1f\x8b": gzip.GzipFile, b"BZh": bz2.BZ2File, b"\xfd7zXZ\x00": lzma.LZMAFile}
-_CHUNK = 1 << 20
-
 
 def unpacking(file: IO[bytes]) -> IO[bytes] | None:
     """The content of an open compressed file; None if it is not compressed."""
     start = file.read(6)
     file.seek(0)
-    kind = next((kind for magic, kind in _COMPRESSED.items() if start.startswith(magic)), None)
-    if kind is None:
-        return None
-    return cast(IO[bytes], gzip.GzipFile(fileobj=file, mode="rb") if kind is gzip.GzipFile else kind(file))
+    if start.startswith(_GZIP_MAGIC):
+        return cast(IO[bytes], gzip.GzipFile(fileobj=file))
+    kinds = {b"BZh": bz2.BZ2File, b"\xfd7zXZ\x00": lzma.LZMAFile}
+    return next((cast(IO[bytes], kind(file)) for magic, kind in kinds.items() if start.startswith(magic)), None)
 
 
-def copy_unpacked(packed: IO[bytes], target: IO[bytes], path: str) -> None:
-    """Copy what a compressed file unpacks to, up to the limit."""
-    copied = 0
-    while chunk := packed.read(_CHUNK):
-        copied += len(chunk)
-        if copied > UNPACKED_BYTES.value:
-            raise UNPACKED_BYTES.error("the compressed tar file unpacks to more than allowed", file=path)
+def copy_unpacked(packed: IO[bytes], target: IO[bytes], path: str | Path, what: str = "a compressed tar file") -> None:
+    """Copy what a compressed file unpacks to, up to the limit; memory is taken as it comes, not for all at once."""
+    while chunk := packed.read(1 << 20):
         target.write(chunk)
+        if target.tell() > UNPACKED_BYTES.value:
+            size = Path(path).stat().st_size
+            raise UNPACKED_BYTES.error(f"{size:,} bytes of {what} unpack to more than allowed", file=path)
     target.seek(0)
 
 
@@ -180,13 +164,6 @@ def open_tar(file: IO[bytes]) -> tarfile.TarFile:
     packed = unpacking(file)
     bounded = _Bounded(file, None) if packed is None else _Bounded(packed, UNPACKED_BYTES.value)
     return tarfile.open(fileobj=cast(IO[bytes], bounded), mode="r:")
-
-
-def read_to_end(tar: tarfile.TarFile) -> None:
-    """Read what follows the end mark: only at its very end does a compressed file show that it is complete."""
-    source = cast(IO[bytes], tar.fileobj)
-    while source.read(_CHUNK):
-        pass
 
 
 class _Bounded:
@@ -205,12 +182,10 @@ class _Bounded:
         return content
 
     def seek(self, offset: int, whence: int = 0) -> int:
-        """As the file does."""
         self._check(offset)
         return self._file.seek(offset, whence)
 
     def tell(self) -> int:
-        """As the file does."""
         return self._file.tell()
 
     def _check(self, position: int) -> None:

@@ -25,7 +25,7 @@ from contextlib import contextmanager, suppress
 from functools import lru_cache
 from itertools import count
 from pathlib import Path
-from typing import IO, Any, Protocol
+from typing import Any
 
 import polars as pl
 
@@ -125,7 +125,12 @@ class PixelBudget:
     def take(self, turn: int, pixels: int) -> None:
         """Wait until all before ``turn`` (counted from 0) have taken theirs, and there is room for ``pixels`` more."""
         with self._changed:
-            self._changed.wait_for(lambda: self._closed or (turn == self._turn and self._has_room(pixels)))
+            self._changed.wait_for(
+                lambda: (
+                    self._closed
+                    or (turn == self._turn and (not self._used or self._used + pixels <= PIXELS_IN_FLIGHT.value))
+                )
+            )
             self._used += pixels
             self._turn += 1
             self._changed.notify_all()
@@ -142,12 +147,8 @@ class PixelBudget:
             self._closed = True
             self._changed.notify_all()
 
-    def _has_room(self, pixels: int) -> bool:
-        return not self._used or self._used + pixels <= PIXELS_IN_FLIGHT.value
-
 
 MEMBER_SEPARATOR = "::"
-_OPEN = 8  # files kept open; shards are read one after the other
 _BLOCK = 64  # rows of a Parquet file read at a time
 _NUMBER = r"-?\d+(?:\.\d+)?"
 _CROP = re.compile(rf"box/({_NUMBER}),({_NUMBER}),({_NUMBER}),({_NUMBER})")
@@ -174,99 +175,92 @@ def read_image_bytes(path: str | Path) -> bytes:
     if not separator:
         return regular_bytes(path, IMAGE_BYTES)
     if crop := _CROP.fullmatch(member):
-        return _read_crop(outer, *map(float, crop.groups()))
+        # The bytes of a lossless image file; black beyond the border of the image.
+        x, y, width, height = map(float, crop.groups())
+        with reading(outer):
+            check_picture_size(width, height)
+            content = io.BytesIO()
+            with readable_picture(regular_bytes(outer, IMAGE_BYTES)) as image:
+                part = image.convert("RGB").crop((round(x), round(y), round(x + width), round(y + height)))
+                part.save(content, "BMP")  # far faster than PNG
+        return content.getvalue()
     require_regular(outer)
     status = Path(outer).stat()
     with _opening:  # two threads must not unpack the same archive
-        archive = _opened(outer, status.st_mtime_ns, status.st_size)
-    return archive.read(member)
+        read = _opened(outer, status.st_mtime_ns, status.st_size)
+    return read(member)
 
 
-def _read_crop(path: str, x: float, y: float, width: float, height: float) -> bytes:
-    """A part of an image as the bytes of a lossless image file; black beyond the border of the image."""
-    with reading(path):
-        check_picture_size(width, height)
-        content = io.BytesIO()
-        with readable_picture(regular_bytes(path, IMAGE_BYTES)) as image:
-            part = image.convert("RGB").crop((round(x), round(y), round(x + width), round(y + height)))
-            part.save(content, "BMP")  # lossless, and far faster than PNG
-    return content.getvalue()
+_Read = Callable[[str], bytes]
+"""From the second half of an archive path to the bytes of what it names."""
 
 
-class _Container(Protocol):
-    def read(self, member: str) -> bytes:
-        """The bytes of what the second half of an archive path names."""
-
-
-@lru_cache(maxsize=_OPEN)
-def _opened(path: str, changed: int, size: int) -> _Container:
-    kinds: dict[str, Callable[[str], _Container]] = {".arrow": _Arrow, ".parquet": _Parquet}
+@lru_cache(maxsize=8)  # files kept open; shards are read one after the other
+def _opened(path: str, changed: int, size: int) -> _Read:
+    kinds = {".arrow": _arrow, ".parquet": _parquet}
     try:
-        return kinds.get(Path(path).suffix, _Tar)(path)
+        return kinds.get(Path(path).suffix, _tar)(path)
     except TAR_ERRORS as error:
         raise OSError(f"{path}: {error}") from error
 
 
-class _Tar:
+def _tar(path: str) -> _Read:
     """A tar file with an index of its members; a compressed one is unpacked into an unnamed temporary file first."""
+    lock, file = threading.Lock(), open(path, "rb")  # noqa: SIM115  (closed with the last reference)
+    packed, source = unpacking(file), file
+    if packed is not None:
+        source = tempfile.TemporaryFile()  # type: ignore[assignment]  # noqa: SIM115
+        copy_unpacked(packed, source, path)
+    with open_tar(source) as tar:
+        spans = {member.name: (member.offset_data, member.size) for member in tar if member.isfile()}
 
-    def __init__(self, path: str) -> None:
-        self._lock, self._path = threading.Lock(), path
-        self._file: IO[bytes] = open(path, "rb")  # noqa: SIM115  (closed with the last reference)
-        packed = unpacking(self._file)
-        if packed is not None:
-            self._file = tempfile.TemporaryFile()  # noqa: SIM115
-            copy_unpacked(packed, self._file, path)
-        with open_tar(self._file) as tar:
-            self._spans = {member.name: (member.offset_data, member.size) for member in tar if member.isfile()}
-
-    def read(self, member: str) -> bytes:
-        if member not in self._spans:
+    def read(member: str) -> bytes:
+        if member not in spans:
             raise OSError(f"no file {member!r} in it")
-        start, size = self._spans[member]
-        MEMBER_BYTES.check(size, f"the member {member!r}", file=self._path)
-        with self._lock:
-            self._file.seek(start)
-            return self._file.read(size)
+        start, size = spans[member]
+        MEMBER_BYTES.check(size, f"the member {member!r}", file=path)
+        with lock:
+            source.seek(start)
+            return source.read(size)
+
+    return read
 
 
-class _Arrow:
+def _arrow(path: str) -> _Read:
     """An Arrow file, memory-mapped: an image is copied when it is read."""
+    table = arrow_table(path)
 
-    def __init__(self, path: str) -> None:
-        self._folder = Path(path).parent
-        self._table = arrow_table(path)
-
-    def read(self, member: str) -> bytes:
+    def read(member: str) -> bytes:
         column, row = _cell(member)
         try:
-            return _bytes_of(self._table[column][row].as_py(), member, self._folder)
+            return _bytes_of(table[column][row].as_py(), member, Path(path).parent)
         except (KeyError, IndexError) as error:
             raise OSError(f"no {member!r} in it") from error
 
+    return read
 
-class _Parquet:
+
+def _parquet(path: str) -> _Read:
     """A Parquet file; the rows around the last images are kept in memory."""
+    lock = threading.Lock()
 
-    def __init__(self, path: str) -> None:
-        self._path, self._folder = path, Path(path).parent
-        self._lock = threading.Lock()
-        self._block = lru_cache(maxsize=2)(self._read)  # two: threads that read ahead may cross a border of blocks
+    @lru_cache(maxsize=2)  # two: threads that read ahead may cross a border of blocks
+    def block(column: str, number: int) -> list[Any]:
+        try:
+            rows = pl.scan_parquet(path, glob=False).select(column).slice(number * _BLOCK, _BLOCK).collect()
+        except pl.exceptions.PolarsError as error:
+            raise OSError(f"{path}: {error}") from error
+        return rows[column].to_list()
 
-    def read(self, member: str) -> bytes:
+    def read(member: str) -> bytes:
         column, row = _cell(member)
-        with self._lock:
-            values = self._block(column, row // _BLOCK)
+        with lock:
+            values = block(column, row // _BLOCK)
         if row % _BLOCK >= len(values):
             raise OSError(f"no {member!r} in it")
-        return _bytes_of(values[row % _BLOCK], member, self._folder)
+        return _bytes_of(values[row % _BLOCK], member, Path(path).parent)
 
-    def _read(self, column: str, block: int) -> list[Any]:
-        try:
-            rows = pl.scan_parquet(self._path, glob=False).select(column).slice(block * _BLOCK, _BLOCK).collect()
-        except pl.exceptions.PolarsError as error:
-            raise OSError(f"{self._path}: {error}") from error
-        return rows[column].to_list()
+    return read
 
 
 def arrow_table(path: str | Path) -> Any:

@@ -43,6 +43,7 @@ from crosslens.data.rows import (
     on_lines,
     read_table,
     require_column,
+    text_table,
     wrong_width,
 )
 from crosslens.data.vectors import read_array
@@ -86,21 +87,10 @@ def read_eccv(kind: str = "eccv", direction: str = IMAGE_TO_TEXT, outside: bool 
     else:
         known = set(item_ids)
         pairs = {query: [item for item in items if str(item) in known] for query, items in pairs.items()}
+    queries = [query for query, items in pairs.items() for _ in items]
+    listed = [item for items in pairs.values() for item in items]
     with reading(file):
-        return Relevance.from_pairs(
-            [query for query, items in pairs.items() for _ in items],
-            [item for items in pairs.values() for item in items],
-            query_ids=query_ids,
-            item_ids=item_ids,
-            source=kind,
-        )
-
-
-def eccv_files(kind: str) -> list[Path]:
-    """The files of the package that the positives of a kind come from."""
-    folder = _folder()
-    kinds = {KINDS[kind], KINDS["coco"]}  # the order of the split comes from the latter
-    return [folder / _SPLIT, *(folder / name.format(kind) for kind in sorted(kinds) for name in _FILES.values())]
+        return Relevance.from_pairs(queries, listed, query_ids=query_ids, item_ids=item_ids, source=kind)
 
 
 def _folder() -> Path:
@@ -126,7 +116,6 @@ GRADE = "grade"
 """The column with the grade that was decided on for a pair, whoever judged it."""
 _TEXT_COLUMNS = ("text", "caption_text")
 _SCORE_COLUMNS = ("score", "agg_score")
-_SEVERAL_SCORES = re.compile(r"score[ _-]?\w+")
 
 
 @dataclass(frozen=True)
@@ -150,13 +139,13 @@ class JudgedRows:
 def _guess_format(path: str | Path) -> str:
     """``cxc`` by its header, a table as ``pairs``; lines of five columns are Flickr8k's, by their scores."""
     suffix = format_suffix(path)
-    first = "" if suffix == ".parquet" else read_lines(path)[0]
-    if "agg_score" in first or "sampling_method" in first:
+    lines = [""] if suffix == ".parquet" else read_lines(path)
+    if "agg_score" in lines[0] or "sampling_method" in lines[0]:
         return "cxc"
     if suffix in TABLE_SUFFIXES:
         return "pairs"
-    scores = {tuple(line.split("\t")[2:]) for line in read_lines(path) if line.strip()}
-    return "flickr8k-expert" if all(set(row) <= set("1234") for row in scores) else "flickr8k-cf"
+    scores = {score for line in lines for score in line.split("\t")[2:]}
+    return "flickr8k-expert" if scores <= set("1234") else "flickr8k-cf"
 
 
 def read_pairs(path: str | Path) -> JudgedRows:
@@ -166,11 +155,24 @@ def read_pairs(path: str | Path) -> JudgedRows:
     each row; columns ``score_1``, ``score_2``, … hold one judge each (empty: did not judge). Beside a column ``grade``,
     rows without a score are not judgements: the pairs of the ground truth in exported judgements.
     """
-    frame, row_name = _scored(*read_table(path))
+    frame, name_of = read_table(path)
+    rows = list(range(frame.height))
+    if {"score", GRADE} <= set(frame.columns):
+        rows = (frame["score"].is_not_null() & (frame["score"].cast(pl.String) != "")).arg_true().to_list()
+        frame = frame[rows]
+
+    def row_name(index: int) -> int | str:
+        return name_of(rows[index])
+
     image_at = require_column(frame, "image", IMAGE_COLUMNS)
     caption_at = require_column(frame, "caption", ("caption_id", *_TEXT_COLUMNS, "caption"))
     by: By = "either" if caption_at == "caption" else "text" if caption_at in _TEXT_COLUMNS else "id"
-    score_columns = _score_columns(frame)
+    score_columns = [name for name in _SCORE_COLUMNS if name in frame.columns][:1]
+    score_columns = score_columns or [name for name in frame.columns if re.fullmatch(r"score[ _-]?\w+", name)]
+    if not score_columns:
+        problem = f"no column for the score (found: {', '.join(frame.columns)})"
+        expected = "a header with score, or with score_1, score_2, … for several judges"
+        raise InputError(problem, row="line 1", expected=expected, fix="rename the column")
     columns = [
         _numbers(frame[name].to_list(), name, row_name, optional=len(score_columns) > 1) for name in score_columns
     ]
@@ -270,26 +272,6 @@ def _flickr_lines(path: str | Path, expected: str) -> tuple[list[str], list[str]
         [list(row) for row in zip(*numbers, strict=True)],
         row_name,
     )
-
-
-def _scored(frame: pl.DataFrame, row_name: RowName) -> tuple[pl.DataFrame, RowName]:
-    """The rows with a score, where a column says which grade was decided on."""
-    if not {"score", GRADE} <= set(frame.columns):
-        return frame, row_name
-    scored = (frame["score"].is_not_null() & (frame["score"].cast(pl.String) != "")).arg_true().to_list()
-    return frame[scored], lambda index: row_name(scored[index])
-
-
-def _score_columns(frame: pl.DataFrame) -> list[str]:
-    for name in _SCORE_COLUMNS:
-        if name in frame.columns:
-            return [name]
-    several = [name for name in frame.columns if _SEVERAL_SCORES.fullmatch(name)]
-    if not several:
-        problem = f"no column for the score (found: {', '.join(frame.columns)})"
-        expected = "a header with score, or with score_1, score_2, … for several judges"
-        raise InputError(problem, row="line 1", expected=expected, fix="rename the column")
-    return several
 
 
 def _numbers(
@@ -542,7 +524,6 @@ def _row_of(name: str, rows: dict[str, int]) -> int | None:
 
 JUDGEMENT_SETS = tuple(KINDS)
 """Judgements that are known by name: those of the COCO 5K test split that :func:`read_eccv` reads."""
-_TABLES = (".parquet", ".csv")
 
 
 def read_relevance(source: str | Path) -> Relevance | dict[str, Relevance]:
@@ -550,14 +531,18 @@ def read_relevance(source: str | Path) -> Relevance | dict[str, Relevance]:
 
     A ``.parquet`` or ``.csv`` file is a table of judged pairs (see :func:`read_graded_table`).
     """
-    if source in JUDGEMENT_SETS:
-        return {direction: read_eccv(str(source), direction) for direction in (IMAGE_TO_TEXT, TEXT_TO_IMAGE)}
-    return read_graded_table(source) if format_suffix(source) in _TABLES else read_qrels(source)
+    if source in KINDS:
+        return {direction: read_eccv(str(source), direction) for direction in _FILES}
+    return read_graded_table(source) if format_suffix(source) in (".parquet", ".csv") else read_qrels(source)
 
 
 def relevance_files(source: str | Path) -> list[Path]:
     """The files that :func:`read_relevance` reads."""
-    return eccv_files(str(source)) if source in JUDGEMENT_SETS else [Path(source)]
+    if source not in KINDS:
+        return [Path(source)]
+    folder = _folder()
+    kinds = {KINDS[str(source)], KINDS["coco"]}  # the order of the split comes from the latter
+    return [folder / _SPLIT, *(folder / name.format(kind) for kind in sorted(kinds) for name in _FILES.values())]
 
 
 def read_graded_table(path: str | Path) -> Relevance:
@@ -577,22 +562,16 @@ def read_graded_table(path: str | Path) -> Relevance:
             rows = read_pairs(path)
             names, row_name = (rows.images, rows.captions), rows.row_name
             numbers = [float(np.nanmean(scores)) for scores in rows.scores]
-        pairs: dict[tuple[str, str], list[int]] = {}
-        for index, pair in enumerate(zip(*names, strict=True)):
-            pairs.setdefault(pair, []).append(index)
-        judged = []
-        for pair, members in pairs.items():
-            grade = float(np.mean([numbers[row] for row in members]))
-            if GRADE in frame.columns:
-                grade = numbers[members[0]]
-                for row in members[1:]:
-                    if numbers[row] != grade and not (math.isnan(numbers[row]) and math.isnan(grade)):
-                        problem = f"the pair has the grades {grade:g} and {numbers[row]:g}"
-                        expected, fix = "one grade in all rows of a pair", "correct one of the two"
-                        raise InputError(problem, row=row_name(row), expected=expected, fix=fix)
-            if not math.isnan(grade):
-                judged.append((*pair, grade))
-        if not judged:
+        table = text_table({"grade": pl.Series(numbers, dtype=pl.Float64)}, image=names[0], caption=names[1])
+        first = table.select(pl.col("grade").first().over("image", "caption")).to_series()
+        others = (table["grade"] != first).arg_true()  # an empty grade, NaN, equals another one
+        if GRADE in frame.columns and len(others):
+            problem = f"the pair has the grades {first[others[0]]:g} and {numbers[others[0]]:g}"
+            expected, fix = "one grade in all rows of a pair", "correct one of the two"
+            raise InputError(problem, row=row_name(others[0]), expected=expected, fix=fix)
+        grade = pl.col("grade").first() if GRADE in frame.columns else pl.col("grade").mean()
+        judged = table.group_by("image", "caption", maintain_order=True).agg(grade).filter(pl.col("grade").is_not_nan())
+        if not judged.height:
             raise InputError("no pair has a grade", expected="at least one judged pair", fix="judge some items first")
-        image_ids, caption_ids, grades = zip(*judged, strict=True)
+        image_ids, caption_ids, grades = (judged[name].to_list() for name in ("image", "caption", "grade"))
         return Relevance.from_pairs(image_ids, caption_ids, grades, source=format_stem(path))

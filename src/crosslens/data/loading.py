@@ -10,8 +10,9 @@ import difflib
 import inspect
 import os
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from numbers import Integral, Real
 from pathlib import Path
 from types import NoneType
@@ -110,21 +111,16 @@ class ReaderRegistry(Registry[Reader]):
         def enrol(reader: Reader) -> Reader:
             lines = re.findall(r"^(\w+): (.*(?:\n    .*)*)", inspect.getdoc(reader) or "", flags=re.MULTILINE)
             hints, explained = get_type_hints(reader), {name: " ".join(text.split()) for name, text in lines}
-            return super(ReaderRegistry, self).register(
-                name,
-                options={
-                    name: ReaderOption(
-                        name,
-                        _plain_types(hints.get(name)),
-                        None if parameter.default is parameter.empty else parameter.default,
-                        parameter.default is parameter.empty,
-                        Path in (hints.get(name), *get_args(hints.get(name))),
-                        explained.get(name, ""),
-                    )
-                    for name, parameter in inspect.signature(reader).parameters.items()
-                },
-                **details,
-            )(reader)
+            options = {}
+            for option, parameter in inspect.signature(reader).parameters.items():
+                hint, is_required = hints.get(option), parameter.default is parameter.empty
+                kinds = {*(get_args(hint) or (hint,))} - {NoneType}
+                plain = {str if kind is Path else kind for kind in kinds}
+                types = tuple(kind for kind in _NOUNS if kind in plain) if plain <= _NOUNS.keys() else ()
+                default = None if is_required else parameter.default
+                explanation = explained.get(option, "")
+                options[option] = ReaderOption(option, types, default, is_required, Path in kinds, explanation)
+            return super(ReaderRegistry, self).register(name, options=options, **details)(reader)
 
         return enrol
 
@@ -187,11 +183,6 @@ def is_dataset_path(source: str, base: Path = Path()) -> bool:
     if is_dataset_name(source, base):
         return False
     return "/" in source or "\\" in source or Path(source).suffix != "" or (base / source).exists()
-
-
-def _plain_types(hint: Any) -> tuple[type, ...]:
-    kinds = {str if kind is Path else kind for kind in get_args(hint) or (hint,)} - {NoneType}
-    return tuple(kind for kind in _NOUNS if kind in kinds) if kinds <= _NOUNS.keys() else ()
 
 
 def load_dataset(source: str | Path, **options: Any) -> Dataset:
@@ -282,10 +273,9 @@ def _recognise(path: Path) -> tuple[Entry[Reader], JsonFile]:
 
 def _load_folder(path: Path, options: dict[str, Any]) -> Dataset:
     if not (path / HEADER_FILE).exists():
-        reader = next((entry for entry in READERS if _holds(path, entry.details.get("folders", ()))), None)
-        if reader is not None:
-            return _call(reader, {"folder": path, **options})
         for entry in READERS:
+            if any((path / name).is_dir() for name in entry.details.get("folders", ())):
+                return _call(entry, {"folder": path, **options})
             if any((path / name).is_file() for name in entry.details.get("folder_files", ())):
                 return _call(entry, {_first_option(entry): str(path), **options})
         expected = f"a folder with {HEADER_FILE}, as Dataset.save writes it"
@@ -299,10 +289,6 @@ def _load_folder(path: Path, options: dict[str, Any]) -> Dataset:
 
 def _first_option(entry: Entry[Reader]) -> str:
     return str(next(iter(entry.details["options"])))
-
-
-def _holds(path: Path, folders: Iterable[str]) -> bool:
-    return any((path / name).is_dir() for name in folders)
 
 
 def _call(entry: Entry[Reader], options: dict[str, Any]) -> Dataset:
@@ -325,13 +311,10 @@ def _call(entry: Entry[Reader], options: dict[str, Any]) -> Dataset:
             raise UsageError(
                 f"the reader {entry.name!r} needs the option {name!r}", fix=f"its options: {listed}", option=name
             )
-    # A folder, or several files, may be replaced as a whole while it is read.
     files = [Path(options[name]) for name, option in known.items() if option.is_path and options.get(name) is not None]
-    dataset = (
-        read_whole(*files, read=lambda: call_function(entry.value, **options))
-        if len(files) > 1 or not all(map(Path.is_file, files))
-        else call_function(entry.value, **options)
-    )
+    read = partial(call_function, entry.value, **options)
+    # A folder, or several files, may be replaced as a whole while it is read.
+    dataset = read_whole(*files, read=read) if len(files) > 1 or not all(map(Path.is_file, files)) else read()
     if not isinstance(dataset, Dataset):
         problem = f"the reader {entry.name!r} returned {dataset!r:.60}"
         raise wrong_code(entry.value, problem, "return a Dataset, for example Dataset.of({image: captions})")

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import io
 import json
-import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 import polars as pl
@@ -46,21 +46,28 @@ _RUN = {
 }
 _QRELS = {"query": pl.String, "iteration": pl.String, "item": pl.String, "grade": pl.Float64}
 _COMMENT = "#"
-_NUMBERS: Mapping[Any, tuple[Callable[[str], float], str]] = {
+_NUMBERS: Mapping[Any, tuple[Callable[[str], object], str]] = {
     pl.Int64: (int, "a whole number"),
     pl.Float64: (float, "a number"),
 }
 
 
-def parse_run(content: bytes) -> RankedLists:
+def _parse_run(content: bytes) -> RankedLists:
     """The lists of a run: higher scores first, equal scores in the order of the rank column, then of the lines."""
     table = _Lines(content, _RUN, ignore_rest=True)
     frame = table.frame()
     table.refuse(~frame["score"].is_finite(), "score", "a finite number", "correct the score, or remove the line")
-    table.refuse(_inexact(table, frame["score"]), "score", "a whole number up to 2⁵³", "write a smaller score")
-    system = _first_word(frame["system"][0])
+    large = frame["score"].abs() >= LARGEST_WHOLE
+    if large.any():  # whole numbers that float64 rounds: two of them could become equal
+        texts = replace(table, schema={**table.schema, "score": pl.String}).frame()["score"]
+        whole = (large & texts.str.contains(r"^[+-]?\d+$")).arg_true()
+        rows = [row for row in whole if is_inexact(int(texts[row]))]
+        inexact = pl.Series(np.isin(np.arange(len(texts)), rows))
+        table.refuse(inexact, "score", "a whole number up to 2⁵³", "write a smaller score")
     # Where tabs separate the columns, the last one may hold more than the system.
-    if set(map(_first_word, frame["system"].unique())) != {system}:
+    systems = frame["system"].unique(maintain_order=True).str.extract(r"(\S+)").fill_null("")
+    system = systems[0]
+    if (systems != system).any():
         expected = f"one system per file (the first is {system!r})"
         other = frame["system"].str.extract(r"(\S+)") != system
         table.refuse(other, "system", expected, "split the file into one run per system")
@@ -73,31 +80,13 @@ def parse_run(content: bytes) -> RankedLists:
     down = (score[1:] < score[:-1]) | ((score[1:] == score[:-1]) & (rank[1:] >= rank[:-1]))
     if not bool((later | (same & down)).all()):
         coded = coded.sort("query", "score", "rank", descending=[False, True, False], maintain_order=True)
-    queries = len(query_ids)
-    offsets = np.zeros(queries + 1, np.int64)
-    np.cumsum(np.bincount(coded["query"].to_numpy(), minlength=queries), out=offsets[1:])
-    return RankedLists(
-        query_ids,
-        item_ids,
-        offsets,
-        coded["item"].to_numpy().astype(np.int64),
-        coded["score"].to_numpy().copy(),
-        system,
-    )
+    offsets = np.zeros(len(query_ids) + 1, np.int64)
+    np.cumsum(np.bincount(coded["query"].to_numpy(), minlength=len(query_ids)), out=offsets[1:])
+    items, scores = coded["item"].to_numpy().astype(np.int64), coded["score"].to_numpy().copy()
+    return RankedLists(query_ids, item_ids, offsets, items, scores, system)
 
 
-def _inexact(table: _Lines, scores: pl.Series) -> pl.Series:
-    """Which scores are whole numbers that float64 rounds: two of them could become equal."""
-    large = scores.abs() >= LARGEST_WHOLE
-    if not large.any():
-        return large
-    texts = replace(table, schema={**table.schema, "score": pl.String}).frame()["score"]
-    whole = large & texts.str.contains(r"^[+-]?\d+$")
-    rows = [row for row in whole.arg_true() if is_inexact(int(texts[row]))]
-    return pl.Series(np.isin(np.arange(len(whole)), rows))
-
-
-def parse_qrels(content: bytes, source: str) -> Relevance:
+def _parse_qrels(content: bytes, source: str) -> Relevance:
     """The grades of a qrels file: grade 0 is judged irrelevant, a grade below 0 is no judgement."""
     table = _Lines(content, _QRELS)
     frame = table.frame()
@@ -120,49 +109,46 @@ class _Lines:
     """Whether text after the last column is ignored; otherwise it is an error."""
 
     def frame(self) -> pl.DataFrame:
-        frame = self._by_separator()
-        if frame is None:
-            frame = self._by_pattern()
-        if frame is None:
-            names, lines = list(self.schema), 0
-            for number, line in enumerate(decode(self.content).split("\n"), start=1):
-                fields = line.split()
-                if not fields or fields[0].startswith(_COMMENT):
-                    continue
-                lines += 1
-                if len(fields) < len(names) or (len(fields) > len(names) and not self.ignore_rest):
-                    expected = f"{len(names)} columns: {' '.join(names)}"
-                    raise wrong_width(fields, f"line {number}", expected, _other_format(len(fields)))
-                for name, text in zip(names, fields, strict=False):
-                    convert, kind = _NUMBERS.get(self.schema[name], (None, ""))
-                    if convert is not None and not _converts(text, convert):
-                        fix = f"correct the {name}, or remove the line"
-                        raise InputError(f"the {name} is {text!r}", row=f"line {number}", expected=kind, fix=fix)
-            columns = f"lines of {' '.join(names)}"
-            if not lines:
-                raise InputError("no lines besides comments", expected=columns, fix="check how it was written")
-            raise InputError("cannot be read", expected=columns, fix="separate columns by one space")
-        return frame
-
-    def _by_separator(self) -> pl.DataFrame | None:
-        """The usual case: single spaces, or single tabs, throughout."""
+        # The usual case: single spaces, or single tabs, throughout.
         first = self.content[: self.content.find(b"\n") + 1] or self.content
         frame = self._csv("\t" if b"\t" in first else " ", self.schema, comment_prefix=_COMMENT)
-        return None if frame is None or not frame.height or _has_null(frame) else frame
-
-    def _by_pattern(self) -> pl.DataFrame | None:
-        """Runs of spaces and tabs, blank lines: slower, still in columns."""
+        if _is_whole(frame):
+            return frame
         lines = self._csv("\x1f", {"line": pl.String})
-        if lines is None:
-            return None
-        gap = r"[ \t]+"
-        rest = r"(?:[ \t].*)?[\r]*$" if self.ignore_rest else r"[ \t\r]*$"
-        pattern = r"^[ \t]*" + gap.join(rf"(?<{name}>\S+)" for name in self.schema) + rest
-        text = pl.col("line").str.strip_chars()
-        texts = lines.filter((text != "") & ~text.str.starts_with(_COMMENT))["line"]
-        frame = texts.str.extract_groups(pattern).struct.unnest()
-        frame = frame.with_columns(pl.col(name).cast(kind, strict=False) for name, kind in self.schema.items())
-        return None if not frame.height or _has_null(frame) else frame
+        if lines is not None:  # runs of spaces and tabs, blank lines: slower, still in columns
+            rest = r"(?:[ \t].*)?[\r]*$" if self.ignore_rest else r"[ \t\r]*$"
+            pattern = r"^[ \t]*" + r"[ \t]+".join(rf"(?<{name}>\S+)" for name in self.schema) + rest
+            text = pl.col("line").str.strip_chars()
+            texts = lines.filter((text != "") & ~text.str.starts_with(_COMMENT))["line"]
+            frame = texts.str.extract_groups(pattern).struct.unnest()
+            frame = frame.with_columns(pl.col(name).cast(kind, strict=False) for name, kind in self.schema.items())
+            if _is_whole(frame):
+                return frame
+        raise self._error()
+
+    def _error(self) -> InputError:
+        """What is wrong with the first bad line."""
+        names, lines = list(self.schema), 0
+        for number, line in enumerate(decode(self.content).split("\n"), start=1):
+            fields = line.split()
+            if not fields or fields[0].startswith(_COMMENT):
+                continue
+            lines += 1
+            if len(fields) < len(names) or (len(fields) > len(names) and not self.ignore_rest):
+                likely = {4: "a qrels file: pass it as the qrels", 6: "a run: pass it as the ranking"}.get(len(fields))
+                fix = f"this looks like {likely}" if likely else "check the separators; ids hold no spaces"
+                return wrong_width(fields, f"line {number}", f"{len(names)} columns: {' '.join(names)}", fix)
+            for name, text in zip(names, fields, strict=False):
+                convert, kind = _NUMBERS.get(self.schema[name], (str, ""))
+                try:
+                    convert(text)
+                except ValueError:
+                    fix = f"correct the {name}, or remove the line"
+                    return InputError(f"the {name} is {text!r}", row=f"line {number}", expected=kind, fix=fix)
+        columns = f"lines of {' '.join(names)}"
+        if not lines:
+            return InputError("no lines besides comments", expected=columns, fix="check how it was written")
+        return InputError("cannot be read", expected=columns, fix="separate columns by one space")
 
     def _csv(self, separator: str, schema: Mapping[str, Any], **options: Any) -> pl.DataFrame | None:
         try:
@@ -202,24 +188,8 @@ class _Lines:
         raise AssertionError("fewer lines than rows")
 
 
-def _first_word(text: str) -> str:
-    return " ".join(text.split()[:1])
-
-
-def _has_null(frame: pl.DataFrame) -> bool:
-    return any(frame[name].null_count() for name in frame.columns)
-
-
-def _converts(text: str, convert: Callable[[str], float]) -> bool:
-    try:
-        return not math.isnan(convert(text)) or text.lower() in ("nan", "-nan", "+nan")
-    except ValueError:
-        return False
-
-
-def _other_format(columns: int) -> str:
-    likely = {4: "a qrels file: pass it as the qrels", 6: "a run: pass it as the ranking"}
-    return f"this looks like {likely[columns]}" if columns in likely else "check the separators; ids hold no spaces"
+def _is_whole(frame: pl.DataFrame | None) -> TypeGuard[pl.DataFrame]:
+    return frame is not None and frame.height > 0 and not any(column.null_count() for column in frame)
 
 
 def _coded(frame: pl.DataFrame, *values: str) -> tuple[pl.DataFrame, Ids, Ids]:
@@ -232,10 +202,8 @@ def _coded(frame: pl.DataFrame, *values: str) -> tuple[pl.DataFrame, Ids, Ids]:
     return coded, tuple(ids["query"]), tuple(ids["item"])
 
 
-_BLOCK = 1_000_000
 _LAYOUT = "{query: [item, …]} or {query: {item: number}}"
-
-
+_Array = np.ndarray[Any, Any]
 _Ranked = list[str] | dict[str, float]
 """The items of a query, with their scores or grades where the file has them."""
 
@@ -258,8 +226,7 @@ def _from_mapping(path: Path) -> Iterator[tuple[str, _Ranked]]:
 
 def _from_lines(path: Path, key: str) -> Iterator[tuple[str, _Ranked]]:
     records = read_records(path)
-    queries = records.ids("query")
-    check_unique(queries, "query", records.row_name)
+    queries = records.ids("query", unique="query")
     for index, (query, items) in enumerate(zip(queries, records.values("items"), strict=True)):
         row_name = str(records.row_name(index))
         if not isinstance(items, list):
@@ -274,8 +241,11 @@ def _from_lines(path: Path, key: str) -> Iterator[tuple[str, _Ranked]]:
 
 
 def _items(items: list[Any], row_name: str) -> list[str]:
-    ids = check_ids(items, "item id", lambda index: f"{row_name}, item {index}")
-    check_unique(ids, "item", lambda index: f"{row_name}, item {index}")
+    def named(index: int) -> str:
+        return f"{row_name}, item {index}"
+
+    ids = check_ids(items, "item id", named)
+    check_unique(ids, "item", named)
     return ids
 
 
@@ -296,8 +266,8 @@ def read_run(path: str | Path) -> RankedLists:
     """
     content, entries = _read(existing_file(path), "scores")
     with reading(path):
-        lists: dict[str, Any] = {} if entries is None else dict(entries)
-        return parse_run(content) if entries is None else RankedLists.of(lists)
+        lists: dict[str, Any] = dict(entries or ())
+        return _parse_run(content) if entries is None else RankedLists.of(lists)
 
 
 def read_qrels(path: str | Path) -> Relevance:
@@ -311,16 +281,11 @@ def read_qrels(path: str | Path) -> Relevance:
     source = format_stem(path)
     with reading(path):
         if entries is None:
-            return parse_qrels(content, source)
-        ranked = dict(entries)
-        graded = {
-            query: items if isinstance(items, dict) else dict.fromkeys(items, 1.0) for query, items in ranked.items()
-        }
+            return _parse_qrels(content, source)
+        graded = {query: items if isinstance(items, dict) else dict.fromkeys(items, 1.0) for query, items in entries}
         pairs = [(query, item, grade) for query, items in graded.items() for item, grade in items.items() if grade >= 0]
         return Relevance.from_pairs(
-            [query for query, _, _ in pairs],
-            [item for _, item, _ in pairs],
-            [grade for _, _, grade in pairs],
+            *(zip(*pairs, strict=True) if pairs else ((), (), ())),
             query_ids=list(graded),
             item_ids=dict.fromkeys(item for items in graded.values() for item in items),
             source=source,
@@ -342,8 +307,7 @@ def write_run(ranking: Ranking | RankedLists, path: str | Path, system: str | No
         items, scores = ranking.items, ranking.scores
     name = system or (ranking.system if isinstance(ranking, RankedLists) else "") or "crosslens"
     columns = {"rank": pl.Series(ranks + 1), "score": pl.Series(scores), "system": pl.lit(name)}
-    pairs = _Pairs(ranking.query_ids, ranking.item_ids, rows, items, scores, "scores")
-    return pairs.write(path, "Q0", columns, system=name)
+    return _write(path, ranking, rows, items, scores, ("scores", "Q0"), columns, system=name)
 
 
 def write_qrels(relevance: Relevance, path: str | Path) -> Path:
@@ -353,8 +317,8 @@ def write_qrels(relevance: Relevance, path: str | Path) -> Path:
     """
     whole = bool((relevance.grades == np.round(relevance.grades)).all())
     grades = relevance.grades.astype(np.int64) if whole else relevance.grades
-    pairs = _Pairs(relevance.query_ids, relevance.item_ids, relevance.rows, relevance.items, grades, "grades")
-    return pairs.write(path, "0", {"grade": pl.Series(grades)})
+    columns = {"grade": pl.Series(grades)}
+    return _write(path, relevance, relevance.rows, relevance.items, grades, ("grades", "0"), columns)
 
 
 def _read(path: Path, key: str) -> tuple[bytes, Iterator[tuple[str, _Ranked]] | None]:
@@ -383,49 +347,42 @@ def _check_words(ids: Ids, what: str, path: str | Path) -> None:
         raise InputError(f"the {what} {ids[int(bad[0])]!r} holds white space", file=path, expected=expected, fix=fix)
 
 
-@dataclass(frozen=True)
-class _Pairs:
-    """Queries and items to be written, query by query, with the ``numbers`` that JSON lines call ``key``."""
+def _write(
+    path: str | Path, source: Ranking | RankedLists | Relevance, rows: _Array, items: _Array, numbers: _Array,
+    called: tuple[str, str], columns: dict[str, Any], system: str = "",
+) -> Path:  # fmt: skip
+    """Queries and items, query by query: as JSON by the ending of ``path``, else as TREC, with ``columns`` last.
 
-    query_ids: Ids
-    item_ids: Ids
-    rows: np.ndarray[Any, Any]
-    items: np.ndarray[Any, Any]
-    numbers: np.ndarray[Any, Any]
-    key: str
-
-    def write(self, path: str | Path, second: str, columns: dict[str, Any], system: str = "") -> Path:
-        """As JSON by the ending of ``path``, else as TREC, with ``second`` as second column and ``columns`` last."""
-        with writing_bytes(path) as out:
-            if (suffix := format_suffix(path)) in (".json", ".jsonl"):
-                out.write(self._json(suffix).encode())
-            else:
-                _check_words((system,), "system name", path)
-                _check_words(self.query_ids, "query id", path)
-                _check_words(self.item_ids, "item id", path)
-                queries, names = pl.Series(self.query_ids, dtype=pl.String), pl.Series(self.item_ids, dtype=pl.String)
-                frame = pl.DataFrame({"row": self.rows, "column": self.items}).with_columns(**columns)
-                for block in frame.iter_slices(_BLOCK):
-                    block.select(
-                        queries.gather(block["row"]).alias("query"),
-                        pl.lit(second).alias("second"),
-                        names.gather(block["column"]).alias("item"),
-                        pl.exclude("row", "column"),
-                    ).write_csv(out, include_header=False, separator=" ", quote_style="never")
-        return Path(path)
-
-    def _json(self, suffix: str) -> str:
-        # numpy prints the shortest text that gives the number back; through Python's float a float32 would grow digits.
-        texts = self.numbers.astype(str).tolist()
-        names = [json.dumps(self.item_ids[item], ensure_ascii=False) for item in self.items]
-        offsets = np.searchsorted(self.rows, np.arange(len(self.query_ids) + 1))
-        rows = []
-        for query, start, end in zip(self.query_ids, offsets[:-1], offsets[1:], strict=True):
-            quoted = json.dumps(query, ensure_ascii=False)
-            if suffix == ".json":
-                pairs = zip(names[start:end], texts[start:end], strict=True)
-                rows.append(f"{quoted}: {{{', '.join(f'{name}: {text}' for name, text in pairs)}}}")
-            else:
-                both = f'"items": [{", ".join(names[start:end])}], "{self.key}": [{", ".join(texts[start:end])}]'
-                rows.append(f'{{"query": {quoted}, {both}}}')
-        return "{" + ",\n".join(rows) + "}\n" if suffix == ".json" else "".join(f"{row}\n" for row in rows)
+    ``called`` is what JSON lines call the numbers, and TREC's second column.
+    """
+    suffix = format_suffix(path)
+    with writing_bytes(path) as out:
+        if suffix in (".json", ".jsonl"):
+            # numpy prints the shortest text that gives the number back; a float32 would grow digits as a Python float.
+            texts = numbers.astype(str).tolist()
+            names = [json.dumps(source.item_ids[item], ensure_ascii=False) for item in items]
+            entries = []
+            for query, (start, end) in zip(
+                source.query_ids, pairwise(np.searchsorted(rows, np.arange(len(source.query_ids) + 1))), strict=True
+            ):
+                quoted = json.dumps(query, ensure_ascii=False)
+                if suffix == ".json":
+                    pairs = zip(names[start:end], texts[start:end], strict=True)
+                    entries.append(f"{quoted}: {{{', '.join(f'{name}: {text}' for name, text in pairs)}}}")
+                else:
+                    both = f'"items": [{", ".join(names[start:end])}], "{called[0]}": [{", ".join(texts[start:end])}]'
+                    entries.append(f'{{"query": {quoted}, {both}}}\n')
+            out.write(("{" + ",\n".join(entries) + "}\n" if suffix == ".json" else "".join(entries)).encode())
+        else:
+            for ids, what in (((system,), "system name"), (source.query_ids, "query id"), (source.item_ids, "item id")):
+                _check_words(ids, what, path)
+            queries, named = (pl.Series(ids, dtype=pl.String) for ids in (source.query_ids, source.item_ids))
+            frame = pl.DataFrame({"row": rows, "column": items}).with_columns(**columns)
+            for block in frame.iter_slices(1_000_000):
+                block.select(
+                    queries.gather(block["row"]).alias("query"),
+                    pl.lit(called[1]).alias("second"),
+                    named.gather(block["column"]).alias("item"),
+                    pl.exclude("row", "column"),
+                ).write_csv(out, include_header=False, separator=" ", quote_style="never")
+    return Path(path)

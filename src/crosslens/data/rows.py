@@ -9,7 +9,7 @@ import csv
 import io
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -44,11 +44,6 @@ _TYPE_NAMES = {
 }
 
 
-def counted(what: str) -> RowName:
-    """Rows of a JSON array: ``annotation 16``."""
-    return lambda index: f"{what} {index}"
-
-
 def on_lines(lines: Sequence[int]) -> RowName:
     """Rows on these lines of a text file: ``line 17``."""
     return lambda index: f"line {lines[index]}"
@@ -61,19 +56,13 @@ def by_row(index: int) -> int:
 
 def check_unique(ids: Sequence[str], what: str, row_name: RowName) -> None:
     """Every id once."""
-    if len(set(ids)) == len(ids):
-        return
-    first: dict[str, int] = {}
-    for index, name in enumerate(ids):
-        if name in first:
-            earlier = row_name(first[name])
-            raise InputError(
-                f"duplicate {what} id {name!r} (first at {earlier if isinstance(earlier, str) else f'row {earlier}'})",
-                row=row_name(index),
-                expected=f"each {what} once",
-                fix="remove or rename one of the two",
-            )
-        first[name] = index
+    if len(set(ids)) < len(ids):
+        first: dict[str, int] = {}
+        index = next(index for index, name in enumerate(ids) if first.setdefault(name, index) != index)
+        earlier = row_name(first[ids[index]])
+        earlier = f"row {earlier}" if isinstance(earlier, int) else earlier
+        problem, fix = f"duplicate {what} id {ids[index]!r} (first at {earlier})", "remove or rename one of the two"
+        raise InputError(problem, row=row_name(index), expected=f"each {what} once", fix=fix)
 
 
 def check_known(ids: Sequence[str], known: Collection[str], what: str, row_name: RowName) -> None:
@@ -146,21 +135,14 @@ def box_columns(boxes: Sequence[Any], row_name: RowName) -> dict[str, list[float
     """
     rows: list[tuple[float | None, ...]] = []
     for index, box in enumerate(boxes):
-        if box is not None and not _is_box(box):
+        box = (0, 0, 0, 0) if box is None else box
+        is_box = isinstance(box, list | tuple) and len(box) == 4 and all(map(is_finite_number, box))
+        if not is_box or box[2] < 0 or box[3] < 0:
             expected = "[x, y, width, height] in pixels: four finite numbers, width and height not negative"
             fix = "correct the box, or leave it out for an object without one"
             raise InputError(f"bad box {box!r}", row=row_name(index), expected=expected, fix=fix)
-        is_empty = box is None or box[2] == 0 or box[3] == 0
-        rows.append((None,) * 4 if is_empty else tuple(float(side) for side in box))
+        rows.append(tuple(map(float, box)) if box[2] and box[3] else (None,) * 4)
     return {name: [row[side] for row in rows] for side, name in enumerate("xywh")}
-
-
-def _is_box(box: Any) -> bool:
-    if not isinstance(box, (list, tuple)) or len(box) != 4:
-        return False
-    if not all(is_finite_number(side) for side in box):
-        return False
-    return bool(box[2] >= 0 and box[3] >= 0)
 
 
 def number_within(images: Sequence[str], mark: str = "#") -> list[str]:
@@ -315,11 +297,9 @@ def readable_parquet(path: str | Path) -> Iterator[None]:
         ) from error
 
 
-_LARGEST = 2**31
 _SCALARS = (str, int, float, bool, type(None))
 _PER_LINE = "one JSON object per line"
 _OTHER_FORMAT = "check that the file is of this format"
-_CORRECT = "correct it, or leave it out"
 
 
 @dataclass(frozen=True)
@@ -350,7 +330,7 @@ class Records:
                 raise InputError(
                     f"{row!r:.60} is not an object", row=f"{what} {index}", expected=expected, fix="remove this entry"
                 )
-        return Records(rows, counted(what))
+        return Records(rows, lambda index: f"{what} {index}")
 
     def only(self, indices: Sequence[int]) -> Records:
         """These records, each still called by its index among all."""
@@ -377,9 +357,12 @@ class Records:
         """The entry ``key`` of every record, None where it is missing."""
         return [row.get(key) for row in self.rows]
 
-    def ids(self, key: str) -> list[str]:
-        """The entry ``key`` of every record, an id."""
-        return check_ids(self.values(key), key, self.row_name)
+    def ids(self, key: str, unique: str | None = None) -> list[str]:
+        """The entry ``key`` of every record, an id; each once, where what is ``unique`` is named."""
+        ids = check_ids(self.values(key), key, self.row_name)
+        if unique is not None:
+            check_unique(ids, unique, self.row_name)
+        return ids
 
     def texts(self, key: str) -> list[str]:
         """The entry ``key`` of every record, a caption."""
@@ -393,22 +376,35 @@ class Records:
 
     def lists(self, key: str) -> list[list[Any]]:
         """The entry ``key`` of every record, a list of texts or whole numbers; empty where it is missing."""
+
+        def fits(value: Any) -> bool:
+            return isinstance(value, list) and all(type(entry) in (str, int) for entry in value)
+
         values = [[] if value is None else value for value in self.optional(key)]
-        return self._checked(key, values, _is_list, "a list of words or ids", "correct the list, or leave it out")
+        return self._checked(key, values, fits, "a list of words or ids", "correct the list, or leave it out")
 
-    def numbers(self, key: str) -> list[int | None]:
-        """The entry ``key`` of every record, a whole number above 0 such as a width; None where it is missing."""
-        values = self._checked(key, self.optional(key), _is_size, "a whole number above 0")
-        return [None if value is None else int(value) for value in values]
+    def sizes(self, key: str) -> pl.Series:
+        """The entry ``key`` of every record, a whole number above 0 such as a width; null where it is missing."""
 
-    def reals(self, key: str) -> list[float | None]:
-        """The entry ``key`` of every record, a finite number such as a coordinate; None where it is missing."""
-        values = self._checked(key, self.optional(key), _is_finite, "a finite number")
-        return [None if value is None else float(value) for value in values]
+        def fits(value: Any) -> bool:
+            return value is None or (type(value) in (int, float) and 0 < value < 2**31 and value == int(value))
+
+        values = self._checked(key, self.optional(key), fits, "a whole number above 0")
+        return pl.Series(key, values, pl.Float64).cast(pl.Int64)
+
+    def reals(self, key: str) -> pl.Series:
+        """The entry ``key`` of every record, a finite number such as a coordinate; null where it is missing."""
+        values = self.optional(key)
+        self._checked(key, values, lambda value: value is None or is_finite_number(value), "a finite number")
+        return pl.Series(key, values, pl.Float64, strict=False)
 
     def nested(self, key: str, what: str) -> tuple[Records, list[int]]:
         """The records in the arrays under ``key``, and for each the index of the record it is in."""
-        groups = self._checked(key, self.values(key), _is_array, f"{key!r} to be an array of objects", _OTHER_FORMAT)
+
+        def fits(value: Any) -> bool:
+            return isinstance(value, list) and all(isinstance(row, dict) for row in value)
+
+        groups = self._checked(key, self.values(key), fits, f"{key!r} to be an array of objects", _OTHER_FORMAT)
         rows = [row for group in groups for row in group]
         owners = [index for index, group in enumerate(groups) for _ in group]
         inner = [number for group in groups for number in range(len(group))]
@@ -425,28 +421,17 @@ class Records:
         return columns
 
     def _checked(
-        self, key: str, values: list[Any], fits: Callable[[Any], bool], expected: str, fix: str = _CORRECT
+        self,
+        key: str,
+        values: list[Any],
+        fits: Callable[[Any], bool],
+        expected: str,
+        fix: str = "correct it, or leave it out",
     ) -> list[Any]:
         for index, value in enumerate(values):
             if not fits(value):
                 raise InputError(f"{key!r} is {value!r:.60}", row=self.row_name(index), expected=expected, fix=fix)
         return values
-
-
-def _is_list(value: Any) -> bool:
-    return isinstance(value, list) and all(type(entry) in (str, int) for entry in value)
-
-
-def _is_array(value: Any) -> bool:
-    return isinstance(value, list) and all(isinstance(row, dict) for row in value)
-
-
-def _is_finite(value: Any) -> bool:
-    return value is None or is_finite_number(value)
-
-
-def _is_size(value: Any) -> bool:
-    return value is None or (type(value) in (int, float) and 0 < value < _LARGEST and value == int(value))
 
 
 def _keys(row: dict[str, Any]) -> str:
@@ -491,14 +476,15 @@ OBJECT_TYPES = {name: OBJECT_COLUMNS[name] for name in ("synset", "x", "y", "w",
 """Columns that may hold nothing but nulls, from which their type would not show."""
 
 
-def text_columns(**columns: Sequence[str | None]) -> dict[str, pl.Series]:
-    """Columns of text, also where there are no rows."""
-    return {name: pl.Series(name, values, dtype=pl.String) for name, values in columns.items()}
+def text_table(free: Mapping[str, pl.Series] | None = None, /, **columns: Iterable[str | None]) -> pl.DataFrame:
+    """A table of columns of text, also where there are no rows, and of ``free`` columns behind them."""
+    texts = {name: pl.Series(name, list(values), pl.String) for name, values in columns.items()}
+    return pl.DataFrame({**texts, **(free or {})})
 
 
 def no_captions() -> pl.DataFrame:
     """A table of captions without rows."""
-    return pl.DataFrame(text_columns(caption=[], image=[], text=[]))
+    return text_table(caption=(), image=(), text=())
 
 
 def caption_table(
@@ -510,12 +496,13 @@ def caption_table(
     ids = number_within(owners)
     if caption_at is not None:
         ids = check_ids(frame[caption_at].to_list(), "caption id", row_name)
+    check_unique(ids, "caption", row_name)
     free = {
         f"{name}_" if name in ("caption", "image", "text") else name: typed(frame[name])
         for name in frame.columns
         if name not in (image_at, text_at, caption_at)
     }
-    return pl.DataFrame({**text_columns(caption=ids, image=owners, text=texts), **free})
+    return text_table(free, caption=ids, image=owners, text=texts)
 
 
 def objects_in(records: Records, images: list[str]) -> pl.DataFrame | None:
@@ -556,7 +543,7 @@ def relations_in(records: Records, images: list[str], objects: pl.DataFrame | No
 def box_of(row: Mapping[str, Any]) -> list[Any] | None:
     """The entries x, y, w, h of a row; None where it has none of them."""
     sides = [row.get(side) for side in "xywh"]
-    return None if all(side is None for side in sides) else sides
+    return None if sides == [None] * 4 else sides
 
 
 def _nested(records: Records, images: list[str], key: str) -> tuple[Records, list[str]]:

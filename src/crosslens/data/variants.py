@@ -15,20 +15,19 @@ from crosslens.data.rows import (
     IMAGE_COLUMNS,
     RowName,
     check_ids,
-    counted,
     no_captions,
     on_lines,
     read_records,
     read_table,
     split_csv,
     split_lines,
+    text_table,
 )
 
 EXTRA_IMAGES = "extra_images"
 """The option of every dataset that names them."""
 
 _IDS, _FILES = ("id", *IMAGE_COLUMNS[:-1]), ("file", IMAGE_COLUMNS[-1])
-_IMAGES = {"image": pl.String, "file": pl.String}
 _EXPECTED = "an image per row: its id or its file, or an object (a row) with id, file or both"
 
 
@@ -63,36 +62,31 @@ def _rows(path: Path) -> tuple[Sequence[Any], RowName]:
         if not isinstance(content, list):
             fix = "write an array, or an object with an array under 'images'"
             raise InputError("no array of images", expected=_EXPECTED, fix=fix)
-        return content, counted("image")
+        return content, lambda index: f"image {index}"
     if suffix == ".jsonl":
         records = read_records(path)
         return records.rows, records.row_name
-    if suffix == ".parquet" or (suffix in (".csv", ".tsv") and _has_header(path, suffix)):
-        table = read_table(path)
-        return table.frame.rows(named=True), table.row_name
+    header = ["", ""] if suffix == ".parquet" else []
+    if suffix in (".csv", ".tsv"):
+        header, _, _ = split_csv(path) if suffix == ".csv" else split_lines(path, "\t")
+    # A table of one column may begin with the first image instead of a header.
+    if len(header) > 1 or set(header) & {*_IDS, *_FILES}:
+        frame, row_name = read_table(path)
+        return frame.rows(named=True), row_name
     lines, numbers = numbered_lines(path)
     return [line.strip().strip('"') for line in lines], on_lines(numbers)
-
-
-def _has_header(path: Path, suffix: str) -> bool:
-    """Whether the first row names columns; a table of one column may begin with the first image."""
-    header, _, _ = split_csv(path) if suffix == ".csv" else split_lines(path, "\t")
-    return len(header) > 1 or header[0] in (*_IDS, *_FILES)
 
 
 def _image_name(row: Any, index: int, row_name: RowName) -> ImageName:
     if not isinstance(row, dict):
         return ImageName.of(check_ids([row], "image id", lambda _: row_name(index))[0])
-    image = next((row[key] for key in _IDS if row.get(key) not in (None, "")), None)
-    file = next((row[key] for key in _FILES if row.get(key) not in (None, "")), None)
-    if image is None and file is None:
+    named = (next((row[key] for key in keys if row.get(key) not in (None, "")), None) for keys in (_IDS, _FILES))
+    values = check_ids([value for value in named if value is not None], "image", lambda _: row_name(index))
+    if not values:
         keys = ", ".join(map(str, row)) or "none"
         fix = f"name a column {' or '.join((_IDS[0], _IDS[1], _FILES[0]))}"
         raise InputError(f"no image (found: {keys})", row=row_name(index), expected=_EXPECTED, fix=fix)
-    values = check_ids([value for value in (image, file) if value is not None], "image", lambda _: row_name(index))
-    if image is None or file is None:
-        return ImageName.of(values[0])
-    return ImageName(values[0], values[1].replace("\\", "/"))
+    return ImageName.of(values[0]) if len(values) == 1 else ImageName(values[0], values[1].replace("\\", "/"))
 
 
 def read_images(path: str | Path) -> Dataset:
@@ -105,10 +99,9 @@ def read_images(path: str | Path) -> Dataset:
     names = [ImageName.of(name) for name in images_below(path)] if is_folder else read_image_names(path)
     with reading(path):
         images = unknown_images(list(dict.fromkeys(names)), (), ())
-        table = pl.DataFrame({"image": list(images), "file": list(images.values())}, schema=_IMAGES)
-        return Dataset(
-            path.name if is_folder else format_stem(path), table, no_captions(), home=path if is_folder else path.parent
-        )
+        table = text_table(image=images, file=images.values())
+        name, home = (path.name, path) if is_folder else (format_stem(path), path.parent)
+        return Dataset(name, table, no_captions(), home=home)
 
 
 _MOST = 24
@@ -122,11 +115,7 @@ def rename_images(dataset: Dataset, names: Sequence[str]) -> Dataset:
         return dataset
     tables = {name: getattr(dataset, name) for name in ("images", "captions", "objects", "relations")}
     renamed = pl.col("image").replace(new_name)
-    changed: dict[str, Any] = {
-        name: table.with_columns(renamed)
-        for name, table in tables.items()
-        if table is not None and "image" in table.columns
-    }
+    changed: dict[str, Any] = {name: table.with_columns(renamed) for name, table in tables.items() if table is not None}
     return replace(dataset, **changed)
 
 

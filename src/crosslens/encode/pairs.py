@@ -6,14 +6,13 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol, Unpack
+from typing import Any, Protocol, Unpack
 
 import numpy as np
 
 from crosslens.core import (
     CrosslensError,
     Dataset,
-    Engine,
     InputError,
     Progress,
     Ranking,
@@ -41,102 +40,41 @@ from crosslens.encode.options import EncodeKeywords, EncodeOptions, StreamKeywor
 from crosslens.encode.stream import encode_images, feature_key
 from crosslens.rank import rerank
 
-
-class PairBatch(NamedTuple):
-    """Images (pictures, paths or features), and as many texts."""
-
-    images: list[Any]
-    texts: list[str]
+_Pair = tuple[Any, str]
+"""An image (a picture, a path or features), and a text."""
 
 
-def run_pair_batches(
-    scorer: Any,
-    size: int | None,
-    pairs: Sequence[Any],
-    content: Callable[[Sequence[Any]], PairBatch],
-    loader: Callable[[str, EncodeOptions], Any],
-) -> Iterator[tuple[Sequence[Any], Array]]:
-    """Batches of pairs with their scores, in order; ``content`` gives what the model reads of a batch."""
-    batches, engine = Batches(PAIRS, scorer, size), current_engine()
-    if not engine.distributed:
-        for batch in batches.of(pairs):
-            yield batch, _scored(scorer, batches, content(batch))
-        return
-    planned = list(batches.of(pairs))
-    groups = in_groups(planned, engine)
-    requests = ([_with_paths(content(batch)) for batch in group] for group in groups)
-    scored = engine.run(score_batches, ModelToLoad.of(scorer, loader), requests, gpu=uses_gpu(scorer))
-    for group, results in zip(groups, scored, strict=True):
-        yield from zip(group, results, strict=True)
-
-
-def score_batches(model: ModelToLoad, batches: Sequence[PairBatch]) -> list[Array]:
+def score_batches(model: ModelToLoad, batches: Sequence[Sequence[_Pair]]) -> list[Array]:
     """The scores of each batch, in a task."""
     scorer = model.load()
-    for image in (image for batch in batches for image in batch.images if isinstance(image, str)):
+    for image in (image for batch in batches for image, _ in batch if isinstance(image, str)):
         if not outer_file(image).exists():
             raise missing_on_node(f"{image} does not exist")
-    return [_scored(scorer, Batches(PAIRS, scorer, len(batch.texts)), batch) for batch in batches]
+    return [_scored(scorer, Batches(PAIRS, scorer, len(batch)), batch) for batch in batches]
 
 
-def _with_paths(batch: PairBatch) -> PairBatch:
-    """The batch with absolute paths: a task may have another working directory."""
-    paths = [os.path.abspath(image) if isinstance(image, str | Path) else image for image in batch.images]
-    return PairBatch(paths, batch.texts)
-
-
-def _scored(scorer: Any, batches: Batches, batch: PairBatch) -> Array:
-    def score(rows: Sequence[int]) -> Array:
-        values = scorer.score_pairs([batch.images[row] for row in rows], [batch.texts[row] for row in rows])
+def _scored(scorer: Any, batches: Batches, batch: Sequence[_Pair]) -> Array:
+    def score(pairs: Sequence[_Pair]) -> Array:
+        values = scorer.score_pairs([image for image, _ in pairs], [text for _, text in pairs])
         scores = np.asarray(values, np.float32).reshape(-1)
-        if len(scores) != len(rows):
-            problem = f"{scorer.name} gave {len(scores)} scores for {len(rows)} pairs"
+        if len(scores) != len(pairs):
+            problem = f"{scorer.name} gave {len(scores)} scores for {len(pairs)} pairs"
             raise InputError(problem, expected="one score per pair")
         if not np.isfinite(scores).all():
             raise InputError(f"{scorer.name} gave NaN or infinite scores for pairs", expected="finite numbers")
         return scores
 
-    return np.concatenate(batches.run(score, range(len(batch.texts))))
+    return np.concatenate(batches.run(score, batch))
 
 
-class MatrixWork(NamedTuple):
-    """What all blocks of a matrix of scores read."""
-
-    model: ModelToLoad
-    features: Sequence[Any]
-    texts: Sequence[str]
+_Block = tuple[slice, Array]
+"""Some images and some texts, by their positions."""
 
 
-class MatrixBlock(NamedTuple):
-    """Some images and some texts, by their positions."""
-
-    rows: slice
-    columns: Array
-
-
-def score_block(work: MatrixWork, block: MatrixBlock) -> Array:
+def score_block(work: tuple[ModelToLoad, Sequence[Any], Sequence[str]], block: _Block) -> Array:
     """The scores of a block, in a task."""
-    scores = work.model.load().score_matrix(work.features[block.rows], [work.texts[text] for text in block.columns])
-    return np.asarray(scores, np.float32)
-
-
-def score_in_blocks(
-    engine: Engine, scorer: DivisibleScorer, features: Sequence[Any], texts: Sequence[str], progress: Progress
-) -> Array:
-    """Images × texts, from tasks."""
-    images, columns = scorer.divide(features, texts)
-    blocks = [MatrixBlock(rows, part) for rows in images for part in columns]
-    out = np.empty((len(features), len(texts)), np.float32)
-    size = 4 * max((block.rows.stop - block.rows.start) * len(block.columns) for block in blocks)
-    with stage(progress, "scoring pairs", len(images) * len(texts)):
-        work = MatrixWork(ModelToLoad.of(scorer), features, texts)
-        scored = engine.run(
-            score_block, work, blocks, size=size, gpu=uses_gpu(scorer),
-            done=lambda block: progress.advance(len(block.columns)),
-        )  # fmt: skip
-        for block, scores in zip(blocks, scored, strict=True):
-            out[block.rows, block.columns] = scores
-    return out
+    (model, features, texts), (rows, columns) = work, block
+    return np.asarray(model.load().score_matrix(features[rows], [texts[text] for text in columns]), np.float32)
 
 
 DEPTH = 100
@@ -196,20 +134,41 @@ def score_pairs(
     progress: Progress | None = None,
 ) -> Array:
     """The scores of these pairs of an image's and a text's id, in their order."""
-    scores = np.zeros(len(pairs), np.float32)
+    scores, cached = np.zeros(len(pairs), np.float32), np.zeros(len(pairs), bool)
     keys = [] if cache is None else [cache.key(image, _by_id(texts, text, "text")) for image, text in pairs]
+    rows_of: dict[bytes, list[int]] = {}
+    for row, key in enumerate(keys):
+        rows_of.setdefault(key, []).append(row)
 
-    def content(rows: Sequence[int]) -> PairBatch:
-        part = [pairs[row] for row in rows]
-        return PairBatch(
-            [_by_id(images, image, "image") for image, _ in part], [_by_id(texts, text, "text") for _, text in part]
-        )
+    def content(row: int) -> _Pair:
+        return _by_id(images, pairs[row][0], "image"), _by_id(texts, pairs[row][1], "text")
+
+    def lasting(pair: _Pair) -> _Pair:
+        """With an absolute path: a task may have another working directory."""
+        return os.path.abspath(pair[0]) if isinstance(pair[0], str | Path) else pair[0], pair[1]
+
+    def scored(rows: list[int]) -> Iterator[tuple[Sequence[int], Array]]:
+        """Batches of rows with their scores, in order."""
+        batches, engine = Batches(PAIRS, scorer, batch_size), current_engine()
+        if not engine.distributed:
+            for batch in batches.of(rows):
+                yield batch, _scored(scorer, batches, [content(row) for row in batch])
+            return
+        groups = in_groups(list(batches.of(rows)), engine)
+        requests = ([[lasting(content(row)) for row in batch] for batch in group] for group in groups)
+        model = ModelToLoad.of(scorer, load_pair_scorer)
+        results = engine.run(score_batches, model, requests, gpu=uses_gpu(scorer))
+        for group, of_group in zip(groups, results, strict=True):
+            yield from zip(group, of_group, strict=True)
 
     with stage(shown_progress(progress), "scoring pairs", len(pairs)) as shown:
-        missing = _fill_from_cache(scores, keys, cache, shown)
+        for stored_keys, values in () if cache is None else cache.store.fetch(rows_of):
+            for key, value in zip(stored_keys, values[:, 0], strict=True):
+                scores[rows_of[key]], cached[rows_of[key]] = value, True
+        shown.advance(int(cached.sum()))
         # Pairs of one image together: a scorer can then look at it once.
-        missing.sort(key=lambda row: pairs[row])
-        for batch, values in run_pair_batches(scorer, batch_size, missing, content, load_pair_scorer):
+        missing = sorted(np.flatnonzero(~cached).tolist(), key=lambda row: pairs[row])
+        for batch, values in scored(missing):
             scores[batch] = values
             if cache is not None:
                 cache.store.add([keys[row] for row in batch], values[:, None])
@@ -217,22 +176,6 @@ def score_pairs(
     if cache is not None:
         cache.store.flush()
     return scores
-
-
-def _fill_from_cache(scores: Array, keys: Sequence[bytes], cache: PairCache | None, progress: Progress) -> list[int]:
-    """Fill in the scores that are cached; the rows of the others."""
-    if cache is None:
-        return list(range(len(scores)))
-    rows_of: dict[bytes, list[int]] = {}
-    for row, key in enumerate(keys):
-        rows_of.setdefault(key, []).append(row)
-    cached = np.zeros(len(scores), bool)
-    for stored_keys, values in cache.store.fetch(rows_of):
-        for key, value in zip(stored_keys, values[:, 0], strict=True):
-            scores[rows_of[key]] = value
-            cached[rows_of[key]] = True
-    progress.advance(int(cached.sum()))
-    return [int(row) for row in np.flatnonzero(~cached)]
 
 
 def _by_id(values: Mapping[str, Any], key: str, what: str) -> Any:
@@ -359,12 +302,21 @@ def score_texts(
     scorer: MatrixScorer, images: ReadImages, texts: Sequence[str], progress: Progress | None = None
 ) -> Array:
     """Images × texts, checked."""
-    engine = current_engine()
-    if engine.distributed and isinstance(scorer, DivisibleScorer) and images.features and texts:
-        scores = score_in_blocks(engine, scorer, images.features, texts, shown_progress(progress))
+    engine, features, expected = current_engine(), images.features, (len(images.features), len(texts))
+    if engine.distributed and isinstance(scorer, DivisibleScorer) and features and texts:
+        parts, columns = scorer.divide(features, texts)
+        blocks: list[_Block] = [(rows, part) for rows in parts for part in columns]
+        scores, shown = np.empty(expected, np.float32), shown_progress(progress)
+        size = 4 * max((rows.stop - rows.start) * len(part) for rows, part in blocks)
+        with stage(shown, "scoring pairs", len(parts) * len(texts)):
+            computed = engine.run(
+                score_block, (ModelToLoad.of(scorer), features, texts), blocks, size=size, gpu=uses_gpu(scorer),
+                done=lambda block: shown.advance(len(block[1])),
+            )  # fmt: skip
+            for block, values in zip(blocks, computed, strict=True):
+                scores[block] = values
     else:
-        scores = np.asarray(scorer.score_matrix(images.features, texts, progress), np.float32)
-    expected = (len(images.features), len(texts))
+        scores = np.asarray(scorer.score_matrix(features, texts, progress), np.float32)
     if scores.shape != expected:
         raise CrosslensError(
             f"{scorer.name} gave scores of shape {scores.shape} for images × texts of {expected}",

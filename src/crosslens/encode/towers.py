@@ -26,8 +26,8 @@ from crosslens.core import (
 )
 from crosslens.encode.adapters.torch_encoders import ARCHITECTURES, Architecture, hub_name, patch_counts, vectors_of
 from crosslens.encode.batches import as_picture, as_pictures, file_key, read_ahead
-from crosslens.encode.encoder import ENCODERS, Array, import_library, is_local, require_library
-from crosslens.encode.loading import SAFE, check_type, find_model, loading, longest_text, model_type_of
+from crosslens.encode.encoder import ENCODERS, Array, is_local, require_library
+from crosslens.encode.loading import check_type, find_model, load_part, longest_text, model_type_of
 from crosslens.encode.options import EncodeOptions
 
 _PURPOSE = "adapting a pretrained model"
@@ -77,10 +77,7 @@ class Pretrained:
 
     def module(self) -> Any:
         """The torch module in 32 bits on the CPU, in evaluation mode; loaded anew at every call."""
-        library = import_library("transformers", _PURPOSE)
-        with loading(self.folder):
-            model_class = getattr(library, self.architecture.model_class)
-            return model_class.from_pretrained(self.folder, **SAFE).float().eval()
+        return load_part(self.folder, _PURPOSE, self.architecture.model_class).float().eval()
 
     def read_images(self, module: Any, pixels: Any) -> PretrainedOutput:
         """What the module makes of pixels; patches come last among the states, behind tokens of the whole picture."""
@@ -113,18 +110,13 @@ class Pretrained:
     @cached_property
     def _tokenizer(self) -> tuple[Any, int | None]:
         """The tokenizer, and how many tokens a text may have."""
-        library = import_library("transformers", _PURPOSE)
-        with loading(self.folder):
-            config = library.AutoConfig.from_pretrained(self.folder, **SAFE)
-            tokenizer = library.AutoTokenizer.from_pretrained(self.folder, **SAFE)
+        config, tokenizer = (load_part(self.folder, _PURPOSE, kind) for kind in ("AutoConfig", "AutoTokenizer"))
         own_limit = getattr(config, "max_position_embeddings", None)
         return tokenizer, longest_text(tokenizer, config, self.architecture.longest or own_limit)
 
     @cached_property
     def _prepare(self) -> Any:
-        library = import_library("transformers", _PURPOSE)
-        with loading(self.folder):
-            return library.AutoImageProcessor.from_pretrained(self.folder, **SAFE, backend="pil")
+        return load_part(self.folder, _PURPOSE, "AutoImageProcessor", backend="pil")
 
     @property
     def preprocessing(self) -> str:

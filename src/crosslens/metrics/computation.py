@@ -138,10 +138,11 @@ def parts_across(
     if not isinstance(parts, Mapping) or not set(rankings) <= set(parts):
         problem = f"the metric {spec} returned {type(parts).__name__}"
         raise wrong_code(family.function, problem, f"return a mapping with values for {' and '.join(rankings)}")
-    values = {
-        name: _numbers(family, spec, parts[name], len(ranking.query_ids), "query") for name, ranking in rankings.items()
-    }
-    return {name: np.where(ranking.relevant_counts > 0, values[name], np.nan) for name, ranking in rankings.items()}
+    values = {}
+    for name, ranking in rankings.items():
+        of_queries = _numbers(family, spec, parts[name], len(ranking.query_ids), "query")
+        values[name] = np.where(ranking.relevant_counts > 0, of_queries, np.nan)
+    return values
 
 
 def _numbers(family: Family, spec: MetricSpec, values: Any, count: int, noun: str) -> FloatArray:
@@ -227,8 +228,17 @@ def measure(
     for request in parse_metrics(metrics):
         spec = request.spec
         if request.spans_both:
-            if metrics is not None or set(_BOTH) <= set(rankings):
-                results[str(spec)] = _measure_across(spec, rankings, clusters, ties, strata, draws, level, gains)
+            if metrics is None and not set(_BOTH) <= set(rankings):
+                continue
+            folds = None if strata is None else strata[IMAGE_TO_TEXT]
+            values = compute_across(spec, rankings, clusters, ties, folds, gains)
+            # Not from the values of single images: with unequal numbers of captions a resample has more or fewer.
+            parts = parts_across(spec, {direction: rankings[direction] for direction in _BOTH}, ties, gains)
+            drawn = [(draws[direction], part) for direction, part in parts.items()]
+            figure = sum_of_means(drawn, level, family_of(spec).bounds(one_direction=False))
+            of_queries = rankings[IMAGE_TO_TEXT].query_ids, values, np.asarray(clusters[IMAGE_TO_TEXT])
+            ends, facts = (figure.mean, figure.low, figure.high), family_of(spec).facts(spec)
+            results[str(spec)] = MetricValues(str(spec), *of_queries, *ends, level=level, facts=facts)
             continue
         if request.direction is not None and request.direction not in rankings:
             ranked = f"ranked directions: {', '.join(rankings) or 'none'}"
@@ -243,25 +253,3 @@ def measure(
             named = f"{ranking.direction}/{spec}"
             results[f"{name}/{spec}"] = MetricValues(named, *of_queries, *ends, statistic, level, facts)
     return results
-
-
-def _measure_across(
-    spec: MetricSpec,
-    rankings: Mapping[str, Ranking],
-    clusters: Mapping[str, IntArray],
-    ties: Ties,
-    strata: Mapping[str, IntArray] | None,
-    draws: Mapping[str, Bootstrap],
-    level: float,
-    gains: Gains,
-) -> MetricValues:
-    values = compute_across(spec, rankings, clusters, ties, None if strata is None else strata[IMAGE_TO_TEXT], gains)
-    # Not from the values of single images: with unequal numbers of captions a resample has more or fewer of them.
-    parts = parts_across(spec, {direction: rankings[direction] for direction in _BOTH}, ties, gains)
-    figure = sum_of_means(
-        [(draws[direction], part) for direction, part in parts.items()], level,
-        family_of(spec).bounds(one_direction=False),
-    )  # fmt: skip
-    ids, images = rankings[IMAGE_TO_TEXT].query_ids, np.asarray(clusters[IMAGE_TO_TEXT])
-    facts = family_of(spec).facts(spec)
-    return MetricValues(str(spec), ids, values, images, figure.mean, figure.low, figure.high, level=level, facts=facts)

@@ -69,27 +69,21 @@ def read_spec(text: str) -> MetricSpec:
     match = _SHAPE.fullmatch(text.strip())
     if match is None:
         raise UsageError(f"cannot read the metric {text!r}", fix="write Family[options]@cutoff, such as Hit@5 or MedR")
-    cutoff = match["cutoff"]
-    options = () if match["options"] is None else _read_options(text, match["options"])
+    cutoff, options = match["cutoff"], []
+    for part in () if match["options"] is None else match["options"].split(","):
+        option = _OPTION.fullmatch(part.strip())
+        if option is None:
+            raise UsageError(
+                f"cannot read the option {part.strip()!r} of the metric {text!r}",
+                fix="separate options by commas: a word, or key=value, such as [spice, m=20]",
+            )
+        options.append(f"{option['key']}={option['value']}" if option["key"] else option["value"])
     if cutoff is not None and not _is_positive(cutoff):
         raise UsageError(
             f"the cutoff of {text!r:.80} is {cutoff!r:.40}" if cutoff else f"the cutoff of {text!r:.80} is missing",
             fix=f"write a whole number from 1, of at most {_MOST_DIGITS} digits, after the @, such as @10",
         )
-    return MetricSpec(match["family"], options, None if cutoff is None else int(cutoff))
-
-
-def _read_options(text: str, options: str) -> tuple[str, ...]:
-    written = []
-    for part in options.split(","):
-        match = _OPTION.fullmatch(part.strip())
-        if match is None:
-            raise UsageError(
-                f"cannot read the option {part.strip()!r} of the metric {text!r}",
-                fix="separate options by commas: a word, or key=value, such as [spice, m=20]",
-            )
-        written.append(f"{match['key']}={match['value']}" if match["key"] else match["value"])
-    return tuple(written)
+    return MetricSpec(match["family"], tuple(options), None if cutoff is None else int(cutoff))
 
 
 _MOST_DIGITS = 9
@@ -217,12 +211,6 @@ class Family:
             if option.name in values:
                 raise UsageError(f"{spec} gives {option.name!r} twice", fix="keep one of the two")
             values[option.name] = f"{option.name}={written}" if option.matches_number(written) else written
-        self._check_options(spec, values)
-        filled = (values.get(option.name, option.written_default) for option in self.options)
-        return MetricSpec(spec.family, tuple(written for written in filled if written is not None), spec.cutoff)
-
-    def _check_options(self, spec: MetricSpec, values: Mapping[str, str]) -> None:
-        """Raise for options that exclude each other, and for settings that are not numbers."""
         for option in (option for option in self.options if option.name in values):
             if option.needs is not None and option.needs not in values:
                 fix = f"write {self.name}[…, {option.needs}, {values[option.name]}], or leave it out"
@@ -234,6 +222,8 @@ class Family:
             if option.whole_number and not _is_positive(value):
                 fix = f"write a whole number from 1, such as {option.name}=20"
                 raise UsageError(f"{option.name} of {spec} is {value!r}", fix=fix)
+        filled = (values.get(option.name, option.written_default) for option in self.options)
+        return MetricSpec(spec.family, tuple(written for written in filled if written is not None), spec.cutoff)
 
     def _option(self, spec: MetricSpec, written: str) -> Option:
         # Flags and settings first: a free name must not swallow them.

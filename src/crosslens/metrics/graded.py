@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -144,24 +144,21 @@ class GainMatrix:
     def _rank_images(self, depth: int) -> dict[str, IdealLists]:
         if self._matrix is None or self.image_of is None:
             raise UsageError("by-image needs to know the image of every caption", fix="evaluate with a dataset")
-        lists = self._voted_images(self._matrix, self.image_of, depth)
-        captioned = np.unique(self.image_of)
-        if len(captioned) == self.shape[0]:
-            return {IMAGE_TO_TEXT: lists, TEXT_TO_IMAGE: lists}
-        return {
-            IMAGE_TO_TEXT: self._voted_images(self._matrix, self.image_of, depth, captioned),
-            TEXT_TO_IMAGE: lists,
-        }
+        matrix, image_of, captioned = self._matrix, self.image_of, np.unique(self.image_of)
 
-    def _voted_images(self, matrix: Array, image_of: Array, depth: int, candidates: Array | None = None) -> IdealLists:
-        """Per image, the images (of the candidates) in the order of its captions' votes."""
-        scorers = []
-        for images, captions in self.parts or (self._whole,):
-            rows = images if candidates is None else np.intersect1d(images, candidates)
-            if len(rows) and len(captions):
-                scorer = ImageSimilarity(matrix, rows, captions, image_of)
-                scorers.append((scorer, (scorer.rows, scorer.images)))
-        return self._joined(scorers, depth, (self.shape[0], self.shape[0]))[TEXT_TO_IMAGE]
+        def voted(candidates: Array | None) -> IdealLists:
+            """Per image, the images (of the candidates) in the order of its captions' votes."""
+            scorers = []
+            for images, captions in self.parts or (self._whole,):
+                rows = images if candidates is None else np.intersect1d(images, candidates)
+                if len(rows) and len(captions):
+                    scorer = ImageSimilarity(matrix, rows, captions, image_of)
+                    scorers.append((scorer, (scorer.rows, scorer.images)))
+            return self._joined(scorers, depth, (self.shape[0], self.shape[0]))[TEXT_TO_IMAGE]
+
+        lists = voted(None)
+        some_lack_captions = len(captioned) < self.shape[0]
+        return {IMAGE_TO_TEXT: voted(captioned) if some_lack_captions else lists, TEXT_TO_IMAGE: lists}
 
     @property
     def _whole(self) -> Part:
@@ -291,7 +288,7 @@ class TopK:
         """The index in the kept list of each item that is left; None: all are left."""
         if non_gt:
             stays = (ranking.top_items != UNRANKED) & (_listed_grades(ranking) <= 0)
-            self.columns = np.argsort(~stays, axis=1, kind="stable")
+            self.columns = _moving_up(stays)
             self.listed = np.take_along_axis(stays, self.columns, axis=1)
         else:
             self.listed = ranking.top_items != UNRANKED
@@ -346,7 +343,16 @@ class TopK:
         left = self.listed.sum(axis=1)
         short = self._counts & ~self._whole & (left < k)
         if short.any():
-            self._refuse_short(int(np.argmax(short)), k, left)
+            query, beside = int(np.argmax(short)), " beside the ground truth" if self._non_gt else ""
+            problem = f"the list of query {self._ids[query]!r} has {item_count(left[query])}{beside}"
+            fewest = int(left[self._counts & ~self._whole].min())
+            smaller = f"use a cutoff of at most {fewest}, or " if fewest else ""
+            fix = f"{smaller}pass lists of at least {item_count(k)}{beside}"
+            if self._complete or self._depth < self._known[query]:
+                problem = f"of the list of query {self._ids[query]!r} only {item_count(left[query])}{beside} were kept"
+                fix = f"evaluate with a depth of {k + self._depth - int(left[query]):,} or more"
+                fix += where_option("rerank_depth", f": {argument('depth')}, {argument('rerank_depth')}")
+            raise InputError(problem, expected=f"at least {item_count(k)}{beside}", fix=fix)
         if self._ties == "stable" or not self.items.shape[1]:
             return
         last = np.minimum(left, k) - 1
@@ -357,34 +363,8 @@ class TopK:
             longer = "evaluate with longer lists" + where_option("depth", f" ({argument('depth')})")
             raise tie_error(self._ids[query], left[query], self._ties, longer)
 
-    def _refuse_short(self, query: int, k: int, left: IntArray) -> None:
-        beside = " beside the ground truth" if self._non_gt else ""
-        if self._complete or self._depth < self._known[query]:
-            more = k + self._depth - int(left[query])
-            raise InputError(
-                f"of the list of query {self._ids[query]!r} only {item_count(left[query])}{beside} were kept",
-                expected=f"at least {item_count(k)}{beside}",
-                fix=f"evaluate with a depth of {more:,} or more"
-                + where_option("rerank_depth", f": {argument('depth')}, {argument('rerank_depth')}"),
-            )
-        fewest = int(left[self._counts & ~self._whole].min())
-        smaller = f"use a cutoff of at most {fewest}, or " if fewest else ""
-        raise InputError(
-            f"the list of query {self._ids[query]!r} has {item_count(left[query])}{beside}",
-            expected=f"at least {item_count(k)}{beside}",
-            fix=f"{smaller}pass lists of at least {item_count(k)}{beside}",
-        )
 
-
-class _Cached(NamedTuple):
-    """A result for ``depth`` items; the reference to the gains keeps their id() from being reused."""
-
-    gains: GainMatrix
-    depth: int
-    value: Any
-
-
-_IDEAL: WeakKeyDictionary[Ranking, dict[tuple[str, int, bool], _Cached]] = WeakKeyDictionary()
+_IDEAL: WeakKeyDictionary[Ranking, dict[tuple[str, int, bool], tuple[GainMatrix, int, Any]]] = WeakKeyDictionary()
 _TOP_K: WeakKeyDictionary[Ranking, dict[tuple[Ties, bool], TopK]] = WeakKeyDictionary()
 """What many metrics of one ranking share; dropped with the ranking."""
 
@@ -447,13 +427,21 @@ class GradedRanking:
 
         Computed once for the largest ``count``: a curve over m needs all the smaller ones.
         """
-        gains, known = self._named(name), _IDEAL.setdefault(self.ranking, {})
-        key = "ranks", id(gains), non_gt
-        if key not in known or known[key].depth < count:
-            count = max(count, gains.deepest)
-            best = self.best(name, count, non_gt=non_gt).items
-            known[key] = _Cached(gains, count, _ranks_in(best, self.ranking.top_items, len(self.ranking.item_ids)))
-        return np.asarray(self.top_k(non_gt=non_gt).of_items_left(known[key].value), np.int64)
+
+        def compute(depth: int) -> IntArray:
+            best = self.best(name, depth, non_gt=non_gt).items
+            return _ranks_in(best, self.ranking.top_items, len(self.ranking.item_ids))
+
+        ranks = self._shared("ranks", self._named(name), non_gt, count, compute)
+        return np.asarray(self.top_k(non_gt=non_gt).of_items_left(ranks), np.int64)
+
+    def _shared(self, what: str, gains: GainMatrix, non_gt: bool, count: int, compute: Callable[[int], Any]) -> Any:
+        """What is computed for ``count`` items, or was for more of them."""
+        known, key = _IDEAL.setdefault(self.ranking, {}), (what, id(gains), non_gt)
+        if key not in known or known[key][1] < count:
+            depth = max(count, gains.deepest)
+            known[key] = gains, depth, compute(depth)  # the gains are referred to, so that their id() is not reused
+        return known[key][2]
 
     def of_best_images(self, name: str, count: int, *, non_gt: bool = False) -> tuple[BoolArray, IntArray]:
         """Which listed items are of the ``count`` images that the query's image votes for, and how many items are.
@@ -461,27 +449,24 @@ class GradedRanking:
         An image votes by its captions. With ``non_gt`` nobody votes for the query's own image, nor for the images of
         its ground-truth items. Computed once for the largest ``count``, as for :meth:`ideal_ranks`.
         """
-        gains, known = self._named(name), _IDEAL.setdefault(self.ranking, {})
-        key = "images", id(gains), non_gt
-        if key not in known or known[key].depth < count:
-            depth = max(count, gains.deepest)
-            known[key] = _Cached(gains, depth, self._image_ranks(gains, depth, non_gt=non_gt))
-        ranks, totals = known[key].value
+        gains = self._named(name)
+
+        def compute(depth: int) -> tuple[IntArray, IntArray]:
+            """The rank, from 0, of each listed item's image among the best; per number of images, how many items."""
+            images = self._best_images(gains, depth, non_gt=non_gt)
+            items = self.ranking.top_items
+            items = np.where(items < gains.gallery(self.ranking.direction), items, UNRANKED)
+            sizes = np.ones(gains.shape[0], np.int64)
+            if self.ranking.direction == IMAGE_TO_TEXT:
+                image_of = _images_of_captions(gains)
+                items = np.where(items == UNRANKED, UNRANKED, image_of[items])
+                sizes = np.bincount(image_of, minlength=gains.shape[0])
+            totals = np.cumsum(np.append(sizes, 0)[images], axis=1)  # UNRANKED, -1, is the 0 at the end
+            return _ranks_in(images, items, gains.shape[0]), totals
+
+        ranks, totals = self._shared("images", gains, non_gt, count, compute)
         last = min(count, totals.shape[1]) - 1
         return self.top_k(non_gt=non_gt).of_items_left(ranks) < count, totals[:, last]
-
-    def _image_ranks(self, gains: GainMatrix, count: int, *, non_gt: bool) -> tuple[IntArray, IntArray]:
-        """The rank, from 0, of each listed item's image among the best ones; per number of images, how many items."""
-        images = self._best_images(gains, count, non_gt=non_gt)
-        items = self.ranking.top_items
-        items = np.where(items < gains.gallery(self.ranking.direction), items, UNRANKED)
-        sizes = np.ones(gains.shape[0], np.int64)
-        if self.ranking.direction == IMAGE_TO_TEXT:
-            image_of = _images_of_captions(gains)
-            items = np.where(items == UNRANKED, UNRANKED, image_of[items])
-            sizes = np.bincount(image_of, minlength=gains.shape[0])
-        totals = np.cumsum(np.append(sizes, 0)[images], axis=1)  # UNRANKED, -1, is the 0 at the end
-        return _ranks_in(images, items, gains.shape[0]), totals
 
     def _best_images(self, gains: GainMatrix, count: int, *, non_gt: bool) -> IntArray:
         """Per query, the ``count`` images that the captions of its image vote for."""
@@ -498,27 +483,24 @@ class GradedRanking:
             width = gains.shape[0] + 1
             keys = np.concatenate([rows * width + relevant, np.arange(len(query_images)) * width + query_images])
             stays = (images != UNRANKED) & ~np.isin(np.arange(len(images))[:, None] * width + images, keys)
-            order = np.argsort(~stays, axis=1, kind="stable")
-            images = np.take_along_axis(np.where(stays, images, UNRANKED), order, axis=1)
+            images = np.take_along_axis(np.where(stays, images, UNRANKED), _moving_up(stays), axis=1)
         return np.asarray(images[:, :count], np.int64)
 
     def _ideal_non_gt(self, gains: GainMatrix, count: int) -> IdealLists:
         """The items of most gain without the relevant ones; cached for the largest ``count``."""
-        known, key = _IDEAL.setdefault(self.ranking, {}), ("lists", id(gains), True)
-        if key not in known or known[key].depth < count:
-            count = max(count, gains.deepest)
+
+        def compute(depth: int) -> IdealLists:
             removed = int(self.ranking.relevant_counts.max(initial=0))
-            ideal = gains.ideal(self.ranking.direction, count + removed)
+            ideal = gains.ideal(self.ranking.direction, depth + removed)
             width = len(self.ranking.item_ids) + 1
             keys = np.arange(len(ideal.items))[:, None] * width + ideal.items
             relevant = np.isin(keys, self.ranking.rows * width + self.ranking.relevant)
             stays = (ideal.items != UNRANKED) & ~relevant
-            order = np.argsort(~stays, axis=1, kind="stable")[:, :count]
-            listed = np.take_along_axis(stays, order, axis=1)
-            items = np.where(listed, np.take_along_axis(ideal.items, order, axis=1), UNRANKED)
-            values = np.where(listed, np.take_along_axis(ideal.values, order, axis=1), 0.0)
-            known[key] = _Cached(gains, count, IdealLists(items, values))
-        lists: IdealLists = known[key].value
+            order = _moving_up(stays)[:, :depth]
+            items = np.take_along_axis(np.where(stays, ideal.items, UNRANKED), order, axis=1)
+            return IdealLists(items, np.take_along_axis(np.where(stays, ideal.values, 0.0), order, axis=1))
+
+        lists: IdealLists = self._shared("lists", gains, True, count, compute)
         return lists
 
     def _named(self, name: str) -> GainMatrix:
@@ -528,6 +510,11 @@ class GradedRanking:
                 fix=f"pass gains={{{name!r}: GainMatrix(matrix)}}, or use evaluate with a dataset, which computes them",
             )
         return self._gains[name].fitting(self.ranking)
+
+
+def _moving_up(stays: BoolArray) -> IntArray:
+    """The order of each list in which what stays moves up, as it came."""
+    return np.argsort(~stays, axis=1, kind="stable")
 
 
 def _images_of_captions(gains: GainMatrix) -> IntArray:

@@ -100,7 +100,16 @@ class Positions:
 def positions_of(ranking: Ranking, ties: Ties = "stable") -> Positions:
     """The positions of a ranking's relevant items under a tie mode."""
     require_ties(ties)
-    _require_every_rank(ranking)
+    # Past the end of a list that was cut off, nobody knows how many items come before a relevant one.
+    short = (ranking.relevant_counts > 0) & (ranking.known < len(ranking.item_ids))
+    if not ranking.complete or short.any():
+        query = int(np.argmax(short))
+        raise InputError(
+            f"the {ranking.direction} lists do not hold the whole gallery: that of query "
+            f"{ranking.query_ids[query]!r} has {int(ranking.known[query]):,} of {len(ranking.item_ids):,} items",
+            expected="the rank of every relevant item among all items",
+            fix="evaluate from embeddings or scores, or from lists of the whole gallery",
+        )
     pairs = RelevantPairs(ranking)
     counts = pairs.counts[pairs.rows]
     among = np.arange(len(pairs.rows)) - np.repeat(pairs.starts, pairs.sharers)
@@ -145,20 +154,6 @@ def _chance_of_passing(passed: IntArray, others: IntArray, sharers: IntArray, am
     return np.where(sharers == 1, 1 / (others + 1), chance)
 
 
-def _require_every_rank(ranking: Ranking) -> None:
-    """Raise for lists that were cut off: past their end, nobody knows how many items come before a relevant one."""
-    counted = ranking.relevant_counts > 0
-    short = counted & (ranking.known < len(ranking.item_ids))
-    if not ranking.complete or short.any():
-        query = int(np.argmax(short)) if short.any() else 0
-        raise InputError(
-            f"the {ranking.direction} lists do not hold the whole gallery: that of query "
-            f"{ranking.query_ids[query]!r} has {int(ranking.known[query]):,} of {len(ranking.item_ids):,} items",
-            expected="the rank of every relevant item among all items",
-            fix="evaluate from embeddings or scores, or from lists of the whole gallery",
-        )
-
-
 class SubGalleries:
     """The ranks of a ranking's relevant items in random sub-galleries."""
 
@@ -174,7 +169,7 @@ class SubGalleries:
 
     def values(self, spec: MetricSpec, size: int) -> FloatArray:
         """The expected value of every query; NaN for queries without a relevant item. MedR has none: see ``within``."""
-        at = SizedGallery(self, self._checked(size))
+        at = self._at(size)
         require_expectation(spec)
         if spec.family in _MEDIANS:
             raise UsageError(f"{spec} is a median over queries", fix="take it from SubGalleries.within")
@@ -183,17 +178,16 @@ class SubGalleries:
 
     def pair_ranks(self, size: int) -> FloatArray:
         """The expected rank of every relevant item; those of a query together, best first."""
-        at = SizedGallery(self, self._checked(size))
-        return self.positions.per_pair(at.mean_ranks())
+        return self.positions.per_pair(self._at(size).mean_ranks())
 
     def within(self, k: int, size: int, *, each: bool = False) -> FloatArray:
         """The chance that the best relevant item (``each``: every one, an entry per pair) is among the first ``k``."""
-        at = SizedGallery(self, self._checked(size))
+        at = self._at(size)
         if each:
             return self.positions.per_pair(at.chance_within(k))
         return np.where(self.positions.counts > 0, at.hit(k), np.nan)
 
-    def _checked(self, size: int) -> int:
+    def _at(self, size: int) -> SizedGallery:
         if size > self.gallery:
             raise UsageError(f"a sub-gallery of {size:,} items", fix=f"the gallery has {self.gallery:,}")
         if size < self.smallest:
@@ -204,20 +198,17 @@ class SubGalleries:
                 expected=f"sizes of at least {self.smallest:,}",
                 fix=f"use sizes from {self.smallest:,} on",
             )
-        return size
+        return SizedGallery(self.positions, size)
 
 
 class SizedGallery:
     """Sub-galleries of one size."""
 
-    def __init__(self, whole: SubGalleries, size: int) -> None:
-        self.positions = whole.positions
-        self.relevant = whole.positions.counts
-        entries = whole.positions
-        self._others, self._drawn = entries.gallery - entries.relevant, size - entries.relevant
-        self._before, self._earlier = entries.before, entries.earlier
-        self.own_counts = entries.relevant
-        """Per entry: R, the number of relevant items of its query."""
+    def __init__(self, positions: Positions, size: int) -> None:
+        self.positions, self.relevant, self.own_counts = positions, positions.counts, positions.relevant
+        """``own_counts``, per entry: R, the number of relevant items of its query."""
+        self._others, self._drawn = positions.gallery - positions.relevant, size - positions.relevant
+        self._before, self._earlier = positions.before, positions.earlier
 
     def hit(self, k: int) -> FloatArray:
         """The chance of any relevant item among the first k."""
@@ -230,10 +221,6 @@ class SizedGallery:
     def chance_within(self, k: int | IntArray) -> FloatArray:
         """Per entry: the chance that its item is among the first k."""
         return chance_up_to(k - 1 - self._earlier, self._others, self._before, self._drawn)
-
-    def chance_at(self, rank: int) -> FloatArray:
-        """Per entry: the chance that its item has this rank."""
-        return chance_of(rank - 1 - self._earlier, self._others, self._before, self._drawn)
 
     def mean_ranks(self) -> FloatArray:
         """Per entry: the expected rank."""
@@ -252,7 +239,8 @@ class SizedGallery:
         limit = np.broadcast_to(np.asarray(k), self._before.shape)
         total = np.zeros(len(self._before))
         for rank in range(1, int(limit.max(initial=0)) + 1):
-            total += np.where(rank <= limit, self.chance_at(rank) * (self._earlier + 1) / rank, 0.0)
+            chance = chance_of(rank - 1 - self._earlier, self._others, self._before, self._drawn)
+            total += np.where(rank <= limit, chance * (self._earlier + 1) / rank, 0.0)
         return self.sums(total)
 
     def _only_first(self, per_entry: FloatArray) -> FloatArray:

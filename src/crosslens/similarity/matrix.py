@@ -6,7 +6,7 @@ import inspect
 import math
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -54,7 +54,6 @@ from crosslens.similarity.precomputed import (
     PrecomputedSimilarity,
     description_file,
     read_description,
-    verified_description,
     write_description,
 )
 from crosslens.similarity.protocol import (
@@ -85,9 +84,20 @@ def load_similarity(phi: Phi, *, cache: CacheChoice = None, **options: Any) -> S
             phi = Path(phi)
         else:
             factory = SIMILARITIES[kind].value
-            if cache is not None and "cache" in inspect.signature(factory).parameters:
+            known = list(inspect.signature(factory).parameters)[1:]
+            if cache is not None and "cache" in known:
                 options["cache"] = cache
-            return _call_factory(phi, factory, source, options)
+            for option in options:
+                if option not in known:
+                    accepted = f"it takes {', '.join(known)}" if known else "it takes none"
+                    raise UsageError(f"{phi} has no option {option!r}", fix=accepted, option=option)
+            similarity = call_function(factory, source, **options)
+            if isinstance(similarity, Similarity):
+                return similarity
+            if callable(similarity):  # a factory may return a plain function φ(references, caption)
+                return CallableSimilarity(similarity)
+            problem = f"the similarity {phi!r} gave {similarity!r:.60}"
+            raise wrong_code(factory, problem, "return a function φ(references, caption), or a Similarity")
     if options:
         fix = "set them on the object itself, or pass the name of a φ"
         raise UsageError(f"{', '.join(sorted(options))}: only a φ loaded by name takes options", fix=fix)
@@ -117,21 +127,6 @@ def prepare_dataset(
     return similarity.prepare(references_of(dataset), dataset.texts, progress=progress, threads=threads)
 
 
-def _call_factory(name: str, factory: Callable[..., Similarity], source: str, options: dict[str, Any]) -> Similarity:
-    known = list(inspect.signature(factory).parameters)[1:]
-    for option in options:
-        if option not in known:
-            accepted = f"it takes {', '.join(known)}" if known else "it takes none"
-            raise UsageError(f"{name} has no option {option!r}", fix=accepted, option=option)
-    similarity = call_function(factory, source, **options)
-    if not isinstance(similarity, Similarity) and callable(similarity):
-        similarity = CallableSimilarity(similarity)  # a factory may return a plain function φ(references, caption)
-    if not isinstance(similarity, Similarity):
-        problem = f"the similarity {name!r} gave {similarity!r:.60}"
-        raise wrong_code(factory, problem, "return a function φ(references, caption), or a Similarity")
-    return similarity
-
-
 class CallableSimilarity:
     """A Python function as φ. It is called once per cell, so it suits some pairs or a small collection.
 
@@ -148,67 +143,46 @@ class CallableSimilarity:
         self, references: References, captions: Texts, *, progress: Progress | None = None, threads: int | None = None
     ) -> PreparedCallable:
         """Keep the texts: the function is called when numbers are read."""
-        return PreparedCallable(self.function, self.name, references, captions)
+        return PreparedCallable(self.function, self.name, references, captions, (len(references), len(captions)))
 
 
+@dataclass(frozen=True)
 class PreparedCallable:
     """A function with the texts that it is called with."""
 
-    def __init__(self, function: CaptionFunction, name: str, references: References, captions: Texts) -> None:
-        self._function, self._name, self._references, self._captions = function, name, references, captions
-        self.shape = (len(references), len(captions))
+    function: CaptionFunction
+    name: str
+    references: References
+    captions: Texts
+    shape: tuple[int, int]
 
     def block(self, rows: slice) -> Array:
-        images = range(self.shape[0])[rows]
-        values = [self._value(image, caption) for image in images for caption in range(self.shape[1])]
-        return np.array(values, np.float32).reshape(len(images), self.shape[1])
+        images = np.arange(self.shape[0])[rows]
+        cells = self.pairs(np.repeat(images, self.shape[1]), np.tile(np.arange(self.shape[1]), len(images)))
+        return cells.reshape(len(images), self.shape[1])
 
     def pairs(self, images: Array, captions: Array) -> Array:
-        cells = zip(np.asarray(images).tolist(), np.asarray(captions).tolist(), strict=True)
-        return np.array([self._value(image, caption) for image, caption in cells], np.float32)
+        values = []
+        for image, caption in zip(np.asarray(images).tolist(), np.asarray(captions).tolist(), strict=True):
+            references, text = self.references[image], self.captions[caption]
+            value = call_function(self.function, references, text) if len(references) else 0.0
+            try:
+                number = float(value)
+            except (TypeError, ValueError):
+                number = math.nan
+            if not math.isfinite(number):
+                problem = f"{self.name} returned {value!r:.40} for the caption {text!r:.60}"
+                fix = "return a finite number for every pair"
+                raise InputError(problem, row=f"image {image}", expected="a finite number", fix=fix)
+            values.append(number)
+        return np.array(values, np.float32)
 
-    def _value(self, image: int, caption: int) -> float:
-        references = self._references[image]
-        value = call_function(self._function, references, self._captions[caption]) if len(references) else 0.0
-        try:
-            number = float(value)
-        except (TypeError, ValueError):
-            number = math.nan
-        if not math.isfinite(number):
-            problem = f"{self._name} returned {value!r:.40} for the caption {self._captions[caption]!r:.60}"
-            fix = "return a finite number for every pair"
-            raise InputError(problem, row=f"image {image}", expected="a finite number", fix=fix)
-        return number
 
-
-FOLDER = "similarities"
 WORTH_KEEPING = 1.0
 """Seconds that a matrix must have taken: what is computed faster than it is read needs no file."""
 
 CacheChoice = str | Path | bool | None
 """A folder; None and True are the default one, False is none."""
-
-
-def through_cache(dataset: Dataset, similarity: Similarity, cache: CacheChoice, compute: Callable[[], Array]) -> Array:
-    """The matrix of a dataset, from the cache or computed; kept if it has a revision and took long."""
-    # A matrix that is given has its own file; a function without a revision may have changed unnoticed.
-    if cache is False or not similarity.revision or isinstance(similarity, IdSimilarity):
-        return compute()
-    folder = cache_folder(None if cache is True else cache) / FOLDER
-    about = {"phi": similarity.name, "revision": similarity.revision, "crosslens": version("crosslens")}
-    key = fingerprint("cached-phi", {**about, "references": references_of(dataset), "captions": tuple(dataset.texts)})
-    file = folder / f"{key}.npy"
-    stored = read_cached_array(file, (len(dataset.image_ids), len(dataset.caption_ids)), np.float32)
-    if stored is not None:
-        return frozen(np.array(stored))
-    start = time.monotonic()
-    matrix = compute()
-    if time.monotonic() - start >= WORTH_KEEPING:
-        try:
-            write_cached_array(file, lambda partial: np.save(partial, matrix, allow_pickle=False), about)
-        except OSError:
-            file.unlink(missing_ok=True)  # a full disk costs the time of computing it again, not the result
-    return matrix
 
 
 _PLACED = "placed"
@@ -255,7 +229,23 @@ def relevance_matrix(
             matrix[start : start + len(block)] = block
         return frozen(matrix)
 
-    return through_cache(dataset, similarity, cache, compute)
+    # A matrix that is given has its own file; a function without a revision may have changed unnoticed.
+    if cache is False or not similarity.revision or isinstance(similarity, IdSimilarity):
+        return compute()
+    about = {"phi": similarity.name, "revision": similarity.revision, "crosslens": version("crosslens")}
+    key = fingerprint("cached-phi", {**about, "references": references_of(dataset), "captions": tuple(dataset.texts)})
+    file = cache_folder(None if cache is True else cache) / "similarities" / f"{key}.npy"
+    stored = read_cached_array(file, (len(dataset.image_ids), len(dataset.caption_ids)), np.float32)
+    if stored is not None:
+        return frozen(np.array(stored))
+    start = time.monotonic()
+    matrix = compute()
+    if time.monotonic() - start >= WORTH_KEEPING:
+        try:
+            write_cached_array(file, lambda partial: np.save(partial, matrix, allow_pickle=False), about)
+        except OSError:
+            file.unlink(missing_ok=True)  # a full disk costs the time of computing it again, not the result
+    return matrix
 
 
 def relevance_pairs(
@@ -316,7 +306,7 @@ def _is_finished(output: Path, description: MatrixDescription, overwrite: bool) 
     if overwrite or (description.revision and work.is_of(key) and _is_placed(work)):
         return False
     if output.exists() and description.revision and read_description(output) == description:
-        verified_description(output)
+        read_description(output, verified=True)
         tidy_output(output, key)
         return True
     if output.exists():
@@ -391,25 +381,22 @@ def read_pairs(path: str | Path, dataset: Dataset) -> tuple[Array, Array]:
             raise InputError(
                 f"cannot be read: {error}", expected="a CSV with a header", fix="save it as UTF-8"
             ) from error
-        for column in ("image", "caption"):
+        rows = []
+        for column, ids in (("image", dataset.image_ids), ("caption", dataset.caption_ids)):
             if column not in table.columns:
                 problem = f"no column {column!r} (found: {', '.join(table.columns)})"
                 fix = "rename the column that holds the ids"
                 raise InputError(problem, expected="the columns image and caption", fix=fix)
-        images = positions(table["image"].fill_null("").to_list(), dataset.image_ids, "image", any_ending=True)
-        captions = positions(table["caption"].fill_null("").to_list(), dataset.caption_ids, "caption")
-    return images, captions
+            names = table[column].fill_null("").to_list()
+            rows.append(positions(names, ids, column, any_ending=column == "image"))
+    return rows[0], rows[1]
 
 
 def pairs_table(dataset: Dataset, images: Array, captions: Array, scores: Array) -> pl.DataFrame:
     """The columns image, caption, score."""
-    return pl.DataFrame(
-        {
-            "image": [dataset.image_ids[image] for image in images.tolist()],
-            "caption": [dataset.caption_ids[caption] for caption in captions.tolist()],
-            "score": scores,
-        }
-    )
+    sides = {"image": (dataset.image_ids, images), "caption": (dataset.caption_ids, captions)}
+    names = {side: [ids[row] for row in rows.tolist()] for side, (ids, rows) in sides.items()}
+    return pl.DataFrame({**names, "score": scores})
 
 
 def write_pairs(table: pl.DataFrame, path: str | Path) -> None:
@@ -446,12 +433,6 @@ def summarise_matrix(matrix: Array, dataset: Dataset) -> MatrixSummary:
         lowest, highest = min(lowest, float(rows.min())), max(highest, float(rows.max()))
         total += float(rows.sum(dtype=np.float64))
     others = images * captions - captions
-    return MatrixSummary(
-        images,
-        captions,
-        lowest,
-        total / (images * captions),
-        highest,
-        float(of_own_image.mean()),
-        (total - float(of_own_image.sum())) / others if others else None,
-    )
+    mean, mean_own = total / (images * captions), float(of_own_image.mean())
+    mean_others = (total - float(of_own_image.sum())) / others if others else None
+    return MatrixSummary(images, captions, lowest, mean, highest, mean_own, mean_others)

@@ -17,7 +17,6 @@ from crosslens.core import (
     Dataset,
     Ids,
     InputError,
-    Manifest,
     Progress,
     argument,
     as_ids,
@@ -114,51 +113,38 @@ def write_description(matrix: Path, description: MatrixDescription) -> None:
     write_text(description_file(matrix), json.dumps(content, ensure_ascii=False, indent=1) + "\n")
 
 
-def read_description(matrix: Path) -> MatrixDescription | None:
-    """The description beside a matrix; None where there is none, or where the file is something else."""
-    described = _read_description(matrix)
-    return None if described is None else described[0]
+def read_description(matrix: Path, verified: bool = False) -> MatrixDescription | None:
+    """The description beside a matrix; None where there is none, or where the file is something else.
 
-
-def verified_description(matrix: Path) -> MatrixDescription | None:
-    """The description beside a matrix, if there is one; raises for a matrix that is not the one that was described.
-
-    So does a file of that name that describes nothing: whose numbers these are is not guessed.
+    With ``verified`` such a file raises, as whose numbers these are is not guessed, and so does a matrix that is not
+    the one that was described.
     """
-    described = _read_description(matrix)
-    if described is None:
-        if description_file(matrix).exists():
-            raise InputError(
-                "does not say which images and captions the matrix beside it has",
-                file=description_file(matrix),
-                expected=f'"kind": "{KIND}" with image_ids and caption_ids, as crosslens similarity writes it',
-                fix="compute the matrix with crosslens similarity, or rename or remove this file",
-            )
-        return None
-    description, manifest = described
-    manifest.check(_MATRIX, matrix)
-    return description
-
-
-def _read_description(matrix: Path) -> tuple[MatrixDescription, Manifest] | None:
     file = description_file(matrix)
     try:
         entry = read_json_file(file)
     except FileNotFoundError:
         return None
-    if not isinstance(entry, dict):
-        return None
-    entry, manifest = unsealed(entry, file)
-    if entry.get("kind") != KIND:
+    manifest = None
+    if isinstance(entry, dict):
+        entry, manifest = unsealed(entry, file)
+    if manifest is None or entry.get("kind") != KIND:
+        if verified:
+            raise InputError(
+                "does not say which images and captions the matrix beside it has",
+                file=file,
+                expected=f'"kind": "{KIND}" with image_ids and caption_ids, as crosslens similarity writes it',
+                fix="compute the matrix with crosslens similarity, or rename or remove this file",
+            )
         return None
     require_entries(entry, {"image_ids": list, "caption_ids": list}, file)
     try:
-        phi, revision, dataset, fingerprint = (str(entry[key]) for key in ("phi", "revision", "dataset", "fingerprint"))
-        ids = as_ids(entry["image_ids"], "image"), as_ids(entry["caption_ids"], "caption")
-        captions = tuple(entry.get("captions", ()))
-        return MatrixDescription(phi, revision, dataset, fingerprint, *ids, captions), manifest
+        phi, revision, dataset, hashed = (str(entry[key]) for key in ("phi", "revision", "dataset", "fingerprint"))
     except KeyError as error:
         raise InputError(f"has no {error.args[0]!r}", file=file, fix="compute the matrix again") from error
+    ids = as_ids(entry["image_ids"], "image"), as_ids(entry["caption_ids"], "caption")
+    if verified:
+        manifest.check(_MATRIX, matrix)
+    return MatrixDescription(phi, revision, dataset, hashed, *ids, tuple(entry.get("captions", ())))
 
 
 MATRIX_SUFFIXES = (*ARRAY_SUFFIXES, ".csv")
@@ -235,7 +221,7 @@ class PrecomputedSimilarity:
 
             def read() -> tuple[MatrixDescription | None, Array | PackedBlocks]:
                 with verification(self.verify):
-                    return verified_description(file), read_array_and_ids(file)[0]
+                    return read_description(file, verified=True), read_array_and_ids(file)[0]
 
             # A writer replaces the matrix, then its description; meanwhile it has none.
             described, self._stored = read_whole(file, description_file(file), read=read)

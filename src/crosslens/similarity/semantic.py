@@ -18,7 +18,6 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import astuple, dataclass, fields
 from functools import reduce
-from importlib.resources import files
 from operator import add
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -50,7 +49,6 @@ from crosslens.similarity.protocol import (
 )
 from crosslens.similarity.roles import ROLES, Roles, SameContent, SharedWords
 
-FILE = "semantic_fit.json"
 _FIT_AGAIN = "fit again with training/semantic/fit.py"
 ROLES_FROM = 0.3
 """The closeness from which roles are compared: below it, a caption does not describe the image in any order."""
@@ -113,26 +111,12 @@ class SemanticFit:
 
 def load_semantic_fit(name: str | Path) -> SemanticFit:
     """A packaged fit, by the name of its encoders, or one in a JSON file of the same form."""
-    if isinstance(name, Path) or name.endswith(".json"):
-        return _only(Path(name).expanduser())
-    known = semantic_fits()
-    if name not in known:
-        raise UnknownNameError("fit", name, known)
-    return known[name]
-
-
-def semantic_fits() -> dict[str, SemanticFit]:
-    """The packaged fits."""
-    return {name: _fit(entry) for name, entry in packaged_semantic_fits()["fits"].items()}
-
-
-def packaged_semantic_fits() -> Mapping[str, Any]:
-    """The file in the package: fits, how they were made, and how well they do on pairs they have not seen."""
-    content: Mapping[str, Any] = json.loads(files("crosslens.similarity").joinpath(FILE).read_text("utf-8"))
-    return content
-
-
-def _only(path: Path) -> SemanticFit:
+    if isinstance(name, str) and not name.endswith(".json"):
+        known = semantic_fits()
+        if name not in known:
+            raise UnknownNameError("fit", name, known)
+        return known[name]
+    path = Path(name).expanduser()
     expected = 'a JSON file with one entry in "fits", as training/semantic/fit.py writes it'
     try:
         content = read_json_file(path)
@@ -144,16 +128,28 @@ def _only(path: Path) -> SemanticFit:
         with reading(path):
             return _fit(entry)
     except (ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:
-        raise InputError(
-            "does not contain a fit", file=path, expected=expected, fix="name a file with one fit"
-        ) from error
+        fix = "name a file with one fit"
+        raise InputError("does not contain a fit", file=path, expected=expected, fix=fix) from error
+
+
+def semantic_fits() -> dict[str, SemanticFit]:
+    """The packaged fits."""
+    return {name: _fit(entry) for name, entry in packaged_semantic_fits()["fits"].items()}
+
+
+def packaged_semantic_fits() -> Mapping[str, Any]:
+    """The file in the package: fits, how they were made, and how well they do on pairs they have not seen."""
+    content: Mapping[str, Any] = json.loads(Path(__file__).with_name("semantic_fit.json").read_text("utf-8"))
+    return content
 
 
 def _fit(entry: Mapping[str, Any]) -> SemanticFit:
     if "assumed" in entry or "least" in entry or "pairs" in entry:
         raise InputError("a fit of an earlier version", expected=f"the weights {', '.join(ROLES)}", fix=_FIT_AGAIN)
-    roles = {name: float(entry.get(name, 0.0)) for name in ROLES}
-    return SemanticFit(float(entry["closeness"]), float(entry["words"]), float(entry["constant"]), **roles)
+    return SemanticFit(
+        **{name: float(entry[name]) for name in ("closeness", "words", "constant")},
+        **{name: float(entry.get(name, 0.0)) for name in ROLES},
+    )
 
 
 def _logistic(value: Array | np.float64) -> Any:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -12,14 +14,13 @@ from crosslens.data.files import format_stem, json_file, read_json
 from crosslens.data.loading import READERS, JsonFile
 from crosslens.data.rows import (
     Records,
-    as_series,
     box_columns,
     check_known,
     check_texts,
     check_unique,
     coco_ids_of,
     number_within,
-    text_columns,
+    text_table,
 )
 
 CAPTIONS_LAYOUT = '{"images": [{"id", "file_name", …}], "annotations": [{"id", "image_id", "caption"}]}'
@@ -28,31 +29,20 @@ INSTANCES_LAYOUT = '{"annotations": [{"id", "image_id", "category_id", "bbox"}],
 _BOOKKEEPING = ("license", "flickr_url", "coco_url", "date_captured")
 
 
-def _annotations(content: Any) -> list[Any] | None:
-    """The first annotations of a file that is laid out like COCO's; None of any other."""
+def _holds(beside: str, key: str, content: Any) -> bool:
+    """Whether a file is laid out like COCO's, with annotations that have this key; without any, by what is beside."""
     annotations = content.get("annotations") if isinstance(content, dict) else None
-    return [row for row in annotations[:100] if isinstance(row, dict)] if isinstance(annotations, list) else None
-
-
-def _holds_captions(content: Any) -> bool:
-    rows = _annotations(content)
-    if rows is None or not isinstance(content.get("images"), list):
+    if not isinstance(annotations, list) or not isinstance(content.get(beside), list):
         return False
-    return any("caption" in row for row in rows) if rows else "categories" not in content
-
-
-def _holds_instances(content: Any) -> bool:
-    rows = _annotations(content)
-    if rows is None or not isinstance(content.get("categories"), list):
-        return False
-    return not rows or any("category_id" in row for row in rows)
+    rows = [row for row in annotations[:100] if isinstance(row, dict)]
+    return any(key in row for row in rows) if rows else beside == "categories" or "categories" not in content
 
 
 @READERS.register(
     "coco",
     json_files=(
-        JsonFile("captions", "COCO captions", CAPTIONS_LAYOUT, _holds_captions),
-        JsonFile("instances", "COCO instances", INSTANCES_LAYOUT, _holds_instances),
+        JsonFile("captions", "COCO captions", CAPTIONS_LAYOUT, partial(_holds, "images", "caption")),
+        JsonFile("instances", "COCO instances", INSTANCES_LAYOUT, partial(_holds, "categories", "category_id")),
     ),
 )
 def read_coco(captions: str | Path, instances: str | Path | None = None, split: str | None = None) -> Dataset:
@@ -71,16 +61,21 @@ def read_coco(captions: str | Path, instances: str | Path | None = None, split: 
     with reading(file):
         images = Records.under(content, "images", "image", CAPTIONS_LAYOUT)
         annotations = Records.under(content, "annotations", "annotation", CAPTIONS_LAYOUT)
-        image_ids, caption_ids = images.ids("id"), annotations.ids("id")
-        check_unique(image_ids, "image", images.row_name)
-        check_unique(caption_ids, "caption", annotations.row_name)
+        image_ids, caption_ids = images.ids("id", unique="image"), annotations.ids("id", unique="caption")
         owners = annotations.ids("image_id")
         check_known(owners, image_ids, "image", annotations.row_name)
-        columns = text_columns(caption=caption_ids, image=owners, text=annotations.texts("caption"))
+        files = {"file": images.strings("file_name")} if images.has("file_name") else {}
+        sizes = {side: images.sizes(side) for side in ("width", "height") if images.has(side)}
+        free = images.free(("id", "image", "file", "file_name", "width", "height", *_BOOKKEEPING))
         dataset = Dataset(
             "coco" if split is None else f"coco/{split}",
-            _images(images, image_ids),
-            pl.DataFrame({**columns, **annotations.free(("id", "image_id", "caption", "text", "image"))}),
+            text_table(sizes | free, image=image_ids, **files),
+            text_table(
+                annotations.free(("id", "image_id", "caption", "text", "image")),
+                caption=caption_ids,
+                image=owners,
+                text=annotations.texts("caption"),
+            ),
         )
     if instances is not None:
         dataset = _with_objects(dataset, instances, split)
@@ -111,40 +106,26 @@ def _open(path: str | Path, kind: str, split: str | None) -> tuple[Any, Path]:
     return read_json(path), path
 
 
-def _images(images: Records, ids: list[str]) -> pl.DataFrame:
-    columns = text_columns(image=ids)
-    if images.has("file_name"):
-        columns |= text_columns(file=images.strings("file_name"))
-    for side in ("width", "height"):
-        if images.has(side):
-            columns[side] = pl.Series(images.numbers(side), dtype=pl.Int64)
-    known = ("id", "image", "file", "file_name", "width", "height", *_BOOKKEEPING)
-    return pl.DataFrame({**columns, **images.free(known)})
-
-
 def _with_objects(dataset: Dataset, instances: str | Path, split: str | None) -> Dataset:
     content, file = _open(instances, "instances", split)
     with reading(file):
         annotations = Records.under(content, "annotations", "annotation", INSTANCES_LAYOUT)
         categories = Records.under(content, "categories", "category", INSTANCES_LAYOUT)
-        category_ids = categories.ids("id")
-        check_unique(category_ids, "category", categories.row_name)
-        name_of = dict(zip(category_ids, categories.strings("name"), strict=True))
-        ids, owners = annotations.ids("id"), annotations.ids("image_id")
+        name_of = dict(zip(categories.ids("id", unique="category"), categories.strings("name"), strict=True))
+        ids, owners = annotations.ids("id", unique="object"), annotations.ids("image_id")
         named = annotations.ids("category_id")
-        check_unique(ids, "object", annotations.row_name)
         check_known(named, name_of, "category", annotations.row_name)
         # An object's image must be in one of the two files.
         listed = content.get("images")
         more = Records.of(listed, "image", INSTANCES_LAYOUT).ids("id") if isinstance(listed, list) else []
         check_known(owners, {*dataset.image_ids, *more}, "image", annotations.row_name)
-        columns: dict[str, Any] = {"image": owners, "object": ids, "name": [name_of[category] for category in named]}
-        columns |= box_columns(annotations.values("bbox"), annotations.row_name)
-        columns["iscrowd"] = as_series("iscrowd", [int(bool(crowd)) for crowd in annotations.optional("iscrowd")])
-        objects = pl.DataFrame(columns, schema_overrides=dict.fromkeys("xywh", pl.Float64))
+        boxes = box_columns(annotations.values("bbox"), annotations.row_name)
+        sides = {side: pl.Series(side, values, pl.Float64) for side, values in boxes.items()}
+        crowds = pl.Series("iscrowd", [int(bool(crowd)) for crowd in annotations.optional("iscrowd")], pl.Int64)
+        names = [name_of[category] for category in named]
+        objects = text_table({**sides, "iscrowd": crowds}, image=owners, object=ids, name=names)
         # The instances file of a full split may cover more images than a captions file cut to some of them.
-        objects = objects.filter(pl.col("image").is_in(list(dataset.image_ids)))
-        return Dataset(dataset.name, dataset.images, dataset.captions, objects)
+        return replace(dataset, objects=objects.filter(pl.col("image").is_in(list(dataset.image_ids))))
 
 
 _KARPATHY = '{"images": [{"filename", "split", "sentences": [{"raw", "sentid"}], …}], "dataset"}'
@@ -172,8 +153,8 @@ def read_karpathy(
 
     A caption's id is its ``sentid``. The split of every image is kept in the column ``split``.
     """
-    content = read_json(captions)
     with reading(captions):
+        content = read_json(captions)
         images = Records.under(content, "images", "image", _KARPATHY)
         splits = images.strings("split")
         if restval:
@@ -186,11 +167,9 @@ def read_karpathy(
                 )
             images, splits = images.only(chosen), [split] * len(chosen)
         key = image_key or ("cocoid" if all("cocoid" in row for row in images.rows) else "filename")
-        ids = images.ids(key)
-        check_unique(ids, "image", images.row_name)
+        ids = images.ids(key, unique="image")
         sentences, owners = images.nested("sentences", "sentence")
-        caption_ids = sentences.ids("sentid")
-        check_unique(caption_ids, "caption", sentences.row_name)
+        caption_ids = sentences.ids("sentid", unique="caption")
         # An image lists its sentence ids twice; both lists must be equal.
         for index, row in enumerate(images.rows):
             listed = row.get("sentids")
@@ -202,20 +181,18 @@ def read_karpathy(
                     fix="correct 'sentids', or leave it out",
                 )
         collection = content.get("dataset") or Path(captions).name.partition(".")[0].removeprefix("dataset_")
+        names = zip(images.optional("filepath"), images.strings("filename"), strict=True)
+        files = [f"{folder}/{name}" if isinstance(folder, str) and folder else name for folder, name in names]
         return Dataset(
             f"{collection}/{split}" if split else str(collection),
-            pl.DataFrame({**text_columns(image=ids, file=_files(images), split=splits), **images.free(_KNOWN)}),
-            pl.DataFrame(
-                text_columns(caption=caption_ids, image=[ids[owner] for owner in owners], text=sentences.texts("raw"))
-                | sentences.free(("caption", "image", "text", "raw", "tokens", "imgid", "sentid"))
+            text_table(images.free(_KNOWN), image=ids, file=files, split=splits),
+            text_table(
+                sentences.free(("caption", "image", "text", "raw", "tokens", "imgid", "sentid")),
+                caption=caption_ids,
+                image=[ids[owner] for owner in owners],
+                text=sentences.texts("raw"),
             ),
         )
-
-
-def _files(images: Records) -> list[str]:
-    folders = [folder if isinstance(folder, str) and folder else None for folder in images.optional("filepath")]
-    names = images.strings("filename")
-    return [f"{folder}/{name}" if folder else name for folder, name in zip(folders, names, strict=True)]
 
 
 _BLIP = '[{"image": "folder/photo.jpg", "caption": ["caption", …]}, …]'
@@ -240,47 +217,38 @@ def read_blip(captions: str | Path, coco_ids: bool = False) -> Dataset:
     file, without the folder unless two folders have a file of that name; a caption's id is its image's id, ``#``, and
     its index. Other single values in the entries become columns of the captions.
     """
-    content = read_json(captions)
     with reading(captions):
-        rows = Records.of(content, "entry", _BLIP)
-        files = rows.ids("image")
-        if not files:
+        rows = Records.of(read_json(captions), "entry", _BLIP)
+        named = rows.ids("image")
+        if not named:
             raise InputError("no images", expected="at least one image", fix="check how the file was written")
-        id_of = _image_ids(list(dict.fromkeys(files)), coco_ids)
-        texts, indices, names = _captions(rows)
-        owners = [id_of[files[index]] for index in indices]
-        check_texts(texts, names.__getitem__)
-        free = rows.free(("image", "caption", "text"))
-        columns = text_columns(caption=number_within(owners), image=owners, text=texts)
+        files = list(dict.fromkeys(named))
+        names = [PurePosixPath(file).name for file in files]
+        ids = _coco_ids(names, files) if coco_ids else names if len(set(names)) == len(names) else files
+        id_of = dict(zip(files, ids, strict=True))
+        texts: list[Any] = []
+        indices: list[int] = []
+        row_names: list[str] = []
+        for index, caption in enumerate(rows.values("caption")):
+            several = caption if isinstance(caption, list) else [caption]
+            row_name = f"{rows.row_name(index)}" + (", caption {}" if isinstance(caption, list) else "")
+            texts += several
+            indices += [index] * len(several)
+            row_names += map(row_name.format, range(len(several)))
+        owners = [id_of[named[index]] for index in indices]
+        check_texts(texts, row_names.__getitem__)
+        free = {name: values.gather(indices) for name, values in rows.free(("image", "caption", "text")).items()}
         return Dataset(
             format_stem(captions),
-            pl.DataFrame(text_columns(image=list(id_of.values()), file=list(id_of))),
-            pl.DataFrame({**columns, **{name: values.gather(indices) for name, values in free.items()}}),
+            text_table(image=ids, file=files),
+            text_table(free, caption=number_within(owners), image=owners, text=texts),
         )
 
 
-def _image_ids(files: list[str], coco_ids: bool) -> dict[str, str]:
-    """File → id of the image."""
-    names = [PurePosixPath(file).name for file in files]
-    ids = names if len(set(names)) == len(names) else files
-    if coco_ids:
-        ids = coco_ids_of(names, lambda index: f"image {files[index]!r}")
-        check_unique(ids, "image", lambda index: f"image {files[index]!r}")
-    return dict(zip(files, ids, strict=True))
-
-
-def _captions(rows: Records) -> tuple[list[Any], list[int], list[str]]:
-    """The captions, the entry of each, and what each is called in a message."""
-    texts: list[Any] = []
-    indices: list[int] = []
-    names: list[str] = []
-    for index, caption in enumerate(rows.values("caption")):
-        row_name = str(rows.row_name(index))
-        several = caption if isinstance(caption, list) else [caption]
-        texts += several
-        indices += [index] * len(several)
-        names += [f"{row_name}, caption {n}" for n in range(len(several))] if isinstance(caption, list) else [row_name]
-    return texts, indices, names
+def _coco_ids(names: list[str], files: list[str]) -> list[str]:
+    ids = coco_ids_of(names, lambda index: f"image {files[index]!r}")
+    check_unique(ids, "image", lambda index: f"image {files[index]!r}")
+    return ids
 
 
 _FINE_GRAINED = '{"file stem": ["caption", …], …}'
@@ -306,8 +274,8 @@ def read_fine_grained(captions: str | Path, coco_ids: bool = False, extension: s
 
     A caption's id is its image's id, ``#``, and its index in the list.
     """
-    content = read_json(captions)
     with reading(captions):
+        content = read_json(captions)
         if not isinstance(content, dict) or not content:
             top = "an empty object" if content == {} else f"{type(content).__name__}"
             raise InputError(
@@ -319,17 +287,13 @@ def read_fine_grained(captions: str | Path, coco_ids: bool = False, extension: s
                 fix = "put the captions in a list"
                 raise InputError(problem, row=f"image {stem!r}", expected="a list of captions", fix=fix)
         stems = list(content)
-        ids = coco_ids_of(stems, lambda index: f"image {stems[index]!r}") if coco_ids else stems
-        check_unique(ids, "image", lambda index: f"image {stems[index]!r}")
+        ids = _coco_ids(stems, stems) if coco_ids else stems
         owners = [image for image, stem in zip(ids, stems, strict=True) for _ in content[stem]]
         row_names = [f"image {stem!r}, caption {n}" for stem in stems for n in range(len(content[stem]))]
         texts = check_texts([text for stem in stems for text in content[stem]], row_names.__getitem__)
+        files = [stem + extension if without_image_ending(stem) == stem else stem for stem in stems]
         return Dataset(
             format_stem(captions),
-            pl.DataFrame({"image": ids, "file": [_file(stem, extension) for stem in stems]}),
-            pl.DataFrame(text_columns(caption=number_within(owners), image=owners, text=texts)),
+            text_table(image=ids, file=files),
+            text_table(caption=number_within(owners), image=owners, text=texts),
         )
-
-
-def _file(stem: str, extension: str) -> str:
-    return stem if without_image_ending(stem) != stem else stem + extension

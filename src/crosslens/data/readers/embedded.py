@@ -133,5 +133,4 @@ def read_clip_retrieval(folder: str | Path, image_column: str | None = None, tex
         text_at = require_column(frame, "caption", ("caption", *TEXT_COLUMNS), text_column, "text_column")
         caption_at = "caption_id" if "caption_id" in frame.columns else None
         captions = caption_table(frame, row_name, image_at, text_at, caption_at)
-        check_unique(captions["caption"].to_list(), "caption", row_name)
     return Dataset(Path(folder).resolve().name, captions.select(pl.col("image").unique(maintain_order=True)), captions)

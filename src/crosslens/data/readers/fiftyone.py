@@ -10,7 +10,7 @@ import polars as pl
 from crosslens.core import Dataset, InputError, reading
 from crosslens.data.files import read_json
 from crosslens.data.loading import READERS
-from crosslens.data.rows import Records, check_ids, check_texts, check_unique, ids_or_numbers, text_columns
+from crosslens.data.rows import Records, check_ids, check_texts, check_unique, ids_or_numbers, text_table
 
 FIFTYONE_SAMPLES = "samples.json"
 _OTHERS = ("id", "metadata", "created_at", "last_modified_at")
@@ -29,9 +29,9 @@ def read_fiftyone(folder: str | Path, captions: str = "captions", image_id: str 
     the captions. Boxes and other labels are not read.
     """
     file = Path(folder) / FIFTYONE_SAMPLES
-    content = read_json(file)
     with reading(file):
-        samples = Records.under(content, "samples", "sample", '{"samples": [{"filepath": …, "tags": […], …}, …]}')
+        layout = '{"samples": [{"filepath": …, "tags": […], …}, …]}'
+        samples = Records.under(read_json(file), "samples", "sample", layout)
         files = samples.ids("filepath")
         named = samples.values(image_id) if samples.has(image_id) else [Path(name).name for name in files]
         owners = check_ids(named, image_id, samples.row_name)
@@ -51,11 +51,12 @@ def read_fiftyone(folder: str | Path, captions: str = "captions", image_id: str 
         ids = ids_or_numbers(names.optional("caption_id"), image_of, "caption id", names.row_name)
         check_unique(ids, "caption", names.row_name)
         texts = check_texts(names.optional("label"), names.row_name)
-        images = pl.DataFrame(text_columns(image=owners, file=files))
-        images = images.hstack(_columns(samples, ("filepath", image_id, captions, *_OTHERS)))
-        asked = pl.DataFrame(text_columns(caption=ids, image=image_of, text=texts))
-        asked = asked.hstack(_columns(names, ("caption_id", "label", "id")))
-        return Dataset(Path(folder).absolute().name, images, asked, home=Path(folder))
+        return Dataset(
+            Path(folder).absolute().name,
+            text_table(_columns(samples, ("filepath", image_id, captions, *_OTHERS)), image=owners, file=files),
+            text_table(_columns(names, ("caption_id", "label", "id")), caption=ids, image=image_of, text=texts),
+            home=Path(folder),
+        )
 
 
 def _labels(value: Any) -> list[dict[str, Any]]:
@@ -66,12 +67,10 @@ def _labels(value: Any) -> list[dict[str, Any]]:
     return [entry if isinstance(entry, dict) else {"label": entry} for entry in entries]
 
 
-def _columns(rows: Records, known: tuple[str, ...]) -> list[pl.Series]:
+def _columns(rows: Records, known: tuple[str, ...]) -> dict[str, pl.Series]:
     """Tags, if there are any, and the fields of single values; those that FiftyOne keeps for itself are left out."""
     private = {key for row in rows.rows for key in row if key.startswith("_")}
-    columns = rows.free((*known, "tags", *private))
-    tags = rows.lists("tags")
-    listed = (
-        [pl.Series("tags", [list(map(str, names)) for names in tags], dtype=pl.List(pl.String))] if any(tags) else []
-    )
-    return [*listed, *(values.alias(f"{name}_" if name in _RESERVED else name) for name, values in columns.items())]
+    tags = [list(map(str, names)) for names in rows.lists("tags")]
+    listed = {"tags": pl.Series(tags, dtype=pl.List(pl.String))} if any(tags) else {}
+    free = rows.free((*known, "tags", *private))
+    return listed | {f"{name}_" if name in _RESERVED else name: values for name, values in free.items()}

@@ -19,7 +19,7 @@ from crosslens.data.rows import (
     ids_or_numbers,
     parquet_columns,
     parquet_schema,
-    text_columns,
+    text_table,
 )
 
 _IMAGE_ID_COLUMNS = ("image_id", "img_id", "imgid", "cocoid", "filename", "file_name", "image_name")
@@ -69,11 +69,11 @@ def read_huggingface(
         if listed:
             check_unique(owners, "image", by_row)
             groups = [group or [] for group in frame[caption].to_list()]
-            images = pl.concat([pl.DataFrame(text_columns(image=owners)), free], how="horizontal")
+            images = text_table(free.to_dict(), image=owners)
             free = pl.DataFrame()
         else:
             groups = [[text] for text in frame[caption].to_list()]
-            images = pl.DataFrame(text_columns(image=list(dict.fromkeys(owners))))
+            images = text_table(image=dict.fromkeys(owners))
         source = [row for row, group in enumerate(groups) for _ in group]
         texts = check_texts([text for group in groups for text in group], source.__getitem__)
         image_of = [owners[row] for row in source]
@@ -86,11 +86,10 @@ def read_huggingface(
             raise InputError(f"{len(given)} caption ids for {len(source)} captions", expected=expected, fix=fix)
         ids = ids_or_numbers(given, image_of, "caption id", source.__getitem__)
         check_unique(ids, "caption", source.__getitem__)
-        captions = pl.DataFrame(text_columns(caption=ids, image=image_of, text=texts))
-        captions = captions if free.is_empty() else pl.concat([captions, free], how="horizontal")
+        captions = text_table(free.to_dict(), caption=ids, image=image_of, text=texts)
         if files is not None:  # where rows share an image, the file of the first
             first = dict(zip(reversed(owners), reversed(files), strict=True))
-            column = text_columns(file=[first[image] for image in images["image"]])["file"]
+            column = pl.Series("file", [first[image] for image in images["image"]], pl.String)
             images = images.rename({"file": "file_"}, strict=False).insert_column(1, column)
         return Dataset(f"{name}/{split}" if split else name, images, captions, home=home)
 
@@ -122,26 +121,21 @@ def _rows(
     if schema is not None:
         bulky = {name for name, kind in schema.items() if kind.is_nested() or kind == pl.Binary}
         frame = parquet_columns(source, [name for name in schema if name in read or name not in bulky])
-        image = image or next((name for name, kind in schema.items() if _holds_images(kind)), None)
+        for name, kind in schema.items():
+            inner = [field.name for field in kind.fields] if isinstance(kind, pl.Struct) else []
+            if image is None and (kind == pl.Binary or "bytes" in inner):
+                image = name
         if image is None:
             return frame, None, None
         return frame, Path(source).parent, _cells(Path(source).name, image, frame.height)
-    chosen = [name for name in columns if name in read or _is_value(table.features[name])]
+    chosen = [
+        name
+        for name, feature in table.features.items()  # single numbers, texts and truth values, and what is needed
+        if name in read
+        or (getattr(feature, "_type", "") in ("Value", "ClassLabel") and getattr(feature, "dtype", "") != "binary")
+    ]
     arrow = table.select_columns(chosen).with_format("arrow")[:]
     return pl.DataFrame(pl.from_arrow(arrow)), *_in_arrow(table, image)
-
-
-def _is_value(feature: Any) -> bool:
-    """Whether a feature is a single number, text or truth value (and no image, list or label structure)."""
-    return getattr(feature, "_type", "") in ("Value", "ClassLabel") and getattr(feature, "dtype", "") != "binary"
-
-
-def _is_image(feature: Any) -> bool:
-    return getattr(feature, "_type", "") == "Image" or getattr(feature, "dtype", "") in ("binary", "large_binary")
-
-
-def _holds_images(kind: pl.DataType) -> bool:
-    return kind == pl.Binary or (isinstance(kind, pl.Struct) and any(field.name == "bytes" for field in kind.fields))
 
 
 def _cells(file: str, column: str, rows: int) -> list[str]:
@@ -187,7 +181,10 @@ def _in_arrow(table: Any, column: str | None) -> tuple[Path | None, list[str] | 
     That is so where a part of a split was loaded, or rows were chosen or shuffled without being saved: then the first
     or the last image of the dataset is not that of its files.
     """
-    column = column or next((name for name, kind in table.features.items() if _is_image(kind)), None)
+    for name, feature in table.features.items():
+        is_bytes = getattr(feature, "dtype", "") in ("binary", "large_binary")
+        if column is None and (is_bytes or getattr(feature, "_type", "") == "Image"):
+            column = name
     paths = [Path(file["filename"]) for file in table.cache_files]
     if column is None or not paths or getattr(table, "_indices", None) is not None:
         return None, None

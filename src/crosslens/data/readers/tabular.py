@@ -44,7 +44,7 @@ from crosslens.data.rows import (
     require_column,
     split_csv,
     split_lines,
-    text_columns,
+    text_table,
     typed,
     wrong_width,
 )
@@ -89,8 +89,7 @@ def read_plain(
             usual = [name for name in CAPTION_COLUMNS if name not in (text_at, image_at)]
             caption_at = find_column(frame, caption_column, usual, "caption_column")
             table = caption_table(frame, row_name, image_at, text_at, caption_at)
-            image_table, objects, relations = _distinct_images(table["image"].to_list()), None, None
-        check_unique(table["caption"].to_list(), "caption", row_name)
+            image_table, objects, relations = text_table(image=dict.fromkeys(table["image"])), None, None
         if images is not None:
             image_table, their_objects, their_relations = _read_images(images, image_column)
             objects = objects if their_objects is None else their_objects
@@ -115,8 +114,7 @@ def _read_images(path: str | Path, image_column: str | None) -> _Images:
         if _suffix(path) == ".jsonl":
             records = read_records(existing_file(path))
             key = image_column if image_column and records.has(image_column) else _usual(records, IMAGE_COLUMNS)
-            owners = records.ids(key)
-            check_unique(owners, "image", records.row_name)
+            owners = records.ids(key, unique="image")
             return _images_in(records, owners, range(len(owners)), key)
         frame, row_name = read_table(path)
         name = image_column if image_column in frame.columns else None
@@ -124,7 +122,7 @@ def _read_images(path: str | Path, image_column: str | None) -> _Images:
         ids = check_ids(frame[image_at].to_list(), "image id", row_name)
         check_unique(ids, "image", row_name)
         free = {name: typed(frame[name]) for name in frame.columns if name not in (image_at, "image")}
-        return pl.DataFrame({**text_columns(image=ids), **free}), None, None
+        return text_table(free, image=ids), None, None
 
 
 def _read_caption_lines(
@@ -159,9 +157,11 @@ def _read_caption_lines(
     texts = check_texts(flat.values(text_key), flat.row_name)
     images = [row["image"] for row in flat.rows]
     ids = flat.optional(caption_key) if caption_key else [None] * len(images)
-    columns = text_columns(caption=ids_or_numbers(ids, images, "caption id", flat.row_name), image=images, text=texts)
-    free = flat.free((*columns, image_key, text_key, caption_key or "caption", *_LISTS))
-    return _images_in(records, owners, per_image, image_key), pl.DataFrame(columns | free), flat.row_name
+    ids = ids_or_numbers(ids, images, "caption id", flat.row_name)
+    check_unique(ids, "caption", flat.row_name)
+    free = flat.free(("caption", "image", "text", image_key, text_key, caption_key or "caption", *_LISTS))
+    table = text_table(free, caption=ids, image=images, text=texts)
+    return _images_in(records, owners, per_image, image_key), table, flat.row_name
 
 
 def _usual(records: Records, names: Sequence[str]) -> str:
@@ -171,14 +171,10 @@ def _usual(records: Records, names: Sequence[str]) -> str:
 def _images_in(records: Records, owners: list[str], rows: Sequence[int], image_key: str) -> _Images:
     """Images in order of appearance, with the columns that the rows per image hold, their objects and relations."""
     free = records.only(rows).free((image_key, "image", *_LISTS))
-    columns = pl.DataFrame({**text_columns(image=[owners[index] for index in rows]), **free})
-    images = _distinct_images(owners).join(columns, on="image", how="left", maintain_order="left")
+    columns = text_table(free, image=[owners[index] for index in rows])
+    images = text_table(image=dict.fromkeys(owners)).join(columns, on="image", how="left", maintain_order="left")
     objects = objects_in(records, owners)
     return images, objects, relations_in(records, owners, objects)
-
-
-def _distinct_images(owners: Sequence[str]) -> pl.DataFrame:
-    return pl.DataFrame(text_columns(image=list(dict.fromkeys(owners))))
 
 
 @READERS.register("flickr", suggested_for=(".token", ".txt"))
@@ -209,11 +205,8 @@ def read_flickr(captions: str | Path, images: str | Path | None = None) -> Datas
         check_texts(texts, row_name)
         check_unique(ids, "caption", row_name)
         photos = list(dict.fromkeys(owners))
-        dataset = Dataset(
-            Path(captions).name.partition(".")[0],
-            pl.DataFrame({"image": photos, "file": photos}),
-            pl.DataFrame({"caption": ids, "image": owners, "text": texts}),
-        )
+        tables = text_table(image=photos, file=photos), text_table(caption=ids, image=owners, text=texts)
+        dataset = Dataset(Path(captions).name.partition(".")[0], *tables)
     return dataset if images is None else dataset.select(_listed(images, dataset))
 
 
@@ -251,21 +244,25 @@ def read_kaggle_csv(captions: str | Path) -> Dataset:
     """
     with reading(captions):
         header, rows, lines = _split(captions)
-        image_at, number_at = _columns(header)
+        named = [name.lower() for name in header]
+        image_at, number_at = (
+            next((named.index(name) for name in names if name in named), None) for names in (_IMAGE, _NUMBER)
+        )
+        if image_at is None or named[-1] not in _TEXT:
+            expected = "a header such as image,caption or image_name| comment_number| comment, the caption last"
+            options = f"{argument('image_column')} and {argument('text_column')}"
+            fix = f"add the header, or read the file as 'plain' with {options}"
+            raise InputError(f"the first line is {', '.join(header)!r:.80}", row="line 1", expected=expected, fix=fix)
         row_name = on_lines(lines)
         owners = check_ids([row[image_at].strip() for row in rows], "photo's name", row_name)
         texts = check_texts([row[-1].strip() for row in rows], row_name)
-        if number_at is None:
-            ids = number_within(owners)
-        else:
+        ids = number_within(owners)
+        if number_at is not None:
             ids = [f"{image}#{row[number_at].strip()}" for image, row in zip(owners, rows, strict=True)]
         check_unique(ids, "caption", row_name)
-        photos = list(dict.fromkeys(owners))
-        return Dataset(
-            format_stem(captions),
-            pl.DataFrame(text_columns(image=photos, file=photos)),
-            pl.DataFrame(text_columns(caption=ids, image=owners, text=texts)),
-        )
+        photos = dict.fromkeys(owners)
+        tables = text_table(image=photos, file=photos), text_table(caption=ids, image=owners, text=texts)
+        return Dataset(format_stem(captions), *tables)
 
 
 def _split(captions: str | Path) -> tuple[list[str], list[list[str]], list[int]]:
@@ -283,16 +280,3 @@ def _split(captions: str | Path) -> tuple[list[str], list[list[str]], list[int]]
         # The caption comes last, so whatever follows belongs to it: it was written without quotes.
         row[last:] = [mark.join(row[last:])]
     return header, rows, lines
-
-
-def _columns(header: list[str]) -> tuple[int, int | None]:
-    """The columns of the photo's name and of the caption's number."""
-    named = [name.lower() for name in header]
-    image = next((named.index(name) for name in _IMAGE if name in named), None)
-    if image is None or named[-1] not in _TEXT:
-        expected = "a header such as image,caption or image_name| comment_number| comment, the caption last"
-        fix = (
-            f"add the header, or read the file as 'plain' with {argument('image_column')} and {argument('text_column')}"
-        )
-        raise InputError(f"the first line is {', '.join(header)!r:.80}", row="line 1", expected=expected, fix=fix)
-    return image, next((named.index(name) for name in _NUMBER if name in named), None)

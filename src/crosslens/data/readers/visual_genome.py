@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,7 @@ from crosslens.data.rows import (
     check_known,
     check_unique,
     no_captions,
-    text_columns,
+    text_table,
 )
 
 COCO_ID = "coco_id"
@@ -45,10 +45,16 @@ def join_coco(genome: Dataset, captions: str | Path) -> Dataset:
     if len(files) > 1:
         names = [file.name for file, table in zip(files, tables, strict=True) for _ in range(table.height)]
         check_unique(texts["caption"].to_list(), "caption", lambda row: names[row])
+    if COCO_ID not in genome.images.columns:
+        raise InputError(
+            f"no image has a {COCO_ID}",
+            expected=f"image_data.json with {COCO_ID}, as published",
+            fix="use image_data.json of Visual Genome 1.2 or later",
+        )
     described = dict.fromkeys(texts["image"])
     image_of: dict[str, str] = {}
     unlinked = absent = repeated = 0
-    for image, coco in zip(genome.image_ids, _coco_ids(genome), strict=True):
+    for image, coco in zip(genome.image_ids, genome.images[COCO_ID].cast(pl.String), strict=True):
         if coco is None:
             unlinked += 1
         elif coco not in described:
@@ -73,22 +79,10 @@ def join_coco(genome: Dataset, captions: str | Path) -> Dataset:
         f"repeat the {COCO_ID} of an earlier image": repeated,
         "captioned images of COCO are not in Visual Genome": len(described) - len(image_of),
     }
-    return replace(shared, card=replace(genome.card, notes=_note(len(image_of), counts)))
-
-
-def _note(shared: int, counts: Mapping[str, int]) -> str:
     left_out = "; ".join(f"{count:,} {what}" for what, count in counts.items() if count)
-    return f"{shared:,} images of Visual Genome have captions in COCO" + (f". Left out: {left_out}" if left_out else "")
-
-
-def _coco_ids(genome: Dataset) -> Iterable[str | None]:
-    if COCO_ID not in genome.images.columns:
-        raise InputError(
-            f"no image has a {COCO_ID}",
-            expected=f"image_data.json with {COCO_ID}, as published",
-            fix="use image_data.json of Visual Genome 1.2 or later",
-        )
-    return (None if value is None else str(value) for value in genome.images[COCO_ID])
+    note = f"{len(image_of):,} images of Visual Genome have captions in COCO"
+    note += f". Left out: {left_out}" if left_out else ""
+    return replace(shared, card=replace(genome.card, notes=note))
 
 
 @READERS.register("visual_genome")
@@ -116,74 +110,62 @@ def read_visual_genome(
     captions = _regions(folder, images, skip_empty) if coco_captions is None else no_captions()
     gathered = _Objects()
     known = set(images["image"])
-    links = None
-    if objects and (file := json_file(folder, "objects")).exists():
-        with reading(file):
-            gathered.add(*_grouped(file, "objects", known))
-    if objects and (file := json_file(folder, "attributes")).exists():
-        with reading(file):
-            gathered.describe(*_grouped(file, "attributes", known))
-    if relations and (file := json_file(folder, "relationships")).exists():
-        with reading(file):
-            links = gathered.relate(*_grouped(file, "relationships", known))
-    genome = Dataset("visual_genome", images, captions, gathered.table(), links)
+    steps: tuple[tuple[bool, str, Callable[[Records, list[str]], Any]], ...] = (
+        (objects, "objects", gathered.add),
+        (objects, "attributes", gathered.describe),
+        (relations, "relationships", gathered.relate),
+    )
+    for is_wanted, key, enter in steps:
+        if is_wanted and (file := json_file(folder, key)).exists():
+            with reading(file):
+                groups = Records.of(read_json(file), "image", f'[{{"image_id", "{key}": [ … ]}}]')
+                ids = groups.ids("image_id")
+                check_known(ids, known, "image", groups.row_name)
+                records, owners = groups.nested(key, key.removesuffix("s"))
+                enter(records, [ids[owner] for owner in owners])
+    table = None
+    if gathered.rows:
+        rows = list(gathered.rows.values())
+        table = pl.DataFrame(rows, schema_overrides=OBJECT_TYPES, infer_schema_length=None)
+    genome = Dataset("visual_genome", images, captions, table, gathered.relations)
     return genome if coco_captions is None else join_coco(genome, coco_captions)
 
 
 def _images(folder: Path) -> pl.DataFrame:
     file = json_file(folder, "image_data")
-    content = read_json(file)
     with reading(file):
-        records = Records.of(content, "image", '[{"image_id", "width", "height", "url", …}]')
-        ids = records.ids("image_id")
-        check_unique(ids, "image", records.row_name)
+        records = Records.of(read_json(file), "image", '[{"image_id", "width", "height", "url", …}]')
+        ids = records.ids("image_id", unique="image")
         urls = [url if isinstance(url, str) else "" for url in records.optional("url")]
-        columns = {
-            **text_columns(image=ids, file=[_file(url) for url in urls]),
-            "width": pl.Series(records.numbers("width"), dtype=pl.Int64),
-            "height": pl.Series(records.numbers("height"), dtype=pl.Int64),
-        }
-        return pl.DataFrame({**columns, **records.free((*columns, "image_id", "url"))})
-
-
-def _file(url: str) -> str | None:
-    """Of an address on the web its last folder and name, which is how the published images lie; else all of it."""
-    return ("/".join(url.split("/")[-2:]) if "://" in url else url) or None
+        # Of an address on the web its last folder and name, which is how the published images lie; else all of it.
+        files = [("/".join(url.split("/")[-2:]) if "://" in url else url) or None for url in urls]
+        sizes = {side: records.sizes(side) for side in ("width", "height")}
+        free = records.free((*sizes, "image", "file", "image_id", "url"))
+        return text_table(sizes | free, image=ids, file=files)
 
 
 def _regions(folder: Path, images: pl.DataFrame, skip_empty: bool) -> pl.DataFrame:
     file = json_file(folder, "region_descriptions")
     if not file.exists():
         return no_captions()
-    content = read_json(file)
     with reading(file):
-        groups = Records.of(content, "image", '[{"id", "regions": [{"region_id", "phrase", …}]}]')
+        groups = Records.of(read_json(file), "image", '[{"id", "regions": [{"region_id", "phrase", …}]}]')
         group_ids = groups.ids("id" if groups.has("id") else "image_id")
         check_known(group_ids, set(images["image"]), "image", groups.row_name)
         regions, owners = groups.nested("regions", "region")
         if skip_empty:
             described = [index for index, phrase in enumerate(regions.values("phrase")) if str(phrase or "").strip()]
             regions, owners = regions.only(described), [owners[index] for index in described]
-        ids = regions.ids("region_id")
-        check_unique(ids, "caption", regions.row_name)
+        ids = regions.ids("region_id", unique="caption")
         try:
             texts = regions.texts("phrase")
         except InputError as error:
             if error.code == "empty-caption":
                 error.fix = "write the phrase, or pass skip_empty=True to leave such regions out"
             raise
-        columns = text_columns(caption=ids, image=[group_ids[owner] for owner in owners], text=texts)
-        sides = {side: pl.Series(regions.reals(side), dtype=pl.Float64) for side in REGION_SIDES}
-        return pl.DataFrame(columns | sides)
-
-
-def _grouped(file: Path, key: str, images: set[str]) -> tuple[Records, list[str]]:
-    """The records in the lists ``key`` of a file's images, and the image of each."""
-    groups = Records.of(read_json(file), "image", f'[{{"image_id", "{key}": [ … ]}}]')
-    ids = groups.ids("image_id")
-    check_known(ids, images, "image", groups.row_name)
-    records, owners = groups.nested(key, key.removesuffix("s"))
-    return records, [ids[owner] for owner in owners]
+        images_of = [group_ids[owner] for owner in owners]
+        sides = {side: regions.reals(side) for side in REGION_SIDES}
+        return text_table(sides, caption=ids, image=images_of, text=texts)
 
 
 @dataclass
@@ -192,6 +174,7 @@ class _Objects:
 
     rows: dict[tuple[str, str], dict[str, Any]] = field(default_factory=dict)
     merged: dict[tuple[str, str], str] = field(default_factory=dict)
+    relations: pl.DataFrame | None = None
 
     def add(self, records: Records, images: list[str]) -> list[tuple[str, str]]:
         """Enter the objects not met before; the keys of all."""
@@ -223,8 +206,8 @@ class _Objects:
             if words:
                 self.rows[key]["attributes"] = [str(word).strip() for word in words if str(word).strip()]
 
-    def relate(self, records: Records, images: list[str]) -> pl.DataFrame:
-        """Enter the objects at both ends of relationships; the relationships."""
+    def relate(self, records: Records, images: list[str]) -> None:
+        """Enter relationships, and the objects at both ends of them."""
         ends = {}
         for end in ("subject", "object"):
             for index, row in enumerate(records.values(end)):
@@ -233,12 +216,7 @@ class _Objects:
                     fix = "use relationships.json as published"
                     raise InputError(f"{end!r} is {row!r:.60}", row=records.row_name(index), expected=expected, fix=fix)
             ends[end] = [key[1] for key in self.add(Records(records.values(end), records.row_name), images)]
-        return pl.DataFrame(text_columns(image=images, **ends, predicate=records.strings("predicate")))
-
-    def table(self) -> pl.DataFrame | None:
-        if not self.rows:
-            return None
-        return pl.DataFrame(list(self.rows.values()), schema_overrides=OBJECT_TYPES, infer_schema_length=None)
+        self.relations = text_table(image=images, **ends, predicate=records.strings("predicate"))
 
 
 def _name(row: dict[str, Any], row_name: int | str) -> str:

@@ -12,13 +12,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any, cast
 
-import polars as pl
-
 from crosslens.core import MEMBER_BYTES, Dataset, InputError, decode, parse_json, reading
-from crosslens.data.files import TAR_ERRORS, existing_file, open_tar, read_to_end
+from crosslens.data.files import TAR_ERRORS, existing_file, open_tar
 from crosslens.data.images import MEMBER_SEPARATOR
 from crosslens.data.loading import READERS
-from crosslens.data.rows import Records, check_ids, check_texts, check_unique, number_within, text_columns
+from crosslens.data.rows import Records, check_ids, check_texts, check_unique, number_within, text_table
 
 IMAGE_ENDINGS = ("jpg", "jpeg", "png", "webp", "gif", "bmp", "tif", "tiff")
 _TEXT_KEYS = ("caption", "captions", "text")
@@ -77,20 +75,16 @@ def read_webdataset(shards: str | Path, text_key: str | None = None) -> Dataset:
         owners = [sample.key for sample in samples for _ in sample.texts]
         texts = [text for sample in samples for text in sample.texts]
         return Dataset(
-            _name(Path(shards)),
-            pl.DataFrame(
-                text_columns(image=keys, file=[sample.file for sample in samples])
-                | records.free(("image", "file", "key", text_key or "caption", *_TEXT_KEYS))
+            # The fixed start of a pattern (``shard`` of ``shard-{0..9}.tar``), otherwise the folder.
+            re.split(r"[*?{[.]", Path(shards).name)[0].rstrip("-_") or Path(shards).parent.name or "webdataset",
+            text_table(
+                records.free(("image", "file", "key", text_key or "caption", *_TEXT_KEYS)),
+                image=keys,
+                file=[sample.file for sample in samples],
             ),
-            pl.DataFrame(text_columns(caption=number_within(owners), image=owners, text=texts)),
+            text_table(caption=number_within(owners), image=owners, text=texts),
             home=home,
         )
-
-
-def _name(shards: Path) -> str:
-    """The fixed start of a pattern (``shard`` of ``shard-{0..9}.tar``), otherwise the folder."""
-    start = re.split(r"[*?{[]", shards.name)[0]
-    return start.partition(".")[0].rstrip("-_") or shards.parent.name or "webdataset"
 
 
 def _braces(pattern: str) -> Iterator[str]:
@@ -122,8 +116,11 @@ def _read_shard(shard: Path, shown: str, text_key: str | None) -> list[_Sample]:
                     texts[key] = decode(content).strip()
                     sample.source = name
                 else:
-                    sample.record = _parse(decode(content))
-                    sample.source = sample.source or name
+                    record = parse_json(decode(content), "a JSON object", "correct this member")
+                    if not isinstance(record, dict):
+                        problem, expected = f"{record!r:.60} is not an object", "a JSON object"
+                        raise InputError(problem, expected=expected, fix="correct this member")
+                    sample.record, sample.source = record, sample.source or name
     for sample in samples.values():
         if not sample.file and sample.source:
             expected = f"a member {sample.key}.jpg (or {', '.join(IMAGE_ENDINGS[1:4])}, …)"
@@ -161,23 +158,14 @@ def _members(shard: Path) -> Iterator[tuple[str, bytes]]:
             source.seek(tar.offset)
             block = source.read(tarfile.BLOCKSIZE)
             if len(block) < tarfile.BLOCKSIZE or any(block):
-                raise InputError(
-                    f"ends early, at byte {tar.offset}",
-                    expected="a complete tar file, with its end mark",
-                    fix=_INCOMPLETE,
-                )
-            read_to_end(tar)
+                expected = "a complete tar file, with its end mark"
+                raise InputError(f"ends early, at byte {tar.offset}", expected=expected, fix=_INCOMPLETE)
+            while source.read(1 << 20):  # only at its very end does a compressed file show that it is complete
+                pass
     except TAR_ERRORS as error:
         raise InputError(
             f"cannot be read as a tar file: {error}", expected="a complete tar file", fix=_INCOMPLETE
         ) from error
-
-
-def _parse(text: str) -> dict[str, Any]:
-    content = parse_json(text, "a JSON object", "correct this member")
-    if not isinstance(content, dict):
-        raise InputError(f"{content!r:.60} is not an object", expected="a JSON object", fix="correct this member")
-    return content
 
 
 def _captions(record: dict[str, Any], text_key: str | None) -> list[Any]:

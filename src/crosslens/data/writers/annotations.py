@@ -73,11 +73,11 @@ def _images(dataset: Dataset) -> list[dict[str, Any]]:
     return [with_json_ids(row, "id") for row in images.iter_rows(named=True)]
 
 
-def _lost_in_sentences(dataset: Dataset, *_: object) -> list[str]:
-    return lost_columns("caption", dataset.captions) + lost_objects(dataset)
-
-
-@WRITERS.register("karpathy", loses=_lost_in_sentences, by_image=True)
+@WRITERS.register(
+    "karpathy",
+    loses=lambda dataset, *_: lost_columns("caption", dataset.captions) + lost_objects(dataset),
+    by_image=True,
+)
 def write_karpathy(dataset: Dataset, path: Path) -> None:
     """``dataset_*.json``; the split is the images' column ``split``, or ``test``."""
     sentences: dict[str, list[dict[str, Any]]] = {image: [] for image in dataset.image_ids}
@@ -134,11 +134,26 @@ def write_visual_genome(dataset: Dataset, path: Path) -> None:
     def objects_of(image: Row, *keys: str) -> list[Row]:
         return [_object(row, *keys) for row in objects.get(image["image"], [])]
 
+    def described(row: Row) -> Row:
+        first = {"image_id": row["image"], "url": row.get("file")} | {
+            side: row.get(side) for side in ("width", "height")
+        }
+        more = {key: value for key, value in row.items() if key not in ("image", "file")}
+        return with_json_ids(first | more, "image_id")
+
+    def regions_of(image: Row) -> list[Row]:
+        whole = {"x": 0, "y": 0, "width": image.get("width"), "height": image.get("height")}
+        regions = []
+        for caption in captions.get(image["image"], []):
+            entry = {"region_id": caption["caption"], "image_id": image["image"], "phrase": caption["text"]}
+            boxes = ({side: caption.get(side) for side in REGION_SIDES}, whole)
+            box = next((box for box in boxes if None not in box.values()), {})
+            regions.append(with_json_ids(entry | _whole(box), "region_id", "image_id"))
+        return regions
+
     files: dict[str, Iterable[Row]] = {
-        "image_data": map(_image, images),
-        "region_descriptions": per_image(
-            "regions", lambda image: [_region(caption, image) for caption in captions.get(image["image"], [])], "id"
-        ),
+        "image_data": map(described, images),
+        "region_descriptions": per_image("regions", regions_of, "id"),
     }
     if objects or relations:
         files["objects"] = per_image("objects", objects_of)
@@ -161,20 +176,6 @@ def _by_image(table: pl.DataFrame | None) -> Rows:
     return groups
 
 
-def _image(row: Row) -> Row:
-    first = {"image_id": row["image"], "url": row.get("file"), "width": row.get("width"), "height": row.get("height")}
-    return with_json_ids(first | {key: value for key, value in row.items() if key not in ("image", "file")}, "image_id")
-
-
-def _region(caption: Row, image: Row) -> Row:
-    box = {side: caption.get(side) for side in REGION_SIDES}
-    if None in box.values():
-        whole = {"x": 0, "y": 0, "width": image.get("width"), "height": image.get("height")}
-        box = {} if None in whole.values() else whole
-    entry = {"region_id": caption["caption"], "image_id": image["image"], "phrase": caption["text"]}
-    return with_json_ids(entry | _whole(box), "region_id", "image_id")
-
-
 def _object(row: Row, *keys: str) -> Row:
     if row["name"] is None:
         expected = "a name for every object: Visual Genome has no field for objects without"
@@ -192,6 +193,7 @@ def _relationships(objects: Rows, relations: Rows, numbers: Iterator[int], image
     known = {row["object"]: row for row in objects.get(image["image"], [])} if related else {}
     entries = []
     for row in related:
+        ends = {}
         for end in ("subject", "object"):
             if row[end] not in known:
                 raise InputError(
@@ -199,7 +201,7 @@ def _relationships(objects: Rows, relations: Rows, numbers: Iterator[int], image
                     expected="relations between objects of one image",
                     fix="add the object, or remove the relation",
                 )
-        ends = {end: _object(known[row[end]]) for end in ("subject", "object")}
+            ends[end] = _object(known[row[end]])
         entries.append({"relationship_id": next(numbers), "predicate": row["predicate"], **ends})
     return entries
 

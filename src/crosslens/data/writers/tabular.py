@@ -33,25 +33,16 @@ def _lost_lists(what: str, table: pl.DataFrame, path: Path) -> list[str]:
 def write_plain(dataset: Dataset, path: Path, images: Path | None = None) -> None:
     """A .jsonl, .csv, .tsv or .parquet file with a row per caption; ``images``: a second one with a row per image."""
     if images is not None:
-        _write_table(_image_rows(dataset, images), images)
+        rows = dataset.images
+        for name, table in (("objects", dataset.objects), ("relations", dataset.relations)):
+            if table is not None and format_suffix(images) == ".jsonl":  # as lists
+                lists = table.group_by("image", maintain_order=True).agg(pl.struct(pl.exclude("image")).alias(name))
+                rows = rows.join(lists, on="image", how="left", maintain_order="left")
+        _write_table(rows, images)
     else:
         fix = f"pass {argument('images')} to write the images to a file of their own"
         check_image_order(dataset, dataset.captions["image"], path, fix)
     _write_table(dataset.captions.select(*KEY_COLUMNS, pl.exclude(KEY_COLUMNS)), path)
-
-
-def _image_rows(dataset: Dataset, path: Path) -> pl.DataFrame:
-    """One row per image; for JSON lines with lists of its objects and relations."""
-    images = dataset.images
-    if format_suffix(path) != ".jsonl":
-        return images
-    for name, table in (("objects", dataset.objects), ("relations", dataset.relations)):
-        if table is not None:
-            rows = pl.struct(pl.exclude("image")).alias(name)
-            images = images.join(
-                table.group_by("image", maintain_order=True).agg(rows), on="image", how="left", maintain_order="left"
-            )
-    return images
 
 
 def _write_table(frame: pl.DataFrame, path: Path) -> None:
@@ -76,12 +67,16 @@ def _write_table(frame: pl.DataFrame, path: Path) -> None:
             flat.write_csv(out, separator="\t", quote_style="never")
 
 
-def _lost_in_lines(dataset: Dataset, *_: object) -> list[str]:
-    image_columns = lost_columns("image", dataset.images, (*KEY_COLUMNS, "file"))
-    return lost_columns("caption", dataset.captions) + image_columns + lost_objects(dataset)
-
-
-@WRITERS.register("flickr", loses=_lost_in_lines, by_image=True, new_caption_ids=True)
+@WRITERS.register(
+    "flickr",
+    loses=lambda dataset, *_: [
+        *lost_columns("caption", dataset.captions),
+        *lost_columns("image", dataset.images, (*KEY_COLUMNS, "file")),
+        *lost_objects(dataset),
+    ],
+    by_image=True,
+    new_caption_ids=True,
+)
 def write_flickr(dataset: Dataset, path: Path) -> None:
     """Token file, image by image; line breaks inside captions become spaces."""
     captions = by_image(dataset)

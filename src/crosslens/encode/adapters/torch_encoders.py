@@ -29,6 +29,7 @@ from crosslens.encode.loading import (
     Compute,
     PretrainedModel,
     find_model,
+    first_line,
     ids_and_mask,
     loading,
     refuse_own_modules,
@@ -346,9 +347,8 @@ class OpenClipEncoder(Encoder):
             weights = str(Path(pretrained).expanduser())
             model, _, transform = library.create_model_and_transforms(architecture, pretrained=weights)
         except Exception as error:  # its kinds range from the hub's to plain RuntimeError
-            text = str(error).strip().splitlines()
             raise InputError(
-                f"{self.name} cannot be loaded: {text[0] if text else type(error).__name__}",
+                f"{self.name} cannot be loaded: {first_line(error)}",
                 expected="an architecture and a tag that open_clip.list_pretrained() lists, or a weights file",
                 fix=f"check the name; with {argument('offline', True)} the weights must be cached, or a file",
             ) from error

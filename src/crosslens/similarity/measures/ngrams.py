@@ -77,16 +77,6 @@ def number_tokens(texts: Sequence[Sequence[str]]) -> Array:
     return np.fromiter((numbers.setdefault(token, len(numbers)) for text in texts for token in text), np.int64)
 
 
-def image_frequency(grams: Grams, owner: Array, first: int = 0) -> Array:
-    """For each n-gram, in how many images' texts it occurs; ``owner`` is the image of each text from ``first`` on."""
-    start = grams.start[first : first + len(owner) + 1]
-    image = np.repeat(owner, np.diff(start))
-    gram = grams.gram[start[0] : start[-1]]
-    width = max(len(grams.order), 1)
-    cells = np.unique(image * width + gram)
-    return np.bincount(cells % width, minlength=len(grams.order))
-
-
 _compiled = numba.njit(nogil=True, cache=True, error_model="numpy")
 
 ORDERS = 4
@@ -245,7 +235,11 @@ class Cider:
         grams = count_grams([tokens[text] for text in every])
         counted = references if self.corpus is None else self.corpus
         owner = np.repeat(np.arange(len(counted)), [len(image) for image in counted])
-        frequency = image_frequency(grams, owner, 0 if self.corpus is None else len(texts))
+        # For each n-gram, in how many images' texts it occurs.
+        first, width = 0 if self.corpus is None else len(texts), max(len(grams.order), 1)
+        start = grams.start[first : first + len(owner) + 1]
+        cells = np.unique(np.repeat(owner, np.diff(start)) * width + grams.gram[start[0] : start[-1]])
+        frequency = np.bincount(cells % width, minlength=len(grams.order))
         images = sum(1 for image in counted if len(image))
         idf = np.log(float(max(images, 1))) - np.log(np.maximum(1.0, frequency))
         weighed = _weighed(grams, idf, group_starts(references))
@@ -431,13 +425,13 @@ def load_rouge(source: str = "") -> Similarity:
     """ROUGE-L, 0 to 1: longest common subsequence, best precision and recall over the references, β = 1.2."""
     if source:
         raise UsageError(f"rouge-l:{source}", fix="write rouge-l alone: it takes no source")
-    return CellSimilarity("rouge-l", rouge_cells, _rouge_index)
 
+    def index(references: References, captions: Texts) -> tuple[Any, ...]:
+        texts = [text for image in references for text in image]
+        tokens = tokenize([*texts, *captions])
+        return group_starts(references), group_starts(tokens), number_tokens(tokens), len(texts)
 
-def _rouge_index(references: References, captions: Texts) -> tuple[Any, ...]:
-    texts = [text for image in references for text in image]
-    tokens = tokenize([*texts, *captions])
-    return group_starts(references), group_starts(tokens), number_tokens(tokens), len(texts)
+    return CellSimilarity("rouge-l", rouge_cells, index)
 
 
 @dataclass(frozen=True)

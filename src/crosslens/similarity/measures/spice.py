@@ -99,9 +99,9 @@ class ReferenceTuples(NamedTuple):
 class TupleFilter:
     """Which tuples count: those of one word, those of two whose attribute passes, those of three."""
 
-    objects: bool
-    attributes: Callable[[str], bool]
-    relations: bool
+    objects: bool = False
+    attributes: Callable[[str], bool] = lambda word: False
+    relations: bool = False
 
 
 class WordIndex:
@@ -240,12 +240,12 @@ _ROWS_AT_ONCE = 256
 
 PARTS = {
     "": TupleFilter(objects=True, attributes=lambda word: True, relations=True),
-    "object": TupleFilter(objects=True, attributes=lambda word: False, relations=False),
-    "attribute": TupleFilter(objects=False, attributes=lambda word: True, relations=False),
-    "relation": TupleFilter(objects=False, attributes=lambda word: False, relations=True),
-    "colour": TupleFilter(objects=False, attributes=COLOURS.__contains__, relations=False),
-    "cardinality": TupleFilter(objects=False, attributes=is_number, relations=False),
-    "size": TupleFilter(objects=False, attributes=SIZES.__contains__, relations=False),
+    "object": TupleFilter(objects=True),
+    "attribute": TupleFilter(attributes=lambda word: True),
+    "relation": TupleFilter(relations=True),
+    "colour": TupleFilter(attributes=COLOURS.__contains__),
+    "cardinality": TupleFilter(attributes=is_number),
+    "size": TupleFilter(attributes=SIZES.__contains__),
 }
 """The score itself, and its sub-scores: the same over some of the tuples."""
 
@@ -317,8 +317,10 @@ class PreparedSpice:
     def pairs(self, images: Array, captions: Array) -> Array:
         """Costs a row for every distinct image."""
         images, captions = np.asarray(images, np.int64), np.asarray(captions, np.int64)
-        _check_range(images, self.shape[0], "image")
-        _check_range(captions, self.shape[1], "caption")
+        for positions, count, what in zip((images, captions), self.shape, ("image", "caption"), strict=True):
+            if positions.size and (positions.min() < 0 or positions.max() >= count):
+                row = int(np.argmax((positions < 0) | (positions >= count)))
+                raise InputError(f"{what} {positions[row]}", row=row, expected=f"a position from 0 to {count - 1}")
         scores = np.empty(images.size, np.float32)
         distinct, group = np.unique(images, return_inverse=True)
         for start in range(0, distinct.size, _ROWS_AT_ONCE):
@@ -332,12 +334,6 @@ class PreparedSpice:
         score = partial(score_rows, self.candidates, self.references)
         in_parallel(lambda start, stop: score(images[start:stop], out[start:stop]), images.size, self.threads)
         return out
-
-
-def _check_range(positions: Array, count: int, what: str) -> None:
-    if positions.size and (positions.min() < 0 or positions.max() >= count):
-        row = int(np.argmax((positions < 0) | (positions >= count)))
-        raise InputError(f"{what} {positions[row]}", row=row, expected=f"a position from 0 to {count - 1}")
 
 
 @SIMILARITIES.register("spice", extra="language")
@@ -354,12 +350,15 @@ def _register_part(part: str, summary: str) -> None:
     SIMILARITIES.register(f"spice-{part}", extra="language")(load)
 
 
-_register_part("object", "objects")
-_register_part("attribute", "attributes")
-_register_part("relation", "relations")
-_register_part("colour", "attributes that are colours")
-_register_part("cardinality", "attributes that count")
-_register_part("size", "attributes that are sizes")
+for _part, _summary in {
+    "object": "objects",
+    "attribute": "attributes",
+    "relation": "relations",
+    "colour": "attributes that are colours",
+    "cardinality": "attributes that count",
+    "size": "attributes that are sizes",
+}.items():
+    _register_part(_part, _summary)
 
 
 _compiled = numba.njit(nogil=True, cache=True, error_model="numpy")
