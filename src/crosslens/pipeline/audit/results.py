@@ -28,6 +28,7 @@ from crosslens.core import (
     write_header,
 )
 from crosslens.explanations import dataset_of_run
+from crosslens.metrics import dataset_name
 
 RUNS, RESULTS, FINDINGS_FILE, REPORT_FILE = "runs", "results", "findings.json", "report.html"
 """Below an audit's folder: a run folder per model and dataset; a file per stage; the findings; the page."""
@@ -187,16 +188,12 @@ class Audit(Presented):
         """What the audit is of: its runs by model and dataset, its options, and the command."""
         return AuditFolder(self.folder).header()
 
-    @staticmethod
-    def dataset_name(run: Run) -> str:
-        return str((run.provenance.get("dataset") or {}).get("name", ""))
-
     @cached_property
     def datasets(self) -> Mapping[str, Dataset]:
         """The datasets by name, read as the runs' recipes say."""
         datasets: dict[str, Dataset] = {}
         for run in self.runs.values():
-            name = self.dataset_name(run)
+            name = dataset_name(run)
             if name and name not in datasets:
                 datasets[name] = dataset_of_run(run)
         return datasets

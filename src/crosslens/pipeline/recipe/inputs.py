@@ -68,7 +68,6 @@ from crosslens.pipeline.recipe.options import (
     NAMED_INPUTS,
     InputOptions,
     ModelOptions,
-    first_conflict,
     parse_named_input,
     parse_named_inputs,
 )
@@ -244,12 +243,8 @@ def require_trusted_run(folder: Path) -> None:
 
 def load_inputs(recipe: Recipe, options: EncodeOptions, progress: Progress | None = None) -> LoadedInputs:
     """Read every input of a recipe whose paths are absolute, or encode the dataset with its model."""
-    conflict = first_conflict(
-        recipe.inputs, recipe.model, recipe.rerank, recipe.options.directions, recipe.dataset is not None,
-        queries=recipe.queries is not None,
-    )  # fmt: skip
-    if conflict is not None:
-        raise UsageError(conflict.problem, fix=conflict.fix)
+    if conflict := recipe.conflict():
+        raise UsageError(conflict[1], fix=conflict[2])
     require_trusted_models(recipe)  # before anything is encoded, which may take hours
     encoding = recipe.model.encode_options(options)
     # A mistake in the name of the re-ranker is found before the dataset is encoded.
