@@ -541,7 +541,7 @@ class GroupedTable(Presented):
         yield Section("", (self.part,))
 
     def as_dict(self) -> dict[str, Any]:
-        return dict(json_form({"by": self.column, "groups": self.table.to_dicts()}))
+        return json_form({"by": self.column, "groups": self.table})
 
 
 def failures_by(overview: Overview, labels: Mapping[str, str], column: str) -> GroupedTable:

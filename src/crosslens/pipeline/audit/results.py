@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -136,8 +136,7 @@ class AuditFolder:
 
     def conclude(self, findings: Iterable[Finding], skipped: Iterable[Skipped]) -> None:
         """Store what the results say, and which stages could not run."""
-        content = {"findings": list(map(asdict, findings)), "skipped": list(map(asdict, skipped))}
-        self._write(FINDINGS_FILE, _FINDINGS, content)
+        self._write(FINDINGS_FILE, _FINDINGS, {"findings": findings, "skipped": skipped})
 
     @property
     def is_concluded(self) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from itertools import combinations, product
 from math import nan
 from typing import TYPE_CHECKING, Any
@@ -106,7 +106,7 @@ class DropTable(Presented):
     def rows(self) -> list[dict[str, Any]]:
         """A row per cell: column, perturbation, metric and figures."""
         return [
-            {"column": column, "perturbation": name, "metric": self.metric, **asdict(self.cells[column, name])}
+            {"column": column, "perturbation": name, "metric": self.metric, **vars(self.cells[column, name])}
             for column, name in product(self.columns, self.perturbations)
             if (column, name) in self.cells
         ]
@@ -127,11 +127,11 @@ class DropTable(Presented):
             "columns": list(self.columns),
             "perturbations": list(self.perturbations),
             "drops": json_form(self.rows),
-            "means": {column: json_form(asdict(mean)) for column, mean in self.means.items()},
+            "means": json_form(self.means),
             "test": "paired permutation over images, two-sided, of the mean drop",
             "correction": self.correction,
             "permutations": self.permutations,
-            "tests": [json_form(asdict(test)) for test in self.tests],
+            "tests": json_form(self.tests),
         }
 
 
