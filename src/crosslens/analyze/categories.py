@@ -26,11 +26,14 @@ from crosslens.core import (
     BOTH,
     DIRECTION_LABELS,
     IMAGE_TO_TEXT,
+    Array,
     Bars,
+    BoolArray,
     Cell,
     Dataset,
     Figure,
     InputError,
+    IntArray,
     MetricValues,
     Part,
     Presented,
@@ -59,7 +62,6 @@ from crosslens.metrics import (
 )
 from crosslens.statistics import Area, Bootstrap, auprc
 
-IntArray = np.ndarray[Any, np.dtype[np.int64]]
 Key = Literal["caption", "image", "pair"]
 
 TOTAL = "total"
@@ -83,11 +85,11 @@ class ClassificationPairs:
     """
 
     pairs: ImageCaptionPairs
-    matches: np.ndarray[Any, np.dtype[np.bool_]]
+    matches: BoolArray
     categories: IntArray
     names: tuple[str, ...]
     negatives: str
-    scores: Mapping[str, np.ndarray[Any, Any]] = field(default_factory=dict)
+    scores: Mapping[str, Array] = field(default_factory=dict)
 
     @property
     def images(self) -> IntArray:
@@ -219,7 +221,7 @@ RETRIEVAL_METRICS = ("Hit@1", "Hit@5", "Hit@10", "MedR[all]", "MeanR[all]", "mAP
 ALL, CATEGORY = "all", "category"
 
 
-def restricted(ranking: Ranking, chosen: np.ndarray[Any, np.dtype[np.bool_]]) -> Ranking:
+def restricted(ranking: Ranking, chosen: BoolArray) -> Ranking:
     """The ranking with some of its relevant pairs alone; the others count as any other item."""
     offsets = np.zeros_like(ranking.offsets)
     np.cumsum(np.bincount(ranking.rows[chosen], minlength=len(ranking.query_ids)), out=offsets[1:])

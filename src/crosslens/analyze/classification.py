@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -12,8 +11,10 @@ import polars as pl
 from crosslens.analyze.categories import Categories, ClassificationPairs
 from crosslens.analyze.pair_scores import ImageCaptionPairs, ground_truth_of, rows_of
 from crosslens.core import (
+    Array,
     Dataset,
     InputError,
+    IntArray,
     Relevance,
     UsageError,
     argument,
@@ -21,8 +22,6 @@ from crosslens.core import (
     random_stream,
 )
 from crosslens.data import RowName, check_ids
-
-IntArray = np.ndarray[Any, np.dtype[np.int64]]
 
 ALL_REJECTED = "all"
 _TRIES = 64
@@ -56,7 +55,7 @@ def classification_pairs(
             option="negatives",
         )
     matching, extended = ImageCaptionPairs.own(dataset), dataset
-    scores: dict[str, np.ndarray[Any, Any]] = {}
+    scores: dict[str, Array] = {}
     if rejected is None:
         assert limit is not None
         images, captions = _mismatched(dataset, ground_truth_of(dataset, relevance), limit, seed)

@@ -6,11 +6,10 @@ far the lowest. This is the greedy choice itself, not an approximation: a plain 
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from crosslens.core import (
+    Array,
     Embeddings,
     InputError,
     Progress,
@@ -24,8 +23,6 @@ from crosslens.core import (
     stage,
 )
 from crosslens.rank import ScaledRows, inverse_lengths, rounding_bound
-
-Array = np.ndarray[Any, Any]
 
 METRICS = ("cosine", "euclidean")
 _BATCH = 256

@@ -14,7 +14,9 @@ import polars as pl
 from crosslens.core import (
     Dataset,
     Embeddings,
+    FloatArray,
     InputError,
+    IntArray,
     Progress,
     Relevance,
     UsageError,
@@ -65,10 +67,6 @@ def ground_truth_of(dataset: Dataset, relevance: Relevance | None) -> Relevance:
     return Relevance.from_indices(
         *ids, images[relevance.rows], captions[relevance.items], relevance.grades, relevance.source
     )
-
-
-FloatArray = np.ndarray[Any, np.dtype[np.float64]]
-IntArray = np.ndarray[Any, np.dtype[np.int64]]
 
 
 @dataclass(frozen=True, eq=False)

@@ -19,7 +19,9 @@ from crosslens.core import (
     TEXT_TO_IMAGE,
     Cell,
     Dataset,
+    FloatArray,
     InputError,
+    IntArray,
     Lines,
     MetricValues,
     Presented,
@@ -194,11 +196,8 @@ class GalleryCurves(Presented):
         return json_form({**content, "order_changes": changes, **facts})
 
 
-FloatArray = np.ndarray[Any, np.dtype[np.float64]]
-
 _HALF = 1e-12
 """Rounding must not decide whether a share is one half."""
-IntArray = np.ndarray[Any, np.dtype[np.int64]]
 
 
 class RankedRun:

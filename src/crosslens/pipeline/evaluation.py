@@ -23,6 +23,7 @@ from crosslens.core import (
     RUN_FILE,
     RUN_LAYOUT,
     TEXT_TO_IMAGE,
+    Array,
     CrosslensError,
     Dataset,
     InputError,
@@ -76,7 +77,6 @@ from crosslens.pipeline.rankers import ListRanker, Ranker, ScoreRanker
 if TYPE_CHECKING:
     from crosslens.encode import SecondStage
 
-Array = np.ndarray[Any, Any]
 
 _PACKAGES = ("crosslens", "numpy", "scipy", "polars", "numba")
 _GROUPABLE = pl.exclude(pl.Struct, pl.Array, pl.Binary)

@@ -16,10 +16,12 @@ from crosslens.core import (
     BOTH,
     DIRECTION_LABELS,
     IMAGE_TO_TEXT,
+    Array,
     Bars,
     Cell,
     Figure,
     InputError,
+    IntArray,
     MetricValues,
     Presented,
     Row,
@@ -52,8 +54,6 @@ from crosslens.pipeline.options import ComparisonKeywords
 from crosslens.pipeline.robustness_study.study import Robustness
 from crosslens.pipeline.run_sections import table_notes, value_figure
 from crosslens.statistics import correct, estimate, significance_sentence
-
-RowIndices = np.ndarray[Any, np.dtype[np.int64]]
 
 NO_VALUE = "(none)"
 CAPTION_LENGTH = "caption_length"
@@ -395,7 +395,7 @@ def _labels(run: Run, name: str, column: str) -> pl.Series | None:
     return table[column] if column in table.columns and table[column].null_count() < table.height else None
 
 
-def _members(labels: pl.Series) -> list[tuple[str, RowIndices]]:
+def _members(labels: pl.Series) -> list[tuple[str, IntArray]]:
     """Every group with the rows of its queries: the largest first, bins of numbers in their own order."""
     if labels.dtype.is_numeric() and labels.n_unique() > _MOST_NUMBERS:
         return _quartiles(labels.cast(pl.Float64).fill_null(np.nan).to_numpy())
@@ -408,7 +408,7 @@ def _members(labels: pl.Series) -> list[tuple[str, RowIndices]]:
     return [(str(label), rows.to_numpy()) for label, rows in zip(groups["label"], groups["row"], strict=True)]
 
 
-def _quartiles(numbers: np.ndarray[Any, Any]) -> list[tuple[str, RowIndices]]:
+def _quartiles(numbers: Array) -> list[tuple[str, IntArray]]:
     edges = np.unique(np.nanquantile(numbers, [0, 0.25, 0.5, 0.75, 1]))
     bins = np.searchsorted(edges[1:-1], numbers, side="right")
     bins[np.isnan(numbers)] = -1
@@ -421,7 +421,7 @@ def _quartiles(numbers: np.ndarray[Any, Any]) -> list[tuple[str, RowIndices]]:
     return [(name, rows) for name, rows in quartiles if len(rows)]
 
 
-def _subset(values: MetricValues, rows: RowIndices, seed: int = 0, resamples: int = 0) -> MetricValues:
+def _subset(values: MetricValues, rows: IntArray, seed: int = 0, resamples: int = 0) -> MetricValues:
     """A metric over some of its queries, with an interval of its own where there are ``resamples``."""
     part, clusters = values.values[rows], values.clusters[rows]
     figures = estimate(

@@ -13,6 +13,7 @@ from crosslens.core import (
     IMAGE_TO_TEXT,
     TEXT_TO_IMAGE,
     UNRANKED,
+    Array,
     Dataset,
     Ids,
     InputError,
@@ -38,8 +39,6 @@ from crosslens.pipeline.inputs import (
 )
 from crosslens.pipeline.options import EvaluateOptions
 from crosslens.rank import rank_both, rank_lists, rank_queries
-
-Array = np.ndarray[Any, Any]
 
 ORDER_DECIDES = "the order of the list decides between them (tie mode stable)"
 

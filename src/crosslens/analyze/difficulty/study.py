@@ -22,6 +22,7 @@ from crosslens.analyze.difficulty.assignment import (
 )
 from crosslens.analyze.options import DIFFICULTY
 from crosslens.core import (
+    Array,
     Cards,
     Cell,
     Cloud,
@@ -47,8 +48,6 @@ if TYPE_CHECKING:
     from crosslens.analyze.difficulty.thresholds import Calibration
     from crosslens.statistics import PrecisionRecall
 
-
-Array = np.ndarray[Any, Any]
 
 STRONGEST, WEAKEST, TIE_BREAKER = "strongest", "weakest", "tie-breaker"
 _MOST_LISTED = 100_000

@@ -15,7 +15,17 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from crosslens.core import Dataset, InputError, Progress, UnknownNameError, UsageError, fingerprint
+from crosslens.core import (
+    BoolArray,
+    Dataset,
+    FloatArray,
+    InputError,
+    IntArray,
+    Progress,
+    UnknownNameError,
+    UsageError,
+    fingerprint,
+)
 from crosslens.metrics import format_count
 from crosslens.perturbations import chosen_perturbations, is_image_perturbation, perturb_all, perturbations_with
 
@@ -105,7 +115,7 @@ class HardNegatives:
         return BOTH_WAYS if int(self.dataset.captions["right"].sum()) > len(self) else ACCURACY
 
     @cached_property
-    def clusters(self) -> np.ndarray[Any, np.dtype[np.int64]]:
+    def clusters(self) -> IntArray:
         """For each case the number of its photo (of two, the first)."""
         images = self.dataset.images
         photos = images["photo" if "photo" in images.columns else "image"].to_list()
@@ -114,7 +124,7 @@ class HardNegatives:
         return np.array([numbers.setdefault(photos[image], len(numbers)) for image in first], np.int64)
 
     @cached_property
-    def chances(self) -> Mapping[str, np.ndarray[Any, np.dtype[np.float64]]]:
+    def chances(self) -> Mapping[str, FloatArray]:
         """What guessing reaches in each case, by measure."""
         if self.measures == BOTH_WAYS:  # of the 24 orders of four scores 6 and 6 are right; 4 are in both ways
             chances = zip(BOTH_WAYS, (1 / 4, 1 / 4, 1 / 6), strict=True)
@@ -126,7 +136,7 @@ class HardNegatives:
     def fingerprint(self) -> str:
         return fingerprint("hard-negatives", {"dataset": self.dataset.fingerprint, "cases": self.cases})
 
-    def select(self, chosen: np.ndarray[Any, np.dtype[np.bool_]]) -> HardNegatives:
+    def select(self, chosen: BoolArray) -> HardNegatives:
         """Only these cases, a true or false for each, and the images that they show."""
         if not chosen.any():
             raise InputError(

@@ -20,6 +20,7 @@ from crosslens.analyze.near_duplicates import unit_vectors
 from crosslens.analyze.options import ClusterOptions
 from crosslens.analyze.polysemy.measure import CaptionGroups, joint_vectors
 from crosslens.core import (
+    Array,
     Dataset,
     Ids,
     MissingExtraError,
@@ -34,8 +35,6 @@ from crosslens.core import (
     shown_progress,
     stage,
 )
-
-Array = np.ndarray[Any, Any]
 
 _MOST_CAPTIONS = 5_000
 """Captions of a cluster up to which every pair is compared; of more, a sample of as many."""

@@ -20,6 +20,7 @@ import polars as pl
 from crosslens.analyze.near_duplicates import unit_vectors
 from crosslens.analyze.neighbours import nearest_items
 from crosslens.core import (
+    Array,
     Cell,
     Dataset,
     Embeddings,
@@ -46,8 +47,6 @@ from crosslens.core import (
 from crosslens.metrics import format_count
 from crosslens.similarity import Cider, WordVectors, in_parallel, references_of, thread_count
 from crosslens.statistics import Bootstrap, Estimate
-
-Array = np.ndarray[Any, Any]
 
 NEIGHBOURHOOD_SIZES = (1, 5, 10, 25, 50, 100)
 """The neighbourhood sizes R of the paper's Figure 3."""

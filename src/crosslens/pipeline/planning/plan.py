@@ -17,6 +17,7 @@ from typing import Any, TypedDict, Unpack
 import numpy as np
 
 from crosslens.core import (
+    FloatArray,
     InputError,
     Presented,
     Section,
@@ -36,8 +37,6 @@ from crosslens.rank import device_blocks, device_item_bytes, part_height, task_b
 FORMAT = 1
 HOST = "cpu"
 """Metrics, intervals and files are the work of a CPU, whatever ranks."""
-
-FloatArray = np.ndarray[Any, np.dtype[np.float64]]
 
 
 @dataclass(frozen=True)

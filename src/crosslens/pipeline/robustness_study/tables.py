@@ -13,7 +13,10 @@ import polars as pl
 from crosslens.core import (
     BOTH,
     IMAGE_TO_TEXT,
+    BoolArray,
     Dataset,
+    FloatArray,
+    IntArray,
     MetricValues,
     MissingExtraError,
     Progress,
@@ -31,8 +34,8 @@ from crosslens.pipeline.comparison import compare, same_lists
 from crosslens.pipeline.options import RobustnessOptions, SignificanceOptions
 from crosslens.pipeline.robustness_study.drop_table import CHANGE_FIGURES, CHANGE_GROUPS, POOLED, direction_rsum
 from crosslens.pipeline.robustness_study.study import Robustness
-from crosslens.pipeline.robustness_study.variant_runner import FloatArray, IntArray, QueryResults
-from crosslens.pipeline.robustness_study.variants import ORIGINAL, BoolArray, Variant
+from crosslens.pipeline.robustness_study.variant_runner import QueryResults
+from crosslens.pipeline.robustness_study.variants import ORIGINAL, Variant
 from crosslens.statistics import Bootstrap, aggregate, correct, difference_bounds, paired_permutation, relative_interval
 
 KEYS: Mapping[str, Any] = {"model": pl.String, "perturbation": pl.String, "seed": pl.Int64}
