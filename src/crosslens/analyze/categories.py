@@ -144,14 +144,6 @@ class Categories:
         labels = {row: position_of[value] for row, value in zip(rows, values, strict=True) if value is not None}
         return Categories(column, key, names, labels, table)
 
-    def of_ranking(self, ranking: Ranking) -> IntArray:
-        """The category of every relevant pair of a ranking, by position; −1 for one without."""
-        sides = ranking.query_ids, ranking.item_ids
-        queries, items = ranking.rows, ranking.relevant
-        if ranking.direction == IMAGE_TO_TEXT:
-            return self.of_pairs(*sides, queries, items)
-        return self.of_pairs(*sides[::-1], items, queries)
-
     def of_dataset(self, dataset: Dataset) -> IntArray:
         """The category of every caption with its own image, by position; −1 for one without."""
         captions = np.arange(len(dataset.caption_ids))
@@ -243,7 +235,10 @@ def category_rows(
     places = {name: place for place, name in enumerate(categories.names)} | {NO_CATEGORY: -1}
     matched = False
     for direction, ranking in run.rankings.items():
-        codes = categories.of_ranking(ranking)
+        pairs = ranking.query_ids, ranking.item_ids, ranking.rows, ranking.relevant
+        if direction != IMAGE_TO_TEXT:  # images come first
+            pairs = ranking.item_ids, ranking.query_ids, ranking.relevant, ranking.rows
+        codes = categories.of_pairs(*pairs)
         matched |= bool((codes >= 0).any())
         specs = [request.spec for request in requests if request.direction in (None, direction)]
         if not specs:
@@ -294,20 +289,6 @@ def _figures(values: MetricValues) -> dict[str, Any]:
 AUPRC = "AUPRC"
 _DRAWN = "Hit@5"
 """The metric of the chart, where it is among the results."""
-
-
-def _retrieval_rows(result: CategoryResults, direction: str, denominator: str) -> list[tuple[Cell, ...]]:
-    """A row per metric and model; none where no metric has this denominator."""
-    rows = result.retrieval.filter(pl.col("direction") == direction)
-    columns = ((TOTAL,) if denominator == ALL else ()) + result.categories
-    lines: list[tuple[Cell, ...]] = []
-    for metric in rows.filter(pl.col("denominator") == denominator)["metric"].unique(maintain_order=True):
-        part = rows.filter(
-            pl.col("metric") == metric, pl.col("denominator").eq_missing(denominator) | (pl.col("category") == TOTAL)
-        )
-        # Parts of the whole are there to be added up; their intervals would hide that.
-        lines += _metric_rows(result, part, metric, columns, intervals=denominator == CATEGORY)
-    return lines
 
 
 def _metric_rows(
@@ -447,9 +428,16 @@ class CategoryResults(Presented):
         """Charts, a table per direction and denominator, the AUPRC, and what the columns mean."""
         parts: list[Part] = [Row(tuple(_charts(self)))]
         for direction in dict.fromkeys(self.retrieval["direction"]):
+            table = self.retrieval.filter(pl.col("direction") == direction)
             for denominator, words in ((ALL, "of all queries"), (CATEGORY, "of the category's queries")):
-                if rows := _retrieval_rows(self, direction, denominator):
-                    columns = ((TOTAL,) if denominator == ALL else ()) + self.categories
+                columns = ((TOTAL,) if denominator == ALL else ()) + self.categories
+                rows: list[tuple[Cell, ...]] = []
+                for metric in table.filter(pl.col("denominator") == denominator)["metric"].unique(maintain_order=True):
+                    counted = pl.col("denominator").eq_missing(denominator) | (pl.col("category") == TOTAL)
+                    part = table.filter(pl.col("metric") == metric, counted)
+                    # Parts of the whole are there to be added up; their intervals would hide that.
+                    rows += _metric_rows(self, part, metric, columns, intervals=denominator == CATEGORY)
+                if rows:
                     parts.append(_table(self, f"{DIRECTION_LABELS.get(direction, direction)}, {words}", columns, rows))
         if self.classification.height:
             columns = (TOTAL, *self.categories)

@@ -62,7 +62,13 @@ def classification_pairs(
         words = f"captions of other images, {limit} per image, drawn with the seed {seed}"
     else:
         with rows_of(rejected) as (frame, row_name):
-            table = _chosen(_checked(frame, dataset, row_name), limit, seed)
+            table = _checked(frame, dataset, row_name).unique(["image", "text"], maintain_order=True)
+        if limit is not None:  # drawn with the seed from an image's texts: the order of the file does not matter
+            chosen: list[int] = []
+            for (image,), part in table.with_row_index("at").sort("text").group_by("image", maintain_order=True):
+                order = random_stream(seed, "rejected caption", str(image)).permutation(part.height)
+                chosen += part["at"].gather(order[:limit]).to_list()
+            table = table[sorted(chosen)]
         names = [f"rejected:{number}" for number in range(1, table.height + 1)]
         added = table.select(pl.Series("caption", names), "image", "text")
         extended = replace(dataset, captions=pl.concat([dataset.captions, added], how="diagonal"))
@@ -145,15 +151,3 @@ def _checked(frame: pl.DataFrame, dataset: Dataset, row_name: RowName) -> pl.Dat
     return pl.DataFrame({"row": rows, "image": [dataset.image_ids[row] for row in rows], "text": texts}).with_columns(
         frame.select(scores)
     )
-
-
-def _chosen(table: pl.DataFrame, limit: int | None, seed: int) -> pl.DataFrame:
-    """At most ``limit`` rows per image, drawn with the seed from its texts: the order of the file does not matter."""
-    table = table.unique(["image", "text"], maintain_order=True)
-    if limit is None:
-        return table
-    chosen: list[int] = []
-    for (image,), part in table.with_row_index("at").sort("text").group_by("image", maintain_order=True):
-        order = random_stream(seed, "rejected caption", str(image)).permutation(part.height)
-        chosen += part["at"].gather(order[:limit]).to_list()
-    return table[sorted(chosen)]

@@ -389,7 +389,18 @@ def gallery_curve(
     runs = tuple(runs)
     if not runs:
         raise UsageError("no runs", fix="name at least one")
-    requests = _requests(runs, metrics)
+    shared = [direction for direction in runs[0].rankings if all(direction in run.rankings for run in runs)]
+    wanted: dict[tuple[str, MetricSpec], None] = {}
+    for request in parse_metrics(GALLERY_METRICS if metrics is None else metrics):
+        if request.spans_both:
+            fix = f"name the direction: t2i/{request} or i2t/{request}"
+            raise UsageError(f"{request} is over two galleries", fix=fix)
+        require_expectation(request.spec)
+        for direction in shared if request.direction is None else (request.direction,):
+            wanted[direction, request.spec] = None
+    if not wanted:
+        raise UsageError("the runs keep no ranking of the same direction", fix="name runs that keep their rankings")
+    requests = list(wanted)
     directions = dict.fromkeys(direction for direction, _ in requests)
     labels = run_labels(runs)
     ranked = {
@@ -427,23 +438,6 @@ def gallery_curve(
             "its figures were too high."
         )
     return GalleryCurves(chosen, points, galleries, changes, level, correction, tuple(notes))
-
-
-def _requests(runs: Sequence[Run], metrics: Any) -> list[tuple[str, MetricSpec]]:
-    """The metrics with their directions: those named, or in every direction that all runs have."""
-    shared = [direction for direction in runs[0].rankings if all(direction in run.rankings for run in runs)]
-    requests: dict[tuple[str, MetricSpec], None] = {}
-    for request in parse_metrics(GALLERY_METRICS if metrics is None else metrics):
-        if request.spans_both:
-            raise UsageError(
-                f"{request} is over two galleries", fix=f"name the direction: t2i/{request} or i2t/{request}"
-            )
-        require_expectation(request.spec)
-        for direction in shared if request.direction is None else (request.direction,):
-            requests[direction, request.spec] = None
-    if not requests:
-        raise UsageError("the runs keep no ranking of the same direction", fix="name runs that keep their rankings")
-    return list(requests)
 
 
 def parse_sizes(text: str) -> tuple[int, ...]:

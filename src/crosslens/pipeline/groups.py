@@ -16,7 +16,6 @@ from crosslens.core import (
     BOTH,
     DIRECTION_LABELS,
     IMAGE_TO_TEXT,
-    Array,
     Bars,
     Cell,
     Figure,
@@ -398,7 +397,17 @@ def _labels(run: Run, name: str, column: str) -> pl.Series | None:
 def _members(labels: pl.Series) -> list[tuple[str, IntArray]]:
     """Every group with the rows of its queries: the largest first, bins of numbers in their own order."""
     if labels.dtype.is_numeric() and labels.n_unique() > _MOST_NUMBERS:
-        return _quartiles(labels.cast(pl.Float64).fill_null(np.nan).to_numpy())
+        numbers = labels.cast(pl.Float64).fill_null(np.nan).to_numpy()
+        edges = np.unique(np.nanquantile(numbers, [0, 0.25, 0.5, 0.75, 1]))
+        bins = np.searchsorted(edges[1:-1], numbers, side="right")
+        bins[np.isnan(numbers)] = -1
+        quartiles = []
+        for number in range(max(1, len(edges) - 1)):
+            low, high = edges[number], edges[min(number + 1, len(edges) - 1)]
+            name = f"[{low:g}, {high:g}{']' if number >= len(edges) - 2 else ')'}"
+            quartiles.append((name, np.flatnonzero(bins == number)))
+        quartiles.append((NO_VALUE, np.flatnonzero(bins == -1)))
+        return [(name, rows) for name, rows in quartiles if len(rows)]
     table = pl.DataFrame({"label": labels}).with_row_index("row")
     if isinstance(labels.dtype, pl.List):
         filled = pl.when(pl.col("label").list.len() > 0).then(pl.col("label"))  # an empty list is no value
@@ -406,19 +415,6 @@ def _members(labels: pl.Series) -> list[tuple[str, IntArray]]:
     table = table.with_columns(pl.col("label").cast(pl.String).replace("", None).fill_null(NO_VALUE))
     groups = table.group_by("label").agg("row").sort(pl.col("row").list.len(), "label", descending=[True, False])
     return [(str(label), rows.to_numpy()) for label, rows in zip(groups["label"], groups["row"], strict=True)]
-
-
-def _quartiles(numbers: Array) -> list[tuple[str, IntArray]]:
-    edges = np.unique(np.nanquantile(numbers, [0, 0.25, 0.5, 0.75, 1]))
-    bins = np.searchsorted(edges[1:-1], numbers, side="right")
-    bins[np.isnan(numbers)] = -1
-    quartiles = []
-    for number in range(max(1, len(edges) - 1)):
-        low, high = edges[number], edges[min(number + 1, len(edges) - 1)]
-        name = f"[{low:g}, {high:g}{']' if number >= len(edges) - 2 else ')'}"
-        quartiles.append((name, np.flatnonzero(bins == number)))
-    quartiles.append((NO_VALUE, np.flatnonzero(bins == -1)))
-    return [(name, rows) for name, rows in quartiles if len(rows)]
 
 
 def _subset(values: MetricValues, rows: IntArray, seed: int = 0, resamples: int = 0) -> MetricValues:

@@ -88,19 +88,6 @@ class CaptionGroups(NamedTuple):
         return owner, self.rows[self.start[images][owner] + within]
 
 
-def running_similarity(cosines: Array, sizes: Sequence[int]) -> Array:
-    """The mean cosine to the R nearest images, for each R of ``sizes``: images × sizes."""
-    last = np.asarray(sizes) - 1
-    # Column by column: the whole of the running sums would take as much room again as the neighbours.
-    means, total, column = np.empty((len(cosines), len(last))), np.zeros(len(cosines)), 0
-    for position, end in enumerate(last):
-        while column <= end:
-            total += cosines[:, column]
-            column += 1
-        means[:, position] = total / column
-    return means
-
-
 def caption_distances(
     images: Array,
     captions: Array,
@@ -266,7 +253,13 @@ def measure_polysemy(
         looks, looks, chosen[-1], without=np.arange(len(looks)), progress=progress, approximate=approximate
     )
     groups = CaptionGroups.of(dataset.caption_image, len(dataset.image_ids))
-    similarity = running_similarity(neighbours.cosines, chosen)
+    similarity, total, column = np.empty((len(looks), len(chosen))), np.zeros(len(looks)), 0
+    # Column by column: the whole of the running sums would take as much room again as the neighbours.
+    for position, size in enumerate(chosen):
+        while column < size:
+            total += neighbours.cosines[:, column]
+            column += 1
+        similarity[:, position] = total / size
     distance = caption_distances(left, right, groups, neighbours.items, chosen, progress)
     # By the order of the ids: the order of the images must not change what is drawn.
     draws = Bootstrap(np.argsort(np.argsort(dataset.image_ids)), resamples, seed)
