@@ -14,6 +14,7 @@ import polars as pl
 
 from crosslens.analyze.pair_scores import ground_truth_of
 from crosslens.core import (
+    Array,
     Cell,
     Cloud,
     Dataset,
@@ -36,8 +37,6 @@ from crosslens.data import Judgements, read_judgements
 from crosslens.metrics import format_count
 from crosslens.similarity import IdSimilarity, Phi, load_similarity, references_of
 from crosslens.statistics import COEFFICIENTS, Estimate, JudgeAgreement, correlations, judge_agreement
-
-Array = np.ndarray[Any, Any]
 
 BINARY = "binary"
 """The φ of ordinary recall: 1 for a pair of the ground truth, 0 for any other."""

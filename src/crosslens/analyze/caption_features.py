@@ -13,6 +13,7 @@ import numpy as np
 import polars as pl
 
 from crosslens.core import (
+    Array,
     Cell,
     Figure,
     Ids,
@@ -33,7 +34,6 @@ from crosslens.core import (
 from crosslens.metrics import format_count
 from crosslens.statistics import Bootstrap, Estimate, Samples, paired_samples
 
-Array = np.ndarray[Any, Any]
 Features = TypeVar("Features", bound="CaptionFeatures")
 _STEPS = 28
 """Steps that many values are cut into."""

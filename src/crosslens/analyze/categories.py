@@ -26,11 +26,14 @@ from crosslens.core import (
     BOTH,
     DIRECTION_LABELS,
     IMAGE_TO_TEXT,
+    Array,
     Bars,
+    BoolArray,
     Cell,
     Dataset,
     Figure,
     InputError,
+    IntArray,
     MetricValues,
     Part,
     Presented,
@@ -59,7 +62,6 @@ from crosslens.metrics import (
 )
 from crosslens.statistics import Area, Bootstrap, auprc
 
-IntArray = np.ndarray[Any, np.dtype[np.int64]]
 Key = Literal["caption", "image", "pair"]
 
 TOTAL = "total"
@@ -83,11 +85,11 @@ class ClassificationPairs:
     """
 
     pairs: ImageCaptionPairs
-    matches: np.ndarray[Any, np.dtype[np.bool_]]
+    matches: BoolArray
     categories: IntArray
     names: tuple[str, ...]
     negatives: str
-    scores: Mapping[str, np.ndarray[Any, Any]] = field(default_factory=dict)
+    scores: Mapping[str, Array] = field(default_factory=dict)
 
     @property
     def images(self) -> IntArray:
@@ -141,14 +143,6 @@ class Categories:
         rows = table.select(columns).rows() if key == "pair" else table[key].to_list()
         labels = {row: position_of[value] for row, value in zip(rows, values, strict=True) if value is not None}
         return Categories(column, key, names, labels, table)
-
-    def of_ranking(self, ranking: Ranking) -> IntArray:
-        """The category of every relevant pair of a ranking, by position; −1 for one without."""
-        sides = ranking.query_ids, ranking.item_ids
-        queries, items = ranking.rows, ranking.relevant
-        if ranking.direction == IMAGE_TO_TEXT:
-            return self.of_pairs(*sides, queries, items)
-        return self.of_pairs(*sides[::-1], items, queries)
 
     def of_dataset(self, dataset: Dataset) -> IntArray:
         """The category of every caption with its own image, by position; −1 for one without."""
@@ -219,7 +213,7 @@ RETRIEVAL_METRICS = ("Hit@1", "Hit@5", "Hit@10", "MedR[all]", "MeanR[all]", "mAP
 ALL, CATEGORY = "all", "category"
 
 
-def restricted(ranking: Ranking, chosen: np.ndarray[Any, np.dtype[np.bool_]]) -> Ranking:
+def restricted(ranking: Ranking, chosen: BoolArray) -> Ranking:
     """The ranking with some of its relevant pairs alone; the others count as any other item."""
     offsets = np.zeros_like(ranking.offsets)
     np.cumsum(np.bincount(ranking.rows[chosen], minlength=len(ranking.query_ids)), out=offsets[1:])
@@ -241,7 +235,10 @@ def category_rows(
     places = {name: place for place, name in enumerate(categories.names)} | {NO_CATEGORY: -1}
     matched = False
     for direction, ranking in run.rankings.items():
-        codes = categories.of_ranking(ranking)
+        pairs = ranking.query_ids, ranking.item_ids, ranking.rows, ranking.relevant
+        if direction != IMAGE_TO_TEXT:  # images come first
+            pairs = ranking.item_ids, ranking.query_ids, ranking.relevant, ranking.rows
+        codes = categories.of_pairs(*pairs)
         matched |= bool((codes >= 0).any())
         specs = [request.spec for request in requests if request.direction in (None, direction)]
         if not specs:
@@ -292,20 +289,6 @@ def _figures(values: MetricValues) -> dict[str, Any]:
 AUPRC = "AUPRC"
 _DRAWN = "Hit@5"
 """The metric of the chart, where it is among the results."""
-
-
-def _retrieval_rows(result: CategoryResults, direction: str, denominator: str) -> list[tuple[Cell, ...]]:
-    """A row per metric and model; none where no metric has this denominator."""
-    rows = result.retrieval.filter(pl.col("direction") == direction)
-    columns = ((TOTAL,) if denominator == ALL else ()) + result.categories
-    lines: list[tuple[Cell, ...]] = []
-    for metric in rows.filter(pl.col("denominator") == denominator)["metric"].unique(maintain_order=True):
-        part = rows.filter(
-            pl.col("metric") == metric, pl.col("denominator").eq_missing(denominator) | (pl.col("category") == TOTAL)
-        )
-        # Parts of the whole are there to be added up; their intervals would hide that.
-        lines += _metric_rows(result, part, metric, columns, intervals=denominator == CATEGORY)
-    return lines
 
 
 def _metric_rows(
@@ -445,9 +428,16 @@ class CategoryResults(Presented):
         """Charts, a table per direction and denominator, the AUPRC, and what the columns mean."""
         parts: list[Part] = [Row(tuple(_charts(self)))]
         for direction in dict.fromkeys(self.retrieval["direction"]):
+            table = self.retrieval.filter(pl.col("direction") == direction)
             for denominator, words in ((ALL, "of all queries"), (CATEGORY, "of the category's queries")):
-                if rows := _retrieval_rows(self, direction, denominator):
-                    columns = ((TOTAL,) if denominator == ALL else ()) + self.categories
+                columns = ((TOTAL,) if denominator == ALL else ()) + self.categories
+                rows: list[tuple[Cell, ...]] = []
+                for metric in table.filter(pl.col("denominator") == denominator)["metric"].unique(maintain_order=True):
+                    counted = pl.col("denominator").eq_missing(denominator) | (pl.col("category") == TOTAL)
+                    part = table.filter(pl.col("metric") == metric, counted)
+                    # Parts of the whole are there to be added up; their intervals would hide that.
+                    rows += _metric_rows(self, part, metric, columns, intervals=denominator == CATEGORY)
+                if rows:
                     parts.append(_table(self, f"{DIRECTION_LABELS.get(direction, direction)}, {words}", columns, rows))
         if self.classification.height:
             columns = (TOTAL, *self.categories)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -12,8 +11,10 @@ import polars as pl
 from crosslens.analyze.categories import Categories, ClassificationPairs
 from crosslens.analyze.pair_scores import ImageCaptionPairs, ground_truth_of, rows_of
 from crosslens.core import (
+    Array,
     Dataset,
     InputError,
+    IntArray,
     Relevance,
     UsageError,
     argument,
@@ -21,8 +22,6 @@ from crosslens.core import (
     random_stream,
 )
 from crosslens.data import RowName, check_ids
-
-IntArray = np.ndarray[Any, np.dtype[np.int64]]
 
 ALL_REJECTED = "all"
 _TRIES = 64
@@ -56,14 +55,20 @@ def classification_pairs(
             option="negatives",
         )
     matching, extended = ImageCaptionPairs.own(dataset), dataset
-    scores: dict[str, np.ndarray[Any, Any]] = {}
+    scores: dict[str, Array] = {}
     if rejected is None:
         assert limit is not None
         images, captions = _mismatched(dataset, ground_truth_of(dataset, relevance), limit, seed)
         words = f"captions of other images, {limit} per image, drawn with the seed {seed}"
     else:
         with rows_of(rejected) as (frame, row_name):
-            table = _chosen(_checked(frame, dataset, row_name), limit, seed)
+            table = _checked(frame, dataset, row_name).unique(["image", "text"], maintain_order=True)
+        if limit is not None:  # drawn with the seed from an image's texts: the order of the file does not matter
+            chosen: list[int] = []
+            for (image,), part in table.with_row_index("at").sort("text").group_by("image", maintain_order=True):
+                order = random_stream(seed, "rejected caption", str(image)).permutation(part.height)
+                chosen += part["at"].gather(order[:limit]).to_list()
+            table = table[sorted(chosen)]
         names = [f"rejected:{number}" for number in range(1, table.height + 1)]
         added = table.select(pl.Series("caption", names), "image", "text")
         extended = replace(dataset, captions=pl.concat([dataset.captions, added], how="diagonal"))
@@ -146,15 +151,3 @@ def _checked(frame: pl.DataFrame, dataset: Dataset, row_name: RowName) -> pl.Dat
     return pl.DataFrame({"row": rows, "image": [dataset.image_ids[row] for row in rows], "text": texts}).with_columns(
         frame.select(scores)
     )
-
-
-def _chosen(table: pl.DataFrame, limit: int | None, seed: int) -> pl.DataFrame:
-    """At most ``limit`` rows per image, drawn with the seed from its texts: the order of the file does not matter."""
-    table = table.unique(["image", "text"], maintain_order=True)
-    if limit is None:
-        return table
-    chosen: list[int] = []
-    for (image,), part in table.with_row_index("at").sort("text").group_by("image", maintain_order=True):
-        order = random_stream(seed, "rejected caption", str(image)).permutation(part.height)
-        chosen += part["at"].gather(order[:limit]).to_list()
-    return table[sorted(chosen)]

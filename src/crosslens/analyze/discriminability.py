@@ -25,6 +25,7 @@ from crosslens.analyze.caption_features import (
 from crosslens.analyze.neighbours import Neighbours, nearest_items
 from crosslens.analyze.options import DiscriminabilityKeywords, DiscriminabilityOptions, check_temperature, entropy_band
 from crosslens.core import (
+    Array,
     Cards,
     Dataset,
     Embeddings,
@@ -55,8 +56,6 @@ from crosslens.encode import (
     require_modality,
 )
 from crosslens.statistics import Estimate
-
-Array = np.ndarray[Any, Any]
 
 BINS = 20
 """Of a histogram of dis(t)."""

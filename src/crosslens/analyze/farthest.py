@@ -6,11 +6,10 @@ far the lowest. This is the greedy choice itself, not an approximation: a plain 
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from crosslens.core import (
+    Array,
     Embeddings,
     InputError,
     Progress,
@@ -24,8 +23,6 @@ from crosslens.core import (
     stage,
 )
 from crosslens.rank import ScaledRows, inverse_lengths, rounding_bound
-
-Array = np.ndarray[Any, Any]
 
 METRICS = ("cosine", "euclidean")
 _BATCH = 256
@@ -104,7 +101,7 @@ class _Search:
 
         rows, before = self.rows, self.number
         with one_blas_thread():
-            rows.for_each_part(self._lower_exactly if len(self.picks) <= _FEW_DIMENSIONS else self._lower)
+            rows.for_each_part(self._lower)
         self.accounted = before
         build_heap(self.heap, self.bounds)
         self.number = choose(
@@ -113,19 +110,16 @@ class _Search:
         )  # fmt: skip
         return self.number - before
 
-    def _lower_exactly(self, part: slice) -> None:
-        from crosslens.analyze.kernels import lower_exactly
-
-        rows = self.rows
-        lower_exactly(
-            rows.vectors[part], rows.scale[part], rows.squares[part], self.picks, self.squares,
-            self.accounted, self.number, self.cosine, self.bounds[part], self.seen[part],
-        )  # fmt: skip
-
     def _lower(self, part: slice) -> None:
-        from crosslens.analyze.kernels import lower_bounds
+        from crosslens.analyze.kernels import lower_bounds, lower_exactly
 
         rows, new = self.rows, slice(self.accounted, self.number)
+        if len(self.picks) <= _FEW_DIMENSIONS:
+            lower_exactly(
+                rows.vectors[part], rows.scale[part], rows.squares[part], self.picks, self.squares,
+                self.accounted, self.number, self.cosine, self.bounds[part], self.seen[part],
+            )  # fmt: skip
+            return
         picks, squares, row_squares = self.picks[:, new], self.squares[new], rows.squares[part]
         if self.cosine:
             products = rows.unit(part) @ (picks * inverse_lengths(squares)).astype(np.float32)

@@ -25,10 +25,8 @@ import numpy as np
 import polars as pl
 
 from crosslens.analyze.caption_features import CaptionFeatures, FeatureComparison, distribution_lines
-from crosslens.core import Dataset, Figure, Ids, InputError, Progress, Row, Section, frozen, json_form
+from crosslens.core import Array, Dataset, Figure, Ids, InputError, Progress, Row, Section, frozen, json_form
 from crosslens.language import Parses, count_words, load_wordnet, parse_texts
-
-Array = np.ndarray[Any, Any]
 
 ARTICLES = frozenset({"a", "an", "the"})
 QUANTIFIERS = frozenset(

@@ -20,6 +20,7 @@ from crosslens.analyze.pair_scores import ground_truth_of
 from crosslens.core import (
     IMAGE_TO_TEXT,
     TEXT_TO_IMAGE,
+    Array,
     Cards,
     Cell,
     Dataset,
@@ -53,8 +54,6 @@ from crosslens.similarity import (
     references_of,
 )
 from crosslens.statistics import Estimate, share_of_sums
-
-Array = np.ndarray[Any, Any]
 
 _SHOWN, _EXAMINED = 5, 100
 

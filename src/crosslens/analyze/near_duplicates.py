@@ -17,11 +17,19 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.fft import dctn
 
-from crosslens.core import Dataset, Embeddings, InputError, Progress, UsageError, positions, shown_progress, stage
+from crosslens.core import (
+    Array,
+    Dataset,
+    Embeddings,
+    InputError,
+    Progress,
+    UsageError,
+    positions,
+    shown_progress,
+    stage,
+)
 from crosslens.data import REPAIR_IMAGE, read_image_bytes
 from crosslens.encode import as_picture, read_ahead
-
-Array = np.ndarray[Any, Any]
 
 _TILE = 4_000_000  # numbers held at once
 HASH_BITS = 192

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from crosslens.core import (
+    Array,
     Embeddings,
     FlatBlocks,
     InputError,
@@ -31,8 +32,6 @@ from crosslens.core import (
     stage,
 )
 from crosslens.rank import Cosines, ScaledRows, top_lists
-
-Array = np.ndarray[Any, Any]
 
 _BLOCK = 16_384
 _PER_LIST = 64  # vectors that each centre is fitted to: faiss asks for 39 at least

@@ -14,7 +14,9 @@ import polars as pl
 from crosslens.core import (
     Dataset,
     Embeddings,
+    FloatArray,
     InputError,
+    IntArray,
     Progress,
     Relevance,
     UsageError,
@@ -65,10 +67,6 @@ def ground_truth_of(dataset: Dataset, relevance: Relevance | None) -> Relevance:
     return Relevance.from_indices(
         *ids, images[relevance.rows], captions[relevance.items], relevance.grades, relevance.source
     )
-
-
-FloatArray = np.ndarray[Any, np.dtype[np.float64]]
-IntArray = np.ndarray[Any, np.dtype[np.int64]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -221,7 +219,16 @@ class ImageCaptionPairs:
         known = set(keys)
         scores: dict[tuple[str | None, str], float] = {}
         for row, (image, caption) in enumerate(zip(images, captions, strict=True)):
-            score = finite_score(frame["score"][row], row_name(row))
+            value = frame["score"][row]
+            try:
+                score = float(value)
+            except (TypeError, ValueError):
+                score = float("nan")
+            if not np.isfinite(score) or is_inexact(value):
+                raise InputError(
+                    f"the score is {value!r}", row=row_name(row), expected="a finite number; whole ones up to 2⁵³",
+                    fix="score this pair again",
+                )  # fmt: skip
             named = f"caption {caption!r}" + (f" and image {image!r}" if image is not None else "")
             if strict and (image, caption) not in known:
                 problem, fix = f"{named} are in no case together", "correct or remove the row"
@@ -248,7 +255,10 @@ def rows_of(
         elif format_suffix(source) == ".jsonl":
             records = read_records(source)
             names = dict.fromkeys(key for row in records.rows for key in row)
-            columns = {name: [_cell(value) for value in records.optional(name)] for name in names}
+            columns = {  # lists and mappings as text
+                name: [str(value) if isinstance(value, list | dict) else value for value in records.optional(name)]
+                for name in names
+            }
             frame, row_name = pl.DataFrame(columns, strict=False), records.row_name
         else:
             table = read_table(source)
@@ -285,27 +295,6 @@ def write_table(
         else:
             table.write_ndjson(out)
     return Path(path)
-
-
-def _cell(value: Any) -> Any:
-    """A value of a column of texts and numbers: lists and mappings as text."""
-    return str(value) if isinstance(value, list | dict) else value
-
-
-def finite_score(value: Any, row: Any) -> float:
-    """A cell of a column of scores as a number."""
-    try:
-        number = float(value)
-    except (TypeError, ValueError):
-        number = float("nan")
-    if not np.isfinite(number) or is_inexact(value):
-        raise InputError(
-            f"the score is {value!r}",
-            row=row,
-            expected="a finite number; whole ones up to 2⁵³",
-            fix="score this pair again",
-        )
-    return number
 
 
 def exact_scores(images: Embeddings, captions: Embeddings, name: str, rows: IntArray, columns: IntArray) -> FloatArray:

@@ -16,11 +16,13 @@ from crosslens.analyze.categories import NO_CATEGORY, TOTAL, Categories, Source
 from crosslens.analyze.options import DIFFICULTY
 from crosslens.analyze.pair_scores import ImageCaptionPairs
 from crosslens.core import (
+    Array,
     Cards,
     Cell,
     Cloud,
     Dataset,
     Figure,
+    FloatArray,
     InputError,
     PictureCard,
     Presented,
@@ -36,8 +38,6 @@ from crosslens.core import (
 )
 from crosslens.metrics import format_count
 from crosslens.statistics import COEFFICIENTS, SCALES, BlandAltman, Estimate, bland_altman, correlations, rescaled
-
-FloatArray = np.ndarray[Any, np.dtype[np.float64]]
 
 CLIPSCORES: Mapping[str, Callable[[FloatArray], FloatArray]] = {
     "cosine": lambda cosines: cosines,
@@ -326,7 +326,7 @@ def compare_scorers(
 
 def _labels(
     dataset: Dataset, categories: Source | Categories | None, by: str, scored: Any
-) -> tuple[np.ndarray[Any, Any], tuple[str, ...], str]:
+) -> tuple[Array, tuple[str, ...], str]:
     """The category of every scored pair, those that occur, and their column."""
     if categories is None:
         return np.full(len(scored), "", object), (), ""

@@ -6,6 +6,10 @@ from crosslens.core.addresses import (
 )
 from crosslens.core.arrays import (
     NPZ_ERRORS as NPZ_ERRORS,
+    Array as Array,
+    BoolArray as BoolArray,
+    FloatArray as FloatArray,
+    IntArray as IntArray,
     PackedArray as PackedArray,
     content_kind as content_kind,
     open_array as open_array,

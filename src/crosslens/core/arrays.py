@@ -31,6 +31,9 @@ from crosslens.core.output import atomic_file, write_text
 from crosslens.core.rendering import printable_line
 
 Array = np.ndarray[Any, Any]
+BoolArray = np.ndarray[Any, np.dtype[np.bool_]]
+FloatArray = np.ndarray[Any, np.dtype[np.float64]]
+IntArray = np.ndarray[Any, np.dtype[np.int64]]
 
 _MAGIC = b"\x93NUMPY"
 _LONGEST_HEADER = 1 << 20

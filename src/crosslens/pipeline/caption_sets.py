@@ -19,6 +19,7 @@ from crosslens.core import (
     BOTH,
     IMAGE_TO_TEXT,
     TEXT_TO_IMAGE,
+    Array,
     Dataset,
     Embeddings,
     Ids,
@@ -59,8 +60,6 @@ METRICS_OF_SETS = (
 )  # fmt: skip
 """The default metrics: all that the paper's tables of caption sets hold, and ranks."""
 _SAME = 1e-12
-
-Array = np.ndarray[Any, Any]
 
 
 def compare_caption_sets(

@@ -14,8 +14,10 @@ from crosslens.core import (
     BOTH,
     IMAGE_TO_TEXT,
     CrosslensError,
+    FloatArray,
     Ids,
     InputError,
+    IntArray,
     Ranking,
     Run,
     UnknownNameError,
@@ -38,9 +40,6 @@ from crosslens.metrics import (
 )
 from crosslens.pipeline.comparison_results import Comparison, MetricComparison, QueryDifference
 from crosslens.statistics import PairedTest, correct, paired_permutation
-
-IntArray = np.ndarray[Any, np.dtype[np.int64]]
-FloatArray = np.ndarray[Any, np.dtype[np.float64]]
 
 _SHOWN = 3
 """Queries named among the largest gains, and among the largest losses."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from math import isfinite
 from pathlib import Path
 from string import ascii_lowercase
@@ -326,7 +326,7 @@ class Comparison(SignificanceResults[MetricComparison]):
                 run: {name: dict(zip(("mean", "low", "high"), values, strict=True)) for name, values in metrics.items()}
                 for run, metrics in self.figures.items()
             },
-            "comparisons": map(asdict, self.results),
+            "comparisons": self.results,
             "notes": self.notes,
         }
         return {**json_form(content), **({} if self.changes is None else {"changes": self.changes.as_dict()})}
@@ -366,18 +366,13 @@ class CaptionSets(SignificanceResults[MetricChange]):
             for direction in DIRECTION_LABELS
         }
         if self.wide:
-            results = [result for results in by_direction.values() for result in results]
-            titles = [
-                _short(result.metric) if direction == BOTH else f"{direction} {_short(result.metric)}"
-                for direction, of_direction in by_direction.items()
-                for result in of_direction
-            ]
-            before, after = self.names
-            rows: tuple[tuple[Cell, ...], ...] = (
-                (before, *(_figure(result, result.before) for result in results)),
-                (after, *(_figure(result, result.after) for result in results)),
-            )
-            yield Section("", (Table(("captions", *titles), rows),))
+            columns: list[tuple[Any, ...]] = [("captions", *self.names)]
+            for direction, results in by_direction.items():
+                for result in results:
+                    title = _short(result.metric) if direction == BOTH else f"{direction} {_short(result.metric)}"
+                    columns.append((title, _figure(result, result.before), _figure(result, result.after)))
+            header, *wide = zip(*columns, strict=True)
+            yield Section("", (Table(header, tuple(wide)),))
             return
         tables = []
         for direction, results in by_direction.items():
@@ -409,7 +404,7 @@ class CaptionSets(SignificanceResults[MetricChange]):
                 for side, name, run in zip(("before", "after"), self.names, self.runs, strict=True)
             },
             **self.test_facts(),
-            "metrics": {result.metric: json_form(asdict(result)) for result in self.results},
+            "metrics": json_form({result.metric: result for result in self.results}),
             "granularity": self.granularity and self.granularity.as_dict(),
             "notes": list(self.notes),
             "folder": self.folder and str(self.folder),

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from decimal import Decimal
+from functools import cached_property
 from itertools import combinations, pairwise, product
 from math import inf, isfinite
 from typing import Any, Unpack
@@ -18,7 +19,9 @@ from crosslens.core import (
     TEXT_TO_IMAGE,
     Cell,
     Dataset,
+    FloatArray,
     InputError,
+    IntArray,
     Lines,
     MetricValues,
     Presented,
@@ -122,10 +125,10 @@ class OrderChange:
         return all(lead.adjusted_p is not None for lead in self.leads)
 
     def significant(self) -> bool:
-        return self.tested and all((lead.adjusted_p or 0.0) < 0.05 for lead in self.leads)
+        return all(lead.adjusted_p is not None and lead.adjusted_p < 0.05 for lead in self.leads)
 
     def as_dict(self) -> dict[str, Any]:
-        return dict(json_form({**asdict(self), "significant": self.significant() if self.tested else None}))
+        return json_form({**vars(self), "significant": self.significant() if self.tested else None})
 
 
 @dataclass(frozen=True)
@@ -187,21 +190,14 @@ class GalleryCurves(Presented):
         yield Section("", (Text.of(*facts, *self.notes[1:], *changes),))
 
     def as_dict(self) -> dict[str, Any]:
-        runs = {
-            run: {metric: map(asdict, points) for metric, points in metrics.items()}
-            for run, metrics in self.points.items()
-        }
         changes = [change.as_dict() for change in self.order_changes]
-        content = {"over": "gallery", "sizes": self.sizes, "galleries": self.galleries, "runs": runs}
+        content = {"over": "gallery", "sizes": self.sizes, "galleries": self.galleries, "runs": self.points}
         facts = {name: getattr(self, name) for name in ("level", "correction", "notes")}
-        return dict(json_form({**content, "order_changes": changes, **facts}))
+        return json_form({**content, "order_changes": changes, **facts})
 
-
-FloatArray = np.ndarray[Any, np.dtype[np.float64]]
 
 _HALF = 1e-12
 """Rounding must not decide whether a share is one half."""
-IntArray = np.ndarray[Any, np.dtype[np.int64]]
 
 
 class RankedRun:
@@ -213,21 +209,22 @@ class RankedRun:
         self.clusters = _clusters(run, direction)
         self.galleries = SubGalleries(ranking, run.provenance.get("options", {}).get("ties", "stable"))
         self._draws = Bootstrap(self.clusters, resamples, seed)
-        self._level, self._arguments = level, (resamples, seed)
-        self._larger: LargerGalleries | None = None
+        self._level = level
+
+    @cached_property
+    def _larger(self) -> LargerGalleries:
+        return LargerGalleries(self.galleries, self.clusters, self._draws.resamples, self._draws.seed)
 
     def point(self, spec: MetricSpec, size: int) -> GalleryPoint:
-        if size > self.galleries.gallery:
-            if self._larger is None:
-                self._larger = LargerGalleries(self.galleries, self.clusters, *self._arguments)
+        beyond = size > self.galleries.gallery
+        if beyond:
             figure = self._larger.estimate(spec, size, self._level)
-            return GalleryPoint(size, figure.mean, figure.low, figure.high, extrapolated=True)
-        if spec.family == "MedR":
+        elif spec.family == "MedR":
             figure = self._median(spec, size)
         else:
             rows, bounds = self.galleries.positions.rows if spec.has("all") else None, family_of(spec).bounds()
             figure = self._draws.estimate(self._values(spec, size), level=self._level, rows=rows, bounds=bounds)
-        return GalleryPoint(size, figure.mean, figure.low, figure.high)
+        return GalleryPoint(size, figure.mean, figure.low, figure.high, beyond)
 
     def figure(self, spec: MetricSpec, size: int) -> float:
         if spec.family == "MedR":
@@ -392,7 +389,18 @@ def gallery_curve(
     runs = tuple(runs)
     if not runs:
         raise UsageError("no runs", fix="name at least one")
-    requests = _requests(runs, metrics)
+    shared = [direction for direction in runs[0].rankings if all(direction in run.rankings for run in runs)]
+    wanted: dict[tuple[str, MetricSpec], None] = {}
+    for request in parse_metrics(GALLERY_METRICS if metrics is None else metrics):
+        if request.spans_both:
+            fix = f"name the direction: t2i/{request} or i2t/{request}"
+            raise UsageError(f"{request} is over two galleries", fix=fix)
+        require_expectation(request.spec)
+        for direction in shared if request.direction is None else (request.direction,):
+            wanted[direction, request.spec] = None
+    if not wanted:
+        raise UsageError("the runs keep no ranking of the same direction", fix="name runs that keep their rankings")
+    requests = list(wanted)
     directions = dict.fromkeys(direction for direction, _ in requests)
     labels = run_labels(runs)
     ranked = {
@@ -430,23 +438,6 @@ def gallery_curve(
             "its figures were too high."
         )
     return GalleryCurves(chosen, points, galleries, changes, level, correction, tuple(notes))
-
-
-def _requests(runs: Sequence[Run], metrics: Any) -> list[tuple[str, MetricSpec]]:
-    """The metrics with their directions: those named, or in every direction that all runs have."""
-    shared = [direction for direction in runs[0].rankings if all(direction in run.rankings for run in runs)]
-    requests: dict[tuple[str, MetricSpec], None] = {}
-    for request in parse_metrics(GALLERY_METRICS if metrics is None else metrics):
-        if request.spans_both:
-            raise UsageError(
-                f"{request} is over two galleries", fix=f"name the direction: t2i/{request} or i2t/{request}"
-            )
-        require_expectation(request.spec)
-        for direction in shared if request.direction is None else (request.direction,):
-            requests[direction, request.spec] = None
-    if not requests:
-        raise UsageError("the runs keep no ranking of the same direction", fix="name runs that keep their rankings")
-    return list(requests)
 
 
 def parse_sizes(text: str) -> tuple[int, ...]:

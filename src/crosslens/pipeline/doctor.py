@@ -9,7 +9,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, entry_points, packages_distributions, requires, version
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,7 @@ from crosslens.core import (
     Text,
     available_cores,
     cache_folder,
+    json_form,
     torch_devices,
 )
 from crosslens.language import find_pipeline
@@ -91,19 +92,6 @@ class Extra:
             return "installed"
         return "not installed" if len(self.missing) == len(self.packages) else "in part"
 
-    @property
-    def lacks(self) -> str:
-        """The packages that an extra which is there in part lacks, the first of them by name."""
-        if self.state != "in part":
-            return ""
-        more = f" and {len(self.missing) - _NAMED} more" if len(self.missing) > _NAMED else ""
-        return ", ".join(self.missing[:_NAMED]) + more
-
-    @property
-    def command(self) -> str:
-        """What installs it; empty where it is installed."""
-        return f"pip install '{NAME}[{self.name}]'" if self.missing else ""
-
 
 @dataclass(frozen=True)
 class CacheUse:
@@ -136,34 +124,38 @@ class Diagnosis(Presented):
     caches: tuple[CacheUse, ...]
     problems: tuple[Fault, ...]
 
-    @property
-    def title(self) -> str:
-        return "The installation of crosslens"
+    title = "The installation of crosslens"
 
     def as_dict(self) -> dict[str, Any]:
         extras = {
             extra.name: {
-                "state": extra.state, "purpose": extra.purpose, "missing": extra.missing, "command": extra.command,
-                "packages": [asdict(package) for package in extra.packages],
+                "state": extra.state, "purpose": extra.purpose, "missing": extra.missing,
+                "command": f"pip install '{NAME}[{extra.name}]'" if extra.missing else "", "packages": extra.packages,
             }
             for extra in self.extras
         }  # fmt: skip
-        return {
-            "system": dict(self.system), "packages": [asdict(package) for package in self.packages], "extras": extras,
-            "tools": dict(self.tools), "problems": [asdict(problem) for problem in self.problems],
-            "caches": [{**asdict(cache), "folder": str(cache.folder)} for cache in self.caches],
-        }  # fmt: skip
+        return json_form(
+            {
+                "system": dict(self.system), "packages": self.packages, "extras": extras,
+                "tools": dict(self.tools), "problems": self.problems,
+                "caches": [{**vars(cache), "folder": str(cache.folder)} for cache in self.caches],
+            }
+        )  # fmt: skip
 
     def sections(self) -> Iterator[Section]:
         own = tuple((package.name, package.version or "missing", package.wanted or "any") for package in self.packages)
         yield Section("System", (FactList(self.system), Table(("package", "version", "needed"), own, "lll")))
-        rows = tuple((extra.name, extra.state, extra.purpose, extra.lacks) for extra in self.extras)
+        rows = []
+        for extra in self.extras:  # of one that is there in part, the first packages that it lacks
+            more = f" and {len(extra.missing) - _NAMED} more" if len(extra.missing) > _NAMED else ""
+            lacks = ", ".join(extra.missing[:_NAMED]) + more if extra.state == "in part" else ""
+            rows.append((extra.name, extra.state, extra.purpose, lacks))
         missing = [extra.name for extra in self.extras if extra.missing]
         how = f"To install what is missing: pip install '{NAME}[{','.join(missing)}]'."
         if len(missing) > _NAMED:
             how = f"To install an extra: pip install '{NAME}[NAME]'; all but openclip: pip install '{NAME}[all]'."
         notes = Text.of(how if missing else "")
-        yield Section("Extras", (Table(("extra", "state", "for", "lacks"), rows, "llll"), notes))
+        yield Section("Extras", (Table(("extra", "state", "for", "lacks"), tuple(rows), "llll"), notes))
         yield Section("Devices, data and tools", (FactList(self.tools),))
         caches = tuple(
             (cache.what, str(cache.folder), f"{cache.files:,}", format_bytes(cache.size)) for cache in self.caches
@@ -190,21 +182,19 @@ def diagnose(*, load: bool = False) -> Diagnosis:
         packages, extras = (), ()
     if load:
         problems += _import_problems({package for extra in extras for package in extra.packages} | set(packages))
-    tools = (*_devices(problems), *_language(), *_desktop(), *_plugins(problems))
-    return Diagnosis(_system(), packages, extras, tools, _caches(problems), tuple(problems))
-
-
-def _system() -> tuple[tuple[str, str], ...]:
-    installed = Path(__file__).resolve().parents[1]
-    free = shutil.disk_usage(Path.cwd()).free
-    return (
-        (NAME, f"{_version(NAME) or 'not installed'}, in {installed}"),
+    try:
+        parser = str(find_pipeline())
+    except CrosslensError as error:
+        parser = f"none, so captions are not parsed: {error.fix}"
+    data = (("spaCy pipeline", parser), ("WordNet", "3.0, built in"))
+    tools = (*_devices(problems), *data, *_desktop(), *_plugins(problems))
+    cores, free = f"{available_cores()} cores", f"{format_bytes(shutil.disk_usage(Path.cwd()).free)} free on disk"
+    system = (
+        (NAME, f"{_version(NAME) or 'not installed'}, in {Path(__file__).resolve().parents[1]}"),
         ("Python", f"{platform.python_version()}, {sys.executable}"),
-        (
-            "machine",
-            f"{platform.system()} {platform.machine()}, {available_cores()} cores, {format_bytes(free)} free on disk",
-        ),
+        ("machine", f"{platform.system()} {platform.machine()}, {cores}, {free}"),
     )
+    return Diagnosis(system, packages, extras, tools, _caches(problems), tuple(problems))
 
 
 def _version(package: str) -> str | None:
@@ -286,14 +276,6 @@ def _devices(problems: list[Fault]) -> Iterator[tuple[str, str]]:
         yield "GPU", f"none: {build}" + (", although there is a driver (nvidia-smi)" if driver else "; cores are used")
 
 
-def _language() -> Iterator[tuple[str, str]]:
-    try:
-        yield "spaCy pipeline", str(find_pipeline())
-    except CrosslensError as error:
-        yield "spaCy pipeline", f"none, so captions are not parsed: {error.fix}"
-    yield "WordNet", "3.0, built in"
-
-
 def _desktop() -> Iterator[tuple[str, str]]:
     use = "for text in .png and .pdf charts; scenes bring their own"
     lists = shutil.which("fc-list")
@@ -336,16 +318,12 @@ def _caches(problems: list[Fault]) -> tuple[CacheUse, ...]:
     home = Path(os.environ.get("HF_HOME", "~/.cache/huggingface"))
     hub = Path(os.environ.get("HF_HUB_CACHE", home / "hub")).expanduser()
     folders = {f"{NAME}: {path.name}": path for path in (sorted(own.iterdir()) if own.is_dir() else ())}
-    return tuple(_use(what, folder) for what, folder in {**(folders or {NAME: own}), "Hugging Face hub": hub}.items())
-
-
-def _use(what: str, folder: Path) -> CacheUse:
-    files = size = 0
-    for parent, _, names in os.walk(folder):
-        for name in names:
-            with suppress(OSError):  # removed meanwhile
-                size += os.lstat(os.path.join(parent, name)).st_size
-                files += 1
-    if folder.is_file():
-        files, size = 1, folder.stat().st_size
-    return CacheUse(what, folder, files, size)
+    caches = []
+    for what, folder in {**(folders or {NAME: own}), "Hugging Face hub": hub}.items():
+        sizes = [folder.stat().st_size] if folder.is_file() else []
+        for parent, _, names in os.walk(folder):
+            for name in names:
+                with suppress(OSError):  # removed meanwhile
+                    sizes.append(os.lstat(os.path.join(parent, name)).st_size)
+        caches.append(CacheUse(what, folder, len(sizes), sum(sizes)))
+    return tuple(caches)

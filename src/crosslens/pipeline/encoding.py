@@ -7,9 +7,17 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from crosslens.core import Dataset, Embeddings, Progress, RankedLists, Relevance, UsageError, argument, fingerprint
+from crosslens.core import (
+    Array,
+    Dataset,
+    Embeddings,
+    Progress,
+    RankedLists,
+    Relevance,
+    UsageError,
+    argument,
+    fingerprint,
+)
 from crosslens.encode import (
     IMAGES,
     MEAN,
@@ -41,7 +49,7 @@ class LoadedInputs:
     dataset: Dataset | None
     images: Embeddings | None = None
     captions: Embeddings | None = None
-    scores: np.ndarray[Any, Any] | None = None
+    scores: Array | None = None
     run: Mapping[str, RankedLists] | None = None
     relevance: Relevance | Mapping[str, Relevance] | None = None
     second_stage: SecondStage | None = None

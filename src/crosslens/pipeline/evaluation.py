@@ -23,6 +23,7 @@ from crosslens.core import (
     RUN_FILE,
     RUN_LAYOUT,
     TEXT_TO_IMAGE,
+    Array,
     CrosslensError,
     Dataset,
     InputError,
@@ -76,7 +77,6 @@ from crosslens.pipeline.rankers import ListRanker, Ranker, ScoreRanker
 if TYPE_CHECKING:
     from crosslens.encode import SecondStage
 
-Array = np.ndarray[Any, Any]
 
 _PACKAGES = ("crosslens", "numpy", "scipy", "polars", "numba")
 _GROUPABLE = pl.exclude(pl.Struct, pl.Array, pl.Binary)
@@ -84,8 +84,6 @@ _FEWEST_IMAGES = 20
 """Of fewer images, chance alone may rank most items well."""
 _ERRORS = 2.0
 """How many standard errors below the middle the mean position must be."""
-_ORDER = "are the rows in the dataset's order?"
-_MODEL = "are the model's weights loaded, and the images the right ones?"
 
 
 def evaluate(
@@ -216,30 +214,32 @@ def _measure(
     """The values and the rankings behind them; what there is to say about them is added to the provenance."""
     ties = cast(Ties, arguments.ties)
     rankings = _rankings(ranker, second_stage, provenance["options"]["depth"], progress, work)
+    clusters = ranker.clusters(rankings)
     with scratch_folder(None if work is None else work.beside("matrices")) as folder:
         gains, fingerprints = graded.gains(
             ranker.relevance, ranker.parts, folder=folder, threads=arguments.threads, progress=progress
         )
-        requests, notes = _computable(requested, rankings, ranker.clusters(rankings), ties, gains)
+        requests, notes = _computable(requested, rankings, clusters, ties, gains)
         provenance["notes"] += notes
         if protocol is not None:
             provenance["protocol"] = protocol.record("evaluate", requested.followed(requests))
         values = measure(
-            rankings, ranker.clusters(rankings), requests, ties=ties, strata=ranker.strata,
+            rankings, clusters, requests, ties=ties, strata=ranker.strata,
             resamples=arguments.resamples, level=arguments.level, seed=arguments.seed, gains=gains,
         )  # fmt: skip
         provenance["notes"] += graded.notes_on_zeros(rankings, gains)
     for similarity, facts in fingerprints.items():
         provenance["similarities"][similarity] |= facts
     provenance["notes"] += graded.notes(rankings)
-    if second_stage is None:
-        provenance["notes"] += ranker.notes_on_ties(rankings)
     if isinstance(ranker, ScoreRanker):
-        encoded = any(facts.get("model") for facts in ranker.source.description.values())
-        clusters = ranker.clusters(rankings)
         directions = [name for name, ranking in rankings.items() if _is_chance(ranking, clusters[name])]
-        named = f"{' and '.join(directions)}: no better than chance"
-        provenance["notes"] += [f"{named}: {_MODEL if encoded else _ORDER}"] if directions else []
+        if directions:
+            reason = "are the rows in the dataset's order?"
+            if any(facts.get("model") for facts in ranker.source.description.values()):
+                reason = "are the model's weights loaded, and the images the right ones?"
+            provenance["notes"].append(f"{' and '.join(directions)}: no better than chance: {reason}")
+    elif second_stage is None:
+        provenance["notes"] += ranker.notes_on_ties(rankings)
     return values, rankings
 
 
@@ -379,10 +379,10 @@ def _computable(
     """The metrics without those that nobody named and these rankings do not allow, and a note on too short lists."""
     requests, is_optional = requested.requests, requested.is_optional
     t2i, i2t = rankings.get(TEXT_TO_IMAGE), rankings.get(IMAGE_TO_TEXT)
-    both = t2i is not None and i2t is not None and bool((t2i.relevant_counts == 1).all())
-    if both and t2i is not None and i2t is not None:  # over the same images
-        both = {t2i.item_ids[item] for item in np.unique(t2i.relevant)} <= set(i2t.query_ids)
-    if not both:
+    if not (
+        t2i is not None and i2t is not None and (t2i.relevant_counts == 1).all()
+        and {t2i.item_ids[item] for item in np.unique(t2i.relevant)} <= set(i2t.query_ids)  # over the same images
+    ):  # fmt: skip
         requests = [request for request in requests if not (is_optional(request) and request.spans_both)]
     if all(ranking.complete for ranking in rankings.values()) or not requested.optional:
         return requests, []
@@ -416,9 +416,14 @@ def _grouping_columns(
     if dataset.objects is not None and "objects" not in image_columns.columns:
         names = dataset.objects.group_by("image").agg(pl.col("name").drop_nulls().unique().sort().alias("objects"))
         image_columns = image_columns.join(names, on="image", how="left", maintain_order="left")
-    images, shared = image_columns, _shared_caption_columns(dataset)
-    if shared:
-        values = dataset.captions.group_by("image").agg(pl.col(shared).first())
+    images, other = image_columns, ("caption", "image", "text", *dataset.images.columns)
+    flat = [name for name, kind in dataset.captions.schema.items() if name not in other and not kind.is_nested()]
+    # Caption columns that describe the image: a table of captions often has them in every row. Where no image has two
+    # captions, every column would pass: then nothing is known about the image.
+    if flat and dataset.captions["image"].n_unique() < dataset.captions.height:
+        by_image = dataset.captions.group_by("image")
+        most = by_image.agg(pl.col(flat).n_unique()).select(pl.col(flat).max()).row(0, named=True)
+        values = by_image.agg(pl.col(name).first() for name in flat if most[name] == 1)
         images = images.join(values, on="image", how="left", maintain_order="left")
     image_columns = image_columns.rename(
         {name: f"image_{name}" for name in image_columns.columns if name in captions.columns and name != "image"}
@@ -432,17 +437,6 @@ def _grouping_columns(
     if len(rankings) > 1:
         queries[BOTH] = of_images.height
     return {name: table for name, table in tables.items() if table.width and table.height == queries.get(name)}
-
-
-def _shared_caption_columns(dataset: Dataset) -> list[str]:
-    """Caption columns that describe the image: a table of captions often has them in every row."""
-    captions, other = dataset.captions, ("caption", "image", "text", *dataset.images.columns)
-    candidates = [name for name, kind in captions.schema.items() if name not in other and not kind.is_nested()]
-    # Where no image has two captions, every column would pass: then nothing is known about the image.
-    if not candidates or captions["image"].n_unique() == captions.height:
-        return []
-    values = captions.group_by("image").agg(pl.col(candidates).n_unique()).select(pl.col(candidates).max())
-    return [name for name in candidates if values[name][0] == 1]
 
 
 def _is_chance(ranking: Ranking, clusters: Array) -> bool:

@@ -9,7 +9,18 @@ from typing import Any
 
 import numpy as np
 
-from crosslens.core import Dataset, Progress, Ranking, Relevance, UsageError, argument, as_array, fingerprint, reading
+from crosslens.core import (
+    Array,
+    Dataset,
+    Progress,
+    Ranking,
+    Relevance,
+    UsageError,
+    argument,
+    as_array,
+    fingerprint,
+    reading,
+)
 from crosslens.metrics import (
     OWN_SCORES,
     GainMatrix,
@@ -32,8 +43,6 @@ from crosslens.similarity import (
     load_similarity,
     relevance_matrix,
 )
-
-Array = np.ndarray[Any, Any]
 
 _IN_MEMORY = 2 << 30
 """Bytes of a matrix that are kept in memory; a larger one is written to disk while it is needed."""

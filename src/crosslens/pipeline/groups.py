@@ -20,6 +20,7 @@ from crosslens.core import (
     Cell,
     Figure,
     InputError,
+    IntArray,
     MetricValues,
     Presented,
     Row,
@@ -52,8 +53,6 @@ from crosslens.pipeline.options import ComparisonKeywords
 from crosslens.pipeline.robustness_study.study import Robustness
 from crosslens.pipeline.run_sections import table_notes, value_figure
 from crosslens.statistics import correct, estimate, significance_sentence
-
-RowIndices = np.ndarray[Any, np.dtype[np.int64]]
 
 NO_VALUE = "(none)"
 CAPTION_LENGTH = "caption_length"
@@ -395,10 +394,20 @@ def _labels(run: Run, name: str, column: str) -> pl.Series | None:
     return table[column] if column in table.columns and table[column].null_count() < table.height else None
 
 
-def _members(labels: pl.Series) -> list[tuple[str, RowIndices]]:
+def _members(labels: pl.Series) -> list[tuple[str, IntArray]]:
     """Every group with the rows of its queries: the largest first, bins of numbers in their own order."""
     if labels.dtype.is_numeric() and labels.n_unique() > _MOST_NUMBERS:
-        return _quartiles(labels.cast(pl.Float64).fill_null(np.nan).to_numpy())
+        numbers = labels.cast(pl.Float64).fill_null(np.nan).to_numpy()
+        edges = np.unique(np.nanquantile(numbers, [0, 0.25, 0.5, 0.75, 1]))
+        bins = np.searchsorted(edges[1:-1], numbers, side="right")
+        bins[np.isnan(numbers)] = -1
+        quartiles = []
+        for number in range(max(1, len(edges) - 1)):
+            low, high = edges[number], edges[min(number + 1, len(edges) - 1)]
+            name = f"[{low:g}, {high:g}{']' if number >= len(edges) - 2 else ')'}"
+            quartiles.append((name, np.flatnonzero(bins == number)))
+        quartiles.append((NO_VALUE, np.flatnonzero(bins == -1)))
+        return [(name, rows) for name, rows in quartiles if len(rows)]
     table = pl.DataFrame({"label": labels}).with_row_index("row")
     if isinstance(labels.dtype, pl.List):
         filled = pl.when(pl.col("label").list.len() > 0).then(pl.col("label"))  # an empty list is no value
@@ -408,20 +417,7 @@ def _members(labels: pl.Series) -> list[tuple[str, RowIndices]]:
     return [(str(label), rows.to_numpy()) for label, rows in zip(groups["label"], groups["row"], strict=True)]
 
 
-def _quartiles(numbers: np.ndarray[Any, Any]) -> list[tuple[str, RowIndices]]:
-    edges = np.unique(np.nanquantile(numbers, [0, 0.25, 0.5, 0.75, 1]))
-    bins = np.searchsorted(edges[1:-1], numbers, side="right")
-    bins[np.isnan(numbers)] = -1
-    quartiles = []
-    for number in range(max(1, len(edges) - 1)):
-        low, high = edges[number], edges[min(number + 1, len(edges) - 1)]
-        name = f"[{low:g}, {high:g}{']' if number >= len(edges) - 2 else ')'}"
-        quartiles.append((name, np.flatnonzero(bins == number)))
-    quartiles.append((NO_VALUE, np.flatnonzero(bins == -1)))
-    return [(name, rows) for name, rows in quartiles if len(rows)]
-
-
-def _subset(values: MetricValues, rows: RowIndices, seed: int = 0, resamples: int = 0) -> MetricValues:
+def _subset(values: MetricValues, rows: IntArray, seed: int = 0, resamples: int = 0) -> MetricValues:
     """A metric over some of its queries, with an interval of its own where there are ``resamples``."""
     part, clusters = values.values[rows], values.clusters[rows]
     figures = estimate(
@@ -541,7 +537,7 @@ class GroupedTable(Presented):
         yield Section("", (self.part,))
 
     def as_dict(self) -> dict[str, Any]:
-        return dict(json_form({"by": self.column, "groups": self.table.to_dicts()}))
+        return json_form({"by": self.column, "groups": self.table})
 
 
 def failures_by(overview: Overview, labels: Mapping[str, str], column: str) -> GroupedTable:

@@ -7,11 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from crosslens.core import IMAGE_TO_TEXT, TEXT_TO_IMAGE, Embeddings, InputError, Relevance, UsageError
+from crosslens.core import IMAGE_TO_TEXT, TEXT_TO_IMAGE, Array, Embeddings, InputError, Relevance, UsageError
 from crosslens.metrics import MetricRequest, MetricSpec, family_of, measure, parse_metrics
 from crosslens.rank import default_score, rank_both, scorer_of
 
-Array = np.ndarray[Any, Any]
 Metrics = str | Iterable[str | MetricSpec | MetricRequest] | None
 
 

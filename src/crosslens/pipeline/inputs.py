@@ -12,6 +12,7 @@ import numpy as np
 from crosslens.core import (
     IMAGE_TO_TEXT,
     TEXT_TO_IMAGE,
+    Array,
     Dataset,
     Embeddings,
     Ids,
@@ -30,8 +31,6 @@ from crosslens.core import (
 )
 from crosslens.data import existing_file, read_array, where_coco_ids_are
 from crosslens.rank import ScoreMatrix, Scorer, default_score, scorer_of
-
-Array = np.ndarray[Any, Any]
 
 TEXT_TO_TEXT = "t2t"
 """Text-only retrieval: captions are the queries, and the images' vectors come from other captions."""

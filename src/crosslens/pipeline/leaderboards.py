@@ -6,7 +6,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from itertools import combinations
 from math import isfinite, isnan, nan
 from pathlib import Path
@@ -217,11 +217,11 @@ class Leaderboard(Presented):
         content = {
             "models": self.models,
             "datasets": self.datasets,
-            "metrics": {name: asdict(facts_of(name)) for name in self.metrics},
-            "cells": map(asdict, self.cells.values()),
+            "metrics": {name: facts_of(name) for name in self.metrics},
+            "cells": self.cells.values(),
             "test": "paired permutation over images, two-sided, all pairs of models; a cell has its own with the best",
         }
-        return dict(json_form({**content, **{name: getattr(self, name) for name in facts}}))
+        return json_form({**content, **{name: getattr(self, name) for name in facts}})
 
 
 def leaderboard(
@@ -325,13 +325,12 @@ def _metric_names(runs: Sequence[Run], metrics: str | Sequence[str] | None) -> l
     if metrics is None:
         return everything
     chosen: dict[str, None] = {}
-    for word in [
-        part for words in ([metrics] if isinstance(metrics, str) else metrics) for part in split_metrics(words)
-    ]:
-        names = matching_names(word, everything)
-        if not names:
-            raise UnknownNameError("metric in these runs", word, everything)
-        chosen |= dict.fromkeys(names)
+    for words in [metrics] if isinstance(metrics, str) else metrics:
+        for word in split_metrics(words):
+            names = matching_names(word, everything)
+            if not names:
+                raise UnknownNameError("metric in these runs", word, everything)
+            chosen |= dict.fromkeys(names)
     if not chosen:
         raise UsageError("no metrics", fix=f"choose from {', '.join(everything)}", option="metrics")
     return list(chosen)

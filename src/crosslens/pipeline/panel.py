@@ -78,7 +78,18 @@ def read_panel(
                 fix=f"name them: {argument('runs', f'{member.name}-2={source}')}",
                 option="runs",
             )
-        _check_same_dataset(dataset, panel, member)
+        first = panel[0].dataset if panel else dataset or member.dataset
+        for what, get in (("images", "image_ids"), ("captions", "caption_ids"), ("texts", "texts")):
+            ids, others = getattr(member.dataset, get), getattr(first, get)
+            if first is not member.dataset and list(ids) != list(others):
+                whose = panel[0].source if panel else f"the dataset {first.name!r}"
+                counts = f"{len(ids):,} {what} against {len(others):,}" if len(ids) != len(others) else f"other {what}"
+                raise UsageError(
+                    f"{member.source} is over another dataset than {whose}: {counts}",
+                    fix="name runs of one dataset, all images and captions of it in the same order",
+                    code="different-datasets",
+                    option="runs",
+                )
         panel.append(member)
     if not panel:
         raise UsageError("no models", fix=f"name run folders or score matrices: {argument('runs')}", option="runs")
@@ -109,27 +120,6 @@ def _from_run(name: str, source: str, reading_runs: PanelKeywords) -> ModelScore
     encoder = model.name or (loaded.images.model if loaded.images is not None else "")
     home = None if model.image_folder is None else Path(model.image_folder)
     return ModelScores(name, loaded.dataset, scores, source, encoder or "", home)
-
-
-def _check_same_dataset(dataset: Dataset | None, panel: Sequence[ModelScores], member: ModelScores) -> None:
-    """Raise unless the new member scores the same images and captions as the others."""
-    first = panel[0].dataset if panel else dataset
-    if first is None or first is member.dataset:
-        return
-    whose = panel[0].source if panel else f"the dataset {first.name!r}"
-    for what, ids, others in (
-        ("images", member.dataset.image_ids, first.image_ids),
-        ("captions", member.dataset.caption_ids, first.caption_ids),
-        ("texts", member.dataset.texts, first.texts),
-    ):
-        if list(ids) != list(others):
-            counts = f"{len(ids):,} {what} against {len(others):,}" if len(ids) != len(others) else f"other {what}"
-            raise UsageError(
-                f"{member.source} is over another dataset than {whose}: {counts}",
-                fix="name runs of one dataset, all images and captions of it in the same order",
-                code="different-datasets",
-                option="runs",
-            )
 
 
 SELF = "self"

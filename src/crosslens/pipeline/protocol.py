@@ -31,6 +31,10 @@ COMMANDS = ("evaluate", "robustness", "explain", "granularity", "agreement", "cu
 """What can follow a protocol."""
 
 
+def _listed(value: Any) -> Any:
+    return ", ".join(map(str, value)) if isinstance(value, tuple) else value
+
+
 class Convention(NamedTuple):
     """A convention of a paper: what, how, and a plain sentence; ``commands`` are those it matters to."""
 
@@ -80,10 +84,8 @@ class Protocol:
 
     def contradiction(self, key: str, given: Any, value: Any) -> UsageError:
         """The error for an option that the paper prescribes otherwise."""
-        prescribed = value if isinstance(value, str) else ", ".join(value) if isinstance(value, tuple) else str(value)
-        passed = given if isinstance(given, str) else ", ".join(given) if isinstance(given, tuple) else given
         return UsageError(
-            f"{argument(key, passed)} contradicts the protocol {self.name}, which has {prescribed}",
+            f"{argument(key, _listed(given))} contradicts the protocol {self.name}, which has {_listed(value)}",
             fix=f"drop {argument(key)}, or drop {argument('protocol')}",
             option=key,
         )
@@ -115,7 +117,7 @@ class Protocol:
             "variants": {family: list(options) for family, options in variants.items()},
             "settings": json_form(settings),
             "conventions": [
-                {"key": convention.key, "value": convention.value, "about": convention.about}
+                {key: getattr(convention, key) for key in ("key", "value", "about")}
                 for convention in self.conventions
                 if command in convention.commands
             ],
@@ -166,28 +168,17 @@ class ProtocolList(Presented):
         rows = [("metrics", ", ".join(protocol.metrics))]
         rows += [(f"φ = {name}", f"tokens: {tokens}") for name, tokens in protocol.phi.items()]
         for command, settings in protocol.settings.items():
-            values = {
-                key: ", ".join(map(str, value)) if isinstance(value, tuple) else value
-                for key, value in settings.items()
-            }
-            rows.append((command, "; ".join(f"{key} = {value}" for key, value in values.items())))
+            rows.append((command, "; ".join(f"{key} = {_listed(value)}" for key, value in settings.items())))
         rows += [(convention.key, f"{convention.value}: {convention.about}") for convention in protocol.conventions]
         yield Section(f"{protocol.name}: {protocol.paper}", (FactList(tuple(rows), protocol.summary),))
 
     def as_dict(self) -> dict[str, Any]:
-        listed = [
-            {
-                "name": protocol.name,
-                "paper": protocol.paper,
-                "summary": protocol.summary,
-                "metrics": list(protocol.metrics),
-                "tokens": dict(protocol.phi),
-                "settings": {command: dict(settings) for command, settings in protocol.settings.items()},
-                "conventions": [convention._asdict() for convention in protocol.conventions],
-            }
-            for protocol in self.protocols
-        ]
-        return {"protocols": listed}
+        listed = []
+        for protocol in self.protocols:
+            facts = {name: getattr(protocol, name) for name in ("name", "paper", "summary", "metrics", "settings")}
+            conventions = [convention._asdict() for convention in protocol.conventions]
+            listed.append({**facts, "tokens": protocol.phi, "conventions": conventions})
+        return json_form({"protocols": listed})
 
 
 def protocol_facts(record: Mapping[str, Any]) -> FactList:
@@ -347,10 +338,7 @@ def study_record(options: RobustnessOptions, metrics: Iterable[str]) -> dict[str
 
 def require_perturbations(protocol: Protocol | None, names: Iterable[str]) -> None:
     """Raise for a perturbation that is not among the protocol's; of ready-made variants, variants in brackets count."""
-    if protocol is None:
-        return
-    known = protocol.setting("robustness", "perturbations")
-    plain = {name.partition("[")[0] for name in known or ()}
-    for name in names:
-        if known and name not in known and name not in plain:
+    known = (() if protocol is None else protocol.setting("robustness", "perturbations")) or ()
+    for name in names if known else ():
+        if protocol is not None and name not in (*known, *(other.partition("[")[0] for other in known)):
             raise protocol.contradiction("perturbations", name, known)

@@ -13,6 +13,7 @@ from crosslens.core import (
     IMAGE_TO_TEXT,
     TEXT_TO_IMAGE,
     UNRANKED,
+    Array,
     Dataset,
     Ids,
     InputError,
@@ -39,8 +40,6 @@ from crosslens.pipeline.inputs import (
 from crosslens.pipeline.options import EvaluateOptions
 from crosslens.rank import rank_both, rank_lists, rank_queries
 
-Array = np.ndarray[Any, Any]
-
 ORDER_DECIDES = "the order of the list decides between them (tie mode stable)"
 
 
@@ -59,8 +58,7 @@ class ListRanker:
             fix = f"leave it out: the lists of {argument('run')} are ranked already, and all of them are used"
             problem = f"{argument('queries', options.queries)} and ranked lists"
             raise UsageError(problem, fix=fix, option="queries")
-        self._complete = options.complete_lists
-        self._ties = options.ties
+        self._complete, self._ties, self.clusters = options.complete_lists, options.ties, list_clusters
         self.strata: dict[str, Array] | None = None
         self.parts: Sequence[Any] = ()
         self.lists = lists_by_direction(dataset, run, options.directions)
@@ -136,9 +134,6 @@ class ListRanker:
                 )
         return notes
 
-    def clusters(self, rankings: Mapping[str, Ranking]) -> dict[str, Array]:
-        return list_clusters(rankings)
-
 
 def list_clusters(rankings: Mapping[str, Ranking]) -> dict[str, Array]:
     """Per direction, a caption goes with its relevant image; where that is not one image, every query is a cluster."""
@@ -180,7 +175,7 @@ def split_folds(dataset: Dataset, count: int) -> list[Fold]:
     ]
 
 
-def draw_queries(askable: Array, count: int, seed: int, direction: str) -> Array:
+def draw_queries(askable: Array, count: int | None, seed: int, direction: str) -> Array:
     """The rows of ``count`` of the queries that can be asked, or of all, ascending.
 
     Every query is as likely as any other, and a larger sample of the same seed contains the smaller ones.
@@ -261,8 +256,25 @@ class ScoreRanker:
             direction_ids(dataset, direction)
         self.sample: dict[str, Array] = {}
         """Per direction, the rows of the sampled queries; nothing without a sample."""
-        if options.queries is not None:
-            self._draw_sample(options.queries)
+        sampled = {}
+        if options.queries is not None and options.folds != 1:
+            problem = f"{argument('queries', options.queries)} and {argument('folds', options.folds)}"
+            fix = "leave out one: a sample is ranked against the whole gallery, a fold is not"
+            raise UsageError(problem, fix=fix, option="queries")
+        for name in () if options.queries is None else self.directions:
+            # The others have no relevant item, and no rank to sample.
+            askable = np.diff(self._judged(name).relevant().offsets) > 0
+            self.sample[name] = draw_queries(askable, options.queries, options.seed, name)
+            drawn, every = len(self.sample[name]), int(askable.sum())
+            sampled[name] = {"queries": drawn, "of": every, "seed": options.seed}
+            note = f"{name}: all {every:,} queries are ranked, as there are no more"
+            if drawn < every:
+                note = (
+                    f"{name}: a random sample of {drawn:,} of {every:,} queries (seed {options.seed}) against the "
+                    "whole gallery; its intervals say how far other images of this kind may differ, and for the value "
+                    f"of all {every:,} queries they need to be at most {np.sqrt(1 - drawn / every):.2f} times as wide"
+                )
+            self.notes.append(note)
         self.folds = split_folds(dataset, options.folds)
         self.parts: Sequence[Fold] = () if options.folds == 1 else self.folds
         self.strata: dict[str, Array] | None = None
@@ -276,11 +288,8 @@ class ScoreRanker:
             "score": self.source.score,
             "directions": list(self.directions),
         }
-        if self.sample:
-            self.description["sample"] = {
-                name: {"queries": len(rows), "of": int(self._askable(name).sum()), "seed": options.seed}
-                for name, rows in self.sample.items()
-            }
+        if sampled:
+            self.description["sample"] = sampled
 
     def rank(self, depth: int, progress: Progress, checkpoint: Path | None) -> dict[str, Ranking]:
         """The ranking of every direction, with the top ``depth`` of every list."""
@@ -310,37 +319,11 @@ class ScoreRanker:
         rankings[TEXT_TO_TEXT] = replace(rankings[TEXT_TO_IMAGE], direction=TEXT_TO_TEXT)
         return {direction: rankings[direction] for direction in self.directions}
 
-    def notes_on_ties(self, rankings: Mapping[str, Ranking]) -> list[str]:
-        """Nothing: tied scores are ordered by the dataset, not by whoever made the lists."""
-        return []
-
     def clusters(self, rankings: Mapping[str, Ranking]) -> dict[str, Array]:
         """Per direction, the image of every query; a caption goes with its image."""
         images, captions = np.arange(len(self.dataset.image_ids)), self.dataset.caption_image
         every = {direction: images if direction == IMAGE_TO_TEXT else captions for direction in rankings}
         return {name: clusters[self.sample[name]] if self.sample else clusters for name, clusters in every.items()}
-
-    def _draw_sample(self, count: int) -> None:
-        if self.options.folds != 1:
-            problem = f"{argument('queries', count)} and {argument('folds', self.options.folds)}"
-            fix = "leave out one: a sample is ranked against the whole gallery, a fold is not"
-            raise UsageError(problem, fix=fix, option="queries")
-        for name in self.directions:
-            askable = self._askable(name)
-            self.sample[name] = draw_queries(askable, count, self.options.seed, name)
-            drawn, every = len(self.sample[name]), int(askable.sum())
-            note = f"{name}: all {every:,} queries are ranked, as there are no more"
-            if drawn < every:
-                note = (
-                    f"{name}: a random sample of {drawn:,} of {every:,} queries (seed {self.options.seed}) against the "
-                    "whole gallery; its intervals say how far other images of this kind may differ, and for the value "
-                    f"of all {every:,} queries they need to be at most {np.sqrt(1 - drawn / every):.2f} times as wide"
-                )
-            self.notes.append(note)
-
-    def _askable(self, direction: str) -> Array:
-        """Which queries have a relevant item: the others have no rank to sample."""
-        return np.diff(self._judged(direction).relevant().offsets) > 0
 
     def _judged(self, direction: str) -> Relevance:
         return self.relevance[TEXT_TO_IMAGE if direction == TEXT_TO_TEXT else direction]

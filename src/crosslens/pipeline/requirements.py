@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from math import isfinite
 from pathlib import Path
 from typing import Any
@@ -115,26 +115,6 @@ def _with_study(run: Run, study: Robustness, folder: Path, name: str | None = No
     return CheckedModel(name or run.name, run, study, chosen[0])
 
 
-def read_baseline(folder: str | Path, model: str) -> Run:
-    """The run that a model is compared with: the only one there, or the one of the same name."""
-    models = read_checked(folder)
-    same = [other for other in models if other.name == model] or models
-    if len(same) != 1:
-        names = ", ".join(other.name for other in models)
-        raise InputError(
-            f"several runs, and none is called {model!r}: {names}", file=folder, expected="one run to compare with",
-            fix="name a run folder",
-        )  # fmt: skip
-    return same[0].run
-
-
-GroupValues = Callable[[Run, str, str], Mapping[str, Mapping[str, MetricValues]]]
-"""From a run, a column and a metric to the metric's values by full name and group."""
-
-NO_GROUP = "(none)"
-"""The name of the queries without a value, which are no group."""
-
-
 @dataclass(frozen=True)
 class RequiredFigure:
     """One number with its interval: of a run, or of one of its groups or seeds, which ``part`` names."""
@@ -165,7 +145,8 @@ class Measured:
 class Sources:
     """What the figures are taken from, besides the model itself."""
 
-    groups: GroupValues
+    groups: Callable[[Run, str, str], Mapping[str, Mapping[str, MetricValues]]]
+    """From a run, a column and a metric to the metric's values by full name and group."""
     baseline: str | Path | None = None
     smallest_group: int = 1
     permutations: int = 1000
@@ -192,8 +173,10 @@ def measure_requirement(requirement: Requirement, model: CheckedModel, sources: 
             known = {*model.run, *(split_name(name)[1] for name in model.run)}
             raise UnknownNameError(f"metric in {model.run.name!r}", requirement.metric, known)
     if requirement.kind == "metric":
-        figures = {name: RequiredFigure.of(model.run[name]) for name in names}
-        return [Measured(name, name, (figures[name],), facts_of(name).higher_is_better) for name in names]
+        return [
+            Measured(name, name, (RequiredFigure.of(model.run[name]),), facts_of(name).higher_is_better)
+            for name in names
+        ]
     if requirement.kind == "gap":
         return _gaps(requirement, model, names, sources)
     return _groups(requirement, model.run, names, sources)
@@ -236,7 +219,15 @@ def _gaps(requirement: Requirement, model: CheckedModel, names: list[str], sourc
         fix = f"pass {argument('baseline')}, or name the run: gap({requirement.metric}, runs/other)"
         raise requirement.fail("metric", "a gap requires a run to compare with", fix)
     with _about(requirement, "subject" if requirement.subject else "metric"):
-        other = read_baseline(folder, model.name)
+        models = read_checked(folder)
+        same = [other for other in models if other.name == model.name] or models
+        if len(same) != 1:  # neither the only one there, nor the one of the same name
+            listed = ", ".join(other.name for other in models)
+            raise InputError(
+                f"several runs, and none is called {model.name!r}: {listed}", file=folder,
+                expected="one run to compare with", fix="name a run folder",
+            )  # fmt: skip
+        other = same[0].run
         comparison = compare(
             other, model.run, metrics=names, correction="none", permutations=sources.permutations, seed=sources.seed
         )
@@ -263,7 +254,8 @@ def _groups(requirement: Requirement, run: Run, names: list[str], sources: Sourc
             label, chosen = f"{name} where {column} is {requirement.value}", {requirement.value}
         else:
             label = f"worst {name} by {column}"
-            chosen = {group for group, values in groups.items() if values.n >= sources.smallest_group} - {NO_GROUP}
+            # Queries without a value are no group.
+            chosen = {group for group, values in groups.items() if values.n >= sources.smallest_group} - {"(none)"}
             if not chosen:
                 fix = f"lower {argument('smallest_group')}, or choose another column"
                 problem = f"no group of {column} has {sources.smallest_group} queries or more"
@@ -360,8 +352,7 @@ class RequirementCheck(Presented):
         yield Section("", (Table(header, tuple(rows), "l" * len(models) + "llrll"), said))
 
     def as_dict(self) -> dict[str, Any]:
-        results = [json_form(asdict(result)) for result in self.results]
-        return {"met": self.met, "confident": self.confident, "results": results}
+        return json_form({"met": self.met, "confident": self.confident, "results": self.results})
 
 
 def check_requirements(
@@ -413,28 +404,23 @@ def _decided(
         raise requirement.fail(
             "metric", f"{measured.label} of {model.name!r} has no value", "leave it out, or evaluate the model again"
         )
-    figure = _decisive(requirement.comparison, measured, confident=confident)
-    met, reason = _verdict(requirement.comparison, bound, figure, measured, confident=confident)
+    # The figure that decides: the worst group, or the seed with the largest drop. Where confidence is asked for, the
+    # one whose interval reaches farthest to the bad side, if that is the side that the bound is on: a small group with
+    # a good figure may be the one that is not certain.
+    comparison, sign = requirement.comparison, 1 if measured.higher_is_better else -1
+    figure = min(measured.figures, key=lambda figure: sign * figure.value)
+    if confident and comparison.startswith(">") == measured.higher_is_better:
+        unbounded = [figure for figure in measured.figures if not isfinite(_end(figure, comparison))]
+        figure = min(
+            unbounded or measured.figures,
+            key=lambda figure: sign * (figure.value if unbounded else _end(figure, comparison)),
+        )
+    part = figure.part if len(measured.figures) > 1 else ""
+    met, reason = _verdict(comparison, bound, figure, measured, confident=confident)
     return RequirementResult(
         requirement.text or str(requirement), model.name, measured.label, measured.metric, figure.value, figure.low,
-        figure.high, requirement.comparison, bound, met, reason,
-        figure.part if len(measured.figures) > 1 else "", measured.is_difference,
+        figure.high, comparison, bound, met, f"{part}: {reason}" if part else reason, part, measured.is_difference,
     )  # fmt: skip
-
-
-def _decisive(comparison: str, measured: Measured, *, confident: bool) -> RequiredFigure:
-    """The figure that every other one is at least as good as: the worst group, or the seed with the largest drop.
-
-    Where confidence is asked for, the one whose interval reaches farthest to the bad side, if that is the side that
-    the bound is on: a small group with a good figure may be the one that is not certain.
-    """
-    sign = 1 if measured.higher_is_better else -1
-    bad_end = comparison.startswith(">") == measured.higher_is_better
-    if confident and bad_end:
-        unbounded = [figure for figure in measured.figures if not isfinite(_end(figure, comparison))]
-        candidates = unbounded or measured.figures
-        return min(candidates, key=lambda figure: sign * (figure.value if unbounded else _end(figure, comparison)))
-    return min(measured.figures, key=lambda figure: sign * figure.value)
 
 
 def _end(figure: RequiredFigure, comparison: str) -> float:
@@ -448,34 +434,32 @@ def _holds(number: float, comparison: str, bound: float) -> bool:
 
 def _shown(measured: Measured, number: float, bound: float) -> tuple[str, str]:
     """A figure and its bound with as many decimals as it takes to tell them apart."""
-    texts = ("", "")
+    first = second = ""
     for decimals in range(1, 7):
-        texts = (
-            format_figure(measured.metric, number, decimals, signed=measured.is_difference),
-            format_figure(measured.metric, bound, decimals, signed=measured.is_difference),
+        first, second = (
+            format_figure(measured.metric, value, decimals, signed=measured.is_difference) for value in (number, bound)
         )
-        if texts[0] != texts[1] or number == bound:
+        if first != second or number == bound:
             break
-    return texts
+    return first, second
 
 
 def _verdict(
     comparison: str, bound: float, figure: RequiredFigure, measured: Measured, *, confident: bool
 ) -> tuple[bool, str]:
-    group = f"{figure.part}: " if figure.part and len(measured.figures) > 1 else ""
     value, limit = _shown(measured, figure.value, bound)
     if not _holds(figure.value, comparison, bound):
-        return False, f"{group}{value} is {_MISSED[comparison]} {limit}"
+        return False, f"{value} is {_MISSED[comparison]} {limit}"
     if not confident:
-        return True, f"{group}{value} {comparison} {limit}"
+        return True, f"{value} {comparison} {limit}"
     end = _end(figure, comparison)
     if not isfinite(end):
-        return False, f"{group}there is no interval to be confident by"
+        return False, "there is no interval to be confident by"
     value, limit = _shown(measured, end, bound)
     if not _holds(end, comparison, bound):
         verb = "begins at" if comparison.startswith(">") else "ends at"
-        return False, f"{group}the interval {verb} {value}, {_MISSED[comparison]} {limit}"
-    return True, f"{group}the whole interval {comparison} {limit}"
+        return False, f"the interval {verb} {value}, {_MISSED[comparison]} {limit}"
+    return True, f"the whole interval {comparison} {limit}"
 
 
 def github_annotations(check: RequirementCheck) -> list[str]:

@@ -17,6 +17,7 @@ from crosslens.analyze.difficulty.thresholds import Calibration, check_threshold
 from crosslens.analyze.options import DEFAULT_LEVELS, DIFFICULTY
 from crosslens.analyze.pair_scores import ImageCaptionPairs, rows_of, write_table
 from crosslens.core import (
+    Array,
     Cell,
     Dataset,
     Figure,
@@ -110,8 +111,6 @@ class Levels:
             level_of[votes, models] = names[0]
         return level_of
 
-
-Array = np.ndarray[Any, Any]
 
 _COLUMNS: Mapping[str, Any] = {
     "caption": pl.String, "image": pl.String, "votes": pl.Int64, "models": pl.Int64, DIFFICULTY: pl.String

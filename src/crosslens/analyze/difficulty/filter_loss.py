@@ -16,6 +16,7 @@ import polars as pl
 from crosslens.analyze.difficulty.assignment import Difficulty
 from crosslens.analyze.options import DIFFICULTY, WEB_THRESHOLDS
 from crosslens.core import (
+    Array,
     Cell,
     Figure,
     InputError,
@@ -30,8 +31,6 @@ from crosslens.core import (
 )
 from crosslens.metrics import format_count
 from crosslens.statistics import share_of_sums
-
-Array = np.ndarray[Any, Any]
 
 ALL_LEVELS = "all"
 _CURVE_POINTS = 101

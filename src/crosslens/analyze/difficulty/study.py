@@ -22,6 +22,7 @@ from crosslens.analyze.difficulty.assignment import (
 )
 from crosslens.analyze.options import DIFFICULTY
 from crosslens.core import (
+    Array,
     Cards,
     Cell,
     Cloud,
@@ -47,8 +48,6 @@ if TYPE_CHECKING:
     from crosslens.analyze.difficulty.thresholds import Calibration
     from crosslens.statistics import PrecisionRecall
 
-
-Array = np.ndarray[Any, Any]
 
 STRONGEST, WEAKEST, TIE_BREAKER = "strongest", "weakest", "tie-breaker"
 _MOST_LISTED = 100_000
@@ -143,23 +142,18 @@ def measure_stability(difficulty: Difficulty, size: int, *, repeats: int = 10, s
     if repeats < 2:
         raise UsageError(f"{repeats} panels to compare", fix="use 2 or more", option="repeats")
     levels = _mapping(difficulty)
-    panels = draw_panels(members, size, repeats, seed)
+    random, possible = random_stream(seed, "panels", size), comb(len(members), size)
+    if possible <= _MOST_LISTED:
+        every = list(combinations(members, size))
+        panels = [every[row] for row in random.permutation(possible)[:repeats]]
+    else:
+        drawn: dict[tuple[int, ...], None] = {}
+        while len(drawn) < repeats:
+            drawn[tuple(sorted(random.choice(len(members), size, replace=False).tolist()))] = None
+        panels = [tuple(members[row] for row in rows) for rows in drawn]
     codes = [_assign(difficulty, panel, levels, difficulty.tie_breaker) for panel in panels]
     kappas = tuple(cohen_kappa(np.stack(two, axis=1)) for two in combinations(codes, 2))
     return Stability(size, len(members), tuple(panels), kappas, tuple(_shares(assigned, levels) for assigned in codes))
-
-
-def draw_panels(models: Sequence[str], size: int, count: int, seed: int) -> list[tuple[str, ...]]:
-    """``count`` different panels, or all there are; the models of each in the order given."""
-    random = random_stream(seed, "panels", size)
-    possible = comb(len(models), size)
-    if possible <= _MOST_LISTED:
-        every = list(combinations(models, size))
-        return [every[row] for row in random.permutation(possible)[:count]]
-    drawn: dict[tuple[int, ...], None] = {}
-    while len(drawn) < count:
-        drawn[tuple(sorted(random.choice(len(models), size, replace=False).tolist()))] = None
-    return [tuple(models[row] for row in rows) for rows in drawn]
 
 
 def _mapping(difficulty: Difficulty) -> Levels:

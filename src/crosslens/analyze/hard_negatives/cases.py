@@ -15,7 +15,17 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from crosslens.core import Dataset, InputError, Progress, UnknownNameError, UsageError, fingerprint
+from crosslens.core import (
+    BoolArray,
+    Dataset,
+    FloatArray,
+    InputError,
+    IntArray,
+    Progress,
+    UnknownNameError,
+    UsageError,
+    fingerprint,
+)
 from crosslens.metrics import format_count
 from crosslens.perturbations import chosen_perturbations, is_image_perturbation, perturb_all, perturbations_with
 
@@ -49,12 +59,32 @@ class HardNegatives:
     notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        _check_columns(self.dataset.captions)
+        captions = self.dataset.captions
+        _check_columns(captions)
         for grouping in self.groupings:
             if grouping not in self.cases.columns:
                 known = [column for column in self.cases.columns if column != "case"]
                 raise UnknownNameError("grouping", grouping, known)
-        _check_shapes(self.dataset.captions)
+        if captions["case"].null_count():
+            row = int(captions["case"].is_null().arg_true()[0])
+            expected = "a case id in every row"
+            raise InputError("a caption has no case", row=row, expected=expected, fix="fill in its case")
+        shapes = captions.group_by("case", maintain_order=True).agg(
+            pl.col("image").n_unique().alias("images"),
+            pl.col("image").filter(pl.col("right")).n_unique().alias("described"),
+            pl.col("right").sum().alias("right"),
+            pl.len().alias("captions"),
+        )
+        single = (pl.col("images") == 1) & (pl.col("right") == 1) & (pl.col("captions") > 1)
+        double = pl.all_horizontal(pl.col("images", "described", "right", "captions") == 2)
+        for bad in shapes.filter(~(single | double)).head(1).iter_rows(named=True):
+            counts = f"images {bad['images']}, captions {bad['captions']}, right ones {bad['right']}"
+            problem = f"case {bad['case']!r}: {counts}"
+            raise InputError(problem, expected=_SHAPES, fix="fix or remove the case")
+        if shapes["images"].n_unique() > 1:
+            raise InputError(
+                "some cases have one image, others two", expected="one kind of cases", fix="split them into two sets"
+            )
 
     @staticmethod
     def of(
@@ -105,7 +135,7 @@ class HardNegatives:
         return BOTH_WAYS if int(self.dataset.captions["right"].sum()) > len(self) else ACCURACY
 
     @cached_property
-    def clusters(self) -> np.ndarray[Any, np.dtype[np.int64]]:
+    def clusters(self) -> IntArray:
         """For each case the number of its photo (of two, the first)."""
         images = self.dataset.images
         photos = images["photo" if "photo" in images.columns else "image"].to_list()
@@ -114,7 +144,7 @@ class HardNegatives:
         return np.array([numbers.setdefault(photos[image], len(numbers)) for image in first], np.int64)
 
     @cached_property
-    def chances(self) -> Mapping[str, np.ndarray[Any, np.dtype[np.float64]]]:
+    def chances(self) -> Mapping[str, FloatArray]:
         """What guessing reaches in each case, by measure."""
         if self.measures == BOTH_WAYS:  # of the 24 orders of four scores 6 and 6 are right; 4 are in both ways
             chances = zip(BOTH_WAYS, (1 / 4, 1 / 4, 1 / 6), strict=True)
@@ -126,7 +156,7 @@ class HardNegatives:
     def fingerprint(self) -> str:
         return fingerprint("hard-negatives", {"dataset": self.dataset.fingerprint, "cases": self.cases})
 
-    def select(self, chosen: np.ndarray[Any, np.dtype[np.bool_]]) -> HardNegatives:
+    def select(self, chosen: BoolArray) -> HardNegatives:
         """Only these cases, a true or false for each, and the images that they show."""
         if not chosen.any():
             raise InputError(
@@ -195,27 +225,6 @@ def _check_columns(captions: pl.DataFrame) -> None:
                 expected="the columns image, text, case (an id) and right (true or false)",
                 fix=f"add it (found: {', '.join(captions.columns)})",
             )
-
-
-def _check_shapes(captions: pl.DataFrame) -> None:
-    if captions["case"].null_count():
-        row = int(captions["case"].is_null().arg_true()[0])
-        raise InputError("a caption has no case", row=row, expected="a case id in every row", fix="fill in its case")
-    shapes = captions.group_by("case", maintain_order=True).agg(
-        pl.col("image").n_unique().alias("images"),
-        pl.col("image").filter(pl.col("right")).n_unique().alias("described"),
-        pl.col("right").sum().alias("right"),
-        pl.len().alias("captions"),
-    )
-    single = (pl.col("images") == 1) & (pl.col("right") == 1) & (pl.col("captions") > 1)
-    double = pl.all_horizontal(pl.col("images", "described", "right", "captions") == 2)
-    for bad in shapes.filter(~(single | double)).head(1).iter_rows(named=True):
-        problem = f"case {bad['case']!r}: images {bad['images']}, captions {bad['captions']}, right ones {bad['right']}"
-        raise InputError(problem, expected=_SHAPES, fix="fix or remove the case")
-    if shapes["images"].n_unique() > 1:
-        raise InputError(
-            "some cases have one image, others two", expected="one kind of cases", fix="split them into two sets"
-        )
 
 
 def perturbed_negatives(

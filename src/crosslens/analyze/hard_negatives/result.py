@@ -13,10 +13,13 @@ import polars as pl
 
 from crosslens.analyze.hard_negatives.cases import ACCURACY, HardNegatives
 from crosslens.core import (
+    Array,
     Bars,
+    BoolArray,
     Cards,
     Cell,
     Figure,
+    FloatArray,
     InputError,
     Part,
     PictureCard,
@@ -34,9 +37,6 @@ from crosslens.core import (
 )
 from crosslens.metrics import format_count
 from crosslens.statistics import Bootstrap, Estimate, holm, paired_permutation, sum_of_means
-
-FloatArray = np.ndarray[Any, np.dtype[np.float64]]
-BoolArray = np.ndarray[Any, np.dtype[np.bool_]]
 
 ALL_CASES, MACRO = "all", "macro"
 """The groupings of rows over all cases, and over all categories."""
@@ -167,7 +167,7 @@ def category_accuracies(
 
 
 def macro_estimate(
-    values: FloatArray, members: BoolArray, clusters: np.ndarray[Any, Any], draws: Bootstrap, level: float = 0.95
+    values: FloatArray, members: BoolArray, clusters: Array, draws: Bootstrap, level: float = 0.95
 ) -> Estimate:
     """The mean of the categories' means, with an interval over the clusters of all; ``members``: a row per category."""
     parts = [(Bootstrap(clusters[part], draws.resamples, draws.seed), values[part] / len(members)) for part in members]

@@ -17,6 +17,7 @@ from crosslens.analyze.pair_scores import ImageCaptionPairs, exact_scores, rows_
 from crosslens.core import (
     Dataset,
     Embeddings,
+    FloatArray,
     InputError,
     Progress,
     UnknownNameError,
@@ -39,8 +40,6 @@ from crosslens.encode import (
     require_modality,
 )
 from crosslens.rank import default_score
-
-FloatArray = np.ndarray[Any, np.dtype[np.float64]]
 
 BLIND: Mapping[str, Callable[[str], float]] = {
     "shorter": lambda text: -float(len(text)),

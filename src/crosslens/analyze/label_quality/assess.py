@@ -56,7 +56,6 @@ from crosslens.core import (
 from crosslens.explanations import TEXT_TO_TEXT, failed_queries, item_rows, query_outcomes, ranking_of
 from crosslens.language import count_words
 
-Array = np.ndarray[Any, Any]
 AnyRun = Run | Mapping[str, Ranking]
 
 

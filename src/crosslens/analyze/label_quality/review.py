@@ -32,22 +32,6 @@ from crosslens.metrics import format_count
 _SHOWN, _ON_PAGES = 10, 60
 
 
-def _failure_table(result: LabelQuality) -> Table:
-    """Of each run, how many failures are annotation problems, and how many remain the model's."""
-    counted = ("failures", "words", "same_caption", "same_picture", "annotation")
-    rows = []
-    for row in result.runs.iter_rows(named=True):
-        share = f"({100 * row['model'] / row['failures']:.1f} %)" if row["failures"] else ""
-        model = Figure(row["model"] if row["failures"] else None, digits=0, mark=share)
-        rows.append((row["run"], *(row[name] for name in counted), model))
-    header = ("run", *(name.replace("_", " ") for name in counted), "model")
-    about = (
-        f"words: less than {result.settings['threshold']:.3g} of what the query names is named elsewhere; same "
-        "caption, same picture: the first place has it too; annotation: any of these; model: what remains."
-    )
-    return Table(header, tuple(rows), "l" + "r" * 6, notes=(about,))
-
-
 def _card(row: dict[str, Any]) -> PictureCard:
     label = f"image {row['image']}"
     label += f", caption {row['caption']}" if row["caption"] is not None else f" and image {row['suggested_image']}"
@@ -110,10 +94,21 @@ class LabelQuality(Presented):
         """Whose the failures are, why labels are suspect, and the first of them."""
         parts: list[Part] = [Text.of(f"{self.dataset.name}: {format_count(self.suspects, 'suspect label')} to review")]
         if self.runs.height:
-            parts.append(_failure_table(self))
+            counted = ("failures", "words", "same_caption", "same_picture", "annotation")
+            rows = []
+            for row in self.runs.iter_rows(named=True):
+                share = f"({100 * row['model'] / row['failures']:.1f} %)" if row["failures"] else ""
+                model = Figure(row["model"] if row["failures"] else None, digits=0, mark=share)
+                rows.append((row["run"], *(row[name] for name in counted), model))
+            header = ("run", *(name.replace("_", " ") for name in counted), "model")
+            about = (
+                f"words: less than {self.settings['threshold']:.3g} of what the query names is named elsewhere; same "
+                "caption, same picture: the first place has it too; annotation: any of these; model: what remains."
+            )
+            parts.append(Table(header, tuple(rows), "l" + "r" * 6, notes=(about,)))
         if reasons := self.reasons:
-            rows = ((f"{name}: {reasons[name]:,}", f"{words}.") for name, words in REASONS.items() if name in reasons)
-            parts.append(FactList(tuple(rows)))
+            facts = ((f"{name}: {reasons[name]:,}", f"{words}.") for name, words in REASONS.items() if name in reasons)
+            parts.append(FactList(tuple(facts)))
         shown = _SHOWN if self.shown is None else self.shown
         first = self.table.head(min(self.suspects, max(shown, _ON_PAGES)))
         if first.height:

@@ -20,6 +20,7 @@ from crosslens.analyze.near_duplicates import unit_vectors
 from crosslens.analyze.options import ClusterOptions
 from crosslens.analyze.polysemy.measure import CaptionGroups, joint_vectors
 from crosslens.core import (
+    Array,
     Dataset,
     Ids,
     MissingExtraError,
@@ -34,8 +35,6 @@ from crosslens.core import (
     shown_progress,
     stage,
 )
-
-Array = np.ndarray[Any, Any]
 
 _MOST_CAPTIONS = 5_000
 """Captions of a cluster up to which every pair is compared; of more, a sample of as many."""
@@ -131,11 +130,18 @@ def cluster_images(
     if len(looks) <= umap_neighbours:
         rule = f"{argument('umap_neighbours', umap_neighbours)} must be below the number of images, {len(looks)}"
         raise UsageError(rule, fix="choose fewer neighbours, or more images", option="umap_neighbours")
+    try:
+        from sklearn.cluster import HDBSCAN
+    except ImportError as error:
+        raise MissingExtraError("clusters of images", "scikit-learn", "polysemy") from error
     progress = shown_progress(progress)
     unit = unit_vectors(looks)
     with stage(progress, "drawing the map of images", 1):
         points = draw_map(unit, umap_neighbours, seed)
-    parts = dense_parts(points, min_cluster_size)
+    parts: list[Array] = []  # HDBSCAN's clusters: the rows of each; rows in none of them are noise
+    if len(points) >= min_cluster_size:
+        labels = HDBSCAN(min_cluster_size=min_cluster_size, copy=True).fit_predict(points)
+        parts = [np.flatnonzero(labels == label) for label in range(labels.max(initial=-1) + 1)]
     groups = CaptionGroups.of(dataset.caption_image, len(looks))
     measured = []
     with stage(progress, "measuring clusters", len(parts)):
@@ -176,18 +182,6 @@ def draw_map(unit: Array, neighbours: int, seed: int) -> Array:
             random_state=derive_seed(seed, "map") % 2**32,
         )  # fmt: skip
         return np.asarray(mapper.fit_transform(unit.astype(np.float32)), np.float64)
-
-
-def dense_parts(points: Array, min_cluster_size: int) -> list[Array]:
-    """HDBSCAN's clusters: the rows of each; rows in none of them are noise."""
-    try:
-        from sklearn.cluster import HDBSCAN
-    except ImportError as error:
-        raise MissingExtraError("clusters of images", "scikit-learn", "polysemy") from error
-    if len(points) < min_cluster_size:
-        return []
-    labels = HDBSCAN(min_cluster_size=min_cluster_size, copy=True).fit_predict(points)
-    return [np.flatnonzero(labels == label) for label in range(labels.max(initial=-1) + 1)]
 
 
 def caption_diversity(captions: Array, rows: Array, images: Array) -> float:

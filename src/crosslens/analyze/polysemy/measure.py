@@ -20,6 +20,7 @@ import polars as pl
 from crosslens.analyze.near_duplicates import unit_vectors
 from crosslens.analyze.neighbours import nearest_items
 from crosslens.core import (
+    Array,
     Cell,
     Dataset,
     Embeddings,
@@ -46,8 +47,6 @@ from crosslens.core import (
 from crosslens.metrics import format_count
 from crosslens.similarity import Cider, WordVectors, in_parallel, references_of, thread_count
 from crosslens.statistics import Bootstrap, Estimate
-
-Array = np.ndarray[Any, Any]
 
 NEIGHBOURHOOD_SIZES = (1, 5, 10, 25, 50, 100)
 """The neighbourhood sizes R of the paper's Figure 3."""
@@ -87,19 +86,6 @@ class CaptionGroups(NamedTuple):
         owner = np.repeat(np.arange(len(images)), counts)
         within = np.arange(len(owner)) - np.repeat(np.cumsum(counts) - counts, counts)
         return owner, self.rows[self.start[images][owner] + within]
-
-
-def running_similarity(cosines: Array, sizes: Sequence[int]) -> Array:
-    """The mean cosine to the R nearest images, for each R of ``sizes``: images × sizes."""
-    last = np.asarray(sizes) - 1
-    # Column by column: the whole of the running sums would take as much room again as the neighbours.
-    means, total, column = np.empty((len(cosines), len(last))), np.zeros(len(cosines)), 0
-    for position, end in enumerate(last):
-        while column <= end:
-            total += cosines[:, column]
-            column += 1
-        means[:, position] = total / column
-    return means
 
 
 def caption_distances(
@@ -267,7 +253,13 @@ def measure_polysemy(
         looks, looks, chosen[-1], without=np.arange(len(looks)), progress=progress, approximate=approximate
     )
     groups = CaptionGroups.of(dataset.caption_image, len(dataset.image_ids))
-    similarity = running_similarity(neighbours.cosines, chosen)
+    similarity, total, column = np.empty((len(looks), len(chosen))), np.zeros(len(looks)), 0
+    # Column by column: the whole of the running sums would take as much room again as the neighbours.
+    for position, size in enumerate(chosen):
+        while column < size:
+            total += neighbours.cosines[:, column]
+            column += 1
+        similarity[:, position] = total / size
     distance = caption_distances(left, right, groups, neighbours.items, chosen, progress)
     # By the order of the ids: the order of the images must not change what is drawn.
     draws = Bootstrap(np.argsort(np.argsort(dataset.image_ids)), resamples, seed)

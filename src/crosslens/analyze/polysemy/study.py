@@ -14,6 +14,7 @@ from crosslens.analyze.polysemy.clusters import ImageCluster, PolysemyClusters
 from crosslens.analyze.polysemy.measure import CaptionDiversity, Polysemy, curve_sections, interval_figure
 from crosslens.core import (
     ABSENT,
+    Array,
     Cards,
     Cell,
     Cloud,
@@ -224,9 +225,6 @@ def _cards(
         f"{cluster.image_similarity:.3f}, caption diversity {cluster.caption_diversity:.3f}{category}"
     )
     return Cards(heading, tuple(cards), pictures, most=0)
-
-
-Array = np.ndarray[Any, Any]
 
 
 class Density(NamedTuple):

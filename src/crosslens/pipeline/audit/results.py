@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -28,6 +28,7 @@ from crosslens.core import (
     write_header,
 )
 from crosslens.explanations import dataset_of_run
+from crosslens.metrics import dataset_name
 
 RUNS, RESULTS, FINDINGS_FILE, REPORT_FILE = "runs", "results", "findings.json", "report.html"
 """Below an audit's folder: a run folder per model and dataset; a file per stage; the findings; the page."""
@@ -135,8 +136,7 @@ class AuditFolder:
 
     def conclude(self, findings: Iterable[Finding], skipped: Iterable[Skipped]) -> None:
         """Store what the results say, and which stages could not run."""
-        content = {"findings": list(map(asdict, findings)), "skipped": list(map(asdict, skipped))}
-        self._write(FINDINGS_FILE, _FINDINGS, content)
+        self._write(FINDINGS_FILE, _FINDINGS, {"findings": findings, "skipped": skipped})
 
     @property
     def is_concluded(self) -> bool:
@@ -187,16 +187,12 @@ class Audit(Presented):
         """What the audit is of: its runs by model and dataset, its options, and the command."""
         return AuditFolder(self.folder).header()
 
-    @staticmethod
-    def dataset_name(run: Run) -> str:
-        return str((run.provenance.get("dataset") or {}).get("name", ""))
-
     @cached_property
     def datasets(self) -> Mapping[str, Dataset]:
         """The datasets by name, read as the runs' recipes say."""
         datasets: dict[str, Dataset] = {}
         for run in self.runs.values():
-            name = self.dataset_name(run)
+            name = dataset_name(run)
             if name and name not in datasets:
                 datasets[name] = dataset_of_run(run)
         return datasets

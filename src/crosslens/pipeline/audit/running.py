@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Protocol
 
 from crosslens import __version__
 from crosslens.core import (
     CrosslensError,
+    Dataset,
     Progress,
     Run,
     TrustCode,
@@ -28,11 +29,9 @@ from crosslens.pipeline.audit.stage import (
     DATASET,
     FIRST,
     RUN,
-    AuditedRun,
     Stage,
     StageWork,
     chosen_stages,
-    first_missing,
 )
 from crosslens.pipeline.options import AuditOptions
 from crosslens.pipeline.recipe.inputs import require_trusted_models
@@ -92,17 +91,6 @@ def total_steps(seconds: float) -> int:
 Notify = Callable[[str], None]
 
 
-@dataclass(frozen=True)
-class _Job:
-    """A stage and what it is about: the runs by name, and the name of the run or dataset."""
-
-    stage: Stage
-    sources: tuple[AuditSource, ...]
-    subject: str
-    file: str
-    seconds: float
-
-
 def run_audit(
     request: AuditRequest,
     output: str | Path,
@@ -137,103 +125,100 @@ def run_audit(
             for source in sources
         ]
         key = fingerprint("audit", {"sources": facts, **options.facts()})
-        runs = {source.name: {"model": source.model, "dataset": source.dataset} for source in sources}
-        header = {"runs": runs, "options": options.facts(), "command": list(command), "crosslens": __version__}
+        header = {
+            "runs": {source.name: {"model": source.model, "dataset": source.dataset} for source in sources},
+            "options": options.facts(), "command": list(command), "crosslens": __version__,
+        }  # fmt: skip
         folder = AuditFolder.open(output, key, header, overwrite=overwrite)
-        for entry in request.datasets:
-            entry.write_value()
+        for entry in request.datasets:  # those given as values; an audit that failed at once may have left another
+            path = Path(entry.source)
+            if entry.value is not None and not (
+                path.exists() and Dataset.load(path).fingerprint == entry.value.fingerprint
+            ):
+                entry.value.save(path, overwrite=True)
         jobs = list(_jobs(stages, sources, options.quick))
-        display.start("audit", total_steps(sum(job.seconds for job in jobs)))
+        display.start("audit", total_steps(sum(seconds for *_, seconds in jobs)))
+        runs: dict[str, Run] = {}
+        skipped: list[Skipped] = []
         try:
-            work = _Work(folder, options, encoding or EncodeOptions(), notify, tuple(command))
-            for job in jobs:
-                work.do(job, display)
+            for stage, subject, members, file, seconds in jobs:
+                progress = StageProgress(display, stage.name, seconds)
+                audited = {
+                    source.name: replace(source, folder=folder.run_folder(source.name), run=runs.get(source.name))
+                    for source in members
+                }
+                work = StageWork(
+                    audited, members[0].loaded if stage.about in (RUN, DATASET) else None, options,
+                    encoding or EncodeOptions(), folder.path, progress, _file_name(subject), tuple(command),
+                )  # fmt: skip
+                reason = _compute(folder, file, stage, subject, work, notify)
+                if stage.name == FIRST:
+                    runs[subject] = Run.load(work.run.folder)
+                if reason is not None:
+                    # The same reason for the next run or dataset is not said again.
+                    if all((entry.stage, entry.reason) != (stage.name, reason) for entry in skipped):
+                        notify(f"{stage.name}: left out, {reason}")
+                    skipped.append(Skipped(stage.name, subject, reason))
+                progress.complete()
         finally:
             display.finish()
         results = folder.results()
         findings = findings_of(results)
-        folder.conclude(findings, work.skipped)
-    return Audit(folder.path, work.runs, results, findings, tuple(work.skipped))
+        folder.conclude(findings, skipped)
+    return Audit(folder.path, runs, results, findings, tuple(skipped))
 
 
-def _jobs(stages: Sequence[Stage], sources: Sequence[AuditSource], quick: bool) -> Iterator[_Job]:
+def _jobs(
+    stages: Sequence[Stage], sources: Sequence[AuditSource], quick: bool
+) -> Iterator[tuple[Stage, str, list[AuditSource], str, float]]:
+    """Every stage with the run or dataset that it is about, its sources, the file of its result, and its seconds."""
     datasets = list(dict.fromkeys(source.dataset for source in sources))
     for stage in stages:
-        groups = [(list(sources), "", stage.name)]
+        groups = {"": list(sources)}
         if stage.about == RUN:
-            groups = [([source], source.name, f"{stage.name}-{source.name}") for source in sources]
+            groups = {source.name: [source] for source in sources}
         elif stage.about == DATASET:
-            files = [stage.name] if len(datasets) == 1 else [f"{stage.name}-{name}" for name in datasets]
-            over = [[source for source in sources if source.dataset == name] for name in datasets]
-            groups = list(zip(over, datasets, files, strict=True))
+            groups = {name: [source for source in sources if source.dataset == name] for name in datasets}
         fixed, per_thousand = stage.quick_cost if quick else stage.cost
-        for members, subject, file in groups:
+        for subject, members in groups.items():
             seconds = fixed + per_thousand * max((source.captions for source in members), default=0) / 1000
-            yield _Job(stage, tuple(members), subject, f"{_file_name(file)}.json", seconds)
+            named = subject and not (stage.about == DATASET and len(datasets) == 1)
+            file = f"{_file_name(f'{stage.name}-{subject}' if named else stage.name)}.json"
+            yield stage, subject, members, file, seconds
 
 
 def _file_name(name: str) -> str:
     return "".join(letter if letter.isalnum() or letter in "-_. ()" else "-" for letter in name)
 
 
-@dataclass
-class _Work:
-    folder: AuditFolder
-    options: AuditOptions
-    encoding: EncodeOptions
-    notify: Notify
-    command: tuple[str, ...]
-    runs: dict[str, Run] = field(default_factory=dict)
-    skipped: list[Skipped] = field(default_factory=list)
-
-    def do(self, job: _Job, display: Display) -> None:
-        """Compute a stage, or take what is stored, or note why it cannot run."""
-        progress = StageProgress(display, job.stage.name, job.seconds)
-        runs = {
-            source.name: AuditedRun(source, self.folder.run_folder(source.name), self.runs.get(source.name))
-            for source in job.sources
-        }
-        dataset = job.sources[0].loaded if job.stage.about in (RUN, DATASET) else None
-        about = (self.folder.path, progress, _file_name(job.subject), self.command)
-        work = StageWork(runs, dataset, self.options, self.encoding, *about)
-        name = job.stage.name + (f" ({job.subject})" if job.subject else "")
-        reason = first_missing(job.stage, work)
-        if reason is None:
-            try:
-                self._compute(job, work, name)
-            except CrosslensError as error:
-                if job.stage.name == FIRST:  # without a run there is nothing to audit
-                    raise
-                reason = f"{error.problem}; {error.fix}" if error.fix else error.problem
-        if reason is not None:
-            reason = " ".join(reason.split())
-            # The same reason for the next run or dataset is not said again.
-            said = any((entry.stage, entry.reason) == (job.stage.name, reason) for entry in self.skipped)
-            self.skipped.append(Skipped(job.stage.name, job.subject, reason))
-            if not said:
-                self.notify(f"{job.stage.name}: left out, {reason}")
-        progress.complete()
-
-    def _compute(self, job: _Job, work: StageWork, name: str) -> None:
-        key = ""
-        if job.stage.name != FIRST:  # what the result depends on
-            runs = {name: [run.fingerprint, run.provenance.get("key")] for name, run in work.loaded().items()}
-            dataset = None if work.dataset is None else work.dataset.fingerprint
-            facts = {"stage": job.stage.name, "runs": runs, "dataset": dataset, "crosslens": __version__}
-            key = fingerprint("audit-stage", {**facts, **self.options.facts()})
-            if self.folder.has(job.file, key):
-                self.notify(f"{name}: done before")
-                return
-        begin = time.monotonic()
-        output = job.stage.compute(work)
-        seconds = round(time.monotonic() - begin, 3)
-        if job.stage.name == FIRST:
-            self.runs[job.subject] = Run.load(work.run.folder)
-            key = fingerprint("audit-run", output.payload)
-            if self.folder.has(job.file, key):
-                self.notify(f"{name}: done before")
-                return
-        about = (job.sources[0].name, job.sources[0].dataset) if job.stage.about == RUN else ("", job.subject)
-        result = StageResult(job.stage.name, output.payload, output.command, *about, output.folder, seconds)
-        self.folder.store(job.file, key, result)
-        self.notify(f"{name}: {seconds:.1f} s")
+def _compute(folder: AuditFolder, file: str, stage: Stage, subject: str, work: StageWork, notify: Notify) -> str | None:
+    """Compute and store a stage, unless its result is stored; or say why it cannot run, in one line."""
+    for condition in stage.needs:
+        if (missing := condition.missing(work)) is not None:
+            return " ".join(f"needs {condition.text}: {missing}".split())
+    first, name = stage.name == FIRST, f"{stage.name} ({subject})" if subject else stage.name
+    key = ""
+    if not first:  # what the result depends on
+        runs = {name: [run.fingerprint, run.provenance.get("key")] for name, run in work.loaded().items()}
+        dataset = None if work.dataset is None else work.dataset.fingerprint
+        facts = {"stage": stage.name, "runs": runs, "dataset": dataset, "crosslens": __version__}
+        key = fingerprint("audit-stage", {**facts, **work.options.facts()})
+        if folder.has(file, key):
+            notify(f"{name}: done before")
+            return None
+    begin = time.monotonic()
+    try:
+        output = stage.compute(work)
+    except CrosslensError as error:
+        if first:  # without a run there is nothing to audit
+            raise
+        return " ".join((f"{error.problem}; {error.fix}" if error.fix else error.problem).split())
+    seconds = round(time.monotonic() - begin, 3)
+    key = key or fingerprint("audit-run", output.payload)
+    if first and folder.has(file, key):
+        notify(f"{name}: done before")
+        return None
+    about = (work.run.name, work.run.dataset) if stage.about == RUN else ("", subject)
+    folder.store(file, key, StageResult(stage.name, output.payload, output.command, *about, output.folder, seconds))
+    notify(f"{name}: {seconds:.1f} s")
+    return None

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from crosslens.core import RECIPE_FILE, RUN_FILE, Dataset, UsageError, argument, distinct_names, require_one_source
+from crosslens.core import RECIPE_FILE, RUN_FILE, Dataset, Run, UsageError, argument, distinct_names, require_one_source
 from crosslens.data import is_known, load_dataset
 from crosslens.metrics import DEFAULT_METRICS
 from crosslens.pipeline.options import AuditOptions, EvaluateOptions
@@ -35,13 +35,6 @@ class DatasetSource:
     def load(self) -> Dataset:
         return load_dataset(self.source, **self.options) if self.value is None else self.value
 
-    def write_value(self) -> None:
-        """Write what was given as a value, unless it is there; an audit that failed at once may have left another."""
-        if self.value is None:
-            return
-        if not (Path(self.source).exists() and Dataset.load(self.source).fingerprint == self.value.fingerprint):
-            self.value.save(self.source, overwrite=True)
-
     def words(self) -> str:
         """How commands name it."""
         pairs = [f"{key}={value}" for key, value in self.options.items()]
@@ -66,13 +59,23 @@ class AuditRequest:
 
 @dataclass(frozen=True, eq=False)
 class AuditSource:
-    """One evaluation: the name of its run, what is evaluated, on which dataset, and the recipe."""
+    """One evaluation: the name of its run, what is evaluated, on which dataset, and the recipe.
+
+    ``folder`` is where its run is, ``run`` what the first stage has written there.
+    """
 
     name: str
     model: str
     dataset: str
     recipe: Recipe
     loaded: Dataset | None = None
+    folder: Path = Path()
+    run: Run | None = None
+
+    @property
+    def evaluated(self) -> Run:
+        assert self.run is not None
+        return self.run
 
     @property
     def captions(self) -> int:
@@ -119,48 +122,33 @@ def audit_sources(
     )  # fmt: skip
     if request.models and not request.datasets:
         raise UsageError(f"{argument('model')} requires {argument('dataset')}", fix=f"add {argument('dataset')}")
-    datasets = _named_datasets(request.datasets)
+    # By name, by which results are told apart; one without anything where none is given.
+    datasets: dict[str, tuple[DatasetSource | None, Dataset | None]] = {}
+    for entry in request.datasets:
+        dataset = entry.load()
+        if dataset.name in datasets:
+            fix = "audit each in a folder of its own" if is_known(entry.source) else "rename the file or folder of one"
+            raise UsageError(f"two datasets are called {dataset.name!r}", fix=fix, option="dataset")
+        datasets[dataset.name] = entry, dataset
     given = request.name or {"runs": "lists"}.get(source, source)
     labels = distinct_names(map(_label, request.models)) or [given]
     sources = []
-    for name, (entry, dataset) in datasets.items():
-        known = evaluated_as_known(None if entry is None else entry.source, inputs, request.evaluate, notify)
-        for label, model in zip(labels, request.models or [None], strict=True):
-            run = label if len(datasets) == 1 else f"{label}-{_label(name)}"
-            recipe = _recipe(request, *known, model, entry, options)
-            sources.append(AuditSource(run, label, name, recipe, dataset))
-    return tuple(sources)
-
-
-def _recipe(
-    request: AuditRequest, inputs: InputOptions, evaluate: EvaluateOptions, model: str | None,
-    entry: DatasetSource | None, options: AuditOptions,
-) -> Recipe:  # fmt: skip
-    metrics = evaluate.metrics
-    if entry is not None and not inputs.runs:  # lists may be too short: what they allow is chosen by default
-        # The sum over both directions only where captions have one image, and both are evaluated.
-        both = not inputs.qrels and len(set(evaluate.directions)) != 1
-        classic = [name for name in DEFAULT_METRICS if both or name != "Rsum"]
-        metrics = tuple(dict.fromkeys((*classic, *RECALLS, f"NCS[{options.phi}]@10", *metrics)))
     shared = {name: getattr(options, name) for name in ("seed", "resamples", "level", "threads")}
-    recipe = Recipe(
-        None if entry is None else entry.source, {} if entry is None else entry.options, inputs,
-        replace(request.model, name=model), options=replace(evaluate, metrics=metrics, **shared),
-    )  # fmt: skip
-    return recipe.with_plugins(request.plugins)
-
-
-def _named_datasets(sources: Sequence[DatasetSource]) -> dict[str, tuple[DatasetSource | None, Dataset | None]]:
-    """Every dataset by its name, by which results are told apart; one without anything where none is given."""
-    known: dict[str, tuple[DatasetSource | None, Dataset | None]] = {}
-    for source in sources:
-        dataset = source.load()
-        if dataset.name in known:
-            known_name = is_known(source.source)
-            fix = "audit each in a folder of its own" if known_name else "rename the file or folder of one"
-            raise UsageError(f"two datasets are called {dataset.name!r}", fix=fix, option="dataset")
-        known[dataset.name] = source, dataset
-    return known or {"": (None, None)}
+    for name, (named, loaded) in (datasets or {"": (None, None)}).items():
+        path, reading = (None, {}) if named is None else (named.source, named.options)
+        files, evaluate = evaluated_as_known(path, inputs, request.evaluate, notify)
+        metrics = evaluate.metrics
+        if path is not None and not files.runs:  # lists may be too short: what they allow is chosen by default
+            # The sum over both directions only where captions have one image, and both are evaluated.
+            both = not files.qrels and len(set(evaluate.directions)) != 1
+            classic = [metric for metric in DEFAULT_METRICS if both or metric != "Rsum"]
+            metrics = tuple(dict.fromkeys((*classic, *RECALLS, f"NCS[{options.phi}]@10", *metrics)))
+        chosen = replace(evaluate, metrics=metrics, **shared)
+        for label, model in zip(labels, request.models or [None], strict=True):
+            run = f"{label}-{_label(name)}" if len(datasets) > 1 else label
+            recipe = Recipe(path, reading, files, replace(request.model, name=model), options=chosen)
+            sources.append(AuditSource(run, label, name, recipe.with_plugins(request.plugins), loaded))
+    return tuple(sources)
 
 
 def _label(model: str) -> str:

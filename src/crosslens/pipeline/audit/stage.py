@@ -16,7 +16,6 @@ from crosslens.encode import EACH, EncodeOptions, text_queries
 from crosslens.explanations import TEXT_TO_TEXT, dataset_of_run
 from crosslens.pipeline.audit.sources import AuditSource
 from crosslens.pipeline.options import AuditOptions, IntervalKeywords
-from crosslens.pipeline.recipe.recipe import Recipe
 
 RUN, DATASET, ALL = "run", "dataset", "audit"
 """What a stage is about: one run, one dataset with all runs over it, or everything."""
@@ -25,25 +24,10 @@ FIRST = "evaluate"
 
 
 @dataclass(frozen=True, eq=False)
-class AuditedRun:
-    """A run of the audit: where it came from, its folder, and its content once it is evaluated."""
-
-    source: AuditSource
-    folder: Path
-    run: Run | None = None
-
-    @property
-    def evaluated(self) -> Run:
-        """The run, which the first stage has written."""
-        assert self.run is not None
-        return self.run
-
-
-@dataclass(frozen=True, eq=False)
 class StageWork:
     """What a stage computes from: the runs that it is about, their dataset, and how."""
 
-    runs: Mapping[str, AuditedRun]
+    runs: Mapping[str, AuditSource]
     dataset: Dataset | None
     options: AuditOptions
     encoding: EncodeOptions
@@ -55,19 +39,14 @@ class StageWork:
     command: Sequence[str] = ()
 
     @property
-    def run(self) -> AuditedRun:
-        (run,) = self.runs.values()
-        return run
-
-    @property
-    def source(self) -> AuditSource:
-        """What the first run evaluates."""
-        return next(iter(self.runs.values())).source
+    def run(self) -> AuditSource:
+        """The only run, or the first."""
+        return next(iter(self.runs.values()))
 
     @property
     def folders(self) -> str:
         """The folders of the runs, as words of a command."""
-        return " ".join(str(audited.folder) for audited in self.runs.values())
+        return " ".join(str(source.folder) for source in self.runs.values())
 
     @property
     def intervals(self) -> IntervalKeywords:
@@ -80,12 +59,12 @@ class StageWork:
 
     def queried_dataset(self) -> Dataset:
         """The dataset of the first run as its queries see it: of text-only retrieval, with the texts of its corpus."""
-        run = next(iter(self.loaded().values()))
+        run = self.run.evaluated
         return dataset_of_run(run) if TEXT_TO_TEXT in run.rankings else self.known_dataset
 
     def labelled_dataset(self) -> Dataset:
         """The dataset with all its captions; over two text sets, the captions that ask, and the corpus."""
-        recipe = self.source.recipe
+        recipe = self.run.recipe
         if recipe.queries is None:
             return self.known_dataset
         queries = load_dataset(recipe.queries, **recipe.queries_options)
@@ -97,11 +76,7 @@ class StageWork:
         return self.folder / kind / self.subject
 
     def loaded(self) -> dict[str, Run]:
-        return {name: audited.evaluated for name, audited in self.runs.items()}
-
-    @property
-    def recipes(self) -> dict[str, Recipe]:
-        return {name: audited.source.recipe for name, audited in self.runs.items()}
+        return {name: source.evaluated for name, source in self.runs.items()}
 
 
 @dataclass(frozen=True)
@@ -172,12 +147,6 @@ def chosen_stages(options: AuditOptions) -> tuple[Stage, ...]:
     return tuple(stage for stage in stages if stage.name in chosen)
 
 
-def first_missing(stage: Stage, work: StageWork) -> str | None:
-    """Why a stage cannot run, in one line; None if it can."""
-    reasons = ((condition.text, condition.missing(work)) for condition in stage.needs)
-    return next((f"needs {text}: {reason}" for text, reason in reasons if reason is not None), None)
-
-
 def _several_captions(work: StageWork) -> str | None:
     if work.dataset is None:
         return "no dataset is given"
@@ -187,7 +156,7 @@ def _several_captions(work: StageWork) -> str | None:
 
 
 def _vectors(work: StageWork) -> str | None:
-    (recipe,) = work.recipes.values()
+    recipe = work.run.recipe
     if recipe.model.image_text is not None:
         return "the model encodes texts only"
     return None if recipe.model.name or recipe.inputs.image_embeddings else "only scores or lists are given"
@@ -207,14 +176,14 @@ A_DATASET = Condition.of("a dataset", lambda work: work.dataset is not None, "no
 SEVERAL_CAPTIONS = Condition("several captions per image", _several_captions)
 A_MODEL = Condition.of(
     "a model that encodes new captions",
-    lambda work: all(recipe.model.name for recipe in work.recipes.values()),
+    lambda work: all(source.recipe.model.name for source in work.runs.values()),
     "only vectors, scores or lists are given",
 )
 VECTORS = Condition("vectors of images and captions", _vectors)
 SCORES = Condition(
     "scores of all pairs",
     lambda work: next(
-        (f"{name} is given as lists" for name, recipe in work.recipes.items() if recipe.inputs.runs), None
+        (f"{name} is given as lists" for name, source in work.runs.items() if source.recipe.inputs.runs), None
     ),
 )
 CAPTION_QUERIES = Condition("caption queries for images", _queries({TEXT_TO_IMAGE}))

@@ -66,7 +66,7 @@ def evaluate(work: StageWork) -> StageOutput:
     """Classic and graded metrics with intervals, both directions."""
     audited = work.run
     run = run_recipe(
-        audited.source.recipe, audited.folder, progress=work.progress, command=work.command, encoding=work.encoding
+        audited.recipe, audited.folder, progress=work.progress, command=work.command, encoding=work.encoding
     )
     notes = [str(note) for note in run.provenance.get("notes", ())]
     return StageOutput(
@@ -135,7 +135,7 @@ def groups(work: StageWork) -> StageOutput:
 @audit_stage("leaderboard", about=ALL, order=130, needs=(SEVERAL_RUNS,), cost=(1, 0.1))
 def compare_runs(work: StageWork) -> StageOutput:
     """Models × datasets, the best marked, with paired tests within a dataset."""
-    runs = {(audited.source.model, audited.source.dataset): audited.evaluated for audited in work.runs.values()}
+    runs = {(source.model, source.dataset): source.evaluated for source in work.runs.values()}
     present = {name for run in runs.values() for name in run}
     metrics = [name for metric in _COMPARED for name in (f"t2i/{metric}", f"i2t/{metric}", metric) if name in present]
     table = leaderboard(runs, metrics or None, seed=work.options.seed)
@@ -149,7 +149,7 @@ _LISTED = 10
 @audit_stage("label-quality", about=DATASET, order=40, needs=(A_DATASET,), cost=(3, 3))
 def label_quality(work: StageWork) -> StageOutput:
     """Labels that a person should review, with reasons."""
-    dataset, image_folder = work.queried_dataset(), work.source.recipe.model.image_folder
+    dataset, image_folder = work.queried_dataset(), work.run.recipe.model.image_folder
     pictures: dict[str, str] = {}
     try:
         paired = zip(dataset.image_ids, image_files(dataset, image_folder, skip_bad=True), strict=True)
@@ -203,7 +203,7 @@ def missing_positives(work: StageWork) -> StageOutput:
             queries = query_outcomes(run, result.dataset).height
             misses[name] = {"queries": queries, "misses": failures.height, "fitting": fitting}
     payload = {**result.as_dict(), "files": [str(qrels), str(table)], "misses": misses}
-    words = f"{work.source.dataset_words}{work.source.query_words}"
+    words = f"{work.run.dataset_words}{work.run.query_words}"
     command = f"crosslens missing-positives --dataset {words} --phi {phi} -o {qrels} --table {table}"
     return StageOutput(payload, command, folder)
 
@@ -213,7 +213,7 @@ def granularity(work: StageWork) -> StageOutput:
     """How fine-grained the captions are."""
     measured = measure_granularity(work.known_dataset, threads=work.options.threads, progress=work.progress)
     payload: dict[str, Any] = {**compare_granularity([measured], **work.intervals).as_dict(), "files": []}
-    return StageOutput(payload, f"crosslens analyze granularity --dataset {work.source.dataset_words}")
+    return StageOutput(payload, f"crosslens analyze granularity --dataset {work.run.dataset_words}")
 
 
 QUICK_PERTURBATIONS = "char_swap,shuffle_all_words"
@@ -226,7 +226,7 @@ QUICK_QUERIES = 1000
 )
 def perturb_captions(work: StageWork) -> StageOutput:
     """What small changes of captions cost."""
-    options, source = work.options, work.run.source
+    options, source = work.options, work.run
     names = options.perturbations or (QUICK_PERTURBATIONS if options.quick else "all")
     folder = work.stage_folder("robustness")
     study = robustness(
@@ -244,16 +244,16 @@ def perturb_captions(work: StageWork) -> StageOutput:
 
 def _encoding(work: StageWork) -> dict[str, Any]:
     """How the run's model encodes, as keywords; every picture is needed, so that bad ones are not skipped."""
-    options = vars(work.run.source.recipe.model.encode_options(work.encoding))
+    options = vars(work.run.recipe.model.encode_options(work.encoding))
     return {name: value for name, value in options.items() if name != "skip_bad"}
 
 
 @audit_stage("hard-negatives", about=RUN, order=80, needs=(CASES, A_MODEL), cost=(10, 0))
 def hard_negatives(work: StageWork) -> StageOutput:
     """Whether the right caption wins against captions that are nearly right."""
-    options, recipe = work.options, work.run.source.recipe
+    options, recipe = work.options, work.run.recipe
     result = score_hard_negatives(
-        options.hard_negatives, recipe.model.name, name=work.run.source.name, progress=work.progress,
+        options.hard_negatives, recipe.model.name, name=work.run.name, progress=work.progress,
         **work.intervals, **_encoding(work),
     )  # fmt: skip
     payload = {"results": [result.as_dict(5)], "comparisons": [], "files": []}
@@ -288,7 +288,7 @@ _HARDEST = 5
 @audit_stage("polysemy", about=RUN, order=100, needs=(A_DATASET, VECTORS, SEVERAL_IMAGES), cost=(2, 1.5))
 def polysemy(work: StageWork) -> StageOutput:
     """How diverse the captions of similar images are."""
-    options, source = work.options, work.run.source
+    options, source = work.options, work.run
     inputs = load_inputs(source.recipe.absolute(), work.encoding, work.progress)
     assert inputs.dataset is not None
     vectors = {"images": inputs.images, "captions": inputs.captions}

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, TypedDict, Unpack
@@ -17,6 +17,7 @@ from typing import Any, TypedDict, Unpack
 import numpy as np
 
 from crosslens.core import (
+    FloatArray,
     InputError,
     Presented,
     Section,
@@ -36,8 +37,6 @@ from crosslens.rank import device_blocks, device_item_bytes, part_height, task_b
 FORMAT = 1
 HOST = "cpu"
 """Metrics, intervals and files are the work of a CPU, whatever ranks."""
-
-FloatArray = np.ndarray[Any, np.dtype[np.float64]]
 
 
 @dataclass(frozen=True)
@@ -168,28 +167,14 @@ _KEY = 8
 """Bytes of an entry of a list that travels: score and item."""
 
 
-@dataclass(frozen=True)
-class Share:
-    """Of one ranking: its tasks, the vectors that a node reads, the lists that travel and their bytes.
+def shared_out(
+    work: Workload, shape: tuple[int, int], pairs: Mapping[int, float], device_memory: int | None
+) -> tuple[int, float, float, float, int, float]:
+    """Of ranking rows × columns: its tasks, the vectors that a node reads, the lists that travel and their bytes.
 
-    ``passes`` is how often a task reads one of its sides because the other does not fit the device at once;
-    ``memory_bytes`` is what a node holds, ``used`` how many nodes have something to do.
-    """
-
-    tasks: int
-    used: int
-    items: float
-    lists: float
-    result_bytes: float
-    passes: int
-    memory_bytes: float
-
-
-def shared_out(work: Workload, shape: tuple[int, int], pairs: Mapping[int, float], device_memory: int | None) -> Share:
-    """The share of a node in ranking rows × columns.
-
-    ``pairs`` is how many relevant items a query has, for each direction that is asked for; ``device_memory`` is None
-    for CPUs.
+    And how often a task reads one of its sides because the other does not fit the device at once, and the bytes that a
+    node holds. ``pairs`` is how many relevant items a query has, for each direction that is asked for;
+    ``device_memory`` is None for CPUs.
     """
     dim, depth, nodes = work.dim, work.depth, work.nodes
     outer = 0 if shape[0] > shape[1] else 1
@@ -214,7 +199,7 @@ def shared_out(work: Workload, shape: tuple[int, int], pairs: Mapping[int, float
     for axis, each_has in pairs.items() if nodes > 1 else ():
         lists += float(shape[axis]) * counts[1 - axis]
         results += float(shape[axis]) * counts[1 - axis] * (_KEY * depth + _COUNT_BYTES * each_has)
-    return Share(tasks, min(nodes, tasks), items, lists, results, passes, memory)
+    return tasks, items, lists, results, passes, memory
 
 
 _BYTES = ("B", "kB", "MB", "GB", "TB", "PB", "EB")
@@ -421,58 +406,51 @@ def plan_evaluation(
             raise UnknownNameError("device", name, devices)
     rated, host = devices[work.device], devices[HOST]
     shares = [shared_out(work, shape, pairs, rated.memory_bytes) for shape, pairs in work.rankings]
-    read, results = work.item_bytes * sum(share.items for share in shares), sum(share.result_bytes for share in shares)
+    tasks, items, lists, results, passes, memory = zip(*shares, strict=True)
+    read, sent, blocks, largest = work.item_bytes * sum(items), sum(results), max(passes), 0
     ranking = None
     if rated.measured:
         ranking = sum(
-            rated.ranking_seconds(float(shape[0]) * shape[1] / share.used, share.items, work.dim)
-            for share, (shape, _) in zip(shares, work.rankings, strict=True)
+            rated.ranking_seconds(float(shape[0]) * shape[1] / min(work.nodes, parts), vectors, work.dim)
+            for parts, vectors, (shape, _) in zip(tasks, items, work.rankings, strict=True)
         )
+        largest = max(run.images * run.captions for run in rated.ranking)
     asked = sum(work.counted)
-    lists = asked * (_PER_QUERY + work.depth * _PER_ENTRY + _PER_VALUES)
-    run_bytes = float(lists + 2 * max(work.counted) * _PER_PAIR + _PER_ID * (work.images + work.captions))
-    plan = EvaluationPlan(
-        work, rated.about, rated.measured, work.scores, 2 * work.scores * work.dim, ranking,
-        host.evaluation_seconds(asked),
-        (read + results) / (work.network * 1e9 / 8) if work.nodes > 1 else 0.0, read / (work.storage * 1e9),
-        max(share.memory_bytes for share in shares),
-        host.host_bytes(work.images + work.captions),
-        float(work.item_bytes) * (work.images + work.captions), run_bytes, read * work.nodes, results,
-        max(share.passes for share in shares), sum(share.tasks for share in shares), "",
-    )  # fmt: skip
-    return _with_limit(plan, rated, sum(share.lists for share in shares))
-
-
-def _with_limit(plan: EvaluationPlan, rated: DeviceRates, lists: float) -> EvaluationPlan:
+    listed = asked * (_PER_QUERY + work.depth * _PER_ENTRY + _PER_VALUES)
+    run_bytes = float(listed + 2 * max(work.counted) * _PER_PAIR + _PER_ID * (work.images + work.captions))
     times = {
-        "compute": plan.ranking_seconds or 0.0,
-        "network": plan.network_seconds,
-        "storage": plan.storage_seconds,
-        "metrics and files on one machine": plan.evaluation_seconds,
+        "compute": ranking or 0.0,
+        "network": (read + sent) / (work.network * 1e9 / 8) if work.nodes > 1 else 0.0,
+        "storage": read / (work.storage * 1e9),
+        "metrics and files on one machine": host.evaluation_seconds(asked),
     }
-    limit = max(times, key=lambda name: times[name]) if plan.measured else "not known"
     notes = []
-    if not plan.measured:
+    if not rated.measured:
         notes.append(
             f"The rates of {rated.name} have not been measured, so there is no time; measure them with crosslens plan "
             f"--calibrate on such a machine."
         )
-    if plan.passes > 1:
+    if blocks > 1:
         notes.append(
             "What a node ranks at a time does not fit its device: the longer side is ranked in "
-            f"{plan.passes:,} blocks, and the other is read for each."
+            f"{blocks:,} blocks, and the other is read for each."
         )
-    if plan.workload.nodes > 1:
+    if work.nodes > 1:
         how = "--engine ray" if rated.memory_bytes is None else "--engine ray --backend torch"
         notes.append(
-            f"crosslens evaluate {how} on a Ray cluster of these nodes does it in {plan.tasks:,} tasks. One machine "
-            f"merges their {lists:.2g} lists while others are made, which is not in the time."
+            f"crosslens evaluate {how} on a Ray cluster of these nodes does it in {sum(tasks):,} tasks. One machine "
+            f"merges their {sum(lists):.2g} lists while others are made, which is not in the time."
         )
-    largest = max((run.images * run.captions for run in rated.ranking), default=0)
-    if plan.measured and plan.scores / plan.workload.nodes > 1000 * largest:
+    if rated.measured and work.scores / work.nodes > 1000 * largest:
         notes.append(
             f"The largest measured run had {largest:.2g} scores, a node of this plan has "
-            f"{plan.scores / plan.workload.nodes:.2g}: take the time as an order of magnitude."
+            f"{work.scores / work.nodes:.2g}: take the time as an order of magnitude."
         )
     notes.append("Network and storage speeds are assumed, not measured. Encoding images and captions is not included.")
-    return replace(plan, limit=limit, notes=tuple(notes))
+    return EvaluationPlan(
+        work, rated.about, rated.measured, work.scores, 2 * work.scores * work.dim, ranking,
+        times["metrics and files on one machine"], times["network"], times["storage"], max(memory),
+        host.host_bytes(work.images + work.captions), float(work.item_bytes) * (work.images + work.captions),
+        run_bytes, read * work.nodes, sent, blocks, sum(tasks),
+        max(times, key=lambda name: times[name]) if rated.measured else "not known", tuple(notes),
+    )  # fmt: skip

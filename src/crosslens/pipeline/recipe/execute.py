@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -107,26 +106,26 @@ def _run(
         arguments["device"] = None  # meant for the model: ranking with numpy has none
     # The cache of vectors is that of similarities, too.
     cache: CacheChoice = encoding.cache.folder if isinstance(encoding.cache, Cache) else encoding.cache
+
+    def with_metrics(names: Iterable[str]) -> str:
+        """The recipe as text, with the metrics that were computed: which of the default ones, is known only then.
+
+        Those of a protocol are not listed: its name stands for them.
+        """
+        metrics = stored.options.metrics
+        if stored.options.protocol is None:
+            metrics = metrics or tuple(dict.fromkeys(split_name(metric)[1] for metric in names))
+        return replace(stored, options=replace(stored.options, metrics=metrics)).to_toml()
+
     try:
         return evaluate(
             **arguments, name=name, output=output, overwrite=overwrite, cache=cache,
-            recipe="" if output is None else partial(_with_metrics, stored), **keywords,
+            recipe="" if output is None else with_metrics, **keywords,
         )  # fmt: skip
     except InputError as error:
         if error.file is None:  # evaluating sees arrays, a person has files
             error.file, error.row = _error_source(absolute.inputs, loaded, error)
         raise
-
-
-def _with_metrics(stored: Recipe, names: Iterable[str]) -> str:
-    """The recipe as text, with the metrics that were computed: which of the default ones, is known only then.
-
-    Those of a protocol are not listed: its name stands for them.
-    """
-    if stored.options.protocol is not None:
-        return stored.to_toml()
-    metrics = stored.options.metrics or tuple(dict.fromkeys(split_name(name)[1] for name in names))
-    return replace(stored, options=replace(stored.options, metrics=metrics)).to_toml()
 
 
 def require_unchanged(recipe: Recipe, hashes: Mapping[str, str | tuple[str, ...]]) -> None:
@@ -174,10 +173,6 @@ def _error_source(inputs: InputOptions, loaded: LoadedInputs, error: InputError)
     return (" and ".join(files) or None), (error.row if len(files) == 1 else None)
 
 
-_EMBEDDING_FILES = ("image_embeddings", "caption_embeddings")
-_MODEL = ("model", "items")
-
-
 @dataclass(frozen=True)
 class RunVectors:
     """The images and captions of a run with their vectors; ``dataset`` is None where only ids are known."""
@@ -206,7 +201,7 @@ def without_vectors(recipe: Recipe | None) -> str | None:
 def vectors_key(recipe: Recipe) -> str | None:
     """A hash of the content that the vectors come from; None where the recipe does not state it."""
     stored: Mapping[str, Any] = recipe.fingerprints
-    for names in (_EMBEDDING_FILES, _MODEL):
+    for names in (("image_embeddings", "caption_embeddings"), ("model", "items")):
         if all(stored.get(name) for name in names):
             relevant = (*names, "dataset", "queries", "corpus", "image_ids", "caption_ids")
             return fingerprint("vectors", {name: stored[name] for name in relevant if stored.get(name)})

@@ -68,7 +68,6 @@ from crosslens.pipeline.recipe.options import (
     NAMED_INPUTS,
     InputOptions,
     ModelOptions,
-    first_conflict,
     parse_named_input,
     parse_named_inputs,
 )
@@ -104,10 +103,10 @@ def relevance_encoders(
 ) -> dict[str, Any]:
     """The scores of the relevance encoders that the metrics name; ``load`` reads the inputs of another run."""
     sources = parse_named_inputs(recipe.inputs.scores_from, "scores_from")
-    used = _named_by_metrics(recipe, "scores_from", sources, "scores_from")
-    names = [name for name in used if name != OWN_SCORES]
     encoders: dict[str, Any] = {}
-    for name in names:
+    for name in _named_by_metrics(recipe, "scores_from", sources, "scores_from"):
+        if name == OWN_SCORES:
+            continue
         if dataset is None:
             raise UsageError(f"{argument('scores_from')} requires a dataset", fix=f"pass {argument('dataset')}")
         source = sources.get(name, name)
@@ -118,8 +117,17 @@ def relevance_encoders(
             encoders[name] = _from_run(path, dataset, options, progress, load)
         elif path.is_dir():
             encoders[name] = _from_embeddings(path)
+        elif ":" not in source:
+            raise UsageError(
+                f"scores_from={name} is not defined",
+                fix=f"pass {argument('scores_from', f'{name}=…')} with a run folder, a .npy of scores, a folder that "
+                "encode wrote, or an encoder such as clip:openai/clip-vit-base-patch32",
+                subject=name,
+            )
         else:
-            encoders[name] = _from_model(name, source, recipe.model, dataset, options, progress)
+            encoder = ModelOptions(source, recipe.model.image_folder, precision=recipe.model.precision)
+            encoded = encode_with_model(encoder, dataset, encoder.encode_options(options), progress)
+            encoders[name] = encoded.images, encoded.captions
     return encoders
 
 
@@ -134,15 +142,13 @@ def _named_by_metrics(recipe: Recipe, option: str, sources: Iterable[str] = (), 
     return names
 
 
-def _from_run(
-    folder: Path, dataset: Dataset | None, options: EncodeOptions, progress: Progress | None, load: Load
-) -> Any:
+def _from_run(folder: Path, dataset: Dataset, options: EncodeOptions, progress: Progress | None, load: Load) -> Any:
     loaded = inputs_of_run(folder, options, progress, load)[1]
     if loaded.images is not None and loaded.captions is not None:
         return loaded.images, loaded.captions
-    same = dataset is not None and loaded.dataset is not None and (
+    same = loaded.dataset is not None and (
         (loaded.dataset.image_ids, loaded.dataset.caption_ids) == (dataset.image_ids, dataset.caption_ids)
-    )  # fmt: skip
+    )
     if loaded.scores is None or not same:
         raise InputError(
             "a run of ranked lists, which do not score every pair" if loaded.scores is None else
@@ -195,22 +201,6 @@ def _from_embeddings(folder: Path) -> tuple[Any, Any]:
     return read_whole(folder, read=read)
 
 
-def _from_model(
-    name: str, source: str, model: ModelOptions, dataset: Dataset | None, options: EncodeOptions,
-    progress: Progress | None,
-) -> tuple[Embeddings | None, Embeddings | None]:  # fmt: skip
-    if ":" not in source:
-        raise UsageError(
-            f"scores_from={name} is not defined",
-            fix=f"pass {argument('scores_from', f'{name}=…')} with a run folder, a .npy of scores, a folder that "
-            "encode wrote, or an encoder such as clip:openai/clip-vit-base-patch32",
-            subject=name,
-        )
-    encoder = ModelOptions(source, model.image_folder, precision=model.precision)
-    encoded = encode_with_model(encoder, dataset, encoder.encode_options(options), progress)
-    return encoded.images, encoded.captions
-
-
 _VECTORS: Mapping[str, Side] = {"image_embeddings": "image", "caption_embeddings": "caption"}
 
 
@@ -244,12 +234,8 @@ def require_trusted_run(folder: Path) -> None:
 
 def load_inputs(recipe: Recipe, options: EncodeOptions, progress: Progress | None = None) -> LoadedInputs:
     """Read every input of a recipe whose paths are absolute, or encode the dataset with its model."""
-    conflict = first_conflict(
-        recipe.inputs, recipe.model, recipe.rerank, recipe.options.directions, recipe.dataset is not None,
-        queries=recipe.queries is not None,
-    )  # fmt: skip
-    if conflict is not None:
-        raise UsageError(conflict.problem, fix=conflict.fix)
+    if conflict := recipe.conflict():
+        raise UsageError(conflict[1], fix=conflict[2])
     require_trusted_models(recipe)  # before anything is encoded, which may take hours
     encoding = recipe.model.encode_options(options)
     # A mistake in the name of the re-ranker is found before the dataset is encoded.
@@ -437,26 +423,19 @@ def _read_ids(path: str, known: Ids | None, what: str, rows: int) -> Ids:
         location = on_lines(range(1, len(lines) + 1))
         ids = check_ids(lines, f"{what} id", location)
         check_unique(ids, what, location)
-        if len(ids) != rows:
-            raise InputError(
-                f"{len(ids):,} {what} ids for {rows:,} rows of embeddings",
-                expected="one id per row, in the order of the rows",
-                fix=_id_count_mistake(ids, known, rows, what),
-            )
+        if len(ids) != rows:  # the dataset may tell which id is missing or too many
+            missing, extra = sorted(set(known or ()) - set(ids)), sorted(set(ids) - set(known or ()))
+            fix = f"write the file that lists the {what}s in the order in which they were encoded"
+            if rows == len(ids) + 1 == len(known or ()) and len(missing) == 1:
+                fix = f"add the missing id, probably {missing[0]!r}"
+            elif rows == len(ids) - 1 == len(known or ()) and len(extra) == 1:
+                fix = f"remove {extra[0]!r}, which is no {what} of the dataset"
+            problem = f"{len(ids):,} {what} ids for {rows:,} rows of embeddings"
+            raise InputError(problem, expected="one id per row, in the order of the rows", fix=fix)
         if known is not None and (match_ids(known, ids) < 0).any():
             check_known(ids, known, what, location)
             _require_all(ids, known, what)
         return tuple(ids)
-
-
-def _id_count_mistake(ids: Sequence[str], known: Ids | None, rows: int, what: str) -> str:
-    """Which id is missing or too many, where the dataset tells."""
-    missing, extra = sorted(set(known or ()) - set(ids)), sorted(set(ids) - set(known or ()))
-    if rows == len(ids) + 1 == len(known or ()) and len(missing) == 1:
-        return f"add the missing id, probably {missing[0]!r}"
-    if rows == len(ids) - 1 == len(known or ()) and len(extra) == 1:
-        return f"remove {extra[0]!r}, which is no {what} of the dataset"
-    return f"write the file that lists the {what}s in the order in which they were encoded"
 
 
 def _require_all(ids: Sequence[str], known: Ids | None, what: str, *, any_ending: bool = True) -> None:

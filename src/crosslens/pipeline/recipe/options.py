@@ -1,12 +1,12 @@
-"""The tables of a recipe besides its ``[options]``: their keys, and which of them exclude or require each other."""
+"""The tables of a recipe besides its ``[options]``, and their keys."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, NamedTuple
+from typing import Any
 
-from crosslens.core import ONE_SOURCE, Options, UsageError, argument, excluding_sources, given_sources, option
+from crosslens.core import Options, UsageError, argument, option
 from crosslens.encode import QUERY_CAPTION, SHARED_IMAGES, EncodeOptions, query_choice
 
 _EMBEDDINGS = (
@@ -116,97 +116,3 @@ def parse_named_inputs(texts: Sequence[str], key: str) -> dict[str, str]:
             raise UsageError(f"{argument(key, name)} is given twice", fix="give each source its own name", option=key)
         sources[name] = source
     return sources
-
-
-RECIPE_KEYS = {"model": "a name in [model]", "rerank": "a model in [rerank]", "dataset": "a [dataset]",
-               "queries": "[queries]"}  # fmt: skip
-"""How recipes write what is not simply a key."""
-
-
-_Rule = tuple[Any, str, str, str]
-"""Whether it is broken, the key under which to say so, the problem and its fix."""
-
-
-class InputConflict(NamedTuple):
-    """Inputs that exclude or require each other, under the key of a recipe."""
-
-    key: tuple[str, ...]
-    problem: str
-    fix: str
-
-
-def first_conflict(
-    inputs: InputOptions, model: ModelOptions, rerank: RerankOptions, directions: Sequence[str], dataset: bool,
-    spell: Callable[[str], str] = argument, *, queries: bool = False,
-) -> InputConflict | None:  # fmt: skip
-    """The first conflict of an evaluation; ``spell`` writes keys for the reader.
-
-    ``dataset`` and ``queries`` say whether there are a dataset, and a second text set that has the queries.
-    """
-    text_only = model.name is not None and (model.image_text is not None or queries)
-    rules = (
-        *(
-            (getattr(inputs, f"{side}_ids") and not getattr(inputs, f"{side}_embeddings"), f"inputs.{side}_ids",
-             f"{side} ids without {side} embeddings", f"add {spell(f'{side}_embeddings')}")
-            for side in ("image", "caption")
-        ),
-        (queries and not model.name, "queries",
-         f"{spell('queries')} requires {spell('model')}", f"add {spell('model')}: it encodes both text sets"),
-        *_model_rules(model, rerank, directions, dataset, spell, text_only),
-        (model.shared_images and not queries, "model.shared_images",
-         f"{spell('shared_images')} requires {spell('queries')}", f"add {spell('queries')}, or drop it"),
-        *_source_rules(inputs, model, spell),
-        (not text_only and not set(directions) <= {"i2t", "t2i"}, "options.directions",
-         f"directions = {', '.join(directions)}",
-         f"use i2t (image to text), t2i (text to image), or both; t2t is text-only retrieval: {spell('image_text')}"),
-        (inputs.scores and not dataset, "inputs.scores", "scores without a dataset", f"add {spell('dataset')}"),
-        (inputs.runs and not dataset and not inputs.qrels, "inputs.runs",
-         "a run without judgements", f"add {spell('qrels')}, or {spell('dataset')}"),
-        (inputs.runs and directions and len(directions) != len(inputs.runs), "inputs.runs",
-         f"{len(inputs.runs)} run files and {len(directions)} directions",
-         f"name {spell('directions')} for each of {spell('runs')}, in that order"),
-    )  # fmt: skip
-    return next((InputConflict(tuple(key.split(".")), *texts) for applies, key, *texts in rules if applies), None)
-
-
-def _model_rules(
-    model: ModelOptions, rerank: RerankOptions, directions: Sequence[str], dataset: bool, spell: Callable[[str], str],
-    text_only: bool,
-) -> tuple[_Rule, ...]:  # fmt: skip
-    re_ranked, modelled, add_dataset = rerank.model is not None, model.name is not None, f"add {spell('dataset')}"
-    # Pictures belong to the dataset, whoever made the vectors; a pair scorer has a precision, too.
-    elsewhere = ("image_folder",) * dataset + ("precision",) * re_ranked
-    own = [
-        entry.name for entry in fields(model)
-        if entry.name not in elsewhere and getattr(model, entry.name) != entry.default
-    ]  # fmt: skip
-    return (
-        (not re_ranked and rerank != RerankOptions(), "rerank",
-         "a re-ranking depth without a model", f"add {spell('rerank')}, or drop it"),
-        (re_ranked and not dataset, "rerank.model", f"{spell('rerank')} requires {spell('dataset')}", add_dataset),
-        (re_ranked and text_only, "rerank.model",
-         "text-only retrieval has no images to re-rank", f"drop {spell('rerank')}, or {spell('image_text')}"),
-        (not modelled and own == ["image_folder"], "model.image_folder",
-         f"{spell('image_folder')} requires {spell('dataset')}", add_dataset),
-        (not modelled and own, f"model.{own[0] if own else ''}",
-         f"{' and '.join(map(spell, own))}, but no model", f"add {spell('model')}, or drop it"),
-        (modelled and not dataset, "model.name", f"{spell('model')} requires {spell('dataset')}", add_dataset),
-        (text_only and tuple(directions) not in ((), ("t2t",)), "model.image_text",
-         "text-only retrieval has one direction, t2t", f"drop {spell('directions')}"),
-    )  # fmt: skip
-
-
-def _source_rules(inputs: InputOptions, model: ModelOptions, spell: Callable[[str], str]) -> tuple[_Rule, ...]:
-    """Exactly one kind of input is evaluated, and of embeddings both sides."""
-    images, captions = inputs.image_embeddings, inputs.caption_embeddings
-    kinds = given_sources(embeddings=(images, captions), scores=inputs.scores, runs=inputs.runs, model=model.name)
-    keys = {"embeddings": f"inputs.{'image' if images else 'caption'}_embeddings", "model": "model.name"}
-    embeddings = f"{spell('image_embeddings')} and {spell('caption_embeddings')}"
-    key = keys.get(kinds[-1], f"inputs.{kinds[-1]}") if kinds else "inputs"
-    missing = "caption" if images else "image"
-    return (
-        (not kinds, key, "nothing to evaluate",
-         f"add {embeddings}, or {spell('scores')}, or {spell('runs')}, or {spell('model')}"),
-        (len(kinds) > 1, key, excluding_sources(kinds), ONE_SOURCE),
-        (bool(images) != bool(captions), key, f"no {missing} embeddings", f"add {spell(f'{missing}_embeddings')}"),
-    )  # fmt: skip

@@ -5,22 +5,26 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
 from crosslens.core import (
     BARE_KEY,
     EXPECTED,
+    ONE_SOURCE,
     CrosslensError,
     FormatVersionError,
     InputError,
     SettingsFile,
     TrustCode,
     UnknownNameError,
+    argument,
     code_named_by,
     declarations,
+    excluding_sources,
     file_fingerprint,
+    given_sources,
     is_plugin_loaded,
     is_remote,
     load_plugin,
@@ -47,11 +51,9 @@ from crosslens.pipeline.options import EvaluateOptions
 from crosslens.pipeline.protocol import PROTOCOLS
 from crosslens.pipeline.recipe.options import (
     NAMED_INPUTS,
-    RECIPE_KEYS,
     InputOptions,
     ModelOptions,
     RerankOptions,
-    first_conflict,
     parse_named_input,
 )
 
@@ -59,59 +61,13 @@ VERSION = 1
 SOURCE_KEYS = ("model", "items", "rerank_model", "pictures", "similarities", "plugins", "corpus", "queries")
 """Fingerprints beside those of the inputs: revisions of models and similarities, what models were given, plugins."""
 
+_SPELLED = {"model": "a name in [model]", "rerank": "a model in [rerank]", "dataset": "a [dataset]",
+            "queries": "[queries]"}  # fmt: skip
+"""How recipes write what is not simply a key."""
+
 
 class NewerRecipeError(InputError, FormatVersionError):
     """A recipe written by a newer crosslens than this one, with the line that says so."""
-
-
-def check(text: str, base: Path = Path()) -> dict[str, Any]:
-    """The content of a recipe, its lists as tuples; anything that is not a recipe raises. Paths start from ``base``."""
-    page = SettingsFile.parse(text)
-    tables = ("dataset", "queries", "inputs", "model", "rerank", "options", "fingerprints")
-    page.refuse_unknown((), page.content, ("version", "name", "plugins", *tables))
-    version = page.content.get("version", VERSION)
-    if typed(version, int) is None or version < 1:
-        raise page.fail(("version",), f"version = {version!r}", f"the number {VERSION}")
-    if version > VERSION:
-        raise NewerRecipeError(
-            f"the recipe has format version {version}, this crosslens reads up to version {VERSION}",
-            row=page.line(("version",)),
-            fix="pip install --upgrade crosslens",
-        )
-    plugins = page.value(("plugins",), page.content.get("plugins", []), tuple[str, ...])
-    # First: the rest of the recipe may use what they register. It is code that its author chose;
-    # a plugin of the same content that the command line named is not loaded again.
-    for plugin in plugins:
-        file = base / Path(plugin).expanduser()
-        if not is_plugin_loaded(file):
-            require_trust(plugin, file.absolute())
-            load_plugin(file)
-    content: dict[str, Any] = {
-        "name": page.value(("name",), page.content["name"], str) if "name" in page.content else None,
-        "plugins": plugins,
-        "dataset": _dataset(page, base, "dataset"),
-        "queries": _dataset(page, base, "queries"),
-        "inputs": page.options(InputOptions, "inputs"),
-        "model": page.options(ModelOptions, "model"),
-        "rerank": page.options(RerankOptions, "rerank"),
-        "options": page.options(EvaluateOptions, "options"),
-        "fingerprints": page.table("fingerprints"),
-    }
-    _check_names(page, content["options"])
-    page.refuse_unknown(
-        ("fingerprints",), content["fingerprints"], ("dataset", *declarations(InputOptions), *SOURCE_KEYS)
-    )
-    for key, value in content["fingerprints"].items():
-        if not isinstance(value, str) and typed(value, tuple[str, ...]) is None:
-            raise page.fail(("fingerprints", key), f"{key} = {value!r}", "the hash that crosslens wrote there")
-    content["fingerprints"] = _as_tuples(content["fingerprints"])
-    conflict = first_conflict(
-        content["inputs"], content["model"], content["rerank"], content["options"].directions,
-        bool(content["dataset"]), lambda key: RECIPE_KEYS.get(key, key), queries=bool(content["queries"]),
-    )  # fmt: skip
-    if conflict is not None:
-        raise page.fail(conflict.key, conflict.problem, fix=conflict.fix)
-    return content
 
 
 def _check_names(page: SettingsFile, options: EvaluateOptions) -> None:
@@ -203,14 +159,108 @@ class Recipe:
 
     @staticmethod
     def parse(text: str, base: Path = Path(), origin: str | Path = "the recipe") -> Recipe:
-        """The recipe in a TOML text, which comes from ``origin``."""
+        """The recipe in a TOML text, which comes from ``origin``; anything that is not a recipe raises."""
+        page = SettingsFile.parse(text)
+        tables = ("dataset", "queries", "inputs", "model", "rerank", "options", "fingerprints")
+        page.refuse_unknown((), page.content, ("version", "name", "plugins", *tables))
+        version = page.content.get("version", VERSION)
+        if typed(version, int) is None or version < 1:
+            raise page.fail(("version",), f"version = {version!r}", f"the number {VERSION}")
+        if version > VERSION:
+            raise NewerRecipeError(
+                f"the recipe has format version {version}, this crosslens reads up to version {VERSION}",
+                row=page.line(("version",)),
+                fix="pip install --upgrade crosslens",
+            )
+        plugins = page.value(("plugins",), page.content.get("plugins", []), tuple[str, ...])
+        # First: the rest of the recipe may use what they register. It is code that its author chose;
+        # a plugin of the same content that the command line named is not loaded again.
         with code_named_by(origin):
-            content = check(text, base)
-        dataset, queries = content.pop("dataset"), content.pop("queries")
-        return Recipe(
-            dataset.pop("source", None), dataset, base=base, origin=origin, queries=queries.pop("source", None),
-            queries_options=queries, **content,
+            for plugin in plugins:
+                file = base / Path(plugin).expanduser()
+                if not is_plugin_loaded(file):
+                    require_trust(plugin, file.absolute())
+                    load_plugin(file)
+        dataset, queries = _dataset(page, base, "dataset"), _dataset(page, base, "queries")
+        hashes = page.table("fingerprints")
+        recipe = Recipe(
+            dataset.pop("source", None), dataset, page.options(InputOptions, "inputs"),
+            page.options(ModelOptions, "model"), page.options(RerankOptions, "rerank"),
+            page.options(EvaluateOptions, "options"),
+            page.value(("name",), page.content["name"], str) if "name" in page.content else None,
+            _as_tuples(hashes), plugins, base, origin, queries.pop("source", None), queries,
         )  # fmt: skip
+        _check_names(page, recipe.options)
+        page.refuse_unknown(("fingerprints",), hashes, ("dataset", *declarations(InputOptions), *SOURCE_KEYS))
+        for key, value in hashes.items():
+            if typed(value, tuple[str, ...]) is None:
+                raise page.fail(("fingerprints", key), f"{key} = {value!r}", "the hash that crosslens wrote there")
+        if conflict := recipe.conflict(lambda key: _SPELLED.get(key, key)):
+            where, problem, fix = conflict
+            raise page.fail(tuple(where.split(".")), problem, fix=fix)
+        return recipe
+
+    def conflict(self, spell: Callable[[str], str] = argument) -> tuple[str, str, str] | None:
+        """The first inputs that exclude or require each other: a key of the recipe, the problem and its fix.
+
+        ``spell`` writes keys for the reader.
+        """
+        inputs, model, rerank, directions = self.inputs, self.model, self.rerank, self.options.directions
+        dataset, queries = self.dataset is not None, self.queries is not None
+        re_ranked, modelled, add_dataset = rerank.model is not None, model.name is not None, f"add {spell('dataset')}"
+        text_only = modelled and (model.image_text is not None or queries)
+        # Pictures belong to the dataset, whoever made the vectors; a pair scorer has a precision, too.
+        elsewhere = ("image_folder",) * dataset + ("precision",) * re_ranked
+        unused = [
+            entry.name for entry in fields(model)
+            if entry.name not in elsewhere and getattr(model, entry.name) != entry.default
+        ]  # fmt: skip
+        # Exactly one kind of input is evaluated, and of embeddings both sides.
+        images, captions = inputs.image_embeddings, inputs.caption_embeddings
+        kinds = given_sources(embeddings=(images, captions), scores=inputs.scores, runs=inputs.runs, model=model.name)
+        keys = {"embeddings": f"inputs.{'image' if images else 'caption'}_embeddings", "model": "model.name"}
+        source = keys.get(kinds[-1], f"inputs.{kinds[-1]}") if kinds else "inputs"
+        embeddings = f"{spell('image_embeddings')} and {spell('caption_embeddings')}"
+        missing = "caption" if images else "image"
+        rules = (
+            *(
+                (getattr(inputs, f"{side}_ids") and not getattr(inputs, f"{side}_embeddings"), f"inputs.{side}_ids",
+                 f"{side} ids without {side} embeddings", f"add {spell(f'{side}_embeddings')}")
+                for side in ("image", "caption")
+            ),
+            (queries and not modelled, "queries",
+             f"{spell('queries')} requires {spell('model')}", f"add {spell('model')}: it encodes both text sets"),
+            (not re_ranked and rerank != RerankOptions(), "rerank",
+             "a re-ranking depth without a model", f"add {spell('rerank')}, or drop it"),
+            (re_ranked and not dataset, "rerank.model", f"{spell('rerank')} requires {spell('dataset')}", add_dataset),
+            (re_ranked and text_only, "rerank.model",
+             "text-only retrieval has no images to re-rank", f"drop {spell('rerank')}, or {spell('image_text')}"),
+            (not modelled and unused == ["image_folder"], "model.image_folder",
+             f"{spell('image_folder')} requires {spell('dataset')}", add_dataset),
+            (not modelled and unused, f"model.{unused[0] if unused else ''}",
+             f"{' and '.join(map(spell, unused))}, but no model", f"add {spell('model')}, or drop it"),
+            (modelled and not dataset, "model.name", f"{spell('model')} requires {spell('dataset')}", add_dataset),
+            (text_only and tuple(directions) not in ((), ("t2t",)), "model.image_text",
+             "text-only retrieval has one direction, t2t", f"drop {spell('directions')}"),
+            (model.shared_images and not queries, "model.shared_images",
+             f"{spell('shared_images')} requires {spell('queries')}", f"add {spell('queries')}, or drop it"),
+            (not kinds, source, "nothing to evaluate",
+             f"add {embeddings}, or {spell('scores')}, or {spell('runs')}, or {spell('model')}"),
+            (len(kinds) > 1, source, excluding_sources(kinds), ONE_SOURCE),
+            (bool(images) != bool(captions), source, f"no {missing} embeddings",
+             f"add {spell(f'{missing}_embeddings')}"),
+            (not text_only and not set(directions) <= {"i2t", "t2i"}, "options.directions",
+             f"directions = {', '.join(directions)}",
+             "use i2t (image to text), t2i (text to image), or both; t2t is text-only retrieval: "
+             f"{spell('image_text')}"),
+            (inputs.scores and not dataset, "inputs.scores", "scores without a dataset", add_dataset),
+            (inputs.runs and not dataset and not inputs.qrels, "inputs.runs",
+             "a run without judgements", f"add {spell('qrels')}, or {spell('dataset')}"),
+            (inputs.runs and directions and len(directions) != len(inputs.runs), "inputs.runs",
+             f"{len(inputs.runs)} run files and {len(directions)} directions",
+             f"name {spell('directions')} for each of {spell('runs')}, in that order"),
+        )  # fmt: skip
+        return next(((key, problem, fix) for applies, key, problem, fix in rules if applies), None)
 
     def to_toml(self) -> str:
         """The recipe as a file that :meth:`read` understands: every option, and no credentials of addresses."""

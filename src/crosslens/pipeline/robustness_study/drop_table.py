@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from itertools import combinations, product
 from math import nan
 from typing import TYPE_CHECKING, Any
@@ -11,7 +11,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
-from crosslens.core import Cell, Figure, Heat, Presented, Row, Section, Table, UnknownNameError, UsageError, json_form
+from crosslens.core import (
+    Cell,
+    Figure,
+    FloatArray,
+    Heat,
+    IntArray,
+    Presented,
+    Row,
+    Section,
+    Table,
+    UnknownNameError,
+    UsageError,
+    json_form,
+)
 from crosslens.metrics import bounds_of, format_count, metric_figure, unit_sentence
 from crosslens.pipeline.comparison import unused_label
 from crosslens.statistics import (
@@ -31,7 +44,6 @@ CHANGE_GROUPS = ("decreased", "increased", "unchanged")
 CHANGE_FIGURES = ("Hit@1", "Hit@10", "MRR@10", "MRR", "Fails")
 POOLED = "typos"
 """The row of the four typos together."""
-FloatArray = np.ndarray[Any, np.dtype[np.float64]]
 _FIGURES = ("drop", "low", "high", "percent", "percent_low", "percent_high", "before", "after")
 PERCENT_SENTENCE = "percent of the figure before, which BRIT's Table 4 fits best."
 
@@ -106,7 +118,7 @@ class DropTable(Presented):
     def rows(self) -> list[dict[str, Any]]:
         """A row per cell: column, perturbation, metric and figures."""
         return [
-            {"column": column, "perturbation": name, "metric": self.metric, **asdict(self.cells[column, name])}
+            {"column": column, "perturbation": name, "metric": self.metric, **vars(self.cells[column, name])}
             for column, name in product(self.columns, self.perturbations)
             if (column, name) in self.cells
         ]
@@ -127,11 +139,11 @@ class DropTable(Presented):
             "columns": list(self.columns),
             "perturbations": list(self.perturbations),
             "drops": json_form(self.rows),
-            "means": {column: json_form(asdict(mean)) for column, mean in self.means.items()},
+            "means": json_form(self.means),
             "test": "paired permutation over images, two-sided, of the mean drop",
             "correction": self.correction,
             "permutations": self.permutations,
-            "tests": [json_form(asdict(test)) for test in self.tests],
+            "tests": json_form(self.tests),
         }
 
 
@@ -269,7 +281,7 @@ def _mean(metric: str, names: Sequence[str], parts: Sequence[_Part], drops: Sequ
 class _Changes:
     """The figure of every query before, and its mean after several perturbations."""
 
-    clusters: np.ndarray[Any, np.dtype[np.int64]]
+    clusters: IntArray
     before: FloatArray
     after: FloatArray
 

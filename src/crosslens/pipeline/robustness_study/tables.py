@@ -13,7 +13,10 @@ import polars as pl
 from crosslens.core import (
     BOTH,
     IMAGE_TO_TEXT,
+    BoolArray,
     Dataset,
+    FloatArray,
+    IntArray,
     MetricValues,
     MissingExtraError,
     Progress,
@@ -31,8 +34,8 @@ from crosslens.pipeline.comparison import compare, same_lists
 from crosslens.pipeline.options import RobustnessOptions, SignificanceOptions
 from crosslens.pipeline.robustness_study.drop_table import CHANGE_FIGURES, CHANGE_GROUPS, POOLED, direction_rsum
 from crosslens.pipeline.robustness_study.study import Robustness
-from crosslens.pipeline.robustness_study.variant_runner import FloatArray, IntArray, QueryResults
-from crosslens.pipeline.robustness_study.variants import ORIGINAL, BoolArray, Variant
+from crosslens.pipeline.robustness_study.variant_runner import QueryResults
+from crosslens.pipeline.robustness_study.variants import ORIGINAL, Variant
 from crosslens.statistics import Bootstrap, aggregate, correct, difference_bounds, paired_permutation, relative_interval
 
 KEYS: Mapping[str, Any] = {"model": pl.String, "perturbation": pl.String, "seed": pl.Int64}
@@ -393,8 +396,22 @@ class StudyTables:
         drops = corrected(rows, self.options.correction)
         queries = pl.concat([query_table(*case) for case in self._cases(self.variants)])
         of_first = queries.filter(pl.col("seed") == seed)
-        scores = score_changes(of_first, self._matched_texts(original.direction))
+        texts, by_text = None if self.dataset is None else self.dataset.texts, self.options.match_by == "text"
+        if by_text and (texts is None or original.direction == IMAGE_TO_TEXT):
+            lacks = "no texts are known" if texts is None else "the queries are images"
+            raise UsageError(
+                f"{argument('match_by', 'text')}, but {lacks}",
+                fix=f"pass {argument('dataset')} with the direction t2i, or match by id",
+                option="match_by",
+            )
+        scores = score_changes(of_first, texts if by_text else None)
         pairs = overlap_table(scores)
+        name, headlines = headline(original.run, original.direction), [pl.DataFrame(schema=HEADLINE_COLUMNS)]
+        for model, variant, before, after in self._cases(first) if name != direction_rsum(original.direction) else ():
+            values = before.run[name]  # that of one direction is in the table of queries
+            columns = (model, variant.perturbation, variant.seed, values.query_ids, values.clusters, values.values)
+            rows_of = dict(zip(HEADLINE_COLUMNS, (*columns, after.run[name].values), strict=True))
+            headlines.append(pl.DataFrame(rows_of, schema_overrides=HEADLINE_COLUMNS))
         words = []
         for model, results in self.results.items() if original.direction != IMAGE_TO_TEXT else ():
             by_name = {variant.perturbation: results[label] for label, variant in first.items()}
@@ -412,12 +429,12 @@ class StudyTables:
             "brittle": brittle_table(of_first, self.options.listed),
             "captions": pl.concat([variant.table() for variant in self.variants.values()]),
             "queries": queries.select(*QUERY_COLUMNS).with_columns(_LISTED),
-            "headline_queries": pl.concat([pl.DataFrame(schema=HEADLINE_COLUMNS), *self._headlines(first)]),
+            "headline_queries": pl.concat(headlines),
         }
         return Robustness(
             tuple(self.results),
             tuple(dict.fromkeys(variant.perturbation for variant in self.variants.values())),
-            headline(original.run, original.direction),
+            name,
             original.direction,
             tables,
             {**about, "notes": [*about.get("notes", ()), *([note] if note else [])]},
@@ -440,34 +457,11 @@ class StudyTables:
             },
         )
 
-    def _matched_texts(self, direction: str) -> Sequence[str] | None:
-        """The text of every query, where queries are matched by text."""
-        if self.options.match_by != "text":
-            return None
-        if self.dataset is None or direction == IMAGE_TO_TEXT:
-            lacks = "no texts are known" if self.dataset is None else "the queries are images"
-            raise UsageError(
-                f"{argument('match_by', 'text')}, but {lacks}",
-                fix=f"pass {argument('dataset')} with the direction t2i, or match by id",
-                option="match_by",
-            )
-        return self.dataset.texts
-
     def _cases(self, variants: Mapping[str, Variant]) -> Iterable[tuple[str, Variant, QueryResults, QueryResults]]:
         """Every model and variant, with the results before and after."""
         for model, results in self.results.items():
             for label, variant in variants.items():
                 yield model, variant, results[ORIGINAL], results[label]
-
-    def _headlines(self, variants: Mapping[str, Variant]) -> Iterable[pl.DataFrame]:
-        for model, variant, before, after in self._cases(variants):
-            name = headline(before.run, before.direction)
-            if name != direction_rsum(before.direction):  # which is in the table of queries
-                values, changed = before.run[name], after.run[name].values
-                columns = (model, variant.perturbation, variant.seed, values.query_ids, values.clusters, values.values)
-                yield pl.DataFrame(
-                    dict(zip(HEADLINE_COLUMNS, (*columns, changed), strict=True)), schema_overrides=HEADLINE_COLUMNS
-                )
 
 
 def spread(drops: pl.DataFrame) -> pl.DataFrame:

@@ -19,8 +19,10 @@ from crosslens.core import (
     TEXT_TO_IMAGE,
     Dataset,
     Embeddings,
+    FloatArray,
     Ids,
     InputError,
+    IntArray,
     Progress,
     Run,
     SilentProgress,
@@ -39,9 +41,6 @@ from crosslens.pipeline.rankers import list_clusters
 from crosslens.pipeline.robustness_study.study import StudyDirectory
 from crosslens.pipeline.robustness_study.variants import ORIGINAL, Variant
 from crosslens.rank import Scorer
-
-FloatArray = np.ndarray[Any, np.dtype[np.float64]]
-IntArray = np.ndarray[Any, np.dtype[np.int64]]
 
 DEFAULT_METRICS = ("Hit@1", "Hit@5", "Hit@10", "MRR", "MedR")
 BOTH_DIRECTIONS = (IMAGE_TO_TEXT, TEXT_TO_IMAGE)

@@ -13,6 +13,8 @@ import polars as pl
 
 from crosslens.core import (
     HEADER_FILE,
+    Array,
+    BoolArray,
     Dataset,
     Embeddings,
     InputError,
@@ -63,8 +65,6 @@ from crosslens.perturbations import (
 )
 from crosslens.pipeline.inputs import align_both
 from crosslens.pipeline.options import RobustnessOptions
-
-BoolArray = np.ndarray[Any, np.dtype[np.bool_]]
 
 ORIGINAL = "original"
 """The name of the unchanged dataset among the variants."""
@@ -271,7 +271,6 @@ def read_variants(folder: str | Path) -> tuple[dict[str, Any], dict[str, Dataset
     return vectors, datasets
 
 
-Array = np.ndarray[Any, Any]
 Pair = tuple[Embeddings, Embeddings]
 """The vectors of images and of captions."""
 
