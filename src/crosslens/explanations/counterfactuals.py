@@ -11,10 +11,11 @@ encoded without each of them, and edits of the words whose absence moves the mar
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import groupby
+from itertools import chain, groupby
 from typing import Any, Unpack
 
 import polars as pl
@@ -206,9 +207,11 @@ class Counterfactuals(Presented):
 
     def by_perturbation(self, *, right: bool) -> dict[str, int]:
         """How many smallest flips each perturbation makes; one that several make counts for each of them."""
-        flips = [result.perturbations for result in self.of(right=right) if result.flipped]
-        counts = {name: sum(name in makers for makers in flips) for name in self.perturbations}
-        return {name: counts[name] for name in sorted(counts, key=lambda name: -counts[name]) if counts[name]}
+        flips = (result.perturbations for result in self.of(right=right) if result.flipped)
+        counts = Counter(chain.from_iterable(flips))
+        return {
+            name: counts[name] for name in sorted(self.perturbations, key=lambda name: -counts[name]) if counts[name]
+        }
 
     @cached_property
     def table(self) -> pl.DataFrame:

@@ -247,7 +247,7 @@ def explain_run(
         metrics=metric_means(table, draws, level),
         correlations=metric_correlations(table, clusters, resamples=min(resamples, 200), level=level, seed=seed),
         causes=cause_shares(table, draws, level),
-        cause_numbers=cause_numbers(table, draws, level),
+        cause_numbers=cause_numbers(by_cause, draws, level),
         rules=association_rules(by_cause, minimum=minimum),
         pairs=pairs,
         confusions=count_confusions(pairs, query_ids, depth=depth),

@@ -13,7 +13,6 @@ import polars as pl
 from crosslens.core import Cell, Figure, InputError, Presented, Section, Table, Text, argument, json_form
 from crosslens.explanations.causes import OUTCOMES, cause_column
 from crosslens.explanations.lexicon import ancestor_at
-from crosslens.explanations.objects import finite
 from crosslens.explanations.overview import Overview, concept_figure, row_figure, size_notes, synset_label
 from crosslens.explanations.statistics import EXAMPLES, SCOPES, column_of
 from crosslens.metrics import format_count
@@ -118,9 +117,8 @@ def compare_overviews(
         changes[[rows[query] for query in after]] += 1.0
         estimate = draws.estimate(changes, level=first.level, bounds=(-1, 1))
         only_first, only_second = (sorted(side, key=rows.__getitem__) for side in (before - after, after - before))
-        interval = (estimate.mean, finite(estimate.low), finite(estimate.high))
         examples = (only_first[:EXAMPLES], only_second[:EXAMPLES])
-        values = (len(before), len(after), *interval, len(only_first), len(only_second), *examples)
+        values = (len(before), len(after), *estimate.cells, len(only_first), len(only_second), *examples)
         return dict(zip(_NUMBERS, values, strict=True))
 
     tables = [overview.failures for overview in (first, second)]
@@ -257,15 +255,7 @@ def tabulate_overviews(overviews: Mapping[str, Overview]) -> ConceptTable:
             values = failures[column_of(WRONG_COUNTS, scope)].cast(pl.Float64)
             more.append((scope, WRONG_COUNTS, draws.estimate(values.to_numpy(), level=overview.level), values))
         rows = [
-            (
-                scope,
-                metric,
-                *map(finite, (estimate.mean, estimate.low, estimate.high)),
-                values.len(),
-                0,
-                float(values.sum()),
-                None,
-            )
+            (scope, metric, *estimate.cells, values.len(), 0, float(values.sum()), None)
             for scope, metric, estimate, values in more
         ]
         metrics = pl.concat([overview.metrics, pl.DataFrame(rows, schema=overview.metrics.schema, orient="row")])

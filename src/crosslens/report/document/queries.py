@@ -11,6 +11,7 @@ from typing import Any
 import polars as pl
 
 from crosslens.core import (
+    BOTH,
     UNRANKED,
     Bars,
     Cell,
@@ -204,7 +205,10 @@ def _findings(context: ReportContext) -> str:
 def _main_figures(context: ReportContext) -> Table:
     runs = dict(context.inputs.runs)
     chosen = _TABLE if len(runs) == 1 else _TABLE[:_SHARED]
-    metrics = context.shared_metrics(list(runs.values()), chosen) or list(next(iter(runs.values())))[:6]
+    known = dict.fromkeys(name for run in runs.values() for name in run)
+    directions = sorted({split_name(name)[0] for name in known} - {BOTH}, reverse=True)
+    metrics = [name for side in directions for metric in chosen if (name := f"{side}/{metric}") in known]
+    metrics = metrics or list(next(iter(runs.values())))[:6]
     if len(runs) == 1:
         name, run = next(iter(runs.items()))
         table = run_table(run, [metric for metric in metrics if metric in run.values])

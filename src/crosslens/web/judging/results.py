@@ -362,7 +362,7 @@ def correlation_sections(
         counted = ("items", "both", "people", "derived", "neither")
         kappas = tuple(
             (titles.get(row["label"], row["label"]), row["cause"], *(row[name] for name in counted),
-             Figure(*_values(row, "kappa", "kappa_low", "kappa_high")))
+             _coefficient(row, "kappa"))
             for row in derived.kappa.to_dicts()
         )  # fmt: skip
         yield Section(
