@@ -21,7 +21,6 @@ from typing import Any, Unpack
 import polars as pl
 
 from crosslens.core import (
-    Cell,
     Dataset,
     Diffs,
     Figure,
@@ -481,7 +480,7 @@ def _curve(result: Counterfactuals) -> Iterator[Lines]:
 
 def _radius_table(result: Counterfactuals) -> Iterator[Table]:
     """The share of queries that an edit of at most so many characters flips; a range where the budget left it open."""
-    rows: list[tuple[Cell, ...]] = []
+    rows = []
     groups = _groups(result)
     for index, step in enumerate(result.steps):
         shares = ((radii[index].share, radii[index].at_most, radii[index].open) for _, radii in groups)
@@ -491,7 +490,7 @@ def _radius_table(result: Counterfactuals) -> Iterator[Table]:
         )
         rows.append((f"≤ {step}", *cells))
     if rows:
-        yield Table(("characters", *(kind for kind, _ in groups)), tuple(rows), "r" + "l" * len(groups))
+        yield Table(("characters", *(kind for kind, _ in groups)), rows, "r" + "l" * len(groups))
 
 
 def _perturbation_table(result: Counterfactuals) -> Iterator[Table]:
@@ -499,8 +498,8 @@ def _perturbation_table(result: Counterfactuals) -> Iterator[Table]:
     counts = [result.by_perturbation(right=right) for _, right in _KINDS]
     names = sorted({*counts[0], *counts[1]}, key=lambda name: -sum(flips.get(name, 0) for flips in counts))
     if names:
-        rows: list[tuple[Cell, ...]] = [(name, *(flips.get(name, 0) for flips in counts)) for name in names]
-        yield Table(("smallest flip by", *(kind for kind, _ in _KINDS)), tuple(rows), "lrr")
+        header = ("smallest flip by", *(kind for kind, _ in _KINDS))
+        yield Table(header, [(name, *(flips.get(name, 0) for flips in counts)) for name in names], "lrr")
 
 
 def _notes(result: Counterfactuals) -> Iterator[str]:

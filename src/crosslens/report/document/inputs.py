@@ -102,7 +102,6 @@ class ReportInputs:
         return next(iter([*own, *about]), None)
 
     def dataset_of(self, run: Run) -> Dataset | None:
-        """The dataset of a run, where it is known."""
         named = self.datasets.get(dataset_name(run))
         alone = len({dataset_name(other) for other in self.runs.values()}) == 1
         return named or (self.dataset if alone else None)
@@ -353,7 +352,6 @@ class ReportContext:
         return StageResult("leaderboard", payload, "", dataset=dataset)
 
     def best(self, runs: dict[str, Run]) -> str:
-        """The run with the best headline metric."""
         metric = self.headline(next(iter(runs.values())))
         able = [name for name, run in runs.items() if metric in run.values]
         if metric is None or not able:

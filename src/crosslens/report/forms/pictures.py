@@ -99,7 +99,6 @@ class SharedPictures:
 
     @property
     def wanted(self) -> int:
-        """How many pictures were asked for."""
         return len(self._importance)
 
     def photo(self, dataset: str, image: str, alternative: str, importance: float = 0.0) -> str:
