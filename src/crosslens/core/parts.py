@@ -62,6 +62,15 @@ class Figure:
         """A share in percent, with one decimal."""
         return cls(value, low, high, scale=100.0, digits=1, unit=unit, signed=signed)
 
+    def of_row(self, row: Mapping[str, Any] | None, value: str = "mean", ends: str = "") -> Figure:
+        """The figure in a row of a table or of JSON, where None is no number, written as this one.
+
+        The interval is in the columns ``low`` and ``high``, ``ends`` before their names.
+        """
+        number, *bounds = ((row or {}).get(name) for name in (value, f"{ends}low", f"{ends}high"))
+        low, high = (math.nan if end is None else float(end) for end in bounds)
+        return replace(self, value=number, low=low, high=high)
+
     def write(self, value: float | None) -> str:
         """Another number as this figure writes its own: a tick of an axis, an end of the interval."""
         if value is None or not math.isfinite(value):
@@ -155,7 +164,7 @@ class Table:
     """
 
     header: tuple[str, ...]
-    rows: tuple[tuple[Cell, ...], ...]
+    rows: Sequence[Sequence[Cell]]
     align: str = ""
     title: str = ""
     notes: tuple[str, ...] = ()
@@ -166,6 +175,9 @@ class Table:
     narrow: Table | None = None
     cut: bool = False
     aside: bool = False
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "rows", tuple(map(tuple, self.rows)))
 
     @property
     def overview(self) -> Table:

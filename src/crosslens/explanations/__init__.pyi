@@ -7,7 +7,12 @@ from crosslens.explanations.api import (
     image_files_of_run as image_files_of_run,
     image_folder_of as image_folder_of,
 )
-from crosslens.explanations.causes import CAUSES as CAUSES, cause_column as cause_column, plain_text as plain_text
+from crosslens.explanations.causes import (
+    CAUSES as CAUSES,
+    cause_column as cause_column,
+    cause_numbers as cause_numbers,
+    plain_text as plain_text,
+)
 from crosslens.explanations.changes import (
     QueryChange as QueryChange,
     RunChanges as RunChanges,

@@ -39,7 +39,6 @@ from crosslens.explanations.objects import (
     annotated_images,
     caption_objects,
     crowd_flags,
-    finite,
 )
 from crosslens.language import load_wordnet, parse_texts
 from crosslens.statistics import Bootstrap
@@ -142,7 +141,15 @@ def limitations(
             "position are not judged, and a thing that no caption mentions counts as missing.",
             _judged_share(failures),
         )
-    notes = [*corpus, _vocabulary_share(objects, queries)]
+    # How many of the objects that queries name can be annotated at all.
+    nouns = Counter(mention.noun for query in queries for mention in query.of("object"))
+    items = [ImageObject("", synset) for synset in objects.synsets]
+    known = sum(count for noun, count in nouns.items() if any(item.is_a(noun) or item.may_be_a(noun) for item in items))
+    notes = [
+        *corpus,
+        f"The annotation knows {len(objects.synsets):,} concepts, and {100 * known / max(1, nouns.total()):.0f}% of "
+        "the things that failed queries name; the others are judged as details, by captions.",
+    ]
     bits = attribute_bits(objects.attributes)
     absent = [family for column, family in enumerate(ATTRIBUTE_FAMILIES) if not bits[:, column].any()]
     if absent:
@@ -160,18 +167,6 @@ def limitations(
         "none of the retrieved image does.",
     ]
     return (*notes, _judged_share(failures))
-
-
-def _vocabulary_share(objects: ImageObjects, queries: Sequence[QueryMentions]) -> str:
-    """How many of the objects that queries name can be annotated at all."""
-    nouns = Counter(mention.noun for query in queries for mention in query.of("object"))
-    items = [ImageObject("", synset) for synset in objects.synsets]
-    known = sum(count for noun, count in nouns.items() if any(item.is_a(noun) or item.may_be_a(noun) for item in items))
-    share = f"{100 * known / max(1, nouns.total()):.0f}%"
-    return (
-        f"The annotation knows {len(objects.synsets):,} concepts, and {share} of the things that failed queries name; "
-        "the others are judged as details, by captions."
-    )
 
 
 def _judged_share(failures: pl.DataFrame) -> str:
@@ -419,8 +414,8 @@ def cause_shares(failures: pl.DataFrame, draws: Bootstrap, level: float = 0.95) 
         asked = int((failures[f"asks_{cause}"] > 0).sum()) if cause in CAUSES else None
         count, main = int(true.sum()), int((failures[MAIN] == cause).sum())
         rows.append({
-            "cause": cause, "asked": asked, "open": unknown, "count": count, "share": finite(estimate.mean),
-            "low": finite(estimate.low), "high": finite(estimate.high),
+            "cause": cause, "asked": asked, "open": unknown, "count": count,
+            **dict(zip(("share", "low", "high"), estimate.cells, strict=True)),
             "of_asked": count / (asked - unknown) if asked is not None and asked > unknown else None,
             "main": main, "main_share": main / failures.height if failures.height else None,
             "alone": int((true & single).sum()) if cause in CAUSES else None,
@@ -428,20 +423,18 @@ def cause_shares(failures: pl.DataFrame, draws: Bootstrap, level: float = 0.95) 
     return pl.DataFrame(rows, schema=_SHARES)
 
 
-def cause_numbers(failures: pl.DataFrame, draws: Bootstrap, level: float = 0.95) -> pl.DataFrame:
-    """One row per number of causes that a failure has, from 0 to the largest.
+def cause_numbers(causes: pl.DataFrame, draws: Bootstrap, level: float = 0.95) -> pl.DataFrame:
+    """One row per number of causes, from 0 to the largest, over a table with a boolean column per cause.
 
-    ``count`` and ``share``: failures with exactly so many causes, with the interval over images; ``of_caused``: of
-    those with any cause. Near misses and unclear failures have none.
+    ``count`` and ``share``: rows with exactly so many causes, with the interval over images; ``of_caused``: of those
+    with any cause. Near misses and unclear failures have none.
     """
-    causes = pl.col([cause_column(cause) for cause in CAUSES]).fill_null(False).cast(pl.Int64)
-    numbers = failures.select(number=pl.sum_horizontal(causes))["number"].to_numpy()
+    numbers = causes.select(pl.all().fill_null(False).cast(pl.Int64)).sum_horizontal().to_numpy()
     caused = int((numbers > 0).sum())
     rows = []
     for number in range(int(numbers.max(initial=0)) + 1):
-        exactly = numbers == number
-        estimate = draws.estimate(exactly.astype(np.float64), level=level, bounds=(0, 1))
-        share = (finite(estimate.mean), finite(estimate.low), finite(estimate.high))
+        exactly = (numbers == number).astype(np.float64)
+        share = draws.estimate(exactly, level=level, bounds=(0, 1)).cells
         count = int(exactly.sum())
         rows.append((number, count, *share, count / caused if number and caused else None))
     return pl.DataFrame(rows, schema=_NUMBERS, orient="row")

@@ -257,7 +257,6 @@ def compare_queries(
     faults, notes = _faults_of_hits(outcomes, shared["query"], dataset, progress)
 
     def listed(change: Array) -> tuple[QueryChange, ...]:
-        """The queries that change most."""
         changes = []
         for row in np.argsort(-change, kind="stable")[:most].tolist():
             if change[row] > 0:

@@ -11,16 +11,16 @@ encoded without each of them, and edits of the words whose absence moves the mar
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import groupby
+from itertools import chain, groupby
 from typing import Any, Unpack
 
 import polars as pl
 
 from crosslens.core import (
-    Cell,
     Dataset,
     Diffs,
     Figure,
@@ -206,9 +206,11 @@ class Counterfactuals(Presented):
 
     def by_perturbation(self, *, right: bool) -> dict[str, int]:
         """How many smallest flips each perturbation makes; one that several make counts for each of them."""
-        flips = [result.perturbations for result in self.of(right=right) if result.flipped]
-        counts = {name: sum(name in makers for makers in flips) for name in self.perturbations}
-        return {name: counts[name] for name in sorted(counts, key=lambda name: -counts[name]) if counts[name]}
+        flips = (result.perturbations for result in self.of(right=right) if result.flipped)
+        counts = Counter(chain.from_iterable(flips))
+        return {
+            name: counts[name] for name in sorted(self.perturbations, key=lambda name: -counts[name]) if counts[name]
+        }
 
     @cached_property
     def table(self) -> pl.DataFrame:
@@ -478,7 +480,7 @@ def _curve(result: Counterfactuals) -> Iterator[Lines]:
 
 def _radius_table(result: Counterfactuals) -> Iterator[Table]:
     """The share of queries that an edit of at most so many characters flips; a range where the budget left it open."""
-    rows: list[tuple[Cell, ...]] = []
+    rows = []
     groups = _groups(result)
     for index, step in enumerate(result.steps):
         shares = ((radii[index].share, radii[index].at_most, radii[index].open) for _, radii in groups)
@@ -488,7 +490,7 @@ def _radius_table(result: Counterfactuals) -> Iterator[Table]:
         )
         rows.append((f"≤ {step}", *cells))
     if rows:
-        yield Table(("characters", *(kind for kind, _ in groups)), tuple(rows), "r" + "l" * len(groups))
+        yield Table(("characters", *(kind for kind, _ in groups)), rows, "r" + "l" * len(groups))
 
 
 def _perturbation_table(result: Counterfactuals) -> Iterator[Table]:
@@ -496,8 +498,8 @@ def _perturbation_table(result: Counterfactuals) -> Iterator[Table]:
     counts = [result.by_perturbation(right=right) for _, right in _KINDS]
     names = sorted({*counts[0], *counts[1]}, key=lambda name: -sum(flips.get(name, 0) for flips in counts))
     if names:
-        rows: list[tuple[Cell, ...]] = [(name, *(flips.get(name, 0) for flips in counts)) for name in names]
-        yield Table(("smallest flip by", *(kind for kind, _ in _KINDS)), tuple(rows), "lrr")
+        header = ("smallest flip by", *(kind for kind, _ in _KINDS))
+        yield Table(header, [(name, *(flips.get(name, 0) for flips in counts)) for name in names], "lrr")
 
 
 def _notes(result: Counterfactuals) -> Iterator[str]:

@@ -288,6 +288,16 @@ class HitComparison:
     only_second: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 
+    def as_dict(self) -> dict[str, Any]:
+        """The comparison with the verdicts and reasons of every mention, in the order of the images."""
+        mentions = []
+        for row in self.checks:
+            said = {"verdicts": [check.verdict for check in row], "reasons": [check.why for check in row]}
+            mentions.append({"text": row[0].word.text, "kind": row[0].word.kind, **said})
+        content = vars(self) | {"mentions": mentions, "sentences": self.sentences}
+        del content["checks"]
+        return content
+
     def satisfied(self, image: int) -> list[str]:
         """What of the sentence an image has, as written."""
         return [row[image].word.text for row in self.checks if row[image].verdict == SATISFIED]

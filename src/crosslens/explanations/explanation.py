@@ -303,7 +303,7 @@ def _word_table(explained: Explanation) -> Table:
         signs = (_MARKS[side.verdict].replace("unknown", "?") for side in (verdict.right, verdict.other))
         rows.append((_short(word.text, 14), _short(content, 20), *signs, _short(why, _LONGEST_CELL)))
     title = "Words of the caption" if by_image else "Words of the query"
-    return Table(("word", "asks", *_short_names(explained), "why"), tuple(rows), "lllll", title=title)
+    return Table(("word", "asks", *_short_names(explained), "why"), rows, "lllll", title=title)
 
 
 def _short_names(explained: Explanation) -> tuple[str, str]:
@@ -332,7 +332,7 @@ def _tables(explained: Explanation) -> Iterator[Table]:
         concepts = _short(", ".join(map(called, row["synsets"][:2])), 24)
         positions = (_positions(row[side]) for side in ("ground_truth", "retrieved"))
         relations.append((concepts, *positions, Figure(row["agreement"])))
-    places: list[tuple[Cell, ...]] = []
+    places = []
     for at in explained.competitors:
         caption = (_short(at.text or "", 32),) if by_image else ()
         places.append((f"{at.rank}", at.item, Figure(at.score, digits=4), "right" if at.right else "", *caption))
@@ -354,7 +354,7 @@ def _tables(explained: Explanation) -> Iterator[Table]:
         ("Metrics", ("metric", "all concepts", "mentioned"), metrics, "lrr"),
     )
     for title, header, rows, align in tables:
-        yield Table(header, tuple(rows), align, title=title, aside=True)
+        yield Table(header, rows, align, title=title, aside=True)
 
 
 def _positions(shares: dict[str, float]) -> str:

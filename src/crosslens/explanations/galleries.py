@@ -152,7 +152,7 @@ class Gallery(Presented):
             columns.append(cells + [ABSENT] * (self.k - len(cells)))
         rows = [(str(rank), *cells) for rank, cells in enumerate(zip(*columns, strict=True), start=1)]
         rows.append(("first relevant", *(_rank_words(ranked.first_relevant) for ranked in query.lists)))
-        return Table(("rank", *self.models), tuple(rows), "l" * (len(self.models) + 1), cut=True, aside=True)
+        return Table(("rank", *self.models), rows, "l" * (len(self.models) + 1), cut=True, aside=True)
 
     def _cards(self, ranked: GalleryList) -> Cards:
         """The list of a model; below the top k, the rank of the first relevant item says so."""
@@ -169,7 +169,6 @@ class Gallery(Presented):
 
 
 def _rank_words(rank: int | None) -> str:
-    """The rank of the first relevant item."""
     return "none in the list" if rank is None else f"rank {rank:,}"
 
 

@@ -386,7 +386,6 @@ def _check_relation(
 
 @lru_cache(maxsize=1 << 12)
 def _lemmas(synset: str) -> frozenset[str]:
-    """Every word that WordNet lists for a synset."""
     return frozenset(plain_name(word) for word in load_wordnet().lemmas(synset))
 
 

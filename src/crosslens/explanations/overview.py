@@ -15,7 +15,6 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from math import nan
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +22,6 @@ import numpy as np
 import polars as pl
 
 from crosslens.core import (
-    Cell,
     Dataset,
     Figure,
     Heat,
@@ -247,7 +245,7 @@ def explain_run(
         metrics=metric_means(table, draws, level),
         correlations=metric_correlations(table, clusters, resamples=min(resamples, 200), level=level, seed=seed),
         causes=cause_shares(table, draws, level),
-        cause_numbers=cause_numbers(table, draws, level),
+        cause_numbers=cause_numbers(by_cause, draws, level),
         rules=association_rules(by_cause, minimum=minimum),
         pairs=pairs,
         confusions=count_confusions(pairs, query_ids, depth=depth),
@@ -338,7 +336,7 @@ def confusion_map(overview: Overview, confusions: pl.DataFrame, title: str) -> H
 def _table_of_metrics(overview: Overview) -> Table:
     """Metrics down; query-agnostic and query-informed side by side."""
     by_scope = {(row["scope"], row["metric"]): row for row in overview.metrics.to_dicts()}
-    rows: list[tuple[Cell, ...]] = []
+    rows = []
     for metric, words in METRIC_NAMES.items():
         sides = [by_scope["all", metric], by_scope["query", metric]]
         if any(row["mean"] is not None for row in sides):
@@ -350,7 +348,7 @@ def _table_of_metrics(overview: Overview) -> Table:
         *size_notes(overview.settings, overview.metrics),
         f"skipped: failures in which a metric is undefined. {100 * overview.level:g}% intervals over images.",
     )
-    return Table(("", "every object", "skipped", "query concepts", "skipped"), tuple(rows), "lrrrr", notes=notes)
+    return Table(("", "every object", "skipped", "query concepts", "skipped"), rows, "lrrrr", notes=notes)
 
 
 def table_of_totals(metrics: Sequence[Mapping[str, Any]], totals: Sequence[Mapping[str, Any]]) -> Table:
@@ -389,15 +387,7 @@ def _counted(number: int, share: float | None) -> str:
 def concept_figure(metric: str, row: Mapping[str, Any]) -> Figure:
     """The mean of a concept metric with its interval."""
     scale, digits = (100, 1) if metric in _PERCENT else (1, 3 if metric == "NonCommonSimilarity" else 2)
-    return row_figure(row, scale, digits)
-
-
-def row_figure(
-    row: Mapping[str, Any], scale: float = 1, digits: int = 2, name: str = "mean", *, signed: bool = False
-) -> Figure:
-    """A figure of a table's row and its interval, where it has one."""
-    low, high = (nan if row[end] is None else row[end] for end in ("low", "high"))
-    return Figure(row[name], low, high, scale, digits, signed=signed)
+    return Figure(None, scale=scale, digits=digits).of_row(row)
 
 
 def size_notes(settings: Mapping[str, Any], metrics: pl.DataFrame) -> tuple[str, ...]:
@@ -416,7 +406,7 @@ def _table_of_causes(overview: Overview) -> Table:
     rows = tuple(
         (
             row["cause"], row["asked"], None if row["asked"] is None else row["open"], row["count"],
-            row_figure(row, 100, 1, "share"), Figure.percent(row["main_share"]),
+            Figure.percent(None).of_row(row, "share"), Figure.percent(row["main_share"]),
         )
         for row in overview.causes.to_dicts()
     )  # fmt: skip
@@ -431,7 +421,7 @@ def _table_of_cause_numbers(overview: Overview) -> Table:
     """How many failures have no cause, one, two …"""
     rows = tuple(
         (
-            f"{row['causes']}", row["count"], row_figure(row, 100, 1, "share"),
+            f"{row['causes']}", row["count"], Figure.percent(None).of_row(row, "share"),
             None if row["of_caused"] is None else Figure.percent(row["of_caused"]),
         )
         for row in overview.cause_numbers.to_dicts()
@@ -471,13 +461,10 @@ def table_of_correlations(overview: Overview) -> Table:
     """Each two metrics, Spearman and Kendall."""
     rows = []
     for row in overview.correlations.filter(pl.col("spearman").is_not_null()).to_dicts():
-        figures = [
-            row_figure({"mean": row[name], "low": row[f"{name}_low"], "high": row[f"{name}_high"]})
-            for name in ("spearman", "kendall-b")
-        ]
+        figures = [Figure(None).of_row(row, name, f"{name}_") for name in ("spearman", "kendall-b")]
         names = (METRIC_NAMES.get(row[side], row[side]).removesuffix(", %") for side in ("first", "second"))
         rows.append((", ".join(names), *figures, row["failures"]))
-    return Table(("", "Spearman ρ", "Kendall τ-b", "failures"), tuple(rows), "lrrr")
+    return Table(("", "Spearman ρ", "Kendall τ-b", "failures"), rows, "lrrr")
 
 
 def synset_label(synset: str, names: Mapping[str, str] | None = None) -> str:

@@ -13,8 +13,7 @@ import polars as pl
 from crosslens.core import Cell, Figure, InputError, Presented, Section, Table, Text, argument, json_form
 from crosslens.explanations.causes import OUTCOMES, cause_column
 from crosslens.explanations.lexicon import ancestor_at
-from crosslens.explanations.objects import finite
-from crosslens.explanations.overview import Overview, concept_figure, row_figure, size_notes, synset_label
+from crosslens.explanations.overview import Overview, concept_figure, size_notes, synset_label
 from crosslens.explanations.statistics import EXAMPLES, SCOPES, column_of
 from crosslens.metrics import format_count
 from crosslens.statistics import Bootstrap
@@ -70,7 +69,7 @@ class OverviewComparison(Presented):
         yield Section("", (Text.of(head),))
 
         def cells(row: Mapping[str, Any]) -> tuple[Cell, ...]:
-            difference = row_figure(row, 100, 1, "difference", signed=True)
+            difference = Figure.percent(None, signed=True).of_row(row, "difference")
             return row["first"], row["second"], difference, row["only_first"], row["only_second"]
 
         header = ("", "first", "second", "difference", "only first", "only second")
@@ -81,7 +80,7 @@ class OverviewComparison(Presented):
             (f"{synset_label(row['expected'], names)} → {synset_label(row['shown'], names)}", *cells(row))
             for row in self.confusions.head(self.first.listed).to_dicts()
         )
-        yield Section("Failures by cause", (Table(header, tuple(causes), "lrrrrr"),))
+        yield Section("Failures by cause", (Table(header, causes, "lrrrrr"),))
         if pairs:
             yield Section("Confused with", (Table(header, pairs, "lrrrrr", notes=("The largest differences first.",)),))
         yield from self.first.limits()
@@ -118,9 +117,8 @@ def compare_overviews(
         changes[[rows[query] for query in after]] += 1.0
         estimate = draws.estimate(changes, level=first.level, bounds=(-1, 1))
         only_first, only_second = (sorted(side, key=rows.__getitem__) for side in (before - after, after - before))
-        interval = (estimate.mean, finite(estimate.low), finite(estimate.high))
         examples = (only_first[:EXAMPLES], only_second[:EXAMPLES])
-        values = (len(before), len(after), *interval, len(only_first), len(only_second), *examples)
+        values = (len(before), len(after), *estimate.cells, len(only_first), len(only_second), *examples)
         return dict(zip(_NUMBERS, values, strict=True))
 
     tables = [overview.failures for overview in (first, second)]
@@ -212,7 +210,7 @@ class ConceptTable(Presented):
                 by_metric = {row["metric"]: row for row in metric_rows}
                 rows.append((run, *(_concept_cell(name, by_metric[name]) for name in shown)))
             header = ("run", *(_TABLE_3[name] for name in shown))
-            table = Table(header, tuple(rows), "l" + "r" * len(shown), notes=under)
+            table = Table(header, rows, "l" + "r" * len(shown), notes=under)
             bare = tuple(
                 tuple(replace(cell, low=nan, high=nan) if isinstance(cell, Figure) else cell for cell in row)
                 for row in rows
@@ -240,7 +238,7 @@ def _concept_cell(metric: str, row: Mapping[str, Any]) -> Figure:
         return Figure(row["total"], digits=0)
     if metric == "matched_synsets":
         return Figure.percent(row["pooled"])
-    return row_figure(row, 100, 1) if metric == FAILS else concept_figure(metric, row)
+    return Figure.percent(None).of_row(row) if metric == FAILS else concept_figure(metric, row)
 
 
 def tabulate_overviews(overviews: Mapping[str, Overview]) -> ConceptTable:
@@ -257,15 +255,7 @@ def tabulate_overviews(overviews: Mapping[str, Overview]) -> ConceptTable:
             values = failures[column_of(WRONG_COUNTS, scope)].cast(pl.Float64)
             more.append((scope, WRONG_COUNTS, draws.estimate(values.to_numpy(), level=overview.level), values))
         rows = [
-            (
-                scope,
-                metric,
-                *map(finite, (estimate.mean, estimate.low, estimate.high)),
-                values.len(),
-                0,
-                float(values.sum()),
-                None,
-            )
+            (scope, metric, *estimate.cells, values.len(), 0, float(values.sum()), None)
             for scope, metric, estimate, values in more
         ]
         metrics = pl.concat([overview.metrics, pl.DataFrame(rows, schema=overview.metrics.schema, orient="row")])

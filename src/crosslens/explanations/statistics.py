@@ -18,7 +18,7 @@ import polars as pl
 from crosslens.core import InputError, UsageError
 from crosslens.explanations.concepts import METRICS, most_similar
 from crosslens.explanations.lexicon import Array, ancestor_at
-from crosslens.explanations.objects import ImageObjects, finite
+from crosslens.explanations.objects import ImageObjects
 from crosslens.language import load_wordnet
 from crosslens.statistics import Bootstrap, correct, correlations
 
@@ -85,8 +85,7 @@ def metric_means(failures: pl.DataFrame, draws: Bootstrap, level: float = 0.95) 
             if column not in failures.columns:
                 continue
             values = failures[column]
-            estimate = draws.estimate(values.fill_null(float("nan")).to_numpy(), level=level)
-            interval = (finite(estimate.mean), finite(estimate.low), finite(estimate.high))
+            interval = draws.estimate(values.fill_null(float("nan")).to_numpy(), level=level).cells
             undefined = values.null_count()
             total = float(values.sum()) if metric in TOTALS else None
             pooled = None
@@ -131,8 +130,7 @@ def metric_correlations(
         both = np.isfinite(columns[first]) & np.isfinite(columns[second])
         pair = (columns[first][both], columns[second][both])
         result = correlations(*pair, clusters[both], resamples=resamples, seed=seed)
-        estimates = [result.estimate(name, level) for name in ("spearman", "kendall-b")]
-        ends = [finite(end) for estimate in estimates for end in (estimate.mean, estimate.low, estimate.high)]
+        ends = [end for name in ("spearman", "kendall-b") for end in result.estimate(name, level).cells]
         rows.append((first, second, int(both.sum()), *ends))
     return pl.DataFrame(rows, schema=_CORRELATIONS, orient="row")
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 from crosslens.core import Dataset, hold_output, refuse_unknown, write_text
-from crosslens.encode import EncodeOptions
+from crosslens.encode import EncodeKeywords, EncodeOptions
 from crosslens.pipeline import (
     AUDIT_DATASETS,
     Audit,
@@ -25,7 +25,6 @@ from crosslens.report.document.page import Report
 
 if TYPE_CHECKING:
     from crosslens.core import TrustCode
-    from crosslens.encode import Cache
     from crosslens.pipeline import Display
 
 
@@ -40,24 +39,6 @@ class FileKeywords(TypedDict, total=False):
     qrels: str | Path
 
 
-class ModelKeywords(TypedDict, total=False):
-    """What the recipes of models have."""
-
-    image_folder: str | Path | None
-    precision: str
-    skip_bad: bool
-
-
-class EncodingKeywords(TypedDict, total=False):
-    """How models encode."""
-
-    device: str | None
-    batch_size: int | None
-    cache: Cache | str | Path | bool | None
-    offline: bool
-    notify: Callable[[str], None]
-
-
 class EvaluatingKeywords(TypedDict, total=False):
     """What is measured."""
 
@@ -67,7 +48,7 @@ class EvaluatingKeywords(TypedDict, total=False):
     folds: int
 
 
-class AuditKeywords(FileKeywords, ModelKeywords, EncodingKeywords, EvaluatingKeywords, total=False):
+class AuditKeywords(FileKeywords, EncodeKeywords, EvaluatingKeywords, total=False):
     """Those of :class:`AuditOptions`, of what is evaluated, and of :func:`run_audit`."""
 
     quick: bool
@@ -83,9 +64,6 @@ class AuditKeywords(FileKeywords, ModelKeywords, EncodingKeywords, EvaluatingKey
     overwrite: bool
     display: Display | None
     trust_code: TrustCode | None
-
-
-_KEYWORDS = (FileKeywords, ModelKeywords, EncodingKeywords, EvaluatingKeywords)
 
 
 def audit(
@@ -111,11 +89,17 @@ def audit(
     rest: dict[str, Any] = dict(options)
     what = AuditOptions.pick(rest)
     runs = tuple(map(str, _listed(run)))
-    inputs, model_options, encoding, evaluating = (
-        {key: rest.pop(key) for key in kind.__annotations__ if key in rest} for kind in _KEYWORDS
+    kinds: tuple[Iterable[str], ...] = (
+        FileKeywords.__annotations__,
+        ("image_folder", "precision", "skip_bad"),
+        EvaluatingKeywords.__annotations__,
+        ("overwrite", "display", "trust_code"),
+    )
+    inputs, model_options, evaluating, keywords = (
+        {key: rest.pop(key) for key in names if key in rest} for names in kinds
     )
     files: dict[str, Any] = {key: str(value) for key, value in inputs.items()}
-    keywords = {key: rest.pop(key) for key in ("overwrite", "display", "trust_code") if key in rest}
+    encoding = EncodeOptions.pick(rest)
     refuse_unknown(rest, AuditKeywords.__optional_keys__)
     request = AuditRequest(
         tuple(_source(entry, dataset_options or {}, Path(output)) for entry in _listed(dataset)),
@@ -125,7 +109,7 @@ def audit(
         EvaluateOptions(**evaluating),
         name,
     )
-    return audit_with_report(request, output, what, encoding=EncodeOptions(**encoding), **keywords)
+    return audit_with_report(request, output, what, encoding=encoding, **keywords)
 
 
 def _listed(value: Any) -> tuple[Any, ...]:

@@ -154,6 +154,8 @@ def log_to_mlflow(
 
 
 def _log(client: Any, content: TrackedRun, project: str, uri: str) -> TrackedAt:
+    from mlflow.entities import Metric, Param, RunTag
+
     experiment = client.get_experiment_by_name(project)
     if experiment is None:
         # MLflow itself would put files below the current folder, wherever the database is.
@@ -171,7 +173,15 @@ def _log(client: Any, content: TrackedRun, project: str, uri: str) -> TrackedAt:
     else:
         run_id = client.create_run(number, run_name=content.name, tags={_KEY: content.key}).info.run_id
     if not is_whole:
-        _log_values(client, run_id, content, numbers)
+        metrics = [Metric(name, value, 0, 0) for name, value in numbers.items()]
+        params = [
+            Param(key, text if len(text) <= _LONGEST_VALUE else f"{text[: _LONGEST_VALUE - 1]}…")
+            for key, text in zip(allowed_names(content.settings), content.settings.values(), strict=True)
+        ]
+        tags = [RunTag(f"crosslens.{name}", text) for name, text in content.facts.items()]
+        for start in range(0, max(len(metrics), len(params), len(tags)), _BATCH):
+            part = slice(start, start + _BATCH)
+            client.log_batch(run_id, metrics[part], params[part], tags[part])
         for file in content.files:
             assert content.folder is not None
             below = file.parent.relative_to(content.folder).as_posix()
@@ -181,20 +191,6 @@ def _log(client: Any, content: TrackedRun, project: str, uri: str) -> TrackedAt:
     if shown.startswith(("http://", "https://")):
         shown = f"{shown.rstrip('/')}/#/experiments/{number}/runs/{run_id}"
     return TrackedAt("mlflow", run_id, f"run {run_id} of the experiment {project}, at {shown}", existed=is_whole)
-
-
-def _log_values(client: Any, run_id: str, content: TrackedRun, numbers: Mapping[str, float]) -> None:
-    from mlflow.entities import Metric, Param, RunTag
-
-    metrics = [Metric(name, value, 0, 0) for name, value in numbers.items()]
-    params = [
-        Param(key, text if len(text) <= _LONGEST_VALUE else f"{text[: _LONGEST_VALUE - 1]}…")
-        for key, text in zip(allowed_names(content.settings), content.settings.values(), strict=True)
-    ]
-    tags = [RunTag(f"crosslens.{name}", text) for name, text in content.facts.items()]
-    for start in range(0, max(len(metrics), len(params), len(tags)), _BATCH):
-        part = slice(start, start + _BATCH)
-        client.log_batch(run_id, metrics[part], params[part], tags[part])
 
 
 def allowed_names(names: Iterable[str]) -> list[str]:

@@ -330,6 +330,11 @@ class Estimate:
     def interval(self) -> tuple[float, float]:
         return self.low, self.high
 
+    @property
+    def cells(self) -> tuple[float | None, ...]:
+        """The figure and the ends of its interval, as tables hold them: None where there is none."""
+        return tuple(end if np.isfinite(end) else None for end in (self.mean, self.low, self.high))
+
 
 class Bootstrap:
     """Resamples of clusters, drawn once and applied to any number of metrics.

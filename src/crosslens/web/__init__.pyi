@@ -39,7 +39,6 @@ from crosslens.web.judging.exporting import (
 from crosslens.web.judging.importing import import_items as import_items
 from crosslens.web.judging.model_judges import (
     dataset_pictures as dataset_pictures,
-    folder_store as folder_store,
     library_pictures as library_pictures,
 )
 from crosslens.web.judging.options import (

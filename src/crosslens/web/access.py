@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import binascii
 import ipaddress
 import math
 import re
@@ -124,9 +123,7 @@ class LoginLimit:
             return delay
 
     def _count(self, key: tuple[str, str], now: float) -> _Count:
-        count = self._counts.get(key)
-        if count is None:
-            return _Count()
+        count = self._counts.get(key, _Count())
         count.wrong = [moment for moment in count.wrong if now - moment < REMEMBERED]
         return count
 
@@ -169,8 +166,12 @@ def password_login(password: str, limit: LoginLimit) -> Callable[[Request], Awai
     expected = password.encode()
 
     async def require(request: Request) -> Response | None:
-        given = _given_password(request.headers.get("authorization", ""))
-        if given is not None:
+        kind, _, encoded = request.headers.get("authorization", "").partition(" ")
+        if kind.lower() == "basic":
+            try:
+                given = base64.b64decode(encoded, validate=True).partition(b":")[2]
+            except ValueError:
+                given = b""
             try:
                 async with limit.attempt(request, "the password of the server") as attempt:
                     attempt.is_right = secrets.compare_digest(given, expected)
@@ -183,16 +184,6 @@ def password_login(password: str, limit: LoginLimit) -> Callable[[Request], Awai
         return refuse(request, 401, "This server asks for a password.", headers)
 
     return require
-
-
-def _given_password(header: str) -> bytes | None:
-    kind, _, encoded = header.partition(" ")
-    if kind.lower() != "basic":
-        return None
-    try:
-        return base64.b64decode(encoded, validate=True).partition(b":")[2]
-    except (binascii.Error, ValueError):
-        return b""
 
 
 def refuse(request: Request, status: int, problem: str, headers: dict[str, str] | None = None) -> Response:

@@ -7,7 +7,7 @@ from importlib.util import find_spec
 from itertools import chain
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Depends, FastAPI, Query
+from fastapi import Depends, FastAPI, Query
 from fastapi.responses import Response
 from pydantic import BeforeValidator
 from starlette.exceptions import HTTPException
@@ -43,7 +43,18 @@ def create_app(settings: WebSettings) -> FastAPI:
     )  # fmt: skip
     app.state.services = services
     add_static_files(app)
-    app.include_router(_picture_router(services))
+    jpeg: dict[int | str, dict[str, Any]] = {200: {"content": {"image/jpeg": {}}}}
+
+    @app.get("/pictures/{dataset}/{image:path}", response_class=Response, tags=["pictures"], responses=jpeg)
+    def picture(request: Request, dataset: str, image: str, size: SizeText = 320) -> Response:
+        """A picture of a dataset as JPEG, its longer side at most ``size`` pixels."""
+        if not services.may_see_picture(request, dataset, image):
+            raise HTTPException(404, "There is no such picture.")
+        content = services.pictures.thumbnail(dataset, image, size)
+        # Whoever logs in next in the same browser asks anew.
+        headers = {"Cache-Control": "private, max-age=3600", "Vary": "Cookie"}
+        return Response(content, media_type="image/jpeg", headers=headers)
+
     installed = [feature for feature in FEATURES if find_spec(f"crosslens.web.{feature}") is not None]
     routers = [import_module(f"crosslens.web.{feature}.routes").routers(services) for feature in installed]
     for router in chain.from_iterable(reversed(routers)):  # judging has most visitors, and addresses are tried in turn
@@ -56,21 +67,3 @@ def create_app(settings: WebSettings) -> FastAPI:
     add_error_pages(app)
     app.add_middleware(Guard, services=services)
     return app
-
-
-def _picture_router(services: Services) -> APIRouter:
-    routes = APIRouter()
-
-    jpeg: dict[int | str, dict[str, Any]] = {200: {"content": {"image/jpeg": {}}}}
-
-    @routes.get("/pictures/{dataset}/{image:path}", response_class=Response, tags=["pictures"], responses=jpeg)
-    def picture(request: Request, dataset: str, image: str, size: SizeText = 320) -> Response:
-        """A picture of a dataset as JPEG, its longer side at most ``size`` pixels."""
-        if not services.may_see_picture(request, dataset, image):
-            raise HTTPException(404, "There is no such picture.")
-        content = services.pictures.thumbnail(dataset, image, size)
-        # Whoever logs in next in the same browser asks anew.
-        headers = {"Cache-Control": "private, max-age=3600", "Vary": "Cookie"}
-        return Response(content, media_type="image/jpeg", headers=headers)
-
-    return routes

@@ -42,9 +42,9 @@ class Connection(H11Protocol):
         super().connection_made(transport)
         if len(self.connections) > self.most:
             others = [other for other in self.connections if isinstance(other, Connection) and other is not self]
-            idle = [other for other in others if other.is_idle] or [
-                other for other in others if other.flow.write_paused
-            ]
+            # Nobody waits for their answer: the request is not whole, or the next one has not begun.
+            idle = [other for other in others if other.waiting_for or other.timeout_keep_alive_task is not None]
+            idle = idle or [other for other in others if other.flow.write_paused]
             if not idle:
                 self._close(b"503 Service Unavailable")
                 return
@@ -70,15 +70,9 @@ class Connection(H11Protocol):
         self._stop(self._answer_timer)
         super().resume_writing()
 
-    @property
-    def is_idle(self) -> bool:
-        """Whether nobody waits for an answer: the request is not whole, or the next one has not begun."""
-        return self.waiting_for is not None or self.timeout_keep_alive_task is not None
-
     def _watch(self) -> None:
         """Start the time of what is waited for now, unless it is running."""
-        state = self.conn.their_state
-        waiting_for = {h11.IDLE: _HEAD, h11.SEND_BODY: _BODY}.get(state)
+        waiting_for = {h11.IDLE: _HEAD, h11.SEND_BODY: _BODY}.get(self.conn.their_state)
         if waiting_for == self.waiting_for and self.cycle is self._waiting_cycle:
             return
         self._stop(self._timer)

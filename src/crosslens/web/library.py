@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import math
 import os
 import re
 import time
@@ -68,9 +67,7 @@ class RunSummary:
 
     def figure(self, metric: str) -> Figure:
         """The figure of a metric with its interval; without a value where the run has none."""
-        values = self.metrics.get(metric, {})
-        ends = (math.nan if values.get(end) is None else values[end] for end in ("low", "high"))
-        return metric_figure(metric, values.get("mean"), *ends)
+        return metric_figure(metric, None).of_row(self.metrics.get(metric))
 
     def as_dict(self) -> dict[str, Any]:
         named = ("id", "name", "location", "dataset", "dataset_name", "problem")

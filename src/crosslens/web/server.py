@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 import os
 import socket
 import threading
@@ -54,7 +53,7 @@ def running_address(folder: Path) -> str | None:
     with suppress(OSError, ValueError):
         address = _address_file(folder).read_text(encoding="utf-8")
         place = urlsplit(address)
-        if place.hostname is not None and not _is_everywhere(place.hostname):
+        if place.hostname not in (None, "0.0.0.0", "::"):  # at these nobody else reaches this computer
             with socket.create_connection((place.hostname, place.port or 80), timeout=1):
                 return address
     return None
@@ -81,13 +80,6 @@ def _address_file(folder: Path) -> Path:
     from crosslens.core import cache_folder, fingerprint
 
     return cache_folder() / "servers" / fingerprint("served folder", {"path": str(folder.resolve())})
-
-
-def _is_everywhere(host: str) -> bool:
-    """Whether it is 0.0.0.0 or ::, at which nobody else reaches this computer."""
-    with suppress(ValueError):
-        return ipaddress.ip_address(host).is_unspecified
-    return False
 
 
 def _listen(settings: WebSettings) -> socket.socket:

@@ -118,7 +118,6 @@ class WebSettings:
 
     @property
     def cache_folder(self) -> Path:
-        """Where thumbnails are kept."""
         from crosslens.core import cache_folder  # storage brings numpy, and the flags are read for every help text
 
         return cache_folder(self.cache) / "web"

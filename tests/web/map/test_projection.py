@@ -17,7 +17,6 @@ from crosslens.web.map.projection import (
     describe_clusters,
     fitted,
     has_umap,
-    nearest_centres,
     project,
 )
 
@@ -144,7 +143,6 @@ def test_clusters_are_nearest_centres_largest_first() -> None:
     for row, point in enumerate(points):
         slow = min(range(len(centres)), key=lambda n: float(((point - centres[n]) ** 2).sum()))
         assert numbers[row] == slow
-    assert np.array_equal(nearest_centres(points, centres), numbers)
     assert np.array_equal(numbers, assign_clusters(points, seed=4)[0])
 
 

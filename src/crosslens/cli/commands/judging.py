@@ -451,7 +451,7 @@ def judge(
         )
     else:
         loaded, folders = served_data(options.served)
-        pictures = web.library_pictures(web.folder_store(location.folder, loaded, folders), options.pixels)
+        pictures = web.library_pictures(location.folder, loaded, folders, options.pixels)
         database = web.judging_database(location)
         project = web.project_named(database, source)
         if options.dry_run:

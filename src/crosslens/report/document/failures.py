@@ -18,7 +18,6 @@ from crosslens.similarity import relevance_pairs
 PHI = "cider"
 FAILED = pl.col("rank").is_null() | (pl.col("rank") != 1)
 _LEAD = pl.coalesce("margin", "margin_at_least")
-_TELLING = 3
 _CANDIDATES = 24
 """Failures that are explained, to choose from."""
 _BY_MODELS = {"another image", "far"}
@@ -165,8 +164,8 @@ def most_telling(failures: pl.DataFrame) -> pl.DataFrame:
     return failures.sort(telling, "query", descending=[True, False])
 
 
-def choose_telling(judged: Sequence[TellingFailure], most: int = _TELLING) -> list[TellingFailure]:
-    """The first ones: of different kinds, then explained ones, then others; doubtful labels only where nothing else is.
+def choose_telling(judged: Sequence[TellingFailure]) -> list[TellingFailure]:
+    """The first three: of different kinds, then explained ones, then others; doubtful labels where nothing else is.
 
     No image is the retrieved one twice, while there are others.
     """
@@ -174,7 +173,7 @@ def choose_telling(judged: Sequence[TellingFailure], most: int = _TELLING) -> li
 
     def add(candidates: Iterable[TellingFailure], *, kinds: bool = False, images: bool = True) -> None:
         for failure in candidates:
-            if len(chosen) == most:
+            if len(chosen) == 3:
                 return
             known = {other.row["retrieved"] for other in chosen} if images else set()
             same = failure in chosen or failure.row["retrieved"] in known

@@ -12,7 +12,6 @@ import numpy as np
 import polars as pl
 
 from crosslens.core import (
-    BOTH,
     HEADER_FILE,
     IMAGE_TO_TEXT,
     RUN_FILE,
@@ -103,7 +102,6 @@ class ReportInputs:
         return next(iter([*own, *about]), None)
 
     def dataset_of(self, run: Run) -> Dataset | None:
-        """The dataset of a run, where it is known."""
         named = self.datasets.get(dataset_name(run))
         alone = len({dataset_name(other) for other in self.runs.values()}) == 1
         return named or (self.dataset if alone else None)
@@ -116,42 +114,15 @@ class ReportInputs:
         return grouped
 
 
-@dataclass
-class _Collected:
-    """What was read so far: runs in order, each with its name in its source and where it is."""
-
-    runs: list[tuple[str, Run, str]] = field(default_factory=list)
-    results: list[tuple[int, StageResult]] = field(default_factory=list)
-    findings: list[Finding] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
-    audits: int = 0
-
-    def add(self, source: Source) -> None:
-        """A run or an audit, as a value or as its folder."""
-        if not isinstance(source, Run | Audit):
-            if is_audit(source):
-                source = load_audit(source)
-            elif (Path(source) / RUN_FILE).exists() or being_written(Path(source)) is not None:
-                run = Run.load(source)
-                self.runs.append((run.label, run, str(source)))
-                return
-            else:
-                raise InputError(
-                    "neither a run nor an audit",
-                    file=Path(source),
-                    fix="name a folder that evaluate -o or audit -o wrote",
-                )
-        if isinstance(source, Run):
-            self.runs.append((source.label, source, "" if source.home is None else str(source.home)))
-            return
-        if not source.runs:
-            raise InputError("this audit has no run yet", file=source.folder, fix="run the same audit again")
-        position = {name: len(self.runs) + row for row, name in enumerate(source.runs)}
-        self.runs += [(name, run, str(run.home or "")) for name, run in source.runs.items()]
-        self.results += [(position.get(result.model, -1), result) for result in source.results]
-        self.findings += source.findings
-        self.notes += [f"{entry.stage} was left out: it {entry.reason}." for entry in source.skipped]
-        self.audits += 1
+def _opened(source: Source) -> Run | Audit:
+    if isinstance(source, Run | Audit):
+        return source
+    if is_audit(source):
+        return load_audit(source)
+    if (Path(source) / RUN_FILE).exists() or being_written(Path(source)) is not None:
+        return Run.load(source)
+    fix = "name a folder that evaluate -o or audit -o wrote"
+    raise InputError("neither a run nor an audit", file=Path(source), fix=fix)
 
 
 def report_inputs(
@@ -170,25 +141,38 @@ def report_inputs(
     """
     if not sources:
         raise UsageError("a report requires a run", fix="name at least one run folder or audit folder")
-    collected = _Collected()
-    for source in sources:
-        collected.add(source)
-    names = distinct_names([name for name, _, _ in collected.runs])
-    runs = {name: run for name, (_, run, _) in zip(names, collected.runs, strict=True)}
+    opened: list[tuple[str, Run]] = []
+    results: list[tuple[int, StageResult]] = []
+    findings: list[Finding] = []
+    notes: list[str] = []
+    kind = "Report on"
+    for source in map(_opened, sources):
+        if isinstance(source, Run):
+            opened.append((source.label, source))
+            continue
+        if not source.runs:
+            raise InputError("this audit has no run yet", file=source.folder, fix="run the same audit again")
+        kind = "Audit of"
+        position = {name: len(opened) + row for row, name in enumerate(source.runs)}
+        opened += source.runs.items()
+        results += [(position.get(result.model, -1), result) for result in source.results]
+        findings += source.findings
+        notes += [f"{entry.stage} was left out: it {entry.reason}." for entry in source.skipped]
+    names = distinct_names([name for name, _ in opened])
+    runs = {name: run for name, (_, run) in zip(names, opened, strict=True)}
     about = ", ".join(dict.fromkeys(name for name in map(dataset_name, runs.values()) if name))
     who = names[0] if len(runs) == 1 else f"{len(runs)} runs"
-    kind = "Audit of" if collected.audits else "Report on"
-    datasets = _datasets(runs.values(), dataset, dataset_options or {}, collected.notes)
+    datasets = _datasets(runs.values(), dataset, dataset_options or {}, notes)
     return ReportInputs(
         title or f"{kind} {who}{f' on {about}' if about else ''}",
         runs,
-        tuple(result if row < 0 else replace(result, model=names[row]) for row, result in collected.results),
-        tuple(collected.findings),
+        tuple(result if row < 0 else replace(result, model=names[row]) for row, result in results),
+        tuple(findings),
         next(iter(datasets.values()), None),
         datasets=datasets,
-        pictures=_pictures(runs.values(), datasets, image_folder, collected.notes),
-        sources={name: folder for name, (_, _, folder) in zip(names, collected.runs, strict=True) if folder},
-        notes=tuple(dict.fromkeys(collected.notes)),
+        pictures=_pictures(runs.values(), datasets, image_folder, notes),
+        sources={name: str(run.home) for name, run in runs.items() if run.home is not None},
+        notes=tuple(dict.fromkeys(notes)),
         **settings,
     )
 
@@ -368,19 +352,12 @@ class ReportContext:
         return StageResult("leaderboard", payload, "", dataset=dataset)
 
     def best(self, runs: dict[str, Run]) -> str:
-        """The run with the best headline metric."""
         metric = self.headline(next(iter(runs.values())))
         able = [name for name, run in runs.items() if metric in run.values]
         if metric is None or not able:
             return next(iter(runs))
         sign = 1 if facts_of(metric).higher_is_better else -1
         return max(able, key=lambda name: sign * float(np.nan_to_num(runs[name][metric].mean, nan=-sign * np.inf)))
-
-    def shared_metrics(self, runs: Sequence[Run], metrics: Sequence[str]) -> list[str]:
-        """Those of the metrics, in every direction, that any run has."""
-        known = dict.fromkeys(name for run in runs for name in run)
-        directions = sorted({split_name(name)[0] for name in known} - {BOTH}, reverse=True)
-        return [f"{side}/{metric}" for side in directions for metric in metrics if f"{side}/{metric}" in known]
 
 
 def _useful(table: pl.DataFrame, name: str) -> bool:

@@ -116,7 +116,6 @@ class WrittenReport:
     notes: tuple[str, ...] = ()
 
     def as_dict(self) -> dict[str, Any]:
-        """The JSON form."""
         return {
             "written": str(self.page),
             "bytes": self.size,

@@ -11,9 +11,9 @@ from typing import Any
 import polars as pl
 
 from crosslens.core import (
+    BOTH,
     UNRANKED,
     Bars,
-    Cell,
     Chart,
     CrosslensError,
     Dataset,
@@ -52,7 +52,6 @@ from crosslens.report.document.sections import (
     figure_of,
     folded_notes,
     series_of,
-    stored_figure,
 )
 from crosslens.report.forms.boxes import draw_boxes
 from crosslens.report.forms.page import chart_html, marked_html, paragraph
@@ -154,7 +153,6 @@ def _telling(context: ReportContext, name: str) -> str:
 
 
 def _texts(dataset: Dataset, images: set[str]) -> dict[str, list[str]]:
-    """The captions of images."""
     said = dataset.described.captions.filter(pl.col("image").is_in(list(images)))
     return dict(said.group_by("image", maintain_order=True).agg("text").iter_rows())
 
@@ -204,15 +202,20 @@ def _findings(context: ReportContext) -> str:
 def _main_figures(context: ReportContext) -> Table:
     runs = dict(context.inputs.runs)
     chosen = _TABLE if len(runs) == 1 else _TABLE[:_SHARED]
-    metrics = context.shared_metrics(list(runs.values()), chosen) or list(next(iter(runs.values())))[:6]
+    known = dict.fromkeys(name for run in runs.values() for name in run)
+    directions = sorted({split_name(name)[0] for name in known} - {BOTH}, reverse=True)
+    metrics = [name for side in directions for metric in chosen if (name := f"{side}/{metric}") in known]
+    metrics = metrics or list(next(iter(runs.values())))[:6]
     if len(runs) == 1:
         name, run = next(iter(runs.items()))
         table = run_table(run, [metric for metric in metrics if metric in run.values])
         return replace(table, title=f"The main figures: {name}")
-    rows: list[tuple[Cell, ...]] = [
-        (name, *(figure_of(run.values.get(metric), metric) for metric in metrics)) for name, run in runs.items()
-    ]
-    table = Table(("run", *metrics), tuple(rows), "l" * (1 + len(metrics)), title="The main figures")
+    table = Table(
+        ("run", *metrics),
+        [(name, *(figure_of(run.values.get(metric), metric) for metric in metrics)) for name, run in runs.items()],
+        "l" * (1 + len(metrics)),
+        title="The main figures",
+    )
     if len(context.inputs.by_dataset()) > 1:  # what is best on one dataset says nothing about another
         return table
     best = set()
@@ -263,7 +266,7 @@ def _shares(results: Sequence[StageResult]) -> Iterator[Content]:
     series: dict[str, list[Figure]] = {}
     for result in results:
         by_cause = {row["cause"]: row for row in result.payload["causes"]}
-        series[_name(result)] = [stored_figure(by_cause.get(name), Figure.percent(None), "share") for name in names]
+        series[_name(result)] = [Figure.percent(None).of_row(by_cause.get(name), "share") for name in names]
     if names:
         counts = ", ".join(
             f"{_name(result)} {format_count(result.payload['failures'], 'failure')}" for result in results

@@ -126,13 +126,6 @@ def figure_of(values: MetricValues | None, metric: str = "") -> Figure:
     return metric_figure(values.name, values.mean, values.low, values.high)
 
 
-def stored_figure(figures: Mapping[str, Any] | None, unit: Figure, value: str = "mean") -> Figure:
-    """A figure from JSON, where a missing number is None, written as ``unit`` is."""
-    number, *ends = ((figures or {}).get(name) for name in (value, "low", "high"))
-    low, high = (math.nan if end is None else float(end) for end in ends)
-    return replace(unit, value=number, low=low, high=high)
-
-
 def _of(payload: Mapping[str, Any], word: str = "of") -> str:
     return f" {word} {payload['dataset']}" if payload.get("dataset") else ""
 
@@ -204,7 +197,7 @@ def recalls(context: ReportContext) -> ReportSection | None:
         header = ("", *(f"@{k}" for k in cutoffs))
         is_folded = len(tables) >= _MOST_SHOWN
         title = f"Three recalls of {name}"
-        tables.append(Table(header, tuple(rows), "l" * len(header), title=title, folded=is_folded))
+        tables.append(Table(header, rows, "l" * len(header), title=title, folded=is_folded))
     return _section(
         "recalls",
         "Three recalls",
@@ -216,10 +209,13 @@ def recalls(context: ReportContext) -> ReportSection | None:
 
 def _metrics_table(title: str, names: Sequence[str], runs: Mapping[str, Run], *, is_folded: bool = False) -> Table:
     """A row per metric, a column per run."""
-    rows: list[tuple[Cell, ...]] = [
-        (name, *(figure_of(run.values.get(name), name) for run in runs.values())) for name in names
-    ]
-    return Table(("metric", *runs), tuple(rows), "l" * (1 + len(runs)), title=title, folded=is_folded)
+    return Table(
+        ("metric", *runs),
+        [(name, *(figure_of(run.values.get(name), name) for run in runs.values())) for name in names],
+        "l" * (1 + len(runs)),
+        title=title,
+        folded=is_folded,
+    )
 
 
 def graded(context: ReportContext) -> ReportSection | None:
@@ -238,7 +234,7 @@ def graded(context: ReportContext) -> ReportSection | None:
         payload = result.payload
         for family in ("SR", "SRhit"):
             series = {
-                run: [stored_figure(entry, _PERCENT) for entry in entries[family]]
+                run: [_PERCENT.of_row(entry) for entry in entries[family]]
                 for run, entries in payload["runs"].items()
                 if entries.get(family)
             }
@@ -292,9 +288,7 @@ def groups(context: ReportContext) -> ReportSection | None:
 def _difficulty(context: ReportContext, result: StageResult) -> Iterator[Content]:
     """How many pairs are easy or hard for the models together; where the table of pairs is there, the metric by it."""
     payload = result.payload
-    rows = tuple(
-        (name, level["pairs"], stored_figure(level, _PERCENT, "share")) for name, level in payload["levels"].items()
-    )
+    rows = tuple((name, level["pairs"], _PERCENT.of_row(level, "share")) for name, level in payload["levels"].items())
     yield Table(("level", "pairs", "share, %"), rows, "lrr", title=f"Pairs{_of(payload)} by difficulty")
     yield Text.of(
         "A level says how many models score a caption and its image above their thresholds: "
@@ -363,9 +357,7 @@ def _drops(context: ReportContext, results: Sequence[StageResult]) -> Iterator[C
         cells |= {(row["perturbation"], row["metric"]): row for row in kept}
         columns = list(dict.fromkeys(str(row["metric"]) for row in kept)) or columns
     unit = metric_figure(metric, None)
-    points = {
-        name: tuple(stored_figure(cells.get((name, column)), unit, "drop") for column in columns) for name in names
-    }
+    points = {name: tuple(unit.of_row(cells.get((name, column)), "drop") for column in columns) for name in names}
 
     def cost(name: str) -> float:
         first = points[name][0].value
@@ -381,7 +373,7 @@ def _drops(context: ReportContext, results: Sequence[StageResult]) -> Iterator[C
             str(row["perturbation"]),
             model,
             replace(unit, value=row.get("before")),
-            stored_figure(row, replace(unit, signed=True), "drop"),
+            replace(unit, signed=True).of_row(row, "drop"),
             percent_figure(*(row.get(f"percent{end}") for end in ("", "_low", "_high"))),
         )
         for model, row in rows
@@ -413,7 +405,7 @@ def _hard_negatives(stage: StageResult) -> Iterator[Content]:
             if row["grouping"] != "macro":
                 measure = "" if row["measure"] in ACCURACY else f" ({row['measure']})"
                 own = kinds.setdefault(f"{row['category'] or 'all cases'}{measure}", {})
-                own[result["model"]] = stored_figure(row, _PERCENT, "value")
+                own[result["model"]] = _PERCENT.of_row(row, "value")
     if not kinds:
         return
     models = list(dict.fromkeys(result["model"] for result in results))
@@ -493,10 +485,10 @@ def captions(context: ReportContext) -> ReportSection | None:
         described |= {dataset["name"]: dataset for dataset in result.payload["datasets"]}
     if described:
         features = dict.fromkeys(name for dataset in described.values() for name in dataset["features"])
-        rows: list[tuple[Cell, ...]] = [
+        rows = [
             (
                 name.replace("_", " "),
-                *(stored_figure(dataset["features"].get(name), _NUMBER) for dataset in described.values()),
+                *(_NUMBER.of_row(dataset["features"].get(name)) for dataset in described.values()),
             )
             for name in features
         ]
@@ -506,12 +498,12 @@ def captions(context: ReportContext) -> ReportSection | None:
         )
         parts.append(Text.of(f"Means per caption with intervals over images. {sizes}."))
         header = ("per caption", *described)
-        parts.append(Table(header, tuple(rows), "l" + "r" * len(described), title="Granularity"))
+        parts.append(Table(header, rows, "l" + "r" * len(described), title="Granularity"))
     charts = []
     for result in context.inputs.stage("polysemy"):
         for dataset in result.payload["datasets"]:
             series = {
-                name.replace("_", " "): [stored_figure(entry[name], _NUMBER) for entry in dataset["curves"]]
+                name.replace("_", " "): [_NUMBER.of_row(entry[name]) for entry in dataset["curves"]]
                 for name in ("image_similarity", "caption_distance")
             }
             across = tuple(entry["R"] for entry in dataset["curves"])
@@ -544,7 +536,7 @@ def labels(context: ReportContext) -> ReportSection | None:
                 rows.append((name, *cells))
         title = f"What the rule for ties changes{f', {result.model}' if result.model else ''}"
         if rows:
-            parts.append(Table(("metric", *modes), tuple(rows), "l" + "r" * len(modes), title=title))
+            parts.append(Table(("metric", *modes), rows, "l" + "r" * len(modes), title=title))
     return _section("labels", "Label problems", parts)
 
 

@@ -68,22 +68,20 @@ def mteb(runs: Sequence[Run], metrics: Metrics = None) -> Files:
             f"the run {run.name!r} has none of the metrics mteb knows ({'@k, '.join(_MTEB_NAMES)}@k)",
             fix=f'evaluate with {argument("metrics")} "Hit@1 Recall@10 nDCG@10"',
         )
-    return {direction: _mteb_content(run, direction, values) for direction, values in scores.items()}
-
-
-def _mteb_content(run: Run, direction: str, scores: dict[str, Any]) -> str:
-    main = next((name for name in _MTEB_MAIN if name in scores), next(iter(scores)))
-    entry = {**scores, "main_score": scores[main], "hf_subset": "default", "languages": ["eng-Latn"]}
-    name = dataset_name(run)
-    content = {
-        "task_name": f"{_MTEB_DATASETS.get(name, name)}{direction.upper()}Retrieval",
-        "dataset_revision": dataset_revision(run),
-        "mteb_version": None,  # null is read as "current"; a version would claim that mteb computed this
-        "scores": {"test": [entry]},
-        "evaluation_time": None,
-        "kg_co2_emissions": None,
-    }
-    return json.dumps(content, ensure_ascii=False, indent=2) + "\n"
+    dataset, files = dataset_name(run), {}
+    for direction, values in scores.items():
+        main = next((name for name in _MTEB_MAIN if name in values), next(iter(values)))
+        entry = {**values, "main_score": values[main], "hf_subset": "default", "languages": ["eng-Latn"]}
+        content = {
+            "task_name": f"{_MTEB_DATASETS.get(dataset, dataset)}{direction.upper()}Retrieval",
+            "dataset_revision": dataset_revision(run),
+            "mteb_version": None,  # null is read as "current"; a version would claim that mteb computed this
+            "scores": {"test": [entry]},
+            "evaluation_time": None,
+            "kg_co2_emissions": None,
+        }
+        files[direction] = json.dumps(content, ensure_ascii=False, indent=2) + "\n"
+    return files
 
 
 @EXPORTS.register("clip-benchmark", suffix=".clip-benchmark.json")

@@ -39,7 +39,6 @@ class ChartDrawing:
         self.add(f'<text{look} x="{x:.1f}" y="{y:.1f}">{whole}{escape(shown)}</text>')
 
     def line(self, x1: float, y1: float, x2: float, y2: float, kind: str = "grid") -> None:
-        """A straight line."""
         self.add(f'<line class="{kind}" x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}"/>')
 
     def rectangle(
@@ -62,7 +61,6 @@ class ChartDrawing:
         self.add(f'<{"polygon" if closed else "polyline"} class="{kind}" points="{listed}"/>')
 
     def interval(self, low: float, high: float, middle: float) -> None:
-        """The interval of a horizontal bar."""
         self.line(low, middle, high, middle, "interval")
         for edge in (low, high):
             self.line(edge, middle - 3, edge, middle + 3, "interval")
@@ -216,7 +214,6 @@ class Plane:
         drawing.height = self.height + above
 
     def position(self, x: float, y: float) -> tuple[float, float]:
-        """Where the values are in the drawing."""
         start, end = self._change(self.columns[0]), self._change(self.columns[-1])
         share = (self._change(x) - start) / (end - start), (y - self.rows[0]) / (self.rows[-1] - self.rows[0])
         inside = self.width - self.left - self.right, self.height - self.top - self.bottom

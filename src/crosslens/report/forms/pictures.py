@@ -15,7 +15,6 @@ from crosslens.core import CrosslensError
 from crosslens.data import read_image_bytes
 from crosslens.encode import decode_image
 
-_LARGEST = 640
 _QUALITY = 82
 _SIDES = (320, 256, 200, 160, 128, 96)
 """How large thumbnails are at most, in pixels: the first at which all of them fit into the budget."""
@@ -33,13 +32,13 @@ class EmbeddedImage:
     height: float
 
 
-def embed_image(file: str | Path, largest: int = _LARGEST) -> EmbeddedImage | None:
-    """The picture in a file, its longer side at most ``largest`` pixels.
+def embed_image(file: str | Path) -> EmbeddedImage | None:
+    """The picture in a file, its longer side at most 640 pixels.
 
     None where there is no such file, it is none, or Pillow is missing.
     """
     picture = _open(file)
-    return None if picture is None else _embed(picture, largest, picture.size)
+    return None if picture is None else _embed(picture, 640, picture.size)
 
 
 def embed_thumbnails(files: Mapping[str, str], budget: int, *, keep_all: bool = True) -> dict[str, EmbeddedImage]:
@@ -100,7 +99,6 @@ class SharedPictures:
 
     @property
     def wanted(self) -> int:
-        """How many pictures were asked for."""
         return len(self._importance)
 
     def photo(self, dataset: str, image: str, alternative: str, importance: float = 0.0) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import textwrap
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import partial
 from itertools import pairwise
@@ -13,7 +13,6 @@ from crosslens.core import (
     FORMS,
     PAGE_WIDTH,
     Cards,
-    Cell,
     Diffs,
     FactList,
     Figure,
@@ -98,17 +97,13 @@ def _diff(diff: TextDiff, *, colour: bool) -> str:
     lines = [printable_line(f"{diff.name}: {diff.about}")] if diff.about else []
     if diff.edited:
         for side, (sign, tone) in enumerate((("-", _RED), ("+", _GREEN))):
-            shown = (_marked(printable_line(span[side]), tone if colour else "", span) for span in diff.spans)
-            lines.append(f"  {sign} {''.join(shown)}")
+            before, after = (tone, _PLAIN) if colour else ("[", "]")
+            shown = [(printable_line(span[side]), span[0] != span[1]) for span in diff.spans]
+            marked = (f"{before}{text}{after}" if text and changed else text for text, changed in shown)
+            lines.append(f"  {sign} {''.join(marked)}")
     else:
         lines.append(f"    {printable_line(''.join(before for before, _ in diff.spans))}")
     return "\n".join([*lines, *(f"    {printable_line(fact)}" for fact in diff.facts)])
-
-
-def _marked(text: str, tone: str, span: tuple[str, str]) -> str:
-    if not text or span[0] == span[1]:
-        return text
-    return f"{tone}{text}{_PLAIN}" if tone else f"[{text}]"
 
 
 def text_grid(table: Table) -> Grid:
@@ -117,7 +112,11 @@ def text_grid(table: Table) -> Grid:
     for index, side in enumerate(table.sides):
         cells = [row[index] for row in table.lines]
         if any(isinstance(cell, Figure) and cell.interval for cell in cells):
-            columns.append(_with_intervals(cells))
+            parts = [
+                (cell.number, cell.interval) if isinstance(cell, Figure) else (cell_text(cell), "") for cell in cells
+            ]
+            room = max(len(number) for number, _ in parts)
+            columns.append([f"{number:>{room}}  {interval}".rstrip() for number, interval in parts])
             sides += "l"
         else:
             columns.append([cell_text(cell) for cell in cells])
@@ -144,13 +143,6 @@ def _text_bars(chart: Histogram) -> Grid:
         mark = " ·" if low <= (start + end) / 2 <= high else ""
         rows.append((name + mark, f"{count:,g}", "█" * math.ceil(_BAR * count / most)))
     return Grid((chart.axis, chart.noun, ""), tuple(rows), "lrl")
-
-
-def _with_intervals(cells: Sequence[Cell]) -> list[str]:
-    numbers = [cell.number if isinstance(cell, Figure) else cell_text(cell) for cell in cells]
-    room = max(map(len, numbers))
-    bounds = [cell.interval if isinstance(cell, Figure) else "" for cell in cells]
-    return [f"{number:>{room}}  {interval}".rstrip() for number, interval in zip(numbers, bounds, strict=True)]
 
 
 def _card(card: PictureCard, width: int) -> list[str]:

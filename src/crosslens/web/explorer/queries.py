@@ -30,7 +30,7 @@ from crosslens.language import find_pipeline, load_wordnet
 from crosslens.report import EmbeddedImage, section_html
 from crosslens.similarity import PreparedSimilarity, load_similarity, prepare_dataset
 from crosslens.web.background import RecentCache
-from crosslens.web.explorer.retrieval import ItemView, QueryFilter, QueryTables, Retrieval, directions_of
+from crosslens.web.explorer.retrieval import MOST_VALUES, ItemView, QueryFilter, QueryTables, Retrieval, directions_of
 from crosslens.web.library import RunSummary
 
 PHI, QUANTILE = "cider", 0.75
@@ -117,6 +117,7 @@ def query_list(
     """The queries that match from ``offset`` on, at most ``limit``."""
     retrieval = tables.retrieval(run, direction)
     matching = retrieval.select(chosen)
+    members = list(retrieval.group_rows(chosen.group).items()) if chosen.group else []
     rows = []
     for row in map(int, matching[offset : offset + limit]):
         image = retrieval.query_names[row] if retrieval.forward else None
@@ -132,7 +133,7 @@ def query_list(
         run=run, direction=retrieval.direction, directions=directions_of(retrieval.run),
         queries=len(retrieval.query_ids), matching=len(matching), offset=offset, limit=limit,
         metrics=list(retrieval.metrics), groups=retrieval.groups,
-        group_values=retrieval.group_counts(chosen.group) if chosen.group else {}, rows=rows,
+        group_values={value: len(queries) for value, queries in members[:MOST_VALUES]}, rows=rows,
     )  # fmt: skip
 
 

@@ -34,7 +34,7 @@ Rows = np.ndarray[Any, np.dtype[np.int64]]
 _DIRECTIONS = ("t2i", "t2t", "i2t")
 RANK, ORDER = "rank", "order"
 """What queries can be sorted by besides metrics: the rank of the first relevant item; the dataset's own order."""
-_MOST_VALUES, _CACHED = 200, 16
+MOST_VALUES, _CACHED = 200, 16
 
 
 @dataclass(frozen=True)
@@ -227,7 +227,7 @@ class Retrieval:
             if values is None:
                 usable += ["caption_length"] if name == "caption_length" and not self.forward else []
             elif values.null_count() < len(values) and not (
-                values.dtype == pl.String and values.n_unique() > max(_MOST_VALUES, len(values) // 2)
+                values.dtype == pl.String and values.n_unique() > max(MOST_VALUES, len(values) // 2)
             ):
                 usable.append(name)
         return usable
@@ -247,10 +247,6 @@ class Retrieval:
                     for value, queries in members.items()
                 }
             return self._groups[column]
-
-    def group_counts(self, column: str) -> dict[str, int]:
-        """How many queries each value of a column has; the most frequent values."""
-        return {value: len(rows) for value, rows in list(self.group_rows(column).items())[:_MOST_VALUES]}
 
     def select(self, chosen: QueryFilter) -> Rows:
         """The rows that match, in order. Queries without a value come last, whichever way they are sorted."""

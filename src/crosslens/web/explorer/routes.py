@@ -11,7 +11,7 @@ from markupsafe import Markup
 from starlette.requests import Request
 from starlette.responses import HTMLResponse
 
-from crosslens.core import Cell, Link, Section, Table, UsageError
+from crosslens.core import Link, Section, Table, UsageError
 from crosslens.web.explorer.queries import (
     Explanations,
     LikelyPositives,
@@ -186,16 +186,16 @@ def _add_datasets(api: APIRouter, pages: APIRouter, tables: QueryTables) -> None
 
     @pages.get("/datasets")
     def datasets_page(request: Request) -> HTMLResponse:
-        read: list[tuple[Cell, ...]] = []
-        damaged: list[tuple[Cell, ...]] = []
+        read = []
+        damaged = []
         for row in datasets():
             if row["problem"] is None:
                 name = Link(row["name"], f"/datasets/{quote(row['id'], safe='')}")
                 read.append((name, row["images"], row["captions"], len(row["runs"])))
             else:
                 damaged.append((row["name"], row["problem"]))
-        parts = [Table(("Dataset", "Images", "Captions", "Runs"), tuple(read), "lrrr")] if read else []
-        parts += [Table(("Dataset", "Problem"), tuple(damaged), "ll", title="Cannot be read")] if damaged else []
+        parts = [Table(("Dataset", "Images", "Captions", "Runs"), read, "lrrr")] if read else []
+        parts += [Table(("Dataset", "Problem"), damaged, "ll", title="Cannot be read")] if damaged else []
         return render(request, "explorer/datasets.html", article=sections_html([Section("", tuple(parts))]))
 
     @api.get("/datasets/{dataset}")

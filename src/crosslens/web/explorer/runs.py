@@ -80,7 +80,7 @@ class RunList(Presented):
         read, best = [run for run in self.runs if run.problem is None], self.best
         has_folders = any(run.location != run.name for run in read)
         header = ("Run", *(("Folder",) if has_folders else ()), "Dataset", *self.metrics)
-        rows: list[tuple[Cell, ...]] = []
+        rows = []
         for run in read:
             dataset = Link(run.dataset_name, f"/datasets/{quote(run.dataset, safe='')}") if run.dataset else None
             name = Link(run.name, f"/runs/{quote(run.id, safe='')}")
@@ -96,7 +96,7 @@ class RunList(Presented):
             f"{len(self.runs)} of {self.total} runs. {unit_sentence(self.metrics)} In brackets: the interval.",
             *(["Bold: the best of its dataset."] if marked else []),
         )
-        table = Table(header, tuple(rows), "l" * len(header), notes=notes, best=marked)
+        table = Table(header, rows, "l" * len(header), notes=notes, best=marked)
         broken = tuple((run.name, run.location, run.problem) for run in self.runs if run.problem is not None)
         damaged = Table(("Run", "Folder", "Problem"), broken, "lll", title="Cannot be read")
         yield Section("", (*((table,) if rows else ()), *((damaged,) if broken else ())))
@@ -183,7 +183,7 @@ def comparison_sections(comparison: Comparison, baseline: str, other: str) -> It
                 rows.append((result.metric, page, *values, better))
     header = ("metric", "query", comparison.baseline, comparison.others[0], "better")
     title = "The queries that differ most"
-    yield Section("", (Table(header, tuple(rows), "llrrl", title=title, names=1, folded=True),) if rows else ())
+    yield Section("", (Table(header, rows, "llrrl", title=title, names=1, folded=True),) if rows else ())
 
 
 @dataclass(frozen=True)

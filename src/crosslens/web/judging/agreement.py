@@ -250,13 +250,13 @@ def measure_project(
     ``grades`` are the numbers of labels that have an order (a judgement's score is its lowest one); without them the
     scores are the ratings. ``fits`` is the label by which people say that a pair fits, in a survey of pairs.
     """
-    answers = answer_matrix(table) if table.height else np.empty((0, 0))
-    scores = score_matrix(table, grades)
-    several = np.isfinite(scores).sum(axis=1, initial=0) > 1 if scores.size else np.zeros(0, bool)
+    answers, scores = answer_matrix(table), matrix(table, judgement_scores(table, grades))
+    judges = np.isfinite(answers).sum(axis=1)
+    several = (np.isfinite(scores).sum(axis=1) > 1).any()
     return ProjectAgreement(
         items=len(answers),
-        repeated=int((np.isfinite(answers).sum(axis=1) > 1).sum()) if answers.size else 0,
-        most_judges=int(np.isfinite(answers).sum(axis=1).max()) if answers.size else 0,
+        repeated=int((judges > 1).sum()),
+        most_judges=int(judges.max(initial=0)),
         judgements=table.height,
         judges=table["account"].n_unique(),
         answers=_reliability(answers),
@@ -264,16 +264,9 @@ def measure_project(
         by_item=item_agreement(table, fits),
         by_person=person_agreement(table),
         fits=fits,
-        scores=judge_agreement(scores) if several.any() else None,
-        ordinal=krippendorff_alpha(scores, "ordinal") if several.any() else float("nan"),
+        scores=judge_agreement(scores) if several else None,
+        ordinal=krippendorff_alpha(scores, "ordinal") if several else float("nan"),
     )
-
-
-def score_matrix(table: pl.DataFrame, grades: Mapping[str, float] | None = None) -> FloatArray:
-    """Items × judges: the number of each judgement, from its labels or else its rating; NaN where it has none."""
-    if not table.height:
-        return np.empty((0, 0))
-    return matrix(table, judgement_scores(table, grades))
 
 
 def judgement_scores(table: pl.DataFrame, grades: Mapping[str, float] | None = None) -> pl.Series:

@@ -100,7 +100,6 @@ class JudgingContext:
         return account
 
     def require_owner_account(self, request: Request) -> Account:
-        """An account that may create projects."""
         account = self.require_account(request)
         if not account.is_owner:
             raise HTTPException(403, "Only an owner can do this.")

@@ -134,17 +134,16 @@ def read_answers(path: Path, served: str = "") -> list[AnswerRow] | None:
             frame, row_name = read_table(path)
             if not is_answer_file(frame.columns):
                 return None
-            rows = [_from_cells(row) for row in frame.iter_rows(named=True)]
+            rows = []
+            for row in frame.iter_rows(named=True):
+                cells: dict[str, Any] = {name: re.sub(f"^'('*{_FORMULA})", r"\1", cell) for name, cell in row.items()}
+                cells["labels"] = cells["labels"].split("; ") if cells["labels"] else []
+                try:
+                    cells["metrics"] = json.loads(cells["metrics"])
+                except (ValueError, RecursionError):
+                    cells["metrics"] = None
+                rows.append(cells)
         return [_read(row, row_name(number)) for number, row in enumerate(rows)]
-
-
-def _from_cells(row: Mapping[str, str]) -> dict[str, Any]:
-    cells = {name: re.sub(f"^'('*{_FORMULA})", r"\1", cell) for name, cell in row.items()}
-    try:
-        metrics = json.loads(cells["metrics"])
-    except (ValueError, RecursionError):
-        metrics = None
-    return {**cells, "labels": cells["labels"].split("; ") if cells["labels"] else [], "metrics": metrics}
 
 
 def _from_label_studio(task: Any, served: str, place: str) -> Iterator[dict[str, Any]]:
@@ -299,21 +298,14 @@ CHOICES, RATING, CORRECTION = "labels", "rating", "correction"
 """Names of the controls."""
 
 
-@dataclass(frozen=True)
-class _Shown:
+def _variables(items: Items) -> tuple[list[str], list[str], str]:
     """The variables of the tasks that hold pictures (image, image1, …) and texts, and which of them is judged."""
-
-    images: list[str]
-    passages: list[str]
-    judged: str
-
-    @staticmethod
-    def of(items: Items) -> _Shown:
-        pictures = max((len(item.content.pictures) for item in items.values()), default=0)
-        texts = max((len(item.content.texts) for item in items.values()), default=0)
-        images, passages = ([f"{kind}{number or ''}" for number in range(count)]
-                            for kind, count in (("image", pictures), ("text", texts)))  # fmt: skip
-        return _Shown(images, passages, [*images, *passages, "text"][0])
+    pictures = max((len(item.content.pictures) for item in items.values()), default=0)
+    texts = max((len(item.content.texts) for item in items.values()), default=0)
+    images, passages = (
+        [f"{kind}{number or ''}" for number in range(count)] for kind, count in (("image", pictures), ("text", texts))
+    )
+    return images, passages, [*images, *passages, "text"][0]
 
 
 def label_studio_tasks(
@@ -328,51 +320,42 @@ def label_studio_tasks(
     answers: dict[str, list[dict[str, Any]]] = {}
     for row in table.iter_rows(named=True):
         answers.setdefault(row["item"], []).append(row)
-    shown = _Shown.of(items)
+    images, passages, judged = _variables(items)
     tasks = []
     for name, item in items.items():
         people = [row for row in answers.get(name, ()) if row["source"] != MODEL]
         models = [row for row in answers.get(name, ()) if row["source"] == MODEL]
         annotations = [
-            {
-                "result": _result(row["labels"], row["rating"], row["text"], shown.judged, f"{name}-{number}"),
-                "lead_time": row["seconds"],
-                "ground_truth": False,
-            }
+            {"result": _result(row, judged, f"{name}-{number}"), "lead_time": row["seconds"], "ground_truth": False}
             for number, row in enumerate(people)
         ]
         judges = [row["account"] for row in people]
         if (final := adjudicated.get(name)) is not None:
-            result = _result(final.labels, final.rating, final.text, shown.judged, f"{name}-adjudicated")
+            result = _result(vars(final), judged, f"{name}-adjudicated")
             annotations.append({"result": result, "lead_time": None, "ground_truth": True})
             judges.append(ADJUDICATED)
         predictions = [
-            {
-                "model_version": row["account"],
-                "result": _result(row["labels"], row["rating"], row["text"], shown.judged, f"{name}-model-{number}"),
-            }
+            {"model_version": row["account"], "result": _result(row, judged, f"{name}-model-{number}")}
             for number, row in enumerate(models)
         ]
         content = item.content
         addresses = [f"{pictures}{quote(picture.dataset)}/{quote(picture.image)}" for picture in content.pictures]
         # All variables of the interface, and what else is known of the item.
-        data: dict[str, Any] = dict.fromkeys((*shown.images, *shown.passages), "")
-        data |= dict(zip(shown.images, addresses, strict=False))
-        data |= dict(zip(shown.passages, (text.text for text in content.texts), strict=False))
+        data: dict[str, Any] = dict.fromkeys((*images, *passages), "")
+        data |= dict(zip(images, addresses, strict=False))
+        data |= dict(zip(passages, (text.text for text in content.texts), strict=False))
         data |= {"item": name, "kind": item.kind}
         data |= {fact: value for fact, value in content.about.items() if fact in ("run", "query", "caption")}
         tasks.append({"data": data | {"judges": judges}, "annotations": annotations, "predictions": predictions})
     return tasks
 
 
-def _result(
-    labels: Sequence[str], rating: float | None, text: str | None, judged: str, name: str
-) -> list[dict[str, Any]]:
-    values: list[tuple[str, str, dict[str, Any]]] = [(CHOICES, "choices", {"choices": list(labels)})]
-    if rating is not None:
-        values.append((RATING, "rating", {"rating": int(rating)}))
-    if text:
-        values.append((CORRECTION, "textarea", {"text": [text]}))
+def _result(said: Mapping[str, Any], judged: str, name: str) -> list[dict[str, Any]]:
+    values: list[tuple[str, str, dict[str, Any]]] = [(CHOICES, "choices", {"choices": list(said["labels"])})]
+    if said["rating"] is not None:
+        values.append((RATING, "rating", {"rating": int(said["rating"])}))
+    if said["text"]:
+        values.append((CORRECTION, "textarea", {"text": [said["text"]]}))
     return [
         {"id": f"{name}-{control}", "from_name": control, "to_name": judged, "type": kind, "value": value}
         for control, kind, value in values
@@ -381,17 +364,17 @@ def _result(
 
 def label_studio_config(form: AnswerForm, items: Items) -> str:
     """The labelling interface that shows the tasks of these items in Label Studio."""
-    shown = _Shown.of(items)
-    parts = [f'  <Image name="{name}" value="${name}"/>' for name in shown.images]
-    parts += [f'  <Text name="{name}" value="${name}"/>' for name in shown.passages]
+    images, passages, judged = _variables(items)
+    parts = [f'  <Image name="{name}" value="${name}"/>' for name in images]
+    parts += [f'  <Text name="{name}" value="${name}"/>' for name in passages]
     parts.append(f"  <Header value={quoteattr(form.question)}/>")
     choices = "\n".join(f"    <Choice value={quoteattr(label.name)}/>" for label in form.labels)
     several = "multiple" if form.several else "single"
-    parts.append(f'  <Choices name="{CHOICES}" toName="{shown.judged}" choice="{several}">\n{choices}\n  </Choices>')
+    parts.append(f'  <Choices name="{CHOICES}" toName="{judged}" choice="{several}">\n{choices}\n  </Choices>')
     if form.rating is not None:
-        parts.append(f'  <Rating name="{RATING}" toName="{shown.judged}" maxRating="{form.rating.high}"/>')
+        parts.append(f'  <Rating name="{RATING}" toName="{judged}" maxRating="{form.rating.high}"/>')
     if form.text is not None:
-        parts.append(f'  <TextArea name="{CORRECTION}" toName="{shown.judged}"/>')
+        parts.append(f'  <TextArea name="{CORRECTION}" toName="{judged}"/>')
     return "<View>\n" + "\n".join(parts) + "\n</View>\n"
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -110,17 +110,12 @@ def shown_prompt(messages: list[Message]) -> str:
     return "\n".join(lines[1:])
 
 
-_QUALITY = 85
-
-
-def library_pictures(store: PictureStore, pixels: int) -> Pictures:
-    """The pictures of a served folder, their longer side at most so many pixels."""
+def library_pictures(
+    folder: Path, datasets: tuple[Dataset, ...], image_folders: tuple[Path, ...], pixels: int
+) -> Pictures:
+    """The pictures of a folder, as ``serve`` finds them, their longer side at most so many pixels; none is kept."""
+    store = PictureStore(RunLibrary(folder, datasets), image_folders, folder)
     return lambda shown: picture_for_model(store.file(shown.dataset, shown.image), pixels)
-
-
-def folder_store(folder: Path, datasets: tuple[Dataset, ...], image_folders: tuple[Path, ...]) -> PictureStore:
-    """The pictures of a folder, as ``serve`` finds them; none of them is kept."""
-    return PictureStore(RunLibrary(folder, datasets), image_folders, folder)
 
 
 def dataset_pictures(dataset: Dataset, folder: Path | None, pixels: int) -> Pictures:
@@ -138,21 +133,11 @@ def dataset_pictures(dataset: Dataset, folder: Path | None, pixels: int) -> Pict
 def picture_for_model(file: str, pixels: int) -> bytes:
     """The picture in a file as JPEG, its longer side at most so many pixels."""
     with reading(file):
-        return small_jpeg(read_image_bytes(file), pixels, _QUALITY)
+        return small_jpeg(read_image_bytes(file), pixels, quality=85)
 
 
 _REPAIRS = 2
 _MOST_REPEATED = 2000  # characters of an unusable answer that are sent back to the model
-
-
-@dataclass(frozen=True)
-class ModelAnswer:
-    """What a model said about the item of this number; no ``answer``: none that could be used, and why."""
-
-    number: int
-    answer: Answer | None
-    seconds: float
-    problem: str = ""
 
 
 class _LimitReached(Exception):
@@ -182,30 +167,26 @@ class ModelJudge:
     def messages(self, content: ItemContent) -> list[Message]:
         return item_messages(self.form, self.guidelines, content, self.pictures)
 
-    def judge(self, contents: Sequence[ItemContent]) -> Iterator[ModelAnswer]:
-        """What the model says about each item, as the answers arrive; ends early where the limit is reached."""
+    def judge(self, endpoint: Endpoint, content: ItemContent) -> tuple[Answer | str, float] | None:
+        """The answer about an item, or why none can be used, and its seconds; None where the limit is reached.
+
+        Where an answer cannot be used, the model is asked again with the reason.
+        """
+        messages, started, problem = self.messages(content), time.monotonic(), ""
         seed = derive_seed(self.options.seed, "judge") % 2**31
-
-        def judged(endpoint: Endpoint, number: int) -> ModelAnswer | None:
-            """Ask, and ask again with the reason where the answer cannot be used."""
-            messages, started, problem = self.messages(contents[number]), time.monotonic(), ""
-            for _ in range(_REPAIRS + 1):
-                try:
-                    said = self._ask(endpoint, messages, seed)
-                    return ModelAnswer(number, read_item_answer(self.form, said), time.monotonic() - started)
-                except _LimitReached:
-                    return None
-                except InvalidAnswer as unusable:
-                    problem = str(unusable)
-                    again = f"That answer cannot be used: {problem}. Answer again, with the JSON object only."
-                    messages += [
-                        {"role": "assistant", "content": said[:_MOST_REPEATED]}, {"role": "user", "content": again},
-                    ]  # fmt: skip
-            return ModelAnswer(number, None, time.monotonic() - started, problem)
-
-        for _, answer in answers_of(self.endpoint, len(contents), judged, self.options.workers):
-            if answer is not None:
-                yield answer
+        for _ in range(_REPAIRS + 1):
+            try:
+                said = self._ask(endpoint, messages, seed)
+                return read_item_answer(self.form, said), time.monotonic() - started
+            except _LimitReached:
+                return None
+            except InvalidAnswer as unusable:
+                problem = str(unusable)
+                again = f"That answer cannot be used: {problem}. Answer again, with the JSON object only."
+                messages += [
+                    {"role": "assistant", "content": said[:_MOST_REPEATED]}, {"role": "user", "content": again},
+                ]  # fmt: skip
+        return problem, time.monotonic() - started
 
     def _ask(self, endpoint: Endpoint, messages: Sequence[Message], seed: int) -> str:
         """What the model says, from the record or within the limits of requests."""
@@ -241,12 +222,19 @@ def ask_and_keep(
 ) -> AskingOutcome:  # fmt: skip
     """Ask about every item; ``keep`` takes its number, the answer and the seconds as soon as the answer is there."""
     answered, unusable = 0, {}
+
+    def ask(endpoint: Endpoint, number: int) -> tuple[Answer | str, float] | None:
+        return judge.judge(endpoint, contents[number])
+
     with stage(shown_progress(progress), "judging", len(contents)) as shown:
-        for judged in judge.judge(contents):
-            if judged.answer is None:
-                unusable[judged.number] = judged.problem
+        for number, said in answers_of(judge.endpoint, len(contents), ask, judge.options.workers):
+            if said is None:
+                continue
+            answer, seconds = said
+            if isinstance(answer, str):
+                unusable[number] = answer
             else:
-                keep(judged.number, judged.answer, judged.seconds)
+                keep(number, answer, seconds)
                 answered += 1
             shown.advance()
     return AskingOutcome(answered, unusable, len(contents) - answered - len(unusable), judge.sent)

@@ -18,7 +18,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from crosslens.core import CrosslensError, Dataset, Figure, InputError, Section, Table, percent
+from crosslens.core import CrosslensError, Figure, InputError, Section, Table, percent
 from crosslens.web.background import RecentCache
 from crosslens.web.judging.accounts import (
     RESET_DAYS,
@@ -110,7 +110,7 @@ class OwnerPages:
 def _add_results(routes: APIRouter, pages: OwnerPages) -> None:
     context, library = pages.context, pages.library
 
-    @routes.get("/projects/{project}/owner", include_in_schema=False)
+    @routes.get("/projects/{project}/owner")
     def overview(request: Request, project: RowId, note: str = "") -> Response:
         first, *others = overview_sections(pages.results(project))
         return pages.page(
@@ -118,13 +118,7 @@ def _add_results(routes: APIRouter, pages: OwnerPages) -> None:
             progress=project_progress(context.database, project), note=_NOTES.get(note, ""),
         )  # fmt: skip
 
-    @routes.get("/api/projects/{project}/results", tags=["judging"])
-    def results_json(request: Request, project: RowId) -> dict[str, Any]:
-        """Agreement, shares of labels, people, models and correlations of a project; for its owners."""
-        context.require_owner(request, project)
-        return pages.results(project).as_dict()
-
-    @routes.post("/projects/{project}/owner/settings", include_in_schema=False)
+    @routes.post("/projects/{project}/owner/settings")
     def change_settings(
         request: Request,
         project: RowId,
@@ -137,7 +131,7 @@ def _add_results(routes: APIRouter, pages: OwnerPages) -> None:
         set_guidelines(context.database, project, text, account.id)
         return RedirectResponse(f"/projects/{project}/owner?note=saved", 303)
 
-    @routes.get("/projects/{project}/owner/correlations", include_in_schema=False)
+    @routes.get("/projects/{project}/owner/correlations")
     def correlations(request: Request, project: RowId, run: str = "") -> Response:
         results = pages.results(project)
         runs = [summary for summary in library.runs() if summary.problem is None]
@@ -150,7 +144,7 @@ def _add_results(routes: APIRouter, pages: OwnerPages) -> None:
         article = sections_html(correlation_sections(results, further))
         return pages.page(request, project, "correlations", article=article, runs=runs, chosen=run)
 
-    @routes.get("/projects/{project}/owner/models", include_in_schema=False)
+    @routes.get("/projects/{project}/owner/models")
     def models(request: Request, project: RowId) -> Response:
         sections, asked = list(model_sections(pages.results(project))), requests_by_model(context.database, project)
         if asked:
@@ -178,11 +172,11 @@ def _add_members(routes: APIRouter, pages: OwnerPages) -> None:
             invitations=open_invitations(context.database, project),
         )  # fmt: skip
 
-    @routes.get("/projects/{project}/owner/people", include_in_schema=False)
+    @routes.get("/projects/{project}/owner/people")
     def people(request: Request, project: RowId) -> Response:
         return people_page(request, project)
 
-    @routes.post("/projects/{project}/owner/invite", include_in_schema=False)
+    @routes.post("/projects/{project}/owner/invite")
     def invite(
         request: Request, project: RowId, account: Account = owner, uses: Annotated[int, Form()] = 1,
         days: Annotated[float, Form()] = 7, role: Annotated[str, Form()] = "annotator",
@@ -193,11 +187,11 @@ def _add_members(routes: APIRouter, pages: OwnerPages) -> None:
             return people_page(request, project, problem=sentence(error))
         return people_page(request, project, link=f"{own_address(request)}/join/{token}")
 
-    @routes.post("/projects/{project}/owner/people/{member}/remove", include_in_schema=False)
+    @routes.post("/projects/{project}/owner/people/{member}/remove")
     def remove(request: Request, project: RowId, member: RowId, account: Account = owner) -> Response:
         return after(request, project, lambda: remove_member(context.database, project, member, account.id))
 
-    @routes.post("/projects/{project}/owner/invitations/{invitation}/revoke", include_in_schema=False)
+    @routes.post("/projects/{project}/owner/invitations/{invitation}/revoke")
     def revoke(request: Request, project: RowId, invitation: str, account: Account = owner) -> Response:
         return after(request, project, lambda: revoke_invitation(context.database, project, invitation, account.id))
 
@@ -208,7 +202,7 @@ def _add_members(routes: APIRouter, pages: OwnerPages) -> None:
             return people_page(request, project, problem=sentence(error))
         return RedirectResponse(f"/projects/{project}/owner/people", 303)
 
-    @routes.get("/projects/{project}/owner/log", include_in_schema=False)
+    @routes.get("/projects/{project}/owner/log")
     def project_log(request: Request, project: RowId, before: Before = 0) -> Response:
         return pages.page(request, project, "log", **pages.log(project, before))
 
@@ -226,11 +220,11 @@ def _add_accounts(routes: APIRouter, pages: OwnerPages) -> None:
             problem=problem, link=link, note=note,
         )  # fmt: skip
 
-    @routes.get("/accounts", include_in_schema=False)
+    @routes.get("/accounts")
     def accounts(request: Request, account: Account = owner) -> Response:
         return accounts_page(request, account)
 
-    @routes.post("/accounts/{other}/{action}", include_in_schema=False)
+    @routes.post("/accounts/{other}/{action}")
     def change(
         request: Request, other: RowId, action: Literal["sessions", "reset", "close"], account: Account = owner
     ) -> Response:
@@ -251,13 +245,13 @@ def _add_accounts(routes: APIRouter, pages: OwnerPages) -> None:
             return RedirectResponse("/login", 303)
         return accounts_page(request, account, note=f"The account was closed; it is now {pseudonym}.")
 
-    @routes.post("/accounts/invite", include_in_schema=False)
+    @routes.post("/accounts/invite")
     def invite_owner(request: Request, account: Account = owner) -> Response:
         token = create_invitation(context.database, None, role=OWNER, by=account.id)
         note = "The link makes one person an owner of the server, who sees and changes everything, within 7 days."
         return accounts_page(request, account, link=f"{own_address(request)}/join/{token}", note=note)
 
-    @routes.post("/accounts/invitations/{invitation}/revoke", include_in_schema=False)
+    @routes.post("/accounts/invitations/{invitation}/revoke")
     def revoke_owner(request: Request, invitation: str, account: Account = owner) -> Response:
         try:
             revoke_invitation(context.database, None, invitation, account.id)
@@ -265,7 +259,7 @@ def _add_accounts(routes: APIRouter, pages: OwnerPages) -> None:
             return accounts_page(request, account, problem=sentence(error))
         return RedirectResponse("/accounts", 303)
 
-    @routes.get("/accounts/log", include_in_schema=False)
+    @routes.get("/accounts/log")
     def log(request: Request, account: Account = owner, before: Before = 0) -> Response:
         return render(request, "judging/full_log.html", account=account, **pages.log(None, before))
 
@@ -290,11 +284,11 @@ def _add_decisions(routes: APIRouter, pages: OwnerPages) -> None:
         view = f"shown={'all' if shown == 'all' else 'open'}&start={max(0, start)}"
         return RedirectResponse(f"/projects/{project}/owner/disagreements?{view}", 303)
 
-    @routes.get("/projects/{project}/owner/disagreements", include_in_schema=False)
+    @routes.get("/projects/{project}/owner/disagreements")
     def disagreements(request: Request, project: RowId, shown: str = "open", start: int = 0) -> Response:
         return cases(request, project, "all" if shown == "all" else "open", start)
 
-    @routes.post("/projects/{project}/owner/items/{item}/decide", include_in_schema=False)
+    @routes.post("/projects/{project}/owner/items/{item}/decide")
     def decide(
         request: Request, project: RowId, item: RowId, label: Annotated[list[str] | None, Form()] = None,
         rating: Annotated[str, Form()] = "", text: Annotated[str, Form()] = "",
@@ -309,7 +303,7 @@ def _add_decisions(routes: APIRouter, pages: OwnerPages) -> None:
             return cases(request, project, shown, start, sentence(error), item, answer)
         return back(project, shown, start)
 
-    @routes.post("/projects/{project}/owner/items/{item}/reopen", include_in_schema=False)
+    @routes.post("/projects/{project}/owner/items/{item}/reopen")
     def reopen(
         request: Request, project: RowId, item: RowId, shown: Annotated[str, Form()] = "all",
         start: Annotated[int, Form()] = 0,
@@ -357,11 +351,11 @@ def _add_exchange(routes: APIRouter, pages: OwnerPages) -> None:
             datasets=library.datasets(), tables=", ".join(_TABLES),
         )  # fmt: skip
 
-    @routes.get("/projects/{project}/owner/items", include_in_schema=False)
+    @routes.get("/projects/{project}/owner/items")
     def items(request: Request, project: RowId) -> Response:
         return items_page(request, project)
 
-    @routes.post("/projects/{project}/owner/import", include_in_schema=False)
+    @routes.post("/projects/{project}/owner/import")
     def import_run(
         request: Request, project: RowId, run: Annotated[str, Form()], direction: Annotated[str, Form()] = "",
         limit: Annotated[int, Form(ge=1, le=_MOST_ITEMS)] = 200, seed: Annotated[int, Form()] = 0,
@@ -376,7 +370,7 @@ def _add_exchange(routes: APIRouter, pages: OwnerPages) -> None:
         except CrosslensError as error:
             return items_page(request, project, sentence(error))
 
-    @routes.post("/judging/upload/{project}", include_in_schema=False)
+    @routes.post("/judging/upload/{project}")
     def import_table(
         request: Request, project: RowId, table: Annotated[UploadFile, File()], dataset: Annotated[str, Form()]
     ) -> Response:
@@ -386,13 +380,22 @@ def _add_exchange(routes: APIRouter, pages: OwnerPages) -> None:
             if suffix not in _TABLES:  # compressed text is refused: it may hold far more than it weighs
                 raise CrosslensError(f"a table has one of the endings {', '.join(_TABLES)}", fix="upload such a file")
             data = library.dataset(dataset)
-            new = _uploaded(table, suffix, data, dataset)
+            with tempfile.TemporaryDirectory(prefix="crosslens-") as folder:
+                file = Path(folder) / f"table{suffix}"  # of its name only the ending is used
+                file.write_bytes(table.file.read())
+                if suffix == ".parquet":
+                    _require_small(file)
+                try:
+                    new = pair_items(file, data, shown_as=dataset)
+                except InputError as error:
+                    where = "" if error.row is None else f", {error.row}"
+                    raise CrosslensError(f"{error.problem} ({table.filename}{where})"[:400], fix=error.fix) from None
             added = add_new_items(context.database, project, new, data.name, by=account.id)
             return items_page(request, project, "", added)
         except CrosslensError as error:
             return items_page(request, project, sentence(error))
 
-    @routes.get("/projects/{project}/owner/export/{name}", include_in_schema=False)
+    @routes.get("/projects/{project}/owner/export/{name}")
     def export(
         request: Request, project: RowId, name: str, rule: str = "majority", ground_truth: bool = False
     ) -> Response:
@@ -415,20 +418,6 @@ def _add_exchange(routes: APIRouter, pages: OwnerPages) -> None:
         return Response(content, media_type=FILES[name][0], headers=held)
 
 
-def _uploaded(table: UploadFile, suffix: str, dataset: Dataset, served_as: str) -> Any:
-    """The items of an uploaded table; only the ending of its name is used."""
-    with tempfile.TemporaryDirectory(prefix="crosslens-") as folder:
-        file = Path(folder) / f"table{suffix}"
-        file.write_bytes(table.file.read())
-        if suffix == ".parquet":
-            _require_small(file)
-        try:
-            return pair_items(file, dataset, shown_as=served_as)
-        except InputError as error:
-            where = "" if error.row is None else f", {error.row}"
-            raise CrosslensError(f"{error.problem} ({table.filename}{where})"[:400], fix=error.fix) from None
-
-
 def _require_small(file: Path) -> None:
     """Unpack a Parquet file in a process of little memory: 20 kB can hold gigabytes, whatever its header says."""
     words = [sys.executable, "-I", "-c", _UNPACK, str(file), str(_UNPACKED), str(_MEMORY)]
@@ -440,10 +429,17 @@ def _require_small(file: Path) -> None:
         raise CrosslensError(problem, fix="upload a smaller table, or use crosslens judging import") from None
 
 
-def owner_router(context: JudgingContext, services: Services) -> APIRouter:
+def owner_routers(context: JudgingContext, services: Services) -> list[APIRouter]:
     """Results, people, disagreements, correlations, models, import and export: for owners of the project only."""
     services.body_limits["/judging/upload/"] = UPLOAD_BYTES
-    routes, pages = APIRouter(), OwnerPages(context, services)
+    api, routes, pages = APIRouter(tags=["judging"]), APIRouter(include_in_schema=False), OwnerPages(context, services)
+
+    @api.get("/api/projects/{project}/results")
+    def results_json(request: Request, project: RowId) -> dict[str, Any]:
+        """Agreement, shares of labels, people, models and correlations of a project; for its owners."""
+        context.require_owner(request, project)
+        return pages.results(project).as_dict()
+
     for add in (_add_results, _add_members, _add_accounts, _add_decisions, _add_exchange):
         add(routes, pages)
-    return routes
+    return [routes, api]

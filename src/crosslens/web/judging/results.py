@@ -198,13 +198,11 @@ def overview_sections(results: ProjectResults) -> Iterator[Section]:
     rows = []
     for row in shares.to_dicts():
         kappa = results.agreement.labels[row["label"]]
-        share = Figure.percent(*_values(row, "share", "low", "high"))
+        share = Figure.percent(None).of_row(row, "share")
         reliability = (Figure(value, digits=3) for value in (kappa.alpha, kappa.kappa))
         rows.append((titles.get(row["label"], row["label"]), row["count"], share, *reliability))
     notes = ("In brackets: 95% intervals over items. α: Krippendorff's, κ: Cohen's, of each label given or not.",)
-    yield Section(
-        "Labels", (Table(("label", "given", "%", "α", "κ"), tuple(rows), "lrlrr", notes=notes), *_charts(results))
-    )
+    yield Section("Labels", (Table(("label", "given", "%", "α", "κ"), rows, "lrlrr", notes=notes), *_charts(results)))
     if results.causes and results.rules.height:
         rules = tuple(
             (" and ".join(titles.get(name, name) for name in rule["if"]), titles.get(rule["then"], rule["then"]),
@@ -277,7 +275,7 @@ def _charts(results: ProjectResults) -> Iterator[Part]:
 
 
 def _share_bars(title: str, groups: list[str], shares: pl.DataFrame, heading: str, axis: str) -> Bars:
-    figures = (Figure.percent(*_values(row, "share", "low", "high")) for row in shares.to_dicts())
+    figures = (Figure.percent(None).of_row(row, "share") for row in shares.to_dicts())
     series = (Series("share", tuple(figures)),)
     return Bars(title=title, groups=tuple(groups), series=series, heading=heading, axis=axis)
 
@@ -285,13 +283,13 @@ def _share_bars(title: str, groups: list[str], shares: pl.DataFrame, heading: st
 def people_sections(results: ProjectResults) -> Iterator[Section]:
     """Each person: how much, how fast, how often as most others, and known answers that were right."""
     known = {CHECK: "checks right", DISTRACTOR: "true negatives right"}
-    rows: list[tuple[Cell, ...]] = [
+    rows = [
         (row["account"], row["judged"], Figure(row["seconds"], digits=1), Figure.percent(row["agreement"]),
          *(f"{row[f'{kind}_right']} of {row[f'{kind}_given']}" if row[f"{kind}_given"] else "–" for kind in known))
         for row in results.people.iter_rows(named=True)
     ]  # fmt: skip
     header = ("person", "items", "seconds", "agrees, %", *known.values())
-    yield Section("People", (Table(header, tuple(rows), "lrrrrr"),) if rows else ())
+    yield Section("People", (Table(header, rows, "lrrrrr"),) if rows else ())
 
 
 def model_sections(results: ProjectResults) -> Iterator[Section]:
@@ -324,12 +322,16 @@ def correlation_sections(
     results: ProjectResults, further: Mapping[str, Mapping[str, float]] | None = None
 ) -> Iterator[Section]:
     """What people said against numbers that came with the items, ``further`` ones, and derived causes."""
-    titles = results.answers.titles
+    titles, number = results.answers.titles, Figure(None)
     table = results.correlations(further).filter(pl.col("pearson").is_not_null())
     rows = table.to_dicts()
     if rows:
         rated = tuple(
-            (row["metric"], row["items"], *(_coefficient(row, name) for name in ("pearson", "spearman")))
+            (
+                row["metric"],
+                row["items"],
+                *(number.of_row(row, name, f"{name}_") for name in ("pearson", "spearman")),
+            )
             for row in rows
             if row["judged"] == "rating"
         )
@@ -341,7 +343,7 @@ def correlation_sections(
         )
         every = tuple(
             (titles.get(row["judged"], row["judged"]), row["metric"], row["items"],
-             *(_coefficient(row, name) for name in _COEFFICIENTS))
+             *(number.of_row(row, name, f"{name}_") for name in _COEFFICIENTS))
             for row in rows
         )  # fmt: skip
         parts: list[Part] = []
@@ -362,7 +364,7 @@ def correlation_sections(
         counted = ("items", "both", "people", "derived", "neither")
         kappas = tuple(
             (titles.get(row["label"], row["label"]), row["cause"], *(row[name] for name in counted),
-             Figure(*_values(row, "kappa", "kappa_low", "kappa_high")))
+             number.of_row(row, "kappa", "kappa_"))
             for row in derived.kappa.to_dicts()
         )  # fmt: skip
         yield Section(
@@ -379,15 +381,6 @@ def correlation_sections(
                 ),
             ),
         )  # fmt: skip
-
-
-def _coefficient(row: Mapping[str, Any], name: str) -> Figure:
-    return Figure(*_values(row, name, f"{name}_low", f"{name}_high"))
-
-
-def _values(row: Mapping[str, Any], mean: str, low: str, high: str) -> tuple[float, float, float]:
-    first, second, third = (nan if row[name] is None else float(row[name]) for name in (mean, low, high))
-    return first, second, third
 
 
 @dataclass(frozen=True, eq=False)

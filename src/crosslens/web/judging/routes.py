@@ -40,11 +40,11 @@ from crosslens.web.judging.context import (
     sentence,
     start_session,
 )
-from crosslens.web.judging.database.assigning import AnnotatorProgress, annotator_progress, assigned_item, next_item
+from crosslens.web.judging.database.assigning import Assigned, annotator_progress, assigned_item, next_item
 from crosslens.web.judging.database.judgements import judge, own_judgement, undo
-from crosslens.web.judging.database.projects import StoredItem, join, projects
+from crosslens.web.judging.database.projects import join, projects
 from crosslens.web.judging.database.tables import OPEN, OWNER
-from crosslens.web.judging.owner_pages import owner_router
+from crosslens.web.judging.owner_pages import owner_routers
 from crosslens.web.judging.tasks import MOST_CHARACTERS, Answer, InvalidChoice, is_expected
 from crosslens.web.pages import render
 from crosslens.web.security import Services
@@ -67,6 +67,11 @@ def _page(
     if isinstance(error, TooManyAttempts):
         answer.headers["Retry-After"] = str(error.seconds)
     return answer
+
+
+def _enter(request: Request, context: JudgingContext, target: str, name: str, password: str) -> Response:
+    """Go on to a page, logged in."""
+    return start_session(request, RedirectResponse(target, 303), log_in(context.database, name, password))
 
 
 def _add_login(routes: APIRouter, context: JudgingContext) -> None:
@@ -117,8 +122,7 @@ def _add_password(routes: APIRouter, context: JudgingContext) -> None:
         def change(verified: str) -> Response:
             set_password(context.database, account.id, new, verified=verified)
             # Every session has ended, this one too: whoever knew the old password is out.
-            token = log_in(context.database, account.name, new)
-            return start_session(request, RedirectResponse("/account?changed=1", 303), token)
+            return _enter(request, context, "/account?changed=1", account.name, new)
 
         def again(error: CrosslensError) -> Response:
             context.require_account(request)  # the session may have ended meanwhile
@@ -168,8 +172,7 @@ def _add_invitations(routes: APIRouter, context: JudgingContext) -> None:
             account = accept_with_new_account(context.database, token, name, password)
         except CrosslensError as error:
             return shown(request, token, error, name)
-        response = RedirectResponse(target(invited.project), 303)
-        return start_session(request, response, log_in(context.database, account.name, password))
+        return _enter(request, context, target(invited.project), account.name, password)
 
 
 def _add_setup(routes: APIRouter, context: JudgingContext) -> None:
@@ -190,8 +193,7 @@ def _add_setup(routes: APIRouter, context: JudgingContext) -> None:
         except CrosslensError as error:
             check(token)
             return _page(request, context, "setup", error, token=token, name=name)
-        response = RedirectResponse("/judging", 303)
-        return start_session(request, response, log_in(context.database, account.name, password))
+        return _enter(request, context, "/judging", account.name, password)
 
 
 def _add_reset(routes: APIRouter, context: JudgingContext) -> None:
@@ -214,9 +216,7 @@ def _add_reset(routes: APIRouter, context: JudgingContext) -> None:
             account = reset_password(context.database, token, password)
         except CrosslensError as error:
             return shown(request, token, error)
-        return start_session(
-            request, RedirectResponse("/judging", 303), log_in(context.database, account.name, password)
-        )
+        return _enter(request, context, "/judging", account.name, password)
 
 
 NOTES = {
@@ -244,14 +244,11 @@ def _add_annotating(routes: APIRouter, context: JudgingContext) -> None:
         shown = {"account": member.account, "project": member.project, **values}
         return render(request, f"judging/{template}.html", status=status, **shown)
 
-    def item_page(
-        request: Request, member: Member, assignment: int, item: StoredItem, progress: AnnotatorProgress,
-        answer: Answer | None, following: StoredItem | None = None, note: str = "", problem: str = "",
-    ) -> Response:  # fmt: skip
+    def item_page(request: Request, member: Member, shown: Assigned, note: str = "", problem: str = "") -> Response:
         return page(
-            request, member, "item", 422 if problem else 200, form=member.project.form, assignment=assignment,
-            item=item, answer=answer or Answer(()), progress=progress, time_left=duration(progress.seconds_left),
-            following=following, note=note, problem=problem, longest_text=MOST_CHARACTERS,
+            request, member, "item", 422 if problem else 200, form=member.project.form, assignment=shown.assignment,
+            item=shown.item, answer=shown.answer or Answer(()), progress=shown.progress, following=shown.following,
+            time_left=duration(shown.progress.seconds_left), note=note, problem=problem, longest_text=MOST_CHARACTERS,
         )  # fmt: skip
 
     def to(member: Member, path: str) -> Response:
@@ -276,10 +273,7 @@ def _add_annotating(routes: APIRouter, context: JudgingContext) -> None:
         if assigned is None:
             progress = annotator_progress(context.database, project, account)
             return page(request, member, "finished", note=NOTES.get(note, ""), progress=progress)
-        return item_page(
-            request, member, assigned.assignment, assigned.item, assigned.progress, assigned.taken_back,
-            assigned.following, NOTES.get(note, ""),
-        )  # fmt: skip
+        return item_page(request, member, assigned, NOTES.get(note, ""))
 
     @routes.post("/projects/{project}/judge")
     def submit(
@@ -300,7 +294,8 @@ def _add_annotating(routes: APIRouter, context: JudgingContext) -> None:
             if held is None or held[1] != OPEN or held[0].project != project.id:
                 return to(member, "annotate?note=again")
             progress = annotator_progress(context.database, project, account)
-            return item_page(request, member, assignment, held[0], progress, answer, problem=sentence(error))
+            shown = Assigned(assignment, held[0], progress, answer=answer)
+            return item_page(request, member, shown, problem=sentence(error))
         except CrosslensError as error:
             if error.code != "no-assignment":
                 raise
@@ -328,14 +323,12 @@ def duration(seconds: float | None) -> str:
     """A rough time: ``about 5 minutes``; empty where it is not known."""
     if seconds is None:
         return ""
-    minutes = seconds / 60
-    if minutes < 1:
+    if seconds < 60:
         return "less than a minute"
-    if minutes < 90:
-        rounded = round(minutes)
-        return f"about {rounded} minute{'s' if rounded > 1 else ''}"
-    hours = round(minutes / 30) / 2
-    return f"about {hours:g} hours"
+    if seconds < 5400:
+        minutes = round(seconds / 60)
+        return f"about {minutes} minute{'s' if minutes > 1 else ''}"
+    return f"about {round(seconds / 1800) / 2:g} hours"
 
 
 def routers(services: Services) -> list[APIRouter]:
@@ -355,7 +348,7 @@ def routers(services: Services) -> list[APIRouter]:
     pages = APIRouter(include_in_schema=False)
     for add in (_add_annotating, _add_login, _add_password, _add_invitations, _add_setup, _add_reset):
         add(pages, context)
-    parts = [pages, owner_router(context, services)]
+    parts = [pages, *owner_routers(context, services)]
     for route in (route for part in parts for route in part.routes):
         if isinstance(route, Route) and not services.is_open(route.path):
             services.route_checks.append((route.path_regex, partial(context.refuse_route, route.path)))

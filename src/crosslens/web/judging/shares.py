@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 
 from crosslens.core import BOTH, Run, split_name
-from crosslens.explanations import association_rules
+from crosslens.explanations import association_rules, cause_numbers as numbers_of_causes
 from crosslens.statistics import COEFFICIENTS, Bootstrap, Estimate, correlations, kappa_estimate
 from crosslens.web.judging.agreement import UNDECIDED, codes, labels_of
 
@@ -24,7 +24,7 @@ def label_shares(table: pl.DataFrame, labels: Sequence[str] = ()) -> pl.DataFram
     rows = []
     for label in labels_of(table, labels):
         given = table["labels"].list.contains(label).cast(pl.Float64).to_numpy()
-        rows.append((label, int(given.sum()), *_ends(draws.estimate(given, bounds=(0, 1)))))
+        rows.append((label, int(given.sum()), *draws.estimate(given, bounds=(0, 1)).cells))
     return pl.DataFrame(rows, schema={"label": pl.String, **_SHARE}, orient="row")
 
 
@@ -55,21 +55,9 @@ def co_occurrence(decided: pl.DataFrame, labels: Sequence[str] = ()) -> pl.DataF
 
 
 def cause_numbers(decided: pl.DataFrame, causes: Sequence[str]) -> pl.DataFrame:
-    """One row per number of causes from 0 to the largest: items with exactly so many, and their share with interval.
-
-    ``of_caused`` is the share of the items with any cause, as EXPL counts failures with one, two and three.
-    """
+    """One row per number of causes that a decided item has, as :func:`crosslens.explanations.cause_numbers` has it."""
     frame = decided_labels(decided, causes).select(causes)
-    numbers = frame.sum_horizontal().to_numpy() if frame.width else np.zeros(0, np.int64)
-    caused = int((numbers > 0).sum())
-    draws = Bootstrap(np.arange(len(numbers)))
-    rows = []
-    for number in range(int(numbers.max(initial=0)) + 1):
-        exactly = (numbers == number).astype(np.float64)
-        count = int(exactly.sum())
-        ends = _ends(draws.estimate(exactly, bounds=(0, 1))) if len(numbers) else (None,) * 3
-        rows.append((number, count, *ends, count / caused if number and caused else None))
-    return pl.DataFrame(rows, schema={"causes": pl.Int64, **_SHARE, "of_caused": pl.Float64}, orient="row")
+    return numbers_of_causes(frame, Bootstrap(np.arange(frame.height)))
 
 
 def label_rules(decided: pl.DataFrame, labels: Sequence[str] = ()) -> pl.DataFrame:
@@ -81,10 +69,6 @@ def decided_labels(decided: pl.DataFrame, labels: Sequence[str] = ()) -> pl.Data
     """One row per decided item and a boolean column per label."""
     final = decided.filter(pl.col("by") != UNDECIDED)
     return final.select(pl.col("labels").list.contains(label).alias(label) for label in labels_of(final, labels))
-
-
-def _ends(estimate: Estimate) -> tuple[float | None, ...]:
-    return tuple(end if np.isfinite(end) else None for end in (estimate.mean, estimate.low, estimate.high))
 
 
 _COLUMNS: dict[str, Any] = {
@@ -150,7 +134,7 @@ def compare_causes(
             cells = [pairs.count(cell) for cell in ((True, True), (True, False), (False, True), (False, False))]
             asked = _groups([(queries or {}).get(item, item) for item in known])
             kappa = kappa_estimate([people for people, _ in pairs], [derived for _, derived in pairs], asked)
-            kappas.append((label, cause, len(pairs), *cells, *_ends(kappa)))
+            kappas.append((label, cause, len(pairs), *cells, *kappa.cells))
     schema = {"label": pl.String, "items": pl.Int64, **dict.fromkeys(names, pl.Int64)}
     table = pl.DataFrame(rows, schema=schema, orient="row")
     return CauseAgreement(len(said), table, pl.DataFrame(kappas, schema=_CAUSES, orient="row"))
@@ -177,7 +161,7 @@ def metric_correlations(
             groups = _groups([(queries or {}).get(item, item) for item in both])
             said, computed = (np.array([known[item] for item in both], np.float64) for known in (values, numbers))
             fit = correlations(said, computed, groups, resamples=resamples, threads=1)
-            ends = [end for name in COEFFICIENTS for end in _ends(fit.estimate(name))]
+            ends = [end for name in COEFFICIENTS for end in fit.estimate(name).cells]
             rows.append((quantity, metric, len(both), *ends))
     return pl.DataFrame(rows, schema=_COLUMNS, orient="row")
 

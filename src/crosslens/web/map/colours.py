@@ -7,8 +7,8 @@ between a low and a high value. 255 stands for no value.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -61,7 +61,6 @@ class Palette:
     drawn: EmbeddingMap
     run: Run
     dataset: Dataset | None = None
-    _rows: dict[bool, dict[str, int]] = field(default_factory=dict)
 
     def names(self) -> list[tuple[str, str]]:
         metrics = dict.fromkeys(split_name(name)[1] for name in self.run.values if split_name(name)[0])
@@ -102,21 +101,16 @@ class Palette:
                 _, first = first_relevant(ranking)
                 ranks = np.where(first == UNRANKED, np.nan, first.astype(np.float64))
                 by_kind[direction == IMAGE_TO_TEXT] = (ranking.query_ids, ranks)
-        for metric, values in self.run.values.items():
+        for metric, measured in self.run.values.items():
             direction, short = split_name(metric)
             if f"{_BY_METRIC}{short}" == name and direction:
-                by_kind[direction == IMAGE_TO_TEXT] = (values.query_ids, values.values)
+                by_kind[direction == IMAGE_TO_TEXT] = (measured.query_ids, measured.values)
         numbers = np.full(len(self.drawn), np.nan)
-        for is_image, (ids, known) in by_kind.items():
-            if is_image not in self._rows:
-                drawn_ids = self.drawn.image_ids if is_image else self.drawn.caption_ids
-                start = 0 if is_image else len(self.drawn.image_ids)
-                self._rows[is_image] = {item: row for row, item in enumerate(drawn_ids, start)}
-            rows = self._rows[is_image]
-            pairs = [(rows[item], row) for row, item in enumerate(ids) if item in rows]
-            if pairs:
-                target, source = np.array(pairs).T
-                numbers[target] = np.asarray(known, np.float64)[source]
+        images = len(self.drawn.image_ids)
+        for is_image, (ids, values) in by_kind.items():
+            known = dict(zip(ids, values.tolist(), strict=True))
+            part = slice(images) if is_image else slice(images, None)
+            numbers[part] = [known.get(item, np.nan) for item in self.drawn.ids[part]]
         return numbers
 
     def _column(self, name: str, label: str) -> Colouring:
@@ -188,7 +182,8 @@ MOST_ROWS = 200
 MOST_MATCHES = 20_000
 
 
-class MapItem(NamedTuple):
+@dataclass(frozen=True)
+class MapItem:
     """A point: its row, its kind (image or caption), its id, the text of a caption, the image it belongs to."""
 
     row: int
@@ -203,17 +198,14 @@ class ItemLookup:
 
     def __init__(self, drawn: EmbeddingMap, dataset: Dataset | None) -> None:
         self.drawn = drawn
-        captions = {} if dataset is None else {
-            caption: (image, text)
-            for caption, image, text in dataset.captions.select("caption", "image", "text").iter_rows()
-        }  # fmt: skip
-        known = [captions.get(caption, (None, None)) for caption in drawn.caption_ids]
-        self._images = [image for image, _ in known]
-        texts = pl.Series("text", [text for _, text in known], dtype=pl.String)
+        said = pl.DataFrame(schema=dict.fromkeys(("caption", "image", "text"), pl.String))
+        said = said if dataset is None else dataset.captions.select(said.columns)
+        ids = pl.DataFrame({"caption": drawn.caption_ids}, schema={"caption": pl.String})
+        known = ids.join(said, on="caption", how="left", maintain_order="left")
+        self._images, self._texts = known["image"], known["text"]
         names = pl.Series("id", drawn.ids, dtype=pl.String)
-        self._searched = pl.concat([names.head(len(drawn.image_ids)), texts.fill_null("")]).str.to_lowercase()
+        self._searched = pl.concat([names.head(len(drawn.image_ids)), self._texts.fill_null("")]).str.to_lowercase()
         self._names = names.str.to_lowercase()
-        self._texts = texts
 
     def items(self, rows: Sequence[int]) -> list[MapItem]:
         """The items of these rows, in the order asked for."""

@@ -145,7 +145,10 @@ class Maps:
 
     def state(self, run_id: str, run: Run, method: str | None = None) -> MapState:
         """Where the map of a run stands, without computing anything."""
-        chosen = self.method_of(run, method)
+        chosen = str(method) if has_umap() else PCA
+        if method not in METHODS:  # the usual one for a map of this size
+            queries = {len(values.query_ids) for values in run.values.values()}
+            chosen = default_method(sum(sorted(queries)[-2:]))
         try:
             reason = without_vectors(recipe_of_run(run))
         except CrosslensError as error:
@@ -187,16 +190,6 @@ class Maps:
             self.jobs.start(job, work)
             return self.state(run_id, run, chosen)
         return state
-
-    def method_of(self, run: Run, method: str | None) -> str:
-        """The method asked for, or the usual one for a map of this size."""
-        if method in METHODS:
-            return PCA if method != PCA and not has_umap() else str(method)
-        queries = {len(values.query_ids) for values in run.values.values()}
-        return default_method(sum(sorted(queries)[-2:]))
-
-    def stop(self) -> None:
-        self.jobs.stop()
 
     def _load(self, run_id: str, run: Run, method: str) -> EmbeddingMap | None:
         key = self._keys.get(_job(run_id, run, method)) or self._stated_key(run, method)

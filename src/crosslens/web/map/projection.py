@@ -181,7 +181,7 @@ class Region:
 
 def assign_clusters(points: Array, seed: int = 0) -> tuple[Array, Array]:
     """The number of every point's cluster, and the clusters' centres: k-means on the map, the largest cluster first."""
-    from scipy.cluster.vq import kmeans2
+    from scipy.cluster.vq import kmeans2, vq
 
     distinct = np.unique(points[:: max(1, len(points) // _SAMPLE)], axis=0)
     count = min(MOST_CLUSTERS, max(1, int(np.sqrt(len(points) / 2))), len(distinct))
@@ -189,19 +189,13 @@ def assign_clusters(points: Array, seed: int = 0) -> tuple[Array, Array]:
     rows = np.sort(stream.permutation(len(points))[:_SAMPLE])
     sample = points[rows].astype(np.float64)
     centres, _ = kmeans2(sample, count, minit="++", seed=stream, missing="raise" if count == 1 else "warn")
-    numbers = nearest_centres(points, centres)
+    numbers, _ = vq(points.astype(np.float64), centres)
     sizes = np.bincount(numbers, minlength=count)
     order = np.lexsort((np.arange(count), -sizes))
     order = order[sizes[order] > 0]
     rank = np.zeros(count, np.uint8)
     rank[order] = np.arange(len(order), dtype=np.uint8)
     return rank[numbers], centres[order]
-
-
-def nearest_centres(points: Array, centres: Array) -> Array:
-    """For every point the number of the nearest centre."""
-    blocks = (points[start : start + _BLOCK].astype(np.float64) for start in range(0, len(points), _BLOCK))
-    return np.concatenate([((block[:, None] - centres) ** 2).sum(axis=2).argmin(axis=1) for block in blocks])
 
 
 def describe_clusters(numbers: Array, centres: Array, images: int, texts: list[str] | None) -> list[Region]:

@@ -7,6 +7,7 @@ import hashlib
 import json
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
 from urllib.parse import quote
@@ -20,39 +21,11 @@ from starlette.responses import FileResponse, HTMLResponse, Response
 
 from crosslens.core import IMAGE_TO_TEXT, CrosslensError, Dataset, InputError, json_form
 from crosslens.web.background import RecentCache
-from crosslens.web.map.colours import MOST_ROWS, Colouring, ItemLookup, Palette
+from crosslens.web.map.colours import MOST_ROWS, Colouring, ItemLookup, MapItem, Palette
 from crosslens.web.map.maps import EmbeddingMap, Maps, MapState
 from crosslens.web.map.projection import METHODS, PCA, Region, has_umap
 from crosslens.web.pages import cache_control, query_address, render, version
 from crosslens.web.security import CONTENT_SECURITY_POLICY, Services, csrf_token
-
-_LEVEL = 1
-"""Coordinates hardly become smaller with more effort."""
-_KEPT = 8
-_MEDIA = "application/octet-stream"
-
-
-class BinaryAnswers:
-    """The last few answers, plain and compressed."""
-
-    def __init__(self) -> None:
-        self._cache: RecentCache[tuple[str, bytes, bytes]] = RecentCache(_KEPT)
-
-    def answer(self, request: Request, key: tuple[str, ...], make: Callable[[], bytes]) -> Response:
-        """The bytes of ``key``, as this browser takes them; 304 where it has them already."""
-
-        def packed() -> tuple[str, bytes, bytes]:
-            content = make()
-            return f'"{hashlib.sha256(content).hexdigest()[:32]}"', content, gzip.compress(content, _LEVEL, mtime=0)
-
-        tag, plain, compressed = self._cache.get(key, packed)
-        headers = {"ETag": tag, "Cache-Control": "private, no-cache", "Vary": "Accept-Encoding"}
-        known = [known.strip().removeprefix("W/") for known in request.headers.get("if-none-match", "").split(",")]
-        if tag in known:
-            return Response(status_code=304, headers=headers)
-        if "gzip" in request.headers.get("accept-encoding", ""):
-            return Response(compressed, media_type=_MEDIA, headers={**headers, "Content-Encoding": "gzip"})
-        return Response(plain, media_type=_MEDIA, headers=headers)
 
 
 def pack(header: Mapping[str, Any], content: bytes) -> bytes:
@@ -140,14 +113,10 @@ class MapAnswer(BaseModel):
     regions: list[Region] = []
 
 
-class MapItemAnswer(BaseModel):
+@dataclass(frozen=True)
+class MapItemAnswer(MapItem):
     """A point; the addresses are null where there is no such page or picture."""
 
-    row: int
-    kind: str
-    id: str
-    text: str | None
-    image: str | None
     picture: str | None
     page: str | None
 
@@ -176,14 +145,15 @@ _BYTES: dict[int | str, dict[str, Any]] = {
 def routers(services: Services) -> list[APIRouter]:
     """All addresses of the map."""
     services.navigation.append(("/map", "Map"))
-    library, maps, binary = services.library, Maps(services.settings.cache), BinaryAnswers()
+    library, maps = services.library, Maps(services.settings.cache)
     lookups: RecentCache[ItemLookup] = RecentCache(2)
+    packed: RecentCache[tuple[str, bytes, bytes]] = RecentCache(8)
     methods = [method for method in METHODS if method == PCA or has_umap()]
 
     @asynccontextmanager
     async def stopping(_: Any) -> AsyncIterator[None]:
         yield
-        maps.stop()
+        maps.jobs.stop()
 
     routes = APIRouter(lifespan=stopping, tags=["map"])
     add_frame(routes, services)
@@ -198,6 +168,24 @@ def routers(services: Services) -> list[APIRouter]:
         drawn, dataset = maps.drawn(run, library.run(run), method), dataset_of(run)
         key = (drawn.key, None if dataset is None else dataset.fingerprint)
         return lookups.get(key, lambda: ItemLookup(drawn, dataset))
+
+    def binary(request: Request, key: tuple[str, ...], make: Callable[[], bytes]) -> Response:
+        """The bytes of ``key``, as this browser takes them; 304 where it has them already."""
+
+        def pack_both() -> tuple[str, bytes, bytes]:
+            content = make()
+            # Coordinates hardly become smaller with more effort.
+            compressed = gzip.compress(content, compresslevel=1, mtime=0)
+            return f'"{hashlib.sha256(content).hexdigest()[:32]}"', content, compressed
+
+        tag, content, compressed = packed.get(key, pack_both)
+        headers = {"ETag": tag, "Cache-Control": "private, no-cache", "Vary": "Accept-Encoding"}
+        known = [known.strip().removeprefix("W/") for known in request.headers.get("if-none-match", "").split(",")]
+        if tag in known:
+            return Response(status_code=304, headers=headers)
+        if "gzip" in request.headers.get("accept-encoding", ""):
+            content, headers["Content-Encoding"] = compressed, "gzip"
+        return Response(content, media_type="application/octet-stream", headers=headers)
 
     def answer(run: str, state: MapState) -> MapAnswer:
         known = {} if state.progress is None else state.progress.report()
@@ -235,7 +223,7 @@ def routers(services: Services) -> list[APIRouter]:
     def points(request: Request, run: str, method: Method | None = None) -> Response:
         """All points: a header (JSON) and x and y (float32), as docs/how-to/serve.md describes."""
         drawn = maps.drawn(run, library.run(run), method)
-        return binary.answer(request, (drawn.key, "points"), lambda: pack_points(drawn))
+        return binary(request, (drawn.key, "points"), lambda: pack_points(drawn))
 
     @routes.get("/api/map/{run}/colours", response_class=Response, responses=_BYTES)
     def colours(request: Request, run: str, name: str, method: Method | None = None) -> Response:
@@ -243,7 +231,7 @@ def routers(services: Services) -> list[APIRouter]:
         drawn, dataset = maps.drawn(run, library.run(run), method), dataset_of(run)
         palette = Palette(drawn, library.run(run), dataset)
         key = (drawn.key, palette.run.fingerprint, "" if dataset is None else dataset.fingerprint, name)
-        return binary.answer(request, key, lambda: pack_colouring(palette.colouring(name)))
+        return binary(request, key, lambda: pack_colouring(palette.colouring(name)))
 
     @routes.get("/api/map/{run}/items")
     def items(run: str, rows: Annotated[str, Query(max_length=2400)], method: Method | None = None) -> ItemsAnswer:
@@ -259,7 +247,7 @@ def routers(services: Services) -> list[APIRouter]:
             rankings = library.run(run).rankings
             directions = [name for name in rankings if (name == IMAGE_TO_TEXT) == (item.kind == "image")]
             page = query_address(run, item.id, {"direction": directions[0]}) if directions else None
-            answers.append(MapItemAnswer(**item._asdict(), picture=picture, page=page))
+            answers.append(MapItemAnswer(**vars(item), picture=picture, page=page))
         return ItemsAnswer(items=answers)
 
     @routes.get("/api/map/{run}/find")

@@ -40,8 +40,6 @@ MODALITIES = {"images": IMAGES, "captions": TEXTS}
 MOST_HITS = 50
 LONGEST_TEXT = 1_000
 _DEPTH = 12
-_FORM_BYTES = 65_536
-"""What a multipart body has besides the picture."""
 Among = Literal["images", "captions"]
 
 
@@ -112,30 +110,6 @@ class SearchAnswer:
     milliseconds: dict[str, float]
     words: list[WordAnswer]
     shared_words: list[list[str]]
-
-
-@dataclass(frozen=True)
-class MentionAnswer:
-    """Something that the sentence mentions, and whether each of the two images has it, with the reason."""
-
-    text: str
-    kind: str
-    verdicts: list[str]
-    reasons: list[str]
-
-
-@dataclass(frozen=True)
-class WhyAnswer:
-    """How the first two images compare: what the sentence mentions, and their objects."""
-
-    images: Sequence[str]
-    source: str
-    sentences: Sequence[str]
-    mentions: list[MentionAnswer]
-    common: Sequence[str]
-    only_first: Sequence[str]
-    only_second: Sequence[str]
-    notes: Sequence[str]
 
 
 def check_text(text: str) -> str:
@@ -242,7 +216,7 @@ class SearchService:
 def routers(services: Services) -> list[APIRouter]:
     """All addresses of live search."""
     services.navigation.append(("/search", "Search"))
-    services.body_limits["/api/search/picture"] = MOST_BYTES + _FORM_BYTES
+    services.body_limits["/api/search/picture"] = MOST_BYTES + 65_536  # what a multipart body has besides the picture
     service = SearchService(services, EncoderWorker(services.settings.cache))
 
     @asynccontextmanager
@@ -292,23 +266,12 @@ def routers(services: Services) -> list[APIRouter]:
         dataset: str,
         image: Annotated[list[str], Query(min_length=1, max_length=2)],
         text: Annotated[str | None, Query(max_length=LONGEST_TEXT)] = None,
-    ) -> WhyAnswer:
+    ) -> dict[str, Any]:
         """What a sentence mentions, checked against the first two images of its search, and their objects."""
         data = services.library.dataset(dataset)
         for name in image:
             if name not in data.image_rows:
                 raise InputError(f"no image {name!r} in {data.name}", fix="check the id", code="unknown-id")
-        compared = compare_hits(data, None if text is None else check_text(text), image)
-        mentions = [
-            MentionAnswer(
-                checks[0].word.text, checks[0].word.kind, [check.verdict for check in checks],
-                [check.why for check in checks],
-            )
-            for checks in compared.checks
-        ]  # fmt: skip
-        return WhyAnswer(
-            compared.images, compared.source, compared.sentences, mentions, compared.common, compared.only_first,
-            compared.only_second, compared.notes,
-        )  # fmt: skip
+        return compare_hits(data, None if text is None else check_text(text), image).as_dict()
 
     return [routes]

@@ -179,7 +179,7 @@ class Assigned:
     progress: AnnotatorProgress
     following: StoredItem | None = None
     """What will probably come next, so that its pictures can be loaded already; not given out yet."""
-    taken_back: Answer | None = None
+    answer: Answer | None = None
     """What the account last answered and took back."""
 
 

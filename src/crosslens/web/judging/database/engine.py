@@ -126,20 +126,29 @@ def open_database(address: str | Path) -> Database:
         raise CrosslensError(
             "the database's URL cannot be read", fix="write sqlite:///FILE or postgresql://…"
         ) from error
-    engine = _sqlite(url) if url.get_backend_name() == "sqlite" else _postgresql(url)
+    kind = url.get_backend_name()
+    if kind == "sqlite":
+        if not url.database or url.database == ":memory:" or url.query:
+            problem = "judgements need a file to be kept in"
+            if url.query:
+                problem = "an address of a SQLite file has no options"
+            raise CrosslensError(problem, fix="write sqlite:///FILE", code="no-file")
+        _make_private(Path(url.database).resolve())
+        engine = create_engine(url, pool_size=MOST_CONNECTIONS, max_overflow=0, connect_args={"timeout": BUSY_SECONDS})
+        event.listen(engine, "connect", _prepare_sqlite)
+        event.listen(engine, "begin", _begin_sqlite)
+    elif kind == "postgresql":
+        try:
+            import psycopg  # noqa: F401
+        except ImportError as error:
+            raise MissingExtraError("a PostgreSQL database", "psycopg", "postgres") from error
+        url = url.set(drivername="postgresql+psycopg")
+        engine = create_engine(url, pool_size=20, max_overflow=20, pool_timeout=60, pool_pre_ping=True)
+    else:
+        problem, fix = f"databases of the kind {kind!r} are not supported", "write sqlite:///FILE or postgresql://…"
+        raise CrosslensError(problem, fix=fix, code="unknown-database")
     migrate(engine)
     return Database(engine)
-
-
-def _sqlite(url: URL) -> Engine:
-    if not url.database or url.database == ":memory:" or url.query:
-        problem = "an address of a SQLite file has no options" if url.query else "judgements need a file to be kept in"
-        raise CrosslensError(problem, fix="write sqlite:///FILE", code="no-file")
-    _make_private(Path(url.database).resolve())
-    engine = create_engine(url, pool_size=MOST_CONNECTIONS, max_overflow=0, connect_args={"timeout": BUSY_SECONDS})
-    event.listen(engine, "connect", _prepare_sqlite)
-    event.listen(engine, "begin", _begin_sqlite)
-    return engine
 
 
 def _make_private(file: Path) -> None:
@@ -185,22 +194,6 @@ def _prepare_sqlite(connection: Any, _record: Any) -> None:
 def _begin_sqlite(connection: Connection) -> None:
     begin = f"BEGIN {connection.get_execution_options().get('begin', 'DEFERRED')}"
     connection.connection.dbapi_connection.execute(begin)  # type: ignore[union-attr]
-
-
-def _postgresql(url: URL) -> Engine:
-    if url.get_backend_name() != "postgresql":
-        raise CrosslensError(
-            f"databases of the kind {url.get_backend_name()!r} are not supported",
-            fix="write sqlite:///FILE or postgresql://…",
-            code="unknown-database",
-        )
-    try:
-        import psycopg  # noqa: F401
-    except ImportError as error:
-        raise MissingExtraError("a PostgreSQL database", "psycopg", "postgres") from error
-    return create_engine(
-        url.set(drivername="postgresql+psycopg"), pool_size=20, max_overflow=20, pool_timeout=60, pool_pre_ping=True
-    )
 
 
 def _alembic() -> Config:
