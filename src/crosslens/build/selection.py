@@ -64,11 +64,20 @@ class ImageSelector:
     def take_original(self, image: int, *, move: bool, alone: bool) -> bool | None:
         """Choose an original; None: not now. False: it is the same picture as another original, which is logged.
 
-        An image that is reserved is taken with ``move`` only, if its original finds another confusable; one without a
-        confusable with ``alone`` only.
+        An image that is reserved is taken with ``move`` only, if both its original and itself find a confusable then;
+        one without a confusable with ``alone`` only.
         """
         if image in self._original_of:
-            return self._take_reserved(image) if move else None
+            if not move:
+                return None
+            former = self._original_of[image]
+            reservation = self._release(former)
+            self.chosen[image] = "original"
+            if self._reserve(former) and self._reserve(image):
+                return True
+            self._release(former)
+            self._assign(former, reservation)
+            return None
         twin = self.candidates.duplicates.among(image, self.chosen)
         if twin is not None:
             if self.chosen[twin[0]] != "original":
@@ -79,17 +88,6 @@ class ImageSelector:
         if self._reserve(image) or alone:
             return True
         del self.chosen[image]
-        return None
-
-    def _take_reserved(self, image: int) -> bool | None:
-        """Choose an original that is reserved for another, if both find a confusable then."""
-        former = self._original_of[image]
-        reservation = self._release(former)
-        self.chosen[image] = "original"
-        if self._reserve(former) and self._reserve(image):
-            return True
-        self._release(former)
-        self._assign(former, reservation)
         return None
 
     def drop_original(self, image: int) -> None:
@@ -222,19 +220,7 @@ def version_dataset(name: str, candidates: CandidatePool, members: Sequence[Benc
     # Candidates keep what else was known of them, such as a style; of a new description nothing is.
     free = chosen.captions.drop("text", "image", "origin", "dis", strict=False)
     captions = captions.join(free, on="caption", how="left", maintain_order="left")
-    old = candidates.encoded.dataset
-    card = Card(
-        source=f"built by crosslens build recos from {old.name}" + (f" ({old.card.source})" if old.card.source else ""),
-        revision=f"{name}, build {key[:12]}",
-        licence=old.card.licence,
-        citation=old.card.citation,
-        notes=NOTES[name].format(**_confusable_facts(members)),
-    )
-    return Dataset(f"recos-{name}", images, captions, chosen.objects, chosen.relations, card)
-
-
-def _confusable_facts(members: Sequence[BenchmarkImage]) -> dict[str, str]:
-    """For how many originals there is a confusable image, and how many of its texts are the original's, rewritten."""
+    # For how many originals there is a confusable image, and how many of its texts are the original's, rewritten.
     roles = Counter(member.role for member in members)
     every = roles["confusable"] == roles["original"]
     which = "each original" if every else f"{roles['confusable']:,} of {roles['original']:,} originals"
@@ -242,7 +228,15 @@ def _confusable_facts(members: Sequence[BenchmarkImage]) -> dict[str, str]:
     written = sum(text.origin not in (CANDIDATE, CORRECTION) for text in texts)
     share = f"{written:,} of the {len(texts):,} descriptions of confusables ({written / max(len(texts), 1):.1%})"
     rewritten = f"; {share} are rewritten from the original's, changed as little as possible, the others are its own"
-    return {"which": which, "texts": rewritten if texts else ""}
+    old = candidates.encoded.dataset
+    card = Card(
+        source=f"built by crosslens build recos from {old.name}" + (f" ({old.card.source})" if old.card.source else ""),
+        revision=f"{name}, build {key[:12]}",
+        licence=old.card.licence,
+        citation=old.card.citation,
+        notes=NOTES[name].format(which=which, texts=rewritten if texts else ""),
+    )
+    return Dataset(f"recos-{name}", images, captions, chosen.objects, chosen.relations, card)
 
 
 class OriginalSelector:
@@ -251,7 +245,15 @@ class OriginalSelector:
     def __init__(self, images: ImageSelector, editor: DescriptionEditor) -> None:
         self.images, self.editor, self.candidates = images, editor, images.candidates
         self._open = dict(self.candidates.quotas)
-        self._queues = self._shuffled()
+        queues: dict[str, list[int]] = {}
+        for image, task in enumerate(self.candidates.tasks):
+            queues.setdefault(task, []).append(image)
+        seed = self.candidates.settings.seed
+        self._queues = {
+            task: [queue[index] for index in random_stream(seed, "recos", "originals", task).permutation(len(queue))]
+            for task, queue in sorted(queues.items())
+        }
+        """The images of each task in the order in which they are tried."""
         self._kept: dict[int, Sequence[ImageDescription]] = {}
 
     def select(self) -> list[BenchmarkImage]:
@@ -311,17 +313,6 @@ class OriginalSelector:
                         waiting.append(image)
                 queue[:0] = waiting
         return batch
-
-    def _shuffled(self) -> dict[str, list[int]]:
-        """The images of each task in the order in which they are tried."""
-        queues: dict[str, list[int]] = {}
-        for image, task in enumerate(self.candidates.tasks):
-            queues.setdefault(task, []).append(image)
-        seed = self.candidates.settings.seed
-        return {
-            task: [queue[index] for index in random_stream(seed, "recos", "originals", task).permutation(len(queue))]
-            for task, queue in sorted(queues.items())
-        }
 
     def _log(self, image: int, descriptions: Sequence[ImageDescription]) -> None:
         facts = verdict_facts(descriptions, self.candidates.settings.descriptions)

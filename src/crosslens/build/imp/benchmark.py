@@ -72,7 +72,34 @@ class Imp(Presented):
 
     @property
     def counts(self) -> dict[str, int]:
-        return stage_counts(self.candidates, self.log)
+        """Name → number, for every stage that the log has come to."""
+        log, images, captions = self.log, self.candidates.images, self.candidates.captions
+        reasons, titles = Counter(captions["reason"]), captions.filter(source=TITLE).height
+        least = log.head["settings"]["cluster_sizes"][0]
+        clean = reasons[None] + reasons[NEAR_DUPLICATE] + reasons[NOT_DRAWN]
+        counts = {
+            "images given": int(log.head["images"]["images"]),
+            "images sampled": images.height,
+            "images with a large enough cluster": images.filter(pl.col("cluster") >= least).height,
+            "captions in their clusters": captions.height - titles,
+            **({"titles of their own": titles} if "titles" in log.head else {}),
+            "captions left by cleaning": clean,
+            "captions that are no near-duplicates": clean - reasons[NEAR_DUPLICATE],
+            "images with enough candidates": images.filter(verdict=KEPT).height,
+            "captions to judge": self.candidates.kept.height,
+        }
+        if log.of("benchmark"):
+            verdicts = [entry["verdict"] for entry in log.of("verdict")]
+            (built,) = log.of("benchmark")
+            counts |= {
+                "captions called good": sum(verdict[0] == GOOD for verdict in verdicts),
+                "captions corrected": sum(bool(verdict[1]) for verdict in verdicts),
+                "images in the benchmark": built["images"],
+                "captions in the benchmark": built["captions"],
+                **({"titles in the benchmark": built["titles"]} if "titles" in built else {}),
+                "captions rejected": built["rejected"],
+            }
+        return counts
 
     @property
     def title(self) -> str:
@@ -107,37 +134,6 @@ class Imp(Presented):
             "fingerprint": None if self.dataset is None else self.dataset.fingerprint,
             "notes": list(self.notes),
         }
-
-
-def stage_counts(candidates: Candidates, log: DecisionLog) -> dict[str, int]:
-    """Name → number, for every stage that the log has come to."""
-    images, captions = candidates.images, candidates.captions
-    reasons, titles = Counter(captions["reason"]), captions.filter(source=TITLE).height
-    least = log.head["settings"]["cluster_sizes"][0]
-    clean = reasons[None] + reasons[NEAR_DUPLICATE] + reasons[NOT_DRAWN]
-    counts = {
-        "images given": int(log.head["images"]["images"]),
-        "images sampled": images.height,
-        "images with a large enough cluster": images.filter(pl.col("cluster") >= least).height,
-        "captions in their clusters": captions.height - titles,
-        **({"titles of their own": titles} if "titles" in log.head else {}),
-        "captions left by cleaning": clean,
-        "captions that are no near-duplicates": clean - reasons[NEAR_DUPLICATE],
-        "images with enough candidates": images.filter(verdict=KEPT).height,
-        "captions to judge": candidates.kept.height,
-    }
-    if log.of("benchmark"):
-        verdicts = [entry["verdict"] for entry in log.of("verdict")]
-        (built,) = log.of("benchmark")
-        counts |= {
-            "captions called good": sum(verdict[0] == GOOD for verdict in verdicts),
-            "captions corrected": sum(bool(verdict[1]) for verdict in verdicts),
-            "images in the benchmark": built["images"],
-            "captions in the benchmark": built["captions"],
-            **({"titles in the benchmark": built["titles"]} if "titles" in built else {}),
-            "captions rejected": built["rejected"],
-        }
-    return counts
 
 
 def good_captions(

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any, Unpack
 
 import numpy as np
-import polars as pl
 
 from crosslens.build.folder import IMP, DecisionLog, check_inputs, log_head
 from crosslens.build.imp.benchmark import Imp, benchmark_dataset, build_notes, good_captions, rejected_captions
@@ -17,7 +16,6 @@ from crosslens.build.imp.candidates import (
     Candidates,
     CandidateStages,
     ImpSources,
-    StageTables,
     Tables,
 )
 from crosslens.build.imp.diversity import pairwise_mean, select_diverse
@@ -106,7 +104,7 @@ class _Build:
             stored = folder.candidates()
             if stored is not None:
                 return stored, folder.log
-        return self.stages.run(StageTables(stages))
+        return self.stages.run(stages)
 
     def people(self, candidates: Candidates, paths: Sequence[str | Path]) -> PeoplesVerdicts:
         """What the sheets say, or the log that is repeated."""
@@ -180,7 +178,16 @@ class _Build:
         """Leakage, and five diverse captions of each image."""
         for caption, verdict in verdicts.items():
             imp.log("verdict", caption=caption, verdict=list(vars(verdict).values()))
-        leaks = self._leaks(imp, good_captions(imp.candidates, verdicts))
+        leaks = None
+        if self.corpora:
+            good = good_captions(imp.candidates, verdicts)
+            having = {image for image, _, _ in good}
+            rows = imp.candidates.images.select("image", "file").iter_rows()
+            files = {image: file for image, file in rows if file is not None and image in having}
+            bits, progress = self.asked.selection.leak_bits, self.asked.progress
+            leaks = find_leaks(good, files, self.corpora, bits=bits, progress=progress)
+            for row in leaks.iter_rows(named=True):
+                imp.log("leak", **row)
         dropped = leaks if self.asked.selection.drop_leaks else None
         chosen = self._choose(imp, good_captions(imp.candidates, verdicts, dropped))
         if not chosen:
@@ -195,17 +202,6 @@ class _Build:
             sizes["titles"] = dataset.captions.filter(source=TITLE).height
         imp.log("benchmark", **sizes)
         return replace(imp, dataset=dataset, rejected=rejected, leaks=leaks)
-
-    def _leaks(self, imp: Imp, good: Sequence[tuple[str, str, str]]) -> pl.DataFrame | None:
-        if not self.corpora:
-            return None
-        having = {image for image, _, _ in good}
-        rows = imp.candidates.images.select("image", "file").iter_rows()
-        files = {image: file for image, file in rows if file is not None and image in having}
-        leaks = find_leaks(good, files, self.corpora, bits=self.asked.selection.leak_bits, progress=self.asked.progress)
-        for row in leaks.iter_rows(named=True):
-            imp.log("leak", **row)
-        return leaks
 
     def _choose(self, imp: Imp, good: Sequence[tuple[str, str, str]]) -> dict[str, list[str]]:
         """Image → the ids of its captions, in the order of sampling."""

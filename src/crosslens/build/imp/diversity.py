@@ -153,7 +153,7 @@ def lowest_similarity(vectors: Array, count: int) -> list[int]:
         return [0]
     if math.comb(len(vectors), count) <= MOST_SUBSETS:
         return _best_subset(cosines, count)
-    return _exchanged(cosines, _greedy(cosines, count))
+    return _exchanged(cosines, count)
 
 
 def pairwise_mean(vectors: Array) -> float:
@@ -185,18 +185,14 @@ def _best_subset(cosines: Array, count: int) -> list[int]:
     return [int(row) for row in chosen]
 
 
-def _greedy(cosines: Array, count: int) -> list[int]:
+def _exchanged(cosines: Array, count: int) -> list[int]:
+    """A greedy subset after exchanges, each the one that lowers the sum of cosines most."""
     upper = np.where(np.triu(np.ones_like(cosines, bool), 1), cosines, np.inf)
     chosen = [int(row) for row in np.unravel_index(np.argmin(upper), upper.shape)]
     while len(chosen) < count:
         sums = cosines[:, chosen].sum(axis=1)
         sums[chosen] = np.inf
         chosen.append(int(np.argmin(sums)))
-    return chosen
-
-
-def _exchanged(cosines: Array, chosen: list[int]) -> list[int]:
-    """The subset after exchanges, each the one that lowers the sum of cosines most."""
     while True:
         best, exchange = -_GAIN, (-1, -1)
         for at, row in enumerate(chosen):
