@@ -25,6 +25,8 @@ from crosslens.data import KnownDataset
 
 DATASET_WORDS = '"NAME KEY=VALUE …"|PATH'
 """The metavar of options that name a dataset in one word."""
+DATASETS = option(..., "A dataset's path, or a reader with its options; may be repeated.", metavar=DATASET_WORDS)
+SPLIT_BY = option(None, "Split one dataset's captions by this column, such as style.", metavar="COLUMN")
 
 _NAMED = ("captions", "instances", "images", "split", "extra_images")
 _NOUNS = {int: "an integer", float: "a number", bool: "true or false"}

@@ -97,8 +97,11 @@ from crosslens.core.hashing import (
     verification as verification,
 )
 from crosslens.core.ids import (
+    Array as Array,
+    FloatArray as FloatArray,
     Ids as Ids,
     ImageName as ImageName,
+    IntArray as IntArray,
     as_ids as as_ids,
     distinct_names as distinct_names,
     frozen as frozen,

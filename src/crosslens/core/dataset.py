@@ -14,7 +14,7 @@ import polars as pl
 from crosslens.core.arrays import require_entries
 from crosslens.core.errors import InputError, argument, reading
 from crosslens.core.hashing import HEADER_FILE, fingerprint, is_verifying
-from crosslens.core.ids import Ids, ImageName, as_ids, frozen, images_below, positions, unknown_images
+from crosslens.core.ids import Ids, ImageName, IntArray, as_ids, frozen, images_below, positions, unknown_images
 from crosslens.core.input_files import CAPTION_CHARACTERS, is_encodable
 from crosslens.core.parts import FORMS, FactList, Section, Table
 from crosslens.core.storage import folder_layout, read_folder, read_manifest, write_folder, write_parts
@@ -145,7 +145,7 @@ class Dataset:
         return tuple(self.captions["text"])
 
     @cached_property
-    def caption_image(self) -> np.ndarray[Any, np.dtype[np.int64]]:
+    def caption_image(self) -> IntArray:
         """For each caption, the row of its image: g(c)."""
         return frozen(positions(self.captions["image"].to_list(), self.image_ids, "image"))
 
@@ -246,8 +246,7 @@ class Dataset:
 
     def _repr_html_(self) -> str:
         """For a notebook: what there is, and the first captions."""
-        tables = {name: getattr(self, name) for name in _TABLES}
-        sizes = ((name, f"{table.height:,}") for name, table in tables.items() if table is not None)
+        sizes = ((name, f"{table.height:,}") for name, table in self._tables().items() if table is not None)
         first = self.captions.select("image", "caption", "text").head(_FIRST)
         table = Table(("image", "caption", "text"), tuple(first.iter_rows()), "lll", title="The first captions")
         html: str = FORMS["html"].value([Section(self.name, (FactList(tuple(sizes)), table))])

@@ -33,10 +33,9 @@ import numpy as np
 
 from crosslens.core.errors import CrosslensError, MissingExtraError, UsageError, argument
 from crosslens.core.hashing import is_verifying, verification
+from crosslens.core.ids import Array
 from crosslens.core.long_work import available_cores, limit_cores
 from crosslens.core.user_code import as_user_error, is_plugin_loaded, load_plugin, loaded_plugins
-
-Array = np.ndarray[Any, Any]
 
 
 class Packed(NamedTuple):

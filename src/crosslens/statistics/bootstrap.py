@@ -8,10 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from crosslens.core import Statistic, UnknownNameError, UsageError, argument, random_stream
-
-FloatArray = np.ndarray[Any, np.dtype[np.float64]]
-IntArray = np.ndarray[Any, np.dtype[np.int64]]
+from crosslens.core import FloatArray, IntArray, Statistic, UnknownNameError, UsageError, argument, random_stream
 
 _CELLS = 1 << 21
 """Counts that a median table works on at once."""

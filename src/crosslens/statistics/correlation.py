@@ -16,10 +16,8 @@ from typing import Any
 import numba
 import numpy as np
 
-from crosslens.core import InputError, UnknownNameError
-from crosslens.statistics.bootstrap import Bootstrap, Estimate, FloatArray, IntArray, percentiles, require_level
-
-Array = np.ndarray[Any, Any]
+from crosslens.core import Array, FloatArray, InputError, IntArray, UnknownNameError
+from crosslens.statistics.bootstrap import Bootstrap, Estimate, percentiles, require_level
 
 _compiled = numba.njit(nogil=True, cache=True, error_model="numpy")
 

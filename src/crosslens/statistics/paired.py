@@ -13,13 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from crosslens.core import InputError, Statistic, UnknownNameError, UsageError, random_stream
+from crosslens.core import FloatArray, InputError, IntArray, Statistic, UnknownNameError, UsageError, random_stream
 from crosslens.statistics.bootstrap import (
     Bootstrap,
     Bounds,
     Estimate,
-    FloatArray,
-    IntArray,
     Linearised,
     MedianTable,
     WeightedMean,

@@ -14,10 +14,8 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from crosslens.core import InputError, UnknownNameError, random_stream
-from crosslens.statistics.bootstrap import Estimate, FloatArray, IntArray, Linearised, bounded_interval, require_level
-
-Array = np.ndarray[Any, Any]
+from crosslens.core import Array, FloatArray, InputError, IntArray, UnknownNameError, random_stream
+from crosslens.statistics.bootstrap import Estimate, Linearised, bounded_interval, require_level
 
 Area = Literal["step", "trapezoid"]
 AREAS: tuple[Area, ...] = get_args(Area)

@@ -10,13 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from crosslens.core import Progress, UsageError, random_stream
+from crosslens.core import Array, Progress, UsageError, random_stream
 from crosslens.encode import PixelRows, Pretrained, TokenArrays, encode_texts, load_encoder
 from crosslens.train.features import Split, TrainingData
 from crosslens.train.models.protocol import ENCODER, CaptionBatch
 from crosslens.train.recipe import TrainingRecipe
-
-Array = np.ndarray[Any, Any]
 
 PADDING, UNKNOWN, FIRST = 0, 1, 2
 _WORD = re.compile(r"[^\W_]+(?:'[^\W_]+)?")

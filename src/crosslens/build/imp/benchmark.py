@@ -14,8 +14,9 @@ from crosslens.build.folder import DecisionLog, FolderPage
 from crosslens.build.imp.candidates import KEPT, NEAR_DUPLICATE, NOT_DRAWN, SMALL_CLUSTER, TITLE, Candidates
 from crosslens.build.imp.leakage import CAPTION, IMAGE
 from crosslens.build.imp.people import AGREE, ANNOTATE, GOOD, AnnotatorAgreement, Verdict
-from crosslens.build.imp.sampling import Array, SampleSpread
+from crosslens.build.imp.sampling import SampleSpread
 from crosslens.core import (
+    Array,
     Card,
     Cards,
     Cell,

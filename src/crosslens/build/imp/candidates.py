@@ -19,10 +19,11 @@ import polars as pl
 from crosslens.build.folder import absolute_file
 from crosslens.build.imp.cleaning.captions import clean_captions
 from crosslens.build.imp.cleaning.duplicates import near_duplicates
-from crosslens.build.imp.sampling import Array, Clusters, check_clusters, find_clusters, sample_images
+from crosslens.build.imp.sampling import Clusters, check_clusters, find_clusters, sample_images
 from crosslens.build.options import ImpOptions
 from crosslens.build.settings import CleaningSettings, SamplingSettings
 from crosslens.core import (
+    Array,
     Dataset,
     Embeddings,
     InputError,

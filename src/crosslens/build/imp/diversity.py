@@ -19,6 +19,7 @@ from crosslens.build.imp.people import Verdict
 from crosslens.build.imp.sampling import FEWEST, planar_map
 from crosslens.build.settings import LOWEST
 from crosslens.core import (
+    Array,
     Cloud,
     MissingExtraError,
     Presented,
@@ -29,8 +30,6 @@ from crosslens.core import (
     UsageError,
     random_stream,
 )
-
-Array = np.ndarray[Any, Any]
 
 MOST_SUBSETS = 200_000
 """Up to this many subsets are all compared; beyond, captions are added one by one and then exchanged."""

@@ -5,13 +5,12 @@ from __future__ import annotations
 import importlib.util
 import warnings
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from crosslens.analyze import farthest_points, unit_vectors
 from crosslens.build.settings import FULL, UMAP, SamplingSettings
-from crosslens.core import MissingExtraError, Progress, UsageError, argument, shown_progress, stage
+from crosslens.core import Array, MissingExtraError, Progress, UsageError, argument, shown_progress, stage
 
 NEIGHBOURS = 15
 """UMAP's default."""
@@ -42,8 +41,6 @@ def planar_map(vectors: Array, seed: int) -> Array:
         )
         return np.asarray(reducer.fit_transform(np.asarray(vectors, np.float32)), np.float64)
 
-
-Array = np.ndarray[Any, Any]
 
 PAPER_COUNT = 5_000
 _TILE = 4_000_000

@@ -19,7 +19,8 @@ from crosslens.cli.answers import check_tables, write_table, wrote
 from crosslens.cli.commands.evaluate import PROTOCOL_HELP, encoding_of, followed, with_protocol
 from crosslens.cli.console import check_outputs, print_note, progress_bar
 from crosslens.cli.datasets import (
-    DATASET_WORDS,
+    DATASETS,
+    SPLIT_BY,
     DatasetOfRuns,
     DatasetOptions,
     image_vectors,
@@ -33,6 +34,8 @@ from crosslens.encode import EncodeOptions
 if TYPE_CHECKING:
     import polars as pl
 
+_VALUES = option(None, "Every caption's values: .parquet or .csv.", metavar="FILE", flags=OUTPUT)
+
 
 @command(
     "crosslens analyze granularity --dataset captions.jsonl",
@@ -44,14 +47,12 @@ if TYPE_CHECKING:
 def granularity(
     source: Annotated[DatasetOptions, Flags(without=("dataset",))],
     intervals: IntervalOptions,
-    dataset: list[str] = option(
-        ..., "A dataset's path, or a reader with its options; may be repeated.", metavar=DATASET_WORDS
-    ),
+    dataset: list[str] = DATASETS,
     protocol: str | None = option(
         None, PROTOCOL_HELP.format("brit") + " Only the columns of its Table 1 are shown.", metavar="NAME"
     ),
-    by: str | None = option(None, "Split one dataset's captions by this column, such as style.", metavar="COLUMN"),
-    output: Path | None = option(None, "Every caption's values: .parquet or .csv.", metavar="FILE", flags=OUTPUT),
+    by: str | None = SPLIT_BY,
+    output: Path | None = _VALUES,
     threads: Threads = None,
     overwrite: Overwrite = False,
 ) -> core.Presented:
@@ -110,9 +111,7 @@ def discriminability(
     settings: DiscriminabilityOptions,
     intervals: IntervalOptions,
     execution: EngineOptions,
-    dataset: list[str] = option(
-        ..., "A dataset's path, or a reader with its options; may be repeated.", metavar=DATASET_WORDS
-    ),
+    dataset: list[str] = DATASETS,
     model: str | None = option(None, "A model that encodes (see crosslens encode --list).", metavar="KIND:SOURCE"),
     image_text: str | None = option(None, IMAGE_TEXT.format("a model"), metavar="HOW"),
     image_embeddings: list[str] | None = option(
@@ -120,7 +119,7 @@ def discriminability(
     ),
     caption_embeddings: list[str] | None = option(None, "The captions' vectors, likewise.", metavar="FILE"),
     show: int = option(10, "Show the N least and the N most discriminable captions.", metavar="N", minimum=0),
-    output: Path | None = option(None, "Every caption's values: .parquet or .csv.", metavar="FILE", flags=OUTPUT),
+    output: Path | None = _VALUES,
     overwrite: Overwrite = False,
 ) -> analyze.DiscriminabilityComparison:
     """Measure how well captions single out an image.

@@ -44,6 +44,7 @@ def followed(name: str | None, command: str) -> tuple[pipeline.Protocol | None, 
     return protocol, None if protocol is None else protocol.record(command)
 
 
+_OUTPUT = option(None, "Where the run is written; also s3://, gs://.", metavar="FOLDER", flags=OUTPUT)
 _QUERIES = (
     "Rank a random sample of N queries of each direction (by --seed) against the whole gallery. Or, in text-only "
     "retrieval, the text set whose captions are the queries; --dataset is then the corpus."
@@ -83,7 +84,7 @@ def evaluate(
     execution: EngineOptions,
     queries: str | None = option(None, _QUERIES, metavar=f"N|{DATASET_WORDS}"),
     name: str | None = option(None, "The name of the run. [default: the output folder's name]", metavar="TEXT"),
-    output: Path | None = option(None, "Where the run is written; also s3://, gs://.", metavar="FOLDER", flags=OUTPUT),
+    output: Path | None = _OUTPUT,
     overwrite: Overwrite = False,
     trust_code: TrustCodeFlag = False,
     plugin: Plugins = None,
@@ -117,7 +118,7 @@ def evaluate(
 @command("crosslens run runs/clip-b32/recipe.toml", "crosslens run my-recipe.toml -o runs/again --json")
 def run(
     recipe: Annotated[Path, typer.Argument(help="A recipe.toml, written by a run or by hand; or a run folder.")],
-    output: Path | None = option(None, "Where the run is written; also s3://, gs://.", metavar="FOLDER", flags=OUTPUT),
+    output: Path | None = _OUTPUT,
     overwrite: Overwrite = False,
     allow_changed: bool = option(False, "Continue although inputs changed since the recipe was stored."),
     trust_code: TrustCodeFlag = False,

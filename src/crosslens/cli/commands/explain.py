@@ -16,7 +16,7 @@ from crosslens.cli.commands.evaluate import PROTOCOL_HELP, encoding_of, followed
 from crosslens.cli.console import print_note, progress_bar
 from crosslens.cli.datasets import DatasetOfRuns, DatasetOptions
 from crosslens.cli.flags import OUTPUT, ColumnOptions, Flags, Overwrite, command
-from crosslens.cli.stored_runs import load_run, load_runs
+from crosslens.cli.stored_runs import dataset_of_run, load_run, load_runs
 from crosslens.core import Options, UsageError, option
 from crosslens.encode import EncodeOptions
 from crosslens.explanations import CounterfactualOptions
@@ -89,10 +89,7 @@ def explain(
     if by is not None and (query or len(runs) > 1 or failures.compare or failures.output):
         raise UsageError("--by is for all failures of one run", fix="drop --by, or the other options")
     loaded = load_runs(runs[:1], added.columns)[0]
-    options = source.reader_options()
-    dataset = explanations.dataset_of_run(loaded, source.dataset, **options)
-    if source.dataset is None and not options and (changed := explanations.dataset_change(loaded, dataset)):
-        print_note(f"note: {changed}")
+    dataset = dataset_of_run(loaded, source)
     result: core.Presented
     if query:
         result = _explain_queries(

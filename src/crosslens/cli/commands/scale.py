@@ -81,27 +81,22 @@ def curve(
     """
     if over not in _OVERS:
         raise UnknownNameError("curve", over, _OVERS)
-    _require_fitting(over, semantic, sizes)
+    other: Options = semantic if over == "gallery" else sizes  # of which any option would silently do nothing
+    for name, value in vars(other).items():
+        if value != vars(type(other)())[name]:
+            needed, what = ("m", "m") if over == "gallery" else ("gallery", "the gallery")
+            raise UsageError(
+                f"{argument(name)} is for curves over {what}",
+                fix=f"leave it out, or pass {argument('over', needed)}", option=name,
+            )  # fmt: skip
     if over == "gallery":
         return pipeline.gallery_curve(
             [load_run(folder) for folder in runs], sizes.metrics,
-            sizes=None if sizes.sizes is None else pipeline.parse_sizes(sizes.sizes), seed=intervals.seed,
-            resamples=intervals.resamples, level=intervals.level, progress=progress_bar(),
+            sizes=None if sizes.sizes is None else pipeline.parse_sizes(sizes.sizes), progress=progress_bar(),
+            **vars(intervals),
         )  # fmt: skip
     with core.use_engine(execution):
         return _over_m(runs, source, intervals, semantic, threads)
-
-
-def _require_fitting(over: str, semantic: SemanticOptions, sizes: GalleryOptions) -> None:
-    """Raise for an option of the other kind of curve: it would silently do nothing."""
-    other: Options = semantic if over == "gallery" else sizes
-    for name, value in vars(other).items():
-        if value != vars(type(other)())[name]:
-            needed = "m" if over == "gallery" else "gallery"
-            raise UsageError(
-                f"{argument(name)} is for curves over {'m' if needed == 'm' else 'the gallery'}",
-                fix=f"leave it out, or pass {argument('over', needed)}", option=name,
-            )  # fmt: skip
 
 
 def _over_m(
@@ -122,9 +117,7 @@ def _over_m(
     dataset = source.load_if_given() or explanations.dataset_of_run(loaded[0])
     curves = pipeline.curve(
         loaded, dataset, phi, m=counts, k=asked.k, direction=direction,
-        non_gt=not asked.ground_truth, by_image=by_image, seed=intervals.seed, resamples=intervals.resamples,
-        level=intervals.level, threads=threads,
-        progress=progress_bar(),
+        non_gt=not asked.ground_truth, by_image=by_image, threads=threads, progress=progress_bar(), **vars(intervals),
     )  # fmt: skip
     return with_protocol(curves, record)
 

@@ -88,19 +88,16 @@ class DemoResult(Presented):
         yield Section("", (Text.of(harder), *galleries.parts))
         (findings,) = self.audit.sections()
         yield Section("What the audit found, the most important first", findings.parts)
-        yield Section("", (FactList(tuple(_next_steps(self.audit).items()), "What to try next"),))
-
-
-def _next_steps(audit: pipeline.Audit) -> dict[str, str]:
-    easiest = audit.folder / "runs" / next(iter(audit.runs))
-    return {
-        f"open {audit.report}": "the report (or xdg-open)",
-        f"crosslens show {easiest}": "every metric, both directions",
-        f"crosslens show {easiest} --by style": "which captions are hard?",
-        f"crosslens data describe {audit.folder.parent}/scenes-v0/": "what was drawn",
-        f"crosslens run {easiest}/recipe.toml": "the same evaluation, repeated",
-        "crosslens audit --help": "your own model, embeddings or lists",
-    }
+        run = self.audit.folder / "runs" / next(iter(self.audit.runs))
+        steps = {
+            f"open {self.audit.report}": "the report (or xdg-open)",
+            f"crosslens show {run}": "every metric, both directions",
+            f"crosslens show {run} --by style": "which captions are hard?",
+            f"crosslens data describe {self.audit.folder.parent}/scenes-v0/": "what was drawn",
+            f"crosslens run {run}/recipe.toml": "the same evaluation, repeated",
+            "crosslens audit --help": "your own model, embeddings or lists",
+        }
+        yield Section("", (FactList(tuple(steps.items()), "What to try next"),))
 
 
 @command("crosslens demo", "crosslens demo -o tryout --images 60 --json")

@@ -137,7 +137,9 @@ def robustness(
     elif inputs.qrels is not None:
         raise UsageError("--qrels requires --runs", fix="pass the ranked lists, or drop --qrels")
     else:
-        perturbing = _options_of_captions(option, inputs.perturbations or "all") if option else None
+        chosen = perturbations.chosen_perturbations(inputs.perturbations or "all") if option else ()
+        of_captions = [name for name in chosen if name in perturbations.PERTURBATIONS]  # which declare options
+        perturbing = perturbation_options(option, of_captions) if option else None
         encoding = {name: value for name, value in vars(encode).items() if name != "skip_bad"}
         with core.use_engine(execution):
             study = pipeline.robustness(
@@ -155,12 +157,6 @@ def robustness(
         return drops_by_column(study, by, added.columns)
     print_notes(study.about.get("notes", ()))
     return replace(study, shown=shown)
-
-
-def _options_of_captions(pairs: Sequence[str], names: str) -> dict[str, Any]:
-    """The options of the perturbations of captions among those named: they declare them."""
-    chosen = perturbations.chosen_perturbations(names)
-    return perturbation_options(pairs, [name for name in chosen if name in perturbations.PERTURBATIONS])
 
 
 _SHOWN = 3
