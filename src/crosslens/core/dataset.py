@@ -95,7 +95,21 @@ class Dataset:
         assert len(self.caption_image) == self.captions.height
         if self.objects is not None:
             object.__setattr__(self, "objects", _complete(self.objects, "objects", OBJECT_COLUMNS))
-            _check_objects(self.objects, self.image_ids)
+            positions(self.objects["image"].to_list(), self.image_ids, "image")
+            numbers = self.objects.select("x", "y", "w", "h")
+            boxed = ~pl.all_horizontal(pl.all().is_null())
+            partly = pl.any_horizontal(pl.all().is_null() | ~pl.all().is_finite())
+            wrong = boxed & (partly | (pl.col("w") <= 0) | (pl.col("h") <= 0))
+            rows = numbers.select(wrong.alias("wrong"))["wrong"].arg_true()
+            if len(rows):
+                row = int(rows[0])
+                image, name = self.objects["image"][row], self.objects["object"][row]
+                raise InputError(
+                    f"bad box {list(numbers.row(row))} of object {name!r} in image {image!r}",
+                    row=row,
+                    expected="x, y, width, height in pixels, finite, width and height above 0",
+                    fix="correct the box, or leave all four empty for an object without one",
+                )
         if self.relations is not None:
             object.__setattr__(self, "relations", _complete(self.relations, "relations", RELATION_COLUMNS))
 
@@ -282,19 +296,3 @@ def _complete(table: pl.DataFrame, what: str, columns: Mapping[str, Any]) -> pl.
         for name, kind in columns.items()
     ]
     return table.select(*known, pl.exclude(list(columns)))
-
-
-def _check_objects(objects: pl.DataFrame, image_ids: Ids) -> None:
-    positions(objects["image"].to_list(), image_ids, "image")
-    numbers = objects.select("x", "y", "w", "h")
-    boxed = ~pl.all_horizontal(pl.all().is_null())
-    bad = pl.any_horizontal(pl.all().is_null() | ~pl.all().is_finite()) | (pl.col("w") <= 0) | (pl.col("h") <= 0)
-    rows = numbers.select((boxed & bad).alias("bad"))["bad"].arg_true()
-    if len(rows):
-        row = int(rows[0])
-        raise InputError(
-            f"bad box {list(numbers.row(row))} of object {objects['object'][row]!r} in image {objects['image'][row]!r}",
-            row=row,
-            expected="x, y, width, height in pixels, finite, width and height above 0",
-            fix="correct the box, or leave all four empty for an object without one",
-        )

@@ -124,10 +124,10 @@ _KINDS = {
 _NO_FILE = (errno.ENAMETOOLONG, errno.ELOOP, errno.ENOTDIR, errno.EACCES, errno.EPERM)
 
 
-def special_kind(path: str | Path) -> str | None:
-    """What a path leads to that is not a regular file, in words; None for a regular file and where nothing is.
+def require_regular(path: str | Path) -> None:
+    """Raise if there is something at ``path`` that is not a regular file.
 
-    A path that the system does not look at (too long, a circle of links, a NUL) raises.
+    So does a path that the system does not look at (too long, a circle of links, a NUL).
     """
     try:
         mode = os.stat(path).st_mode
@@ -137,14 +137,9 @@ def special_kind(path: str | Path) -> str | None:
         if error.errno in _NO_FILE:
             problem = f"cannot be opened: {error.strerror}"
             raise InputError(problem, file=f"{path!s:.200}", expected="an existing file", fix="check it") from error
-        return None
-    return None if stat.S_ISREG(mode) else _KINDS.get(stat.S_IFMT(mode), "not a regular file")
-
-
-def require_regular(path: str | Path) -> None:
-    """Raise if there is something at ``path`` that is not a regular file."""
-    kind = special_kind(path)
-    if kind is not None:
+        return
+    if not stat.S_ISREG(mode):
+        kind = _KINDS.get(stat.S_IFMT(mode), "not a regular file")
         fix = "name the file inside it" if kind == "a folder" else "save the content to a file, and name that"
         raise InputError(f"this is {kind}", file=path, expected="a file", fix=fix)
 

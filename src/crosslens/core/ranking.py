@@ -174,27 +174,24 @@ class Ranking:
         query_ids, item_ids = (stored_ids(tables[name], path, name) for name in ("query_ids", "item_ids"))
         require_entries(header, {"direction": str, "complete": bool}, Path(path) / HEADER_FILE)
         stored = {name: arrays[name] for name in _ARRAYS}
-        _check_stored(stored, len(query_ids), len(item_ids), Path(path))
+        # What is computed from arrays that do not fit each other or the ids would be wrong.
+        files = {name: Path(path) / f"{name}.npy" for name in _ARRAYS}
+        queries, items = len(query_ids), len(item_ids)
+        pairs, shape = stored["relevant"].shape, stored["top_items"].shape
+        lists = (queries, shape[1] if len(shape) == 2 else 0)
+        require_array(stored["top_items"], lists, files["top_items"], low=UNRANKED, high=items - 1)
+        require_array(stored["top_scores"], lists, files["top_scores"], whole=False)
+        require_array(stored["known"], (queries,), files["known"], low=0, high=items)
+        require_offsets(stored["offsets"], queries, int(np.prod(pairs)), files["offsets"])
+        require_array(stored["relevant"], (int(np.prod(pairs)),), files["relevant"], low=0, high=items - 1)
+        require_array(stored["grades"], pairs, files["grades"], whole=False)
+        for name in ("above", "tied", "tied_before"):
+            require_array(stored[name], pairs, files[name], low=UNRANKED, high=items)
         return Ranking(header["direction"], query_ids, item_ids, **stored, complete=header["complete"])
 
     def __repr__(self) -> str:
         shape = f"{len(self.query_ids)} queries × {len(self.item_ids)} items"
         return f"Ranking({self.direction}, {shape}, top {self.depth})"
-
-
-def _check_stored(arrays: Mapping[str, Array], queries: int, items: int, folder: Path) -> None:
-    """Raise for arrays that do not fit each other or the ids: what is computed from them would be wrong."""
-    files = {name: folder / f"{name}.npy" for name in _ARRAYS}
-    pairs, shape = arrays["relevant"].shape, arrays["top_items"].shape
-    lists = (queries, shape[1] if len(shape) == 2 else 0)
-    require_array(arrays["top_items"], lists, files["top_items"], low=UNRANKED, high=items - 1)
-    require_array(arrays["top_scores"], lists, files["top_scores"], whole=False)
-    require_array(arrays["known"], (queries,), files["known"], low=0, high=items)
-    require_offsets(arrays["offsets"], queries, int(np.prod(pairs)), files["offsets"])
-    require_array(arrays["relevant"], (int(np.prod(pairs)),), files["relevant"], low=0, high=items - 1)
-    require_array(arrays["grades"], pairs, files["grades"], whole=False)
-    for name in ("above", "tied", "tied_before"):
-        require_array(arrays[name], pairs, files[name], low=UNRANKED, high=items)
 
 
 @dataclass(frozen=True, eq=False)

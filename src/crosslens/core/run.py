@@ -249,7 +249,6 @@ class Run(Presented):
 
     @property
     def title(self) -> str:
-        """The heading of a page."""
         return self.label
 
     def __getitem__(self, metric: str) -> MetricValues:

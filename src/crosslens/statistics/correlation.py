@@ -255,7 +255,7 @@ def _estimate(figure: float, replicates: FloatArray, level: float) -> Estimate:
     require_level(level)
     valid = replicates[np.isfinite(replicates)]
     if not np.isfinite(figure) or not len(valid):
-        return Estimate(figure, float("nan"), float("nan"))
+        return Estimate(figure)
     return Estimate(figure, *percentiles(valid, level))
 
 

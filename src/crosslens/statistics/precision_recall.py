@@ -145,7 +145,7 @@ def auprc(
     images = np.unique(labels, return_inverse=True)[1]
     size = int(images.max(initial=-1)) + 1
     count = min(size, _MOST_GROUPS)
-    none = Estimate(figure, float("nan"), float("nan"))
+    none = Estimate(figure)
     if not resamples or size < 2 or not len(thresholds):
         return none
     dealt = np.arange(size) % count

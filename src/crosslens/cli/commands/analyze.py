@@ -27,14 +27,15 @@ from crosslens.cli.datasets import (
     load_datasets,
     picture_files,
 )
-from crosslens.cli.flags import IMAGE_TEXT, OUTPUT, Flags, IntervalOptions, Overwrite, Threads, command
+from crosslens.cli.flags import IMAGE_TEXT, Flags, IntervalOptions, Overwrite, Threads, command, output_option
+from crosslens.cli.stored_runs import load_run
 from crosslens.core import EngineOptions, Options, UsageError, option
 from crosslens.encode import EncodeOptions
 
 if TYPE_CHECKING:
     import polars as pl
 
-_VALUES = option(None, "Every caption's values: .parquet or .csv.", metavar="FILE", flags=OUTPUT)
+_VALUES = output_option("Every caption's values: .parquet or .csv.")
 
 
 @command(
@@ -165,7 +166,7 @@ class LabelFiles(Options):
     """The files that are written of the labels to review."""
 
     limit: int | None = option(None, "Only the first N labels are written.", metavar="N", minimum=0)
-    output: Path | None = option(None, "The list: .csv, .parquet or .jsonl.", metavar="FILE", flags=OUTPUT)
+    output: Path | None = output_option("The list: .csv, .parquet or .jsonl.")
     qrels: Path | None = option(None, "Judgements with suspected pairs (grade 1), or after --apply.", metavar="FILE")
     leave_out: Path | None = option(None, "Ids of captions that should not be queries, one per line.", metavar="FILE")
 
@@ -214,11 +215,27 @@ def labels(
         analyze.check_table_file(files.output, analyze.REVIEW_ENDINGS)
     if apply is None and cleaned is not None:
         raise UsageError("--cleaned requires --apply", fix="name the reviewed list: --apply review.csv")
-    loaded, dataset = _load_runs(runs or [], source)
+    names = [folder.name for folder in runs or ()]
+    loaded = {
+        name if names.count(name) == 1 else str(folder): load_run(folder)
+        for name, folder in zip(names, runs or (), strict=True)
+    }
+    dataset = source.load_if_given()
+    if dataset is None and not loaded:
+        raise UsageError("neither runs nor a dataset", fix="name run folders, or pass --dataset")
+    dataset = dataset or explanations.dataset_of_run(next(iter(loaded.values())))
     if apply is not None:
         if files.output or files.leave_out:
             raise UsageError("--output and --leave-out do not go with --apply", fix="use --cleaned and --qrels")
-        return _apply(dataset, apply, cleaned, files.qrels, overwrite=overwrite)
+        if cleaned is None and files.qrels is None:
+            raise UsageError("--apply requires --cleaned or --qrels", fix="pass --cleaned FOLDER, --qrels FILE or both")
+        reviewed = analyze.apply_review(dataset, apply)
+        if cleaned is not None:
+            reviewed.dataset.save(cleaned, overwrite=overwrite)
+        if files.qrels is not None:
+            data.write_qrels(reviewed.relevance, files.qrels)
+        wrote(cleaned, files.qrels)
+        return reviewed
     result = analyze.assess_label_quality(
         dataset,
         loaded,
@@ -231,32 +248,3 @@ def labels(
     )
     files.write(result)
     return replace(result, shown=show)
-
-
-def _load_runs(folders: list[Path], source: DatasetOptions) -> tuple[dict[str, core.Run], core.Dataset]:
-    """The runs under the names of their folders, and their dataset."""
-    from crosslens.cli.stored_runs import load_run
-
-    names = [folder.name for folder in folders]
-    runs = {
-        name if names.count(name) == 1 else str(folder): load_run(folder)
-        for name, folder in zip(names, folders, strict=True)
-    }
-    dataset = source.load_if_given()
-    if dataset is None and not runs:
-        raise UsageError("neither runs nor a dataset", fix="name run folders, or pass --dataset")
-    return runs, dataset or explanations.dataset_of_run(next(iter(runs.values())))
-
-
-def _apply(
-    dataset: core.Dataset, file: Path, cleaned: Path | None, qrels: Path | None, *, overwrite: bool
-) -> analyze.ReviewedLabels:
-    if cleaned is None and qrels is None:
-        raise UsageError("--apply requires --cleaned or --qrels", fix="pass --cleaned FOLDER, --qrels FILE or both")
-    result = analyze.apply_review(dataset, file)
-    if cleaned is not None:
-        result.dataset.save(cleaned, overwrite=overwrite)
-    if qrels is not None:
-        data.write_qrels(result.relevance, qrels)
-    wrote(cleaned, qrels)
-    return result

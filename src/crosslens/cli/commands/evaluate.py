@@ -15,7 +15,7 @@ import crosslens.pipeline as pipeline
 from crosslens.cli.answers import CommandAnswer
 from crosslens.cli.console import confirm_code, print_note, progress_bar
 from crosslens.cli.datasets import DATASET_WORDS, DatasetOptions, dataset_words
-from crosslens.cli.flags import OUTPUT, Flags, Overwrite, Plugins, TrustCodeFlag, command, recorded_command
+from crosslens.cli.flags import Flags, Overwrite, Plugins, TrustCodeFlag, command, output_option, recorded_command
 from crosslens.cli.stored_runs import EvaluatedRun, evaluated_run, run_written_at
 from crosslens.core import EngineOptions, FactList, Text, UsageError, option
 from crosslens.encode import EncodeOptions
@@ -44,7 +44,7 @@ def followed(name: str | None, command: str) -> tuple[pipeline.Protocol | None, 
     return protocol, None if protocol is None else protocol.record(command)
 
 
-_OUTPUT = option(None, "Where the run is written; also s3://, gs://.", metavar="FOLDER", flags=OUTPUT)
+_OUTPUT = output_option("Where the run is written; also s3://, gs://.", "FOLDER")
 _QUERIES = (
     "Rank a random sample of N queries of each direction (by --seed) against the whole gallery. Or, in text-only "
     "retrieval, the text set whose captions are the queries; --dataset is then the corpus."
@@ -198,7 +198,7 @@ def encode(
     options: EncodeOptions,
     execution: EngineOptions,
     model: str | None = option(None, "Such as clip:openai/clip-vit-base-patch32 (see --list).", metavar="KIND:SOURCE"),
-    output: Path | None = option(None, "Where images/ and captions/ are written.", metavar="FOLDER", flags=OUTPUT),
+    output: Path | None = output_option("Where images/ and captions/ are written.", "FOLDER"),
     overwrite: Overwrite = False,
     listing: bool = option(False, "Print the kinds of models, and nothing else.", flags=("--list",)),
 ) -> CommandAnswer:

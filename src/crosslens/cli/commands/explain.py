@@ -15,7 +15,7 @@ from crosslens.cli.answers import Write, wrote
 from crosslens.cli.commands.evaluate import PROTOCOL_HELP, encoding_of, followed, with_protocol
 from crosslens.cli.console import print_note, progress_bar
 from crosslens.cli.datasets import DatasetOfRuns, DatasetOptions
-from crosslens.cli.flags import OUTPUT, ColumnOptions, Flags, Overwrite, command
+from crosslens.cli.flags import ColumnOptions, Flags, Overwrite, command, output_option
 from crosslens.cli.stored_runs import dataset_of_run, load_run, load_runs
 from crosslens.core import Options, UsageError, option
 from crosslens.encode import EncodeOptions
@@ -39,7 +39,7 @@ class FailureOptions(Options):
     )  # fmt: skip
     show: int = option(10, "All failures: rows of rules and confusions.", metavar="N", minimum=1)
     seed: int = option(0, "All failures: seed of the intervals.", metavar="N")
-    output: Path | None = option(None, "All failures: a folder with every table.", metavar="FOLDER", flags=OUTPUT)
+    output: Path | None = output_option("All failures: a folder with every table.", "FOLDER")
 
 
 @command(

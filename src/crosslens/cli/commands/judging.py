@@ -23,7 +23,7 @@ from crosslens.cli.console import (
     progress_bar,
 )
 from crosslens.cli.datasets import DATASET_WORDS, DatasetOptions, served_data
-from crosslens.cli.flags import OUTPUT, Flags, Json, Overwrite, command
+from crosslens.cli.flags import OUTPUT, Flags, Json, Overwrite, command, output_option
 from crosslens.core import Cell, FactList, Options, Part, Table, Text, UsageError, option
 from crosslens.web import AskingOptions, ExportOptions, ImportOptions, JudgingFolder, ProjectOptions
 
@@ -422,7 +422,7 @@ def judge(
     location: JudgingFolder,
     pairs: Annotated[DatasetOptions, Flags(without=("data",), help=_OF_TABLE)],
     options: ModelJudgeOptions,
-    output: Path | None = option(None, "Of a table: the answers, as .jsonl.", metavar="FILE", flags=OUTPUT),
+    output: Path | None = output_option("Of a table: the answers, as .jsonl."),
     overwrite: Overwrite = False,
     json: Json = False,
 ) -> CommandAnswer | None:

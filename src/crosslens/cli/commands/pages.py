@@ -17,7 +17,7 @@ import crosslens.web as web
 from crosslens.cli.answers import Write
 from crosslens.cli.console import check_outputs, print_file, print_json, print_note, print_notes
 from crosslens.cli.datasets import DATASET_WORDS, DatasetOfRuns, DatasetOptions, served_data
-from crosslens.cli.flags import OUTPUT, Flags, Json, Overwrite, command
+from crosslens.cli.flags import OUTPUT, Flags, Json, Overwrite, command, output_option
 from crosslens.cli.stored_runs import check_same_captions, load_run, load_runs, load_studies
 from crosslens.core import Options, UnknownNameError, UsageError, option
 from crosslens.encode import EncodeOptions
@@ -186,11 +186,8 @@ def export(
         metavar="FORMAT",
         flags=("--to", "--format"),
     ),
-    output: str | None = option(
-        None,
-        "Where to write; - prints it. [default: print one file; write several into the current folder]",
-        metavar="FILE",
-        flags=OUTPUT,
+    output: str | None = output_option(
+        "Where to write; - prints it. [default: print one file; write several into the current folder]"
     ),
     direction: str | None = option(None, "Only this direction, of a format with a file for each.", metavar="i2t|t2i"),
     metrics: str | None = option(None, 'Only these, such as "Hit@1 Hit@5".', metavar="NAMES", joins=" "),

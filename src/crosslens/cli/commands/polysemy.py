@@ -18,7 +18,7 @@ from crosslens.cli.commands.analyze import caption_sets, joined_tables
 from crosslens.cli.commands.evaluate import open_cache
 from crosslens.cli.console import print_note, progress_bar
 from crosslens.cli.datasets import DATASETS, SPLIT_BY, DatasetOptions, load_datasets, picture_files
-from crosslens.cli.flags import IMAGE_TEXT, OUTPUT, Flags, IntervalOptions, Overwrite, command
+from crosslens.cli.flags import IMAGE_TEXT, Flags, IntervalOptions, Overwrite, command, output_option
 from crosslens.core import EngineOptions, Options, UsageError, option, require_one_source
 from crosslens.encode import EncodeOptions
 
@@ -98,7 +98,7 @@ def polysemy(
     dataset: list[str] = DATASETS,
     by: str | None = SPLIT_BY,
     show: int = option(10, "How many clusters are printed.", metavar="N", minimum=0),
-    output: Path | None = option(None, "The curves as a table: .parquet or .csv.", metavar="FILE", flags=OUTPUT),
+    output: Path | None = output_option("The curves as a table: .parquet or .csv."),
     per_image: Path | None = option(None, "Every image's values: .parquet or .csv.", metavar="FILE"),
     overwrite: Overwrite = False,
 ) -> analyze.PolysemyStudy:
@@ -209,13 +209,12 @@ class _Models:
         curves = analyze.measure_polysemy(
             dataset, sizes=sizes, visual=visual, approximate=asked.approximate, **joint, **vars(intervals)
         )
-        if given.image_text is not None:  # they are made of their captions
-            joint["images"] = None
         further = {"sentences": sentences, "words": words, "cider": not asked.no_cider, **vars(intervals)}
-        diversity = analyze.measure_caption_diversity(dataset, **joint, **further)
+        if given.image_text is not None:
+            further["images"] = None  # they are made of the captions
+        diversity = analyze.measure_caption_diversity(dataset, **(joint | further))
         if not asked.clusters:
             return analyze.MeasuredDataset(dataset, curves, diversity)
-        joint["images"] = images
         clusters = analyze.cluster_images(dataset, visual=visual, seed=intervals.seed, **joint, **vars(settings))
         pictures = picture_files(dataset, (), self._images["image_folder"])
         return analyze.MeasuredDataset(dataset, curves, diversity, clusters, pictures)

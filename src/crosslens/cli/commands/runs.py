@@ -32,7 +32,7 @@ class ChangeOptions(Options):
 
 
 @dataclass(frozen=True)
-class SignificanceOptions(Options):
+class PermutationOptions(Options):
     """How differences between runs are tested."""
 
     correction: str = option("holm", "For multiple comparisons: holm, bh or none.", metavar="NAME")
@@ -136,7 +136,7 @@ def compare(
     metrics: str | None = option(None, 'Only these, such as "t2i/Hit@1 i2t/mAP@R".', metavar="NAMES", joins=" "),
     by: str | None = option(None, "Compare within each group of a column of the dataset.", metavar="COLUMN"),
     added: ColumnOptions,
-    test: SignificanceOptions,
+    test: PermutationOptions,
     all_pairs: bool = option(False, "Compare every run with every other one: one table with significance marks."),
     options: ChangeOptions,
 ) -> pipeline.Comparison | pipeline.GroupedComparison:
@@ -227,7 +227,7 @@ def leaderboard(
     metrics: str | None = option(
         None, 'These, such as "t2i/Hit@1 MedR". [default: the first of each direction]', metavar="NAMES", joins=" "
     ),
-    test: SignificanceOptions,
+    test: PermutationOptions,
     json: Json = False,
 ) -> pipeline.Leaderboard:
     """Compare models over datasets, with the best marked.

@@ -16,7 +16,7 @@ from crosslens.cli.answers import CommandAnswer, wrote
 from crosslens.cli.commands.evaluate import PROTOCOL_HELP, followed, with_protocol
 from crosslens.cli.console import print_note, progress_bar
 from crosslens.cli.datasets import DatasetOptions
-from crosslens.cli.flags import OUTPUT, Flags, IntervalOptions, Threads, command
+from crosslens.cli.flags import Flags, IntervalOptions, Threads, command, output_option
 from crosslens.cli.stored_runs import load_run
 from crosslens.core import EngineOptions, Options, UnknownNameError, UsageError, argument, option
 
@@ -156,9 +156,7 @@ def plan(
     rates: Path | None = option(None, "A file of rates, as --calibrate writes it.", metavar="FILE"),
     calibrate: bool = option(False, "Measure the rates of this machine, and plan with them from then on."),
     name: str | None = option(None, "With --calibrate: what the device is called. [default: --device]", metavar="NAME"),
-    output: Path | None = option(
-        None, "With --calibrate: where the rates go. [default: rates.json in the cache]", metavar="FILE", flags=OUTPUT
-    ),
+    output: Path | None = output_option("With --calibrate: where the rates go. [default: rates.json in the cache]"),
     threads: Threads = None,
 ) -> pipeline.EvaluationPlan | CommandAnswer:
     """Plan an evaluation: time, memory, storage and traffic.

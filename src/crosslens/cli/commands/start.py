@@ -18,7 +18,16 @@ from crosslens.cli.answers import CommandAnswer, end_with
 from crosslens.cli.commands.evaluate import encoding_of
 from crosslens.cli.console import confirm_code, print_note, progress_bar
 from crosslens.cli.datasets import DATASET_WORDS, DatasetOptions, dataset_sources
-from crosslens.cli.flags import OUTPUT, Flags, Overwrite, Plugins, TrustCodeFlag, command, recorded_command
+from crosslens.cli.flags import (
+    OUTPUT,
+    Flags,
+    Overwrite,
+    Plugins,
+    TrustCodeFlag,
+    command,
+    output_option,
+    recorded_command,
+)
 from crosslens.core import (
     Cell,
     FactList,
@@ -187,7 +196,7 @@ def audit(
         None, "A model (see crosslens encode --list); may be repeated.", metavar="KIND:SOURCE"
     ),
     name: str | None = option(None, "The name of what files hold. [default: by their kind]", metavar="TEXT"),
-    output: Path | None = option(None, "Where everything is written.", metavar="FOLDER", flags=OUTPUT),
+    output: Path | None = output_option("Where everything is written.", "FOLDER"),
     listing: bool = option(False, "Print the stages and what each needs, and nothing else.", flags=("--list",)),
     overwrite: Overwrite = False,
     trust_code: TrustCodeFlag = False,

@@ -14,7 +14,7 @@ import crosslens.metrics as metrics
 import crosslens.train as train
 from crosslens.cli.answers import CommandAnswer, end_with, wrote
 from crosslens.cli.console import Bar, LogLines, print_note, print_notes, progress_bar
-from crosslens.cli.flags import OUTPUT, SEVERAL, Json, Overwrite, Plugins, command
+from crosslens.cli.flags import SEVERAL, Json, Overwrite, Plugins, command, output_option
 from crosslens.core import FactList, Options, Text, UsageError, declarations, option
 
 _BLOCKS = "▁▂▃▄▅▆▇█"
@@ -114,7 +114,7 @@ def train_command(
     *,
     recipe: Path | None = option(None, "A recipe file, in place of the name.", metavar="FILE.toml"),
     data: Path | None = _DATA,
-    output: Path | None = option(None, "Where the model is written.", metavar="FOLDER", flags=OUTPUT),
+    output: Path | None = output_option("Where the model is written.", "FOLDER"),
     changes: TrainingChanges,
     list_recipes: bool = option(
         False, "List the recipes and stop; with words in place of the name, those they describe.", flags=("--list",)
@@ -233,7 +233,7 @@ def sweep_command(
         metavar=f"NAME=V1,V2{SEVERAL}",
         flags=("--set",),
     ),
-    output: Path | None = option(None, "The folder of the sweep.", metavar="FOLDER", flags=OUTPUT),
+    output: Path | None = output_option("The folder of the sweep.", "FOLDER"),
     options: SweepOptions,
     dry_run: bool = option(False, "List the trainings and stop."),
     list_losses: bool = option(False, "List the short names of losses and stop."),
