@@ -56,7 +56,6 @@ class DecisionLog:
         return iter(self.entries)
 
     def of(self, step: str) -> list[LogEntry]:
-        """The entries of one step."""
         return [entry for entry in self.entries if entry["step"] == step]
 
     @property

@@ -40,7 +40,6 @@ class SheetRow:
 
     @property
     def text(self) -> str:
-        """The text to use."""
         return self.correction if self.verdict == CORRECTION else self.description
 
 
@@ -52,7 +51,6 @@ class VerificationSheet:
 
     @cached_property
     def by_caption(self) -> Mapping[str, SheetRow]:
-        """Caption id → row."""
         return {row.caption: row for row in self.rows}
 
     @cached_property
@@ -63,7 +61,6 @@ class VerificationSheet:
         return rows
 
     def of_image(self, image: str) -> Sequence[SheetRow]:
-        """The rows of one image."""
         return self._by_image.get(image, ())
 
     def rejects(self, image: str, text: str) -> bool:

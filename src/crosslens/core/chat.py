@@ -165,7 +165,6 @@ class TokenCounter:
 
     @property
     def tokens(self) -> Tokens:
-        """All of them so far."""
         return self._tokens
 
     def add(self, raw: bytes) -> None:
@@ -213,16 +212,13 @@ class Endpoint:
 
     @property
     def host(self) -> str:
-        """Host and port."""
         return urlsplit(self.address).netloc
 
     @property
     def local(self) -> bool:
-        """Whether it is on this machine."""
         return (urlsplit(self.address).hostname or "") in _LOCAL
 
     def ask(self, messages: Sequence[Message], seed: int) -> str:
-        """The model's answer."""
         body = {
             "model": self.model,
             "messages": list(messages),

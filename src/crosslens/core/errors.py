@@ -75,12 +75,10 @@ class CrosslensError(Exception):
 
     @property
     def problem(self) -> str:
-        """What is wrong."""
         return without_secrets(spell(self._problem, python_spelling))
 
     @property
     def fix(self) -> str | None:
-        """How to correct it."""
         return None if self._fix is None else spell(self._fix, python_spelling)
 
     @fix.setter

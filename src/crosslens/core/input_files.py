@@ -33,7 +33,6 @@ class Limit:
 
     @property
     def value(self) -> int:
-        """The limit that holds now."""
         text = os.environ.get(self.variable, "").strip()
         if not text:
             return self.default
@@ -46,12 +45,10 @@ class Limit:
         return int(text)
 
     def check(self, amount: int, what: str, *, file: str | Path | None = None, row: int | str | None = None) -> None:
-        """Raise if ``amount`` is above the limit."""
         if amount > self.value:
             raise self.error(f"{what} has {amount:,} {self.unit}", file=file, row=row)
 
     def error(self, problem: str, *, file: str | Path | None = None, row: int | str | None = None) -> InputError:
-        """The error for more than the limit."""
         fix = f"leave it out; if it is meant, set the environment variable {self.variable} higher"
         expected = f"at most {self.value:,} {self.unit}"
         return InputError(problem, file=file, row=row, expected=expected, fix=fix, code="limit", subject=self.variable)

@@ -282,7 +282,6 @@ class TaskFailure:
         return TaskFailure(type(error), dict(vars(error)), error.args)
 
     def error(self) -> CrosslensError:
-        """The error again."""
         error = self.kind.__new__(self.kind)
         error.args = self.arguments
         vars(error).update(self.facts)

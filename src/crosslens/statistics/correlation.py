@@ -176,7 +176,6 @@ class Correlations:
     replicates: Mapping[str, FloatArray]
 
     def estimate(self, coefficient: str, level: float = 0.95) -> Estimate:
-        """A coefficient with its interval."""
         return _estimate(self.figures[coefficient], self.replicates[coefficient], level)
 
     def less(self, other: Correlations, coefficient: str, level: float = 0.95) -> Estimate:

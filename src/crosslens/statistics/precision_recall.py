@@ -66,7 +66,6 @@ class PrecisionRecall:
 
     @property
     def threshold(self) -> float:
-        """The threshold with the highest F1."""
         return float(self.thresholds[self.best])
 
 

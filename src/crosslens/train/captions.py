@@ -134,7 +134,6 @@ class BatchPlan:
         self._epoch, self._order = -1, np.empty(0, np.int64)
 
     def rows(self, step: int) -> Array:
-        """The captions of a step's batch."""
         epoch, at = divmod(step, self.per_epoch)
         if epoch != self._epoch:
             self._epoch, self._order = epoch, random_stream(self.seed, "order", epoch).permutation(self.captions)

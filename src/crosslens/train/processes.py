@@ -97,7 +97,6 @@ class Group:
         return self.rank == 0
 
     def share(self, rows: Array) -> Array:
-        """The rows that this process encodes."""
         return np.array_split(rows, self.size)[self.rank]
 
     def gather(self, encoding: Any, *, add_gradients: bool = False) -> Any:

@@ -67,8 +67,17 @@ def build_imp(
         with building(target, stages.key) as work:
             folder = None if target is None else ImpFolder(target)
             stored = folder if folder is not None and folder.has("candidates_key", stages.key) else None
-            candidates, sampling = build.candidates(stored, None if work is None else work.beside(STAGES))
-            people = build.people(candidates, asked.annotations or (stored.sheets if stored else ()))
+            sampling: Tables | DecisionLog
+            known = stored.candidates() if stored is not None and asked.repeat is None else None
+            if stored is not None and stored.log is not None and known is not None:  # they are whole
+                candidates, sampling = known, stored.log
+            else:
+                candidates, sampling = stages.run(None if work is None else work.beside(STAGES))
+            kept, annotators = candidates.kept, stages.settings.annotators
+            if asked.repeat is not None:
+                people = PeoplesVerdicts.of_log(asked.repeat.of("annotated"), kept, annotators)
+            else:
+                people = read_verdicts(asked.annotations or (stored.sheets if stored else ()), kept, annotators)
             imp = build.begin(candidates, sampling, people)
             key = imp.log.head["key"]
             if folder is not None and isinstance(sampling, DecisionLog) and folder.finished(key):
@@ -97,20 +106,6 @@ class _Build:
     @property
     def repeat(self) -> DecisionLog | None:
         return self.asked.repeat
-
-    def candidates(self, folder: ImpFolder | None, stages: Path | None) -> tuple[Candidates, Tables | DecisionLog]:
-        """Those in the folder, where they are whole; otherwise those of the stages. And what is known of sampling."""
-        if folder is not None and folder.log is not None and self.repeat is None:
-            stored = folder.candidates()
-            if stored is not None:
-                return stored, folder.log
-        return self.stages.run(stages)
-
-    def people(self, candidates: Candidates, paths: Sequence[str | Path]) -> PeoplesVerdicts:
-        """What the sheets say, or the log that is repeated."""
-        if self.repeat is not None:
-            return PeoplesVerdicts.of_log(self.repeat.of("annotated"), candidates.kept, self.settings.annotators)
-        return read_verdicts(paths, candidates.kept, self.settings.annotators)
 
     def begin(self, candidates: Candidates, sampling: Tables | DecisionLog, people: PeoplesVerdicts) -> Imp:
         """The build up to the verdicts, with the log so far."""

@@ -39,28 +39,21 @@ from crosslens.language import parse_texts, require_texts, word_set
 from crosslens.metrics import format_count
 
 _CODE = re.compile(
-    r"</?\w+[^<>]*=|\{[^{}]*[:;][^{}]*\}|\bfunction\s*\(|\bvar \w+\s*=|=>|\$\(|&&|\bnull\b.*\bundefined\b|\bpx;"
-    r"|</\w+>|\};"
-    r"|<\?php|%>|\[/?\w+\s[^\]]*=[^\]]*\]|\bon(?:click|load|error)\s*="
+    r"</?\w+[^<>]*=|\{[^{}]*[:;][^{}]*\}|\bfunction\s*\(|\bvar \w+\s*=|=>|\$\(|&&|\bnull\b.*\bundefined\b|\bpx;|</\w+>"
+    r"|\};|<\?php|%>|\[/?\w+\s[^\]]*=[^\]]*\]|\bon(?:click|load|error)\s*="
 )
 _ADVERTISING = re.compile(
     r"% off|\b(?:free shipping|add to (?:cart|basket|wish ?list)|click (?:here|on the|to)|buy (?:now|online)"
-    r"|shop (?:now|online)"
-    r"|(?:best|lowest|low|cheap|great) prices?\b|all rights reserved|terms (?:of use|of service|and conditions)"
-    r"|privacy policy"
-    r"|(?:uses?|accept(?: all)?) cookies|page not found|error 404|404 error|image (?:is )?not available"
-    r"|no image available"
-    r"|no photo description|(?:may|might) be an image of|image may contain|may contain:|enable javascript|log ?in to"
-    r"|sign (?:up|in) (?:to|for|now)|subscribe (?:to|now)|coming soon|default (?:image|thumbnail)"
-    r"|placeholder image|money[- ]back|in stock|order (?:now|online|today)|save \d+ ?%|lorem ipsum|free delivery"
-    r"|(?:hotels?|flights?) deals"
-    r"|customer reviews|(?:visit )?our (?:website|web ?site|online store|store|shop|range)|call us|contact us"
-    r"|download (?:the|this|free|now"
-    r"|our)"
-    r"|get (?:a|your) free|limited time|this (?:image|photo|picture|video) (?:has been|is no longer|was)"
-    r"|high quality (?:photos?"
-    r"|images?|pictures?|prints?)\b|gift ideas?\b|(?:photos|images|pictures) and (?:images|pictures|photos"
-    r"|premium))(?!\w)"
+    r"|shop (?:now|online)|(?:best|lowest|low|cheap|great) prices?\b|all rights reserved|terms (?:of use|of service"
+    r"|and conditions)|privacy policy|(?:uses?|accept(?: all)?) cookies|page not found|error 404|404 error"
+    r"|image (?:is )?not available|no image available|no photo description|(?:may|might) be an image of"
+    r"|image may contain|may contain:|enable javascript|log ?in to|sign (?:up|in) (?:to|for|now)|subscribe (?:to|now)"
+    r"|coming soon|default (?:image|thumbnail)|placeholder image|money[- ]back|in stock|order (?:now|online|today)"
+    r"|save \d+ ?%|lorem ipsum|free delivery|(?:hotels?|flights?) deals|customer reviews|(?:visit )?our (?:website"
+    r"|web ?site|online store|store|shop|range)|call us|contact us|download (?:the|this|free|now|our)|get (?:a"
+    r"|your) free|limited time|this (?:image|photo|picture|video) (?:has been|is no longer|was)"
+    r"|high quality (?:photos?|images?|pictures?|prints?)\b|gift ideas?\b|(?:photos|images|pictures) and (?:images"
+    r"|pictures|photos|premium))(?!\w)"
 )
 _TIME_WORDS = word_set(
     """january february march april may june july august september october november december jan feb mar apr jun jul aug
