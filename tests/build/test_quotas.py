@@ -96,7 +96,9 @@ def test_each_task_has_its_quota_and_a_short_one_is_explained(tmp_path: Path) ->
     settings = replace(SETTINGS, quota="x=5,y=4", duplicate_cosine=0.9999)
     built = build_recos(dataset, encoder, settings, generator=None)
     assert Counter(built.versions["v0"].images["task"]) == {"x": 5, "y": 3}
-    assert "task y: 3 of 4 originals: there are 4 candidates; 1 image was a copy of others" in built.notes
+    assert "task y: 3 of 4 originals: there are 4 candidates; 1 image was the same picture as another" in "".join(
+        built.notes
+    )
     assert "no quota, and therefore no originals: z" in built.notes
     assert not any(note.startswith("task x") for note in built.notes)
     assert built.log.head["settings"]["quota"] == "x=5,y=4"

@@ -85,9 +85,6 @@ class Recos(Presented):
         return {task: {"quota": quota, "originals": counts[task]} for task, quota in sorted(self.quotas.items())}
 
 
-_MANY = 10  # a source is to blame where at least every tenth original finds no confusable in it
-
-
 def verdict_counts(log: DecisionLog) -> dict[str, int]:
     """How many candidate descriptions lie in the band, above it and below it."""
     counts = Counter(entry["verdict"] for entry in log.of("check"))
@@ -188,8 +185,26 @@ def build_notes(candidates: CandidatePool, log: DecisionLog, versions: Mapping[s
     notes = [*candidates.notes]
     if log.head["generator"] is not None and candidates.encoded.encode_texts is None:
         notes.append("nothing encodes new descriptions (--text-encoder): those outside the band were dropped")
-    on_originals = _on_originals if candidates.settings.quota is None else _on_quotas
-    notes += [*on_originals(candidates, log), *_on_confusables(candidates, log), *_on_people(log, versions)]
+    notes += _on_originals(candidates, log)
+    sought = {entry["image"]: entry["confusable"] for entry in log.of("confusable")}  # the last one counts
+    short = {entry["of"] for entry in log.of("described") if entry["verdict"] == "dropped"}
+    without = {original for original, confusable in sought.items() if confusable is None}
+    if alone := len(without - short):
+        notes.append(f"{alone:,} of {len(sought):,} originals have no confusable: their source has no image left")
+        task, source = candidates.settings.task_column, candidates.settings.source_column
+        is_finer = task != source and len(set(candidates.sources)) > len(set(candidates.tasks))
+        # A source is to blame where at least every tenth original finds no confusable in it.
+        if alone * 10 >= len(sought) and is_finer and task in candidates.encoded.dataset.images.columns:
+            notes[-1] += f"; --source-column {task} takes confusables from the whole task"
+    if wordless := len(without & short):
+        why = "the nearest images have too few descriptions"
+        notes.append(f"{wordless:,} of {len(sought):,} originals have no confusable: {why}")
+    if "verified" in log.head:
+        counts = verification_counts(log, versions)
+        notes.append(
+            f"verification: {counts[OK]:,} confirmed, {counts[BAD]:,} rejected, {counts[CORRECTION]:,} corrected; "
+            f"{counts['unread']:,} of {len(versions['v1'].caption_ids):,} descriptions are not verified"
+        )
     if "grammar" in log.head:
         counts = grammar_counts(log)
         rules = ", ".join(f"{rule} {count:,}" for rule, count in list(counts.items())[2:])
@@ -203,92 +218,41 @@ def build_notes(candidates: CandidatePool, log: DecisionLog, versions: Mapping[s
 
 
 def _on_originals(candidates: CandidatePool, log: DecisionLog) -> list[str]:
-    """Where there are fewer than requested: what became of every other image."""
-    settings, total = candidates.settings, len(candidates.ids)
-    requested = settings.originals or max(1, total // 3)
-    verdicts = Counter(entry["verdict"] for entry in log.of("original"))
-    kept, dropped, twins = verdicts["kept"], verdicts["dropped"], len(log.of("duplicate"))
-    if kept >= requested:
-        return []
-    why = [f"there are {total:,} candidates"] if total < requested else []
-    if dropped:
-        why.append(f"{_images(dropped)} had fewer than {settings.descriptions} descriptions in the band")
-    if twins:
-        same = "was the same picture as another" if twins == 1 else "were the same picture as others"
-        why.append(f"{_images(twins)} {same} (--duplicate-cosine, --duplicate-bits)")
-    if reserved := sum(_reserved(candidates, log).values()):
-        why.append(f"{_images(reserved)} {'is a confusable' if reserved == 1 else 'are confusables'} of others")
-    if untried := total - kept - dropped - twins - reserved:
-        why.append(f"{_images(untried)} {'is' if untried == 1 else 'are'} of tasks that have their share already")
-    return [f"{kept:,} of {requested:,} originals: {'; '.join(why)}"]
-
-
-def _on_quotas(candidates: CandidatePool, log: DecisionLog) -> list[str]:
-    """For each task with fewer originals than its quota, what became of its images."""
-    task_of = dict(zip(candidates.ids, candidates.tasks, strict=True))
-    total = Counter(candidates.tasks)
-    verdicts = Counter((entry["task"], entry["verdict"]) for entry in log.of("original"))
-    twins = Counter(task_of[entry["image"]] for entry in log.of("duplicate"))
-    reserved = _reserved(candidates, log)
+    """Where there are fewer than requested, in all or of a task with a quota: what became of the other images."""
+    settings, ids = candidates.settings, candidates.ids
+    by_task = settings.quota is not None
+    group_of = dict(zip(ids, candidates.tasks, strict=True)) if by_task else dict.fromkeys(ids, "")
+    total = Counter(group_of.values())
+    tried = {entry["image"]: entry["verdict"] for entry in log.of("original")}
+    verdicts = Counter((group_of[image], verdict) for image, verdict in tried.items())
+    copies = Counter(group_of[entry["image"]] for entry in log.of("duplicate"))
+    described = (entry["image"] for entry in log.of("described") if entry["verdict"] == "kept")
+    confusables = Counter(group_of[image] for image in described if image not in tried)
     notes = []
-    for task, quota in candidates.quotas.items():
-        kept, dropped = verdicts[task, "kept"], verdicts[task, "dropped"]
-        if kept >= quota:
+    for group, requested in (
+        candidates.quotas if by_task else {"": settings.originals or max(1, len(ids) // 3)}
+    ).items():
+        kept, dropped = verdicts[group, "kept"], verdicts[group, "dropped"]
+        same, reserved = copies[group], confusables[group]
+        if kept >= requested:
             continue
-        why = [f"there are {total[task]:,} candidates" if total[task] else "there is no such task"]
+        why = []
+        if by_task or total[group] < requested:
+            why.append(f"there are {total[group]:,} candidates" if total[group] else "there is no such task")
         if dropped:
-            why.append(f"{_images(dropped)} had fewer than {candidates.settings.descriptions} descriptions")
-        if twins[task]:
-            why.append(f"{_images(twins[task])} {'was a copy' if twins[task] == 1 else 'were copies'} of others")
-        if count := reserved[task]:
-            why.append(f"{_images(count)} {'is a confusable' if count == 1 else 'are confusables'} of others")
-        notes.append(f"task {task}: {kept:,} of {quota:,} originals: {'; '.join(why)}")
-    left_out = [task for task in sorted(total) if not candidates.quotas[task]]
-    if left_out:
+            why.append(f"{_images(dropped)} had fewer than {settings.descriptions} descriptions in the band")
+        if same:
+            twin = "was the same picture as another" if same == 1 else "were the same picture as others"
+            why.append(f"{_images(same)} {twin} (--duplicate-cosine, --duplicate-bits)")
+        if reserved:
+            why.append(f"{_images(reserved)} {'is a confusable' if reserved == 1 else 'are confusables'} of others")
+        if not by_task and (untried := total[group] - kept - dropped - same - reserved):
+            why.append(f"{_images(untried)} {'is' if untried == 1 else 'are'} of tasks that have their share already")
+        label = f"task {group}: " if by_task else ""
+        notes.append(f"{label}{kept:,} of {requested:,} originals: {'; '.join(why)}")
+    if by_task and (left_out := [task for task in sorted(total) if not candidates.quotas[task]]):
         notes.append(f"no quota, and therefore no originals: {', '.join(left_out)}")
     return notes
-
-
-def _reserved(candidates: CandidatePool, log: DecisionLog) -> Counter[str]:
-    """How many images of each task are confusables, and were therefore not tried as originals."""
-    task_of = dict(zip(candidates.ids, candidates.tasks, strict=True))
-    tried = {entry["image"] for entry in log.of("original")}
-    kept = (entry["image"] for entry in log.of("described") if entry["verdict"] == "kept")
-    return Counter(task_of[image] for image in kept if image not in tried)
-
-
-def _on_people(log: DecisionLog, versions: Mapping[str, Dataset]) -> list[str]:
-    if "verified" not in log.head:
-        return []
-    counts = verification_counts(log, versions)
-    return [
-        f"verification: {counts[OK]:,} confirmed, {counts[BAD]:,} rejected, {counts[CORRECTION]:,} corrected; "
-        f"{counts['unread']:,} of {len(versions['v1'].caption_ids):,} descriptions are not verified"
-    ]
-
-
-def _on_confusables(candidates: CandidatePool, log: DecisionLog) -> list[str]:
-    notes = []
-    sought = {entry["image"]: entry["confusable"] for entry in log.of("confusable")}  # the last one counts
-    short = {entry["of"] for entry in log.of("described") if entry["verdict"] == "dropped"}
-    without = {original for original, confusable in sought.items() if confusable is None}
-    if alone := len(without - short):
-        why = f"{alone:,} of {len(sought):,} originals have no confusable: their source has no image left"
-        notes.append(why + (_wider_source(candidates) if alone * _MANY >= len(sought) else ""))
-    if wordless := len(without & short):
-        why = "the nearest images have too few descriptions"
-        notes.append(f"{wordless:,} of {len(sought):,} originals have no confusable: {why}")
-    return notes
-
-
-def _wider_source(candidates: CandidatePool) -> str:
-    """Advice where the sources are finer than the tasks."""
-    settings = candidates.settings
-    if settings.source_column == settings.task_column or len(set(candidates.sources)) <= len(set(candidates.tasks)):
-        return ""
-    if settings.task_column not in candidates.encoded.dataset.images.columns:
-        return ""
-    return f"; --source-column {settings.task_column} takes confusables from the whole task"
 
 
 def _images(count: int) -> str:

@@ -69,13 +69,6 @@ class Encoders:
     def texts(self) -> Encoder:
         return self.text_encoder or self.encoder
 
-    @property
-    def of_images(self) -> dict[str, Encoder | None]:
-        """The encoders of the gallery, and of images among themselves."""
-        gallery = None if self.image_text else self.encoder
-        seeing = self.encoder if IMAGES in self.encoder.abilities else None
-        return {"gallery": gallery, "pictures": self.image_encoder or seeing}
-
     def check(self) -> None:
         """Raise where an encoder lacks what it is needed for."""
         if TEXTS not in self.texts.abilities:
@@ -130,12 +123,14 @@ def encode_candidates(
     """Encode the candidates with whichever encoders there are for each purpose."""
     encoders.check()
     how = options.stream(progress, unasked_cache=False)
-    of_images = encoders.of_images
+    gallery = None if encoders.image_text else encoders.encoder
+    seeing = encoders.encoder if IMAGES in encoders.encoder.abilities else None
+    of_images = {"gallery": gallery, "pictures": encoders.image_encoder or seeing}
     content: dict[str, str] = {}
     skipped: dict[str, str] = {}
     vectors: dict[str, Embeddings] = {}
     for part, encoder in of_images.items():
-        if encoder is None or (part == "pictures" and encoder is of_images["gallery"]):
+        if encoder is None or (part == "pictures" and encoder is gallery):
             continue
         bare = replace(dataset, captions=dataset.captions.clear())
         encoded = encode_dataset(bare, encoder, image_folder=options.image_folder, skip_bad=options.skip_bad, **how)
@@ -153,30 +148,26 @@ def encode_candidates(
         )
         if "pictures" not in vectors:
             notes.append("no encoder looks at images: their likeness to each other is that of their captions")
-            missing = len(dataset.image_ids) - len(vectors["gallery"].ids)
-            if missing:
+            if missing := len(dataset.image_ids) - len(vectors["gallery"].ids):
                 notes.append(f"{missing:,} images without captions are left out: nothing tells what is in them")
                 dataset = dataset.select(vectors["gallery"].ids)
-    is_encoded = any(
-        encoder is not None and not isinstance(encoder, StoredEmbeddings) for encoder in of_images.values()
-    )
     files = None
     try:
         files = image_files(dataset, options.image_folder)
     except InputError:
-        if is_encoded or options.image_folder is not None:
+        is_stored = all(encoder is None or isinstance(encoder, StoredEmbeddings) for encoder in of_images.values())
+        if not is_stored or options.image_folder is not None:
             raise
         notes.append("no picture files here (pass --image-folder): duplicates are found by vectors only")
     among_images = np.asarray(vectors.get("pictures", vectors["gallery"]).vectors, np.float64)
-    texts_encoder = encoders.texts
-    can_encode = not isinstance(texts_encoder, StoredEmbeddings)
+    can_encode = not isinstance(encoders.texts, StoredEmbeddings)
     return EncodedCandidates(
         dataset=dataset,
         gallery=vectors["gallery"],
         captions=captions,
         image_vectors=unit_vectors(among_images if among_images.ndim == 2 else among_images.mean(axis=1)),
         files=files,
-        encode_texts=(lambda texts: encode_texts(texts_encoder, texts, **how).rows) if can_encode else None,
+        encode_texts=(lambda texts: encode_texts(encoders.texts, texts, **how).rows) if can_encode else None,
         logit_scale=encoders.encoder.logit_scale or encoders.texts.logit_scale,
         provenance={"encoders": encoders.describe(), "content": content, "precision": options.precision},
         notes=tuple(notes),

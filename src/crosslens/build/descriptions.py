@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from itertools import count, islice
 from pathlib import Path
@@ -50,7 +50,9 @@ class KnownTexts:
         new = [row for row in used if row.verdict == CORRECTION or row.caption not in known]
         vectors: Any = self._encode([row.text for row in new]) if new else ()
         self._from_sheet = {
-            row.caption: KnownText(row.caption, row.text, row.origin_of_text, vector)
+            row.caption: KnownText(
+                row.caption, row.text, CORRECTION if row.verdict == CORRECTION else row.origin, vector
+            )
             for row, vector in zip(new, vectors, strict=True)
         }
 
@@ -73,10 +75,8 @@ class KnownTexts:
 
     def written(self, texts: Sequence[str], images: Sequence[str], origin: str) -> list[KnownText]:
         """New texts of these images, encoded, under ids that no other caption has."""
-        if not texts:
-            return []
         written = []
-        for image, text, vector in zip(images, texts, self._encode(texts), strict=True):
+        for image, text, vector in zip(images, texts, self._encode(texts) if texts else (), strict=True):
             name = next(new for number in count() if (new := f"{image}+{number}") not in self._ids)
             self._ids.add(name)
             written.append(KnownText(name, text, origin, vector))
@@ -183,9 +183,7 @@ class DescriptionEditor:
             requests = [request for image, draft in drafts.items() for request in self._requests(image, draft, attempt)]
             for checked, problems in self._written(requests, attempt):
                 verdict = self._verdict_on(checked, problems)
-                if verdict == KEPT:
-                    verdict = self._take(checked.description, checked.image, drafts[checked.image].kept)
-                if verdict == KEPT:
+                if verdict == KEPT and (verdict := self._take(checked, drafts[checked.image].kept)) == KEPT:
                     self._texts.add(checked.image, checked.known)
                 self._log_new("rewritten", checked, verdict, problems)
         self._earlier.update(dict.fromkeys(images, len(self._attempts)))
@@ -200,7 +198,7 @@ class DescriptionEditor:
         about one image among all: a confusable's purpose is to be near one. Their dis is logged.
         """
         descriptions: dict[int, list[ImageDescription]] = {image: [] for _, image, _ in pairs}
-        self._take_known(descriptions, {image: self._texts.listed(image) for image in descriptions})
+        self._take_known(descriptions, self._texts.listed)
         for attempt in self._attempts:
             requests = []
             for original, image, described in pairs:
@@ -211,17 +209,16 @@ class DescriptionEditor:
             for checked, problems in self._written(requests, attempt):
                 verdict = self._verdict_on(checked, problems, band=False)
                 if verdict == KEPT:
-                    verdict = self._take(checked.description, checked.image, descriptions[checked.image])
+                    verdict = self._take(checked, descriptions[checked.image])
                 self._log_new("likened", checked, verdict, problems)
-        self._take_known(descriptions, {image: self._texts.unlisted(image) for image in descriptions})
+        self._take_known(descriptions, self._texts.unlisted)
         return descriptions
 
     def _take_known(
-        self, descriptions: Mapping[int, list[ImageDescription]], texts: Mapping[int, Sequence[KnownText]]
+        self, descriptions: Mapping[int, list[ImageDescription]], texts_of: Callable[[int], list[KnownText]]
     ) -> None:
-        for checked in self._check(texts):
-            verdict = self._take(checked.description, checked.image, descriptions[checked.image])
-            self._log_new("likened", checked, verdict)
+        for checked in self._check((image, text) for image in descriptions for text in texts_of(image)):
+            self._log_new("likened", checked, self._take(checked, descriptions[checked.image]))
 
     def _request(
         self,
@@ -251,13 +248,12 @@ class DescriptionEditor:
     def _drafts(self, images: Sequence[int]) -> dict[int, _Draft]:
         """What is known of each image already, and its rivals."""
         drafts = {image: _Draft() for image in images}
-        for checked in self._check({image: self._texts.of(image) for image in images}):
-            draft, description = drafts[checked.image], checked.description
-            verdict = self._verdict_on(checked)
+        for checked in self._check((image, text) for image in images for text in self._texts.of(image)):
+            draft, verdict = drafts[checked.image], self._verdict_on(checked)
             if verdict in draft.failed:
-                draft.failed[verdict].append(description.text)
+                draft.failed[verdict].append(checked.description.text)
                 self._add_rivals(draft, checked.nearest)
-            elif (verdict := self._take(description, checked.image, draft.kept)) != KEPT:
+            elif (verdict := self._take(checked, draft.kept)) != KEPT:
                 self._log_new("passed over", checked, verdict)
         for image, draft in drafts.items():
             if not draft.rivals:
@@ -302,18 +298,15 @@ class DescriptionEditor:
             owners += [self._row_of[request.image]] * len(written)
         new = self._texts.written(texts, [self.candidates.ids[image] for image in owners], self.answers.generator.name)
         problems = self._grammar.problems(texts) if self._grammar and texts else [()] * len(texts)
-        return list(zip(self._measure(new, owners), problems, strict=True))
+        return list(zip(self._check(zip(owners, new, strict=True)), problems, strict=True))
 
-    def _check(self, texts: Mapping[int, Sequence[KnownText]]) -> list[_Checked]:
-        owners = [image for image, known in texts.items() for _ in known]
-        return self._measure([text for known in texts.values() for text in known], owners)
-
-    def _measure(self, texts: Sequence[KnownText], owners: Sequence[int]) -> list[_Checked]:
-        if not texts:
+    def _check(self, texts: Iterable[tuple[int, KnownText]]) -> list[_Checked]:
+        known = list(texts)
+        if not known:
             return []
         model = self.candidates.encoded.captions.model
-        vectors = Embeddings.of(np.stack([text.vector for text in texts]), model=model)
-        check = self.gallery.measure(vectors, owners, self.candidates.temperature)
+        vectors = Embeddings.of(np.stack([text.vector for _, text in known]), model=model)
+        check = self.gallery.measure(vectors, [image for image, _ in known], self.candidates.temperature)
         return [
             _Checked(
                 image,
@@ -321,18 +314,18 @@ class DescriptionEditor:
                 ImageDescription(text.caption, text.text, float(dis), text.origin),
                 [self.gallery.images[int(position)] for position in near[:_RIVAL_IMAGES]],
             )
-            for image, text, dis, near in zip(owners, texts, check.values, check.neighbours.items, strict=True)
+            for (image, text), dis, near in zip(known, check.values, check.neighbours.items, strict=True)
         ]
 
-    def _take(self, description: ImageDescription, image: int, kept: list[ImageDescription]) -> str:
-        """Assign a text to the image; not if it has enough, or the same words are assigned already."""
-        words = " ".join(description.text.casefold().split()).rstrip(".!")
+    def _take(self, checked: _Checked, kept: list[ImageDescription]) -> str:
+        """Assign a text to its image; not if it has enough, or the same words are assigned already."""
+        words = " ".join(checked.description.text.casefold().split()).rstrip(".!")
         if words in self._owner:
             return REPEATED
         if len(kept) >= self.candidates.settings.descriptions:
             return NOT_NEEDED
-        self._owner[words] = image
-        kept.append(description)
+        self._owner[words] = checked.image
+        kept.append(checked.description)
         return KEPT
 
     def release(self, images: Collection[int]) -> None:

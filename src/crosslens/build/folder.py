@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -55,7 +56,6 @@ class DecisionLog:
         return iter(self.entries)
 
     def of(self, step: str) -> list[LogEntry]:
-        """The entries of one step."""
         return [entry for entry in self.entries if entry["step"] == step]
 
     @property
@@ -159,7 +159,8 @@ def _short(entry: LogEntry) -> str:
 
 _FORMULA = r"[=+\-@\t\r]"
 """How a cell begins that a spreadsheet program may run as a formula; an apostrophe in front makes it a text."""
-_ESCAPED = re.compile(rf"'(?='*{_FORMULA})")
+_as_given = partial(re.compile(rf"^'(?='*{_FORMULA})").sub, "")
+"""The text without the apostrophe that :func:`write_sheet` puts in front of a formula."""
 
 
 def write_sheet(table: pl.DataFrame, path: Path) -> None:
@@ -173,11 +174,6 @@ def read_written_sheet(path: Path) -> pl.DataFrame:
     return table.with_columns(pl.all().map_elements(_as_given, return_dtype=pl.String))
 
 
-def _as_given(cell: str) -> str:
-    """The text without the apostrophe that :func:`write_sheet` puts in front of a formula."""
-    return _ESCAPED.sub("", cell, count=1) if _ESCAPED.match(cell) else cell
-
-
 def read_columns(
     path: Path, columns: Sequence[str], needed: Sequence[str], name: str
 ) -> tuple[dict[str, list[str]], RowName]:
@@ -185,33 +181,27 @@ def read_columns(
 
     ``needed`` columns must be there; ``name`` is what the sheet was called when it was written.
     """
+    values: dict[str, Iterable[Any]]
     if format_suffix(path) == ".jsonl":
         records = read_records(path)
         for column in needed:
             records.values(column)
-        values = {
-            column: ["" if value is None else str(value) for value in records.optional(column)] for column in columns
-        }
-        return _all_as_given(values), records.row_name
-    frame, row_name = read_table(path)
-    missing = [column for column in needed if column not in frame.columns]
-    if missing:
-        raise InputError(
-            f"no column {missing[0]!r}",
-            row="line 1",
-            expected=f"the columns {', '.join(needed)}",
-            fix=f"fill in the {name} of a benchmark, and keep its header",
-        )
-    empty = [""] * frame.height
-    values = {
-        column: [value or "" for value in frame[column].cast(pl.String)] if column in frame.columns else empty
-        for column in columns
-    }
-    return _all_as_given(values), row_name
-
-
-def _all_as_given(columns: dict[str, list[str]]) -> dict[str, list[str]]:
-    return {name: [_as_given(cell) for cell in cells] for name, cells in columns.items()}
+        values, row_name = {column: records.optional(column) for column in columns}, records.row_name
+    else:
+        frame, row_name = read_table(path)
+        missing = [column for column in needed if column not in frame.columns]
+        if missing:
+            raise InputError(
+                f"no column {missing[0]!r}",
+                row="line 1",
+                expected=f"the columns {', '.join(needed)}",
+                fix=f"fill in the {name} of a benchmark, and keep its header",
+            )
+        empty = [None] * frame.height
+        values = {c: frame[c].cast(pl.String) if c in frame.columns else empty for c in columns}
+    return {
+        column: ["" if cell is None else _as_given(str(cell)) for cell in cells] for column, cells in values.items()
+    }, row_name
 
 
 @dataclass(frozen=True)
@@ -259,12 +249,6 @@ def copy_pictures(dataset: Dataset, folder: Path) -> dict[str, str]:
         files[image] = f"../images/{name}"
         (folder / name).write_bytes(read_image_bytes(file))
     return files
-
-
-def with_files(dataset: Dataset, files: Mapping[str, str], home: Path) -> Dataset:
-    """The dataset, each image's file under its new path."""
-    column = pl.Series("file", [files[image] for image in dataset.image_ids], dtype=pl.String)
-    return replace(dataset, images=dataset.images.with_columns(column), home=home)
 
 
 LOG = "decisions.jsonl"
@@ -315,7 +299,11 @@ class BenchmarkFolder:
         work.new.mkdir()
         if datasets and copy_images:
             files = copy_pictures(list(datasets.values())[-1], work.new / IMAGES)
-            datasets = {name: with_files(dataset, files, self.target / name) for name, dataset in datasets.items()}
+            paths = pl.col("image").replace_strict(files, return_dtype=pl.String).alias("file")
+            datasets = {
+                name: replace(dataset, images=dataset.images.with_columns(paths), home=self.target / name)
+                for name, dataset in datasets.items()
+            }
         for name, dataset in datasets.items():
             (work.new / name).mkdir()
             dataset.write_into(work.new / name)

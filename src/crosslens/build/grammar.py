@@ -80,9 +80,16 @@ def problems_of_words(text: str) -> Iterator[str]:
     for match in _REPEATED.finditer(text):
         if match.group(1).lower() not in _MAY_REPEAT and not match.group(1).isdigit():
             yield f"repeated word: {match.group()}"
-    yield from _agreement_of_words(text)
-    words = [word.lower() for word in _WORD.findall(text)]
-    spoken = [word for word in words if word[0].isalnum()]
+    for match in _THERE_IS.finditer(text):
+        if match.group(1).lower() in _SEVERAL:
+            yield f"agreement: {match.group()}"
+    for match in _THERE_ARE.finditer(text):
+        listed = re.search(r"\band\b", match.group(1))
+        if not listed and _QUANTITIES.isdisjoint(match.group(1).lower().split()[:3]):
+            yield f"agreement: {match.group()[:24]}"
+    for match in _PRONOUNS.finditer(text):
+        yield f"agreement: {match.group(1)}"
+    spoken = [word.lower() for word in _WORD.findall(text) if word[0].isalnum()]
     if len(spoken) < 2 or spoken[-1] in _OPEN_ENDS:
         yield f"fragment: {' '.join(spoken[-2:])}"
 
@@ -99,18 +106,6 @@ def problems_of_numbers(text: str) -> Iterator[str]:
             yield f"number: {number} {noun}"
         if number.lower() in _SEVERAL and is_phrase(noun) and not is_plural(noun) and pluralise(noun) != noun:
             yield f"number: {number} {noun}"
-
-
-def _agreement_of_words(text: str) -> Iterator[str]:
-    for match in _THERE_IS.finditer(text):
-        if match.group(1).lower() in _SEVERAL:
-            yield f"agreement: {match.group()}"
-    for match in _THERE_ARE.finditer(text):
-        listed = re.search(r"\band\b", match.group(1))
-        if not listed and _QUANTITIES.isdisjoint(match.group(1).lower().split()[:3]):
-            yield f"agreement: {match.group()[:24]}"
-    for match in _PRONOUNS.finditer(text):
-        yield f"agreement: {match.group(1)}"
 
 
 _REVISION = "1"
@@ -149,14 +144,9 @@ class RuleCheck:
         self.revision = f"{_REVISION}, {pipeline or 'words alone'}"
 
     def problems(self, texts: Sequence[str]) -> list[tuple[str, ...]]:
-        per_text = [list(problems_of_words(text)) for text in texts]
-        if self._parses:
-            for problems, parse in zip(per_text, parse_texts(texts), strict=True):
-                problems += problems_of_parse(parse)
-        else:
-            for problems, text in zip(per_text, texts, strict=True):
-                problems += problems_of_numbers(text)
-        return [tuple(dict.fromkeys(problems)) for problems in per_text]
+        further = map(problems_of_parse, parse_texts(texts)) if self._parses else map(problems_of_numbers, texts)
+        both = zip(map(problems_of_words, texts), further, strict=True)
+        return [tuple(dict.fromkeys([*of_words, *others])) for of_words, others in both]
 
 
 def problems_of_parse(parse: Parse) -> Iterator[str]:

@@ -15,7 +15,7 @@ from crosslens.build.folder import LOG, RECOS, BenchmarkFolder, DecisionLog, che
 from crosslens.build.generators.protocol import AnswerSource, Generator, Recorded, Request, identity, load_generator
 from crosslens.build.grammar import GrammarCheck, load_grammar_check
 from crosslens.build.options import RecosKeywords, RecosOptions
-from crosslens.build.selection import BenchmarkImage, ImageSelector, OriginalSelector, verdict_facts, version_dataset
+from crosslens.build.selection import ImageSelector, version_dataset
 from crosslens.build.settings import RecosSettings
 from crosslens.build.verification import SHEET, VerificationSheet, read_sheet, sheet_table, unused_verdicts
 from crosslens.core import (
@@ -38,8 +38,6 @@ from crosslens.encode import EncodeOptions, Encoder, load_encoder
 VERSIONS = ("v0", "v1", "v2")
 ANSWERS = "answers"
 """The generators' answers while a build is in progress; then they are in the log."""
-_NEIGHBOURS = 10
-"""How many images are tried as the confusable of an original: a generator may be asked for texts of each."""
 
 
 def build_recos(
@@ -177,12 +175,12 @@ def _build(
     for row in sheet.rows:
         log("verified", **asdict(row))
     editor = DescriptionEditor(candidates, answers, log, sheet, grammar)
-    selector = ImageSelector(candidates, log)
+    selector = ImageSelector(editor)
     if not candidates.checks_selected:
         check = _log_check(candidates, editor, None)
     if repeat is not None:
         repeat.check_same(log, so_far=True)  # other vectors show here, before they lead to requests never answered
-    originals = OriginalSelector(selector, editor).select()
+    originals = selector.originals()
     if candidates.checks_selected:
         check = _log_check(candidates, editor, [original.image for original in originals] or None)
     if not originals:
@@ -192,7 +190,7 @@ def _build(
             fix=f"choose a larger {argument('eta')}, another {argument('temperature')}, fewer "
             f"{argument('descriptions')}, or a {argument('generator')}",
         )
-    confusables = _confusables(originals, editor, selector)
+    confusables = selector.confusables(originals)
     similar = selector.similar([*originals, *confusables])
     members = {"v0": originals, "v1": [*originals, *confusables], "v2": [*originals, *confusables, *similar]}
     versions = {name: version_dataset(name, candidates, chosen, head["key"]) for name, chosen in members.items()}
@@ -212,31 +210,6 @@ def _log_check(candidates: CandidatePool, editor: DescriptionEditor, images: Seq
             "check", caption=caption, image=image_of[caption], dis=float(dis), verdict=editor.verdict(float(dis))
         )
     return check
-
-
-def _confusables(
-    originals: Sequence[BenchmarkImage], editor: DescriptionEditor, selector: ImageSelector
-) -> list[BenchmarkImage]:
-    """The confusable image of each original: the nearest that gets enough descriptions, of up to ``_NEIGHBOURS``."""
-    pairs = selector.confusables(originals)
-    chosen: dict[int, BenchmarkImage] = {}
-    ids, needed = selector.candidates.ids, selector.candidates.settings.descriptions
-    for left in reversed(range(_NEIGHBOURS)):
-        described = [(original.image, image, original.descriptions) for original, image in pairs]
-        texts = editor.describe_confusables(described)
-        short = []
-        for original, image in pairs:
-            facts = verdict_facts(texts[image], needed)
-            selector.log("described", image=ids[image], of=ids[original.image], **facts)
-            if len(texts[image]) >= needed:
-                role = "confusable"
-                chosen[original.image] = BenchmarkImage(image, role, original.image, original.task, tuple(texts[image]))
-            else:
-                editor.release([image])
-                short.append(original)
-        replaced = [(original, selector.replace_confusable(original, search=left > 0)) for original in short]
-        pairs = [(original, image) for original, image in replaced if image is not None]
-    return [chosen[original.image] for original in originals if original.image in chosen]
 
 
 def _inputs(

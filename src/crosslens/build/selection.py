@@ -13,10 +13,12 @@ import polars as pl
 from crosslens.analyze import DuplicateEvidence
 from crosslens.build.candidates import CandidatePool
 from crosslens.build.descriptions import CANDIDATE, DescriptionEditor, ImageDescription
-from crosslens.build.folder import DecisionLog, absolute_file
+from crosslens.build.folder import absolute_file
 from crosslens.build.verification import CORRECTION
 from crosslens.core import Card, Dataset, random_stream
 
+_NEIGHBOURS = 10
+"""How many images are tried as the confusable of an original: a generator may be asked for texts of each."""
 _SHOWN = 5  # how many images passed over are named in one entry
 NOTES = {
     "v0": "originals, whose descriptions neither fit too many images nor give theirs away",
@@ -48,27 +50,110 @@ def verdict_facts(descriptions: Sequence[ImageDescription], needed: int) -> dict
 
 
 class ImageSelector:
-    """Chooses images one after the other; none twice, no near duplicates.
+    """Chooses images one after the other, in an order that the seed decides; none twice, no near duplicates.
 
     Every original reserves its confusable as soon as it is chosen, so that originals cannot use up their source:
     ``reserved`` has for each original the images of its source, nearest first, up to the one that is reserved.
     """
 
-    def __init__(self, candidates: CandidatePool, log: DecisionLog) -> None:
-        self.candidates, self.log = candidates, log
+    def __init__(self, editor: DescriptionEditor) -> None:
+        self.editor, self.candidates, self.log = editor, editor.candidates, editor.log
         self.chosen: dict[int, str] = {}
         self.reserved: dict[int, list[tuple[int, float]]] = {}
         self._original_of: dict[int, int] = {}
         self._wordless: set[int] = set()
+        self._open = dict(self.candidates.quotas)
+        queues: dict[str, list[int]] = {}
+        for image, task in enumerate(self.candidates.tasks):
+            queues.setdefault(task, []).append(image)
+        seed = self.candidates.settings.seed
+        self._queues = {
+            task: [queue[index] for index in random_stream(seed, "recos", "originals", task).permutation(len(queue))]
+            for task, queue in sorted(queues.items())
+        }
+        """The images of each task in the order in which they are tried."""
+        self._kept: dict[int, Sequence[ImageDescription]] = {}
 
-    def take_original(self, image: int, *, move: bool, alone: bool) -> bool | None:
+    def originals(self) -> list[BenchmarkImage]:
+        """As many images as the quotas say. One that gets too few descriptions is dropped for the next of its task.
+
+        Against all candidates an image is judged once. Against the selected images, each change of the selection can
+        move each entropy, so all are judged again until a round drops none: then every description lies in the band of
+        the gallery that v0 has in the end. A dropped image does not return, so the rounds come to an end.
+        """
+        against_selected = self.candidates.checks_selected
+        batch = self._draw()
+        while batch:
+            dropped = self._judge(batch, log_kept=not against_selected)
+            drawn = self._draw()
+            batch = drawn if not against_selected else [*self._kept, *drawn] if dropped else []
+        if against_selected:
+            for image, descriptions in self._kept.items():
+                self._log_original(image, descriptions)
+        return [
+            BenchmarkImage(image, "original", None, self.candidates.tasks[image], tuple(self._kept[image]))
+            for image in sorted(self._kept)
+        ]
+
+    def _judge(self, batch: Sequence[int], *, log_kept: bool) -> set[int]:
+        """Choose the descriptions of these images; those with too few are dropped, and returned."""
+        described = self.editor.describe(batch)
+        dropped = {image for image in batch if len(described[image]) < self.candidates.settings.descriptions}
+        for image in batch:
+            if image in dropped:
+                self._release(image)
+                del self.chosen[image]
+                self._open[self.candidates.tasks[image]] += 1
+                self._kept.pop(image, None)
+            else:
+                self._kept[image] = described[image]
+            if image in dropped or log_kept:
+                self._log_original(image, described[image])
+        self.editor.release(dropped)
+        return dropped
+
+    def _draw(self) -> list[int]:
+        """The next images of every task below its quota.
+
+        First those that are not reserved as confusables and have a confusable themselves; where these are too few,
+        those whose original can have another confusable, and in the end those that have none.
+        """
+        batch = []
+        for move, alone in ((False, False), (True, False), (False, True)):
+            for task, queue in self._queues.items():
+                waiting = []
+                while self._open[task] and queue:
+                    image = queue.pop(0)
+                    taken = self._take_original(image, move=move, alone=alone)
+                    if taken:
+                        batch.append(image)
+                        self._open[task] -= 1
+                    elif taken is None:
+                        waiting.append(image)
+                queue[:0] = waiting
+        return batch
+
+    def _log_original(self, image: int, descriptions: Sequence[ImageDescription]) -> None:
+        facts = verdict_facts(descriptions, self.candidates.settings.descriptions)
+        self.log("original", image=self.candidates.ids[image], task=self.candidates.tasks[image], **facts)
+
+    def _take_original(self, image: int, *, move: bool, alone: bool) -> bool | None:
         """Choose an original; None: not now. False: it is the same picture as another original, which is logged.
 
-        An image that is reserved is taken with ``move`` only, if its original finds another confusable; one without a
-        confusable with ``alone`` only.
+        An image that is reserved is taken with ``move`` only, if both its original and itself find a confusable then;
+        one without a confusable with ``alone`` only.
         """
         if image in self._original_of:
-            return self._take_reserved(image) if move else None
+            if not move:
+                return None
+            former = self._original_of[image]
+            reservation = self._release(former)
+            self.chosen[image] = "original"
+            if self._reserve(former) and self._reserve(image):
+                return True
+            self._release(former)
+            self._assign(former, reservation)
+            return None
         twin = self.candidates.duplicates.among(image, self.chosen)
         if twin is not None:
             if self.chosen[twin[0]] != "original":
@@ -81,23 +166,31 @@ class ImageSelector:
         del self.chosen[image]
         return None
 
-    def _take_reserved(self, image: int) -> bool | None:
-        """Choose an original that is reserved for another, if both find a confusable then."""
-        former = self._original_of[image]
-        reservation = self._release(former)
-        self.chosen[image] = "original"
-        if self._reserve(former) and self._reserve(image):
-            return True
-        self._release(former)
-        self._assign(former, reservation)
-        return None
+    def confusables(self, originals: Sequence[BenchmarkImage]) -> list[BenchmarkImage]:
+        """The confusable image of each original: of the ``_NEIGHBOURS`` nearest the first with enough descriptions."""
+        pairs = self._nearest_free(originals)
+        chosen: dict[int, BenchmarkImage] = {}
+        ids, needed = self.candidates.ids, self.candidates.settings.descriptions
+        for left in reversed(range(_NEIGHBOURS)):
+            texts = self.editor.describe_confusables(
+                [(original.image, image, original.descriptions) for original, image in pairs]
+            )
+            short = []
+            for original, image in pairs:
+                described = tuple(texts[image])
+                facts = verdict_facts(described, needed)
+                self.log("described", image=ids[image], of=ids[original.image], **facts)
+                if len(described) >= needed:
+                    role = "confusable"
+                    chosen[original.image] = BenchmarkImage(image, role, original.image, original.task, described)
+                else:
+                    self.editor.release([image])
+                    short.append(original)
+            replaced = [(original, self._replaced(original, search=left > 0)) for original in short]
+            pairs = [(original, image) for original, image in replaced if image is not None]
+        return [chosen[original.image] for original in originals if original.image in chosen]
 
-    def drop_original(self, image: int) -> None:
-        """An original is none any more: its confusable is free."""
-        self._release(image)
-        del self.chosen[image]
-
-    def confusables(self, originals: Sequence[BenchmarkImage]) -> list[tuple[BenchmarkImage, int]]:
+    def _nearest_free(self, originals: Sequence[BenchmarkImage]) -> list[tuple[BenchmarkImage, int]]:
         """For each original the nearest image of its source that is neither chosen, reserved nor the same picture.
 
         Where a nearer one than the reserved became free, it takes its place, until no original has a nearer one.
@@ -120,7 +213,7 @@ class ImageSelector:
             self._log_confusable(original.image)
         return [(original, self._confusable(original)) for original in originals if original.image in self.reserved]
 
-    def replace_confusable(self, original: BenchmarkImage, *, search: bool) -> int | None:
+    def _replaced(self, original: BenchmarkImage, *, search: bool) -> int | None:
         """The next confusable of an original, whose own got too few descriptions; None: there is none, or no search."""
         self._wordless.add(self._confusable(original))
         self._release(original.image)
@@ -222,19 +315,7 @@ def version_dataset(name: str, candidates: CandidatePool, members: Sequence[Benc
     # Candidates keep what else was known of them, such as a style; of a new description nothing is.
     free = chosen.captions.drop("text", "image", "origin", "dis", strict=False)
     captions = captions.join(free, on="caption", how="left", maintain_order="left")
-    old = candidates.encoded.dataset
-    card = Card(
-        source=f"built by crosslens build recos from {old.name}" + (f" ({old.card.source})" if old.card.source else ""),
-        revision=f"{name}, build {key[:12]}",
-        licence=old.card.licence,
-        citation=old.card.citation,
-        notes=NOTES[name].format(**_confusable_facts(members)),
-    )
-    return Dataset(f"recos-{name}", images, captions, chosen.objects, chosen.relations, card)
-
-
-def _confusable_facts(members: Sequence[BenchmarkImage]) -> dict[str, str]:
-    """For how many originals there is a confusable image, and how many of its texts are the original's, rewritten."""
+    # For how many originals there is a confusable image, and how many of its texts are the original's, rewritten.
     roles = Counter(member.role for member in members)
     every = roles["confusable"] == roles["original"]
     which = "each original" if every else f"{roles['confusable']:,} of {roles['original']:,} originals"
@@ -242,87 +323,12 @@ def _confusable_facts(members: Sequence[BenchmarkImage]) -> dict[str, str]:
     written = sum(text.origin not in (CANDIDATE, CORRECTION) for text in texts)
     share = f"{written:,} of the {len(texts):,} descriptions of confusables ({written / max(len(texts), 1):.1%})"
     rewritten = f"; {share} are rewritten from the original's, changed as little as possible, the others are its own"
-    return {"which": which, "texts": rewritten if texts else ""}
-
-
-class OriginalSelector:
-    """Draws images in an order that the seed decides; near duplicates of drawn ones are left out."""
-
-    def __init__(self, images: ImageSelector, editor: DescriptionEditor) -> None:
-        self.images, self.editor, self.candidates = images, editor, images.candidates
-        self._open = dict(self.candidates.quotas)
-        self._queues = self._shuffled()
-        self._kept: dict[int, Sequence[ImageDescription]] = {}
-
-    def select(self) -> list[BenchmarkImage]:
-        """As many images as the quotas say. One that gets too few descriptions is dropped for the next of its task.
-
-        Against all candidates an image is judged once. Against the selected images, each change of the selection can
-        move each entropy, so all are judged again until a round drops none: then every description lies in the band of
-        the gallery that v0 has in the end. A dropped image does not return, so the rounds come to an end.
-        """
-        against_selected = self.candidates.checks_selected
-        batch = self._draw()
-        while batch:
-            dropped = self._judge(batch, log_kept=not against_selected)
-            drawn = self._draw()
-            batch = drawn if not against_selected else [*self._kept, *drawn] if dropped else []
-        if against_selected:
-            for image, descriptions in self._kept.items():
-                self._log(image, descriptions)
-        return [
-            BenchmarkImage(image, "original", None, self.candidates.tasks[image], tuple(self._kept[image]))
-            for image in sorted(self._kept)
-        ]
-
-    def _judge(self, batch: Sequence[int], *, log_kept: bool) -> set[int]:
-        """Choose the descriptions of these images; those with too few are dropped, and returned."""
-        described = self.editor.describe(batch)
-        dropped = {image for image in batch if len(described[image]) < self.candidates.settings.descriptions}
-        for image in batch:
-            if image in dropped:
-                self.images.drop_original(image)
-                self._open[self.candidates.tasks[image]] += 1
-                self._kept.pop(image, None)
-            else:
-                self._kept[image] = described[image]
-            if image in dropped or log_kept:
-                self._log(image, described[image])
-        self.editor.release(dropped)
-        return dropped
-
-    def _draw(self) -> list[int]:
-        """The next images of every task below its quota.
-
-        First those that are not reserved as confusables and have a confusable themselves; where these are too few,
-        those whose original can have another confusable, and in the end those that have none.
-        """
-        batch = []
-        for move, alone in ((False, False), (True, False), (False, True)):
-            for task, queue in self._queues.items():
-                waiting = []
-                while self._open[task] and queue:
-                    image = queue.pop(0)
-                    taken = self.images.take_original(image, move=move, alone=alone)
-                    if taken:
-                        batch.append(image)
-                        self._open[task] -= 1
-                    elif taken is None:
-                        waiting.append(image)
-                queue[:0] = waiting
-        return batch
-
-    def _shuffled(self) -> dict[str, list[int]]:
-        """The images of each task in the order in which they are tried."""
-        queues: dict[str, list[int]] = {}
-        for image, task in enumerate(self.candidates.tasks):
-            queues.setdefault(task, []).append(image)
-        seed = self.candidates.settings.seed
-        return {
-            task: [queue[index] for index in random_stream(seed, "recos", "originals", task).permutation(len(queue))]
-            for task, queue in sorted(queues.items())
-        }
-
-    def _log(self, image: int, descriptions: Sequence[ImageDescription]) -> None:
-        facts = verdict_facts(descriptions, self.candidates.settings.descriptions)
-        self.images.log("original", image=self.candidates.ids[image], task=self.candidates.tasks[image], **facts)
+    old = candidates.encoded.dataset
+    card = Card(
+        source=f"built by crosslens build recos from {old.name}" + (f" ({old.card.source})" if old.card.source else ""),
+        revision=f"{name}, build {key[:12]}",
+        licence=old.card.licence,
+        citation=old.card.citation,
+        notes=NOTES[name].format(which=which, texts=rewritten if texts else ""),
+    )
+    return Dataset(f"recos-{name}", images, captions, chosen.objects, chosen.relations, card)

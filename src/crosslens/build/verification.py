@@ -7,7 +7,7 @@ their description is no longer used; so the latest sheet is always enough.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -40,12 +40,7 @@ class SheetRow:
 
     @property
     def text(self) -> str:
-        """The text to use."""
         return self.correction if self.verdict == CORRECTION else self.description
-
-    @property
-    def origin_of_text(self) -> str:
-        return CORRECTION if self.verdict == CORRECTION else self.origin
 
 
 @dataclass(frozen=True)
@@ -56,7 +51,6 @@ class VerificationSheet:
 
     @cached_property
     def by_caption(self) -> Mapping[str, SheetRow]:
-        """Caption id → row."""
         return {row.caption: row for row in self.rows}
 
     @cached_property
@@ -67,7 +61,6 @@ class VerificationSheet:
         return rows
 
     def of_image(self, image: str) -> Sequence[SheetRow]:
-        """The rows of one image."""
         return self._by_image.get(image, ())
 
     def rejects(self, image: str, text: str) -> bool:
@@ -102,19 +95,14 @@ def read_sheet(path: str | Path, dataset: Dataset) -> VerificationSheet:
         rows = [
             SheetRow(image, caption, origin, description.strip(), verdict.strip().casefold(), correction.strip())
             for image, caption, origin, description, verdict, correction in zip(
-                *(columns[name] for name in ("image", "caption", "origin", "description", "verdict", "correction")),
-                strict=True,
+                *(columns[entry.name] for entry in fields(SheetRow)), strict=True
             )
         ]
         check_unique([row.caption for row in rows], "caption", row_name)
         check_known([row.image for row in rows], dataset.image_ids, "image", row_name)
-        captions = dict(
-            zip(dataset.caption_ids, zip(dataset.captions["image"], dataset.texts, strict=True), strict=True)
-        )
-        for index, row in enumerate(rows):
-            rows[index] = _checked(row, row_name(index), captions.get(row.caption))
-    sheet = VerificationSheet(tuple(rows))
-    return sheet if sheet.judged else VerificationSheet()
+        known = {caption: about for caption, *about in dataset.captions.select("caption", "image", "text").iter_rows()}
+        rows = [_checked(row, row_name(index), known.get(row.caption)) for index, row in enumerate(rows)]
+    return VerificationSheet(tuple(rows) if any(row.verdict for row in rows) else ())
 
 
 def sheet_table(versions: Mapping[str, Dataset], sheet: VerificationSheet) -> pl.DataFrame:
@@ -146,7 +134,7 @@ def unused_verdicts(file: Path, sheet: VerificationSheet) -> int:
                for caption, verdict, correction in rows)  # fmt: skip
 
 
-def _checked(row: SheetRow, where: int | str, candidate: tuple[str, str] | None) -> SheetRow:
+def _checked(row: SheetRow, where: int | str, candidate: Sequence[str] | None) -> SheetRow:
     """The row, if it makes sense; a correction alone is a verdict, too."""
 
     def wrong(problem: str, fix: str) -> InputError:
@@ -168,4 +156,4 @@ def _checked(row: SheetRow, where: int | str, candidate: tuple[str, str] | None)
             f"the description of caption {row.caption!r} was changed",
             "restore it, and write the new text into the column correction",
         )
-    return SheetRow(row.image, row.caption, row.origin, row.description, verdict, row.correction)
+    return replace(row, verdict=verdict)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import inspect
 import re
 import shlex
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -25,6 +25,8 @@ from crosslens.data import KnownDataset
 
 DATASET_WORDS = '"NAME KEY=VALUE …"|PATH'
 """The metavar of options that name a dataset in one word."""
+DATASETS = option(..., "A dataset's path, or a reader with its options; may be repeated.", metavar=DATASET_WORDS)
+SPLIT_BY = option(None, "Split one dataset's captions by this column, such as style.", metavar="COLUMN")
 
 _NAMED = ("captions", "instances", "images", "split", "extra_images")
 _NOUNS = {int: "an integer", float: "a number", bool: "true or false"}
@@ -60,19 +62,17 @@ class DatasetOptions(Options):
             raise UsageError(f"the reader option {next(iter(options))!r} requires --dataset", fix="pass --dataset too")
         declared = data.reader_options(source) if source is not None and options else {}
         parsed = {key: declared[key].parse(value) if key in declared else value for key, value in options.items()}
-        return {**parsed, **self._folder_option(source, parsed)}
-
-    def _folder_option(self, source: str | None, options: Mapping[str, Any]) -> dict[str, str]:
-        """The folder that a known dataset is in: recipes name it, so that they can be repeated from anywhere."""
         if source is None or not data.is_known(source):
             if self.data_folder is not None and source is not None:
                 raise UsageError(
                     f"--data-folder is for datasets that are known by a name, and {source!r} is none",
                     fix="leave it out, or see crosslens data known",
                 )
-            return {}
+            return parsed
         data.require_captions(data.known_dataset(source))
-        return {data.DATA_FOLDER: str(data.find_known(source, options.get(data.DATA_FOLDER, self.data_folder)).root)}
+        # Recipes name the folder that a known dataset is in, so that they can be repeated from anywhere.
+        folder = data.find_known(source, parsed.get(data.DATA_FOLDER, self.data_folder)).root
+        return {**parsed, data.DATA_FOLDER: str(folder)}
 
     @property
     def known(self) -> KnownDataset | None:

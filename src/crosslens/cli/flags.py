@@ -48,6 +48,13 @@ Plugins = Annotated[
 
 OUTPUT = ("-o", "--output")
 """The spelling of the flag that says where results are written."""
+
+
+def output_option(help: str, metavar: str = "FILE") -> Any:
+    """The flag that says where results are written, if anywhere."""
+    return option(None, help, metavar=metavar, flags=OUTPUT)
+
+
 IMAGE_TEXT = "For {} of texts: an image is the mean of its captions' vectors (mean), or a summary of them (extractive)."
 
 _ENGINE_FLAGS = tuple(f"--{name.replace('_', '-')}" for name in declarations(EngineOptions))

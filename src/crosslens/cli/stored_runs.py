@@ -14,6 +14,7 @@ import crosslens.pipeline as pipeline
 import crosslens.report as reports
 from crosslens.cli.answers import wrote
 from crosslens.cli.console import print_note, print_notes
+from crosslens.cli.datasets import DatasetOptions
 from crosslens.core import CrosslensError, InputError, Presented, UsageError
 
 _MAX_SHOWN = 5
@@ -72,6 +73,15 @@ def check_same_captions(runs: Mapping[str, core.Run]) -> None:
                 f"{name} is over another dataset than {first}", fix="name runs over the same captions",
                 code="different-datasets", option="runs",
             )  # fmt: skip
+
+
+def dataset_of_run(run: core.Run, source: DatasetOptions) -> core.Dataset:
+    """The dataset that the flags name, or the run's recipe; a note says where that has changed since."""
+    options = source.reader_options()
+    dataset = explanations.dataset_of_run(run, source.dataset, **options)
+    if source.dataset is None and not options and (changed := explanations.dataset_change(run, dataset)):
+        print_note(f"note: {changed}")
+    return dataset
 
 
 def load_study(folder: Path) -> pipeline.Robustness | None:

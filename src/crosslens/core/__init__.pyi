@@ -6,10 +6,6 @@ from crosslens.core.addresses import (
 )
 from crosslens.core.arrays import (
     NPZ_ERRORS as NPZ_ERRORS,
-    Array as Array,
-    BoolArray as BoolArray,
-    FloatArray as FloatArray,
-    IntArray as IntArray,
     PackedArray as PackedArray,
     content_kind as content_kind,
     open_array as open_array,
@@ -101,8 +97,12 @@ from crosslens.core.hashing import (
     verification as verification,
 )
 from crosslens.core.ids import (
+    Array as Array,
+    BoolArray as BoolArray,
+    FloatArray as FloatArray,
     Ids as Ids,
     ImageName as ImageName,
+    IntArray as IntArray,
     as_ids as as_ids,
     distinct_names as distinct_names,
     frozen as frozen,

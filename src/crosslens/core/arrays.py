@@ -26,14 +26,10 @@ import numpy as np
 
 from crosslens.core.errors import InputError
 from crosslens.core.hashing import file_fingerprint
+from crosslens.core.ids import Array
 from crosslens.core.input_files import UNPACKED_BYTES, is_finite_number, read_json_file, require_regular
 from crosslens.core.output import atomic_file, write_text
 from crosslens.core.rendering import printable_line
-
-Array = np.ndarray[Any, Any]
-BoolArray = np.ndarray[Any, np.dtype[np.bool_]]
-FloatArray = np.ndarray[Any, np.dtype[np.float64]]
-IntArray = np.ndarray[Any, np.dtype[np.int64]]
 
 _MAGIC = b"\x93NUMPY"
 _LONGEST_HEADER = 1 << 20
@@ -203,7 +199,7 @@ def require_entries(content: Any, types: Mapping[str, type], file: str | Path, i
 
 
 def require_array(
-    array: np.ndarray[Any, Any],
+    array: Array,
     shape: tuple[int, ...],
     file: str | Path,
     *,
@@ -225,7 +221,7 @@ def require_array(
         raise InputError(problem, file=file, expected=limits, fix=_AGAIN)
 
 
-def require_offsets(offsets: np.ndarray[Any, Any], groups: int, entries: int, file: str | Path) -> None:
+def require_offsets(offsets: Array, groups: int, entries: int, file: str | Path) -> None:
     """Raise unless offsets cut ``entries`` entries into ``groups`` groups."""
     require_array(offsets, (groups + 1,), file, low=0, high=entries)
     if offsets[0] != 0 or offsets[-1] != entries or (np.diff(offsets) < 0).any():

@@ -14,9 +14,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from crosslens.core.errors import InputError
-from crosslens.core.ids import frozen
-
-Array = np.ndarray[Any, Any]
+from crosslens.core.ids import Array, frozen
 
 BLOCK_BYTES = 1 << 24
 """About how much :func:`each_block` reads at a time."""

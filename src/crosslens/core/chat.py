@@ -91,28 +91,23 @@ class _Answer(http.client.HTTPResponse):
         self.fp = io.BufferedReader(_Received(sock, allowance))
 
 
-def _limited(kind: Callable[..., Any], allowance: Allowance, host: str, **keywords: Any) -> Any:
-    connection = kind(host, **{**keywords, "timeout": allowance.remaining()})
-    connection.response_class = partial(_Answer, allowance=allowance)
-    return connection
+class _Limited(urllib.request.HTTPHandler, urllib.request.HTTPSHandler):
+    """Opens addresses of both kinds within the allowance."""
 
-
-class _Plain(urllib.request.HTTPHandler):
     def __init__(self, allowance: Allowance) -> None:
         super().__init__()
         self._allowance = allowance
 
     def http_open(self, request: Any) -> Any:
-        return self.do_open(partial(_limited, http.client.HTTPConnection, self._allowance), request)
-
-
-class _Encrypted(urllib.request.HTTPSHandler):
-    def __init__(self, allowance: Allowance) -> None:
-        super().__init__()
-        self._allowance = allowance
+        return self.do_open(partial(self._connect, http.client.HTTPConnection), request)
 
     def https_open(self, request: Any) -> Any:
-        return self.do_open(partial(_limited, http.client.HTTPSConnection, self._allowance), request)
+        return self.do_open(partial(self._connect, http.client.HTTPSConnection), request)
+
+    def _connect(self, kind: Callable[..., Any], host: str, **keywords: Any) -> Any:
+        connection = kind(host, **{**keywords, "timeout": self._allowance.remaining()})
+        connection.response_class = partial(_Answer, allowance=self._allowance)
+        return connection
 
 
 class _NoRedirects(urllib.request.HTTPRedirectHandler):
@@ -122,19 +117,12 @@ class _NoRedirects(urllib.request.HTTPRedirectHandler):
         return None
 
 
-def opener(allowance: Allowance, *, local: bool) -> urllib.request.OpenerDirector:
-    """What opens addresses within the allowance; a proxy is not asked for this machine's own ones."""
-    proxies = [urllib.request.ProxyHandler({})] if local else []
-    return urllib.request.build_opener(_NoRedirects, _Plain(allowance), _Encrypted(allowance), *proxies)
-
-
 def content_of(answer: Any, allowance: Allowance) -> bytes:
     """The body of an answer, never more than allowed: a server can announce any length."""
     content = bytes(answer.read(allowance.most_bytes + 1))
     if len(content) > allowance.most_bytes:
         raise OversizedAnswer
-    missing = getattr(answer, "length", None)
-    if missing:
+    if missing := getattr(answer, "length", None):
         raise http.client.IncompleteRead(content, missing)
     return content
 
@@ -177,26 +165,18 @@ class TokenCounter:
 
     @property
     def tokens(self) -> Tokens:
-        """All of them so far."""
         return self._tokens
 
     def add(self, raw: bytes) -> None:
-        """Count the tokens of an answer."""
-        tokens = tokens_of(raw)
+        """Count the tokens that an answer says it took."""
+        try:
+            usage = json.loads(raw)["usage"]
+            counts = [usage["prompt_tokens"], usage["completion_tokens"]]
+        except (ValueError, LookupError, TypeError, RecursionError):
+            counts = []
+        known = counts and all(type(count) is int and 0 <= count < 2**53 for count in counts)
         with self._lock:
-            self._tokens += tokens
-
-
-def tokens_of(raw: bytes) -> Tokens:
-    """The tokens that an answer says it took."""
-    try:
-        usage = json.loads(raw)["usage"]
-        sent, received = usage["prompt_tokens"], usage["completion_tokens"]
-    except (ValueError, LookupError, TypeError, RecursionError):
-        return Tokens(uncounted=1)
-    if not all(type(count) is int and 0 <= count < 2**53 for count in (sent, received)):
-        return Tokens(uncounted=1)
-    return Tokens(sent, received)
+            self._tokens += Tokens(*counts) if known else Tokens(uncounted=1)
 
 
 @dataclass(frozen=True)
@@ -232,16 +212,13 @@ class Endpoint:
 
     @property
     def host(self) -> str:
-        """Host and port."""
         return urlsplit(self.address).netloc
 
     @property
     def local(self) -> bool:
-        """Whether it is on this machine."""
         return (urlsplit(self.address).hostname or "") in _LOCAL
 
     def ask(self, messages: Sequence[Message], seed: int) -> str:
-        """The model's answer."""
         body = {
             "model": self.model,
             "messages": list(messages),
@@ -329,14 +306,15 @@ class Endpoint:
 
     def _post(self, body: Mapping[str, Any]) -> bytes:
         headers = {"Content-Type": "application/json", "Accept": "application/json", "User-Agent": "crosslens"}
-        key = os.environ.get(KEY)
-        if key:
+        if key := os.environ.get(KEY):
             headers["Authorization"] = f"Bearer {key}"
         url = self.address.rstrip("/") + "/chat/completions"
         request = urllib.request.Request(url, json.dumps(body).encode(), headers)
         allowance = Allowance(self.timeout, self.max_bytes)
+        proxies = [urllib.request.ProxyHandler({})] if self.local else []  # not asked for this machine's own addresses
+        opener = urllib.request.build_opener(_NoRedirects, _Limited(allowance), *proxies)
         try:
-            with opener(allowance, local=self.local).open(request, timeout=self.timeout) as answer:
+            with opener.open(request, timeout=self.timeout) as answer:
                 return content_of(answer, allowance)
         except urllib.error.HTTPError as error:
             with error:

@@ -14,7 +14,7 @@ import polars as pl
 from crosslens.core.arrays import require_entries
 from crosslens.core.errors import InputError, argument, reading
 from crosslens.core.hashing import HEADER_FILE, fingerprint, is_verifying
-from crosslens.core.ids import Ids, ImageName, as_ids, frozen, images_below, positions, unknown_images
+from crosslens.core.ids import Ids, ImageName, IntArray, as_ids, frozen, images_below, positions, unknown_images
 from crosslens.core.input_files import CAPTION_CHARACTERS, is_encodable
 from crosslens.core.parts import FORMS, FactList, Section, Table
 from crosslens.core.storage import folder_layout, read_folder, read_manifest, write_folder, write_parts
@@ -95,7 +95,21 @@ class Dataset:
         assert len(self.caption_image) == self.captions.height
         if self.objects is not None:
             object.__setattr__(self, "objects", _complete(self.objects, "objects", OBJECT_COLUMNS))
-            _check_objects(self.objects, self.image_ids)
+            positions(self.objects["image"].to_list(), self.image_ids, "image")
+            numbers = self.objects.select("x", "y", "w", "h")
+            boxed = ~pl.all_horizontal(pl.all().is_null())
+            partly = pl.any_horizontal(pl.all().is_null() | ~pl.all().is_finite())
+            wrong = boxed & (partly | (pl.col("w") <= 0) | (pl.col("h") <= 0))
+            rows = numbers.select(wrong.alias("wrong"))["wrong"].arg_true()
+            if len(rows):
+                row = int(rows[0])
+                image, name = self.objects["image"][row], self.objects["object"][row]
+                raise InputError(
+                    f"bad box {list(numbers.row(row))} of object {name!r} in image {image!r}",
+                    row=row,
+                    expected="x, y, width, height in pixels, finite, width and height above 0",
+                    fix="correct the box, or leave all four empty for an object without one",
+                )
         if self.relations is not None:
             object.__setattr__(self, "relations", _complete(self.relations, "relations", RELATION_COLUMNS))
 
@@ -145,7 +159,7 @@ class Dataset:
         return tuple(self.captions["text"])
 
     @cached_property
-    def caption_image(self) -> np.ndarray[Any, np.dtype[np.int64]]:
+    def caption_image(self) -> IntArray:
         """For each caption, the row of its image: g(c)."""
         return frozen(positions(self.captions["image"].to_list(), self.image_ids, "image"))
 
@@ -246,8 +260,7 @@ class Dataset:
 
     def _repr_html_(self) -> str:
         """For a notebook: what there is, and the first captions."""
-        tables = {name: getattr(self, name) for name in _TABLES}
-        sizes = ((name, f"{table.height:,}") for name, table in tables.items() if table is not None)
+        sizes = ((name, f"{table.height:,}") for name, table in self._tables().items() if table is not None)
         first = self.captions.select("image", "caption", "text").head(_FIRST)
         table = Table(("image", "caption", "text"), tuple(first.iter_rows()), "lll", title="The first captions")
         html: str = FORMS["html"].value([Section(self.name, (FactList(tuple(sizes)), table))])
@@ -283,19 +296,3 @@ def _complete(table: pl.DataFrame, what: str, columns: Mapping[str, Any]) -> pl.
         for name, kind in columns.items()
     ]
     return table.select(*known, pl.exclude(list(columns)))
-
-
-def _check_objects(objects: pl.DataFrame, image_ids: Ids) -> None:
-    positions(objects["image"].to_list(), image_ids, "image")
-    numbers = objects.select("x", "y", "w", "h")
-    boxed = ~pl.all_horizontal(pl.all().is_null())
-    bad = pl.any_horizontal(pl.all().is_null() | ~pl.all().is_finite()) | (pl.col("w") <= 0) | (pl.col("h") <= 0)
-    rows = numbers.select((boxed & bad).alias("bad"))["bad"].arg_true()
-    if len(rows):
-        row = int(rows[0])
-        raise InputError(
-            f"bad box {list(numbers.row(row))} of object {objects['object'][row]!r} in image {objects['image'][row]!r}",
-            row=row,
-            expected="x, y, width, height in pixels, finite, width and height above 0",
-            fix="correct the box, or leave all four empty for an object without one",
-        )

@@ -51,11 +51,6 @@ def spell(text: str, spelling: Spelling) -> str:
     return _ARGUMENT.sub(lambda match: spelling(match[1], match[2]) or python_spelling(match[1], match[2]), text)
 
 
-def _shortened(line: str) -> str:
-    """A line that quotes a value of any length, without its middle."""
-    return line if len(line) <= _LONGEST else f"{line[: _LONGEST // 2]} … {line[-_LONGEST // 4 :]}"
-
-
 class CrosslensError(Exception):
     """A mistake that its author can fix: states what is wrong, and how to correct it.
 
@@ -75,20 +70,15 @@ class CrosslensError(Exception):
         option: str | None = None,
     ) -> None:
         super().__init__(without_secrets(problem))  # what a pickled error or a debugger shows
-        self._problem = problem
-        self._fix = fix
-        self.code = code
-        self.subject = subject
-        self.option = option
+        self._problem, self._fix = problem, fix
+        self.code, self.subject, self.option = code, subject, option
 
     @property
     def problem(self) -> str:
-        """What is wrong."""
         return without_secrets(spell(self._problem, python_spelling))
 
     @property
     def fix(self) -> str | None:
-        """How to correct it."""
         return None if self._fix is None else spell(self._fix, python_spelling)
 
     @fix.setter
@@ -113,7 +103,11 @@ class CrosslensError(Exception):
     def render(self, spelling: Spelling) -> str:
         """The message for an audience that writes options in its own way."""
         lines = without_secrets(spell("\n".join(self.lines()), spelling)).split("\n")
-        return printable("\n".join(map(_shortened, lines)))
+        # A line that quotes a value of any length, without its middle.
+        cut = (
+            f"{line[: _LONGEST // 2]} … {line[-_LONGEST // 4 :]}" if len(line) > _LONGEST else line for line in lines
+        )
+        return printable("\n".join(cut))
 
     def __str__(self) -> str:
         return self.render(python_spelling)
@@ -132,9 +126,7 @@ class InputError(CrosslensError):
         **facts: str | None,
     ) -> None:
         super().__init__(problem, **facts)
-        self.file = None if file is None else str(file)
-        self.row = row
-        self.expected = expected
+        self.file, self.row, self.expected = None if file is None else str(file), row, expected
 
     def lines(self) -> list[str]:
         """The message, with file and row before it."""
@@ -160,10 +152,8 @@ class UnknownNameError(CrosslensError, KeyError):
         # An initial such as P is too short to be close to Precision.
         begun = [candidate for candidate in known if name and len(name) < 3 and candidate.startswith(name)]
         self.suggestions = list(dict.fromkeys([*begun, *near]))[:3]
-        if self.suggestions:
-            fix = "did you mean " + " or ".join(self.suggestions) + "?"
-        else:
-            fix = "known: " + (", ".join(known) or "none")
+        named = f"did you mean {' or '.join(self.suggestions)}?"
+        fix = named if self.suggestions else f"known: {', '.join(known) or 'none'}"
         super().__init__(f"unknown {kind} {name!r}", fix=fix, code="unknown-name", subject=name)
 
 
@@ -206,9 +196,7 @@ class UserCodeError(CrosslensError):
         self, problem: str, *, file: str | Path | None = None, line: int = 0, source: str = "", **facts: str | None
     ) -> None:
         super().__init__(problem, **facts)
-        self.file = None if file is None else str(file)
-        self.line = line
-        self.source = source
+        self.file, self.line, self.source = None if file is None else str(file), line, source
 
     def lines(self) -> list[str]:
         """The message, with file and line before it and the code below it."""

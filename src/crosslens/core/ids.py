@@ -14,6 +14,10 @@ from crosslens.core.errors import InputError, UnknownNameError
 from crosslens.core.input_files import is_encodable
 
 Ids = tuple[str, ...]
+Array = np.ndarray[Any, Any]
+IntArray = np.ndarray[Any, np.dtype[np.int64]]
+FloatArray = np.ndarray[Any, np.dtype[np.float64]]
+BoolArray = np.ndarray[Any, np.dtype[np.bool_]]
 
 _IMAGE_ENDINGS = (".jpg", ".jpeg", ".png", ".gif", ".bmp", ".webp", ".tif", ".tiff")
 
@@ -39,9 +43,7 @@ def as_ids(values: Iterable[Any], what: str) -> Ids:
     return ids
 
 
-def match_ids(
-    names: Sequence[str], ids: Sequence[str], *, any_ending: bool = True
-) -> np.ndarray[Any, np.dtype[np.int64]]:
+def match_ids(names: Sequence[str], ids: Sequence[str], *, any_ending: bool = True) -> IntArray:
     """The row of each of ``names`` in ``ids``, −1 where there is none.
 
     Some files call an image ``beach.jpg``, others ``beach``: a name that is not among the ids matches the one that
@@ -80,9 +82,7 @@ def spelled_as(ids: Sequence[str], names: Sequence[str]) -> Ids:
     return tuple(name if row < 0 else ids[row] for name, row in zip(names, match_ids(names, ids), strict=True))
 
 
-def positions(
-    names: Sequence[str], ids: Ids, what: str, *, any_ending: bool = False
-) -> np.ndarray[Any, np.dtype[np.int64]]:
+def positions(names: Sequence[str], ids: Ids, what: str, *, any_ending: bool = False) -> IntArray:
     """The row of each of ``names`` in ``ids``; an unknown one raises, naming its row and near names.
 
     ``any_ending``: for ids from two sources, where images match as in :func:`match_ids`.
@@ -102,7 +102,7 @@ def positions(
     return rows
 
 
-def frozen(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+def frozen(array: Array) -> Array:
     """A read-only view of ``array``: the values that flow through crosslens do not change."""
     view = array.view()
     view.flags.writeable = False
@@ -162,7 +162,9 @@ def unknown_images(names: Sequence[ImageName], ids: Ids, files: Sequence[str | N
     written = [PurePosixPath(file or image).as_posix() for image, file in zip(ids, files, strict=True)]
     new = [name.file for name in names if name.file is not None]
     rule = _naming_rule(ids, written, [name.file for name in names if name.id is None and name.file is not None])
-    known_paths, known_names = set(written), _telling_names(written, new)
+    known_paths, known_names = set(written), set(map(_base_name, written))
+    if len(known_names) < len(written) or len(set(map(_base_name, new))) < len(set(new)):
+        known_names = set()  # two files share a name without folders: it does not say which image it is
     named = [rule(name.file or "") if name.id is None else name.id for name in names]
     known_ids = match_ids(named, ids) >= 0
     added: dict[str, str | None] = {}
@@ -183,12 +185,6 @@ def _naming_rule(ids: Ids, files: Sequence[str], new: Sequence[str]) -> _Rule:
     rules: tuple[_Rule, ...] = (_base_name, str, _base_stem, without_image_ending, _number)
     agreeing = (rule for rule in rules if all(rule(file) == image for image, file in zip(ids, files, strict=True)))
     return next((rule for rule in (*agreeing, _base_name) if len(set(map(rule, new))) == len(set(new))), str)
-
-
-def _telling_names(files: Sequence[str], new: Sequence[str]) -> set[str]:
-    """The files' names without folders, where a name says which image it is: no two files share one."""
-    names = set(map(_base_name, files))
-    return names if len(names) == len(files) and len(set(map(_base_name, new))) == len(set(new)) else set()
 
 
 def _base_name(file: str) -> str:

@@ -33,7 +33,6 @@ class Limit:
 
     @property
     def value(self) -> int:
-        """The limit that holds now."""
         text = os.environ.get(self.variable, "").strip()
         if not text:
             return self.default
@@ -46,12 +45,10 @@ class Limit:
         return int(text)
 
     def check(self, amount: int, what: str, *, file: str | Path | None = None, row: int | str | None = None) -> None:
-        """Raise if ``amount`` is above the limit."""
         if amount > self.value:
             raise self.error(f"{what} has {amount:,} {self.unit}", file=file, row=row)
 
     def error(self, problem: str, *, file: str | Path | None = None, row: int | str | None = None) -> InputError:
-        """The error for more than the limit."""
         fix = f"leave it out; if it is meant, set the environment variable {self.variable} higher"
         expected = f"at most {self.value:,} {self.unit}"
         return InputError(problem, file=file, row=row, expected=expected, fix=fix, code="limit", subject=self.variable)
@@ -124,10 +121,10 @@ _KINDS = {
 _NO_FILE = (errno.ENAMETOOLONG, errno.ELOOP, errno.ENOTDIR, errno.EACCES, errno.EPERM)
 
 
-def special_kind(path: str | Path) -> str | None:
-    """What a path leads to that is not a regular file, in words; None for a regular file and where nothing is.
+def require_regular(path: str | Path) -> None:
+    """Raise if there is something at ``path`` that is not a regular file.
 
-    A path that the system does not look at (too long, a circle of links, a NUL) raises.
+    So does a path that the system does not look at (too long, a circle of links, a NUL).
     """
     try:
         mode = os.stat(path).st_mode
@@ -137,14 +134,9 @@ def special_kind(path: str | Path) -> str | None:
         if error.errno in _NO_FILE:
             problem = f"cannot be opened: {error.strerror}"
             raise InputError(problem, file=f"{path!s:.200}", expected="an existing file", fix="check it") from error
-        return None
-    return None if stat.S_ISREG(mode) else _KINDS.get(stat.S_IFMT(mode), "not a regular file")
-
-
-def require_regular(path: str | Path) -> None:
-    """Raise if there is something at ``path`` that is not a regular file."""
-    kind = special_kind(path)
-    if kind is not None:
+        return
+    if not stat.S_ISREG(mode):
+        kind = _KINDS.get(stat.S_IFMT(mode), "not a regular file")
         fix = "name the file inside it" if kind == "a folder" else "save the content to a file, and name that"
         raise InputError(f"this is {kind}", file=path, expected="a file", fix=fix)
 

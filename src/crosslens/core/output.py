@@ -549,7 +549,12 @@ def read_whole(
         if time.monotonic() - start > patience and tries >= _LEAST_TRIES:
             if error is None and writer is None:  # somebody else adds files to the folder
                 return value
-            raise _unsettled(target, writer, error) from error
+            if isinstance(error, CrosslensError):
+                error.add_context(writer or "it was replaced while it was read")
+                error.fix, error.code = _AFTERWARDS, "locked"
+                raise error
+            reason = (writer or "it was replaced again and again while it was read") + (f": {error}" if error else "")
+            raise InputError(reason, file=target, fix=_AFTERWARDS, code="locked") from error
         time.sleep(_PAUSE)
 
 
@@ -572,12 +577,3 @@ def being_written(target: Path) -> str | None:
     absolute = Path(os.path.abspath(target))
     writers = (writer_of(workspace_folder(path), path) for path in (absolute, *absolute.parents) if path.name)
     return next((writer for writer in writers if writer is not None), None)
-
-
-def _unsettled(target: Path, writer: str | None, error: Exception | None) -> CrosslensError:
-    if isinstance(error, CrosslensError):
-        error.add_context(writer or "it was replaced while it was read")
-        error.fix, error.code = _AFTERWARDS, "locked"
-        return error
-    problem = writer or "it was replaced again and again while it was read"
-    return InputError(problem + (f": {error}" if error else ""), file=target, fix=_AFTERWARDS, code="locked")

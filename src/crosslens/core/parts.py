@@ -84,12 +84,10 @@ class Figure:
 
     @property
     def known(self) -> bool:
-        """Whether there is a value."""
         return self.value is not None and math.isfinite(self.value)
 
     @property
     def bounded(self) -> bool:
-        """Whether there is an interval."""
         return math.isfinite(self.low) and math.isfinite(self.high)
 
     @property
@@ -269,7 +267,6 @@ class Bars(Chart):
 
     @property
     def table(self) -> Table:
-        """A row per group."""
         series = (*self.series, *(() if self.mark is None else (self.mark,)))
         rows = tuple((group, *(own.figures[index] for own in series)) for index, group in enumerate(self.groups))
         return Table((self.heading, *(own.name for own in series)), rows, title=self.title)
@@ -332,7 +329,6 @@ class Lines(Chart):
 
     @property
     def table(self) -> Table:
-        """A row per point."""
         rows = tuple(
             (f"{x:,.10g}", *(self.words(own, index) for own in self.series)) for index, x in enumerate(self.across)
         )
@@ -363,7 +359,6 @@ class Heat(Chart):
 
     @property
     def table(self) -> Table:
-        """A row per row."""
         rows: list[tuple[Cell, ...]] = [(name, *cells) for name, cells in zip(self.rows, self.cells, strict=True)]
         return Table((self.heading, *self.columns), tuple(rows), title=self.title)
 
@@ -393,7 +388,6 @@ class Histogram(Chart):
 
     @property
     def table(self) -> Table:
-        """A row per interval."""
         rows = tuple((name, f"{count:,g}") for name, count in zip(self.names, self.counts, strict=True))
         return Table((self.axis, self.noun), rows, "lr", title=self.title)
 
@@ -424,7 +418,6 @@ class Scatter(Chart):
 
     @property
     def table(self) -> Table:
-        """A row per point."""
         rows: list[tuple[Cell, ...]] = [
             (cloud.name, Figure(x, digits=4), Figure(y, digits=4), cloud.labels[index] if cloud.labels else "")
             for cloud in self.clouds
@@ -510,7 +503,6 @@ class TextDiff:
 
     @property
     def edited(self) -> bool:
-        """Whether anything differs."""
         return any(before != after for before, after in self.spans)
 
 
@@ -549,7 +541,6 @@ class Section:
 
     @property
     def tables(self) -> list[Table]:
-        """Its tables in order."""
         return [part for part in self.parts if isinstance(part, Table)]
 
     @property

@@ -16,7 +16,7 @@ import numpy as np
 from crosslens.core.arrays import require_array, require_entries, require_offsets
 from crosslens.core.errors import InputError
 from crosslens.core.hashing import HEADER_FILE, fingerprint
-from crosslens.core.ids import Ids, as_ids, frozen, positions
+from crosslens.core.ids import Array, FloatArray, Ids, IntArray, as_ids, frozen, positions
 from crosslens.core.storage import folder_layout, id_table, read_folder, stored_ids, write_folder
 
 UNRANKED = -1
@@ -29,7 +29,7 @@ _ARRAYS = ("top_items", "top_scores", "known", "offsets", "relevant", "grades", 
 RANKING_LAYOUT = folder_layout("ranking", _ARRAYS, ("query_ids", "item_ids"))
 
 
-def as_top_scores(scores: np.ndarray[Any, Any]) -> np.ndarray[Any, np.dtype[Any]]:
+def as_top_scores(scores: Array) -> np.ndarray[Any, np.dtype[Any]]:
     """Scores of lists (queries × ranks) as float32, unless that would make two neighbours equal that are not."""
     narrow = scores.astype(np.float32)
     if narrow.dtype == scores.dtype:
@@ -87,15 +87,15 @@ class Ranking:
     direction: str
     query_ids: Ids
     item_ids: Ids
-    top_items: np.ndarray[Any, np.dtype[np.int64]]
+    top_items: IntArray
     top_scores: np.ndarray[Any, np.dtype[np.float32]]
-    known: np.ndarray[Any, np.dtype[np.int64]]
-    offsets: np.ndarray[Any, np.dtype[np.int64]]
-    relevant: np.ndarray[Any, np.dtype[np.int64]]
+    known: IntArray
+    offsets: IntArray
+    relevant: IntArray
     grades: np.ndarray[Any, np.dtype[np.float32]]
-    above: np.ndarray[Any, np.dtype[np.int64]]
-    tied: np.ndarray[Any, np.dtype[np.int64]]
-    tied_before: np.ndarray[Any, np.dtype[np.int64]]
+    above: IntArray
+    tied: IntArray
+    tied_before: IntArray
     complete: bool = True
 
     def __post_init__(self) -> None:
@@ -108,12 +108,12 @@ class Ranking:
         return int(self.top_items.shape[1])
 
     @cached_property
-    def rows(self) -> np.ndarray[Any, np.dtype[np.int64]]:
+    def rows(self) -> IntArray:
         """The query of every relevant item."""
         return np.repeat(np.arange(len(self.query_ids)), np.diff(self.offsets))
 
     @cached_property
-    def relevant_counts(self) -> np.ndarray[Any, np.dtype[np.int64]]:
+    def relevant_counts(self) -> IntArray:
         """R: how many relevant items each query has."""
         return np.diff(self.offsets)
 
@@ -140,7 +140,7 @@ class Ranking:
         names = ("query_ids", "item_ids", *(name for name in _ARRAYS if name not in ("top_scores", "grades")))
         return all(np.array_equal(getattr(self, name), getattr(other, name)) for name in names)
 
-    def of_queries(self, rows: Sequence[int] | np.ndarray[Any, Any]) -> Ranking:
+    def of_queries(self, rows: Sequence[int] | Array) -> Ranking:
         """The ranking of some queries, by their rows, in that order; the gallery stays as it is."""
         rows = np.asarray(rows, np.int64)
         counts = self.relevant_counts[rows]
@@ -174,27 +174,24 @@ class Ranking:
         query_ids, item_ids = (stored_ids(tables[name], path, name) for name in ("query_ids", "item_ids"))
         require_entries(header, {"direction": str, "complete": bool}, Path(path) / HEADER_FILE)
         stored = {name: arrays[name] for name in _ARRAYS}
-        _check_stored(stored, len(query_ids), len(item_ids), Path(path))
+        # What is computed from arrays that do not fit each other or the ids would be wrong.
+        files = {name: Path(path) / f"{name}.npy" for name in _ARRAYS}
+        queries, items = len(query_ids), len(item_ids)
+        pairs, shape = stored["relevant"].shape, stored["top_items"].shape
+        lists = (queries, shape[1] if len(shape) == 2 else 0)
+        require_array(stored["top_items"], lists, files["top_items"], low=UNRANKED, high=items - 1)
+        require_array(stored["top_scores"], lists, files["top_scores"], whole=False)
+        require_array(stored["known"], (queries,), files["known"], low=0, high=items)
+        require_offsets(stored["offsets"], queries, int(np.prod(pairs)), files["offsets"])
+        require_array(stored["relevant"], (int(np.prod(pairs)),), files["relevant"], low=0, high=items - 1)
+        require_array(stored["grades"], pairs, files["grades"], whole=False)
+        for name in ("above", "tied", "tied_before"):
+            require_array(stored[name], pairs, files[name], low=UNRANKED, high=items)
         return Ranking(header["direction"], query_ids, item_ids, **stored, complete=header["complete"])
 
     def __repr__(self) -> str:
         shape = f"{len(self.query_ids)} queries × {len(self.item_ids)} items"
         return f"Ranking({self.direction}, {shape}, top {self.depth})"
-
-
-def _check_stored(arrays: Mapping[str, np.ndarray[Any, Any]], queries: int, items: int, folder: Path) -> None:
-    """Raise for arrays that do not fit each other or the ids: what is computed from them would be wrong."""
-    files = {name: folder / f"{name}.npy" for name in _ARRAYS}
-    pairs, shape = arrays["relevant"].shape, arrays["top_items"].shape
-    lists = (queries, shape[1] if len(shape) == 2 else 0)
-    require_array(arrays["top_items"], lists, files["top_items"], low=UNRANKED, high=items - 1)
-    require_array(arrays["top_scores"], lists, files["top_scores"], whole=False)
-    require_array(arrays["known"], (queries,), files["known"], low=0, high=items)
-    require_offsets(arrays["offsets"], queries, int(np.prod(pairs)), files["offsets"])
-    require_array(arrays["relevant"], (int(np.prod(pairs)),), files["relevant"], low=0, high=items - 1)
-    require_array(arrays["grades"], pairs, files["grades"], whole=False)
-    for name in ("above", "tied", "tied_before"):
-        require_array(arrays[name], pairs, files[name], low=UNRANKED, high=items)
 
 
 @dataclass(frozen=True, eq=False)
@@ -207,9 +204,9 @@ class RankedLists:
 
     query_ids: Ids
     item_ids: Ids
-    offsets: np.ndarray[Any, np.dtype[np.int64]]
-    items: np.ndarray[Any, np.dtype[np.int64]]
-    scores: np.ndarray[Any, np.dtype[np.float64]]
+    offsets: IntArray
+    items: IntArray
+    scores: FloatArray
     system: str = ""
 
     def __post_init__(self) -> None:
@@ -236,7 +233,7 @@ class RankedLists:
     def from_rows(
         queries: Sequence[str],
         items: Sequence[str],
-        scores: Sequence[float] | np.ndarray[Any, Any],
+        scores: Sequence[float] | Array,
         *,
         query_ids: Iterable[str] | None = None,
         system: str = "",

@@ -33,10 +33,9 @@ import numpy as np
 
 from crosslens.core.errors import CrosslensError, MissingExtraError, UsageError, argument
 from crosslens.core.hashing import is_verifying, verification
+from crosslens.core.ids import Array
 from crosslens.core.long_work import available_cores, limit_cores
 from crosslens.core.user_code import as_user_error, is_plugin_loaded, load_plugin, loaded_plugins
-
-Array = np.ndarray[Any, Any]
 
 
 class Packed(NamedTuple):
@@ -283,7 +282,6 @@ class TaskFailure:
         return TaskFailure(type(error), dict(vars(error)), error.args)
 
     def error(self) -> CrosslensError:
-        """The error again."""
         error = self.kind.__new__(self.kind)
         error.args = self.arguments
         vars(error).update(self.facts)
@@ -413,7 +411,14 @@ class RayEngine:
                     has_more = task is not _END
                     if has_more:
                         under_way.append(_UnderWay(task, common(work, task)))
-                _note_finished(ray, under_way, done)
+                running = {entry.reference: entry for entry in under_way if not entry.finished}
+                ready = ray.wait(list(running), num_returns=1, timeout=_LOOK)[0] if running else ()
+                if ready:  # and all others that are finished by now
+                    ready = ray.wait(list(running), num_returns=len(running), timeout=0)[0]
+                for reference in ready:
+                    running[reference].finished = True
+                    if done is not None:
+                        done(running[reference].task)
                 while under_way and under_way[0].finished:
                     yield _result(ray, under_way.popleft().reference)
         finally:
@@ -456,31 +461,19 @@ class RayEngine:
 _END: Any = object()
 
 
+@dataclass
 class _UnderWay:
     """A task on the cluster."""
 
-    def __init__(self, task: Any, reference: Any) -> None:
-        self.task, self.reference, self.finished = task, reference, False
+    task: Any
+    reference: Any
+    finished: bool = False
 
 
 def _execute(setting: TaskSetting, payload: Any, key: str, stored: list[Any]) -> Any:
     import ray
 
     return execute(setting, payload, key, lambda: ray.get(stored[0]))
-
-
-def _note_finished(ray: Any, under_way: Iterable[_UnderWay], done: Callable[[Any], object] | None) -> None:
-    """Wait a moment for any task, and mark those that are finished."""
-    running = {entry.reference: entry for entry in under_way if not entry.finished}
-    if not running:
-        return
-    ready, _ = ray.wait(list(running), num_returns=1, timeout=_LOOK)
-    if ready:  # and all others that are finished by now
-        ready, _ = ray.wait(list(running), num_returns=len(running), timeout=0)
-    for reference in ready:
-        running[reference].finished = True
-        if done is not None:
-            done(running[reference].task)
 
 
 def _result(ray: Any, reference: Any) -> Any:

@@ -66,7 +66,6 @@ class Registry(Generic[T]):
         return add
 
     def names(self) -> tuple[str, ...]:
-        """All registered names, sorted."""
         return tuple(entry.name for entry in self)
 
     def __getitem__(self, name: str) -> Entry[T]:

@@ -17,7 +17,7 @@ import numpy as np
 from crosslens.core.arrays import require_array, require_entries, require_offsets
 from crosslens.core.errors import InputError, UnknownNameError
 from crosslens.core.hashing import HEADER_FILE, fingerprint
-from crosslens.core.ids import Ids, as_ids, frozen, positions
+from crosslens.core.ids import Array, Ids, IntArray, as_ids, frozen, positions
 from crosslens.core.storage import id_table, read_folder, stored_ids, write_folder
 
 if TYPE_CHECKING:
@@ -33,8 +33,8 @@ class Relevance:
 
     query_ids: Ids
     item_ids: Ids
-    offsets: np.ndarray[Any, np.dtype[np.int64]]
-    items: np.ndarray[Any, np.dtype[np.int64]]
+    offsets: IntArray
+    items: IntArray
     grades: np.ndarray[Any, np.dtype[np.float32]]
     source: str = "annotation"
 
@@ -57,7 +57,7 @@ class Relevance:
     def from_pairs(
         queries: Sequence[Any],
         items: Sequence[Any],
-        grades: Sequence[float] | np.ndarray[Any, Any] | None = None,
+        grades: Sequence[float] | Array | None = None,
         *,
         query_ids: Iterable[Any] | None = None,
         item_ids: Iterable[Any] | None = None,
@@ -75,9 +75,9 @@ class Relevance:
     def from_indices(
         query_ids: Ids,
         item_ids: Ids,
-        rows: np.ndarray[Any, Any],
-        columns: np.ndarray[Any, Any],
-        grades: Sequence[float] | np.ndarray[Any, Any] | None = None,
+        rows: Array,
+        columns: Array,
+        grades: Sequence[float] | Array | None = None,
         source: str = "annotation",
     ) -> Relevance:
         """Judged pairs by position; a pair given twice raises."""
@@ -111,7 +111,7 @@ class Relevance:
         raise UnknownNameError("direction", direction, (IMAGE_TO_TEXT, TEXT_TO_IMAGE))
 
     @cached_property
-    def rows(self) -> np.ndarray[Any, np.dtype[np.int64]]:
+    def rows(self) -> IntArray:
         """The query of every judged pair."""
         return np.repeat(np.arange(len(self.query_ids)), np.diff(self.offsets))
 

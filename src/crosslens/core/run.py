@@ -21,7 +21,7 @@ from crosslens.core.addresses import address_of
 from crosslens.core.arrays import require_entries
 from crosslens.core.errors import CrosslensError, InputError, UnknownNameError, UsageError
 from crosslens.core.hashing import HEADER_FILE, Manifest, fingerprint, verification
-from crosslens.core.ids import Ids, frozen
+from crosslens.core.ids import FloatArray, Ids, IntArray, frozen
 from crosslens.core.input_files import read_parquet_file, read_text_file, require_columns
 from crosslens.core.output import Layout, atomic_folder, other_content, read_whole, state_of
 from crosslens.core.parts import ENDINGS, Presented
@@ -67,8 +67,8 @@ class MetricValues:
 
     name: str
     query_ids: Ids
-    values: np.ndarray[Any, np.dtype[np.float64]]
-    clusters: np.ndarray[Any, np.dtype[np.int64]]
+    values: FloatArray
+    clusters: IntArray
     mean: float
     low: float
     high: float
@@ -249,7 +249,6 @@ class Run(Presented):
 
     @property
     def title(self) -> str:
-        """The heading of a page."""
         return self.label
 
     def __getitem__(self, metric: str) -> MetricValues:

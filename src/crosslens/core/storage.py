@@ -23,7 +23,7 @@ from crosslens.core.arrays import open_array
 from crosslens.core.blocks import VectorBlocks, each_block
 from crosslens.core.errors import ConflictError, FormatVersionError, InputError, argument, reading
 from crosslens.core.hashing import HEADER_FILE, Manifest, sealed, unsealed, verification
-from crosslens.core.ids import Ids, as_ids
+from crosslens.core.ids import Array, Ids, as_ids
 from crosslens.core.input_files import read_json_file, read_parquet_file, require_columns
 from crosslens.core.output import Layout, atomic_folder, read_whole, write_text
 
@@ -53,7 +53,7 @@ class StoredFolder(NamedTuple):
     """What :func:`read_folder` returns; a missing array, table or header entry raises an error that names it."""
 
     header: dict[str, Any]
-    arrays: dict[str, np.ndarray[Any, Any]]
+    arrays: dict[str, Array]
     tables: dict[str, pl.DataFrame]
 
 
@@ -66,7 +66,7 @@ class _Parts(dict[str, T]):
         raise InputError(f"{self._label.format(name)} is missing", file=self._path, fix="write the folder again")
 
 
-Arrays = Mapping[str, np.ndarray[Any, Any] | VectorBlocks | None]
+Arrays = Mapping[str, Array | VectorBlocks | None]
 Tables = Mapping[str, "pl.DataFrame | None"]
 
 
@@ -165,7 +165,14 @@ def _read_parts(path: Path, kind: str, mmap: bool, verify: bool) -> StoredFolder
     names = sorted(file.name for file in path.iterdir()) if listed is None else sorted(listed)
     try:
         arrays = {Path(name).stem: open_array(path / name, mmap=mmap) for name in names if name.endswith(".npy")}
-        tables = _read_tables(path, [name for name in names if name.endswith(".parquet")])
+        tables = {}
+        if stored := [name for name in names if name.endswith(".parquet")]:
+            import polars as pl  # a folder of arrays is read where it is not installed
+
+            try:
+                tables = {Path(name).stem: read_parquet_file(path / name) for name in stored}
+            except pl.exceptions.PolarsError as error:
+                raise ValueError(str(error)) from error
     except (ValueError, OSError, EOFError) as error:
         raise InputError(f"damaged {kind} folder: {error}", file=path, fix="write it again") from error
     return StoredFolder(
@@ -173,17 +180,6 @@ def _read_parts(path: Path, kind: str, mmap: bool, verify: bool) -> StoredFolder
         _Parts(arrays, path, "{}.npy"),
         _Parts(tables, path, "{}.parquet"),
     )
-
-
-def _read_tables(path: Path, names: Sequence[str]) -> dict[str, pl.DataFrame]:
-    if not names:
-        return {}  # a folder of arrays is read where polars is not installed
-    import polars as pl
-
-    try:
-        return {Path(name).stem: read_parquet_file(path / name) for name in names}
-    except pl.exceptions.PolarsError as error:
-        raise ValueError(str(error)) from error
 
 
 def read_header(file: Path, kind: str) -> dict[str, Any]:

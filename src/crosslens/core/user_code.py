@@ -12,7 +12,7 @@ import sys
 import sysconfig
 import traceback
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from importlib.machinery import SourceFileLoader
@@ -54,23 +54,22 @@ class UntrustedCodeError(UsageError):
 
 
 @contextmanager
-def trusting(trust_code: TrustCode | None) -> Iterator[None]:
+def _policy(**changes: Any) -> Iterator[None]:
+    token = _POLICY.set(replace(_POLICY.get(), **{name: value for name, value in changes.items() if value is not None}))
+    try:
+        yield
+    finally:
+        _POLICY.reset(token)
+
+
+def trusting(trust_code: TrustCode | None) -> AbstractContextManager[None]:
     """Inside, ``trust_code`` decides about code that files name; None leaves it as it is."""
-    token = _POLICY.set(_POLICY.get() if trust_code is None else replace(_POLICY.get(), trust_code=trust_code))
-    try:
-        yield
-    finally:
-        _POLICY.reset(token)
+    return _policy(trust_code=trust_code)
 
 
-@contextmanager
-def code_named_by(origin: str | Path | None) -> Iterator[None]:
+def code_named_by(origin: str | Path | None) -> AbstractContextManager[None]:
     """Inside, names come from the file ``origin``; None leaves it as it is."""
-    token = _POLICY.set(_POLICY.get() if origin is None else replace(_POLICY.get(), origin=str(origin)))
-    try:
-        yield
-    finally:
-        _POLICY.reset(token)
+    return _policy(origin=None if origin is None else str(origin))
 
 
 def require_trust(source: str, path: str | Path) -> None:

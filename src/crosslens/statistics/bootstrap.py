@@ -8,10 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from crosslens.core import Statistic, UnknownNameError, UsageError, argument, random_stream
-
-FloatArray = np.ndarray[Any, np.dtype[np.float64]]
-IntArray = np.ndarray[Any, np.dtype[np.int64]]
+from crosslens.core import FloatArray, IntArray, Statistic, UnknownNameError, UsageError, argument, random_stream
 
 _CELLS = 1 << 21
 """Counts that a median table works on at once."""
@@ -191,45 +188,29 @@ def bounded_interval(sample: Linearised, bounds: Bounds, level: float) -> tuple[
     (Korn and Graubard 1998). Few misses say little about that variance: it is then drawn towards the largest one that
     values of their spread can have, all values of an image alike.
     """
-    low, high = bounds
-    if low < 0:
-        scale = max(-low, high)
-        limits = _difference_limits(_scaled(sample, 0, scale), level)
-        return scale * limits[0], scale * limits[1]
-    limits = _share_limits(_scaled(sample, low, high - low), level)
-    return low + (high - low) * limits[0], low + (high - low) * limits[1]
-
-
-def _scaled(sample: Linearised, start: float, scale: float) -> Linearised:
+    is_share = bounds[0] >= 0
+    start, scale = (bounds[0], bounds[1] - bounds[0]) if is_share else (0, max(-bounds[0], bounds[1]))
     influence, spread = sample.influence / scale, sample.spread / scale**2
-    return Linearised((sample.figure - start) / scale, influence, sample.weights, sample.strata, spread)
-
-
-def _share_limits(sample: Linearised, level: float) -> tuple[float, float]:
-    share = min(max(sample.figure, 0.0), 1.0)
-    parts = sample.influence + share * sample.weights
-    misses = sample.weights - parts if share >= 0.5 else parts
-    size = _effective_images(sample, share * (1 - share), np.clip(misses, 0, None), level, share=True)
-    if min(share, 1 - share) * size > _NORMAL:
-        return _normal_limits(share, share * (1 - share) / size, level)
-    return _binomial_limits(share * size, size, level)
-
-
-def _difference_limits(sample: Linearised, level: float) -> tuple[float, float]:
-    parts = sample.influence + sample.figure * sample.weights
+    sample = Linearised((sample.figure - start) / scale, influence, sample.weights, sample.strata, spread)
+    figure = min(max(sample.figure, 0.0), 1.0) if is_share else sample.figure
+    parts = sample.influence + figure * sample.weights
     up, down = float(np.clip(parts, 0, None).sum()), float(np.clip(-parts, 0, None).sum())
-    variance = up + down - sample.figure**2
-    size = _effective_images(sample, variance, np.abs(parts), level, share=False)
-    if (up + down) * size > _NORMAL:
-        return _normal_limits(sample.figure, variance / size, level)
-    return _trinomial_limits(up * size, down * size, size, level)
+    if is_share:
+        variance, rarer = figure * (1 - figure), min(figure, 1 - figure)
+        events = np.clip(sample.weights - parts if figure >= 0.5 else parts, 0, None)
+    else:
+        variance, rarer, events = up + down - figure**2, up + down, np.abs(parts)
+    size = _effective_images(sample, variance, events, level, share=is_share)
+    if rarer * size > _NORMAL:
+        from scipy.special import ndtri
 
-
-def _normal_limits(figure: float, variance: float, level: float) -> tuple[float, float]:
-    from scipy.special import ndtri
-
-    half = float(ndtri((1 + level) / 2)) * variance**0.5
-    return figure - half, figure + half
+        half = float(ndtri((1 + level) / 2)) * (variance / size) ** 0.5
+        low, high = figure - half, figure + half
+    elif is_share:
+        low, high = _binomial_limits(figure * size, size, level)
+    else:
+        low, high = _trinomial_limits(up * size, down * size, size, level)
+    return start + scale * low, start + scale * high
 
 
 def _effective_images(
@@ -323,8 +304,8 @@ class Estimate:
     """A figure and its interval; the interval is NaN where the data do not determine one."""
 
     mean: float
-    low: float
-    high: float
+    low: float = float("nan")
+    high: float = float("nan")
 
     @property
     def interval(self) -> tuple[float, float]:
@@ -378,12 +359,12 @@ class Bootstrap:
         figure = aggregate(values, statistic, strata)
         members = list(valid_rows(values, strata))
         if not self.resamples or not members or any(len(np.unique(clusters[part])) < 2 for part in members):
-            return Estimate(figure, float("nan"), float("nan"))
+            return Estimate(figure)
         limits = valid_bounds(values, bounds)
         if method is None and statistic == "mean" and limits is not None:
             return Estimate(figure, *bounded_interval(linearise(stratified(values, clusters, strata)), limits, level))
         if method is None and statistic == "mean" and all(np.ptp(values[part]) == 0 for part in members):
-            return Estimate(figure, float("nan"), float("nan"))
+            return Estimate(figure)
         replicates = self.replicates(values, statistic, rows)
         if method in (None, "percentile"):
             return Estimate(figure, *percentiles(replicates, level))
@@ -493,7 +474,7 @@ def sum_of_means(
     ``bounds`` are those of the sum, which all parts share equally.
     """
     figure = float(sum(aggregate(values, "mean", draws.strata) for draws, values in parts))
-    none = Estimate(figure, float("nan"), float("nan"))
+    none = Estimate(figure)
     clusters = [np.unique(draws.clusters[~np.isnan(values)]) for draws, values in parts]
     if not all(draws.resamples for draws, _ in parts) or len(np.unique(np.concatenate(clusters))) < 2:
         return none

@@ -16,10 +16,8 @@ from typing import Any
 import numba
 import numpy as np
 
-from crosslens.core import InputError, UnknownNameError
-from crosslens.statistics.bootstrap import Bootstrap, Estimate, FloatArray, IntArray, percentiles, require_level
-
-Array = np.ndarray[Any, Any]
+from crosslens.core import Array, FloatArray, InputError, IntArray, UnknownNameError
+from crosslens.statistics.bootstrap import Bootstrap, Estimate, percentiles, require_level
 
 _compiled = numba.njit(nogil=True, cache=True, error_model="numpy")
 
@@ -178,7 +176,6 @@ class Correlations:
     replicates: Mapping[str, FloatArray]
 
     def estimate(self, coefficient: str, level: float = 0.95) -> Estimate:
-        """A coefficient with its interval."""
         return _estimate(self.figures[coefficient], self.replicates[coefficient], level)
 
     def less(self, other: Correlations, coefficient: str, level: float = 0.95) -> Estimate:
@@ -257,7 +254,7 @@ def _estimate(figure: float, replicates: FloatArray, level: float) -> Estimate:
     require_level(level)
     valid = replicates[np.isfinite(replicates)]
     if not np.isfinite(figure) or not len(valid):
-        return Estimate(figure, float("nan"), float("nan"))
+        return Estimate(figure)
     return Estimate(figure, *percentiles(valid, level))
 
 

@@ -8,8 +8,8 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from crosslens.core import UnknownNameError
-from crosslens.statistics.bootstrap import Bootstrap, Estimate, FloatArray, percentiles, require_level
+from crosslens.core import FloatArray, UnknownNameError
+from crosslens.statistics.bootstrap import Bootstrap, Estimate, percentiles, require_level
 
 BoolArray = np.ndarray[Any, np.dtype[np.bool_]]
 AlphaScale = Literal["nominal", "ordinal", "interval"]

@@ -13,13 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from crosslens.core import InputError, Statistic, UnknownNameError, UsageError, random_stream
+from crosslens.core import FloatArray, InputError, IntArray, Statistic, UnknownNameError, UsageError, random_stream
 from crosslens.statistics.bootstrap import (
     Bootstrap,
     Bounds,
     Estimate,
-    FloatArray,
-    IntArray,
     Linearised,
     MedianTable,
     WeightedMean,
@@ -428,7 +426,7 @@ def mean_over_repetitions(values: Sequence[float] | FloatArray, level: float = 0
     require_level(level)
     numbers = np.asarray(values, np.float64)
     if not len(numbers):
-        return Estimate(float("nan"), float("nan"), float("nan"))
+        return Estimate(float("nan"))
     mean, half = float(numbers.mean()), float("nan")
     if len(numbers) > 1 and np.ptp(numbers) > SLACK * np.abs(numbers).sum():
         from scipy.special import stdtrit

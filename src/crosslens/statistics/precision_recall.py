@@ -14,10 +14,8 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from crosslens.core import InputError, UnknownNameError, random_stream
-from crosslens.statistics.bootstrap import Estimate, FloatArray, IntArray, Linearised, bounded_interval, require_level
-
-Array = np.ndarray[Any, Any]
+from crosslens.core import Array, FloatArray, InputError, IntArray, UnknownNameError, random_stream
+from crosslens.statistics.bootstrap import Estimate, Linearised, bounded_interval, require_level
 
 Area = Literal["step", "trapezoid"]
 AREAS: tuple[Area, ...] = get_args(Area)
@@ -68,7 +66,6 @@ class PrecisionRecall:
 
     @property
     def threshold(self) -> float:
-        """The threshold with the highest F1."""
         return float(self.thresholds[self.best])
 
 
@@ -147,7 +144,7 @@ def auprc(
     images = np.unique(labels, return_inverse=True)[1]
     size = int(images.max(initial=-1)) + 1
     count = min(size, _MOST_GROUPS)
-    none = Estimate(figure, float("nan"), float("nan"))
+    none = Estimate(figure)
     if not resamples or size < 2 or not len(thresholds):
         return none
     dealt = np.arange(size) % count

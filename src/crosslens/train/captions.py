@@ -10,13 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from crosslens.core import Progress, UsageError, random_stream
+from crosslens.core import Array, Progress, UsageError, random_stream
 from crosslens.encode import PixelRows, Pretrained, TokenArrays, encode_texts, load_encoder
 from crosslens.train.features import Split, TrainingData
 from crosslens.train.models.protocol import ENCODER, CaptionBatch
 from crosslens.train.recipe import TrainingRecipe
-
-Array = np.ndarray[Any, Any]
 
 PADDING, UNKNOWN, FIRST = 0, 1, 2
 _WORD = re.compile(r"[^\W_]+(?:'[^\W_]+)?")
@@ -136,7 +134,6 @@ class BatchPlan:
         self._epoch, self._order = -1, np.empty(0, np.int64)
 
     def rows(self, step: int) -> Array:
-        """The captions of a step's batch."""
         epoch, at = divmod(step, self.per_epoch)
         if epoch != self._epoch:
             self._epoch, self._order = epoch, random_stream(self.seed, "order", epoch).permutation(self.captions)

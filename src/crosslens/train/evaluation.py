@@ -11,6 +11,7 @@ import numpy as np
 from crosslens.core import (
     IMAGE_TO_TEXT,
     TEXT_TO_IMAGE,
+    Array,
     Dataset,
     MetricValues,
     Progress,
@@ -43,7 +44,6 @@ if TYPE_CHECKING:
     from crosslens.train.captions import CaptionSource
 
 
-Array = np.ndarray[Any, Any]
 _IMAGES, _PICTURES, _CAPTIONS = 500, 64, 1_000
 """How many are encoded at once; pictures are larger than features."""
 LARGEST_BLOCK = 2**26

@@ -13,6 +13,7 @@ import numpy as np
 
 from crosslens.core import (
     HEADER_FILE,
+    Array,
     Dataset,
     Embeddings,
     InputError,
@@ -27,8 +28,6 @@ from crosslens.data import image_files, load_dataset, path_options, read_array, 
 from crosslens.encode import PixelRows, Pretrained, stored_pixels
 from crosslens.train.models.protocol import ImageBatch
 from crosslens.train.recipe import call_registered
-
-Array = np.ndarray[Any, Any]
 
 _KINDS = {2: "vectors", 3: "regions", 4: "pixels"}
 """What an array of features is, by its axes."""

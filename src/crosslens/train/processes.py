@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from crosslens.core import (
+    Array,
     CrosslensError,
     MissingExtraError,
     Progress,
@@ -30,13 +31,13 @@ from crosslens.core import (
 from crosslens.train.stored.checkpoint import LOSS
 
 
-def require_torch() -> None:
+def require_torch(purpose: str = "training") -> None:
     """Raise unless the packages of the extra ``train`` are there."""
     try:
         import safetensors.torch  # noqa: F401  # imports torch
     except ImportError as error:
         package = "safetensors" if str(error.name).startswith("safetensors") else "torch"
-        raise MissingExtraError("training", package, "train") from error
+        raise MissingExtraError(purpose, package, "train") from error
 
 
 @contextmanager
@@ -77,9 +78,6 @@ def precision_context(precision: str, device: Any) -> AbstractContextManager[Any
     return autocast
 
 
-Array = np.ndarray[Any, Any]
-
-
 class PeerLostError(CrosslensError):
     """Another process of the group is gone."""
 
@@ -99,7 +97,6 @@ class Group:
         return self.rank == 0
 
     def share(self, rows: Array) -> Array:
-        """The rows that this process encodes."""
         return np.array_split(rows, self.size)[self.rank]
 
     def gather(self, encoding: Any, *, add_gradients: bool = False) -> Any:

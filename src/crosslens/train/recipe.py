@@ -10,7 +10,8 @@ import math
 import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
+from functools import cache
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
@@ -137,6 +138,7 @@ def recipe_names() -> list[str]:
     return sorted(_packaged())
 
 
+@cache
 def _packaged() -> dict[str, Traversable]:
     """The packaged files by name, those in folders below included."""
     folders = [files("crosslens.train").joinpath("recipes")]
@@ -173,7 +175,18 @@ def read_recipe_file(name: str | Path, folder: Path = Path(), above: tuple[str, 
     content = {key: value for key, value in file.content.items() if key != BASE}
     if BASE not in file.content:
         return replace(file, content=_with_losses_of(None, content, file))
-    below = _read_base(file, path.parent if is_file else Path(), (*above, key))
+    base, fix = file.content[BASE], "write the name of a recipe, or a path from this file"
+    if not isinstance(base, str):
+        raise file.fail((BASE,), f"base is {base!r:.60}", fix=fix)
+    folder = path.parent if is_file else Path()
+    try:
+        below = read_recipe_file(base, folder, (*above, key)).content
+    except UnknownNameError as error:
+        raise file.fail((BASE,), f"its base is unknown: {error.args[0]}", fix=error.fix) from error
+    except InputError as error:
+        if (folder / base).exists() or not base.endswith(SUFFIX):
+            raise
+        raise file.fail((BASE,), f"its base {base} does not exist", fix=fix) from error
     return replace(file, content=merged(below, _with_losses_of(below.get("loss"), content, file)))
 
 
@@ -186,20 +199,6 @@ def merged(base: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
         extends = tables and ("kind" not in value or value["kind"] == below.get("kind"))
         content[key] = {**below, **value} if extends else value
     return content
-
-
-def _read_base(file: SettingsFile, folder: Path, above: tuple[str, ...]) -> Mapping[str, Any]:
-    base, fix = file.content[BASE], "write the name of a recipe, or a path from this file"
-    if not isinstance(base, str):
-        raise file.fail((BASE,), f"base is {base!r:.60}", fix=fix)
-    try:
-        return read_recipe_file(base, folder, above).content
-    except UnknownNameError as error:
-        raise file.fail((BASE,), f"its base is unknown: {error.args[0]}", fix=error.fix) from error
-    except InputError as error:
-        if (folder / base).exists() or not base.endswith(SUFFIX):
-            raise
-        raise file.fail((BASE,), f"its base {base} does not exist", fix=fix) from error
 
 
 def _with_losses_of(base: Any, content: dict[str, Any], file: SettingsFile) -> dict[str, Any]:
@@ -318,10 +317,9 @@ class TrainingRecipe:
 
     def identity(self) -> dict[str, Any]:
         """All that decides about the weights."""
-        settings = {f.name: getattr(self.settings, f.name) for f in fields(self.settings)}
-        kept = {name: value for name, value in settings.items() if name not in IGNORED_FOR_IDENTITY}
-        own = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in _NOT_IDENTITY}
-        return {**own, "losses": [dict(entry) for entry in self.losses], "settings": kept}
+        settings = {name: value for name, value in vars(self.settings).items() if name not in IGNORED_FOR_IDENTITY}
+        own = {name: value for name, value in vars(self).items() if name not in _NOT_IDENTITY}
+        return {**own, "losses": [dict(entry) for entry in self.losses], "settings": settings}
 
 
 _ENTRIES = {"about": str, "phi": str, "text_model": str, "least_count": int}

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from crosslens.core import CrosslensError, InputError, Progress, Run, UsageError, derive_seed, stage
+from crosslens.core import Array, CrosslensError, InputError, Progress, Run, UsageError, derive_seed, stage
 from crosslens.metrics import facts_of
 from crosslens.similarity import prepare_dataset
 from crosslens.train.captions import BatchPlan, CaptionReader, CaptionVocabulary, pretrained_of
@@ -78,12 +78,6 @@ def _trainable(parameters: Any) -> list[Any]:
     return [parameter for parameter in parameters if parameter.requires_grad]
 
 
-def set_rate(optimizer: Any, rate: float) -> None:
-    """Let every group take its next step at its share of ``rate``."""
-    for group in optimizer.param_groups:
-        group["lr"] = rate * group[_FACTOR]
-
-
 def rate_factor(settings: TrainingSettings, step: int, steps: int, per_epoch: int) -> float:
     """The share of the highest learning rate at a step."""
     warm_up = settings.warm_up * steps
@@ -96,7 +90,6 @@ def rate_factor(settings: TrainingSettings, step: int, steps: int, per_epoch: in
     return 1.0
 
 
-Array = np.ndarray[Any, Any]
 Watch = Callable[[dict[str, Any]], None]
 
 
@@ -224,7 +217,8 @@ class Training:
         settings, group = self.settings, self.group
         rank = [group.rank] if group.rank else []
         seed_generators(derive_seed(settings.seed, "step", step, *rank) % 2**63, self.device)
-        set_rate(self.optimizer, self._rate(step))
+        for parameters in self.optimizer.param_groups:
+            parameters["lr"] = self._rate(step) * parameters[_FACTOR]
         self.model.train()
         rows = self.plan.rows(step)
         with precision_context(settings.precision, self.device):

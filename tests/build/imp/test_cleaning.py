@@ -16,8 +16,15 @@ from hypothesis import given, strategies as st
 
 import crosslens.build as build
 from crosslens.build import CleaningSettings, clean_captions, cleaning_rules
-from crosslens.build.imp.cleaning.captions import NEAR_DUPLICATE
-from crosslens.build.imp.cleaning.rules import CHECKS, REASONS, REPAIRS, missing_part, reason_to_drop, repair
+from crosslens.build.imp.cleaning.captions import (
+    CHECKS,
+    NEAR_DUPLICATE,
+    REASONS,
+    REPAIRS,
+    missing_part,
+    reason_to_drop,
+    repair,
+)
 from crosslens.build.imp.cleaning.words import count_words
 from crosslens.core import InputError, MissingExtraError, UnknownNameError, UsageError
 

@@ -14,8 +14,9 @@ from crosslens.build.folder import DecisionLog, FolderPage
 from crosslens.build.imp.candidates import KEPT, NEAR_DUPLICATE, NOT_DRAWN, SMALL_CLUSTER, TITLE, Candidates
 from crosslens.build.imp.leakage import CAPTION, IMAGE
 from crosslens.build.imp.people import AGREE, ANNOTATE, GOOD, AnnotatorAgreement, Verdict
-from crosslens.build.imp.sampling import Array, SampleSpread
+from crosslens.build.imp.sampling import SampleSpread
 from crosslens.core import (
+    Array,
     Card,
     Cards,
     Cell,
@@ -72,7 +73,34 @@ class Imp(Presented):
 
     @property
     def counts(self) -> dict[str, int]:
-        return stage_counts(self.candidates, self.log)
+        """Name → number, for every stage that the log has come to."""
+        log, images, captions = self.log, self.candidates.images, self.candidates.captions
+        reasons, titles = Counter(captions["reason"]), captions.filter(source=TITLE).height
+        least = log.head["settings"]["cluster_sizes"][0]
+        clean = reasons[None] + reasons[NEAR_DUPLICATE] + reasons[NOT_DRAWN]
+        counts = {
+            "images given": int(log.head["images"]["images"]),
+            "images sampled": images.height,
+            "images with a large enough cluster": images.filter(pl.col("cluster") >= least).height,
+            "captions in their clusters": captions.height - titles,
+            **({"titles of their own": titles} if "titles" in log.head else {}),
+            "captions left by cleaning": clean,
+            "captions that are no near-duplicates": clean - reasons[NEAR_DUPLICATE],
+            "images with enough candidates": images.filter(verdict=KEPT).height,
+            "captions to judge": self.candidates.kept.height,
+        }
+        if log.of("benchmark"):
+            verdicts = [entry["verdict"] for entry in log.of("verdict")]
+            (built,) = log.of("benchmark")
+            counts |= {
+                "captions called good": sum(verdict[0] == GOOD for verdict in verdicts),
+                "captions corrected": sum(bool(verdict[1]) for verdict in verdicts),
+                "images in the benchmark": built["images"],
+                "captions in the benchmark": built["captions"],
+                **({"titles in the benchmark": built["titles"]} if "titles" in built else {}),
+                "captions rejected": built["rejected"],
+            }
+        return counts
 
     @property
     def title(self) -> str:
@@ -109,37 +137,6 @@ class Imp(Presented):
         }
 
 
-def stage_counts(candidates: Candidates, log: DecisionLog) -> dict[str, int]:
-    """Name → number, for every stage that the log has come to."""
-    images, captions = candidates.images, candidates.captions
-    reasons, titles = Counter(captions["reason"]), captions.filter(source=TITLE).height
-    least = log.head["settings"]["cluster_sizes"][0]
-    clean = reasons[None] + reasons[NEAR_DUPLICATE] + reasons[NOT_DRAWN]
-    counts = {
-        "images given": int(log.head["images"]["images"]),
-        "images sampled": images.height,
-        "images with a large enough cluster": images.filter(pl.col("cluster") >= least).height,
-        "captions in their clusters": captions.height - titles,
-        **({"titles of their own": titles} if "titles" in log.head else {}),
-        "captions left by cleaning": clean,
-        "captions that are no near-duplicates": clean - reasons[NEAR_DUPLICATE],
-        "images with enough candidates": images.filter(verdict=KEPT).height,
-        "captions to judge": candidates.kept.height,
-    }
-    if log.of("benchmark"):
-        verdicts = [entry["verdict"] for entry in log.of("verdict")]
-        (built,) = log.of("benchmark")
-        counts |= {
-            "captions called good": sum(verdict[0] == GOOD for verdict in verdicts),
-            "captions corrected": sum(bool(verdict[1]) for verdict in verdicts),
-            "images in the benchmark": built["images"],
-            "captions in the benchmark": built["captions"],
-            **({"titles in the benchmark": built["titles"]} if "titles" in built else {}),
-            "captions rejected": built["rejected"],
-        }
-    return counts
-
-
 def good_captions(
     candidates: Candidates, verdicts: Mapping[str, Verdict], leaks: pl.DataFrame | None = None
 ) -> list[tuple[str, str, str]]:
@@ -170,9 +167,21 @@ def benchmark_dataset(
             row, verdict = by_caption[caption], verdicts[caption]
             text = verdict.correction or row["text"]
             before = row["text"] if verdict.correction else None
-            origin = (row["pool_caption"], row["pool_image"], row["cosine"])
-            rows.append((caption, image, text, *origin, before, verdict.change or None, row["source"]))
-    return Dataset("imp", table, pl.DataFrame(rows, schema=_CAPTIONS, orient="row"), card=_card(images, log))
+            nearby = (row["pool_caption"], row["pool_image"], row["cosine"])
+            rows.append((caption, image, text, *nearby, before, verdict.change or None, row["source"]))
+    pool, with_titles = log.head["pool"]["name"], ", and titles of their own" if "titles" in log.head else ""
+    said, people = log.of("verdict"), log.head["settings"]["annotators"]
+    good = [entry for entry in said if entry["verdict"][0] == GOOD]
+    origin = f" ({images.card.source})" if images.card.source else ""
+    card = Card(
+        source=f"built by crosslens build imp from {images.name}{origin} and captions of {pool}",
+        revision=f"build {log.head['key'][:12]}",
+        licence=images.card.licence,
+        citation=images.card.citation,
+        notes=f"diverse captions of visually similar images{with_titles}, judged by {people} people: "
+        f"{len(good):,} of {len(said):,} candidate captions were good",
+    )
+    return Dataset("imp", table, pl.DataFrame(rows, schema=_CAPTIONS, orient="row"), card=card)
 
 
 def rejected_captions(candidates: pl.DataFrame, verdicts: Mapping[str, Verdict]) -> pl.DataFrame:
@@ -183,21 +192,6 @@ def rejected_captions(candidates: pl.DataFrame, verdicts: Mapping[str, Verdict])
         if verdicts[caption].verdict != GOOD
     ]
     return pl.DataFrame(rows, schema=REJECTED_COLUMNS, orient="row")
-
-
-def _card(images: Dataset, log: DecisionLog) -> Card:
-    pool, with_titles = log.head["pool"]["name"], ", and titles of their own" if "titles" in log.head else ""
-    verdicts, people = log.of("verdict"), log.head["settings"]["annotators"]
-    good = [entry for entry in verdicts if entry["verdict"][0] == GOOD]
-    origin = f" ({images.card.source})" if images.card.source else ""
-    return Card(
-        source=f"built by crosslens build imp from {images.name}{origin} and captions of {pool}",
-        revision=f"build {log.head['key'][:12]}",
-        licence=images.card.licence,
-        citation=images.card.citation,
-        notes=f"diverse captions of visually similar images{with_titles}, judged by {people} people: "
-        f"{len(good):,} of {len(verdicts):,} candidate captions were good",
-    )
 
 
 MOST_SHOWN = 100
@@ -307,9 +301,20 @@ def readme(imp: Imp, *, copied: bool) -> FolderPage:
     ]
     if imp.agreement is not None:
         sections.append(Section("Agreement of the annotators", (Text.of(agreement_line(imp)),)))
+    files = [
+        (f"`{DATASET}/`", "images and captions, as crosslens reads them", imp.dataset is not None),
+        ("`rejected.parquet`", "captions that people called bad, generic or unsure", imp.rejected is not None),
+        ("`candidates.parquet`", "all captions of the clusters and titles, with the reason for dropped ones", True),
+        ("`sampled.parquet`", "the sampled images, with cluster sizes and verdicts", True),
+        ("`annotate-1.csv` …", "the sheets of the annotators", True),
+        ("`agree.csv`", "what they agreed on", imp.agreement is not None and imp.agreement.open > 0),
+        ("`leaks.csv`", "captions and images that a corpus has", imp.leaks is not None and imp.leaks.height > 0),
+        ("`page.html`", "pictures with their captions", imp.dataset is not None),
+        ("`decisions.jsonl`", "every decision; `crosslens build imp --repeat` does the same again", True),
+    ]
     sections += [
         Section("Captions dropped before annotation", (dropped if dropped.rows else Text.of("None."),)),
-        Section("Files", (FactList(_files(imp)),)),
+        Section("Files", (FactList(tuple((name, what) for name, what, there in files if there)),)),
         Section("Notes", (Text.of("\n".join(f"- {note}" for note in imp.notes) or "- none"),)),
     ]
     return FolderPage(f"An IMP benchmark from {head['images']['name']}", tuple(sections))
@@ -346,18 +351,3 @@ def build_notes(imp: Imp) -> tuple[str, ...]:
         what = "left out" if imp.log.head["selection"]["drop_leaks"] else "kept (--drop-leaks leaves them out)"
         notes.append(f"a corpus has {leaks}, listed in leaks.csv: {what}")
     return tuple(notes)
-
-
-def _files(imp: Imp) -> tuple[tuple[str, str], ...]:
-    files = [
-        (f"`{DATASET}/`", "images and captions, as crosslens reads them", imp.dataset is not None),
-        ("`rejected.parquet`", "captions that people called bad, generic or unsure", imp.rejected is not None),
-        ("`candidates.parquet`", "all captions of the clusters and titles, with the reason for dropped ones", True),
-        ("`sampled.parquet`", "the sampled images, with cluster sizes and verdicts", True),
-        ("`annotate-1.csv` …", "the sheets of the annotators", True),
-        ("`agree.csv`", "what they agreed on", imp.agreement is not None and imp.agreement.open > 0),
-        ("`leaks.csv`", "captions and images that a corpus has", imp.leaks is not None and imp.leaks.height > 0),
-        ("`page.html`", "pictures with their captions", imp.dataset is not None),
-        ("`decisions.jsonl`", "every decision; `crosslens build imp --repeat` does the same again", True),
-    ]
-    return tuple((name, what) for name, what, there in files if there)

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any, Unpack
 
 import numpy as np
-import polars as pl
 
 from crosslens.build.folder import IMP, DecisionLog, check_inputs, log_head
 from crosslens.build.imp.benchmark import Imp, benchmark_dataset, build_notes, good_captions, rejected_captions
@@ -17,7 +16,6 @@ from crosslens.build.imp.candidates import (
     Candidates,
     CandidateStages,
     ImpSources,
-    StageTables,
     Tables,
 )
 from crosslens.build.imp.diversity import pairwise_mean, select_diverse
@@ -69,8 +67,17 @@ def build_imp(
         with building(target, stages.key) as work:
             folder = None if target is None else ImpFolder(target)
             stored = folder if folder is not None and folder.has("candidates_key", stages.key) else None
-            candidates, sampling = build.candidates(stored, None if work is None else work.beside(STAGES))
-            people = build.people(candidates, asked.annotations or (stored.sheets if stored else ()))
+            sampling: Tables | DecisionLog
+            known = stored.candidates() if stored is not None and asked.repeat is None else None
+            if stored is not None and stored.log is not None and known is not None:  # they are whole
+                candidates, sampling = known, stored.log
+            else:
+                candidates, sampling = stages.run(None if work is None else work.beside(STAGES))
+            kept, annotators = candidates.kept, stages.settings.annotators
+            if asked.repeat is not None:
+                people = PeoplesVerdicts.of_log(asked.repeat.of("annotated"), kept, annotators)
+            else:
+                people = read_verdicts(asked.annotations or (stored.sheets if stored else ()), kept, annotators)
             imp = build.begin(candidates, sampling, people)
             key = imp.log.head["key"]
             if folder is not None and isinstance(sampling, DecisionLog) and folder.finished(key):
@@ -99,20 +106,6 @@ class _Build:
     @property
     def repeat(self) -> DecisionLog | None:
         return self.asked.repeat
-
-    def candidates(self, folder: ImpFolder | None, stages: Path | None) -> tuple[Candidates, Tables | DecisionLog]:
-        """Those in the folder, where they are whole; otherwise those of the stages. And what is known of sampling."""
-        if folder is not None and folder.log is not None and self.repeat is None:
-            stored = folder.candidates()
-            if stored is not None:
-                return stored, folder.log
-        return self.stages.run(StageTables(stages))
-
-    def people(self, candidates: Candidates, paths: Sequence[str | Path]) -> PeoplesVerdicts:
-        """What the sheets say, or the log that is repeated."""
-        if self.repeat is not None:
-            return PeoplesVerdicts.of_log(self.repeat.of("annotated"), candidates.kept, self.settings.annotators)
-        return read_verdicts(paths, candidates.kept, self.settings.annotators)
 
     def begin(self, candidates: Candidates, sampling: Tables | DecisionLog, people: PeoplesVerdicts) -> Imp:
         """The build up to the verdicts, with the log so far."""
@@ -180,7 +173,16 @@ class _Build:
         """Leakage, and five diverse captions of each image."""
         for caption, verdict in verdicts.items():
             imp.log("verdict", caption=caption, verdict=list(vars(verdict).values()))
-        leaks = self._leaks(imp, good_captions(imp.candidates, verdicts))
+        leaks = None
+        if self.corpora:
+            good = good_captions(imp.candidates, verdicts)
+            having = {image for image, _, _ in good}
+            rows = imp.candidates.images.select("image", "file").iter_rows()
+            files = {image: file for image, file in rows if file is not None and image in having}
+            bits, progress = self.asked.selection.leak_bits, self.asked.progress
+            leaks = find_leaks(good, files, self.corpora, bits=bits, progress=progress)
+            for row in leaks.iter_rows(named=True):
+                imp.log("leak", **row)
         dropped = leaks if self.asked.selection.drop_leaks else None
         chosen = self._choose(imp, good_captions(imp.candidates, verdicts, dropped))
         if not chosen:
@@ -195,17 +197,6 @@ class _Build:
             sizes["titles"] = dataset.captions.filter(source=TITLE).height
         imp.log("benchmark", **sizes)
         return replace(imp, dataset=dataset, rejected=rejected, leaks=leaks)
-
-    def _leaks(self, imp: Imp, good: Sequence[tuple[str, str, str]]) -> pl.DataFrame | None:
-        if not self.corpora:
-            return None
-        having = {image for image, _, _ in good}
-        rows = imp.candidates.images.select("image", "file").iter_rows()
-        files = {image: file for image, file in rows if file is not None and image in having}
-        leaks = find_leaks(good, files, self.corpora, bits=self.asked.selection.leak_bits, progress=self.asked.progress)
-        for row in leaks.iter_rows(named=True):
-            imp.log("leak", **row)
-        return leaks
 
     def _choose(self, imp: Imp, good: Sequence[tuple[str, str, str]]) -> dict[str, list[str]]:
         """Image → the ids of its captions, in the order of sampling."""

@@ -5,11 +5,10 @@ Each decision has a reason.
 
 from __future__ import annotations
 
-import sys
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -20,10 +19,11 @@ import polars as pl
 from crosslens.build.folder import absolute_file
 from crosslens.build.imp.cleaning.captions import clean_captions
 from crosslens.build.imp.cleaning.duplicates import near_duplicates
-from crosslens.build.imp.sampling import Array, Clusters, check_clusters, find_clusters, sample_images
+from crosslens.build.imp.sampling import Clusters, check_clusters, find_clusters, sample_images
 from crosslens.build.options import ImpOptions
 from crosslens.build.settings import CleaningSettings, SamplingSettings
 from crosslens.core import (
+    Array,
     Dataset,
     Embeddings,
     InputError,
@@ -35,9 +35,9 @@ from crosslens.core import (
     match_ids,
     parquet_bytes,
     positions,
-    printable,
     random_stream,
     read_parquet_file,
+    to_stderr,
 )
 from crosslens.data import image_files
 from crosslens.encode import (
@@ -308,30 +308,28 @@ _SAMPLING = ("count", "sampling", "compare_sampling", "seed")
 _CLUSTERS = ("band", "cluster_sizes")
 
 
-class StageTables:
-    """The tables of finished stages in a folder, so that an interrupted build resumes; nowhere without a folder."""
+def _stage_tables(
+    stages: Path | None, stage: str, key: str, names: Sequence[str], compute: Callable[[], Tables]
+) -> Tables:
+    """The tables of a stage: from a folder if they were computed with this key, or computed and kept there.
 
-    def __init__(self, folder: Path | None) -> None:
-        self._folder = folder
-
-    def get(self, stage: str, key: str, names: Sequence[str], compute: Callable[[], Tables]) -> Tables:
-        """The tables of a stage: from the folder if they were computed with this key, or computed and kept there."""
-        if self._folder is None:
-            return compute()
-        folder = self._folder / f"{stage}-{key[:16]}"
-        files = {name: folder / f"{name}.parquet" for name in names}
-        if all(file.is_file() for file in files.values()):
-            try:
-                return {name: read_parquet_file(file) for name, file in files.items()}
-            except (InputError, pl.exceptions.PolarsError) as error:
-                note = f"note: a damaged table was removed, its stage is computed again: {folder} ({error})"
-                print(printable(note), file=sys.stderr)
-        tables = compute()
-        folder.mkdir(parents=True, exist_ok=True)
-        for name, file in files.items():
-            with atomic_file(file) as partial:
-                partial.write_bytes(parquet_bytes(tables[name]))
-        return tables
+    So an interrupted build resumes.
+    """
+    if stages is None:
+        return compute()
+    folder = stages / f"{stage}-{key[:16]}"
+    files = {name: folder / f"{name}.parquet" for name in names}
+    if all(file.is_file() for file in files.values()):
+        try:
+            return {name: read_parquet_file(file) for name, file in files.items()}
+        except (InputError, pl.exceptions.PolarsError) as error:
+            to_stderr(f"note: a damaged table was removed, its stage is computed again: {folder} ({error})")
+    tables = compute()
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, file in files.items():
+        with atomic_file(file) as partial:
+            partial.write_bytes(parquet_bytes(tables[name]))
+    return tables
 
 
 @dataclass(frozen=True)
@@ -354,16 +352,20 @@ class CandidateStages:
             **self.sources.key_parts,
         }
 
-    def run(self, stages: StageTables) -> tuple[Candidates, Tables]:
-        """The candidates; and the tables of sampling: ``sampled``, ``spreads``, ``left_out``, ``notes``."""
+    def run(self, folder: Path | None) -> tuple[Candidates, Tables]:
+        """The candidates; and the tables of sampling: ``sampled``, ``spreads``, ``left_out``, ``notes``.
+
+        Those of finished stages are kept in the folder.
+        """
+        tables_of = partial(_stage_tables, folder)
         given = {**self.inputs["settings"], **self.inputs}
         decisive = {name: given[name] for name in ("images", "encoder", "image_vectors", "skip_bad", *_SAMPLING)}
         names = ("sampled", "spreads", "left_out", "notes")
-        sampling = stages.get("sampling", fingerprint("imp sampling", decisive), names, self._sample)
+        sampling = tables_of("sampling", fingerprint("imp sampling", decisive), names, self._sample)
         decisive |= {name: given[name] for name in ("pool", "pool_vectors", *_CLUSTERS)}
         key, sampled = fingerprint("imp clusters", decisive), sampling["sampled"]
-        clusters = stages.get("clusters", key, ("members", "sizes"), lambda: self._find(sampled))
-        tables = stages.get("candidates", self.key, ("images", "captions"), lambda: self._collect(sampled, clusters))
+        clusters = tables_of("clusters", key, ("members", "sizes"), lambda: self._find(sampled))
+        tables = tables_of("candidates", self.key, ("images", "captions"), lambda: self._collect(sampled, clusters))
         return Candidates(tables["images"], tables["captions"]), sampling
 
     def _sample(self) -> Tables:

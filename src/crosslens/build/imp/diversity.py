@@ -19,6 +19,7 @@ from crosslens.build.imp.people import Verdict
 from crosslens.build.imp.sampling import FEWEST, planar_map
 from crosslens.build.settings import LOWEST
 from crosslens.core import (
+    Array,
     Cloud,
     MissingExtraError,
     Presented,
@@ -29,8 +30,6 @@ from crosslens.core import (
     UsageError,
     random_stream,
 )
-
-Array = np.ndarray[Any, Any]
 
 MOST_SUBSETS = 200_000
 """Up to this many subsets are all compared; beyond, captions are added one by one and then exchanged."""
@@ -153,7 +152,7 @@ def lowest_similarity(vectors: Array, count: int) -> list[int]:
         return [0]
     if math.comb(len(vectors), count) <= MOST_SUBSETS:
         return _best_subset(cosines, count)
-    return _exchanged(cosines, _greedy(cosines, count))
+    return _exchanged(cosines, count)
 
 
 def pairwise_mean(vectors: Array) -> float:
@@ -185,18 +184,14 @@ def _best_subset(cosines: Array, count: int) -> list[int]:
     return [int(row) for row in chosen]
 
 
-def _greedy(cosines: Array, count: int) -> list[int]:
+def _exchanged(cosines: Array, count: int) -> list[int]:
+    """A greedy subset after exchanges, each the one that lowers the sum of cosines most."""
     upper = np.where(np.triu(np.ones_like(cosines, bool), 1), cosines, np.inf)
     chosen = [int(row) for row in np.unravel_index(np.argmin(upper), upper.shape)]
     while len(chosen) < count:
         sums = cosines[:, chosen].sum(axis=1)
         sums[chosen] = np.inf
         chosen.append(int(np.argmin(sums)))
-    return chosen
-
-
-def _exchanged(cosines: Array, chosen: list[int]) -> list[int]:
-    """The subset after exchanges, each the one that lowers the sum of cosines most."""
     while True:
         best, exchange = -_GAIN, (-1, -1)
         for at, row in enumerate(chosen):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import unicodedata
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,8 +24,6 @@ from crosslens.data import (
     read_lines,
     read_table,
 )
-
-Array = np.ndarray[Any, Any]
 
 COLUMNS = {
     "kind": pl.String, "image": pl.String, "caption": pl.String, "corpus": pl.String, "match": pl.String,
@@ -100,21 +98,14 @@ def find_leaks(
                  if key in matches]  # fmt: skip
         if corpus.files and len(hashes):
             theirs = hash_files(list(corpus.files.values()), progress)
-            rows += _same_pictures(corpus, list(files), hashes, theirs, bits)
+            signs, others = (np.where(array, np.float32(1), np.float32(-1)) for array in (hashes, theirs))
+            images, names, height = list(files), list(corpus.files), max(1, _TILE // len(others))
+            for start in range(0, len(signs), height):
+                different = (HASH_BITS - signs[start : start + height] @ others.T) / 2
+                for row, at in enumerate(different.argmin(axis=1).tolist()):
+                    if (distance := int(different[row, at])) <= bits:
+                        rows.append((IMAGE, images[start + row], None, corpus.name, names[at], distance))
     return pl.DataFrame(rows, schema=COLUMNS, orient="row")
-
-
-def _same_pictures(
-    corpus: Corpus, images: Sequence[str], hashes: Array, theirs: Array, bits: int
-) -> Iterator[tuple[Any, ...]]:
-    signs, others = (np.where(array, np.float32(1), np.float32(-1)) for array in (hashes, theirs))
-    names = list(corpus.files)
-    rows = max(1, _TILE // len(others))
-    for start in range(0, len(signs), rows):
-        different = (HASH_BITS - signs[start : start + rows] @ others.T) / 2
-        for row, at in enumerate(different.argmin(axis=1).tolist()):
-            if different[row, at] <= bits:
-                yield IMAGE, images[start + row], None, corpus.name, names[at], int(different[row, at])
 
 
 def _texts(path: Path) -> list[tuple[str, str]]:

@@ -5,13 +5,12 @@ from __future__ import annotations
 import importlib.util
 import warnings
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from crosslens.analyze import farthest_points, unit_vectors
 from crosslens.build.settings import FULL, UMAP, SamplingSettings
-from crosslens.core import MissingExtraError, Progress, UsageError, argument, shown_progress, stage
+from crosslens.core import Array, MissingExtraError, Progress, UsageError, argument, shown_progress, stage
 
 NEIGHBOURS = 15
 """UMAP's default."""
@@ -42,8 +41,6 @@ def planar_map(vectors: Array, seed: int) -> Array:
         )
         return np.asarray(reducer.fit_transform(np.asarray(vectors, np.float32)), np.float64)
 
-
-Array = np.ndarray[Any, Any]
 
 PAPER_COUNT = 5_000
 _TILE = 4_000_000
@@ -105,11 +102,8 @@ def measure_spread(space: str, vectors: Array, rows: Array) -> SampleSpread:
 def _sample(vectors: Array, space: str, count: int, seed: int, progress: Progress | None) -> Array:
     if count == len(vectors):
         return np.arange(count)  # nothing to choose, and no map to compute
-    if space == FULL:
-        return np.asarray(farthest_points(vectors, count, seed=seed, metric="cosine", progress=progress))
-    return np.asarray(
-        farthest_points(planar_map(vectors, seed), count, seed=seed, metric="euclidean", progress=progress)
-    )
+    points, metric = (vectors, "cosine") if space == FULL else (planar_map(vectors, seed), "euclidean")
+    return np.asarray(farthest_points(points, count, seed=seed, metric=metric, progress=progress))
 
 
 def _nearest_distances(queries: Array, items: Array, *, skip_own: bool = False) -> Array:
@@ -164,28 +158,21 @@ def find_clusters(
     with stage(progress, "comparing with the pool", len(pool)):
         for start in range(0, len(pool), rows):
             tile = unit_vectors(np.asarray(pool[start : start + rows]))
-            _add_tile(queries, tile, start, band, most, nearest_members, sizes, nearest)
+            scores = queries @ tile.T
+            np.maximum(nearest, scores.max(axis=1), out=nearest)
+            near = (scores >= band[0] - _ROUNDING) & (scores <= band[1] + _ROUNDING)
+            for image in np.flatnonzero(near.any(axis=1)):
+                at = np.flatnonzero(near[image])
+                exact = (queries[image] * tile[at]).sum(axis=1)  # in one order, on any number of threads
+                inside = (exact >= band[0] - _EXACT) & (exact <= band[1] + _EXACT)
+                sizes[image] += int(inside.sum())
+                found = np.concatenate([nearest_members[image][0], start + at[inside]])
+                values = np.concatenate([nearest_members[image][1], exact[inside]])
+                order = np.lexsort((found, -values))[:most]
+                nearest_members[image] = found[order], values[order]
             progress.advance(len(tile))
     members, cosines = zip(*nearest_members, strict=True)
     return Clusters(members, cosines, sizes, nearest)
-
-
-def _add_tile(
-    queries: Array, tile: Array, start: int, band: tuple[float, float], most: int,
-    nearest_members: list[tuple[Array, Array]], sizes: Array, nearest: Array,
-) -> None:  # fmt: skip
-    scores = queries @ tile.T
-    np.maximum(nearest, scores.max(axis=1), out=nearest)
-    near = (scores >= band[0] - _ROUNDING) & (scores <= band[1] + _ROUNDING)
-    for image in np.flatnonzero(near.any(axis=1)):
-        rows = np.flatnonzero(near[image])
-        cosines = (queries[image] * tile[rows]).sum(axis=1)  # in one order, on any number of threads
-        inside = (cosines >= band[0] - _EXACT) & (cosines <= band[1] + _EXACT)
-        sizes[image] += int(inside.sum())
-        members = np.concatenate([nearest_members[image][0], start + rows[inside]])
-        values = np.concatenate([nearest_members[image][1], cosines[inside]])
-        order = np.lexsort((members, -values))[:most]
-        nearest_members[image] = members[order], values[order]
 
 
 def check_clusters(clusters: Clusters, band: tuple[float, float], sizes: tuple[int, int]) -> Array:

@@ -19,19 +19,23 @@ from crosslens.cli.answers import check_tables, write_table, wrote
 from crosslens.cli.commands.evaluate import PROTOCOL_HELP, encoding_of, followed, with_protocol
 from crosslens.cli.console import check_outputs, print_note, progress_bar
 from crosslens.cli.datasets import (
-    DATASET_WORDS,
+    DATASETS,
+    SPLIT_BY,
     DatasetOfRuns,
     DatasetOptions,
     image_vectors,
     load_datasets,
     picture_files,
 )
-from crosslens.cli.flags import IMAGE_TEXT, OUTPUT, Flags, IntervalOptions, Overwrite, Threads, command
+from crosslens.cli.flags import IMAGE_TEXT, Flags, IntervalOptions, Overwrite, Threads, command, output_option
+from crosslens.cli.stored_runs import load_run
 from crosslens.core import EngineOptions, Options, UsageError, option
 from crosslens.encode import EncodeOptions
 
 if TYPE_CHECKING:
     import polars as pl
+
+_VALUES = output_option("Every caption's values: .parquet or .csv.")
 
 
 @command(
@@ -44,14 +48,12 @@ if TYPE_CHECKING:
 def granularity(
     source: Annotated[DatasetOptions, Flags(without=("dataset",))],
     intervals: IntervalOptions,
-    dataset: list[str] = option(
-        ..., "A dataset's path, or a reader with its options; may be repeated.", metavar=DATASET_WORDS
-    ),
+    dataset: list[str] = DATASETS,
     protocol: str | None = option(
         None, PROTOCOL_HELP.format("brit") + " Only the columns of its Table 1 are shown.", metavar="NAME"
     ),
-    by: str | None = option(None, "Split one dataset's captions by this column, such as style.", metavar="COLUMN"),
-    output: Path | None = option(None, "Every caption's values: .parquet or .csv.", metavar="FILE", flags=OUTPUT),
+    by: str | None = SPLIT_BY,
+    output: Path | None = _VALUES,
     threads: Threads = None,
     overwrite: Overwrite = False,
 ) -> core.Presented:
@@ -110,9 +112,7 @@ def discriminability(
     settings: DiscriminabilityOptions,
     intervals: IntervalOptions,
     execution: EngineOptions,
-    dataset: list[str] = option(
-        ..., "A dataset's path, or a reader with its options; may be repeated.", metavar=DATASET_WORDS
-    ),
+    dataset: list[str] = DATASETS,
     model: str | None = option(None, "A model that encodes (see crosslens encode --list).", metavar="KIND:SOURCE"),
     image_text: str | None = option(None, IMAGE_TEXT.format("a model"), metavar="HOW"),
     image_embeddings: list[str] | None = option(
@@ -120,7 +120,7 @@ def discriminability(
     ),
     caption_embeddings: list[str] | None = option(None, "The captions' vectors, likewise.", metavar="FILE"),
     show: int = option(10, "Show the N least and the N most discriminable captions.", metavar="N", minimum=0),
-    output: Path | None = option(None, "Every caption's values: .parquet or .csv.", metavar="FILE", flags=OUTPUT),
+    output: Path | None = _VALUES,
     overwrite: Overwrite = False,
 ) -> analyze.DiscriminabilityComparison:
     """Measure how well captions single out an image.
@@ -166,7 +166,7 @@ class LabelFiles(Options):
     """The files that are written of the labels to review."""
 
     limit: int | None = option(None, "Only the first N labels are written.", metavar="N", minimum=0)
-    output: Path | None = option(None, "The list: .csv, .parquet or .jsonl.", metavar="FILE", flags=OUTPUT)
+    output: Path | None = output_option("The list: .csv, .parquet or .jsonl.")
     qrels: Path | None = option(None, "Judgements with suspected pairs (grade 1), or after --apply.", metavar="FILE")
     leave_out: Path | None = option(None, "Ids of captions that should not be queries, one per line.", metavar="FILE")
 
@@ -215,11 +215,27 @@ def labels(
         analyze.check_table_file(files.output, analyze.REVIEW_ENDINGS)
     if apply is None and cleaned is not None:
         raise UsageError("--cleaned requires --apply", fix="name the reviewed list: --apply review.csv")
-    loaded, dataset = _load_runs(runs or [], source)
+    names = [folder.name for folder in runs or ()]
+    loaded = {
+        name if names.count(name) == 1 else str(folder): load_run(folder)
+        for name, folder in zip(names, runs or (), strict=True)
+    }
+    dataset = source.load_if_given()
+    if dataset is None and not loaded:
+        raise UsageError("neither runs nor a dataset", fix="name run folders, or pass --dataset")
+    dataset = dataset or explanations.dataset_of_run(next(iter(loaded.values())))
     if apply is not None:
         if files.output or files.leave_out:
             raise UsageError("--output and --leave-out do not go with --apply", fix="use --cleaned and --qrels")
-        return _apply(dataset, apply, cleaned, files.qrels, overwrite=overwrite)
+        if cleaned is None and files.qrels is None:
+            raise UsageError("--apply requires --cleaned or --qrels", fix="pass --cleaned FOLDER, --qrels FILE or both")
+        reviewed = analyze.apply_review(dataset, apply)
+        if cleaned is not None:
+            reviewed.dataset.save(cleaned, overwrite=overwrite)
+        if files.qrels is not None:
+            data.write_qrels(reviewed.relevance, files.qrels)
+        wrote(cleaned, files.qrels)
+        return reviewed
     result = analyze.assess_label_quality(
         dataset,
         loaded,
@@ -232,32 +248,3 @@ def labels(
     )
     files.write(result)
     return replace(result, shown=show)
-
-
-def _load_runs(folders: list[Path], source: DatasetOptions) -> tuple[dict[str, core.Run], core.Dataset]:
-    """The runs under the names of their folders, and their dataset."""
-    from crosslens.cli.stored_runs import load_run
-
-    names = [folder.name for folder in folders]
-    runs = {
-        name if names.count(name) == 1 else str(folder): load_run(folder)
-        for name, folder in zip(names, folders, strict=True)
-    }
-    dataset = source.load_if_given()
-    if dataset is None and not runs:
-        raise UsageError("neither runs nor a dataset", fix="name run folders, or pass --dataset")
-    return runs, dataset or explanations.dataset_of_run(next(iter(runs.values())))
-
-
-def _apply(
-    dataset: core.Dataset, file: Path, cleaned: Path | None, qrels: Path | None, *, overwrite: bool
-) -> analyze.ReviewedLabels:
-    if cleaned is None and qrels is None:
-        raise UsageError("--apply requires --cleaned or --qrels", fix="pass --cleaned FOLDER, --qrels FILE or both")
-    result = analyze.apply_review(dataset, file)
-    if cleaned is not None:
-        result.dataset.save(cleaned, overwrite=overwrite)
-    if qrels is not None:
-        data.write_qrels(result.relevance, qrels)
-    wrote(cleaned, qrels)
-    return result

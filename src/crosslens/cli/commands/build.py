@@ -20,7 +20,7 @@ from crosslens.cli.answers import wrote
 from crosslens.cli.commands.evaluate import encoding_of
 from crosslens.cli.console import check_outputs, confirm_code, print_note, print_notes, progress_bar
 from crosslens.cli.datasets import DatasetOptions, dataset_words, image_vectors, load_dataset_words
-from crosslens.cli.flags import IMAGE_TEXT, OUTPUT, Flags, Json, Overwrite, command
+from crosslens.cli.flags import IMAGE_TEXT, Flags, Json, Overwrite, command, output_option
 from crosslens.core import Options, UsageError, code_named_by, declarations, option, trusting
 from crosslens.encode import EncodeOptions
 
@@ -61,7 +61,7 @@ class BenchmarkOptions(Options):
 
     repeat: Path | None = option(None, "A decisions.jsonl: repeat that build, and verify the result.", metavar="FILE")
     copy_images: bool = option(False, "Copy the images, so that the folder can be moved.")
-    output: Path | None = option(None, "Where the benchmark is written.", metavar="FOLDER", flags=OUTPUT)
+    output: Path | None = output_option("Where the benchmark is written.", "FOLDER")
     trust_code: bool = option(False, "Run Python code that a recipe, a run or a log names, without asking.")
 
     @property
@@ -370,11 +370,8 @@ def clean(
         maximum=1,
     ),
     seed: int = option(0, "Seed of the search for near-duplicates.", metavar="N"),
-    output: Path | None = option(
-        None,
-        "Where the table is written: .parquet, .csv, or .txt for the kept captions alone.",
-        metavar="FILE",
-        flags=OUTPUT,
+    output: Path | None = output_option(
+        "Where the table is written: .parquet, .csv, or .txt for the kept captions alone."
     ),
     overwrite: Overwrite = False,
 ) -> build.CleanedCaptions:

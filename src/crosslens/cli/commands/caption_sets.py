@@ -12,7 +12,7 @@ import crosslens.pipeline as pipeline
 from crosslens.cli.answers import wrote
 from crosslens.cli.console import print_note, progress_bar
 from crosslens.cli.datasets import DATASET_WORDS, load_dataset_words
-from crosslens.cli.flags import OUTPUT, Flags, Overwrite, command, recorded_command
+from crosslens.cli.flags import Flags, Overwrite, command, output_option, recorded_command
 from crosslens.core import Options, UsageError, option
 from crosslens.encode import EncodeOptions
 from crosslens.pipeline import CaptionSetOptions
@@ -85,7 +85,7 @@ def caption_sets(
         joins=" ",
     ),
     no_granularity: bool = option(False, "Do not measure the captions themselves."),
-    output: Path | None = option(None, "Where the runs before and after go.", metavar="FOLDER", flags=OUTPUT),
+    output: Path | None = output_option("Where the runs before and after go.", "FOLDER"),
     overwrite: Overwrite = False,
     wide: bool = option(False, "One row per caption set, as papers print them, without intervals."),
 ) -> pipeline.CaptionSets:

@@ -16,7 +16,7 @@ from crosslens.cli.answers import check_tables, write_table, wrote
 from crosslens.cli.commands.evaluate import encoding_of
 from crosslens.cli.console import check_outputs, confirm_code, progress_bar
 from crosslens.cli.datasets import DATASET_WORDS, DatasetOptions, load_dataset_words, picture_files
-from crosslens.cli.flags import OUTPUT, SEVERAL, Flags, Overwrite, TrustCodeFlag, command
+from crosslens.cli.flags import SEVERAL, Flags, Overwrite, TrustCodeFlag, command, output_option
 from crosslens.cli.stored_runs import load_run
 from crosslens.core import Options, UsageError, option
 from crosslens.encode import EncodeOptions
@@ -82,7 +82,7 @@ def difficulty(
     choice: ThresholdOptions,
     calibration: CalibrationOptions,
     votes: PanelOptions,
-    output: Path | None = option(None, "Every pair: .parquet or .csv.", metavar="FILE", flags=OUTPUT),
+    output: Path | None = output_option("Every pair: .parquet or .csv."),
     show: int = option(5, "How many of the hardest pairs are printed.", metavar="N", minimum=0),
     beside: list[Path] | None = option(
         None, "Tables of other datasets, to show their shares beside.", metavar=f"FILE{SEVERAL}"
@@ -190,7 +190,7 @@ def filter_loss(
     web_scores: Path | None = option(
         None, "The same model's scores of unfiltered web pairs: .npy, .npz, .safetensors, .pt.", metavar="FILE"
     ),
-    output: Path | None = option(None, "The table: .parquet or .csv.", metavar="FILE", flags=OUTPUT),
+    output: Path | None = output_option("The table: .parquet or .csv."),
     overwrite: Overwrite = False,
 ) -> analyze.FilterLoss:
     """Measure which valid captions a filter throws away.

@@ -15,7 +15,7 @@ import crosslens.pipeline as pipeline
 from crosslens.cli.answers import CommandAnswer
 from crosslens.cli.console import confirm_code, print_note, progress_bar
 from crosslens.cli.datasets import DATASET_WORDS, DatasetOptions, dataset_words
-from crosslens.cli.flags import OUTPUT, Flags, Overwrite, Plugins, TrustCodeFlag, command, recorded_command
+from crosslens.cli.flags import Flags, Overwrite, Plugins, TrustCodeFlag, command, output_option, recorded_command
 from crosslens.cli.stored_runs import EvaluatedRun, evaluated_run, run_written_at
 from crosslens.core import EngineOptions, FactList, Text, UsageError, option
 from crosslens.encode import EncodeOptions
@@ -44,6 +44,7 @@ def followed(name: str | None, command: str) -> tuple[pipeline.Protocol | None, 
     return protocol, None if protocol is None else protocol.record(command)
 
 
+_OUTPUT = output_option("Where the run is written; also s3://, gs://.", "FOLDER")
 _QUERIES = (
     "Rank a random sample of N queries of each direction (by --seed) against the whole gallery. Or, in text-only "
     "retrieval, the text set whose captions are the queries; --dataset is then the corpus."
@@ -83,7 +84,7 @@ def evaluate(
     execution: EngineOptions,
     queries: str | None = option(None, _QUERIES, metavar=f"N|{DATASET_WORDS}"),
     name: str | None = option(None, "The name of the run. [default: the output folder's name]", metavar="TEXT"),
-    output: Path | None = option(None, "Where the run is written; also s3://, gs://.", metavar="FOLDER", flags=OUTPUT),
+    output: Path | None = _OUTPUT,
     overwrite: Overwrite = False,
     trust_code: TrustCodeFlag = False,
     plugin: Plugins = None,
@@ -117,7 +118,7 @@ def evaluate(
 @command("crosslens run runs/clip-b32/recipe.toml", "crosslens run my-recipe.toml -o runs/again --json")
 def run(
     recipe: Annotated[Path, typer.Argument(help="A recipe.toml, written by a run or by hand; or a run folder.")],
-    output: Path | None = option(None, "Where the run is written; also s3://, gs://.", metavar="FOLDER", flags=OUTPUT),
+    output: Path | None = _OUTPUT,
     overwrite: Overwrite = False,
     allow_changed: bool = option(False, "Continue although inputs changed since the recipe was stored."),
     trust_code: TrustCodeFlag = False,
@@ -197,7 +198,7 @@ def encode(
     options: EncodeOptions,
     execution: EngineOptions,
     model: str | None = option(None, "Such as clip:openai/clip-vit-base-patch32 (see --list).", metavar="KIND:SOURCE"),
-    output: Path | None = option(None, "Where images/ and captions/ are written.", metavar="FOLDER", flags=OUTPUT),
+    output: Path | None = output_option("Where images/ and captions/ are written.", "FOLDER"),
     overwrite: Overwrite = False,
     listing: bool = option(False, "Print the kinds of models, and nothing else.", flags=("--list",)),
 ) -> CommandAnswer:

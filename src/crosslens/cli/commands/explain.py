@@ -15,8 +15,8 @@ from crosslens.cli.answers import Write, wrote
 from crosslens.cli.commands.evaluate import PROTOCOL_HELP, encoding_of, followed, with_protocol
 from crosslens.cli.console import print_note, progress_bar
 from crosslens.cli.datasets import DatasetOfRuns, DatasetOptions
-from crosslens.cli.flags import OUTPUT, ColumnOptions, Flags, Overwrite, command
-from crosslens.cli.stored_runs import load_run, load_runs
+from crosslens.cli.flags import ColumnOptions, Flags, Overwrite, command, output_option
+from crosslens.cli.stored_runs import dataset_of_run, load_run, load_runs
 from crosslens.core import Options, UsageError, option
 from crosslens.encode import EncodeOptions
 from crosslens.explanations import CounterfactualOptions
@@ -39,7 +39,7 @@ class FailureOptions(Options):
     )  # fmt: skip
     show: int = option(10, "All failures: rows of rules and confusions.", metavar="N", minimum=1)
     seed: int = option(0, "All failures: seed of the intervals.", metavar="N")
-    output: Path | None = option(None, "All failures: a folder with every table.", metavar="FOLDER", flags=OUTPUT)
+    output: Path | None = output_option("All failures: a folder with every table.", "FOLDER")
 
 
 @command(
@@ -89,10 +89,7 @@ def explain(
     if by is not None and (query or len(runs) > 1 or failures.compare or failures.output):
         raise UsageError("--by is for all failures of one run", fix="drop --by, or the other options")
     loaded = load_runs(runs[:1], added.columns)[0]
-    options = source.reader_options()
-    dataset = explanations.dataset_of_run(loaded, source.dataset, **options)
-    if source.dataset is None and not options and (changed := explanations.dataset_change(loaded, dataset)):
-        print_note(f"note: {changed}")
+    dataset = dataset_of_run(loaded, source)
     result: core.Presented
     if query:
         result = _explain_queries(

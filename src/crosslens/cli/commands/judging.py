@@ -23,10 +23,13 @@ from crosslens.cli.console import (
     progress_bar,
 )
 from crosslens.cli.datasets import DATASET_WORDS, DatasetOptions, served_data
-from crosslens.cli.flags import OUTPUT, Flags, Json, Overwrite, command
+from crosslens.cli.flags import OUTPUT, Flags, Json, Overwrite, command, output_option
 from crosslens.core import Cell, FactList, Options, Part, Table, Text, UsageError, option
 from crosslens.web import AskingOptions, ExportOptions, ImportOptions, JudgingFolder, ProjectOptions
 
+AnyProject = Annotated[
+    str | None, typer.Argument(help="The number or the name of a project. [default: all]", metavar="PROJECT")
+]
 ProjectArgument = Annotated[str, typer.Argument(help="The number or the name of a project.", metavar="PROJECT")]
 
 
@@ -60,9 +63,7 @@ def new(
     reads_files=False,
 )
 def status(
-    project: Annotated[
-        str | None, typer.Argument(help="The number or the name of a project. [default: all]", metavar="PROJECT")
-    ] = None,
+    project: AnyProject = None,
     location: JudgingFolder = JudgingFolder(),  # noqa: B008
 ) -> core.Presented:
     """Show how far projects have come, and how far people agree."""
@@ -320,9 +321,7 @@ def accounts(
     reads_files=False,
 )
 def audit(
-    project: Annotated[
-        str | None, typer.Argument(help="The number or the name of a project. [default: all]", metavar="PROJECT")
-    ] = None,
+    project: AnyProject = None,
     location: JudgingFolder = JudgingFolder(),  # noqa: B008
     limit: int = option(100, "How many entries, the newest first.", metavar="N", minimum=1, maximum=1_000_000),
 ) -> CommandAnswer:
@@ -423,7 +422,7 @@ def judge(
     location: JudgingFolder,
     pairs: Annotated[DatasetOptions, Flags(without=("data",), help=_OF_TABLE)],
     options: ModelJudgeOptions,
-    output: Path | None = option(None, "Of a table: the answers, as .jsonl.", metavar="FILE", flags=OUTPUT),
+    output: Path | None = output_option("Of a table: the answers, as .jsonl."),
     overwrite: Overwrite = False,
     json: Json = False,
 ) -> CommandAnswer | None:

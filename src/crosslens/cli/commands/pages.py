@@ -6,11 +6,10 @@ import shlex
 import sys
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-import crosslens.core as core
 import crosslens.explanations as explanations
 import crosslens.pipeline as pipeline
 import crosslens.report as reports
@@ -18,7 +17,7 @@ import crosslens.web as web
 from crosslens.cli.answers import Write
 from crosslens.cli.console import check_outputs, print_file, print_json, print_note, print_notes
 from crosslens.cli.datasets import DATASET_WORDS, DatasetOfRuns, DatasetOptions, served_data
-from crosslens.cli.flags import OUTPUT, Flags, Json, Overwrite, command
+from crosslens.cli.flags import OUTPUT, Flags, Json, Overwrite, command, output_option
 from crosslens.cli.stored_runs import check_same_captions, load_run, load_runs, load_studies
 from crosslens.core import Options, UnknownNameError, UsageError, option
 from crosslens.encode import EncodeOptions
@@ -187,11 +186,8 @@ def export(
         metavar="FORMAT",
         flags=("--to", "--format"),
     ),
-    output: str | None = option(
-        None,
-        "Where to write; - prints it. [default: print one file; write several into the current folder]",
-        metavar="FILE",
-        flags=OUTPUT,
+    output: str | None = output_option(
+        "Where to write; - prints it. [default: print one file; write several into the current folder]"
     ),
     direction: str | None = option(None, "Only this direction, of a format with a file for each.", metavar="i2t|t2i"),
     metrics: str | None = option(None, 'Only these, such as "Hit@1 Hit@5".', metavar="NAMES", joins=" "),
@@ -289,22 +285,18 @@ def _write(files: reports.Files, run: Path, to: str, output: str | None, *, over
 def _track(folders: list[Path], to: str, metrics: str | None, tracker: TrackerOptions, *, json: bool) -> None:
     """Log every run; what is logged is reported at once, should a later one fail."""
     logged = []
+    if to == "mlflow" and tracker.offline:
+        raise UsageError("--offline is for wandb", fix="leave it out")
+    if to == "wandb" and tracker.tracking_uri is not None:
+        raise UsageError("--tracking-uri is for mlflow", fix="leave it out; wandb reads WANDB_BASE_URL")
+    common: dict[str, Any] = {"project": tracker.project, "files": not tracker.without_files}
     for run in [load_run(folder) for folder in folders]:
-        result = _logged(run, to, metrics, tracker)
+        if to == "mlflow":
+            result = reports.log_to_mlflow(run, metrics, tracking_uri=tracker.tracking_uri, **common)
+        else:
+            result = reports.log_to_wandb(run, metrics, offline=tracker.offline, **common)
         logged.append({"run": run.name, **asdict(result)})
         if not json:
             print_note(f"{run.name}: {'already there as' if result.existed else 'logged as'} {result.location}")
     if json:
         print_json({"format": to, "runs": logged})
-
-
-def _logged(run: core.Run, to: str, metrics: str | None, tracker: TrackerOptions) -> reports.TrackedAt:
-    files = not tracker.without_files
-    if to == "mlflow":
-        if tracker.offline:
-            raise UsageError("--offline is for wandb", fix="leave it out")
-        uri = tracker.tracking_uri
-        return reports.log_to_mlflow(run, metrics, project=tracker.project, tracking_uri=uri, files=files)
-    if tracker.tracking_uri is not None:
-        raise UsageError("--tracking-uri is for mlflow", fix="leave it out; wandb reads WANDB_BASE_URL")
-    return reports.log_to_wandb(run, metrics, project=tracker.project, offline=tracker.offline, files=files)

@@ -18,7 +18,7 @@ from crosslens.cli.answers import check_tables, write_table
 from crosslens.cli.commands.evaluate import encoding_of
 from crosslens.cli.console import confirm_code, progress_bar
 from crosslens.cli.datasets import DatasetOfRuns, picture_files
-from crosslens.cli.flags import OUTPUT, Flags, IntervalOptions, Overwrite, TrustCodeFlag, command
+from crosslens.cli.flags import Flags, IntervalOptions, Overwrite, TrustCodeFlag, command, output_option
 from crosslens.cli.stored_runs import check_same_captions, load_run
 from crosslens.core import Options, UsageError, option
 from crosslens.encode import EncodeOptions
@@ -124,7 +124,7 @@ def categories(
     metrics: str | None = option(
         None, "Metrics of ranks. [default: Hit@1 Hit@5 Hit@10 MedR[all] MeanR[all] mAP@R]", metavar="NAMES"
     ),
-    output: Path | None = option(None, "Every figure as a row: .parquet or .csv.", metavar="FILE", flags=OUTPUT),
+    output: Path | None = output_option("Every figure as a row: .parquet or .csv."),
     overwrite: Overwrite = False,
     trust_code: TrustCodeFlag = False,
 ) -> analyze.CategoryResults:
@@ -213,7 +213,7 @@ def scorers(
     ),
     by: str = option("difficulty", "The column of that table.", metavar="COLUMN"),
     show: int = option(5, "How many disagreements are shown.", metavar="N", minimum=0),
-    output: Path | None = option(None, "Every pair with both scores: .parquet or .csv.", metavar="FILE", flags=OUTPUT),
+    output: Path | None = output_option("Every pair with both scores: .parquet or .csv."),
     overwrite: Overwrite = False,
     trust_code: TrustCodeFlag = False,
 ) -> analyze.ScorerComparison:

@@ -17,8 +17,8 @@ from crosslens.cli.answers import check_tables, write_table
 from crosslens.cli.commands.analyze import caption_sets, joined_tables
 from crosslens.cli.commands.evaluate import open_cache
 from crosslens.cli.console import print_note, progress_bar
-from crosslens.cli.datasets import DATASET_WORDS, DatasetOptions, load_datasets, picture_files
-from crosslens.cli.flags import IMAGE_TEXT, OUTPUT, Flags, IntervalOptions, Overwrite, command
+from crosslens.cli.datasets import DATASETS, SPLIT_BY, DatasetOptions, load_datasets, picture_files
+from crosslens.cli.flags import IMAGE_TEXT, Flags, IntervalOptions, Overwrite, command, output_option
 from crosslens.core import EngineOptions, Options, UsageError, option, require_one_source
 from crosslens.encode import EncodeOptions
 
@@ -95,12 +95,10 @@ def polysemy(
     intervals: IntervalOptions,
     settings: ClusterOptions,
     execution: EngineOptions,
-    dataset: list[str] = option(
-        ..., "A dataset's path, or a reader with its options; may be repeated.", metavar=DATASET_WORDS
-    ),
-    by: str | None = option(None, "Split one dataset's captions by this column, such as style.", metavar="COLUMN"),
+    dataset: list[str] = DATASETS,
+    by: str | None = SPLIT_BY,
     show: int = option(10, "How many clusters are printed.", metavar="N", minimum=0),
-    output: Path | None = option(None, "The curves as a table: .parquet or .csv.", metavar="FILE", flags=OUTPUT),
+    output: Path | None = output_option("The curves as a table: .parquet or .csv."),
     per_image: Path | None = option(None, "Every image's values: .parquet or .csv.", metavar="FILE"),
     overwrite: Overwrite = False,
 ) -> analyze.PolysemyStudy:
@@ -122,7 +120,7 @@ def polysemy(
         raise UsageError("--purity-by requires --clusters", fix="pass --clusters, or drop --purity-by")
     with core.use_engine(execution):
         measured = tuple(
-            _measure(models.encode(loaded, 0 if by else number), sizes, measures, intervals, settings, encode)
+            models.measure(loaded, 0 if by else number, sizes, measures, intervals, settings)
             for number, loaded in enumerate(parts)
         )
     if output is not None:
@@ -139,20 +137,6 @@ def _names(words: Sequence[str], datasets: Sequence[core.Dataset]) -> list[str]:
     return core.distinct_names(
         name if names.count(name) == 1 else word for name, word in zip(names, typed, strict=True)
     )
-
-
-@dataclass(frozen=True)
-class _DatasetVectors:
-    """A dataset with its vectors, as the measuring functions take them."""
-
-    dataset: core.Dataset
-    images: Any
-    captions: Any
-    visual: Any = None
-    sentences: Any = None
-    words: Any = None
-    from_texts: bool = False
-    """Whether the vector of an image is made of its captions."""
 
 
 class _Models:
@@ -189,8 +173,16 @@ class _Models:
             "progress": progress_bar(),
         }  # fmt: skip
 
-    def encode(self, dataset: core.Dataset, number: int) -> _DatasetVectors:
-        """The vectors of a dataset or of a part of it, from the models or from the files of dataset ``number``."""
+    def measure(
+        self,
+        dataset: core.Dataset,
+        number: int,
+        sizes: Sequence[int],
+        asked: MeasureOptions,
+        intervals: IntervalOptions,
+        settings: ClusterOptions,
+    ) -> analyze.MeasuredDataset:
+        """Of a dataset or a part of it, with vectors of the models or from the files of dataset ``number``."""
         given = self._vectors
         images = self._stored(given.image_embeddings, number, "image")
         captions = self._stored(given.caption_embeddings, number, "caption")
@@ -213,7 +205,19 @@ class _Models:
         sentences = None if self._text is None else encoders.encode_captions(dataset, self._text, **self._texts)
         teller = self._text or self._joint
         words = None if teller is None else encoders.word_encoder(teller)
-        return _DatasetVectors(dataset, images, captions, visual, sentences, words, given.image_text is not None)
+        joint: dict[str, Any] = {"images": images, "captions": captions, "progress": progress_bar()}
+        curves = analyze.measure_polysemy(
+            dataset, sizes=sizes, visual=visual, approximate=asked.approximate, **joint, **vars(intervals)
+        )
+        further = {"sentences": sentences, "words": words, "cider": not asked.no_cider, **vars(intervals)}
+        if given.image_text is not None:
+            further["images"] = None  # they are made of the captions
+        diversity = analyze.measure_caption_diversity(dataset, **(joint | further))
+        if not asked.clusters:
+            return analyze.MeasuredDataset(dataset, curves, diversity)
+        clusters = analyze.cluster_images(dataset, visual=visual, seed=intervals.seed, **joint, **vars(settings))
+        pictures = picture_files(dataset, (), self._images["image_folder"])
+        return analyze.MeasuredDataset(dataset, curves, diversity, clusters, pictures)
 
     def _stored(self, paths: Sequence[Path], number: int, side: Literal["image", "caption"]) -> Any:
         """Vectors under their ids: a file without them is in the order of its whole dataset."""
@@ -222,32 +226,3 @@ class _Models:
         whole = self._whole[number]
         ids = whole.image_ids if side == "image" else whole.caption_ids
         return core.align_embeddings(data.read_vectors(paths[number], side), ids, side)
-
-
-def _measure(
-    given: _DatasetVectors,
-    sizes: Sequence[int],
-    measures: MeasureOptions,
-    intervals: IntervalOptions,
-    settings: ClusterOptions,
-    encode: EncodeOptions,
-) -> analyze.MeasuredDataset:
-    joint = {"images": given.images, "captions": given.captions, "progress": progress_bar()}
-    curves = analyze.measure_polysemy(
-        given.dataset, sizes=sizes, visual=given.visual, approximate=measures.approximate, **joint, **vars(intervals)
-    )
-    diversity = analyze.measure_caption_diversity(
-        given.dataset,
-        sentences=given.sentences,
-        words=given.words,
-        cider=not measures.no_cider,
-        **{**joint, "images": None if given.from_texts else given.images},
-        **vars(intervals),
-    )
-    if not measures.clusters:
-        return analyze.MeasuredDataset(given.dataset, curves, diversity)
-    clusters = analyze.cluster_images(
-        given.dataset, visual=given.visual, seed=intervals.seed, **joint, **vars(settings)
-    )
-    pictures = picture_files(given.dataset, (), encode.image_folder)
-    return analyze.MeasuredDataset(given.dataset, curves, diversity, clusters, pictures)

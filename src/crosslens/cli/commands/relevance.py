@@ -16,7 +16,7 @@ from crosslens.cli.answers import CommandAnswer, wrote
 from crosslens.cli.commands.evaluate import PROTOCOL_HELP, followed, with_protocol
 from crosslens.cli.console import check_outputs, print_file, print_json, print_note, progress_bar
 from crosslens.cli.datasets import DATASET_WORDS, QUERIES, DatasetOptions, load_dataset_words
-from crosslens.cli.flags import OUTPUT, Flags, IntervalOptions, Json, Overwrite, Threads, command
+from crosslens.cli.flags import Flags, IntervalOptions, Json, Overwrite, Threads, command, output_option
 from crosslens.core import EngineOptions, FactList, UsageError, option
 
 
@@ -96,9 +96,7 @@ def missing_positives(
     ),
     seed: int = option(0, "Decides which caption of each image is held out.", metavar="N"),
     threads: Threads = None,
-    output: Path | None = option(
-        None, "Judgements for evaluate --qrels; .json and .jsonl too.", metavar="FILE", flags=OUTPUT
-    ),
+    output: Path | None = output_option("Judgements for evaluate --qrels; .json and .jsonl too."),
     extra_only: bool = option(False, "Write the missing positives without the ground truth."),
     table: Path | None = option(None, "A .csv of the missing positives with their texts.", metavar="FILE"),
     overwrite: Overwrite = False,
@@ -150,9 +148,7 @@ def similarity(
         None, "For cider: the dataset that document frequencies come from. [default: the dataset]", metavar="PATH"
     ),
     pairs: Path | None = option(None, "Only these: a CSV with the columns image and caption.", metavar="FILE"),
-    output: Path | None = option(
-        None, "The matrix (.npy); with --pairs, the scores (.csv).", metavar="FILE", flags=OUTPUT
-    ),
+    output: Path | None = output_option("The matrix (.npy); with --pairs, the scores (.csv)."),
     execution: EngineOptions,
     threads: Threads = None,
     overwrite: Overwrite = False,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -16,7 +16,7 @@ from crosslens.cli.console import print_note, print_notes, print_result, progres
 from crosslens.cli.datasets import DatasetOfRuns, DatasetOptions
 from crosslens.cli.exit_codes import UNMET
 from crosslens.cli.flags import ColumnOptions, Flags, Json, command
-from crosslens.cli.stored_runs import drops_by_column, load_runs, load_studies, named_tables
+from crosslens.cli.stored_runs import dataset_of_run, drops_by_column, load_runs, load_studies, named_tables
 from crosslens.core import Options, UsageError, option
 from crosslens.encode import EncodeOptions
 
@@ -29,6 +29,15 @@ class ChangeOptions(Options):
     direction: str | None = option(None, "Of --changes: which queries. [default: texts first]", metavar="t2i|t2t|i2t")
     phi: str = option("cider", "Of --changes: the similarity of top hits to queries.", metavar="NAME")
     show: int = option(20, "Of --changes: so many won and so many lost queries.", metavar="N", minimum=1)
+
+
+@dataclass(frozen=True)
+class PermutationOptions(Options):
+    """How differences between runs are tested."""
+
+    correction: str = option("holm", "For multiple comparisons: holm, bh or none.", metavar="NAME")
+    permutations: int = option(10_000, "Permutations of the paired test.", metavar="N", minimum=1, maximum=10_000_000)
+    seed: int = option(0, "Seed of the permutations.", metavar="N")
 
 
 _PUBLISHED = "Results of mteb and CLIP_benchmark (.json, or mteb's folder of a model) stand beside runs."
@@ -70,7 +79,15 @@ def show(
     To test whether runs differ, use `crosslens compare`.
     """
     if (studies := load_studies(runs)) is not None:
-        return _shown_studies(studies, by, metrics, tables, added.columns)
+        first = next(iter(studies.values()))
+        if added.columns is not None:
+            return drops_by_column(first, by, added.columns)
+        if len(studies) == 1 and by is None and metrics is None:
+            print_notes(first.about.get("notes", ()))
+            return replace(first, shown=named_tables(tables))
+        if tables is not None:
+            raise UsageError("--tables is of one study", fix="name one study, or drop --tables")
+        return pipeline.drop_table(studies, metrics, by=by)
     loaded = load_runs(runs, added.columns, with_published=True)
     run, largest = loaded[0], None if all_groups or json else _MAX_GROUPS
     if len(loaded) == 1 and by is None:
@@ -96,22 +113,6 @@ def show(
     return shown
 
 
-def _shown_studies(
-    studies: dict[str, pipeline.Robustness], by: str | None, metric: str | None, tables: str | None,
-    columns: Path | None,
-) -> pipeline.Robustness | pipeline.DropTable | pipeline.GroupedTable:  # fmt: skip
-    """All tables of one study; of several, or of a metric of one, the drops in one table."""
-    first = next(iter(studies.values()))
-    if columns is not None:
-        return drops_by_column(first, by, columns)
-    if len(studies) == 1 and by is None and metric is None:
-        print_notes(first.about.get("notes", ()))
-        return replace(first, shown=named_tables(tables))
-    if tables is not None:
-        raise UsageError("--tables is of one study", fix="name one study, or drop --tables")
-    return pipeline.drop_table(studies, metric, by=by)
-
-
 def _first_of_each_direction(names: list[str]) -> list[str]:
     chosen: dict[str, list[str]] = {}
     for name in names:
@@ -135,9 +136,7 @@ def compare(
     metrics: str | None = option(None, 'Only these, such as "t2i/Hit@1 i2t/mAP@R".', metavar="NAMES", joins=" "),
     by: str | None = option(None, "Compare within each group of a column of the dataset.", metavar="COLUMN"),
     added: ColumnOptions,
-    correction: str = option("holm", "For multiple comparisons: holm, bh or none.", metavar="NAME"),
-    permutations: int = option(10_000, "Permutations of the paired test.", metavar="N", minimum=1, maximum=10_000_000),
-    seed: int = option(0, "Seed of the permutations.", metavar="N"),
+    test: PermutationOptions,
     all_pairs: bool = option(False, "Compare every run with every other one: one table with significance marks."),
     options: ChangeOptions,
 ) -> pipeline.Comparison | pipeline.GroupedComparison:
@@ -158,28 +157,25 @@ def compare(
             "a dataset, --image-folder, --direction, --phi and --show are of --changes", fix="pass --changes"
         )
     loaded = load_runs(runs, added.columns)
-    test: dict[str, Any] = {"correction": correction, "permutations": permutations, "seed": seed}
     if by is not None:
-        return pipeline.compare_groups(loaded, by, metrics=metrics, all_pairs=all_pairs, **test)
-    comparison = pipeline.compare(*loaded, metrics=metrics, all_pairs=all_pairs, **test)
+        return pipeline.compare_groups(loaded, by, metrics=metrics, all_pairs=all_pairs, **vars(test))
+    comparison = pipeline.compare(*loaded, metrics=metrics, all_pairs=all_pairs, **vars(test))
     if not options.changes:
         return comparison
-    return replace(comparison, changes=_changes(loaded, comparison, source, encode.image_folder, options))
-
-
-def _changes(
-    runs: list[core.Run], comparison: pipeline.Comparison, source: DatasetOptions, image_folder: str | Path | None,
-    options: ChangeOptions,
-) -> explanations.RunChanges:  # fmt: skip
-    reader_options = source.reader_options()
-    dataset = explanations.dataset_of_run(runs[0], source.dataset, **reader_options)
-    if source.dataset is None and not reader_options and (note := explanations.dataset_change(runs[0], dataset)):
-        print_note(f"note: {note}")
-    return explanations.compare_queries(
-        runs[0], runs[1], dataset, options.direction, names=(comparison.baseline, comparison.others[0]),
-        phi=options.phi, most=options.show, permutations=comparison.permutations, seed=comparison.seed,
-        image_folder=image_folder, progress=progress_bar(),
-    )  # fmt: skip
+    changes = explanations.compare_queries(
+        loaded[0],
+        loaded[1],
+        dataset_of_run(loaded[0], source),
+        options.direction,
+        names=(comparison.baseline, comparison.others[0]),
+        phi=options.phi,
+        most=options.show,
+        permutations=test.permutations,
+        seed=test.seed,
+        image_folder=encode.image_folder,
+        progress=progress_bar(),
+    )
+    return replace(comparison, changes=changes)
 
 
 _MOST_DRAWN = 20
@@ -231,9 +227,7 @@ def leaderboard(
     metrics: str | None = option(
         None, 'These, such as "t2i/Hit@1 MedR". [default: the first of each direction]', metavar="NAMES", joins=" "
     ),
-    correction: str = option("holm", "For multiple comparisons: holm, bh or none.", metavar="NAME"),
-    permutations: int = option(10_000, "Permutations of the paired test.", metavar="N", minimum=1, maximum=10_000_000),
-    seed: int = option(0, "Seed of the permutations.", metavar="N"),
+    test: PermutationOptions,
     json: Json = False,
 ) -> pipeline.Leaderboard:
     """Compare models over datasets, with the best marked.
@@ -244,10 +238,8 @@ def leaderboard(
     loaded = load_runs(runs, with_published=True)
     if metrics is None and not json:
         print_note("note: the first metric of each direction; choose others with --metrics")
-    return pipeline.leaderboard(
-        pipeline.group_runs(loaded), _main_metrics(loaded) if metrics is None else metrics,
-        correction=correction, permutations=permutations, seed=seed,
-    )  # fmt: skip
+    chosen = _main_metrics(loaded) if metrics is None else metrics
+    return pipeline.leaderboard(pipeline.group_runs(loaded), chosen, **vars(test))
 
 
 def _main_metrics(runs: list[core.Run]) -> list[str]:

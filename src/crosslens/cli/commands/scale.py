@@ -16,7 +16,7 @@ from crosslens.cli.answers import CommandAnswer, wrote
 from crosslens.cli.commands.evaluate import PROTOCOL_HELP, followed, with_protocol
 from crosslens.cli.console import print_note, progress_bar
 from crosslens.cli.datasets import DatasetOptions
-from crosslens.cli.flags import OUTPUT, Flags, IntervalOptions, Threads, command
+from crosslens.cli.flags import Flags, IntervalOptions, Threads, command, output_option
 from crosslens.cli.stored_runs import load_run
 from crosslens.core import EngineOptions, Options, UnknownNameError, UsageError, argument, option
 
@@ -81,27 +81,22 @@ def curve(
     """
     if over not in _OVERS:
         raise UnknownNameError("curve", over, _OVERS)
-    _require_fitting(over, semantic, sizes)
+    other: Options = semantic if over == "gallery" else sizes  # of which any option would silently do nothing
+    for name, value in vars(other).items():
+        if value != vars(type(other)())[name]:
+            needed, what = ("m", "m") if over == "gallery" else ("gallery", "the gallery")
+            raise UsageError(
+                f"{argument(name)} is for curves over {what}",
+                fix=f"leave it out, or pass {argument('over', needed)}", option=name,
+            )  # fmt: skip
     if over == "gallery":
         return pipeline.gallery_curve(
             [load_run(folder) for folder in runs], sizes.metrics,
-            sizes=None if sizes.sizes is None else pipeline.parse_sizes(sizes.sizes), seed=intervals.seed,
-            resamples=intervals.resamples, level=intervals.level, progress=progress_bar(),
+            sizes=None if sizes.sizes is None else pipeline.parse_sizes(sizes.sizes), progress=progress_bar(),
+            **vars(intervals),
         )  # fmt: skip
     with core.use_engine(execution):
         return _over_m(runs, source, intervals, semantic, threads)
-
-
-def _require_fitting(over: str, semantic: SemanticOptions, sizes: GalleryOptions) -> None:
-    """Raise for an option of the other kind of curve: it would silently do nothing."""
-    other: Options = semantic if over == "gallery" else sizes
-    for name, value in vars(other).items():
-        if value != vars(type(other)())[name]:
-            needed = "m" if over == "gallery" else "gallery"
-            raise UsageError(
-                f"{argument(name)} is for curves over {'m' if needed == 'm' else 'the gallery'}",
-                fix=f"leave it out, or pass {argument('over', needed)}", option=name,
-            )  # fmt: skip
 
 
 def _over_m(
@@ -122,9 +117,7 @@ def _over_m(
     dataset = source.load_if_given() or explanations.dataset_of_run(loaded[0])
     curves = pipeline.curve(
         loaded, dataset, phi, m=counts, k=asked.k, direction=direction,
-        non_gt=not asked.ground_truth, by_image=by_image, seed=intervals.seed, resamples=intervals.resamples,
-        level=intervals.level, threads=threads,
-        progress=progress_bar(),
+        non_gt=not asked.ground_truth, by_image=by_image, threads=threads, progress=progress_bar(), **vars(intervals),
     )  # fmt: skip
     return with_protocol(curves, record)
 
@@ -163,9 +156,7 @@ def plan(
     rates: Path | None = option(None, "A file of rates, as --calibrate writes it.", metavar="FILE"),
     calibrate: bool = option(False, "Measure the rates of this machine, and plan with them from then on."),
     name: str | None = option(None, "With --calibrate: what the device is called. [default: --device]", metavar="NAME"),
-    output: Path | None = option(
-        None, "With --calibrate: where the rates go. [default: rates.json in the cache]", metavar="FILE", flags=OUTPUT
-    ),
+    output: Path | None = output_option("With --calibrate: where the rates go. [default: rates.json in the cache]"),
     threads: Threads = None,
 ) -> pipeline.EvaluationPlan | CommandAnswer:
     """Plan an evaluation: time, memory, storage and traffic.

@@ -18,7 +18,16 @@ from crosslens.cli.answers import CommandAnswer, end_with
 from crosslens.cli.commands.evaluate import encoding_of
 from crosslens.cli.console import confirm_code, print_note, progress_bar
 from crosslens.cli.datasets import DATASET_WORDS, DatasetOptions, dataset_sources
-from crosslens.cli.flags import OUTPUT, Flags, Overwrite, Plugins, TrustCodeFlag, command, recorded_command
+from crosslens.cli.flags import (
+    OUTPUT,
+    Flags,
+    Overwrite,
+    Plugins,
+    TrustCodeFlag,
+    command,
+    output_option,
+    recorded_command,
+)
 from crosslens.core import (
     Cell,
     FactList,
@@ -88,19 +97,16 @@ class DemoResult(Presented):
         yield Section("", (Text.of(harder), *galleries.parts))
         (findings,) = self.audit.sections()
         yield Section("What the audit found, the most important first", findings.parts)
-        yield Section("", (FactList(tuple(_next_steps(self.audit).items()), "What to try next"),))
-
-
-def _next_steps(audit: pipeline.Audit) -> dict[str, str]:
-    easiest = audit.folder / "runs" / next(iter(audit.runs))
-    return {
-        f"open {audit.report}": "the report (or xdg-open)",
-        f"crosslens show {easiest}": "every metric, both directions",
-        f"crosslens show {easiest} --by style": "which captions are hard?",
-        f"crosslens data describe {audit.folder.parent}/scenes-v0/": "what was drawn",
-        f"crosslens run {easiest}/recipe.toml": "the same evaluation, repeated",
-        "crosslens audit --help": "your own model, embeddings or lists",
-    }
+        run = self.audit.folder / "runs" / next(iter(self.audit.runs))
+        steps = {
+            f"open {self.audit.report}": "the report (or xdg-open)",
+            f"crosslens show {run}": "every metric, both directions",
+            f"crosslens show {run} --by style": "which captions are hard?",
+            f"crosslens data describe {self.audit.folder.parent}/scenes-v0/": "what was drawn",
+            f"crosslens run {run}/recipe.toml": "the same evaluation, repeated",
+            "crosslens audit --help": "your own model, embeddings or lists",
+        }
+        yield Section("", (FactList(tuple(steps.items()), "What to try next"),))
 
 
 @command("crosslens demo", "crosslens demo -o tryout --images 60 --json")
@@ -190,7 +196,7 @@ def audit(
         None, "A model (see crosslens encode --list); may be repeated.", metavar="KIND:SOURCE"
     ),
     name: str | None = option(None, "The name of what files hold. [default: by their kind]", metavar="TEXT"),
-    output: Path | None = option(None, "Where everything is written.", metavar="FOLDER", flags=OUTPUT),
+    output: Path | None = output_option("Where everything is written.", "FOLDER"),
     listing: bool = option(False, "Print the stages and what each needs, and nothing else.", flags=("--list",)),
     overwrite: Overwrite = False,
     trust_code: TrustCodeFlag = False,

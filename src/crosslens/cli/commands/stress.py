@@ -21,7 +21,7 @@ from crosslens.cli.answers import Write, check_tables, write_table, wrote
 from crosslens.cli.commands.evaluate import encoding_of
 from crosslens.cli.console import check_outputs, print_note, print_notes, progress_bar
 from crosslens.cli.datasets import DATASET_WORDS, QUERIES, DatasetOptions, key_values, load_dataset_words, typed
-from crosslens.cli.flags import OUTPUT, ColumnOptions, Flags, Overwrite, Threads, command, recorded_command
+from crosslens.cli.flags import ColumnOptions, Flags, Overwrite, Threads, command, output_option, recorded_command
 from crosslens.cli.stored_runs import drops_by_column, named_tables
 from crosslens.core import EngineOptions, Options, UsageError, option
 from crosslens.encode import EncodeOptions
@@ -103,9 +103,7 @@ def robustness(
     ),
     by: str | None = option(None, "The drops by a column of --columns, instead of the tables.", metavar="COLUMN"),
     added: ColumnOptions,
-    output: Path | None = option(
-        None, "Gets a run per model and variant, and the tables.", metavar="FOLDER", flags=OUTPUT
-    ),
+    output: Path | None = output_option("Gets a run per model and variant, and the tables.", "FOLDER"),
     overwrite: Overwrite = False,
 ) -> pipeline.Robustness | pipeline.GroupedTable:
     """Measure what small changes cost a model.
@@ -137,7 +135,9 @@ def robustness(
     elif inputs.qrels is not None:
         raise UsageError("--qrels requires --runs", fix="pass the ranked lists, or drop --qrels")
     else:
-        perturbing = _options_of_captions(option, inputs.perturbations or "all") if option else None
+        chosen = perturbations.chosen_perturbations(inputs.perturbations or "all") if option else ()
+        of_captions = [name for name in chosen if name in perturbations.PERTURBATIONS]  # which declare options
+        perturbing = perturbation_options(option, of_captions) if option else None
         encoding = {name: value for name, value in vars(encode).items() if name != "skip_bad"}
         with core.use_engine(execution):
             study = pipeline.robustness(
@@ -155,12 +155,6 @@ def robustness(
         return drops_by_column(study, by, added.columns)
     print_notes(study.about.get("notes", ()))
     return replace(study, shown=shown)
-
-
-def _options_of_captions(pairs: Sequence[str], names: str) -> dict[str, Any]:
-    """The options of the perturbations of captions among those named: they declare them."""
-    chosen = perturbations.chosen_perturbations(names)
-    return perturbation_options(pairs, [name for name in chosen if name in perturbations.PERTURBATIONS])
 
 
 _SHOWN = 3
@@ -188,7 +182,7 @@ def perturb(
     name: str = option(
         "all", "Perturbations or groups (see --list), separated by commas; blur@3 and such.", metavar="NAMES", joins=","
     ),
-    output: Path | None = option(None, "Gets one dataset per perturbation.", metavar="FOLDER", flags=OUTPUT),
+    output: Path | None = output_option("Gets one dataset per perturbation.", "FOLDER"),
     seed: int = option(0, "The same seed gives the same captions.", metavar="N"),
     option: list[str] | None = option(
         None, "An option of the perturbations, such as k=2; goes to all that know it.", metavar="KEY=VALUE"
@@ -313,7 +307,7 @@ def hard_negatives(
     without: list[str] | None = option(None, "Leave out a category; may be repeated.", metavar="CATEGORY"),
     failures: int = option(5, "How many of the worst failures are shown.", metavar="N", minimum=0),
     write_dataset: Path | None = option(None, "Write the cases as a dataset, for crosslens encode.", metavar="FOLDER"),
-    output: Path | None = option(None, "Every case as a row: .parquet or .csv.", metavar="FILE", flags=OUTPUT),
+    output: Path | None = output_option("Every case as a row: .parquet or .csv."),
     overwrite: Overwrite = False,
 ) -> analyze.HardNegativesStudy | None:
     """Test a model on captions that are nearly right.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -14,8 +14,8 @@ import crosslens.metrics as metrics
 import crosslens.train as train
 from crosslens.cli.answers import CommandAnswer, end_with, wrote
 from crosslens.cli.console import Bar, LogLines, print_note, print_notes, progress_bar
-from crosslens.cli.flags import OUTPUT, SEVERAL, Json, Overwrite, Plugins, command
-from crosslens.core import FactList, Options, Text, UsageError, option
+from crosslens.cli.flags import SEVERAL, Json, Overwrite, Plugins, command, output_option
+from crosslens.core import FactList, Options, Text, UsageError, declarations, option
 
 _BLOCKS = "▁▂▃▄▅▆▇█"
 _LONGEST = 16
@@ -70,42 +70,36 @@ def live_training(metric: str) -> LiveCurve | PlainCurve:
 
 _AS_IN_RECIPE = " [default: as in the recipe]"
 _RECIPE = "A recipe that comes with crosslens, or a path."
+_DATA = option(None, "The folder with captions and features.", metavar="FOLDER", flags=("--data", "--features"))
 
 
 def _complete_recipes(incomplete: str) -> list[str]:
     return [name for name in train.recipe_names() if name.startswith(incomplete)]
 
 
+def _setting(name: str, default: str = "") -> Any:
+    """A setting of recipes as a flag, whose help ends with its ``default``."""
+    known = declarations(train.TrainingSettings)[name]
+    return field(default=None, metadata={"option": replace(known, help=known.help + default)})
+
+
 @dataclass(frozen=True)
 class TrainingChanges(Options):
     """Settings of a recipe that a flag may change."""
 
-    fraction: float | None = option(
-        None, "Share of the training images; a smaller share is part of a larger one." + _AS_IN_RECIPE,
-        metavar="SHARE", above=0, maximum=1,
-    )  # fmt: skip
-    seed: int | None = option(
-        None, "Seed of weights, order, dropout and sampling." + _AS_IN_RECIPE, metavar="N", minimum=0
-    )
-    epochs: int | None = option(None, "Passes over the training captions." + _AS_IN_RECIPE, metavar="N", minimum=1)
-    batch_size: int | None = option(None, "Pairs in a batch." + _AS_IN_RECIPE, metavar="N", minimum=2)
-    learning_rate: float | None = option(
-        None, "Learning rate at its highest." + _AS_IN_RECIPE, metavar="NUMBER", above=0
-    )
-    precision: str | None = option(
-        None, "What the model computes in: fp32 or bf16." + _AS_IN_RECIPE, metavar="NAME", choices=("fp32", "bf16")
-    )
+    fraction: float | None = _setting("fraction", _AS_IN_RECIPE)
+    seed: int | None = _setting("seed", _AS_IN_RECIPE)
+    epochs: int | None = _setting("epochs", _AS_IN_RECIPE)
+    batch_size: int | None = _setting("batch_size", _AS_IN_RECIPE)
+    learning_rate: float | None = _setting("learning_rate", _AS_IN_RECIPE)
+    precision: str | None = _setting("precision", _AS_IN_RECIPE)
     test_metrics: str | None = option(
         None, 'Metrics of the test split besides those of the recipe, such as "NCS@10 Nsum[spice]".', metavar="NAMES",
         flags=("--metrics",), joins=" ",
     )  # fmt: skip
-    processes: int | None = option(
-        None, "Processes that train together: one per GPU, or on the CPU." + _AS_IN_RECIPE, metavar="N", minimum=1
-    )
-    device: str | None = option(
-        None, "Where to compute: cpu, cuda, cuda:1. [default: a GPU if there is one]", metavar="NAME"
-    )
-    threads: int | None = option(None, "Threads to use, of each process.", metavar="N", minimum=1)
+    processes: int | None = _setting("processes", _AS_IN_RECIPE)
+    device: str | None = _setting("device")
+    threads: int | None = _setting("threads")
 
 
 @command(
@@ -119,10 +113,8 @@ def train_command(
     name: Annotated[str | None, typer.Argument(help=_RECIPE, autocompletion=_complete_recipes)] = None,
     *,
     recipe: Path | None = option(None, "A recipe file, in place of the name.", metavar="FILE.toml"),
-    data: Path | None = option(
-        None, "The folder with captions and features.", metavar="FOLDER", flags=("--data", "--features")
-    ),
-    output: Path | None = option(None, "Where the model is written.", metavar="FOLDER", flags=OUTPUT),
+    data: Path | None = _DATA,
+    output: Path | None = output_option("Where the model is written.", "FOLDER"),
     changes: TrainingChanges,
     list_recipes: bool = option(
         False, "List the recipes and stop; with words in place of the name, those they describe.", flags=("--list",)
@@ -138,8 +130,11 @@ def train_command(
     """
     if list_recipes:
         return _listed_recipes(name or "")
-    chosen, data, output = _required(name, recipe, data, output)
-    loaded = train.load_training_recipe(chosen).with_settings(vars(changes))
+    if (name is None) == (recipe is None):
+        problem = "no recipe" if name is None else f"two recipes, {name} and {recipe}"
+        raise UsageError(problem, fix="name one recipe (see crosslens train --list), or a file with --recipe")
+    data, output = _required(data, output, "model")
+    loaded = train.load_training_recipe(name or recipe or "").with_settings(vars(changes))
     features = train.load_features(loaded.layout, data, loaded.data, loaded.source)
     live = None if json else live_training(loaded.settings.metric)
     try:
@@ -155,17 +150,13 @@ def train_command(
     return trained
 
 
-def _required(
-    name: str | None, recipe: Path | None, data: Path | None, output: Path | None
-) -> tuple[str | Path, Path, Path]:
-    if (name is None) == (recipe is None):
-        problem = "no recipe" if name is None else f"two recipes, {name} and {recipe}"
-        raise UsageError(problem, fix="name one recipe (see crosslens train --list), or a file with --recipe")
+def _required(data: Path | None, output: Path | None, made: str) -> tuple[Path, Path]:
     if data is None:
         raise UsageError("no data", fix="pass --data and the folder with captions and features", option="data")
     if output is None:
-        raise UsageError("no output folder", fix="pass -o and the folder that the model is written to", option="output")
-    return name or recipe or "", data, output
+        fix = f"pass -o and the folder that the {made} is written to"
+        raise UsageError("no output folder", fix=fix, option="output")
+    return data, output
 
 
 def _listed_recipes(words: str) -> CommandAnswer:
@@ -217,9 +208,7 @@ class SweepOptions(Options):
     threads: int = option(
         1, "Threads of each training; another number changes the last digits.", metavar="N", minimum=1
     )
-    device: str | None = option(
-        None, "Where to compute: cpu, cuda, cuda:1. [default: a GPU if there is one]", metavar="NAME"
-    )
+    device: str | None = _setting("device")
     metrics: str = option("Rsum", "Test figures of the table.", metavar="NAMES", joins=" ")
     correction: str = option("holm", "Correction for several tests: holm, bh or none.", metavar="NAME")
     level: float = option(0.95, "Confidence level of the intervals.", metavar="SHARE", above=0, below=1)
@@ -236,9 +225,7 @@ class SweepOptions(Options):
 def sweep_command(
     recipe: Annotated[str | None, typer.Argument(help=_RECIPE, autocompletion=_complete_recipes)] = None,
     *,
-    data: Path | None = option(
-        None, "The folder with captions and features.", metavar="FOLDER", flags=("--data", "--features")
-    ),
+    data: Path | None = _DATA,
     settings: list[str] | None = option(
         None,
         "A setting and its values: of [training] (fraction=0.1,1), [model] (model.dimension=256,512), a loss "
@@ -246,7 +233,7 @@ def sweep_command(
         metavar=f"NAME=V1,V2{SEVERAL}",
         flags=("--set",),
     ),
-    output: Path | None = option(None, "The folder of the sweep.", metavar="FOLDER", flags=OUTPUT),
+    output: Path | None = output_option("The folder of the sweep.", "FOLDER"),
     options: SweepOptions,
     dry_run: bool = option(False, "List the trainings and stop."),
     list_losses: bool = option(False, "List the short names of losses and stop."),
@@ -262,10 +249,7 @@ def sweep_command(
     """
     if list_losses:
         return _listed_losses()
-    if data is None:
-        raise UsageError("no data", fix="pass --data and the folder with captions and features", option="data")
-    if output is None:
-        raise UsageError("no output folder", fix="pass -o and the folder that the sweep is written to", option="output")
+    data, output = _required(data, output, "sweep")
     plan = train.plan_sweep(
         recipe, data, settings or (), seeds=options.seeds, device=options.device, threads=options.threads
     )

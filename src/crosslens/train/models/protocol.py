@@ -154,7 +154,6 @@ class CosineScores(SharedSettings):
     """A model with one unit vector per item, or a tuple that begins with it; the cosine is the score."""
 
     def scores(self, images: Any, captions: Any) -> Tensor:
-        """Cosines of all pairs."""
         left, right = (encoding[0] if isinstance(encoding, tuple) else encoding for encoding in (images, captions))
         return left @ right.T
 

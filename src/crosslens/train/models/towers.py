@@ -71,7 +71,6 @@ class Recurrence(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, Tensor, Tensor, None]:
-        """Gradients of inputs, weight and bias."""
         weight, states, gates = ctx.saved_tensors
         width, sizes = weight.shape[1], ctx.sizes
         outer, inner = torch.empty_like(gates[:, : 3 * width]), torch.empty_like(gates[:, : 3 * width])

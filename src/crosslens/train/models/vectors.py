@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import leaky_relu, normalize
 
-from crosslens.core import UsageError
+from crosslens.core import Array, UsageError
 from crosslens.language import STOP_WORDS
 from crosslens.train.captions import FIRST, CaptionVocabulary, words_of
 from crosslens.train.models.pretrained import AdapterSettings
@@ -149,8 +149,6 @@ class Vsrn(CosineScores, nn.Module):
         vectors = normalize(self.text(captions), dim=-1)
         return (vectors, captions.words) if self.training and captions.words is not None else vectors
 
-
-Array = np.ndarray[Any, Any]
 
 SCALE, SHIFT, THRESHOLD = 5.0, 0.02, 0.3
 """s, u and ε of CVSE: an edge where s^(P − u) − s^(−u) ≥ ε."""

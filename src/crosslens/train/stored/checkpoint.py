@@ -40,6 +40,7 @@ def _by_reference(model: Any) -> set[str]:
 
 
 STATE = "state"
+_PARTS = ("weights", "optimizer", "best")
 
 
 @dataclass(frozen=True)
@@ -61,10 +62,11 @@ def save_checkpoint(path: Path, checkpoint: Checkpoint) -> None:
     """One file; a killed process leaves the last one whole."""
     from safetensors.torch import save
 
-    tensors = {f"weights/{name}": tensor for name, tensor in checkpoint.weights.items()}
-    tensors |= {f"optimizer/{name}": tensor for name, tensor in checkpoint.optimizer.items()}
-    tensors |= {f"best/{name}": tensor for name, tensor in checkpoint.best.items()}
-    stored = {name: tensor.detach().cpu().clone().contiguous() for name, tensor in tensors.items()}
+    stored = {
+        f"{part}/{name}": tensor.detach().cpu().clone().contiguous()
+        for part in _PARTS
+        for name, tensor in getattr(checkpoint, part).items()
+    }
     state = json.dumps({"step": checkpoint.step, "history": checkpoint.history, "losses": checkpoint.losses})
     try:
         with atomic_file(path) as partial:
@@ -86,24 +88,18 @@ def load_checkpoint(path: Path) -> Checkpoint:
         header = json.loads(content[8 : 8 + int.from_bytes(content[:8], "little")])
         state = parse_json(header["__metadata__"][STATE])
         tensors = load(content)
-        parts: dict[str, dict[str, Any]] = {"weights": {}, "optimizer": {}, "best": {}}
+        parts: dict[str, dict[str, Any]] = {part: {} for part in _PARTS}
         for name, tensor in tensors.items():
             part, _, rest = name.partition("/")
             parts[part][rest] = tensor
         total, count = state["losses"]
-        return Checkpoint(
-            int(state["step"]), parts["weights"], parts["optimizer"], list(state["history"]), parts["best"],
-            (float(total), int(count)),
-        )  # fmt: skip
-    except (ValueError, KeyError, TypeError, OverflowError) as error:
-        raise InputError(
-            f"not a checkpoint of a training: {error}", file=path, expected="a file that crosslens train wrote",
-            fix="remove the file to train from the start",
-        ) from error  # fmt: skip
+        losses = float(total), int(count)
+        return Checkpoint(int(state["step"]), history=list(state["history"]), losses=losses, **parts)
     except Exception as error:  # safetensors has an exception of its own
+        of_content = isinstance(error, ValueError | KeyError | TypeError | OverflowError)
         raise InputError(
-            f"a damaged checkpoint: {error}", file=path, expected="a file that crosslens train wrote",
-            fix="remove the file to train from the start",
+            f"{'not a checkpoint of a training' if of_content else 'a damaged checkpoint'}: {error}", file=path,
+            expected="a file that crosslens train wrote", fix="remove the file to train from the start",
         ) from error  # fmt: skip
 
 

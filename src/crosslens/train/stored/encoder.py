@@ -40,22 +40,16 @@ def _load(source: str, options: EncodeOptions) -> TrainedModel:
     # Looking up any kind of model imports this module: what it takes to run one is imported here.
     from crosslens.train.stored.models import TrainedModel
 
-    folder, named = _read_source(source)
-    return TrainedModel(folder, named, options)
+    path, _, query = source.partition("?")
+    named = dict(part.partition("=")[::2] for part in query.split("&") if part)
+    for name, value in named.items():
+        if name not in _OPTIONS or not value:
+            problem = f"the model path:{path} has no option {name!r}" if value else f"{name} in path:{source} is empty"
+            raise UsageError(problem, fix=f"known: {', '.join(f'{known}=…' for known in _OPTIONS)}")
+    return TrainedModel(Path(path).expanduser(), named, options)
 
 
 def _as_scorer(model: TrainedModel) -> TrainedScorer:
     from crosslens.train.stored.models import FeatureScorer, TrainedScorer
 
     return TrainedScorer(model) if model.pixels is not None else FeatureScorer(model)
-
-
-def _read_source(source: str) -> tuple[Path, dict[str, str]]:
-    """``models/x?features=FOLDER`` → the folder and its options."""
-    path, _, query = source.partition("?")
-    options = dict(part.partition("=")[::2] for part in query.split("&") if part)
-    for name, value in options.items():
-        if name not in _OPTIONS or not value:
-            problem = f"the model path:{path} has no option {name!r}" if value else f"{name} in path:{source} is empty"
-            raise UsageError(problem, fix=f"known: {', '.join(f'{known}=…' for known in _OPTIONS)}")
-    return Path(path).expanduser(), options

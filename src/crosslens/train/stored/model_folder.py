@@ -19,7 +19,6 @@ from crosslens.core import (
     CrosslensError,
     InputError,
     Layout,
-    MissingExtraError,
     ResumableFolder,
     Run,
     fingerprint,
@@ -35,6 +34,7 @@ from crosslens.metrics import format_figure
 from crosslens.train.captions import CaptionVocabulary
 from crosslens.train.losses import LOSSES
 from crosslens.train.models.protocol import InputShape, build_model
+from crosslens.train.processes import require_torch
 from crosslens.train.stored.checkpoint import load_trained_state
 
 _MOST_ROWS = 20
@@ -174,11 +174,9 @@ def write_model(
 
 def read_model(folder: str | Path) -> StoredModel:
     """Read a model folder; a changed file raises."""
-    try:
-        from safetensors.torch import load
-    except ImportError as error:
-        package = "safetensors" if str(error.name).startswith("safetensors") else "torch"
-        raise MissingExtraError("a trained model", package, "train") from error
+    require_torch("a trained model")
+    from safetensors.torch import load
+
     folder = Path(folder)
 
     def read() -> tuple[dict[str, Any], bytes]:
@@ -190,10 +188,8 @@ def read_model(folder: str | Path) -> StoredModel:
     try:
         return StoredModel(card, load(content), content)
     except Exception as error:  # safetensors has an exception of its own
-        raise InputError(
-            f"damaged weights: {error}", file=folder / WEIGHTS, expected="a file that crosslens train wrote",
-            fix="train the model again, or restore the folder from a copy",
-        ) from error  # fmt: skip
+        expected = "a file that crosslens train wrote"
+        raise InputError(f"damaged weights: {error}", file=folder / WEIGHTS, expected=expected, fix=_AGAIN) from error
 
 
 def finished_card(folder: Path, key: str, overwrite: bool) -> Mapping[str, Any] | None:

@@ -113,10 +113,7 @@ class FeatureFolder:
 
 def input_shapes(shape: InputShape) -> dict[str, tuple[int, ...]]:
     """The shapes of one image's features, by name, in the order in which they are kept."""
-    return {
-        **({"vectors": (shape.vector,)} if shape.vector else {}),
-        **({"regions": shape.regions} if shape.regions else {}),
-    }
+    return {name: size for name, size in (("vectors", (shape.vector,)), ("regions", shape.regions)) if any(size)}
 
 
 def _written(shapes: Mapping[str, tuple[int, ...]]) -> str:

@@ -241,7 +241,6 @@ class SweepRow:
 
     @property
     def n(self) -> int:
-        """Seeds with a result."""
         return len(self.validation.values)
 
 

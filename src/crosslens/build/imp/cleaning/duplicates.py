@@ -15,7 +15,7 @@ import numba
 import numpy as np
 import polars as pl
 
-from crosslens.core import UsageError, random_stream
+from crosslens.core import Array, IntArray, UsageError, random_stream
 
 _compiled = numba.njit(nogil=True, cache=True)
 _ORDERS = 128
@@ -27,7 +27,7 @@ _POINT_BITS = np.uint64(21)
 _SEPARATORS = r"[^\p{L}\p{M}\p{N}]+"
 
 
-def near_duplicates(texts: Sequence[str], *, threshold: float, seed: int = 0) -> np.ndarray[Any, np.dtype[np.int64]]:
+def near_duplicates(texts: Sequence[str], *, threshold: float, seed: int = 0) -> IntArray:
     """The group of each text: the row of the first text of its group, so that ``groups == np.arange(n)`` are kept.
 
     Two texts belong together when the Jaccard index of their character trigrams is at least ``threshold``, letter case,
@@ -49,7 +49,7 @@ def near_duplicates(texts: Sequence[str], *, threshold: float, seed: int = 0) ->
         order = np.argsort(keys, kind="stable")
         _join_candidates(keys[order], order, trigrams, starts, float(threshold), groups)
     positions = np.searchsorted(rows.to_numpy(), first.to_numpy())
-    first_rows: np.ndarray[Any, np.dtype[np.int64]] = rows.to_numpy()[_roots(groups)[positions]].astype(np.int64)
+    first_rows: IntArray = rows.to_numpy()[_roots(groups)[positions]].astype(np.int64)
     return first_rows
 
 
@@ -72,7 +72,7 @@ def _normalised(texts: Sequence[str]) -> pl.Series:
     return plain.zip_with(~empty, column)  # punctuation alone is compared as it is
 
 
-def _code_points(texts: list[str]) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+def _code_points(texts: list[str]) -> tuple[Array, Array]:
     """All texts after one another, each with a space at either end, and where each begins."""
     padded = [f" {text} " for text in texts]
     starts = np.zeros(len(padded) + 1, np.int64)

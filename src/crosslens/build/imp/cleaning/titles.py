@@ -115,21 +115,17 @@ def remove_sizes(text: str, settings: CleaningSettings) -> str:
 _PICTURE = r"(?:the |this |your |our |an |a |for )*(?:image|photo|picture|pic|thumbnail|photograph)s?"
 _CLICK = (
     rf"click(?: here| on)*(?: {_PICTURE})?(?: (?:to|for) (?:enlarge|see|view|zoom|read|download|buy|larger|full|more"
-    rf"|a )[^.!|()]*"
-    rf"| to enlarge| here[^.!|()]*|(?<=click) {_PICTURE})"
+    rf"|a )[^.!|()]*| to enlarge| here[^.!|()]*|(?<=click) {_PICTURE})"
 )
 _ACTIONS = (
-    r"(?:free download|download (?:now|free|here|it|for free|this (?:photo|image|picture|wallpaper)|the (?:photo"
-    r"|image|app|pdf))"
-    r"|read (?:more|the full (?:story|article))|see more|learn more|find out more|view more|shop now|buy now|order now"
-    r"|order yours|book now|buy it now|add to (?:cart|wish ?list|favou?rites)|free shipping|free delivery|limited offer"
-    r"|view (?:larger|full[- ]size|original|gallery|slideshow|details|in gallery)(?: (?:image|photo|picture|version))?"
-    r"|follow (?:us|me)(?: on)?|subscribe(?: now| to)?|sign up(?: for| now)?|share (?:on|this)|pin it|save to|tap to"
-    r"|swipe"
-    r"|link in bio|enlarge (?:image|photo|picture)|enlarge|zoom in|show more|continue reading"
-    r"|watch (?:the )?(?:full )?video"
-    r"|get yours|best prices?|lowest prices?|on sale now|use code|hover to zoom|share your thoughts|like and share"
-    r"|leave a comment|no comments?)"
+    r"(?:free download|download (?:now|free|here|it|for free|this (?:photo|image|picture|wallpaper)|the (?:photo|image"
+    r"|app|pdf))|read (?:more|the full (?:story|article))|see more|learn more|find out more|view more|shop now|buy now"
+    r"|order now|order yours|book now|buy it now|add to (?:cart|wish ?list|favou?rites)|free shipping|free delivery"
+    r"|limited offer|view (?:larger|full[- ]size|original|gallery|slideshow|details|in gallery)(?: (?:image|photo"
+    r"|picture|version))?|follow (?:us|me)(?: on)?|subscribe(?: now| to)?|sign up(?: for| now)?|share (?:on|this)"
+    r"|pin it|save to|tap to|swipe|link in bio|enlarge (?:image|photo|picture)|enlarge|zoom in|show more"
+    r"|continue reading|watch (?:the )?(?:full )?video|get yours|best prices?|lowest prices?|on sale now|use code"
+    r"|hover to zoom|share your thoughts|like and share|leave a comment|no comments?)"
 )
 _MAYBE_ACTION = re.compile(rf"\b(?:click|{_ACTIONS})")
 """A quick look: most captions have none of these words."""
@@ -143,18 +139,16 @@ _PLAIN_ACTION_END = re.compile(
 )
 _ACTION_START = re.compile(rf"^{_ACTIONS}\s*[:.!|–-]+\s*", re.IGNORECASE)
 _COUNTER = re.compile(
-    r"[\s,;|([–-]*\b(?:photo|image|picture|slide|page|pic|view)?\s*#?\d{1,4}\s*(?:of|/)\s*\d{1,4}[)\]]"
-    r"|[\s,;|([–-]+(?:photo|image|picture|slide|page|pic)\s+#?\d{1,4}(?:\s*(?:of|/)\s*\d{1,4})?$"
-    r"|^\(?(?:(?:photo|image|picture|slide|pic)\s+)?#?\d{1,4}\s*(?:of|/)\s*\d{1,4}\)?\s*[:|.–-]\s*"
-    r"|^\(?\d{1,3}\)\s+(?=\D)",
+    r"[\s,;|([–-]*\b(?:photo|image|picture|slide|page|pic|view)?\s*#?\d{1,4}\s*(?:of|/)\s*\d{1,4}[)\]]|[\s,;"
+    r"|([–-]+(?:photo|image|picture|slide|page|pic)\s+#?\d{1,4}(?:\s*(?:of|/)\s*\d{1,4})?$|^\(?(?:(?:photo|image"
+    r"|picture|slide|pic)\s+)?#?\d{1,4}\s*(?:of|/)\s*\d{1,4}\)?\s*[:|.–-]\s*|^\(?\d{1,3}\)\s+(?=\D)",
     re.IGNORECASE,
 )
 
 _AMOUNT = r"\d{1,3}(?:[.,]\d{3})*(?:[.,]\d{1,2})?|\d+(?:[.,]\d{1,2})?"
 _PRICE = (
     rf"(?:(?:US|CA|AU|NZ|HK)?[$€£¥₹₽₩]\s?(?:{_AMOUNT})|(?:{_AMOUNT})\s?(?:[€£₽]|USD|EUR|GBP|CAD|AUD|INR|руб\.?|Kč"
-    rf"|zł)(?!\w)"
-    rf"|(?:USD|EUR|GBP|Rs\.?|INR)\s?(?:{_AMOUNT})(?!\w)|\d{{1,3}}\s?% off|save \d{{1,3}}\s?%)"
+    rf"|zł)(?!\w)|(?:USD|EUR|GBP|Rs\.?|INR)\s?(?:{_AMOUNT})(?!\w)|\d{{1,3}}\s?% off|save \d{{1,3}}\s?%)"
 )
 _PRICE_WORDS = r"(?:only|just|from|now|was|price|sale|save|rrp|starting at|up to|retail|msrp|buy for|for only|for just)"
 _PRICE_END = re.compile(
@@ -191,11 +185,9 @@ _STOCK_END = re.compile(
     re.IGNORECASE,
 )
 _FREE_END = re.compile(
-    r"(?:^|[\s,;:|–—-]+)(?:Free|Premium|Vector|Editorial|High[- ]?[Rr]es(?:olution)?|HD|4K)"
-    r"(?:\s+(?:HD|4K|Stock|Desktop|Vector|Download))*\s+"
-    r"(?:Photos?|Images?|Pictures?|Photography|Illustrations?|Vectors?|Art|Graphics?|Icons?|Videos?|Wallpapers?"
-    r"|Backgrounds?"
-    r"|Download)(?:\s+(?:Download|Image|Art|Graphic|Stock|Free))*\s*[.!]*$"
+    r"(?:^|[\s,;:|–—-]+)(?:Free|Premium|Vector|Editorial|High[- ]?[Rr]es(?:olution)?|HD|4K)(?:\s+(?:HD|4K|Stock"
+    r"|Desktop|Vector|Download))*\s+(?:Photos?|Images?|Pictures?|Photography|Illustrations?|Vectors?|Art|Graphics?"
+    r"|Icons?|Videos?|Wallpapers?|Backgrounds?|Download)(?:\s+(?:Download|Image|Art|Graphic|Stock|Free))*\s*[.!]*$"
 )
 _STOCK_START = re.compile(
     rf"^(?:(?:free|hd|premium)\s+)*(?:{_PRICE_FREE}[\s-]+)+(?:{_PRICE_FREE}[\s-]+)*{_KIND}(?:\s+of\s+|\s*[:|–-]+\s*)"
@@ -203,11 +195,10 @@ _STOCK_START = re.compile(
     re.IGNORECASE,
 )
 _LABEL = re.compile(
-    r"^(?:(?:photo|image|picture|pic|gallery|video)s?|caption|alt(?: text)?|(?:(?:image|photo"
-    r"|video) )?description|title"
-    r"|(?:photo|image|picture|pic) of the (?:day|week|month)|(?:figure|fig\.|photo|image|lot) ?\d+|tweet"
-    r"|breaking(?: news)?)"
-    r"\s*[:：]\s*(?=\S)|^(?:[^|:]{1,40}\s)?on (?:instagram|twitter|facebook|tumblr|pinterest|tiktok|x)\s*:\s*",
+    r"^(?:(?:photo|image|picture|pic|gallery|video)s?|caption|alt(?: text)?|(?:(?:image|photo|video) )?description"
+    r"|title|(?:photo|image|picture|pic) of the (?:day|week|month)|(?:figure|fig\.|photo|image|lot) ?\d+|tweet"
+    r"|breaking(?: news)?)\s*[:：]\s*(?=\S)|^(?:[^|:]{1,40}\s)?on (?:instagram|twitter|facebook|tumblr|pinterest|tiktok"
+    r"|x)\s*:\s*",
     re.IGNORECASE,
 )
 _DESCRIPTION = re.compile(r"^\[((?:image |photo |video )?description\s*:.*)\]$", re.IGNORECASE)
@@ -228,37 +219,30 @@ _PIN = re.compile(
 )
 _BRANDED = re.compile(
     r"(?:[A-Z0-9][\w'’.&-]*\s+){0,3}(?:Blog|Magazine|Photography|Photos|Gallery|Images|Pictures|News|Studios?"
-    r"|Wallpapers?"
-    r"|Online|Store|Shop|Journal|Daily|Post|Tribune|Herald|Chronicle|Gazette|Times|TV|Travel Guide|Forum|Community"
-    r"|Archive"
-    r"|Collection|Wiki|Fandom|Inc\.?|LLC|Ltd\.?|GmbH)"
+    r"|Wallpapers?|Online|Store|Shop|Journal|Daily|Post|Tribune|Herald|Chronicle|Gazette|Times|TV|Travel Guide|Forum"
+    r"|Community|Archive|Collection|Wiki|Fandom|Inc\.?|LLC|Ltd\.?|GmbH)"
 )
 _BRAND_WORDS, _CAPTION_WORDS = 4, 5
 _ON_SITE = re.compile(
-    r"[\s,|–-]+(?:(?:photo|image|picture|a photo|photos)\s+)?(?:by\s+(?:[A-Z@]\S*\s+){1,4})?(?:on|from|at|in|via)\s+"
-    r"(?:Flickr|Pinterest|500px|Behance|DeviantArt|Dribbble|Vimeo|Unsplash|Instagram|Tumblr|Etsy|Redbubble|Pixabay"
-    r"|Pexels"
-    r"|Shutterstock|iStock|Getty Images|Alamy|Adobe Stock|Twitter|Facebook|YouTube|Amazon|eBay|Wikipedia"
-    r"|Wikimedia Commons"
-    r"|Freepik|Houzz|Imgur|Reddit|TikTok|Zazzle|Society6)\b(?:\s*[-|!–].*)?[.!]?$"
+    r"[\s,|–-]+(?:(?:photo|image|picture|a photo|photos)\s+)?(?:by\s+(?:[A-Z@]\S*\s+){1,4})?(?:on|from|at|in"
+    r"|via)\s+(?:Flickr|Pinterest|500px|Behance|DeviantArt|Dribbble|Vimeo|Unsplash|Instagram|Tumblr|Etsy|Redbubble"
+    r"|Pixabay|Pexels|Shutterstock|iStock|Getty Images|Alamy|Adobe Stock|Twitter|Facebook|YouTube|Amazon|eBay"
+    r"|Wikipedia|Wikimedia Commons|Freepik|Houzz|Imgur|Reddit|TikTok|Zazzle|Society6)\b(?:\s*[-|!–].*)?[.!]?$"
 )
 
 _MEDIA = r"(?:Photo|Photograph|Image|Picture|Pic|Illustration|Artwork|Foto|Bild|Imagen|Immagine|Crédit photo|Фото)"
 _NAME = r"[@A-ZÀ-ÖØ-ÞА-Я][^\s()]*"
 _NAMES = rf"{_NAME}(?:\s+(?:{_NAME}|de|van|von|der|la|/|&|and|für|for))*"
 _CREDIT_BRACKET = re.compile(
-    r"\s*[(\[]\s*(?!\w+ (?:description|of\b))(?:(?:AP|AFP|EPA|Reuters|CC(?: BY|0)|Public Domain"
-    r"|Creative Commons)\b|(?:file |stock |aerial "
-    r"|screenshot )?(?:photo|photograph|image|picture|pic"
-    r"|illustration|credit|source|courtesy|copyright|foto|bild|фото|getty|shutterstock|alamy|istock"
-    r"|via)\b)[^()\[\]]*[)\]]",
+    r"\s*[(\[]\s*(?!\w+ (?:description|of\b))(?:(?:AP|AFP|EPA|Reuters|CC(?: BY|0)|Public Domain|Creative Commons)\b"
+    r"|(?:file |stock |aerial |screenshot )?(?:photo|photograph|image|picture|pic|illustration|credit|source|courtesy"
+    r"|copyright|foto|bild|фото|getty|shutterstock|alamy|istock|via)\b)[^()\[\]]*[)\]]",
     re.IGNORECASE,
 )
 _CREDIT_END = re.compile(
     rf"(?:^|[\s.,;|–—-]+)(?:(?:{_MEDIA}s?|(?<=[.,;|–—] )(?:photo|image|picture|foto))\s*(?:[Cc]redits?"
-    rf"|[Cc]ourtesy)?\s*(?:by|[Cc]ourtesy of|[Cc]ourtesy|of|via|©|:|/)+\s*"
-    rf"|(?:Credits?|Source|Courtesy(?: of)?|Image courtesy of|Photographed by|Photographer|Shot by"
-    rf"|Via)\s*:?\s+){_NAMES}[.]?$"
+    rf"|[Cc]ourtesy)?\s*(?:by|[Cc]ourtesy of|[Cc]ourtesy|of|via|©|:|/)+\s*|(?:Credits?|Source|Courtesy(?: of)?"
+    rf"|Image courtesy of|Photographed by|Photographer|Shot by|Via)\s*:?\s+){_NAMES}[.]?$"
 )
 _PHOTO_OF = re.compile(rf"{_MEDIA}s?\s+of\b")
 _COPYRIGHT_END = re.compile(
