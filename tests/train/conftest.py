@@ -9,7 +9,15 @@ import numpy as np
 import pytest
 
 from crosslens.core import Dataset
-from crosslens.train import ImageFeatures, Split, TrainingData, TrainingRecipe, TrainingSettings
+from crosslens.train import (
+    ImageFeatures,
+    Split,
+    TrainingData,
+    TrainingRecipe,
+    TrainingSettings,
+    plan_sweep,
+    run_sweep,
+)
 
 WORDS = ["dog", "cat", "red", "blue", "runs", "sleeps", "tree", "house", "boy", "girl", "ball", "water"]
 DIMENSION = 16
@@ -71,6 +79,30 @@ def local_data() -> TrainingData:
     return made_data("vectors", "regions")
 
 
+SWEEP_SETTINGS = ["loss=triplet,sam-random", "fraction=0.25,1"]
+
+
+@pytest.fixture(scope="session")
+def sweep_home(tmp_path_factory: pytest.TempPathFactory, data: TrainingData) -> Path:
+    """Data, a recipe, and a finished sweep of two losses, two fractions and three seeds."""
+    home = tmp_path_factory.mktemp("sweep")
+    write_flickr8k(home / "data", data)
+    (home / "small.toml").write_text(SMALL_RECIPE.replace("batch_size = 20", "batch_size = 40"))
+    plan = plan_sweep(home / "small.toml", home / "data", SWEEP_SETTINGS, seeds=3, device="cpu")
+    run_sweep(plan, home / "finished")
+    return home
+
+
+@pytest.fixture(scope="session")
+def picture_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Pictures, what ``tiny`` makes of them, and a model trained on that, in the folder ``model``; read only."""
+    from .trained_models import train_on_pictures
+
+    home = tmp_path_factory.mktemp("pictures")
+    train_on_pictures(home)
+    return home
+
+
 @pytest.fixture
 def recipe() -> TrainingRecipe:
     return small_recipe()
@@ -80,7 +112,7 @@ def small_recipe() -> TrainingRecipe:
     """Trains in a fraction of a second."""
     return TrainingRecipe(
         "small", "", "precomp", {}, "vse", {"dimension": 16, "word_dimension": 8}, ({"kind": "triplet"},),
-        least_count=1, settings=TrainingSettings(epochs=3, batch_size=20, learning_rate=0.01, device="cpu", threads=1),
+        least_count=1, settings=TrainingSettings(epochs=3, batch_size=40, learning_rate=0.01, device="cpu", threads=1),
     )  # fmt: skip
 
 

@@ -90,8 +90,20 @@ def compared(kind: str, built: Any, images: Any, captions: Any) -> Any:
 # Where training begins
 
 
-@pytest.mark.parametrize("base", ["clip", "siglip"])
-@pytest.mark.parametrize("kind", HEADS)
+@pytest.mark.parametrize(
+    ("kind", "base"),
+    rest_slow(
+        [
+            ("pvse", "clip"),
+            ("dive", "siglip"),
+            ("pcme", "clip"),
+            ("pvse", "siglip"),
+            ("dive", "clip"),
+            ("pcme", "siglip"),
+        ],
+        fast=3,
+    ),
+)
 def test_at_step_0_the_scores_rank_as_the_encoders_own(bases: dict[str, Path], kind: str, base: str) -> None:
     images, captions = own_vectors(bases[base])
     cosines, built = images @ captions.T, model(kind, bases[base])

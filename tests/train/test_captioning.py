@@ -115,7 +115,7 @@ def test_a_stored_model_has_no_use_for_the_decoder(
     """The weights of retrieval begin alike with the loss and without it, and have the same names and shapes."""
     shapes = []
     for name in ("vsrn", "vsrn-captioning"):
-        path = train_model(recipe_of(recipe, name, epochs=1), region_data, tmp_path / name).path
+        path = train_model(recipe_of(recipe, name, epochs=1, fraction=0.25), region_data, tmp_path / name).path
         loaded = load_model(path).model
         assert not hasattr(loaded, "loss")
         shapes.append({key: tuple(weight.shape) for key, weight in loaded.state_dict().items()})
@@ -125,7 +125,7 @@ def test_a_stored_model_has_no_use_for_the_decoder(
 
 
 def test_the_captions_become_more_probable(tmp_path: Path, recipe: TrainingRecipe, region_data: TrainingData) -> None:
-    own = recipe_of(recipe, "vsrn-captioning", epochs=4)
+    own = recipe_of(recipe, "vsrn-captioning", epochs=3, batch_size=20)
     rows = train_model(replace(own, losses=own.losses[1:]), region_data, tmp_path / "model").card["history"]
     assert [row["loss"] for row in rows] == sorted((row["loss"] for row in rows), reverse=True)
     words, uniform = 5, np.log(14 + 1)  # "a" and four of twelve words, and the end

@@ -124,7 +124,8 @@ def test_a_batch_that_is_too_large_names_the_flag(call: Call, folder: Path, tmp_
 def test_a_note_on_fewer_concepts(call: Call, tmp_path: Path, local_data: TrainingData) -> None:
     pytest.importorskip("torch")
     folder = write_flickr8k(tmp_path / "flickr8k", local_data)
-    words = ("--data", folder, "--device", "cpu", "--threads", "1", "--epochs", "1", "--batch-size", "20")
-    outcome = call("train", "flickr8k-cvse", *words, "-o", tmp_path / "model")
+    words = ("--data", folder, "--device", "cpu", "--threads", "1", "--epochs", "1", "--batch-size", "50")
+    (tmp_path / "small.toml").write_text('base = "flickr8k-cvse"\n[model]\ndimension = 8\nword_dimension = 8\n')
+    outcome = call("train", tmp_path / "small.toml", *words, "-o", tmp_path / "model")
     assert outcome.code == 0, outcome.err
     assert "note: 12 concepts, not 300: the vocabulary has no more content words" in outcome.err

@@ -130,7 +130,7 @@ def test_a_trained_folder_has_the_page_and_a_run(
         assert done.code == 0, done.err
         assert "epoch 2: loss" in done.err
     page = (tmp_path / "0" / "curves.html").read_text()
-    assert re.search(r"best at step [\d]+ of 20</h2>", page)
+    assert re.search(r"best at step [\d]+ of 10</h2>", page)
     quiet = call(*words, "--seed", "2", "-o", tmp_path / "2", "--json")
     assert "epoch" not in quiet.err
     assert [set(row) for row in quiet.json["history"]] == [{"step", "epoch", "loss", "value", "rate"}] * 2

@@ -37,10 +37,10 @@ def small(recipe: TrainingRecipe, name: str) -> TrainingRecipe:
 def test_training_interrupted_and_resumed_ends_with_the_same_weights(
     tmp_path: Path, recipe: TrainingRecipe, local_data: TrainingData, name: str
 ) -> None:
-    recipe = changed(small(recipe, name), epochs=2)
+    recipe = changed(small(recipe, name), epochs=2, fraction=0.5)
 
     def stop(row: dict[str, Any]) -> None:
-        if row["epoch"] > 1:
+        if row["epoch"] == 1:
             raise KeyboardInterrupt
 
     whole = train_model(recipe, local_data, tmp_path / "whole")
@@ -57,14 +57,14 @@ def test_training_interrupted_and_resumed_ends_with_the_same_weights(
 @pytest.mark.slow
 @pytest.mark.parametrize("name", PACKAGED)
 def test_they_learn(tmp_path: Path, recipe: TrainingRecipe, local_data: TrainingData, name: str) -> None:
-    trained = train_model(changed(small(recipe, name), epochs=6), local_data, tmp_path / "model")
+    trained = train_model(changed(small(recipe, name), epochs=6, batch_size=20), local_data, tmp_path / "model")
     rows = trained.card["history"]
     assert rows[-1]["loss"] < rows[0]["loss"]
     chance = 100 * ((0.05 + 0.25 + 0.5) + (1 - 0.95 + 0.25 + 0.47))  # 20 images; 5 of 100 captions are relevant
     assert trained.test["Rsum"] > chance + 60
 
 
-@pytest.mark.parametrize("name", PACKAGED)
+@pytest.mark.parametrize("name", rest_slow(PACKAGED))
 def test_packaged_recipes_run(call: Call, tmp_path: Path, local_data: TrainingData, name: str) -> None:
     folder = write_flickr8k(tmp_path / "flickr8k", local_data)
     words = ("--fraction", "0.5", "--epochs", "1", "--batch-size", "25", "--device", "cpu", "--threads", "1", "--json")

@@ -211,6 +211,6 @@ def test_workers_end_with_the_process_that_started_them(tmp_path: Path, number: 
         time.sleep(0.1)
     assert not any(Path(f"/proc/{worker}").exists() for worker in workers)
     step = load_checkpoint(partial(tmp_path / "model")).step
-    assert step >= 10
+    assert step >= 5
     if number == signal.SIGINT:
-        assert f"stopped after step {step:,} of 30,000" in message
+        assert f"stopped after step {step:,} of 15,000" in message

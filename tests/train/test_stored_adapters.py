@@ -30,7 +30,7 @@ from .adapted_models import (  # noqa: E402
     text_recipe,
     with_pixels,
 )
-from .conftest import made_data  # noqa: E402
+from .conftest import changed, made_data  # noqa: E402
 from .trained_models import train_on_files  # noqa: E402
 
 
@@ -41,13 +41,13 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Any:
         yield
 
 
-@pytest.fixture(scope="module", params=["clip", "siglip"])
+@pytest.fixture(scope="module", params=["clip", pytest.param("siglip", marks=pytest.mark.slow)])
 def dual(
     request: pytest.FixtureRequest, cache: None, bases: dict[str, Path], photos: Path,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Trained:  # fmt: skip
     folder = tmp_path_factory.mktemp(request.param) / "model"
-    return train_model(adapted(), with_pixels(photos, bases[request.param]), folder)
+    return train_model(changed(adapted(), epochs=2), with_pixels(photos, bases[request.param]), folder)
 
 
 @pytest.fixture(scope="module")
@@ -56,7 +56,7 @@ def texts(bases: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> T
     folder = tmp_path_factory.mktemp("texts")
     recipe = text_recipe(bases, image="grid", standardise=True)
     recipe = replace(recipe, data={"features": "efficientnet_lite0_global.npy+efficientnet_lite0_grid3x3_pca256.npy"})
-    return train_on_files(folder, made_data("vectors", "regions"), recipe, options=recipe.data)
+    return train_on_files(folder, made_data("vectors", "regions"), recipe, options=recipe.data, fraction=0.25)
 
 
 def dataset_of(folder: Path) -> tuple[object, ...]:
@@ -136,7 +136,7 @@ def test_an_encoder_that_moved_is_named_and_another_is_refused(
     cache: None, bases: dict[str, Path], photos: Path, tmp_path: Path
 ) -> None:
     base = shutil.copytree(bases["clip"], tmp_path / "base")
-    trained = train_model(adapted(), with_pixels(photos, base), tmp_path / "model")
+    trained = train_model(changed(adapted(), epochs=1), with_pixels(photos, base), tmp_path / "model")
     expected = load_encoder(f"path:{trained.path}", device="cpu").encode_texts(TEXTS)
     moved = base.rename(tmp_path / "moved")
     with pytest.raises(InputError, match="base: no such folder"):

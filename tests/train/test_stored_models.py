@@ -29,10 +29,11 @@ from crosslens.encode import (
 )
 from crosslens.train import Trained, TrainingData, load_features, load_model, train_model
 from crosslens.train.models.protocol import CaptionBatch, ImageBatch
+from crosslens.train.stored.model_folder import read_model
 from tests.commands import Call as Call, call as call
 
 from .conftest import changed, made_data, small_recipe, write_flickr8k
-from .trained_models import pair_model, train_on_files, train_on_pictures
+from .trained_models import pair_model, train_on_files
 
 torch = pytest.importorskip("torch")
 
@@ -323,7 +324,7 @@ def test_the_scores_of_two_models_are_averaged(call: Call, tmp_path: Path, regio
     features = load_features("flickr8k", tmp_path / "data", {"features": "efficientnet_lite0_grid3x3_pca256.npy"})
     for kind in ("sgr", "saf"):
         recipe = replace(small_recipe(), model=kind, model_settings=small)
-        train_model(changed(recipe, epochs=1), features, tmp_path / kind)
+        train_model(changed(recipe, epochs=1, fraction=0.25), features, tmp_path / kind)
     dataset = region_data.test.dataset
     sgr, saf, both = (
         load_encoder(f"path:{tmp_path / name}", device="cpu") for name in ("sgr", "saf", f"sgr?with={tmp_path / 'saf'}")
@@ -344,7 +345,7 @@ def test_the_scores_of_two_models_are_averaged(call: Call, tmp_path: Path, regio
     )  # fmt: skip
     assert outcome.code == 0, outcome.err
     assert outcome.json["metrics"]["Rsum"]["mean"] == pytest.approx(by_hand)
-    train_on_files(tmp_path / "other", made_data())
+    train_on_files(tmp_path / "other", made_data(), epochs=1, fraction=0.25)
     with pytest.raises(UsageError, match="do not read the same features"):
         load_encoder(f"path:{tmp_path / 'sgr'}?with={tmp_path / 'other' / 'model'}", device="cpu")
 
@@ -364,41 +365,41 @@ def test_pairs_are_scored_again_from_the_cache(pairs: Trained, data: TrainingDat
 # Models of what crosslens encode wrote
 
 
-def test_a_model_of_embeddings_reads_pictures(tmp_path: Path) -> None:
-    trained = train_on_pictures(tmp_path)
-    pictures = tmp_path / "data" / "pictures"
+def test_a_model_of_embeddings_reads_pictures(picture_home: Path) -> None:
+    trained = Trained(picture_home / "model", read_model(picture_home / "model").card)
+    pictures = picture_home / "data" / "pictures"
     encoder = load_encoder(f"path:{trained.path}", device="cpu")
     assert not isinstance(encoder, FeatureReader)
-    dataset = cl.load_dataset(tmp_path / "data" / "test-captions")
+    dataset = cl.load_dataset(picture_home / "data" / "test-captions")
     encoded = encode_dataset(dataset, encoder, image_folder=pictures)
     run = cl.evaluate(
         dataset, images=encoded.images, captions=encoded.captions, metrics=list(trained.test), resamples=0
     )
     assert {name: run[name].mean for name in trained.test} == pytest.approx(trained.test)
-    by_id = load_encoder(f"path:{trained.path}?features={tmp_path / 'data' / 'test'}", device="cpu")
+    by_id = load_encoder(f"path:{trained.path}?features={picture_home / 'data' / 'test'}", device="cpu")
     assert np.allclose(encode_dataset(dataset, by_id).images.vectors, encoded.images.vectors, atol=1e-5)
     assert "made by tiny" in (trained.path / "README.md").read_text()
 
 
-def test_another_encoder_than_that_of_the_training_is_refused(tmp_path: Path) -> None:
-    trained = train_on_pictures(tmp_path)
-    card = json.loads((trained.path / "header.json").read_text())
-    broken(trained.path, features={**card["features"], "encoder": "tiny@0123456789ab"})
+def test_another_encoder_than_that_of_the_training_is_refused(picture_home: Path) -> None:
+    copied = copy(picture_home / "model", picture_home / "of another encoder")
+    card = json.loads((copied / "header.json").read_text())
+    broken(copied, features={**card["features"], "encoder": "tiny@0123456789ab"})
     with pytest.raises(InputError, match="no longer what the model was trained with"):
-        load_encoder(f"path:{trained.path}", device="cpu")
-    broken(trained.path, features={**card["features"], "encoder": ""})
+        load_encoder(f"path:{copied}", device="cpu")
+    broken(copied, features={**card["features"], "encoder": ""})
     with pytest.raises(InputError, match="does not say which encoder"):
-        load_encoder(f"path:{trained.path}", device="cpu")
-    assert load_encoder(f"path:{trained.path}?encoder=tiny", device="cpu").abilities
+        load_encoder(f"path:{copied}", device="cpu")
+    assert load_encoder(f"path:{copied}?encoder=tiny", device="cpu").abilities
 
 
-def test_code_that_a_card_names_does_not_run(tmp_path: Path) -> None:
-    trained = train_on_pictures(tmp_path)
-    card = json.loads((trained.path / "header.json").read_text())
+def test_code_that_a_card_names_does_not_run(picture_home: Path, tmp_path: Path) -> None:
+    copied = copy(picture_home / "model", picture_home / "of code")
+    card = json.loads((copied / "header.json").read_text())
     (tmp_path / "evil.py").write_text("raise SystemExit('ran')\n")
     features = {**card["features"], "options": {"encoder": f"callable:{tmp_path / 'evil.py'}:x"}}
-    broken(trained.path, features=features)
+    broken(copied, features=features)
     with pytest.raises(UsageError, match="names code that would run"):
-        load_encoder(f"path:{trained.path}", device="cpu")
+        load_encoder(f"path:{copied}", device="cpu")
     with trusting(True), pytest.raises(SystemExit, match="ran"):
-        load_encoder(f"path:{trained.path}", device="cpu")
+        load_encoder(f"path:{copied}", device="cpu")

@@ -23,14 +23,13 @@ pytest.importorskip("torch")
 
 import crosslens as cl
 from crosslens.core import ConflictError
-from crosslens.train import LOSSES, Sweep, TrainingData, plan_sweep, run_sweep
+from crosslens.train import LOSSES, Sweep, plan_sweep, run_sweep
 from crosslens.train.sweep import running
 from crosslens.train.training import Training
 from tests.commands import Call as Call, call as call
 
-from .conftest import SMALL_RECIPE, write_flickr8k
+from .conftest import SWEEP_SETTINGS as SETTINGS
 
-SETTINGS = ["loss=triplet,sam-random", "fraction=0.25,1"]
 BROKEN = '''
 from crosslens.train import LOSSES
 
@@ -45,14 +44,15 @@ def broken(*, times: float = 1.0):
 
 
 @pytest.fixture(scope="module")
-def home(tmp_path_factory: pytest.TempPathFactory, data: TrainingData) -> Iterator[Path]:
-    """Data, a recipe, and a finished sweep of two losses, two fractions and three seeds."""
-    home = tmp_path_factory.mktemp("sweep")
-    write_flickr8k(home / "data", data)
-    (home / "small.toml").write_text(SMALL_RECIPE)
-    (home / "broken.py").write_text(BROKEN)
-    finished(home)
-    yield home
+def home(sweep_home: Path) -> Path:
+    return sweep_home
+
+
+@pytest.fixture
+def broken(tmp_path: Path) -> Iterator[Path]:
+    """A plugin with a loss, which is unregistered afterwards."""
+    (tmp_path / "broken.py").write_text(BROKEN)
+    yield tmp_path / "broken.py"
     LOSSES._entries.pop("broken", None)
 
 
@@ -226,7 +226,7 @@ def test_what_is_in_the_way_is_refused(home: Path, copy: Path, tmp_path: Path) -
     plan = plan_sweep(home / "small.toml", home / "data", SETTINGS, seeds=3, device="cpu")
     with pytest.raises(ConflictError, match="is not empty and is not a sweep"):
         run_sweep(plan, tmp_path / "notes")
-    (tmp_path / "other.toml").write_text(SMALL_RECIPE.replace("epochs = 2", "epochs = 1"))
+    (tmp_path / "other.toml").write_text((home / "small.toml").read_text().replace("epochs = 2", "epochs = 1"))
     other = plan_sweep(tmp_path / "other.toml", home / "data", SETTINGS, seeds=4, device="cpu")
     with pytest.raises(ConflictError, match="already contains a different trained model"):
         run_sweep(other, copy)
@@ -304,9 +304,9 @@ def test_the_processes_of_an_interrupted_sweep_end(home: Path, tmp_path: Path) -
 # Failures
 
 
-def test_a_failing_training_does_not_stop_the_others(call: Call, home: Path, copy: Path) -> None:
+def test_a_failing_training_does_not_stop_the_others(call: Call, home: Path, copy: Path, broken: Path) -> None:
     settings = ["loss=triplet,broken,sam-random", "fraction=0.25"]
-    more = ("--plugin", home / "broken.py")
+    more = ("--plugin", broken)
     outcome = call(*words(home, copy, *more, settings=settings, seeds="2"))
     assert outcome.code == 3
     assert "loss=broken, fraction=0.25, seed 1: the loss is nan at step 1" in " ".join(outcome.out.split())
@@ -326,9 +326,9 @@ def test_a_failing_training_does_not_stop_the_others(call: Call, home: Path, cop
 
 
 @pytest.mark.slow
-def test_a_loss_of_a_plugin_fails_in_other_processes_too(call: Call, home: Path, tmp_path: Path) -> None:
+def test_a_loss_of_a_plugin_fails_in_other_processes_too(call: Call, home: Path, tmp_path: Path, broken: Path) -> None:
     settings = ["loss=triplet,broken", "fraction=0.25"]
-    more = ("--plugin", home / "broken.py", "--jobs", "2", "--json")
+    more = ("--plugin", broken, "--jobs", "2", "--json")
     outcome = call(*words(home, tmp_path / "sweep", *more, settings=settings, seeds="2"))
     assert outcome.code == 3
     assert [row["n"] for row in outcome.json["rows"]] == [2, 0]

@@ -66,7 +66,7 @@ def test_a_dry_run_lists_and_writes_nothing(call: Call, home: Path, tmp_path: Pa
     assert "12 of 12 trainings to run" in outcome.out
     listed = call(*words(home, home / "finished", "--dry-run", "--json", seeds="4")).json["trainings"]
     assert [entry["seed"] for entry in listed if not entry["finished"]] == [3, 3, 3, 3]
-    assert [entry["steps"] for entry in listed][-4:] == [4, 20, 4, 20]
+    assert [entry["steps"] for entry in listed][-4:] == [2, 10, 2, 10]
 
 
 def test_names_of_losses(call: Call) -> None:

@@ -14,7 +14,7 @@ from crosslens.train import Trained, TrainingData
 from tests.commands import Call as Call, call as call
 
 from .conftest import small_recipe
-from .trained_models import pair_model, train_on_files, train_on_pictures
+from .trained_models import pair_model, train_on_files
 
 pytest.importorskip("torch")
 
@@ -27,7 +27,7 @@ def home(tmp_path_factory: pytest.TempPathFactory, data: TrainingData) -> Path:
     folder = tmp_path_factory.mktemp("home")
     recipes = {"triplet": small_recipe(), "sam": replace(small_recipe(), losses=SAM)}
     for name, recipe in recipes.items():
-        train_on_files(folder, data, recipe, epochs=3).path.rename(folder / name)
+        train_on_files(folder, data, recipe).path.rename(folder / name)
     return folder
 
 
@@ -147,14 +147,12 @@ def test_encode_and_missing_features(call: Call, home: Path, tmp_path: Path) -> 
     assert "no features of the image 'unknown.jpg'" in outcome.err
 
 
-def test_a_model_of_embeddings_is_evaluated_on_pictures(call: Call, tmp_path: Path) -> None:
-    trained = train_on_pictures(tmp_path)
-    words = ("--dataset", tmp_path / "data" / "test-captions", "--image-folder", tmp_path / "data" / "pictures")
-    outcome = call(
-        "evaluate", "--model", f"path:{trained.path}", *words, "--device", "cpu", "--metrics", "Rsum", "--json"
-    )
+def test_a_model_of_embeddings_is_evaluated_on_pictures(call: Call, picture_home: Path) -> None:
+    model = picture_home / "model"
+    words = ("--dataset", picture_home / "data" / "test-captions", "--image-folder", picture_home / "data" / "pictures")
+    outcome = call("evaluate", "--model", f"path:{model}", *words, "--device", "cpu", "--metrics", "Rsum", "--json")
     assert outcome.code == 0, outcome.err
-    assert outcome.json["metrics"]["Rsum"]["mean"] == pytest.approx(trained.test["Rsum"])
+    assert outcome.json["metrics"]["Rsum"]["mean"] == pytest.approx(figures(model)["Rsum"])
 
 
 @pytest.mark.slow

@@ -56,7 +56,7 @@ def test_checkpoints_are_chosen_by_a_graded_metric(
         return relevance_matrix(dataset, phi, **options)
 
     monkeypatch.setattr(evaluation, "relevance_matrix", counted)
-    recipe = changed(recipe, metric="NCS@5", test_metrics="Nsum NCS@10")
+    recipe = changed(recipe, epochs=2, metric="NCS@5", test_metrics="Nsum NCS@10")
     trained = train_model(recipe, data, tmp_path / "model")
     assert datasets == [data.validation.dataset, data.test.dataset], "once per split"
     rows = trained.card["history"]
@@ -64,13 +64,14 @@ def test_checkpoints_are_chosen_by_a_graded_metric(
     assert trained.card["validation"] == {"NCS@5": max(row["value"] for row in rows)}
     assert {"Rsum", "i2t/Hit@1", "Nsum[cider]", "t2i/NCS[cider]@10"} <= trained.test.keys()
     with pytest.raises(KeyboardInterrupt):
-        train_model(recipe, data, tmp_path / "resumed", watch=stop_after(1))
+        train_model(recipe, data, tmp_path / "resumed", watch=stop_after(0))
     assert weights(train_model(recipe, data, tmp_path / "resumed").path) == weights(trained.path)
 
 
 def test_further_metrics_of_a_finished_training_take_no_step(
     tmp_path: Path, recipe: TrainingRecipe, data: TrainingData, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    recipe = changed(recipe, epochs=1)
     first = train_model(recipe, data, tmp_path / "model")
     before = weights(first.path)
     asked = train_model(changed(recipe, test_metrics="mAP@R NCS@5"), data, tmp_path / "whole").test
