@@ -18,7 +18,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def study(tmp_path_factory: pytest.TempPathFactory) -> Study:
     base = tmp_path_factory.getbasetemp()
     shared: Path = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
-    return Study(shared / "golden-study")
+    return Study(shared / "golden-study", tmp_path_factory.mktemp("golden-copies"))
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -1,7 +1,7 @@
 """What commands are called on: drawn scenes, runs of three models, and what other commands made of them.
 
-Parts are prepared once for all processes that test. Every call gets a copy, made of hard links, so that no call sees
-what another one wrote.
+Parts are prepared once for all processes that test. Calls work in a copy, made of hard links, and no call sees what
+another one wrote: a copy in which more than the cache has changed is made anew.
 """
 
 from __future__ import annotations
@@ -203,10 +203,10 @@ BOUND = ("audits", "demos")
 
 
 class Study:
-    """The prepared parts, below one folder that all processes share."""
+    """The prepared parts, below one folder that all processes share, and copies of them that are this process's own."""
 
-    def __init__(self, root: Path) -> None:
-        self.root = root
+    def __init__(self, root: Path, copies: Path) -> None:
+        self.root, self.copies = root, copies
 
     def part(self, name: str) -> Path:
         """The folder of a part, prepared by the first who asks."""
@@ -221,18 +221,26 @@ class Study:
         return folder
 
     @contextlib.contextmanager
-    def copy(self, part: str, folder: Path) -> Iterator[Path]:
-        """A copy to work in: ``folder``, or where the part was made if what it holds is bound to that place."""
+    def copy(self, part: str) -> Iterator[Path]:
+        """A copy to work in: of this process, or where the part was made if what it holds is bound to that place."""
         source = self.part(part) if part else None
-        with self._locked(part) if part in BOUND else contextlib.nullcontext():
-            folder = self._place(part) if part in BOUND else folder
-            shutil.rmtree(folder, ignore_errors=True)
-            _copy(source, folder)
+        bound = part in BOUND
+        folder = self._place(part) if bound else self.copies / (part or "nothing")
+        with self._locked(part) if bound else contextlib.nullcontext():
+            if bound:
+                shutil.rmtree(folder, ignore_errors=True)
+            if not folder.exists():
+                _copy(source, folder)
+            before = _state(folder)
             (folder / "out").mkdir()
+            unchanged = False
             try:
                 yield folder
+                shutil.rmtree(folder / "out")
+                unchanged = not bound and _state(folder) == before
             finally:
-                shutil.rmtree(folder)
+                if not unchanged:
+                    shutil.rmtree(folder)
 
     def _place(self, part: str) -> Path:
         return self.root / f"{part}-place"
@@ -250,6 +258,21 @@ def _copy(source: Path | None, target: Path) -> None:
         target.mkdir(parents=True)
     else:
         shutil.copytree(source, target, copy_function=_link)
+
+
+def _state(folder: Path) -> list[tuple[str, int, int]]:
+    """What lies in a folder, without the cache, which changes how long a call takes and nothing else."""
+    found = []
+    for place, folders, files in os.walk(folder):
+        if place == str(folder) and "cache" in folders:
+            folders.remove("cache")
+        found += [(f"{place}/", 0, 0), *((file, *_version(f"{place}/{file}")) for file in files)]
+    return sorted(found)
+
+
+def _version(file: str) -> tuple[int, int]:
+    status = os.stat(file)
+    return status.st_ino, status.st_mtime_ns
 
 
 def _link(source: str, target: str) -> None:

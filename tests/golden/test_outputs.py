@@ -10,7 +10,7 @@ import json
 import platform
 import re
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from fnmatch import fnmatchcase
 from functools import partial
 from pathlib import Path
@@ -61,8 +61,7 @@ def endpoint() -> Iterator[str]:
 
 @pytest.mark.parametrize(("command", "case", "made"), list(parameters()))
 def test_output(
-    command: str, case: Case, made: str, study: Study, tmp_path: Path, request: pytest.FixtureRequest,
-    record_property: Any,
+    command: str, case: Case, made: str, study: Study, request: pytest.FixtureRequest, record_property: Any,
 ) -> None:  # fmt: skip
     if made.endswith((".png", ".pdf", ".svg")):
         pytest.importorskip("vl_convert", reason="pip install 'crosslens[pictures]'")
@@ -71,7 +70,7 @@ def test_output(
         pytest.skip("UMAP places points otherwise on other processors than the one that recorded them")
     if "{endpoint}" in words:
         words = words.replace("{endpoint}", request.getfixturevalue("endpoint"))
-    with study.copy(case.part, tmp_path / "work") as folder:
+    with study.copy(case.part) as folder:
         columns = int(made) if made.isdecimal() else None if made == "json" else 80
         done = call(words, folder, columns, colour=case.colour)
         assert done.code == case.code, f"crosslens {words}\n{done.err}"
@@ -85,12 +84,11 @@ def test_output(
 
 @pytest.mark.parametrize("name", PRINTED)
 def test_printed_result(
-    name: str, study: Study, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest,
-    record_property: Any,
+    name: str, study: Study, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest, record_property: Any,
 ) -> None:  # fmt: skip
     """What ``print(result)`` shows in Python."""
     case = Case(name, "", part="studies")
-    with study.copy(case.part, tmp_path / "work") as folder, monkeypatch.context() as patch:
+    with study.copy(case.part) as folder, monkeypatch.context() as patch:
         patch.chdir(folder)
         patch.setenv("CROSSLENS_CACHE", str(folder / "cache"))
         result = PRINTED[name]()
@@ -209,13 +207,19 @@ def settled(text: str, before: str, case: Case, *, strict: bool) -> str:
     if text == before:
         return text
     new, old = text.splitlines(), before.splitlines()
-    matcher = difflib.SequenceMatcher(None, [outline(line) for line in old], [outline(line) for line in new], False)
-    for kind, first, last, start, _ in matcher.get_opcodes():
-        if kind == "equal":
-            for row, line in enumerate(old[first:last], start=start):
-                if is_near(line, new[row], case, strict=strict):
-                    new[row] = line
+    outlines = [[outline(line) for line in lines] for lines in (old, new)]
+    for first, start, size in equal_parts(*outlines):
+        for row, line in enumerate(old[first : first + size], start=start):
+            if line != new[row] and is_near(line, new[row], case, strict=strict):
+                new[row] = line
     return "\n".join(new) + "\n" * text.endswith("\n")
+
+
+def equal_parts(old: list[str], new: list[str]) -> Iterable[tuple[int, int, int]]:
+    """Where each run of equal lines begins in both texts, and how long it is."""
+    if old == new:
+        return [(0, 0, len(old))]  # looking for it would take a second for a long page
+    return difflib.SequenceMatcher(None, old, new, False).get_matching_blocks()
 
 
 def outline(line: str) -> str:
