@@ -11,7 +11,7 @@ import torch
 import torch.distributed
 from torch import Tensor
 
-from crosslens.core import InputError, MissingExtraError
+from crosslens.core import Array, InputError, MissingExtraError
 from crosslens.pipeline import Metrics, measure_vectors, vector_metrics
 
 try:
@@ -136,13 +136,13 @@ class RetrievalMetric(Metric):  # type: ignore[misc]
         values = measure_vectors(images, captions[kept], owners, names, self.metrics, score=self.score)
         return {name: torch.tensor(value, dtype=torch.float64, device=self.device) for name, value in values.items()}
 
-    def _all(self, name: str) -> np.ndarray[Any, Any]:
+    def _all(self, name: str) -> Array:
         state = getattr(self, name)
         parts = state if isinstance(state, list) else [state]
         return torch.cat([part.cpu() for part in parts]).numpy() if parts else np.empty(0, np.int64)
 
 
-def _distinct(vectors: Any, owners: Any, ids: Any, process: Any) -> np.ndarray[Any, Any] | slice:
+def _distinct(vectors: Any, owners: Any, ids: Any, process: Any) -> Array | slice:
     """The rows of captions, each once; a slice, which copies no vectors, where these are all rows.
 
     By their ids where these are given. Otherwise captions of one image with equal vectors are as many as the process

@@ -7,12 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from crosslens.core import InputError
+from crosslens.core import Array, InputError
 from crosslens.pipeline import Metrics, measure_vectors, vector_metrics
 
 __all__ = ["retrieval_metrics"]
-
-Array = np.ndarray[Any, Any]
 
 
 def retrieval_metrics(

@@ -5,18 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
-from crosslens.core import UNRANKED, Ranking, Relevance, available_cores, wait_for_all
+from crosslens.core import UNRANKED, Array, Ranking, Relevance, available_cores, wait_for_all
 from crosslens.rank.distinct import Copies, count_groups_exactly, list_members
 from crosslens.rank.kernels import count_exactly, put_in_order
 from crosslens.rank.merged import Lists
 from crosslens.rank.scan import survivors
 from crosslens.rank.scorers import Scorer
-
-Array = np.ndarray[Any, Any]
 
 _PAIRS_AT_ONCE = 1 << 14
 _QUERIES_AT_ONCE = 1 << 10

@@ -10,14 +10,12 @@ from __future__ import annotations
 
 import threading
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
+from crosslens.core import Array
 from crosslens.rank.kernels import compiled
 from crosslens.rank.scorers import InnerProduct, Scorer, buffered_product
-
-Array = np.ndarray[Any, Any]
 
 _SAMPLED = 8
 """Numbers of a vector that are looked at first: where they differ, the vectors do."""

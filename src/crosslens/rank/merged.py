@@ -19,6 +19,7 @@ import numpy as np
 from crosslens.core import (
     HEADER_FILE,
     UNRANKED,
+    Array,
     CrosslensError,
     Layout,
     Ranking,
@@ -30,8 +31,6 @@ from crosslens.core import (
     wait_for_all,
     write_parts,
 )
-
-Array = np.ndarray[Any, Any]
 
 SECONDS_BETWEEN_CHECKPOINTS = 60.0
 MOST_TIME_FOR_CHECKPOINTS = 1 / 20

@@ -12,15 +12,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from crosslens.core import Progress, Ranking, available_cores, current_engine, fingerprint, stage
+from crosslens.core import Array, Progress, Ranking, available_cores, current_engine, fingerprint, stage
 from crosslens.rank.direction_state import Direction, lists_of, ranking_of
 from crosslens.rank.merged import Blocks, Lists, Merged
 from crosslens.rank.scorers import Scorer
 from crosslens.rank.tiles import TILE, run_pass, uneven_blocks
-
-Array = np.ndarray[Any, Any]
 
 _FEWEST_QUERIES = 2 * TILE
 """Queries of a part, at least: for each part, the lists of the whole other axis travel and are merged."""

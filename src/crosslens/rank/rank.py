@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -14,6 +13,7 @@ from crosslens.core import (
     IMAGE_TO_TEXT,
     TEXT_TO_IMAGE,
     UNRANKED,
+    Array,
     Ids,
     InputError,
     Progress,
@@ -30,8 +30,6 @@ from crosslens.core import (
     shown_progress,
 )
 from crosslens.rank.scorers import InnerProduct, Scorer
-
-Array = np.ndarray[Any, Any]
 
 BACKENDS = ("numpy", "torch")
 PairScores = Callable[[Sequence[tuple[str, str]]], Array]

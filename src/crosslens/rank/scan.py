@@ -34,6 +34,7 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
+from crosslens.core import Array
 from crosslens.rank.kernels import compiled
 
 LANES = 64
@@ -112,7 +113,6 @@ number_of_bits = _number_of(lambda builder, mask: builder.ctpop(mask))
 lowest_bit = _number_of(lambda builder, mask: builder.cttz(mask, ir.IntType(1)(1)))
 
 
-Array = np.ndarray[Any, Any]
 Number = Any  # a machine number of the width the loop needs; Python's own types say nothing about that
 
 DONE = -1

@@ -14,6 +14,7 @@ import numpy as np
 
 from crosslens.core import (
     VECTOR_BYTES,
+    Array,
     ArrayBlocks,
     Embeddings,
     InputError,
@@ -33,7 +34,6 @@ from crosslens.core import (
 )
 from crosslens.rank.scorers import InnerProduct, Scorer, check_dimensions, norms, rounding_bound, unit_rows
 
-Array = np.ndarray[Any, Any]
 Convert = Callable[[Array], Array]
 """Stored rows → float32 rows of the same items."""
 

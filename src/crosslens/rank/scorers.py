@@ -16,6 +16,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from crosslens.core import (
+    Array,
     ArrayBlocks,
     InputError,
     VectorBlocks,
@@ -26,8 +27,6 @@ from crosslens.core import (
     inexact_score,
     wait_for_all,
 )
-
-Array = np.ndarray[Any, Any]
 
 _BLOCK_NUMBERS = 1 << 19
 """Numbers of the vectors that are converted or multiplied pair by pair at a time: 4 MB in float64."""

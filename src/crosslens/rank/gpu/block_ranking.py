@@ -17,6 +17,7 @@ import numpy as np
 
 from crosslens.core import (
     DEVICE_BYTES,
+    Array,
     CrosslensError,
     MissingExtraError,
     Progress,
@@ -37,7 +38,6 @@ from crosslens.rank.gpu.tile_pass import tile_pass
 from crosslens.rank.merged import Blocks, Merged
 from crosslens.rank.scorers import InnerProduct
 
-Array = np.ndarray[Any, Any]
 Tensor = Any
 
 _AT_ONCE = 1 << 26

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from crosslens.core import DEVICE_BYTES, VECTOR_BYTES, Relevance, VectorBlocks, select_rows
+from crosslens.core import DEVICE_BYTES, VECTOR_BYTES, Array, Relevance, VectorBlocks, select_rows
 from crosslens.rank.merged import Blocks
 
 _BUFFERS = 4 << 30
@@ -121,9 +121,6 @@ def buffer_bytes(memory: int) -> int:
 
 def _without_buffers(memory: int) -> int:
     return memory - buffer_bytes(memory)
-
-
-Array = np.ndarray[Any, Any]
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ import numpy as np
 
 from crosslens.core import (
     UNRANKED,
+    Array,
     Relevance,
     SilentProgress,
     VectorBlocks,
@@ -24,7 +25,6 @@ from crosslens.core import (
 from crosslens.rank.merged import Lists
 from crosslens.rank.scorers import rounding_bound
 
-Array = np.ndarray[Any, Any]
 Tensor = Any
 
 _BLOCK = 1 << 16

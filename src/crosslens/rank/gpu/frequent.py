@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
+from crosslens.core import Array
 from crosslens.rank.gpu.direction import LAST, DeviceDirection, items_of, keys_of
 
-Array = np.ndarray[Any, Any]
 Tensor = Any
 
 _SHARE, _FEWEST = 1 / 256, 8

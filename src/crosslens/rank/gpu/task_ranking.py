@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from crosslens.core import (
+    Array,
     CrosslensError,
     Engine,
     MissingExtraError,
@@ -43,7 +44,6 @@ from crosslens.rank.gpu.direction import pair_scores, relevant_scores
 from crosslens.rank.merged import Lists
 from crosslens.rank.scorers import InnerProduct
 
-Array = np.ndarray[Any, Any]
 Tensor = Any
 ANY_MACHINE = (None, "cuda", "cpu")
 """Names of devices that any machine may have."""
