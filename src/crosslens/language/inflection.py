@@ -38,19 +38,14 @@ def takes_an(word: str) -> bool:
     word = _LEADING.sub("", word, count=1) if not word[:1].isalnum() else word
     if word[:1].isdigit():
         return _VOWEL_NUMBERS.match(word) is not None
-    if _is_spelled_out(word):
+    # A lone letter (*U-turn*, *x-ray*), or capitals that nobody says as a word; *A RED DOG* is only loud.
+    capitals = _CAPITALS.match(word)
+    spelled = capitals and (capitals.group() in _SPELLED_OUT or set("AEIOUY").isdisjoint(capitals.group()))
+    if spelled or (not capitals and _ONE_LETTER.match(word)):
         return word[0].upper() in _VOWEL_LETTERS
     lower = word.lower()
     vowel = lower[:1] in tuple(_VOWELS) and not _LIKE_YOU.match(lower) and not _LIKE_WON.match(lower)
     return vowel or _SILENT_H.match(lower) is not None
-
-
-def _is_spelled_out(word: str) -> bool:
-    """A lone letter (*U-turn*, *x-ray*), or capitals that nobody says as a word; *A RED DOG* is only loud."""
-    capitals = _CAPITALS.match(word)
-    if capitals is None:
-        return _ONE_LETTER.match(word) is not None
-    return capitals.group() in _SPELLED_OUT or set("AEIOUY").isdisjoint(capitals.group())
 
 
 _TABLES = tomllib.loads(Path(__file__).with_name("irregular.toml").read_text(encoding="utf-8"))
@@ -148,7 +143,12 @@ def _singular(word: str) -> str:
         return word
     if lower in _SINGULARS:
         return _SINGULARS[lower]
-    singulars = [form for form in _undone(lower) if _plural(form) == lower]
+    forms = [lower[:-2] + "an"] if lower.endswith("men") else []  # what a plural may come from, by its ending
+    endings = (pair for pair in _PLURAL_ENDINGS if lower.endswith(pair[0]) and len(lower) > len(pair[0]) + 1)
+    forms += [lower.removesuffix(ending) + new for ending, new in endings]
+    tails = (tail for tail in _COMPOUND_TAILS if lower.endswith(PLURALS[tail]))
+    forms += [lower.removesuffix(PLURALS[tail]) + tail for tail in tails]
+    singulars = [form for form in forms if _plural(form) == lower]
     listed = [form for form in singulars if _is_listed(form)]
     if listed:
         return listed[0]
@@ -159,15 +159,6 @@ def _singular(word: str) -> str:
 def _is_listed(noun: str) -> bool:
     """Whether WordNet lists this very form as a noun, and not as the plural of another."""
     return load_wordnet().morphy(noun, "n") == noun
-
-
-def _undone(word: str) -> list[str]:
-    """What a plural may come from, by its ending."""
-    forms = [word[:-2] + "an"] if word.endswith("men") else []
-    endings = (pair for pair in _PLURAL_ENDINGS if word.endswith(pair[0]) and len(word) > len(pair[0]) + 1)
-    forms += [word.removesuffix(ending) + new for ending, new in endings]
-    tails = (tail for tail in _COMPOUND_TAILS if word.endswith(PLURALS[tail]))
-    return forms + [word.removesuffix(PLURALS[tail]) + tail for tail in tails]
 
 
 # Verbs

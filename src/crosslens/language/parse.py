@@ -169,8 +169,7 @@ class Grammar:
         nouns = [token for token in range(len(parse)) if self.is_noun(token)]
         for token in range(len(parse)):
             if parse.words[token].lower() == "of" and parse.arcs[token] == "prep":
-                self._see_quantity(parse.heads[token], token)
-                self._see_side(parse.heads[token], token)
+                self._see_of(parse.heads[token], token)
         for token in nouns:
             if parse.arcs[token] not in _BEFORE_NOUN:
                 self._name(token)
@@ -192,7 +191,9 @@ class Grammar:
         """A token and what is joined to it by *and*, *or* or a comma, if it is of the same kind."""
         tokens = [token]
         for other in self.below(token, "conj"):
-            if self._alike(token, other):
+            noun = self.is_noun(other)
+            alike = noun or self.parse.pos[other] == "PRON" if self.is_noun(token) or token in self.names else not noun
+            if alike:
                 tokens += self.listed(other)
         return tokens
 
@@ -237,19 +238,16 @@ class Grammar:
     def _both(self, first: int, second: int) -> str:
         return f"{self.parse.words[first]} {self.parse.words[second]}".lower()
 
-    def _see_side(self, token: int, of: int) -> None:
-        if self.parse.words[token].lower() in SIDES and self.parse.arcs[token] == "pobj" and self.below(of, "pobj"):
+    def _see_of(self, token: int, of: int) -> None:
+        """*a group of people*, *two of the sheep*: the first word is absorbed, and refers to the second."""
+        wholes, lemma = self.below(of, "pobj"), self.parse.lemmas[token]
+        noun = lemma in CO_CAPTION_QUANTITIES or lemma in COUNTED_AS or lemma in KINDS
+        if wholes and ((self.is_noun(token) and noun) or self.parse.pos[token] in ("NUM", "DET", "PRON")):
+            self.quantity_of[token] = wholes[-1]
+            self.absorbed.add(token)
+        if wholes and self.parse.words[token].lower() in SIDES and self.parse.arcs[token] == "pobj":
             self.side_of[token] = of
             self.absorbed.add(token)
-
-    def _see_quantity(self, token: int, of: int) -> None:
-        """*a group of people*, *two of the sheep*: the first word is absorbed, and refers to the second."""
-        lemma = self.parse.lemmas[token]
-        noun = lemma in CO_CAPTION_QUANTITIES or lemma in COUNTED_AS or lemma in KINDS
-        if (self.is_noun(token) and noun) or self.parse.pos[token] in ("NUM", "DET", "PRON"):
-            for whole in self.below(of, "pobj"):
-                self.quantity_of[token] = whole
-                self.absorbed.add(token)
 
     def quantity(self, token: int) -> str | None:
         """What a quantity says of its object: *two* for a couple, *group* for a group, nothing for a kind."""
@@ -292,11 +290,6 @@ class Grammar:
             token = self.parse.heads[token]
         return token == target
 
-    def _alike(self, token: int, other: int) -> bool:
-        if self.is_noun(token) or token in self.names:
-            return self.is_noun(other) or self.parse.pos[other] == "PRON"
-        return not self.is_noun(other)
-
     def _antecedent(self, token: int) -> int | None:
         """The noun that a pronoun refers to: of a relative clause, the noun it depends on; else an earlier one.
 
@@ -304,9 +297,11 @@ class Grammar:
         takes the nearest.
         """
         word = self.parse.words[token].lower()
-        clause = self._clause(token)
-        if word in RELATIVE and clause is not None:
-            return self.referent(self.parse.heads[clause])
+        verb = token
+        while word in RELATIVE and self.parse.heads[verb] != verb:
+            if self.parse.arcs[verb] == "relcl":  # the verb of the relative clause that the word is in
+                return self.referent(self.parse.heads[verb])
+            verb = self.parse.heads[verb]
         before = [noun for noun in self.objects() if noun < token]
         single = [noun for noun in before if self.parse.tags[noun] not in ("NNS", "NNPS")]
         if word in THEY:
@@ -317,14 +312,6 @@ class Grammar:
             suited, others = (MALE, FEMALE) if word in HE else (FEMALE, MALE)
             fitting = [noun for noun in single if self.parse.lemmas[noun] not in others]
             return next((noun for noun in fitting if self.parse.lemmas[noun] in suited), next(iter(fitting), None))
-        return None
-
-    def _clause(self, token: int) -> int | None:
-        """The verb of the relative clause that a word is in."""
-        while self.parse.heads[token] != token:
-            if self.parse.arcs[token] == "relcl":
-                return token
-            token = self.parse.heads[token]
         return None
 
     def numeral(self, token: int) -> str:

@@ -51,7 +51,7 @@ def positioned_graph(parse: Parse) -> PositionedGraph:
     """The scene graph of one parsed caption, with the positions of its words."""
     reading = _Reading(parse)
     reading.graph()
-    names = {token: reading.grammar.names[token] for token in sorted(reading.grammar.objects())}
+    names = {token: reading.names[token] for token in sorted(reading.objects())}
     attributes, relations = dict.fromkeys(sorted(reading.attributes)), dict.fromkeys(sorted(reading.relations))
     stated = set(attributes) - reading.loose
     loose = reading.loose.union((token, word) for token in names for word in reading.words_before(token)) - stated
@@ -66,24 +66,23 @@ def scene_graph(parse: Parse) -> SceneGraph:
 _BEFORE_NOUN = frozenset(("ADJ", "ADV", "CCONJ", "NOUN", "NUM", "PROPN", "PUNCT"))
 
 
-class _Reading:
+class _Reading(Grammar):
     """Goes through a parse once, collecting tuples over token positions."""
 
     def __init__(self, parse: Parse) -> None:
-        self.grammar = Grammar(parse)
-        self.parse = self.grammar.parse
+        super().__init__(parse)
         self.attributes: list[tuple[int, str]] = []
         self.relations: list[tuple[int, str, int]] = []
         self.loose: set[tuple[int, str]] = set()
 
     def graph(self) -> SceneGraph:
         for token in range(len(self.parse)):
-            if self.grammar.is_noun(token) or token in self.grammar.quantity_of:
+            if self.is_noun(token) or token in self.quantity_of:
                 self._noun(token)
-            elif self.grammar.is_verb(token):
+            elif self.is_verb(token):
                 self._verb(token)
-        names = self.grammar.names
-        objects = dict.fromkeys(names[token] for token in sorted(self.grammar.objects()))
+        names = self.names
+        objects = dict.fromkeys(names[token] for token in sorted(self.objects()))
         attributes = dict.fromkeys((names[token], word) for token, word in sorted(self.attributes))
         relations = dict.fromkeys(
             (names[subject], name, names[target]) for subject, name, target in sorted(self.relations)
@@ -92,51 +91,49 @@ class _Reading:
 
     def _noun(self, token: int) -> None:
         """Modifiers, possessors and prepositions of a noun."""
-        referent = self.grammar.referent(token)
+        referent = self.referent(token)
         if referent is None:
             return
-        quantity = token in self.grammar.quantity_of
+        quantity = token in self.quantity_of
         if quantity:
-            word = self.grammar.quantity(token)
+            word = self.quantity(token)
             if word:
-                self.attributes += [(noun, word) for noun in self.grammar.referents(self.grammar.quantity_of[token])]
+                self.attributes += [(noun, word) for noun in self.referents(self.quantity_of[token])]
         else:
             self._modifiers(token)
-        for owner in self.grammar.below(token, "poss"):
-            self._relate(self.grammar.referents(owner), "have", [referent])
-        for name, others in self.grammar.prepositions(token):
+        for owner in self.below(token, "poss"):
+            self._relate(self.referents(owner), "have", [referent])
+        for name, others in self.prepositions(token):
             if not (quantity and name == "of"):
                 self._relate([referent], name, others)
 
     def _modifiers(self, noun: int) -> None:
-        for child in self.grammar.children[noun]:
+        named = self.names.get(noun, "").split(" ")[:-1]
+        for child in self.children[noun]:
             arc = self.parse.arcs[child]
-            if arc == "amod" and child not in self.grammar.absorbed:
-                for adjective in self.grammar.listed(child):
+            if arc == "amod" and child not in self.absorbed:
+                for adjective in self.listed(child):
                     self._describe([noun], adjective)
             elif arc == "nummod":
-                self.attributes.append((noun, self.grammar.numeral(child)))
-            elif arc in ("compound", "nmod") and not self._in_name(child, noun):
+                self.attributes.append((noun, self.numeral(child)))
+            elif arc in ("compound", "nmod") and self.parse.words[child].lower() not in named:
                 self._describe([noun], child)
-
-    def _in_name(self, token: int, noun: int) -> bool:
-        return self.parse.words[token].lower() in self.grammar.names[noun].split(" ")[:-1]
 
     def _describe(self, nouns: list[int], word: int) -> None:
         """An adjective, participle or noun as an attribute; *full of food* relates as well."""
         described = [(noun, self._attribute(word)) for noun in nouns]
         self.attributes += described
-        objects = self.grammar.objects()
+        objects = self.objects()
         after = next((text.lower() for text in self.parse.words[word + 1 :] if text != "-"), "")
         of_another = after.endswith("ed") and after not in COLOURS  # a long haired girl
         self.loose.update(
             pair for pair in described if of_another or any(word < between < pair[0] for between in objects)
         )
-        for other in self.grammar.below(word, "amod"):  # a bright orange jacket
+        for other in self.below(word, "amod"):  # a bright orange jacket
             self._describe(nouns, other)
             if self.parse.pos[word] != "ADJ" or self.parse.words[word].lower().endswith("ed"):  # a long haired girl
                 self.loose.update((noun, self._attribute(other)) for noun in nouns)
-        for name, others in self.grammar.prepositions(word):
+        for name, others in self.prepositions(word):
             self._relate(nouns, f"{self._attribute(word)} {name}", others)
 
     def words_before(self, noun: int) -> list[str]:
@@ -146,14 +143,14 @@ class _Reading:
             word = self.parse.words[token].lower()
             if word in COLOURS or word in SIZES:
                 words.append(word)
-            elif self.parse.pos[token] not in _BEFORE_NOUN or token in self.grammar.objects():
+            elif self.parse.pos[token] not in _BEFORE_NOUN or token in self.objects():
                 break
         return words
 
     def _attribute(self, token: int) -> str:
         word, lemma = self.parse.words[token].lower(), self.parse.lemmas[token]
         if self.parse.pos[token] == "NUM":
-            return self.grammar.numeral(token)
+            return self.numeral(token)
         if token >= 2 and self.parse.words[token - 1] == "-" and self.parse.heads[token - 2] == token:
             return f"{self.parse.words[token - 2].lower()}-{word}"  # long-sleeved
         # Not every participle has a verb behind it: nothing is ever "wooded" by somebody who woods.
@@ -163,65 +160,62 @@ class _Reading:
         if self.parse.lemmas[verb] == "be":
             self._copula(verb)
             return
-        subjects = self.grammar.subjects(verb)
+        subjects = self.subjects(verb)
         objects = self._objects(verb)
-        described = [child for child in self.grammar.below(verb, "acomp", "oprd") if self.parse.pos[child] == "ADJ"]
+        described = [child for child in self.below(verb, "acomp", "oprd") if self.parse.pos[child] == "ADJ"]
         passive = self._is_passive(verb)
-        agents = [agent for name, others in self.grammar.prepositions(verb) if name == "by" for agent in others]
-        name = self._verb_name(verb)
+        agents = [agent for name, others in self.prepositions(verb) if name == "by" for agent in others]
+        particles = (self.parse.words[child].lower() for child in self.below(verb, "prt"))
+        name = " ".join((self.parse.lemmas[verb], *particles))
         if passive and agents:
             self._relate(agents, name, subjects)
         elif objects and not passive:
             self._relate(subjects, name, objects)
         elif self._gap(verb):
-            self._relate(subjects, name, self.grammar.referents(self.parse.heads[verb]))
-        elif self.parse.lemmas[verb] not in LIGHT_VERBS and not self.grammar.below(verb, "acomp"):
+            self._relate(subjects, name, self.referents(self.parse.heads[verb]))
+        elif self.parse.lemmas[verb] not in LIGHT_VERBS and not self.below(verb, "acomp"):
             self.attributes += [(subject, name) for subject in subjects]
-        for preposition, others in self.grammar.prepositions(verb):
+        for preposition, others in self.prepositions(verb):
             if not (passive and preposition == "by"):
                 self._relate(subjects, preposition, others)
         for child in described:
-            for adjective in self.grammar.listed(child):
+            for adjective in self.listed(child):
                 self._describe(objects or subjects, adjective)
 
     def _objects(self, verb: int) -> list[int]:
         """The objects of a verb; of *watches a calf drink*, the calf."""
-        direct = self.grammar.below(verb, "dobj")
-        clauses = self.grammar.below(verb, "ccomp")
-        inner = [subject for clause in clauses for subject in self.grammar.below(clause, "nsubj")]
-        return [noun for child in (*direct, *inner) for noun in self.grammar.referents(child)]
+        direct = self.below(verb, "dobj")
+        clauses = self.below(verb, "ccomp")
+        inner = [subject for clause in clauses for subject in self.below(clause, "nsubj")]
+        return [noun for child in (*direct, *inner) for noun in self.referents(child)]
 
     def _gap(self, verb: int) -> bool:
         """*the ball the boy kicks*: a clause with a subject of its own, whose object is the noun it hangs on."""
-        subjects = self.grammar.below(verb, "nsubj")
+        subjects = self.below(verb, "nsubj")
         relative = any(self.parse.tags[subject] in ("WP", "WDT") for subject in subjects)
-        dangling = any(not self.grammar.children[child] for child in self.grammar.below(verb, "prep"))
+        dangling = any(not self.children[child] for child in self.below(verb, "prep"))
         return self.parse.arcs[verb] == "relcl" and bool(subjects) and not relative and not dangling
 
     def _is_passive(self, verb: int) -> bool:
-        if self.grammar.below(verb, "nsubjpass", "auxpass"):
+        if self.below(verb, "nsubjpass", "auxpass"):
             return True
-        if self.parse.tags[verb] != "VBN" or self.grammar.below(verb, "aux", "nsubj"):
+        if self.parse.tags[verb] != "VBN" or self.below(verb, "aux", "nsubj"):
             return False
         head = self.parse.heads[verb]
         return self.parse.arcs[verb] != "conj" or self.parse.tags[head] == "VBN"
 
-    def _verb_name(self, verb: int) -> str:
-        particles = (self.parse.words[child].lower() for child in self.grammar.below(verb, "prt"))
-        return " ".join((self.parse.lemmas[verb], *particles))
-
     def _copula(self, verb: int) -> None:
         """*The dog is big*, *the dog is a poodle*, *the dog is on the bed*, *there is a dog on the bed*."""
-        attributes = self.grammar.below(verb, "attr")
-        nouns = [noun for child in attributes for noun in self.grammar.referents(child)]
-        subjects = nouns if self.grammar.below(verb, "expl") else self.grammar.subjects(verb)
-        for child in (*self.grammar.below(verb, "acomp", "oprd"), *attributes):
-            for word in self.grammar.listed(child):
+        attributes = self.below(verb, "attr")
+        nouns = [noun for child in attributes for noun in self.referents(child)]
+        subjects = nouns if self.below(verb, "expl") else self.subjects(verb)
+        for child in (*self.below(verb, "acomp", "oprd"), *attributes):
+            for word in self.listed(child):
                 if self.parse.pos[word] in ("ADJ", "NUM", "VERB"):
                     self._describe(subjects, word)
         described = [subject for subject in subjects if subject not in nouns]
-        self.attributes += [(subject, self.grammar.names[noun]) for subject in described for noun in nouns]
-        for name, others in self.grammar.prepositions(verb):
+        self.attributes += [(subject, self.names[noun]) for subject in described for noun in nouns]
+        for name, others in self.prepositions(verb):
             self._relate(subjects, name, others)
 
     def _relate(self, subjects: Iterable[int], name: str, targets: Iterable[int]) -> None:

@@ -8,6 +8,8 @@ from typing import TypeVar
 
 import numpy as np
 
+from crosslens.language import NUMBERS, takes_an
+from crosslens.synth.drawing import read_table
 from crosslens.synth.kinds import COLOURED, Kind, kind_named
 
 _PLURALS = (
@@ -16,20 +18,12 @@ _PLURALS = (
     "scissors scissors, tomato tomatoes, potato potatoes, hero heroes"
 )
 _IRREGULAR = dict(pair.split() for pair in _PLURALS.split(", "))
-_NUMBERS = (
-    *("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"),
-    *("thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen"),
-)
-_TENS = ("zero", "ten", "twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety")
-_SILENT_H = ("hour", "honest", "honour", "heir")
-_LIKE_YOU = ("uni", "use", "usual", "euro", "one", "once")
+_TENS = ["zero", "ten", "twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety"]
 
 
 def a(noun: str) -> str:
     """The noun with ``a`` or ``an``, as its sound requires."""
-    first = noun.split()[0].lower()
-    vowel = first[0] in "aeiou" and not first.startswith(_LIKE_YOU)
-    return f"{'an' if vowel or first.startswith(_SILENT_H) else 'a'} {noun}"
+    return f"{'an' if takes_an(noun) else 'a'} {noun}"
 
 
 def pluralise(noun: str) -> str:
@@ -59,14 +53,14 @@ def number_word(number: int) -> str:
     """``seven`` for 7, ``minus forty-two`` for -42; from a thousand on in digits."""
     if number < 0:
         return f"minus {number_word(-number)}"
-    if number < len(_NUMBERS):
-        return _NUMBERS[number]
+    if number < len(NUMBERS):
+        return NUMBERS[number]
     if number < 100:
         tens, ones = divmod(number, 10)
-        return _TENS[tens] + (f"-{_NUMBERS[ones]}" if ones else "")
+        return _TENS[tens] + (f"-{NUMBERS[ones]}" if ones else "")
     if number < 1000:
         hundreds, rest = divmod(number, 100)
-        return f"{_NUMBERS[hundreds]} hundred" + (f" and {number_word(rest)}" if rest else "")
+        return f"{NUMBERS[hundreds]} hundred" + (f" and {number_word(rest)}" if rest else "")
     return f"{number:,}"
 
 
@@ -88,19 +82,11 @@ DIFFICULTY = {"literal": "easy", "sparse": "medium", "detailed": "easy", "paraph
 medium, not naming it at all is hard."""
 STYLES = tuple(DIFFICULTY)
 
-COLOUR_WORDS: dict[str, tuple[str, str]] = {
-    "red": ("scarlet", "the colour of ripe tomatoes"),
-    "orange": ("tangerine", "the colour of pumpkins"),
-    "yellow": ("canary", "the colour of lemons"),
-    "green": ("emerald", "the colour of fresh grass"),
-    "blue": ("azure", "the colour of a clear sky"),
-    "purple": ("violet", "the colour of ripe plums"),
-    "pink": ("fuchsia", "the colour of flamingos"),
-    "brown": ("chestnut", "the colour of chocolate"),
-    "black": ("ebony", "the colour of coal"),
-    "white": ("ivory", "the colour of fresh milk"),
-    "grey": ("slate", "the colour of rain clouds"),
+WORDS = {
+    heading: [[cell.strip() for cell in row.split("|")] for row in rows]
+    for heading, rows in read_table("tasks/words.txt").items()
 }
+COLOUR_WORDS = {colour: (other, hue) for colour, other, hue in WORDS["colours"]}
 """Colour → another word for it, and a way to say it without any."""
 
 

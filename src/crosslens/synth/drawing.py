@@ -32,50 +32,27 @@ RGB = tuple[int, int, int]
 Point = tuple[float, float]
 Points = Sequence[Point]
 
-COLOURS: dict[str, RGB] = {
-    "red": (214, 38, 38),
-    "orange": (245, 132, 26),
-    "yellow": (250, 210, 40),
-    "green": (52, 160, 70),
-    "blue": (45, 100, 215),
-    "purple": (130, 62, 175),
-    "pink": (245, 130, 180),
-    "brown": (128, 78, 42),
-    "black": (40, 40, 44),
-    "white": (246, 246, 244),
-    "grey": (142, 146, 152),
-}
-"""The eleven basic colour terms; every pair of them is told apart at a glance."""
 
-INKS: dict[str, RGB] = {
-    "ink": (30, 30, 34),
-    "snow": (250, 250, 250),
-    "skin": (236, 188, 150),
-    "tan": (222, 184, 135),
-    "wood": (150, 104, 62),
-    "bark": (108, 74, 44),
-    "leaf": (70, 145, 60),
-    "metal": (176, 182, 190),
-    "steel": (110, 116, 126),
-    "glass": (178, 216, 236),
-    "tyre": (48, 48, 52),
-    "gold": (232, 184, 60),
-    "cream": (250, 238, 208),
-    "rose": (240, 150, 160),
-    "flame": (250, 150, 40),
-    "sea": (60, 130, 190),
-    "iron": (122, 98, 78),
-    "sand": (224, 190, 126),
-    "dune": (188, 150, 92),
-    "marble": (244, 240, 232),
-    "plaster": (190, 184, 172),
-    "copper": (126, 186, 164),
-    "verdigris": (92, 148, 130),
-    "vermilion": (198, 70, 48),
-    "limestone": (206, 188, 156),
-    "umber": (150, 130, 102),
-}
-"""Fixed colours of parts that keep theirs whatever the object's own colour is: tyres, windows, leaves, landmarks."""
+def read_table(name: str) -> dict[str, list[str]]:
+    """The rows below each heading of a table in this package: a row is indented, a line with # is a comment."""
+    table: dict[str, list[str]] = {}
+    rows: list[str] = []
+    for line in files("crosslens.synth").joinpath(name).read_text("utf-8").splitlines():
+        if line.startswith(" "):
+            rows.append(line.strip())
+        elif line and not line.startswith("#"):
+            rows = table[line] = []
+    return table
+
+
+def _rgb(text: str) -> RGB:
+    red, green, blue = map(int, text.split(","))
+    return red, green, blue
+
+
+COLOURS, INKS = (
+    {name: _rgb(values) for name, values in map(str.split, rows)} for rows in read_table("colours.txt").values()
+)
 
 _JITTER = 9
 _TONES = {"deep": -0.55, "dark": -0.28, "main": 0.0, "light": 0.3, "pale": 0.6}
@@ -388,7 +365,9 @@ class Pen:
         return Pen(self.surface, self.unit, self.origin, replace(self.look, tilt=tilt))
 
     def rgb(self, name: Tone) -> RGB:
-        """The colour behind a tone."""
+        """The colour behind a tone; ``contrast`` shows on the drawing's own colour."""
+        if name == "contrast":
+            name = "ink" if brightness(self.colour) > 150 else "snow"
         return tone(self.colour, name) if isinstance(name, str) else name
 
     def polygon(self, points: Points, fill: Tone = "main") -> None:
@@ -452,15 +431,13 @@ class Pen:
         self.disc(x, y, radius, "snow")
         self.disc(x, y, radius * 0.62, "ink")
 
-    def write(
-        self, x0: float, y0: float, x1: float, y1: float, text: str, fill: Tone = "ink", weight: float = 0
-    ) -> None:
-        """Lines of text, as large as the box allows, centred in it; never mirrored or tilted."""
-        lines = text.split("\n")
+    def write(self, x0: float, y0: float, x1: float, y1: float, fill: Tone = "ink", weight: float = 0) -> None:
+        """The lines of the text, as large as the box allows, centred in it; never mirrored or tilted."""
+        lines = self.text.split("\n")
         height = (y1 - y0) / len(lines)
         size = fitting_size(lines, (x1 - x0) * self.unit * FINE, height * self.unit * FINE)
         # The strokes of Chinese characters are close together: thicker ones would run into each other.
-        added = min(round(weight * self.unit * FINE), 9 if text.isascii() else 1)
+        added = min(round(weight * self.unit * FINE), 9 if self.text.isascii() else 1)
         for row, line in enumerate(lines):
             self._set(((x0 + x1) / 2, y0 + (row + 0.5) * height), line, size, "sans", fill, added)
 
@@ -505,44 +482,41 @@ def drawing(name: str, poses: tuple[str, ...] = ()) -> Callable[[Draw], Draw]:
     return register
 
 
-def read_table(name: str) -> dict[str, list[str]]:
-    """The rows below each heading of a table in this package: a row is indented, a line with # is a comment."""
-    table: dict[str, list[str]] = {}
-    rows: list[str] = []
-    for line in files("crosslens.synth").joinpath(name).read_text("utf-8").splitlines():
-        if line.startswith(" "):
-            rows.append(line.strip())
-        elif line and not line.startswith("#"):
-            rows = table[line] = []
-    return table
+def points(text: str) -> list[Point]:
+    """The points in ``44,80 42,98``."""
+    numbers = _numbers(text)
+    return list(zip(numbers[::2], numbers[1::2], strict=True))
 
 
-def read_drawings(name: str) -> None:
-    """Register the drawings of a table: a kind, then a row for each style of stroke.
+def _numbers(text: str) -> list[float]:
+    return [float(number) for number in text.replace(",", " ").split()]
+
+
+def read_drawings(name: str) -> dict[str, Draw]:
+    """The drawings of a table: a name, then a row for each style of stroke.
 
     ``line 3 gold: 44,80 42,98 | 56,80 58,98`` calls the pen's ``line`` twice: of width 3, in gold, through two points
-    each. The number is the radius of a box's corners and the turn of an oval; a fill can be red, green and blue.
+    each. The number is the radius of a box's corners, the turn of an oval, the weight of writing; a fill can be red,
+    green and blue.
     """
+    drawings: dict[str, Draw] = {}
     for kind, rows in read_table(name).items():
-        strokes: list[tuple[str, list[Any], dict[str, Any]]] = []
+        strokes: list[tuple[str, Sequence[Any], dict[str, Any]]] = []
         for style, _, outlines in (row.partition(":") for row in rows):
             shape, *details = style.split()
             keywords: dict[str, Any] = {}
             for detail in details:
-                if detail.isalpha():
-                    keywords["fill"] = detail
-                elif "," in detail:
-                    keywords["fill"] = tuple(map(int, detail.split(",")))
+                if detail.isalpha() or "," in detail:
+                    keywords["fill"] = detail if detail.isalpha() else _rgb(detail)
                 else:
-                    keywords[{"box": "radius", "oval": "turn"}.get(shape, "width")] = float(detail)
+                    keywords[{"box": "radius", "oval": "turn", "write": "weight"}.get(shape, "width")] = float(detail)
             for outline in outlines.split("|"):
-                numbers: list[Any] = [float(number) for number in outline.replace(",", " ").split()]
-                if shape in ("polygon", "blob", "line", "curve"):
-                    numbers = [list(zip(numbers[::2], numbers[1::2], strict=True))]
-                strokes.append((shape, numbers, keywords))
-        drawing(kind)(partial(_draw_strokes, strokes=strokes))
+                pointed = shape in ("polygon", "blob", "line", "curve")
+                strokes.append((shape, [points(outline)] if pointed else _numbers(outline), keywords))
+        drawings[kind] = partial(_draw_strokes, strokes=strokes)
+    return drawings
 
 
-def _draw_strokes(pen: Pen, strokes: Sequence[tuple[str, list[Any], dict[str, Any]]]) -> None:
+def _draw_strokes(pen: Pen, strokes: Sequence[tuple[str, Sequence[Any], dict[str, Any]]]) -> None:
     for shape, arguments, keywords in strokes:
         getattr(pen, shape)(*arguments, **keywords)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from crosslens.core import UnknownNameError
-from crosslens.synth.drawing import COLOURS, DRAWINGS, Drawing, read_drawings, read_table
+from crosslens.synth.drawing import COLOURS, DRAWINGS, Drawing, drawing, read_drawings, read_table
 
 # Importing a module registers its drawings.
 from crosslens.synth.kinds import bodies, panels, shapes  # noqa: F401
@@ -36,8 +36,9 @@ class Kind:
 
 
 def _kinds() -> Iterator[Kind]:
-    for group in ("belongings", "creatures", "food", "landmarks", "outdoors"):
-        read_drawings(f"kinds/{group}.txt")
+    for group in ("belongings", "creatures", "food", "landmarks", "outdoors", "panels"):
+        for name, draw in read_drawings(f"kinds/{group}.txt").items():
+            drawing(name)(draw)
     for category, rows in read_table("kinds/catalogue.txt").items():
         for row in rows:
             cells = [cell.strip() for cell in row.split("|")]

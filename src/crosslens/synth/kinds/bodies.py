@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from typing import Any, NamedTuple
 
-from crosslens.synth.drawing import Pen, Point, drawing
+from crosslens.synth.drawing import Pen, Point, drawing, points, read_drawings, read_table
 
 _POSES = ("standing", "running", "sitting", "jumping", "sleeping")
 
@@ -68,8 +69,7 @@ def _draw_quadruped(pen: Pen, build: Build) -> None:
     _tail(pen, build, pose.rump, name)
     for number, (start, end) in enumerate(pose.legs):
         pen.line([start, end], build.leg_width, "dark" if number % 2 == 0 else "main")
-        if build.coat != "plain feet":
-            pen.oval(end[0] + 1.5, end[1] - 1, build.leg_width * 0.62, 3, "deep")
+        pen.oval(end[0] + 1.5, end[1] - 1, build.leg_width * 0.62, 3, "deep")
     pen.oval(*pose.body, 28, build.thick, "main", pose.turn)
     if name == "sitting":
         pen.disc(33, 84, build.thick * 0.95, "main")
@@ -188,64 +188,33 @@ def _coat(pen: Pen, build: Build, pose: _Pose) -> None:
             pen.arc(x + dx, y + dy, 4.5, 4, 20, 200, 1.6, "dark")
 
 
-_BUILDS: dict[str, Build] = {
-    "dog": Build(ears="floppy", snout=11, head=13),
-    "cat": Build(thick=12, leg=24, snout=6, head=13, leg_width=6),
-    "horse": Build(thick=14, leg=38, neck=24, head=10, snout=12, tail="flowing", coat="horse", leg_width=6),
-    "cow": Build(thick=17, leg=26, neck=8, head=12, snout=11, ears="horns", tail="tuft", coat="spots"),
-    "sheep": Build(thick=16, leg=22, neck=5, head=10, snout=7, ears="floppy", tail="puff", coat="wool", leg_width=5),
-    "pig": Build(thick=19, leg=18, neck=3, head=13, snout=11, tail="curl", leg_width=8),
-    "rabbit": Build(thick=16, leg=16, neck=10, head=12, snout=6, ears="long", tail="puff", leg_width=6),
-    "elephant": Build(thick=23, leg=24, neck=4, head=15, snout=6, ears="trunk", tail="tuft", leg_width=11),
-    "giraffe": Build(
-        thick=12, leg=36, neck=44, head=8, snout=8, ears="knobs", tail="tuft", coat="patches", leg_width=5
-    ),
-    "zebra": Build(thick=14, leg=32, neck=20, head=10, snout=11, tail="tuft", coat="stripes", leg_width=6),
-    "lion": Build(thick=15, leg=26, neck=10, head=11, snout=7, ears="round", tail="tuft", coat="mane", leg_width=8),
-    "bear": Build(thick=20, leg=22, neck=5, head=13, snout=8, ears="round", tail="puff", leg_width=11),
-    "deer": Build(thick=12, leg=36, neck=18, head=9, snout=9, ears="antlers", tail="puff", leg_width=5),
-    "fox": Build(thick=11, leg=24, neck=9, head=11, snout=11, tail="bushy", leg_width=6),
-}
+def _build(row: str) -> Build:
+    fields: dict[str, Any] = {}
+    for name, value in (item.split("=") for item in row.split()):
+        fields[name] = value if value.isalpha() else float(value)
+    return Build(**fields)
 
 
-for _name, _build in _BUILDS.items():
-    drawing(_name, _POSES)(partial(_draw_quadruped, build=_build))
+for _name, (_row,) in read_table("kinds/builds.txt").items():
+    drawing(_name, _POSES)(partial(_draw_quadruped, build=_build(_row)))
 
 
 _HIP, _SHOULDER = (50.0, 62.0), (50.0, 34.0)
 
 
-@dataclass(frozen=True)
-class Stance:
+class Stance(NamedTuple):
     """Elbow and hand of both arms, knee and foot of both legs, and how far the whole figure is lowered."""
 
-    arms: tuple[tuple[Point, Point], tuple[Point, Point]]
-    legs: tuple[tuple[Point, Point], tuple[Point, Point]]
+    arms: list[list[Point]]
+    legs: list[list[Point]]
     drop: float = 0.0
 
 
-_UPRIGHT = (((45, 80), (44, 97)), ((55, 80), (56, 97)))
-_STANCES: dict[str, Stance] = {
-    "standing": Stance((((38, 48), (36, 62)), ((62, 48), (64, 62))), _UPRIGHT),
-    "waving": Stance((((38, 48), (36, 62)), ((66, 28), (72, 8))), _UPRIGHT),
-    "running": Stance((((34, 46), (42, 58)), ((66, 44), (76, 34))), (((38, 78), (18, 84)), ((66, 72), (66, 96)))),
-    "jumping": Stance((((34, 22), (26, 6)), ((66, 22), (74, 6))), (((36, 76), (40, 92)), ((64, 76), (60, 92)))),
-    "sitting": Stance((((40, 48), (48, 60)), ((60, 48), (66, 60))), (((70, 64), (70, 86)), ((76, 66), (78, 86))), 12),
-    "dancing": Stance((((32, 38), (24, 20)), ((68, 42), (80, 50))), (((40, 78), (34, 97)), ((66, 74), (56, 86)))),
-    "kicking a ball": Stance(
-        (((36, 44), (26, 52)), ((64, 42), (72, 34))), (((46, 80), (42, 97)), ((64, 74), (82, 84)))
-    ),
-    "reading a book": Stance((((40, 48), (54, 50)), ((62, 50), (64, 46))), _UPRIGHT),
-    "holding an umbrella": Stance((((38, 48), (36, 62)), ((62, 46), (72, 38))), _UPRIGHT),
-    "riding a bicycle": Stance(
-        (((42, 46), (70, 50)), ((58, 46), (72, 50))), (((62, 70), (52, 86)), ((66, 68), (60, 80)))
-    ),
-    "lifting weights": Stance((((34, 24), (30, 2)), ((66, 24), (70, 2))), (((43, 80), (40, 97)), ((57, 80), (60, 97)))),
-    "flying a kite": Stance((((38, 48), (36, 62)), ((64, 30), (74, 20))), (((45, 80), (40, 97)), ((56, 80), (60, 97)))),
+_STANCES = {
+    pose: Stance(list(map(points, arms.split("|"))), list(map(points, legs.split("|"))), *map(float, drop))
+    for pose, (arms, legs, *drop) in read_table("kinds/stances.txt").items()
 }
-"""What people can be doing, as the end of a sentence: "a girl is … ."""
-
-_BALL, _BOOK, _BRASS = (240, 240, 238), (150, 60, 50), (90, 96, 108)
+_PROPS = read_drawings("kinds/props.txt")
 
 
 def _draw_person(pen: Pen, *, hair: Callable[[Pen, float], None], dress: bool, head: float) -> None:
@@ -256,7 +225,8 @@ def _draw_person(pen: Pen, *, hair: Callable[[Pen, float], None], dress: bool, h
     def shift(point: Point) -> Point:
         return point[0], point[1] + drop
 
-    _behind(pen)
+    if behind := _PROPS.get(f"behind {pen.pose}"):
+        behind(pen)
     for knee, foot in stance.legs:
         pen.line([shift(_HIP), shift(knee), shift(foot)], 8, "skin" if dress else (70, 74, 96))
         pen.oval(foot[0] + 2.5, foot[1] + drop + 0.5, 6, 3.4, "ink")
@@ -275,43 +245,8 @@ def _draw_person(pen: Pen, *, hair: Callable[[Pen, float], None], dress: bool, h
     pen.disc(50 + head * 0.42, 17 + drop, 1.7, "ink")
     pen.disc(50 - head * 0.05, 17 + drop, 1.7, "ink")
     pen.arc(50 + head * 0.2, 21 + drop, 4, 3.4, 20, 160, 1.6, (170, 60, 60))
-    _before(pen)
-
-
-def _behind(pen: Pen) -> None:
-    if pen.pose == "sitting":
-        pen.box(28, 76, 62, 82, "wood", 2)
-        pen.line([(32, 80), (32, 98)], 4, "wood")
-        pen.line([(58, 80), (58, 98)], 4, "wood")
-        pen.line([(30, 78), (28, 44)], 4, "wood")
-    elif pen.pose == "riding a bicycle":
-        for x in (26, 80):
-            pen.ring(x, 88, 13, 3, "tyre")
-        pen.line([(26, 88), (44, 70), (70, 70), (80, 88)], 2.8, "steel")
-        pen.line([(44, 70), (54, 88), (70, 70)], 2.8, "steel")
-        pen.line([(26, 88), (54, 88)], 2.8, "steel")
-        pen.line([(70, 70), (70, 54), (76, 52)], 2.8, "steel")
-
-
-def _before(pen: Pen) -> None:
-    if pen.pose == "kicking a ball":
-        pen.disc(95, 86, 8, _BALL)
-        pen.disc(95, 86, 3, "ink")
-    elif pen.pose == "reading a book":
-        pen.polygon([(52, 40), (62, 44), (62, 58), (52, 54)], _BOOK)
-        pen.polygon([(72, 38), (62, 44), (62, 58), (72, 52)], "cream")
-    elif pen.pose == "holding an umbrella":
-        pen.line([(72, 40), (72, -6)], 2.4, "ink")
-        pen.sector(72, 2, 34, 24, 180, 360, "dark")
-        pen.sector(72, 2, 12, 24, 180, 360, "light")
-    elif pen.pose == "lifting weights":
-        pen.line([(8, -1), (92, -1)], 3.4, _BRASS)
-        for x in (8, 92):
-            pen.box(x - 4, -15, x + 4, 13, "ink", 2)
-    elif pen.pose == "flying a kite":
-        pen.curve([(74, 20), (88, 6), (100, -4)], 1.2, "ink")
-        pen.polygon([(92, -4), (106, -22), (118, -6), (104, 10)], "light")
-        pen.line([(106, -22), (104, 10)], 1.2, "deep")
+    if before := _PROPS.get(f"before {pen.pose}"):
+        before(pen)
 
 
 def _short_hair(pen: Pen, drop: float) -> None:

@@ -3,39 +3,12 @@
 from __future__ import annotations
 
 from crosslens.core import random_stream
-from crosslens.synth.drawing import Pen, Point, Points, Tone, arc, brightness, drawing, smooth
+from crosslens.synth.drawing import Pen, Point, Points, Tone, arc, drawing, points, read_table, smooth
 
-_EIGHT = [(0.5, 0.46), (0.18, 0.22), (0.5, 0.0), (0.82, 0.2), (0.5, 0.46),
-          (0.12, 0.74), (0.5, 1.0), (0.88, 0.74), (0.5, 0.46)]  # fmt: skip
-_GLYPHS: dict[str, tuple[Points, ...]] = {
-    "0": ([(0.5, 0.0), (0.12, 0.25), (0.1, 0.7), (0.45, 1.0), (0.85, 0.75), (0.88, 0.28), (0.5, 0.0)],),
-    "1": ([(0.25, 0.25), (0.58, 0.0), (0.56, 0.5), (0.55, 1.0)],),
-    "2": ([(0.12, 0.25), (0.35, 0.02), (0.8, 0.1), (0.75, 0.45), (0.4, 0.75), (0.1, 1.0)], [(0.1, 1.0), (0.9, 0.97)]),
-    "3": (
-        [(0.15, 0.12), (0.5, 0.0), (0.82, 0.2), (0.45, 0.46)],
-        [(0.45, 0.46), (0.88, 0.66), (0.62, 0.98), (0.1, 0.9)],
-    ),
-    "4": ([(0.6, 0.0), (0.35, 0.35), (0.08, 0.66)], [(0.08, 0.66), (0.95, 0.64)], [(0.68, 0.36), (0.66, 1.0)]),
-    "5": (
-        [(0.82, 0.02), (0.25, 0.04)],
-        [(0.25, 0.04), (0.2, 0.42)],
-        [(0.2, 0.42), (0.6, 0.36), (0.88, 0.62), (0.66, 0.95), (0.12, 0.94)],
-    ),
-    "6": ([(0.75, 0.02), (0.35, 0.25), (0.12, 0.7), (0.4, 1.0), (0.82, 0.84), (0.74, 0.54), (0.42, 0.5), (0.15, 0.7)],),
-    "7": ([(0.1, 0.04), (0.9, 0.03)], [(0.9, 0.03), (0.6, 0.45), (0.4, 1.0)], [(0.36, 0.5), (0.78, 0.48)]),
-    "8": (_EIGHT,),
-    "9": ([(0.84, 0.26), (0.5, 0.48), (0.16, 0.28), (0.44, 0.0), (0.84, 0.2), (0.84, 0.6), (0.6, 1.0)],),
-    "+": ([(0.5, 0.25), (0.5, 0.8)], [(0.2, 0.52), (0.8, 0.52)]),
-    "-": ([(0.15, 0.52), (0.85, 0.5)],),
-    "×": ([(0.2, 0.28), (0.8, 0.78)], [(0.8, 0.28), (0.2, 0.78)]),
-    "÷": ([(0.15, 0.52), (0.85, 0.5)], [(0.5, 0.27), (0.51, 0.28)], [(0.5, 0.76), (0.51, 0.77)]),
-    "=": ([(0.15, 0.4), (0.85, 0.38)], [(0.15, 0.64), (0.85, 0.63)]),
-    "?": ([(0.2, 0.2), (0.5, 0.0), (0.82, 0.2), (0.5, 0.5), (0.5, 0.7)], [(0.5, 0.95), (0.51, 0.96)]),
-    "(": (arc(0.95, 0.5, 0.6, 0.62, 130, 230),),
-    ")": (arc(0.05, 0.5, 0.6, 0.62, -50, 50),),
-    " ": (),
-}
-"""Strokes in a box of 1 × 1, in the order a hand would make them."""
+_GLYPHS = {
+    character: [points(stroke) for stroke in row.split("|")]
+    for character, (row,) in read_table("kinds/handwriting.txt").items()
+} | {"(": [arc(0.95, 0.5, 0.6, 0.62, 130, 230)], ")": [arc(0.05, 0.5, 0.6, 0.62, -50, 50)], " ": []}
 
 _WIDTH, _GAP, _SPACE = 0.62, 0.22, 0.24
 _WOBBLE = 0.035
@@ -108,51 +81,13 @@ def _write_by_hand(pen: Pen, box: tuple[float, float, float, float], text: str, 
 _SLATE, _CHALK, _EDITOR, _CODE = (44, 74, 62), (238, 240, 232), (36, 40, 52), (214, 224, 236)
 
 
-@drawing("sign")
-def _sign(pen: Pen) -> None:
-    for x in (22, 78):
-        pen.line([(x, 50), (x, 96)], 6, "wood")
-    pen.box(0, 14, 100, 58, "main", 5)
-    pen.box(3, 17, 97, 55, "light", 4)
-    pen.box(5, 19, 95, 53, "main", 3)
-    pen.write(9, 22, 91, 50, pen.text, _on(pen), 0.5)
-
-
-@drawing("poster")
-def _poster(pen: Pen) -> None:
-    """A sheet with a coloured border."""
-    pen.box(0, 12, 100, 90, "main", 1)
-    pen.box(6, 18, 94, 84, "snow")
-    pen.box(6, 18, 94, 26, "light")
-    pen.box(6, 76, 94, 84, "light")
-    pen.write(10, 34, 90, 68, pen.text, "ink", 0.5)
-
-
-@drawing("billboard")
-def _billboard(pen: Pen) -> None:
-    pen.box(46, 54, 54, 98, "steel")
-    for x in (20, 50, 80):
-        pen.line([(x, 16), (x, 8), (x + 6, 6)], 1.8, "steel")
-    pen.box(-10, 14, 110, 60, "ink", 2)
-    pen.box(-7, 17, 107, 57, "main")
-    pen.write(-2, 22, 102, 52, pen.text, _on(pen), 0.5)
-
-
-@drawing("banner")
-def _banner(pen: Pen) -> None:
-    pen.polygon([(-14, 36), (6, 36), (6, 70), (-14, 70), (-6, 53)], "dark")
-    pen.polygon([(114, 36), (94, 36), (94, 70), (114, 70), (106, 53)], "dark")
-    pen.box(0, 28, 100, 64, "main")
-    pen.write(5, 32, 95, 60, pen.text, _on(pen), 0.5)
-
-
 @drawing("shop")
 def _shop(pen: Pen) -> None:
     pen.box(2, 34, 98, 98, "cream")
     pen.box(10, 62, 58, 90, "glass", 1)
     pen.box(66, 58, 90, 98, "wood", 1)
     pen.box(-2, 10, 102, 38, "main", 2)
-    pen.write(4, 13, 96, 35, pen.text, _on(pen), 0.4)
+    pen.write(4, 13, 96, 35, "contrast", 0.4)
     for number, x in enumerate(range(-2, 100, 13)):
         pen.box(x, 38, x + 13, 50, "main" if number % 2 else "snow")
         pen.sector(x + 6.5, 50, 6.5, 6, 0, 180, "main" if number % 2 else "snow")
@@ -199,8 +134,3 @@ def _screen(pen: Pen) -> None:
     for x, lamp in ((-13, (236, 94, 86)), (-8, (246, 192, 70)), (-3, (96, 196, 90))):
         pen.disc(x, 11, 1.7, lamp)
     pen.type(-14, 17, pen.text, size, _CODE)
-
-
-def _on(pen: Pen) -> str:
-    """Letters that show on the panel's colour."""
-    return "ink" if brightness(pen.colour) > 150 else "snow"

@@ -106,19 +106,6 @@ def _fish(pen: Pen) -> None:
     pen.eye(79, 43, 4)
 
 
-@drawing("octopus")
-def _octopus(pen: Pen) -> None:
-    for x, end in ((22, 2), (34, 22), (46, 40), (56, 62), (68, 80), (78, 98)):
-        pen.curve([(50 + (x - 50) * 0.7, 52), (x, 74), (end, 88), (end + (6 if end < 50 else -6), 97)], 8, "main")
-    pen.oval(50, 36, 31, 33, "main")
-    for x in (38, 62):
-        pen.disc(x, 42, 8, "snow")
-        pen.disc(x, 43, 4, "ink")
-    pen.arc(50, 54, 9, 5, 20, 160, 2.2, "ink")
-    for x, y in ((34, 18), (52, 12), (66, 22)):
-        pen.disc(x, y, 3.4, "light")
-
-
 @drawing("bunch of grapes")
 def _grape(pen: Pen) -> None:
     pen.line([(50, 24), (54, 4)], 4, "bark")
@@ -142,15 +129,6 @@ def _pizza(pen: Pen) -> None:
     pen.disc(50, 50, 6.4, (190, 50, 40))
     for angle in range(20, 380, 90):
         pen.oval(*polar(50, 50, 27, angle), 4, 2.2, "leaf", angle)
-
-
-@drawing("mushroom")
-def _mushroom(pen: Pen) -> None:
-    pen.blob([(40, 50), (60, 50), (66, 94), (50, 99), (34, 94)], "cream")
-    pen.sector(50, 54, 48, 50, 180, 360, "main")
-    pen.box(2, 50, 98, 57, "dark", 3)
-    for x, y, r in ((30, 34, 7), (54, 20, 8), (74, 38, 7), (50, 42, 4)):
-        pen.oval(x, y, r, r * 0.8, "snow")
 
 
 @drawing("ball")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from crosslens.synth.backdrops import BACKDROPS
-from crosslens.synth.captions import CaptionStyles, Wording, a, listing, many, number_word, pick, pluralise
+from crosslens.synth.captions import WORDS, CaptionStyles, Wording, a, listing, many, number_word, pick, pluralise
 from crosslens.synth.kinds import KINDS, kind_named
 from crosslens.synth.scene import Part, Plan, Zone
 from crosslens.synth.tasks.task import (
@@ -245,23 +245,7 @@ _ACTION_BACKDROPS = tuple(name for name in PLACES if BACKDROPS[name].floor and n
 """Where one can stand: somebody kicking a ball under water would be hard to believe."""
 ACTORS = tuple(kind.name for kind in KINDS.values() if len(kind.poses) > 1)
 _EXTRAS = tuple(name for name in EVERYDAY if name not in ACTORS)
-POSE_PHRASES: dict[str, tuple[str, str]] = {
-    "standing": ("upright on all its feet", "waiting for something to happen"),
-    "waving": ("raising a hand in greeting", "saying hello without a word"),
-    "running": ("sprinting along", "racing against an invisible clock"),
-    "jumping": ("leaping into the air", "arguing with gravity"),
-    "sitting": ("taking a seat", "giving tired legs a holiday"),
-    "sleeping": ("lying fast asleep", "off to the land of dreams"),
-    "dancing": ("moving to the music", "following a tune nobody else hears"),
-    "kicking a ball": ("playing football", "dreaming of the winning goal"),
-    "reading a book": ("studying the pages of a book", "travelling far without a ticket"),
-    "holding an umbrella": ("sheltering under a brolly", "not trusting the sky"),
-    "riding a bicycle": ("pedalling on two wheels", "burning breakfast instead of petrol"),
-    "lifting weights": ("pushing up a barbell", "picking a quarrel with iron"),
-    "flying a kite": ("letting a toy rise on the wind", "taking the wind for a walk on a string"),
-    "perching": ("resting on its thin legs", "taking a break from the clouds"),
-    "flying": ("spreading its wings in the air", "looking down on the rest of us"),
-}
+POSE_PHRASES = {pose: (other, story) for pose, other, story in WORDS["poses"]}
 """Pose → another way to say it, and one that does not say it."""
 _PERSON_STANDING = "upright on both feet"
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from crosslens.synth.backdrops import BACKDROPS
-from crosslens.synth.captions import CaptionStyles, Wording, a, pick
+from crosslens.synth.captions import WORDS, CaptionStyles, Wording, a, pick
 from crosslens.synth.kinds import KINDS, kinds_of
 from crosslens.synth.scene import OPPOSITE, Part, Plan, Zone
 from crosslens.synth.tasks.task import (
@@ -88,22 +88,7 @@ SCENE = Task(
     essence=("backdrop",),
 )
 
-LANDMARKS: dict[str, tuple[str, str]] = {
-    "Eiffel Tower": ("the", "Paris"),
-    "Pyramids of Giza": ("the", "Egypt"),
-    "Big Ben": ("", "London"),
-    "Taj Mahal": ("the", "India"),
-    "Statue of Liberty": ("the", "New York"),
-    "Sydney Opera House": ("the", "Australia"),
-    "Leaning Tower of Pisa": ("the", "Italy"),
-    "Colosseum": ("the", "Rome"),
-    "Golden Gate Bridge": ("the", "San Francisco"),
-    "Stonehenge": ("", "England"),
-    "Christ the Redeemer": ("", "Rio de Janeiro"),
-    "Parthenon": ("the", "Athens"),
-    "Mount Fuji": ("", "Japan"),
-    "Arc de Triomphe": ("the", "France"),
-}
+LANDMARKS = {name: (article, country) for name, article, country in WORDS["landmarks"]}
 """Landmark → its article, and where it is."""
 _EXTRAS = tuple(kind.name for kind in kinds_of("person", "vehicle", "animal") if 0.8 <= kind.size <= 1.3)
 

@@ -6,8 +6,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from crosslens.synth.backdrops import BACKDROPS
-from crosslens.synth.captions import CaptionStyles, Wording, a, many, pick
-from crosslens.synth.drawing import read_table
+from crosslens.synth.captions import WORDS, CaptionStyles, Wording, a, many, pick
 from crosslens.synth.kinds import KINDS
 from crosslens.synth.scene import Part, Plan
 from crosslens.synth.tasks.task import (
@@ -23,14 +22,10 @@ from crosslens.synth.tasks.task import (
     usual_colour,
 )
 
-_WORDS = {
-    heading: [[cell.strip() for cell in row.split("|")] for row in rows]
-    for heading, rows in read_table("tasks/words.txt").items()
-}
-SIGNS: dict[str, str] = dict(_WORDS["signs"])
+SIGNS: dict[str, str] = dict(WORDS["signs"])
 """A word in capitals → a hint at it."""
 CHINESE: dict[str, tuple[str, str, str]] = {
-    word: (meaning, other, hint) for word, meaning, other, hint in _WORDS["chinese"]
+    word: (meaning, other, hint) for word, meaning, other, hint in WORDS["chinese"]
 }
 """Chinese → its meaning, the same in other words, and a hint at it."""
 PANELS = ("sign", "poster", "billboard", "banner", "shop")

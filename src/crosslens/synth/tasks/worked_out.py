@@ -7,8 +7,10 @@ running it has shown. A dataset calls the task area ``calculation``, as ReCoS do
 
 from __future__ import annotations
 
+import tomllib
 from abc import abstractmethod
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from crosslens.synth.backdrops import BACKDROPS
@@ -257,80 +259,18 @@ class Snippet:
     gist: str
 
 
-def _to(low: int, high: int, step: int = 1) -> tuple[Value, ...]:
-    return tuple(range(low, high, step))
+_TABLE = tomllib.loads(Path(__file__).with_name("snippets.toml").read_text("utf-8"))
 
 
-_CODE_WORDS = ("cat", "lamp", "river", "stone", "apple", "music", "tiger", "cloud", "bread", "green", "level", "piano")
-_CODE_NAMES = ("Ada", "Ben", "Eva", "Leo", "Mia", "Tom", "Zoe", "Max")
+def _values(blank: str) -> tuple[Value, ...]:
+    if blank[0].isdigit():
+        return tuple(range(*map(int, blank.split())))
+    return tuple(word for name in blank.split() for word in _TABLE["lists"][name].split())
 
-SNIPPETS: dict[str, Snippet] = {
-    "product": Snippet("a = {0}\nb = {1}\nprint(a * b)", (_to(2, 20), _to(2, 13)), "multiplies {0} by {1}"),
-    "difference": Snippet("x = {0}\ny = {1}\nprint(x - y)", (_to(20, 90), _to(2, 60)), "subtracts {1} from {0}"),
-    "power": Snippet("n = {0}\nprint(n ** {1})", (_to(2, 10), _to(2, 4)), "raises {0} to the power of {1}"),
-    "remainder": Snippet("print({0} % {1})", (_to(20, 100), _to(3, 12)), "finds the remainder of {0} divided by {1}"),
-    "quotient": Snippet(
-        "print({0} // {1})", (_to(20, 100), _to(3, 12)), "divides {0} by {1} and throws the remainder away"
-    ),
-    "loop total": Snippet(
-        "total = 0\nfor i in range({0}):\n    total += {1}\nprint(total)",
-        (_to(3, 10), _to(2, 12)),
-        "adds {1} to a total {0} times",
-    ),
-    "sum of range": Snippet("print(sum(range({0})))", (_to(4, 14),), "adds up all the whole numbers below {0}"),
-    "doubling": Snippet(
-        "n = {0}\nwhile n < {1}:\n    n = n * 2\nprint(n)",
-        (_to(2, 8), _to(20, 100, 10)),
-        "doubles {0} until it is at least {1}",
-    ),
-    "larger": Snippet(
-        "a, b = {0}, {1}\nif a > b:\n    print(a)\nelse:\n    print(b)",
-        (_to(2, 60), _to(2, 60)),
-        "picks the larger of {0} and {1}",
-    ),
-    "even or odd": Snippet(
-        'n = {0} + {1}\nif n % 2 == 0:\n    print(n, "is even")\nelse:\n    print(n, "is odd")',
-        (_to(2, 40), _to(2, 40)),
-        "tells whether the sum of {0} and {1} is even or odd",
-    ),
-    "squares": Snippet(
-        "print([n * n for n in\n       range({0}, {1})])",
-        (_to(1, 5), _to(6, 9)),
-        "lists the squares of the numbers from {0} up to but not including {1}",
-    ),
-    "length": Snippet(
-        'word = "{0}"\nprint(len(word) + {1})', (_CODE_WORDS, _to(1, 20)), "adds {1} to the length of {0}"
-    ),
-    "shout": Snippet(
-        'word = "{0}"\nprint(word.upper() * {1})', (_CODE_WORDS, _to(2, 5)), "writes {0} in capitals {1} times over"
-    ),
-    "backwards": Snippet('text = "{0}"\nprint(text[::-1])', (_CODE_WORDS + _CODE_NAMES,), "spells {0} backwards"),
-    "letter": Snippet(
-        'word = "{0}"\nprint(word[{1}])', (_CODE_WORDS, _to(0, 3)), "takes the letter at index {1} of {0}"
-    ),
-    "greeting": Snippet(
-        'name = "{0}"\nprint("Hi " + name * {1})', (_CODE_NAMES, _to(2, 5)), "says hi and the name {0} {1} times over"
-    ),
-    "list item": Snippet(
-        "xs = [{0}, {1}, {2}]\nxs.sort()\nprint(xs[{3}])",
-        (_to(1, 30), _to(31, 60), _to(1, 60), _to(0, 3)),
-        "sorts {0}, {1} and {2} and takes the one at index {3}",
-    ),
-    "function": Snippet(
-        "def f(x):\n    return {0} * x + {1}\n\nprint(f({2}))",
-        (_to(2, 10), _to(1, 20), _to(2, 10)),
-        "defines a function of {0} times x plus {1} and calls it with {2}",
-    ),
-    "countdown": Snippet(
-        "for n in range({0}, 0, -{1}):\n    print(n, end=' ')",
-        (_to(5, 16), _to(2, 5)),
-        "counts down from {0} in steps of {1}",
-    ),
-    "average": Snippet(
-        "xs = [{0}, {1}, {2}]\nprint(sum(xs) // len(xs))",
-        (_to(1, 40), _to(1, 40), _to(1, 40)),
-        "rounds the average of {0}, {1} and {2} down",
-    ),
+
+SNIPPETS = {
+    name: Snippet(entry["code"], tuple(map(_values, entry["blanks"])), entry["gist"])
+    for name, entry in _TABLE["snippets"].items()
 }
 """Every snippet by its name."""
 
@@ -339,7 +279,7 @@ def run(source: str) -> str:
     """What one of our own programs prints, on one line.
 
     It runs with the few built-in functions the snippets use and no way to import, open or reach anything else; only
-    text from this module is ever run.
+    text from ``snippets.toml`` is ever run.
     """
     printed: list[str] = []
 
