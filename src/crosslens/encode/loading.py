@@ -273,7 +273,6 @@ class PretrainedModel:
         self._longest = longest_text(self._tokenizer, self.model.config, longest)
 
     def _pixels(self, pictures: Sequence[Any]) -> dict[str, Any]:
-        """What the model sees of pictures."""
         return self._compute.inputs(dict(self._prepare(images=pictures, return_tensors="pt")))
 
     def _tokens(self, texts: Sequence[str], padding: bool | str = True) -> dict[str, Any]:

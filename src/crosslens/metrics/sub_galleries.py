@@ -223,7 +223,6 @@ class SizedGallery:
         return chance_up_to(k - 1 - self._earlier, self._others, self._before, self._drawn)
 
     def mean_ranks(self) -> FloatArray:
-        """Per entry: the expected rank."""
         return np.asarray(1.0 + self._earlier + self._drawn * (self._before / np.maximum(self._others, 1)), np.float64)
 
     def reciprocal(self, k: int | None) -> FloatArray:

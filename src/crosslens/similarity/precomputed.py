@@ -96,7 +96,6 @@ def _fingerprint(dataset: Dataset) -> str:
 
 
 def _caption_hashes(dataset: Dataset) -> tuple[str, ...]:
-    """A short hash of the image and the text of every caption."""
     texts = zip(dataset.captions["image"], dataset.texts, strict=True)
     return tuple(blake2b(f"{image}\x1f{text}".encode(), digest_size=6).hexdigest() for image, text in texts)
 
@@ -185,7 +184,6 @@ class PrecomputedSimilarity:
 
     @property
     def revision(self) -> str:
-        """The numbers' own hash."""
         if self.file is None:
             return fingerprint("phi", {"values": self.values})[:12]
         return file_fingerprint([self.file])[:12]

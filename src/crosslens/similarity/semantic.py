@@ -86,12 +86,10 @@ class SemanticFit:
 
     @property
     def roles(self) -> tuple[float, ...]:
-        """The weights of the evidence of roles."""
         return tuple(getattr(self, name) for name in ROLES)
 
     @property
     def revision(self) -> str:
-        """Another revision, other numbers."""
         return fingerprint("semantic", {"fit": json.dumps(astuple(self))})[:12]
 
     def __call__(self, closeness: Array, words: Array) -> Array:

@@ -450,7 +450,6 @@ class CellSimilarity:
     def prepare(
         self, references: References, captions: Texts, *, progress: Progress | None = None, threads: int | None = None
     ) -> PreparedCells:
-        """Index the texts."""
         shape = len(references), len(captions)
         return PreparedCells(self.kernel, self.index(references, captions), shape, thread_count(threads))
 
