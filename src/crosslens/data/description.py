@@ -85,7 +85,6 @@ class DatasetDescription(Presented):
         yield Section(self.name, (FactList(tuple(rows)), Text(problems), notes))
 
     def as_dict(self) -> dict[str, Any]:
-        """The JSON form."""
         return {**asdict(self), "problems": list(self.problems), "notes": list(self.notes)}
 
 

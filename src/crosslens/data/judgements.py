@@ -136,18 +136,6 @@ class JudgedRows:
     same_persons: bool = True
 
 
-def _guess_format(path: str | Path) -> str:
-    """``cxc`` by its header, a table as ``pairs``; lines of five columns are Flickr8k's, by their scores."""
-    suffix = format_suffix(path)
-    lines = [""] if suffix == ".parquet" else read_lines(path)
-    if "agg_score" in lines[0] or "sampling_method" in lines[0]:
-        return "cxc"
-    if suffix in TABLE_SUFFIXES:
-        return "pairs"
-    scores = {score for line in lines for score in line.split("\t")[2:]}
-    return "flickr8k-expert" if scores <= set("1234") else "flickr8k-cf"
-
-
 def read_pairs(path: str | Path) -> JudgedRows:
     """A table with the columns image, caption (an id or the text) and score; a pair judged by several has several rows.
 
@@ -390,11 +378,18 @@ def read_judgements(
     A pair may have several rows, one per judge: its score is the mean.
     """
     with reading(path):
-        # The rows of a file, in the format named or that its content shows.
-        if form is not None and form not in FORMAT_READERS:
+        if form is None:
+            lines = [""] if format_suffix(path) == ".parquet" else read_lines(path)
+            scores = {score for line in lines for score in line.split("\t")[2:]}
+            if "agg_score" in lines[0] or "sampling_method" in lines[0]:
+                form = "cxc"
+            elif format_suffix(path) in TABLE_SUFFIXES:
+                form = "pairs"
+            else:  # lines of five columns are Flickr8k's, by their scores
+                form = "flickr8k-expert" if scores <= set("1234") else "flickr8k-cf"
+        if form not in FORMAT_READERS:
             raise UnknownNameError("format of judgements", form, FORMAT_READERS)
-        rows = FORMAT_READERS[form or _guess_format(path)](path)
-        return _aligned(rows, dataset, format_stem(path), skip_unknown=skip_unknown)
+        return _aligned(FORMAT_READERS[form](path), dataset, format_stem(path), skip_unknown=skip_unknown)
 
 
 def where_coco_ids_are(unknown: str, known: Iterable[str]) -> str:

@@ -59,7 +59,6 @@ class ReaderOption:
 
     @property
     def expected(self) -> str:
-        """What a value must be, in words."""
         return "a path" if self.is_path else " or ".join(_NOUNS[kind] for kind in self.types)
 
     def accepts(self, value: Any) -> bool:

@@ -339,14 +339,6 @@ def _read(path: Path, key: str) -> tuple[bytes, Iterator[tuple[str, _Ranked]] | 
     return content, _from_lines(path, key) if is_line else _from_mapping(path)
 
 
-def _check_words(ids: Ids, what: str, path: str | Path) -> None:
-    bad = pl.Series(ids, dtype=pl.String).str.contains(r"\s").arg_true()
-    if len(bad):
-        expected = "names without spaces: columns of TREC files are separated by them"
-        fix = "rename it, or write a .json or .jsonl file"
-        raise InputError(f"the {what} {ids[int(bad[0])]!r} holds white space", file=path, expected=expected, fix=fix)
-
-
 def _write(
     path: str | Path, source: Ranking | RankedLists | Relevance, rows: _Array, items: _Array, numbers: _Array,
     called: tuple[str, str], columns: dict[str, Any], system: str = "",
@@ -375,7 +367,12 @@ def _write(
             out.write(("{" + ",\n".join(entries) + "}\n" if suffix == ".json" else "".join(entries)).encode())
         else:
             for ids, what in (((system,), "system name"), (source.query_ids, "query id"), (source.item_ids, "item id")):
-                _check_words(ids, what, path)
+                bad = pl.Series(ids, dtype=pl.String).str.contains(r"\s").arg_true()
+                if len(bad):
+                    problem = f"the {what} {ids[int(bad[0])]!r} holds white space"
+                    expected = "names without spaces: columns of TREC files are separated by them"
+                    fix = "rename it, or write a .json or .jsonl file"
+                    raise InputError(problem, file=path, expected=expected, fix=fix)
             queries, named = (pl.Series(ids, dtype=pl.String) for ids in (source.query_ids, source.item_ids))
             frame = pl.DataFrame({"row": rows, "column": items}).with_columns(**columns)
             for block in frame.iter_slices(1_000_000):

@@ -365,7 +365,6 @@ class Records:
         return ids
 
     def texts(self, key: str) -> list[str]:
-        """The entry ``key`` of every record, a caption."""
         return check_texts(self.values(key), self.row_name)
 
     def strings(self, key: str, optional: bool = False) -> list[Any]:

@@ -109,7 +109,6 @@ class PackedBlocks(ArrayBlocks):
 
     @cached_property
     def array(self) -> Array:  # type: ignore[override]
-        """All of it."""
         with readable_array(self._path), reading(self._path):
             return frozen(unpacked(self._packed, self._path, on_disk=self._on_disk))
 

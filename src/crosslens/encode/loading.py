@@ -161,16 +161,20 @@ def first_line(error: Exception) -> str:
     return str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
 
 
-_LIBRARY, _ACTIVATIONS = "sentence_transformers.", "torch.nn."
-_MODULE_FILES = ("modules.json", "router_config.json", "config.json")
-
-
 def refuse_own_modules(folder: Path) -> None:
     """Raise if a folder of sentence-transformers names classes that are not the library's."""
-    for file in _files(folder, _MODULE_FILES):
-        for name, allowed in _classes(_content(file)):
-            if not str(name).startswith(allowed):
-                raise _refused(file, str(name))
+    for file in _files(folder, ("modules.json", "router_config.json", "config.json")):
+        content, classes, allowed = _content(file), list[Any](), "sentence_transformers."
+        if isinstance(content, list):  # modules.json
+            classes = [module.get("type") for module in content if isinstance(module, dict)]
+        elif isinstance(content, dict) and isinstance(content.get("types"), dict):  # a router
+            classes = list(content["types"].values())
+        refused = [str(name) for name in classes if not str(name).startswith(allowed)]
+        if isinstance(content, dict) and {"activation_function", "in_features"} <= content.keys():  # a dense layer
+            name = str(content["activation_function"])
+            refused += [] if name.startswith("torch.nn.") else [name]
+        if refused:
+            raise _refused(file, refused[0])
 
 
 def own_code(folder: Path) -> InputError | None:
@@ -192,17 +196,6 @@ def _refused(file: Path, name: str) -> InputError:
         code="untrusted-code",
         subject=name,
     )
-
-
-def _classes(content: Any) -> Iterator[tuple[Any, str]]:
-    """The classes that a file of a sentence-transformers folder names, and how those of the library begin."""
-    if isinstance(content, list):  # modules.json
-        yield from ((module.get("type"), _LIBRARY) for module in content if isinstance(module, dict))
-    elif isinstance(content, dict):
-        if isinstance(content.get("types"), dict):  # a router
-            yield from ((name, _LIBRARY) for name in content["types"].values())
-        if "activation_function" in content and "in_features" in content:  # a dense layer
-            yield content["activation_function"], _ACTIVATIONS
 
 
 def _files(folder: Path, patterns: tuple[str, ...]) -> list[Path]:
@@ -280,7 +273,6 @@ class PretrainedModel:
         self._longest = longest_text(self._tokenizer, self.model.config, longest)
 
     def _pixels(self, pictures: Sequence[Any]) -> dict[str, Any]:
-        """What the model sees of pictures."""
         return self._compute.inputs(dict(self._prepare(images=pictures, return_tensors="pt")))
 
     def _tokens(self, texts: Sequence[str], padding: bool | str = True) -> dict[str, Any]:

@@ -149,7 +149,6 @@ class _PackagedMiniLM(Encoder):
 
     @property
     def at_once(self) -> int:
-        """Batches at once: one per core."""
         return available_cores() if self.device.type == "cpu" else 1
 
     def token_counts(self, texts: Sequence[str]) -> list[int]:

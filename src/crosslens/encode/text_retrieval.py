@@ -151,7 +151,6 @@ class TextQueries:
 
     @property
     def two_sets(self) -> bool:
-        """Whether queries and corpus are of different datasets."""
         return self.sources[0] is not self.sources[1]
 
     def average(self, vectors: Array) -> Array:

@@ -120,7 +120,6 @@ class Pretrained:
 
     @property
     def preprocessing(self) -> str:
-        """The settings by which pictures become pixels."""
         return str(self._prepare.to_json_string())
 
     def pixels(self, pictures: Sequence[Any]) -> Array:

@@ -45,7 +45,6 @@ class MetricSpec:
     cutoff: int | None = None
 
     def has(self, flag: str) -> bool:
-        """Whether the flag (or name) is among the options."""
         return flag in self.options
 
     def setting(self, key: str) -> str | None:
@@ -142,7 +141,6 @@ class Option:
         return self.whole_number and written.isdecimal()
 
     def matches(self, written: str) -> bool:
-        """Whether ``written`` is this option."""
         if self.matches_number(written):
             return True
         key, is_setting, _ = written.partition("=")

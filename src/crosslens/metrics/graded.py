@@ -233,7 +233,6 @@ class ImageSimilarity:
         self.column_slack = np.full(self.shape[1], largest * 2.0**-22, np.float32)
 
     def tile(self, rows: slice, columns: slice) -> Array:
-        """The similarities of a block."""
         start, end = self._start[columns], self._end[columns]
         block = self._matrix[np.ix_(self.rows[rows], self._captions[start[0] : end[-1]])].astype(np.float64)
         sums: Array = np.add.reduceat(block, start - start[0], axis=1)
@@ -250,7 +249,6 @@ class ImageSimilarity:
 
 
 def _checked(matrix: Array) -> Array:
-    """The matrix, if it is one of finite numbers."""
     if matrix.ndim != 2 or matrix.dtype.kind not in "fiu":
         raise InputError(
             f"values of shape {matrix.shape} and type {matrix.dtype}", expected="a table of numbers, images × captions"

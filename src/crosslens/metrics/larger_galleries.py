@@ -175,7 +175,6 @@ def _table(
 
 
 def _shares(mixture: Mixture) -> FloatArray:
-    """The chance of each node."""
     shares, means, spreads = mixture
     return np.asarray(shares @ _densities(means, spreads), np.float64)
 

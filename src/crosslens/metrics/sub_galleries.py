@@ -212,7 +212,7 @@ class SizedGallery:
 
     def hit(self, k: int) -> FloatArray:
         """The chance of any relevant item among the first k."""
-        return self.sums(self._only_first(self.chance_within(k)))
+        return self.sums(self.only_first(self.chance_within(k)))
 
     def retrieved(self, k: int | IntArray) -> FloatArray:
         """How many relevant items are expected among the first k, which may differ by the number of relevant items."""
@@ -223,16 +223,11 @@ class SizedGallery:
         return chance_up_to(k - 1 - self._earlier, self._others, self._before, self._drawn)
 
     def mean_ranks(self) -> FloatArray:
-        """Per entry: the expected rank."""
         return np.asarray(1.0 + self._earlier + self._drawn * (self._before / np.maximum(self._others, 1)), np.float64)
-
-    def first_rank(self) -> FloatArray:
-        """The expected rank of the best relevant item."""
-        return self.sums(self._only_first(self.mean_ranks()))
 
     def reciprocal(self, k: int | None) -> FloatArray:
         """The expected 1 / rank of the best relevant item."""
-        return self.sums(self._only_first(mean_reciprocal(self._others, self._before, self._drawn, k)))
+        return self.sums(self.only_first(mean_reciprocal(self._others, self._before, self._drawn, k)))
 
     def precisions(self, k: int | IntArray) -> FloatArray:
         """The expected sum, over relevant items among the first k, of the precision at the rank of each."""
@@ -243,7 +238,7 @@ class SizedGallery:
             total += np.where(rank <= limit, chance * (self._earlier + 1) / rank, 0.0)
         return self.sums(total)
 
-    def _only_first(self, per_entry: FloatArray) -> FloatArray:
+    def only_first(self, per_entry: FloatArray) -> FloatArray:
         return np.where(self._earlier == 0, per_entry, 0.0)
 
     def sums(self, per_entry: FloatArray) -> FloatArray:
@@ -285,7 +280,7 @@ _EXPECTATIONS: dict[str, Expectation] = {
     "mAP@R": lambda at, _: _divided(at.precisions(at.own_counts), at.relevant),
     "AP": _average_precision,
     "MRR": lambda at, spec: at.reciprocal(spec.cutoff),
-    "MeanR": lambda at, _: at.first_rank(),
+    "MeanR": lambda at, _: at.sums(at.only_first(at.mean_ranks())),
     "Rsum": _rsum,
 }
 _MEDIANS = ("MedR",)

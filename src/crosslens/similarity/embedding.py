@@ -69,7 +69,6 @@ class StoredEmbeddingSimilarity:
 
     @cached_property
     def revision(self) -> str:
-        """The hash of the files."""
         return file_fingerprint(vector_files(self._source, "caption"))[:12]
 
     def prepare(
@@ -121,7 +120,6 @@ class PreparedEmbedding:
         return out
 
     def _cells(self, images: Array, captions: VectorBlocks) -> Array:
-        """Images × captions."""
         out = np.zeros((len(images), captions.shape[0]), np.float32)
         if self._over == "mean":
             self._fill(out, self._means(images), None, captions)

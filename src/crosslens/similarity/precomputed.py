@@ -96,7 +96,6 @@ def _fingerprint(dataset: Dataset) -> str:
 
 
 def _caption_hashes(dataset: Dataset) -> tuple[str, ...]:
-    """A short hash of the image and the text of every caption."""
     texts = zip(dataset.captions["image"], dataset.texts, strict=True)
     return tuple(blake2b(f"{image}\x1f{text}".encode(), digest_size=6).hexdigest() for image, text in texts)
 
@@ -185,7 +184,6 @@ class PrecomputedSimilarity:
 
     @property
     def revision(self) -> str:
-        """The numbers' own hash."""
         if self.file is None:
             return fingerprint("phi", {"values": self.values})[:12]
         return file_fingerprint([self.file])[:12]
@@ -296,7 +294,18 @@ def _read_table(file: Path) -> tuple[Ids, Ids, Array]:
             f"cannot be read: {error}", expected="a table with a header", fix="save it as UTF-8 CSV"
         ) from error
     if sorted(table.columns) == sorted(_PAIRS):
-        return _from_pairs(table)
+        images = as_ids(table["image"].unique(maintain_order=True), "image")
+        captions = as_ids(table["caption"].unique(maintain_order=True), "caption")
+        rows = positions(table["image"].to_list(), images, "image")
+        columns = positions(table["caption"].to_list(), captions, "caption")
+        repeated = table.select(~pl.struct("image", "caption").is_first_distinct()).to_series().arg_true()
+        if len(repeated):
+            again = int(repeated[0])
+            problem = f"the pair {table['image'][again]!r}, {table['caption'][again]!r} occurs twice"
+            raise InputError(problem, row=again, fix="remove one of the two")
+        values = np.full((len(images), len(captions)), np.nan, np.float32)
+        values[rows, columns] = _numbers(table["score"])
+        return images, captions, values
     if not table.height:
         raise InputError("no rows below the header", expected="a row per image or per pair", fix="check the file")
     if len(table.columns) < 2:
@@ -311,21 +320,6 @@ def _read_table(file: Path) -> tuple[Ids, Ids, Array]:
     images = as_ids(table[table.columns[0]], "image")
     captions = as_ids(header[1:], "caption")
     return images, captions, np.column_stack([_numbers(table[name]) for name in table.columns[1:]])
-
-
-def _from_pairs(table: pl.DataFrame) -> tuple[Ids, Ids, Array]:
-    images = as_ids(table["image"].unique(maintain_order=True), "image")
-    captions = as_ids(table["caption"].unique(maintain_order=True), "caption")
-    values = np.full((len(images), len(captions)), np.nan, np.float32)
-    rows = positions(table["image"].to_list(), images, "image")
-    columns = positions(table["caption"].to_list(), captions, "caption")
-    cells = rows * len(captions) + columns
-    if len(np.unique(cells)) != len(cells):
-        again = int(np.setdiff1d(np.arange(len(cells)), np.unique(cells, return_index=True)[1])[0])
-        problem = f"the pair {table['image'][again]!r}, {table['caption'][again]!r} occurs twice"
-        raise InputError(problem, row=again, fix="remove one of the two")
-    values[rows, columns] = _numbers(table["score"])
-    return images, captions, values
 
 
 def _numbers(column: pl.Series) -> Array:

@@ -86,12 +86,10 @@ class SemanticFit:
 
     @property
     def roles(self) -> tuple[float, ...]:
-        """The weights of the evidence of roles."""
         return tuple(getattr(self, name) for name in ROLES)
 
     @property
     def revision(self) -> str:
-        """Another revision, other numbers."""
         return fingerprint("semantic", {"fit": json.dumps(astuple(self))})[:12]
 
     def __call__(self, closeness: Array, words: Array) -> Array:
@@ -280,7 +278,13 @@ class PreparedSemantic:
         for at in range(0, len(images), _PAIRS_AT_ONCE):
             here = at + np.flatnonzero(self._count[images[at : at + _PAIRS_AT_ONCE]])
             if len(here):
-                closeness[here] = self._close_pairs(images[here], captions[here])
+                count = self._count[images[here]]
+                starts, caption = np.cumsum(count) - count, captions[here].repeat(count)
+                reference = group_members(images[here], self._start)
+                for side in self._sides:
+                    products = np.einsum("pd,pd->p", side.references[reference], side.captions[caption])
+                    closeness[here] += _pooled(products[:, None], starts, count)[:, 0]
+                closeness[here] /= len(self._sides)
                 words[here] = self._words.pairs(images[here], captions[here])
         return closeness, words
 
@@ -322,15 +326,6 @@ class PreparedSemantic:
         member, contest = self._same.members(group)
         near = closeness[row[contest], self._same.columns[member]]
         return [(first + here[row[contest]], member, near)]
-
-    def _close_pairs(self, images: Array, captions: Array) -> Array:
-        count = self._count[images]
-        starts, caption = np.cumsum(count) - count, captions.repeat(count)
-        reference = group_members(images, self._start)
-        products = (np.einsum("pd,pd->p", side.references[reference], side.captions[caption]) for side in self._sides)
-        pooled = (_pooled(product[:, None], starts, count)[:, 0] for product in products)
-        closeness: Array = reduce(add, pooled) / len(self._sides)
-        return closeness
 
 
 def _pooled(products: Array, starts: Array, count: Array) -> Array:

@@ -60,7 +60,6 @@ def read_fiftyone(folder: str | Path, captions: str = "captions", image_id: str 
 
 
 def _labels(value: Any) -> list[dict[str, Any]]:
-    """The captions of a sample as labels."""
     if isinstance(value, dict):
         value = value.get("classifications", value)
     entries = value if isinstance(value, list) else [] if value is None else [value]

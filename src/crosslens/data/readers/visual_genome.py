@@ -200,7 +200,6 @@ class _Objects:
         return keys
 
     def describe(self, records: Records, images: list[str]) -> None:
-        """Enter objects with their attributes."""
         keys = self.add(records, images)
         for key, words in zip(keys, records.lists("attributes"), strict=True):
             if words:

@@ -302,7 +302,6 @@ def _settings(tower: TextTower | ImageTower | None) -> dict[str, Any]:
 
 
 def _described(path: Path, name: str, options: EncodeOptions) -> Encoder:
-    """The encoder that a JSON file describes, under a name."""
     with reading(path):
         content = read_json_file(path)
         expected = '{"text": {…}, "image": {…}}'

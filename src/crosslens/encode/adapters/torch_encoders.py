@@ -297,7 +297,6 @@ class SentenceEncoder(Encoder):
         self.preprocessing = f"longest={self.model.max_seq_length}"
 
     def encode_texts(self, texts: Sequence[str]) -> Array:
-        """The library's own ``encode``, one batch."""
         array: Array = self.model.encode(
             list(texts), batch_size=max(len(texts), 1), show_progress_bar=False, convert_to_numpy=True
         )

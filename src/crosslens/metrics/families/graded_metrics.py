@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from math import inf
 
 import numpy as np
@@ -125,24 +125,15 @@ def ncs(graded: GradedRanking, spec: MetricSpec) -> FloatArray:
 )
 def nsum(graded: Mapping[str, GradedRanking], spec: MetricSpec) -> Mapping[str, FloatArray]:
     """The sum of NCS@1, NCS@5 and NCS@10 of both directions, in percent (0 to 600), or of one of them (0 to 300)."""
-    return {
-        direction: _sum_of_means([ncs(ranking, MetricSpec("NCS", spec.options, k)) for k in RSUM_CUTOFFS], ranking)
-        for direction, ranking in graded.items()
-    }
-
-
-def _sum_of_means(parts: Sequence[FloatArray], graded: GradedRanking) -> FloatArray:
-    """One value per query, whose mean is the sum of the parts' means, in percent; each part may skip other queries."""
-    judged = graded.ranking.relevant_counts > 0
-    valid = [np.isfinite(part) & judged for part in parts]
-    if not all(finite.any() for finite in valid):
-        return np.full(len(judged), np.nan)
-    counted = np.any(valid, axis=0)
-    total = sum(
-        np.where(finite, part, 0) * (counted.sum() / max(finite.sum(), 1))
-        for part, finite in zip(parts, valid, strict=True)
-    )
-    return np.where(counted, 100 * total, np.nan)
+    sums = {}
+    for direction, ranking in graded.items():
+        # One value per query, whose mean is the sum of the parts' means; each part may skip other queries.
+        parts = np.stack([ncs(ranking, MetricSpec("NCS", spec.options, k)) for k in RSUM_CUTOFFS])
+        valid = np.isfinite(parts) & (ranking.ranking.relevant_counts > 0)
+        used, counted = valid.sum(axis=1), valid.any(axis=0) & valid.any(axis=1).all()
+        scaled = np.where(valid, parts, 0) * (counted.sum() / np.maximum(used, 1))[:, None]
+        sums[direction] = np.where(counted, 100 * scaled.sum(axis=0), np.nan)
+    return sums
 
 
 @metric(

@@ -242,19 +242,14 @@ class Cider:
         frequency = np.bincount(cells % width, minlength=len(grams.order))
         images = sum(1 for image in counted if len(image))
         idf = np.log(float(max(images, 1))) - np.log(np.maximum(1.0, frequency))
-        weighed = _weighed(grams, idf, group_starts(references))
+        cell = np.repeat(np.arange(len(every)), np.diff(grams.start)) * LONGEST + grams.order[grams.gram]
+        squares = np.bincount(cell, (grams.counts * idf[grams.gram]) ** 2, len(every) * LONGEST)
+        norm = np.sqrt(squares).reshape(len(every), LONGEST)
+        # Where a norm is 0 the products are 0 too, so nothing needs dividing.
+        inverse_norm = np.divide(1.0, norm, out=np.zeros_like(norm), where=norm != 0)
+        bigrams = np.maximum(grams.length - 1, 0)
+        weighed = _Texts(group_starts(references), *grams[:4], idf**2, inverse_norm, bigrams)
         return PreparedCider(weighed, len(texts) + len(corpus), not self.plain, thread_count(threads))
-
-
-def _weighed(grams: Grams, idf: Array, reference_start: Array) -> _Texts:
-    texts = len(grams.length)
-    text = np.repeat(np.arange(texts), np.diff(grams.start))
-    cell = text * LONGEST + grams.order[grams.gram]
-    norm = np.sqrt(np.bincount(cell, (grams.counts * idf[grams.gram]) ** 2, texts * LONGEST)).reshape(texts, LONGEST)
-    # Where a norm is 0 the products are 0 too, so nothing needs dividing.
-    inverse_norm = np.divide(1.0, norm, out=np.zeros_like(norm), where=norm != 0)
-    bigrams = np.maximum(grams.length - 1, 0)
-    return _Texts(reference_start, grams.start, grams.gram, grams.counts, grams.order, idf**2, inverse_norm, bigrams)
 
 
 def _postings(texts: _Texts, captions: Array, clip: bool) -> _Postings:
@@ -415,7 +410,16 @@ def load_bleu(source: str = "") -> Similarity:
         texts = [text for image in references for text in image]
         grams = count_grams(tokenize([*texts, *captions]))
         start = group_starts(references)
-        return start, _merged(grams, start, len(texts)), grams, len(texts), longest
+        # For each image, each n-gram of its references with the most times that one of them holds it.
+        owner = np.repeat(np.arange(len(references)), np.diff(start))
+        image = np.repeat(owner, np.diff(grams.start[: len(texts) + 1]))
+        width = max(len(grams.order), 1)
+        cells = image * width + grams.gram[: len(image)]
+        order = np.argsort(cells, kind="stable")
+        unique, first = np.unique(cells[order], return_index=True)
+        count = np.maximum.reduceat(grams.counts[: len(image)][order], first) if len(first) else grams.counts[:0]
+        merged = np.searchsorted(unique, np.arange(len(start)) * width), unique % width, count
+        return start, merged, grams, len(texts), longest
 
     return CellSimilarity("bleu" if longest == LONGEST else f"bleu:{longest}", bleu_cells, index)
 
@@ -446,7 +450,6 @@ class CellSimilarity:
     def prepare(
         self, references: References, captions: Texts, *, progress: Progress | None = None, threads: int | None = None
     ) -> PreparedCells:
-        """Index the texts."""
         shape = len(references), len(captions)
         return PreparedCells(self.kernel, self.index(references, captions), shape, thread_count(threads))
 
@@ -467,16 +470,3 @@ class PreparedCells:
 
     def pairs(self, images: Array, captions: Array) -> Array:
         return in_cells(self.kernel, images, captions, self.arguments, self.threads)
-
-
-def _merged(grams: Grams, reference_start: Array, texts: int) -> tuple[Array, Array, Array]:
-    """For each image, each n-gram of its references with the most times that one of them holds it."""
-    owner = np.repeat(np.arange(len(reference_start) - 1), np.diff(reference_start))
-    image = np.repeat(owner, np.diff(grams.start[: texts + 1]))
-    width = max(len(grams.order), 1)
-    cells = image * width + grams.gram[: len(image)]
-    order = np.argsort(cells, kind="stable")
-    unique, first = np.unique(cells[order], return_index=True)
-    count = np.maximum.reduceat(grams.counts[: len(image)][order], first) if len(first) else grams.counts[:0]
-    start = np.searchsorted(unique, np.arange(len(reference_start)) * width)
-    return start, unique % width, count
