@@ -25,7 +25,7 @@ import numpy as np
 import polars as pl
 
 from crosslens.analyze.caption_features import CaptionFeatures, FeatureComparison, distribution_lines
-from crosslens.core import Array, Dataset, Figure, Ids, InputError, Progress, Row, Section, frozen, json_form
+from crosslens.core import Array, Dataset, Figure, InputError, Progress, Row, Section, frozen, json_form
 from crosslens.language import Parses, count_words, load_wordnet, parse_texts
 
 ARTICLES = frozenset({"a", "an", "the"})
@@ -168,7 +168,26 @@ def measure_granularity(
     by spaCy (``pipeline`` names one that is installed; ``cache`` and ``threads`` as in parsing); parses are cached, so
     that a second call takes seconds.
     """
-    ids, texts, images, clusters = _columns(captions)
+    if isinstance(captions, Dataset):
+        ids, texts, images, clusters = captions.caption_ids, captions.texts, captions.image_ids, captions.caption_image
+    elif isinstance(captions, str):
+        raise InputError("captions is a single text", expected="a list of texts", fix="put it into a list")
+    elif not isinstance(captions, Iterable):
+        raise InputError(f"{captions!r:.60} is not a list of captions", expected="texts, {id: text} or a dataset")
+    else:
+        pairs = captions if isinstance(captions, Mapping) else dict(enumerate(captions))
+        ids, texts = tuple(map(str, pairs)), tuple(pairs.values())
+        images, clusters = ids, np.arange(len(ids))
+        for row, text in enumerate(texts):
+            if not isinstance(text, str) or not text.strip():
+                raise InputError(
+                    f"caption {ids[row]!r} is {text!r:.60}", row=row, expected="a non-empty text",
+                    fix="write the caption or remove it",
+                )  # fmt: skip
+    if not ids:
+        raise InputError(
+            "no captions", expected="at least one caption", fix="check the file and the options of its reader"
+        )
     parses = parse_texts(texts, pipeline=pipeline, cache=cache, threads=threads, progress=progress)
     features = caption_features(texts, parses)
     return Granularity(
@@ -179,31 +198,6 @@ def measure_granularity(
         {feature: frozen(features[feature]) for feature in FEATURES},
         parses.pipeline,
     )
-
-
-def _columns(captions: Dataset | Mapping[str, str] | Iterable[str]) -> tuple[Ids, tuple[str, ...], Ids, Array]:
-    if isinstance(captions, Dataset):
-        taken = captions.caption_ids, captions.texts, captions.image_ids, captions.caption_image
-    elif isinstance(captions, str):
-        raise InputError("captions is a single text", expected="a list of texts", fix="put it into a list")
-    elif not isinstance(captions, Iterable):
-        raise InputError(f"{captions!r:.60} is not a list of captions", expected="texts, {id: text} or a dataset")
-    else:
-        pairs = captions if isinstance(captions, Mapping) else dict(enumerate(captions))
-        ids = tuple(map(str, pairs))
-        texts = tuple(pairs.values())
-        for row, text in enumerate(texts):
-            if not isinstance(text, str) or not text.strip():
-                raise InputError(
-                    f"caption {ids[row]!r} is {text!r:.60}", row=row, expected="a non-empty text",
-                    fix="write the caption or remove it",
-                )  # fmt: skip
-        taken = ids, texts, ids, np.arange(len(ids))
-    if not taken[0]:
-        raise InputError(
-            "no captions", expected="at least one caption", fix="check the file and the options of its reader"
-        )
-    return taken
 
 
 @dataclass(frozen=True)

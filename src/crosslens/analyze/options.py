@@ -79,7 +79,19 @@ class CaseOptions(Options):
         from crosslens.analyze.hard_negatives.cases import HardNegatives, perturbed_negatives
         from crosslens.analyze.hard_negatives.reading import load_hard_negatives
 
-        self._check(source, read=isinstance(source, HardNegatives))
+        if source is not None and self.perturbations:
+            raise UsageError("hard negatives from files and from perturbations", fix="pass one or the other")
+        if source is None and not (self.dataset is not None and self.perturbations):
+            raise UsageError("no hard negatives", fix="pass their files, or a dataset and perturbations")
+        file_options = {"form": self.form is not None, "by": bool(self.by), "crop": not self.crop}
+        context, unused = ("perturbations", file_options) if source is None else ("files", {"together": self.together})
+        if isinstance(source, HardNegatives):
+            context, unused = "cases that are already read", {**file_options, **unused}
+        for name, passed in unused.items():
+            if passed:
+                raise UsageError(
+                    f"{argument(name)} has no effect with {context}", fix=f"leave out {argument(name)}", option=name
+                )
         if source is None:
             assert self.dataset is not None
             assert self.perturbations is not None
@@ -89,22 +101,6 @@ class CaseOptions(Options):
         if isinstance(source, HardNegatives):
             return source
         return load_hard_negatives(source, self.form, crop=self.crop, by=self.by, seed=seed, progress=progress)
-
-    def _check(self, source: object, *, read: bool) -> None:
-        """Raise for sources that exclude each other, and for options without effect."""
-        if source is not None and self.perturbations:
-            raise UsageError("hard negatives from files and from perturbations", fix="pass one or the other")
-        if source is None and not (self.dataset is not None and self.perturbations):
-            raise UsageError("no hard negatives", fix="pass their files, or a dataset and perturbations")
-        file_options = {"form": self.form is not None, "by": bool(self.by), "crop": not self.crop}
-        context, unused = ("perturbations", file_options) if source is None else ("files", {"together": self.together})
-        if read:
-            context, unused = "cases that are already read", {**file_options, **unused}
-        for name, passed in unused.items():
-            if passed:
-                raise UsageError(
-                    f"{argument(name)} has no effect with {context}", fix=f"leave out {argument(name)}", option=name
-                )
 
 
 @dataclass(frozen=True)

@@ -77,9 +77,26 @@ def encode_with_model(
     """Encode the dataset with a recipe's model; ``queries`` is the second text set of text-only retrieval."""
     if dataset is None:
         raise UsageError(f"{argument('model')} requires {argument('dataset')}", fix=f"pass {argument('dataset')}")
-    if model.image_text is not None or queries is not None:
-        return _encode_texts_only(model, dataset, queries, options, progress)
-    return encode_with(load_encoder(model.name, options), dataset, options, progress)
+    encoder = load_encoder(model.name, options)
+    if model.image_text is None and queries is None:
+        return encode_with(encoder, dataset, options, progress)
+    fingerprints = {"corpus": dataset.fingerprint}
+    if queries is not None:  # what is evaluated has texts of both: each is recorded as it was read
+        fingerprints = {"dataset": dataset.fingerprint, "queries": queries.fingerprint}
+    if encoder.revision:
+        fingerprints["model"] = encoder.revision
+    image_text: str | Summariser = MEAN
+    if model.image_text not in (None, MEAN):
+        image_text = load_summariser(str(model.image_text), replace(options, precision="fp32"))
+        fingerprints["items"] = fingerprint("summaries", {"name": image_text.name, "revision": image_text.revision})
+    encoded = text_only(
+        dataset, encoder, query=model.query_caption, image_text=image_text, queries=queries,
+        shared_images=model.shared_images, **options.stream(progress),
+    )  # fmt: skip
+    return LoadedInputs(
+        encoded.dataset, encoded.images, encoded.captions, texts=encoded, directions=(TEXT_TO_TEXT,),
+        fingerprints=fingerprints,
+    )  # fmt: skip
 
 
 def encode_with(encoder: Encoder, dataset: Dataset, options: EncodeOptions, progress: Progress | None) -> LoadedInputs:
@@ -101,29 +118,6 @@ def encode_with(encoder: Encoder, dataset: Dataset, options: EncodeOptions, prog
     sources = {"model": encoder.revision, "items": encoded.content}
     hashes = {key: value for key, value in sources.items() if value}
     return LoadedInputs(encoded.dataset, encoded.images, encoded.captions, fingerprints=hashes)
-
-
-def _encode_texts_only(
-    model: ModelOptions, dataset: Dataset, queries: Dataset | None, options: EncodeOptions, progress: Progress | None
-) -> LoadedInputs:
-    encoder = load_encoder(model.name, options)
-    fingerprints = {"corpus": dataset.fingerprint}
-    if queries is not None:  # what is evaluated has texts of both: each is recorded as it was read
-        fingerprints = {"dataset": dataset.fingerprint, "queries": queries.fingerprint}
-    if encoder.revision:
-        fingerprints["model"] = encoder.revision
-    image_text: str | Summariser = MEAN
-    if model.image_text not in (None, MEAN):
-        image_text = load_summariser(str(model.image_text), replace(options, precision="fp32"))
-        fingerprints["items"] = fingerprint("summaries", {"name": image_text.name, "revision": image_text.revision})
-    encoded = text_only(
-        dataset, encoder, query=model.query_caption, image_text=image_text, queries=queries,
-        shared_images=model.shared_images, **options.stream(progress),
-    )  # fmt: skip
-    return LoadedInputs(
-        encoded.dataset, encoded.images, encoded.captions, texts=encoded, directions=(TEXT_TO_TEXT,),
-        fingerprints=fingerprints,
-    )  # fmt: skip
 
 
 def note_skipped(skipped: Mapping[str, str], notify: Callable[[str], None]) -> None:

@@ -251,10 +251,8 @@ def _provenance(
     recorded = {key: getattr(options, key) for key in ("ties", "folds", "depth", "seed", "resamples", "level")}
     metrics = [str(request) for request in requests]
     provenance: dict[str, Any] = {"options": {"metrics": metrics, **recorded, "depth": depth}}
-    if options.queries is not None:
-        provenance["options"]["queries"] = options.queries
-    if options.protocol is not None:
-        provenance["options"]["protocol"] = options.protocol
+    chosen = {"queries": options.queries, "protocol": options.protocol}
+    provenance["options"] |= {key: value for key, value in chosen.items() if value is not None}
     if dataset is not None:
         provenance["dataset"] = dataset_facts(dataset)
     if options.texts is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypedDict
 
 from crosslens.core import Options, declarations, option, refuse_unknown
@@ -15,15 +16,25 @@ if TYPE_CHECKING:
     from crosslens.encode import Summariser, TextOnly
     from crosslens.similarity import CacheChoice
 
-_SCORE = "How two embeddings are compared. [default: by their kind, cosine for single vectors]"
-_TIES = "How tied scores are ranked: stable, optimistic, pessimistic or expected."
+# What several classes declare.
+_score = partial(
+    option, None, "How two embeddings are compared. [default: by their kind, cosine for single vectors]", metavar="NAME"
+)
+_ties = partial(
+    option, "stable", "How tied scores are ranked: stable, optimistic, pessimistic or expected.", metavar="MODE"
+)
+_folds = partial(option, 1, "Mean over N consecutive parts of the images; 5 for COCO 1K.", metavar="N", minimum=1)
+_skip_unknown = partial(option, False, "Leave out what lists and judgements name and the dataset lacks, however much.")
+_seed = partial(option, 0, "Seed of intervals, tests and perturbations.", metavar="N", minimum=0)
+_resamples = partial(
+    option, 1000, "Resamples for the intervals; 0 for none.", metavar="N", minimum=0, maximum=10_000_000
+)
+_level = partial(option, 0.95, "Confidence level of the intervals.", metavar="SHARE", above=0, below=1)
+_threads = partial(option, None, "Threads to use.", metavar="N", minimum=1, maximum=4096)
+_command = partial(option, None, "The command line, stored with the run.", hidden=True)
+
 _COMPLETE = "The lists of --run hold every item of the gallery: needed for --ties expected where scores are tied."
-_SKIP = "Leave out what lists and judgements name and the dataset lacks, however much."
-_FOLDS = "Mean over N consecutive parts of the images; 5 for COCO 1K."
 _SAMPLE = "Rank a random sample of this many queries of each direction against the whole gallery."
-_RESAMPLES = "Resamples for the intervals; 0 for none."
-_LEVEL = "Confidence level of the intervals."
-_THREADS = "Threads to use."
 _RECIPE = "The recipe, stored with the run; or a function that makes it of the names of the run's metrics."
 _BOTH = ("i2t", "t2i")
 _PROTOCOL = (
@@ -34,7 +45,6 @@ _DEVICE = (
     "For torch and models: cpu, cuda:1, cuda (all GPUs), or several: cuda:0,cuda:1. GPUs share the ranking; a model "
     "runs on the first."
 )
-_COMMAND = "The command line, stored with the run."
 
 
 class _OptionsWithDirections(Options):
@@ -59,20 +69,20 @@ class EvaluateOptions(_OptionsWithDirections):
         flags=("--direction",),
     )
     protocol: str | None = option(None, _PROTOCOL, metavar="NAME")
-    score: str | None = option(None, _SCORE, metavar="NAME")
-    ties: str = option("stable", _TIES, metavar="MODE")
+    score: str | None = _score()
+    ties: str = _ties()
     complete_lists: bool = option(False, _COMPLETE)
-    skip_unknown: bool = option(False, _SKIP)
-    folds: int = option(1, _FOLDS, metavar="N", minimum=1)
+    skip_unknown: bool = _skip_unknown()
+    folds: int = _folds()
     depth: int = option(10, "How many items of each list the run keeps.", metavar="N", minimum=1, maximum=10_000_000)
     queries: int | None = option(None, _SAMPLE, metavar="N", minimum=1, hidden=True)
     seed: int = option(0, "Seed of the intervals, and of a sample of queries.", metavar="N", minimum=0)
-    resamples: int = option(1000, _RESAMPLES, metavar="N", minimum=0, maximum=10_000_000)
-    level: float = option(0.95, _LEVEL, metavar="SHARE", above=0, below=1)
+    resamples: int = _resamples()
+    level: float = _level()
     backend: str = option("numpy", "What ranks: numpy or torch.", metavar="NAME")
     device: str | None = option(None, _DEVICE, metavar="NAME")
     tile: int | None = option(None, "Rows scored at a time.", metavar="N", minimum=1, maximum=1_000_000)
-    threads: int | None = option(None, _THREADS, metavar="N", minimum=1, maximum=4096)
+    threads: int | None = _threads()
 
 
 @dataclass(frozen=True)
@@ -85,7 +95,7 @@ class EvaluateArguments(EvaluateOptions):
     cache: CacheChoice = option(None, "Where similarities are kept between runs; False for nowhere.", hidden=True)
     texts: TextOnly | None = option(None, "The text sets of text-only retrieval.", hidden=True)
     recipe: str | Callable[[Iterable[str]], str] = option("", _RECIPE, hidden=True)
-    command: Sequence[str] | None = option(None, _COMMAND, hidden=True)
+    command: Sequence[str] | None = _command()
 
 
 @dataclass(frozen=True)
@@ -94,9 +104,9 @@ class SignificanceOptions(Options):
 
     correction: str = option("holm", "Correction for several tests: holm, bh or none.", metavar="NAME")
     permutations: int = option(10_000, "Permutations of the paired tests.", metavar="N", minimum=1, maximum=10_000_000)
-    resamples: int = option(1000, _RESAMPLES, metavar="N", minimum=0, maximum=10_000_000)
-    level: float = option(0.95, _LEVEL, metavar="SHARE", above=0, below=1)
-    seed: int = option(0, "Seed of intervals, tests and perturbations.", metavar="N", minimum=0)
+    resamples: int = _resamples()
+    level: float = _level()
+    seed: int = _seed()
 
     def __post_init__(self) -> None:
         from crosslens.statistics import correct  # help texts are shown without loading numpy
@@ -127,7 +137,7 @@ class RobustnessOptions(_OptionsWithDirections, SignificanceOptions):
         "Follow a paper: brit or expl (see crosslens protocols). Its metrics come first, --metrics adds to them.",
         metavar="NAME",
     )
-    score: str | None = option(None, _SCORE, metavar="NAME")
+    score: str | None = _score()
     listed: int = option(20, "How many of the most brittle queries are listed.", hidden=True)
     match_by: str = option(
         "id",
@@ -135,15 +145,15 @@ class RobustnessOptions(_OptionsWithDirections, SignificanceOptions):
         metavar="id|text",
         choices=("id", "text"),
     )
-    skip_unknown: bool = option(False, _SKIP)
-    threads: int | None = option(None, _THREADS, metavar="N", minimum=1, maximum=4096)
+    skip_unknown: bool = _skip_unknown()
+    threads: int | None = _threads()
     name: str | None = option(
         None,
         "Name of the model whose vectors or lists are given. [default: the lists' own, or embeddings]",
         metavar="TEXT",
     )
     dataset_name: str | None = option(None, "Name of the dataset, where --dataset is not given.", metavar="TEXT")
-    command: Sequence[str] | None = option(None, _COMMAND, hidden=True)
+    command: Sequence[str] | None = _command()
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -155,16 +165,16 @@ class CaptionSetOptions(SignificanceOptions):
     """How two caption sets are compared: the keywords of :func:`crosslens.compare_caption_sets` besides data."""
 
     shared_images: bool = option(False, "Compare the images that both sets have, instead of stopping.")
-    score: str | None = option(None, _SCORE, metavar="NAME")
-    ties: str = option("stable", _TIES, metavar="MODE")
-    folds: int = option(1, _FOLDS, metavar="N", minimum=1)
+    score: str | None = _score()
+    ties: str = _ties()
+    folds: int = _folds()
     granularity: bool | None = option(
         None,
         "Measure the captions themselves. [default: where the extra language is installed]",
         switch_off="--no-granularity Do not measure the captions themselves.",
     )
-    threads: int | None = option(None, _THREADS, metavar="N", minimum=1, maximum=4096)
-    command: Sequence[str] | None = option(None, _COMMAND, hidden=True)
+    threads: int | None = _threads()
+    command: Sequence[str] | None = _command()
 
 
 def refuse_other_keywords(arguments: Iterable[str], function: Callable[..., Any], *kinds: type[Options]) -> None:
@@ -195,10 +205,10 @@ class AuditOptions(Options):
     )
     perturbations: str | None = option(None, _PERTURBATIONS, metavar="NAMES", joins=",")
     hard_negatives: str | None = option(None, _HARD_NEGATIVES, metavar="PATH")
-    seed: int = option(0, "Seed of intervals, tests and perturbations.", metavar="N", minimum=0)
+    seed: int = _seed()
     resamples: int = option(1000, "Resamples for the intervals.", metavar="N", minimum=1, maximum=10_000_000)
-    level: float = option(0.95, "Confidence level of the intervals.", metavar="SHARE", above=0, below=1)
-    threads: int | None = option(None, "Threads to use.", metavar="N", minimum=1, maximum=4096)
+    level: float = _level()
+    threads: int | None = _threads()
 
     @property
     def phi(self) -> str:

@@ -116,12 +116,19 @@ class _Parser:
         if comparison.kind != "comparison":
             raise self._unexpected("one of >=, <=, > and <")
         self._at += 1
-        bound, percent = self._bound()
+        token = self._next
+        self._positions["bound"] = token.position
+        written, percent = token.text.removesuffix("%"), token.text.endswith("%")
+        if token.kind != "word" or not _NUMBER.fullmatch(written) or not isfinite(float(written)):
+            raise self._unexpected("a number, such as 0.6 or 60%")
+        self._at += 1
+        if not percent and self._next.text == "%":
+            self._at, percent = self._at + 1, True
         if self._next.kind != "end":
             raise self._unexpected("nothing more")
         return Requirement(
-            kind, names.get("metric", ""), COMPARISONS[comparison.text], bound, percent, names.get("subject", ""),
-            names.get("value", ""), self._text, self._positions,
+            kind, names.get("metric", ""), COMPARISONS[comparison.text], float(written), percent,
+            names.get("subject", ""), names.get("value", ""), self._text, self._positions,
         )  # fmt: skip
 
     @property
@@ -153,18 +160,6 @@ class _Parser:
             raise self._unexpected(f"{mark!r}")
         self._at += bool(mark) and is_there
         return is_there
-
-    def _bound(self) -> tuple[float, bool]:
-        token = self._next
-        self._positions["bound"] = token.position
-        written = token.text.removesuffix("%")
-        if token.kind != "word" or not _NUMBER.fullmatch(written) or not isfinite(float(written)):
-            raise self._unexpected("a number, such as 0.6 or 60%")
-        self._at += 1
-        percent = token.text.endswith("%")
-        if not percent and self._next.text == "%":
-            self._at, percent = self._at + 1, True
-        return float(written), percent
 
     def _name(self, part: str, expected: str) -> str:
         token = self._next

@@ -76,14 +76,11 @@ class FilterLoss(Presented):
             rows.append((f"{part['threshold'][0]:.4g}", *keeps, *cells))
         header = ("threshold", *(("web kept",) if self.web_pairs else ()), *self.levels)
         losses = Table(header, tuple(rows), "r" * len(header))
-        yield Section("", (self._lines(), losses, Text.of(note, web if self.web_pairs else "", note=True)))
-
-    def _lines(self) -> Lines:
-        """The levels in their order, as in every chart of levels, then all pairs."""
+        # The levels in their order, as in every chart of levels, then all pairs.
         drawn = dict.fromkeys(self.curve["level"])
         lost = {level: self.curve.filter(pl.col("level") == level)["lost"] for level in drawn}
         lost[ALL_LEVELS] = lost.pop(ALL_LEVELS)
-        return Lines(
+        lines = Lines(
             title="Pairs below the threshold", about=f"percent of pairs of {self.dataset}, scores of {self.model}",
             across=tuple(self.curve["threshold"].unique(maintain_order=True)),
             series=tuple(
@@ -92,6 +89,7 @@ class FilterLoss(Presented):
             ),
             axis="threshold", limits=(0.0, 1.0),
         )  # fmt: skip
+        yield Section("", (lines, losses, Text.of(note, web if self.web_pairs else "", note=True)))
 
     def as_dict(self) -> dict[str, Any]:
         tables = {"thresholds": self.table, "curve": self.curve}

@@ -372,8 +372,31 @@ class HardNegativesResult(Presented):
             pl.Series("text", dataset.texts, dtype=pl.String).gather(pairs["caption"]),
             pl.Series("picture", dataset.image_ids, dtype=pl.String).gather(pairs["image"]),
         )
-        texts = _one_picture(scored) if self.negatives.measures == ACCURACY else _two_pictures(scored)
-        return table.hstack(texts)
+        if self.negatives.measures == ACCURACY:  # the picture, the right caption, and the best of the wrong ones
+            wrong = scored.filter(~pl.col("right")).sort("score", descending=True, maintain_order=True)
+            best = wrong.unique("case", keep="first").select(
+                "case", wrong="text", wrong_caption="id", wrong_score="score"
+            )
+            texts = scored.filter("right").join(best, on="case").sort("case").select(
+                pl.col("picture").alias("image"), pl.col("text").alias("right"), "wrong", "wrong_caption",
+                pl.col("score").alias("right_score"), "wrong_score",
+            )  # fmt: skip
+            return table.hstack(texts)
+        # Both captions, both pictures, and the four scores: of caption number and picture number.
+        right = scored.filter("right").sort("case", "caption").with_columns(side=pl.int_range(pl.len()).over("case"))
+        sides = scored.join(right.select("caption", "side"), on="caption")
+        sides = sides.join(right.select("case", "image", picture_side="side"), on=["case", "image"])
+        labels = [
+            pl.col(name).filter(pl.col("right") & (pl.col("side") == side)).first().alias(f"{label}_{side}")
+            for name, label in (("text", "caption"), ("picture", "image"))
+            for side in (0, 1)
+        ]
+        scores = [
+            pl.col("score").filter(side=side, picture_side=picture).first().alias(f"score_{side}_{picture}")
+            for side in (0, 1)
+            for picture in (0, 1)
+        ]
+        return table.hstack(sides.group_by("case").agg(*labels, *scores).sort("case").drop("case"))
 
     def failures(self, most: int | None = 10) -> pl.DataFrame:
         """The cases that are wrong, lowest margin first; of cases with two pictures, by the group score."""
@@ -399,34 +422,6 @@ class HardNegativesResult(Presented):
                 "notes": self.negatives.notes,
             }
         )
-
-
-def _one_picture(scored: pl.DataFrame) -> pl.DataFrame:
-    """Of every case the picture, the right caption, and the best of the wrong ones."""
-    wrong = scored.filter(~pl.col("right")).sort("score", descending=True, maintain_order=True)
-    best = wrong.unique("case", keep="first").select("case", wrong="text", wrong_caption="id", wrong_score="score")
-    right = scored.filter("right").join(best, on="case").sort("case")
-    columns = {"picture": "image", "text": "right", "score": "right_score"}
-    wanted = ("picture", "text", "wrong", "wrong_caption", "score", "wrong_score")
-    return right.select(pl.col(name).alias(columns.get(name, name)) for name in wanted)
-
-
-def _two_pictures(scored: pl.DataFrame) -> pl.DataFrame:
-    """Of every case both captions, both pictures, and the four scores: of caption number and picture number."""
-    right = scored.filter("right").sort("case", "caption").with_columns(side=pl.int_range(pl.len()).over("case"))
-    sides = scored.join(right.select("caption", "side"), on="caption")
-    sides = sides.join(right.select("case", "image", picture_side="side"), on=["case", "image"])
-    labels = [
-        pl.col(name).filter(pl.col("right") & (pl.col("side") == side)).first().alias(f"{label}_{side}")
-        for name, label in (("text", "caption"), ("picture", "image"))
-        for side in (0, 1)
-    ]
-    scores = [
-        pl.col("score").filter(side=side, picture_side=picture).first().alias(f"score_{side}_{picture}")
-        for side in (0, 1)
-        for picture in (0, 1)
-    ]
-    return sides.group_by("case").agg(*labels, *scores).sort("case").drop("case")
 
 
 def evaluate_scores(

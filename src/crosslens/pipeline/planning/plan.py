@@ -142,23 +142,22 @@ def _device(name: str, entry: Any, file: Path) -> DeviceRates:
         raise InputError(f"the device {name!r} is not an object", file=file, expected="about, ranking, evaluation")
     require_entries(entry, {"about": str, "ranking": list, "evaluation": list}, file, inside=name)
     capacity = entry.get("memory_bytes")
-    amounts = {"ranking": "seconds", "evaluation": "seconds", "memory": "bytes"}
-    runs = [tuple(_run(run, amount, name, file) for run in entry.get(part, ())) for part, amount in amounts.items()]
+    parts = []
+    for part, amount in {"ranking": "seconds", "evaluation": "seconds", "memory": "bytes"}.items():
+        fields, runs = ("images", "captions", "dim", amount), []
+        for run in entry.get(part, ()):
+            values = [run.get(key) for key in fields] if isinstance(run, dict) else []
+            numbers = [value for value in values if isinstance(value, int | float) and not isinstance(value, bool)]
+            if len(numbers) < len(fields) or not all(0 < value < float("inf") for value in numbers):
+                raise InputError(
+                    f"a measured run of {name!r} is {run!r:.80}", file=file,
+                    expected=f"positive numbers for {', '.join(fields)}",
+                )  # fmt: skip
+            runs.append(MeasuredRun(int(numbers[0]), int(numbers[1]), int(numbers[2]), float(numbers[3])))
+        parts.append(tuple(runs))
     return DeviceRates(
-        name, entry.get("about", ""), int(capacity) if isinstance(capacity, int | float) else None, *runs
+        name, entry.get("about", ""), int(capacity) if isinstance(capacity, int | float) else None, *parts
     )
-
-
-def _run(run: Any, amount: str, name: str, file: Path) -> MeasuredRun:
-    fields = ("images", "captions", "dim", amount)
-    values = [run.get(key) for key in fields] if isinstance(run, dict) else []
-    numbers = [value for value in values if isinstance(value, int | float) and not isinstance(value, bool)]
-    if len(numbers) < len(fields) or not all(0 < value < float("inf") for value in numbers):
-        raise InputError(
-            f"a measured run of {name!r} is {run!r:.80}", file=file,
-            expected=f"positive numbers for {', '.join(fields)}",
-        )  # fmt: skip
-    return MeasuredRun(int(numbers[0]), int(numbers[1]), int(numbers[2]), float(numbers[3]))
 
 
 _COUNT_BYTES = 3 * 4

@@ -245,35 +245,35 @@ class Robustness(Presented):
     def load(folder: str | Path, *, verify: bool = True) -> Robustness:
         """Read a folder that a study wrote; ``verify`` refuses files that have changed since."""
         folder = Path(folder)
-        return read_whole(folder, folder / ROBUSTNESS_FILE, read=lambda: Robustness._read(folder, verify))
 
-    @staticmethod
-    def _read(folder: Path, verify: bool) -> Robustness:
-        with verification(verify):
-            header, manifest = read_study_header(folder / ROBUSTNESS_FILE)
-            manifest.check_folder()
-        tables = {}
-        for name in TABLES:
-            file = folder / f"{name}.parquet"
-            if name == "headline_queries" and not file.exists():  # written before there was one
-                tables[name] = pl.DataFrame()
-                continue
-            try:
-                tables[name] = read_parquet_file(file)
-            except (OSError, pl.exceptions.PolarsError) as error:
-                raise InputError(f"unreadable: {error}", file=file, fix="run the same command again") from error
-        if "percent" not in tables["drops"].columns:  # written before there were intervals of it
-            share, unknown = pl.col("drop") / pl.col("before"), pl.lit(float("nan"))
-            tables["drops"] = tables["drops"].with_columns(
-                percent=100 * share, percent_low=unknown, percent_high=unknown
-            )
-        models, perturbations = tuple(header.pop("models")), tuple(header.pop("perturbations"))
-        headline, direction = header.pop("headline"), header.pop("direction")
-        for name, facts in header.pop("metric_facts", {}).items():
-            read_facts(name, facts)
-        check_stored_protocol(header.get("protocol", {}), folder / ROBUSTNESS_FILE)
-        about = {key: value for key, value in header.items() if key not in ("format", "version", *TABLES)}
-        return Robustness(models, perturbations, headline, direction, tables, about)
+        def read() -> Robustness:
+            with verification(verify):
+                header, manifest = read_study_header(folder / ROBUSTNESS_FILE)
+                manifest.check_folder()
+            tables = {}
+            for name in TABLES:
+                file = folder / f"{name}.parquet"
+                if name == "headline_queries" and not file.exists():  # written before there was one
+                    tables[name] = pl.DataFrame()
+                    continue
+                try:
+                    tables[name] = read_parquet_file(file)
+                except (OSError, pl.exceptions.PolarsError) as error:
+                    raise InputError(f"unreadable: {error}", file=file, fix="run the same command again") from error
+            if "percent" not in tables["drops"].columns:  # written before there were intervals of it
+                share, unknown = pl.col("drop") / pl.col("before"), pl.lit(float("nan"))
+                tables["drops"] = tables["drops"].with_columns(
+                    percent=100 * share, percent_low=unknown, percent_high=unknown
+                )
+            models, perturbations = tuple(header.pop("models")), tuple(header.pop("perturbations"))
+            headline, direction = header.pop("headline"), header.pop("direction")
+            for name, facts in header.pop("metric_facts", {}).items():
+                read_facts(name, facts)
+            check_stored_protocol(header.get("protocol", {}), folder / ROBUSTNESS_FILE)
+            about = {key: value for key, value in header.items() if key not in ("format", "version", *TABLES)}
+            return Robustness(models, perturbations, headline, direction, tables, about)
+
+        return read_whole(folder, folder / ROBUSTNESS_FILE, read=read)
 
     def __repr__(self) -> str:
         return f"Robustness({len(self.models)} models × {len(self.perturbations)} perturbations, {self.headline})"

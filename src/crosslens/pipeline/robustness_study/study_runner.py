@@ -30,6 +30,7 @@ from crosslens.pipeline.robustness_study.study import Robustness, folder_name, s
 from crosslens.pipeline.robustness_study.tables import StudyTables, significance_settings
 from crosslens.pipeline.robustness_study.variant_runner import (
     QueryResults,
+    ResultSource,
     StudySettings,
     VariantRunner,
 )
@@ -41,7 +42,6 @@ from crosslens.pipeline.robustness_study.variants import (
     ModelVectors,
     Variant,
     VariantEncoding,
-    VectorSource,
     given_variant,
     grouped_variant,
     make_variants,
@@ -135,7 +135,7 @@ def robustness(
             several = [model] if models is None else [models] if isinstance(models, str) else models
             named = list(several.items()) if isinstance(several, Mapping) else [("", encoder) for encoder in several]
 
-            def sources() -> Iterator[VectorSource]:
+            def sources() -> Iterator[ResultSource]:
                 """The vectors of every model, under a name that no other has; or those that are given."""
                 if source == "embeddings":
                     name = study_options.name or "embeddings"

@@ -474,10 +474,6 @@ class GivenVectors:
         return self._pairs[name]
 
 
-VectorSource = ModelVectors | MatrixScores | GivenVectors
-"""The vectors or scores of one model for the dataset and its variants."""
-
-
 def require_pixels(encoder: Encoder, variants: Sequence[Variant]) -> None:
     """Raise where variants change pictures that the model never sees."""
     changed = [variant.label for variant in variants if variant.captions is None]
