@@ -25,13 +25,13 @@ import crosslens as cl
 from crosslens.analyze import assess_label_quality
 from crosslens.analyze.label_quality.concepts import extract_concepts
 from crosslens.cli.console import progress_bar
+from crosslens.core import Figure
 from crosslens.core.rendering import Grid
 from crosslens.encode import Cache, Encoder, TextOnly, text_only
 from crosslens.explanations.overview import (
     Overview,
     concept_figure,
     explain_run,
-    row_figure,
     table_of_confusions,
     table_of_correlations,
     table_of_rules,
@@ -154,8 +154,8 @@ def number_table(found: dict[str, Overview]) -> str:
     rows = []
     for number in range(max(map(len, columns.values()))):
         cells = [columns[model].get(number, empty) for model in found]
-        texts = ((f"{row['count']:,}", str(row_figure(row, 100, 1, "share")), f"{100 * (row['of_caused'] or 0):.1f}"
-                  if number else "") for row in cells)  # fmt: skip
+        texts = ((f"{row['count']:,}", str(Figure.percent(None).of_row(row, "share")),
+                  f"{100 * (row['of_caused'] or 0):.1f}" if number else "") for row in cells)  # fmt: skip
         rows.append((str(number), *(text for cell in texts for text in cell)))
     header = ("causes", *(text for model in found for text in (model, "% of failures", "of caused, %")))
     return markdown(Grid(header, tuple(rows), "l" + "r" * (len(header) - 1)))
@@ -164,7 +164,7 @@ def number_table(found: dict[str, Overview]) -> str:
 def shares(row: dict[str, float]) -> tuple[str, ...]:
     """One cause of one model."""
     asked = ("", "") if row["asked"] is None else (f"{row['asked']:,}", f"{row['open']:,}")
-    return str(row_figure(row, 100, 1, "share")), *asked, f"{100 * row['main_share']:.1f}"
+    return str(Figure.percent(None).of_row(row, "share")), *asked, f"{100 * row['main_share']:.1f}"
 
 
 def failure_line(dataset: cl.Dataset, found: dict[str, Overview]) -> str:

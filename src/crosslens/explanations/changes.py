@@ -159,7 +159,7 @@ class RunChanges(Presented):
                 "did not have it before.",
             )
             header = ("fault of the top hit", *self.runs, "won: fault gone", "lost: fault new")
-            parts.append(Table(header, tuple(self.causes.iter_rows()), "lrrrr", title="Causes", notes=about))
+            parts.append(Table(header, self.causes.rows(), title="Causes", notes=about))
         missing = [image for image in self.images if image not in self.pictures]
         notes = list(self.notes)
         if missing:

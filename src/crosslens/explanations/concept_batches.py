@@ -413,6 +413,8 @@ def path_steps(synsets: Sequence[str]) -> Array:
 def _solve(
     index: ObjectIndex, failures: FailureRows, weights: Weights, sums: MetricSums, start: int, stop: int
 ) -> None:
+    from scipy.optimize import linear_sum_assignment
+
     most = int(np.diff(index.run_offsets).max(initial=0))
     for first in range(start, stop, _BATCH):
         last = min(first + _BATCH, stop)
@@ -423,20 +425,14 @@ def _solve(
         problems = Assignments(np.empty(cells), np.empty(cells), np.zeros(cells, np.int8), *numbers)
         fill_costs(index, failures, weights, first, last, most, np.cumsum(sizes, axis=0) - sizes, problems)
         firsts = np.cumsum(problems.rows) - problems.rows
-        sum_matched(problems, _assign_rows(problems, firsts), firsts, weights.threshold, sums)
-
-
-def _assign_rows(problems: Assignments, firsts: Array) -> Array:
-    """Solve the problems of two rows and more: the column of each row."""
-    from scipy.optimize import linear_sum_assignment
-
-    chosen = np.empty(int(problems.rows.sum()), dtype=np.int64)
-    large = np.flatnonzero(problems.rows > 1)
-    parts = (problems.rows[large], problems.columns[large], problems.cells[large], firsts[large])
-    for rows, columns, cell, first in zip(*(part.tolist() for part in parts), strict=True):
-        costs = problems.costs[cell : cell + rows * columns].reshape(rows, columns)
-        chosen[first : first + rows] = linear_sum_assignment(costs)[1]
-    return chosen
+        # The problems of two rows and more: the column of each row.
+        chosen = np.empty(int(problems.rows.sum()), dtype=np.int64)
+        large = np.flatnonzero(problems.rows > 1)
+        parts = (problems.rows[large], problems.columns[large], problems.cells[large], firsts[large])
+        for rows, columns, cell, at in zip(*(part.tolist() for part in parts), strict=True):
+            costs = problems.costs[cell : cell + rows * columns].reshape(rows, columns)
+            chosen[at : at + rows] = linear_sum_assignment(costs)[1]
+        sum_matched(problems, chosen, firsts, weights.threshold, sums)
 
 
 def _shares(part: Array, whole: Array) -> pl.Series:

@@ -499,7 +499,7 @@ def _perturbation_table(result: Counterfactuals) -> Iterator[Table]:
     names = sorted({*counts[0], *counts[1]}, key=lambda name: -sum(flips.get(name, 0) for flips in counts))
     if names:
         header = ("smallest flip by", *(kind for kind, _ in _KINDS))
-        yield Table(header, [(name, *(flips.get(name, 0) for flips in counts)) for name in names], "lrr")
+        yield Table(header, [(name, *(flips.get(name, 0) for flips in counts)) for name in names])
 
 
 def _notes(result: Counterfactuals) -> Iterator[str]:

@@ -303,7 +303,7 @@ def _word_table(explained: Explanation) -> Table:
         signs = (_MARKS[side.verdict].replace("unknown", "?") for side in (verdict.right, verdict.other))
         rows.append((_short(word.text, 14), _short(content, 20), *signs, _short(why, _LONGEST_CELL)))
     title = "Words of the caption" if by_image else "Words of the query"
-    return Table(("word", "asks", *_short_names(explained), "why"), rows, "lllll", title=title)
+    return Table(("word", "asks", *_short_names(explained), "why"), rows, title=title)
 
 
 def _short_names(explained: Explanation) -> tuple[str, str]:

@@ -152,7 +152,7 @@ class Gallery(Presented):
             columns.append(cells + [ABSENT] * (self.k - len(cells)))
         rows = [(str(rank), *cells) for rank, cells in enumerate(zip(*columns, strict=True), start=1)]
         rows.append(("first relevant", *(_rank_words(ranked.first_relevant) for ranked in query.lists)))
-        return Table(("rank", *self.models), rows, "l" * (len(self.models) + 1), cut=True, aside=True)
+        return Table(("rank", *self.models), rows, cut=True, aside=True)
 
     def _cards(self, ranked: GalleryList) -> Cards:
         """The list of a model; below the top k, the rank of the first relevant item says so."""
@@ -219,8 +219,12 @@ def retrieval_gallery(
         if len(matches) > _MOST_MATCHES:
             notes.append(f"{len(matches):,} queries contain {word!r}: the first {_MOST_MATCHES} are shown")
         shown.update(dict.fromkeys(matches[:_MOST_MATCHES]))
-    if hardest:
-        shown.update(dict.fromkeys(_hardest(shared, listed)[:hardest]))
+    if hardest:  # by the best rank of any model, then by the worst; the worst first
+        far = np.iinfo(np.int64).max  # a ready-made list ended before the relevant item
+        judged = [query for query in shared if all(query in lists.judged for lists in listed.values())]
+        ranks = {query: [lists.rank[query] or far for lists in listed.values()] for query in judged}
+        judged.sort(key=lambda query: (-min(ranks[query]), -max(ranks[query])))
+        shown.update(dict.fromkeys(judged[:hardest]))
     if drawn := random if random or hardest or queries else min(5, len(shared)):
         order = random_stream(seed, "gallery", direction).permutation(len(shared))
         rest = [query for query in (sorted(shared)[row] for row in order) if query not in shown]
@@ -269,17 +273,6 @@ def _matching(word: str, shared: Sequence[str], dataset: Dataset, direction: str
             subject=word,
         )
     return matches
-
-
-def _hardest(shared: Sequence[str], runs: Mapping[str, _Lists]) -> list[str]:
-    """Queries with a relevant item, by the best rank of any model, then by the worst; the worst first."""
-    far = np.iinfo(np.int64).max  # a ready-made list ended before the relevant item
-
-    def key(query: str) -> tuple[int, int]:
-        ranks = [far if (rank := lists.rank[query]) is None else rank for lists in runs.values()]
-        return -min(ranks), -max(ranks)
-
-    return sorted((query for query in shared if all(query in lists.judged for lists in runs.values())), key=key)
 
 
 def _overlap(lists: Sequence[Sequence[str]]) -> float:

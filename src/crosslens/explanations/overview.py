@@ -348,7 +348,7 @@ def _table_of_metrics(overview: Overview) -> Table:
         *size_notes(overview.settings, overview.metrics),
         f"skipped: failures in which a metric is undefined. {100 * overview.level:g}% intervals over images.",
     )
-    return Table(("", "every object", "skipped", "query concepts", "skipped"), rows, "lrrrr", notes=notes)
+    return Table(("", "every object", "skipped", "query concepts", "skipped"), rows, notes=notes)
 
 
 def table_of_totals(metrics: Sequence[Mapping[str, Any]], totals: Sequence[Mapping[str, Any]]) -> Table:
@@ -414,7 +414,7 @@ def _table_of_causes(overview: Overview) -> Table:
         "asked: failures whose query mentions it; open: of these, undecided; main: counted once per failure, by "
         "the first that applies from above."
     )
-    return Table(("cause", "asked", "open", "failures", "% of failures", "main, %"), rows, "lrrrrr", notes=(note,))
+    return Table(("cause", "asked", "open", "failures", "% of failures", "main, %"), rows, notes=(note,))
 
 
 def _table_of_cause_numbers(overview: Overview) -> Table:
@@ -427,7 +427,7 @@ def _table_of_cause_numbers(overview: Overview) -> Table:
         for row in overview.cause_numbers.to_dicts()
     )  # fmt: skip
     note = "of caused: of the failures with a cause; near misses and unclear ones have none."
-    return Table(("causes", "failures", "% of failures", "of caused, %"), rows, "lrrr", notes=(note,))
+    return Table(("causes", "failures", "% of failures", "of caused, %"), rows, notes=(note,))
 
 
 def table_of_rules(rules: pl.DataFrame, listed: int) -> Table:
@@ -441,7 +441,7 @@ def table_of_rules(rules: pl.DataFrame, listed: int) -> Table:
     )  # fmt: skip
     header = ("if wrong", "then wrong", "times", "support, %", "confidence, %", "lift", "p")
     note = "p: Fisher's exact test that A makes B likelier, corrected for all rules tested."
-    return Table(header, rows, "llrrrrr", notes=(note,))
+    return Table(header, rows, notes=(note,))
 
 
 def table_of_confusions(confusions: pl.DataFrame, listed: int, names: Mapping[str, str] | None = None) -> Table:
@@ -454,7 +454,7 @@ def table_of_confusions(confusions: pl.DataFrame, listed: int, names: Mapping[st
         )
         for row in confusions.head(listed).to_dicts()
     )  # fmt: skip
-    return Table(("expected", "shown", "times", "of expected, %", "lift", "similarity"), rows, "llrrrr")
+    return Table(("expected", "shown", "times", "of expected, %", "lift", "similarity"), rows)
 
 
 def table_of_correlations(overview: Overview) -> Table:
@@ -464,7 +464,7 @@ def table_of_correlations(overview: Overview) -> Table:
         figures = [Figure(None).of_row(row, name, f"{name}_") for name in ("spearman", "kendall-b")]
         names = (METRIC_NAMES.get(row[side], row[side]).removesuffix(", %") for side in ("first", "second"))
         rows.append((", ".join(names), *figures, row["failures"]))
-    return Table(("", "Spearman ρ", "Kendall τ-b", "failures"), rows, "lrrr")
+    return Table(("", "Spearman ρ", "Kendall τ-b", "failures"), rows)
 
 
 def synset_label(synset: str, names: Mapping[str, str] | None = None) -> str:

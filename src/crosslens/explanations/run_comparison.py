@@ -80,9 +80,9 @@ class OverviewComparison(Presented):
             (f"{synset_label(row['expected'], names)} → {synset_label(row['shown'], names)}", *cells(row))
             for row in self.confusions.head(self.first.listed).to_dicts()
         )
-        yield Section("Failures by cause", (Table(header, causes, "lrrrrr"),))
+        yield Section("Failures by cause", (Table(header, causes),))
         if pairs:
-            yield Section("Confused with", (Table(header, pairs, "lrrrrr", notes=("The largest differences first.",)),))
+            yield Section("Confused with", (Table(header, pairs, notes=("The largest differences first.",)),))
         yield from self.first.limits()
 
     def as_dict(self) -> dict[str, Any]:
@@ -210,7 +210,7 @@ class ConceptTable(Presented):
                 by_metric = {row["metric"]: row for row in metric_rows}
                 rows.append((run, *(_concept_cell(name, by_metric[name]) for name in shown)))
             header = ("run", *(_TABLE_3[name] for name in shown))
-            table = Table(header, rows, "l" + "r" * len(shown), notes=under)
+            table = Table(header, rows, notes=under)
             bare = tuple(
                 tuple(replace(cell, low=nan, high=nan) if isinstance(cell, Figure) else cell for cell in row)
                 for row in rows

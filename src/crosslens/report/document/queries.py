@@ -8,6 +8,7 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
 
 from crosslens.core import (
@@ -91,8 +92,16 @@ def summary(context: ReportContext) -> ReportSection:
     inside = "".join(html for html, _ in panels)
     first = Html(f'<div class="panels{" alone" if len(runs) == 1 else ""}">{inside}</div>')
     first.charts = tuple(chart for _, charts in panels for chart in charts)
-    parts: list[Content] = [first, _findings(context), _main_figures(context)]
-    return ReportSection("summary", "In short", tuple(part for part in parts if part))
+    # What matters most; all findings of an audit are in its folder.
+    items, datasets = "", len(context.inputs.by_dataset()) > 1
+    for finding in sorted(context.findings(), key=lambda finding: -finding.importance)[:_MOST_FINDINGS]:
+        about = finding.model or (finding.dataset if datasets else "")
+        whose = f"<b>{escape(about)}</b>: " if len(runs) > 1 and about and about not in finding.text else ""
+        items += f"<li>{whose}{escape(finding.text)}</li>"
+    what = "What the audit found" if context.inputs.findings else "What stands out"
+    heading = f"<h3>{what}, the most important first</h3>"
+    findings = [f'<div class="findings">{heading}\n<ol>{items}</ol></div>'] if items else []
+    return ReportSection("summary", "In short", (first, *findings, _main_figures(context)))
 
 
 def _panel(context: ReportContext, name: str, *, failures: bool) -> tuple[str, list[Chart]]:
@@ -130,10 +139,8 @@ def _panel(context: ReportContext, name: str, *, failures: bool) -> tuple[str, l
 
 def rank_bands(ranks: Sequence[int]) -> list[int]:
     """How many ranks are in each of ``BANDS``; a rank of −1 (not listed) is in the last."""
-    counts = [0] * len(BANDS)
-    for rank in ranks:
-        band = next((index for index, last in enumerate(_LAST_RANKS) if rank <= last), len(_LAST_RANKS))
-        counts[len(_LAST_RANKS) if rank == UNRANKED else band] += 1
+    bands = np.where(np.equal(ranks, UNRANKED), len(_LAST_RANKS), np.searchsorted(_LAST_RANKS, ranks))
+    counts: list[int] = np.bincount(bands, minlength=len(BANDS)).tolist()
     return counts
 
 
@@ -186,19 +193,6 @@ def _miss(context: ReportContext, failure: TellingFailure, dataset: str, texts: 
     )
 
 
-def _findings(context: ReportContext) -> str:
-    """What matters most; all findings of an audit are in its folder."""
-    items = ""
-    several, datasets = len(context.inputs.runs) > 1, len(context.inputs.by_dataset()) > 1
-    for finding in sorted(context.findings(), key=lambda finding: -finding.importance)[:_MOST_FINDINGS]:
-        about = finding.model or (finding.dataset if datasets else "")
-        whose = f"<b>{escape(about)}</b>: " if several and about and about not in finding.text else ""
-        items += f"<li>{whose}{escape(finding.text)}</li>"
-    what = "What the audit found" if context.inputs.findings else "What stands out"
-    heading = f"<h3>{what}, the most important first</h3>"
-    return f'<div class="findings">{heading}\n<ol>{items}</ol></div>' if items else ""
-
-
 def _main_figures(context: ReportContext) -> Table:
     runs = dict(context.inputs.runs)
     chosen = _TABLE if len(runs) == 1 else _TABLE[:_SHARED]
@@ -249,7 +243,7 @@ def causes(context: ReportContext) -> ReportSection | None:
             for row in confused[:_MOST_CONFUSIONS]
         )
         header = ("asked for", "shown instead", "failures", "for example")
-        parts += [Table(header, cells, "llrl", title=f"What {name} confuses", folded=True)] if cells else []
+        parts += [Table(header, cells, title=f"What {name} confuses", folded=True)] if cells else []
     best = context.best(next(iter(context.inputs.by_dataset().values())))
     parts += _examples(context, next((result for result in results if _name(result) == best), results[0]))
     lines = dict.fromkeys(str(line) for result in results for line in result.payload.get("notes", ()))

@@ -289,7 +289,7 @@ def _difficulty(context: ReportContext, result: StageResult) -> Iterator[Content
     """How many pairs are easy or hard for the models together; where the table of pairs is there, the metric by it."""
     payload = result.payload
     rows = tuple((name, level["pairs"], _PERCENT.of_row(level, "share")) for name, level in payload["levels"].items())
-    yield Table(("level", "pairs", "share, %"), rows, "lrr", title=f"Pairs{_of(payload)} by difficulty")
+    yield Table(("level", "pairs", "share, %"), rows, title=f"Pairs{_of(payload)} by difficulty")
     yield Text.of(
         "A level says how many models score a caption and its image above their thresholds: "
         f"{payload['mapping']} of {', '.join(payload['models'])}.",
@@ -394,7 +394,7 @@ def _brittle(results: Sequence[StageResult]) -> Iterator[Content]:
             for row in worst
         )  # fmt: skip
         header = ("caption", "changed to", "change", "rank before", "rank after", "run")
-        yield Table(header, cells, "lllrrl", title="Captions that lost most")
+        yield Table(header, cells, title="Captions that lost most")
 
 
 def _hard_negatives(stage: StageResult) -> Iterator[Content]:
@@ -498,7 +498,7 @@ def captions(context: ReportContext) -> ReportSection | None:
         )
         parts.append(Text.of(f"Means per caption with intervals over images. {sizes}."))
         header = ("per caption", *described)
-        parts.append(Table(header, rows, "l" + "r" * len(described), title="Granularity"))
+        parts.append(Table(header, rows, title="Granularity"))
     charts = []
     for result in context.inputs.stage("polysemy"):
         for dataset in result.payload["datasets"]:
@@ -536,7 +536,7 @@ def labels(context: ReportContext) -> ReportSection | None:
                 rows.append((name, *cells))
         title = f"What the rule for ties changes{f', {result.model}' if result.model else ''}"
         if rows:
-            parts.append(Table(("metric", *modes), rows, "l" + "r" * len(modes), title=title))
+            parts.append(Table(("metric", *modes), rows, title=title))
     return _section("labels", "Label problems", parts)
 
 
@@ -544,17 +544,17 @@ def _quality(payload: Mapping[str, Any]) -> Iterator[Content]:
     yield Text.of(f"{format_count(payload['suspects'], 'suspect label')}{_of(payload)} should be reviewed by a person.")
     reasons = tuple((name, REASONS.get(name, ""), count) for name, count in payload["reasons"].items())
     if reasons:
-        yield Table(("reason", "meaning", "labels"), reasons, "llr", title="Why labels are suspect")
+        yield Table(("reason", "meaning", "labels"), reasons, title="Why labels are suspect")
     runs = tuple((row["run"], row["failures"], row["annotation"], row["model"]) for row in payload["runs"])
     if runs:
         header = ("run", "failures", "from suspect labels", "the model's")
-        yield Table(header, runs, "lrrr", title="Whose failures they are")
+        yield Table(header, runs, title="Whose failures they are")
     columns = ("caption", "text", "reason", "evidence", "proposal")
     review = tuple(
         tuple(str(row[column]) for column in columns) for row in payload["review"][:_MOST_LISTED] if row["signals"]
     )
     if review:
-        yield Table(columns, review, "lllll", title="The most suspect labels", folded=True)
+        yield Table(columns, review, title="The most suspect labels", folded=True)
     yield folded_notes(payload.get("notes", ()))
 
 
@@ -571,7 +571,7 @@ def _missing(payload: Mapping[str, Any]) -> Iterator[Content]:
     rows = tuple((name, row["misses"], row["fitting"]) for name, row in misses.items())
     if rows:
         header = ("run", "failures", "first hit is a likely missing positive")
-        yield Table(header, rows, "lrr", title="Failures that may be right answers")
+        yield Table(header, rows, title="Failures that may be right answers")
 
 
 def everything(context: ReportContext) -> ReportSection | None:
@@ -612,7 +612,7 @@ def provenance(context: ReportContext) -> ReportSection | None:
         folded_notes([str(line) for line in run.provenance.get("notes", ())], f"Notes of {name}")
         for name, run in runs.items()
     ]
-    table = Table(("", *runs), rows, "l" * (1 + len(runs)), title="Runs")
+    table = Table(("", *runs), rows, title="Runs")
     lead = f"Written by crosslens {__version__}. Everything below is stored in the run folders."
     return _section("provenance", "Provenance", [table, *noted], lead)
 

@@ -188,6 +188,15 @@ def _of_mteb(file: Path, content: Mapping[str, Any], whole_folder: bool) -> Iter
             expected="a name that ends in T2IRetrieval or I2TRetrieval",
             fix="choose the result of such a task",
         )
+    # The model's name from the file beside it, else from mteb's folders, model/revision/task.json.
+    meta = file.with_name(_MTEB_MODEL)
+    about = read_json(meta) if meta.is_file() else None
+    folders = [file.absolute().parent.parent.name, file.absolute().parent.name]
+    model = next((name.replace("__", "/", 1) for name in folders if "__" in name), folders[-1])
+    if isinstance(about, dict) and isinstance(about.get("name"), str):
+        model = about["name"]
+    elif file.stem != task[0]:  # named by a person, or by an export
+        model = re.sub(r"([.-](i2t|t2i|t2t))?(\.mteb)?\.json$", "", file.name)
     families = {name: family for family, names in _MTEB_NAMES.items() for name in names}
     splits: Mapping[str, Any] = content["scores"]
     for split, entries in splits.items():
@@ -211,19 +220,7 @@ def _of_mteb(file: Path, content: Mapping[str, Any], whole_folder: bool) -> Iter
             }
             subset = str(entry.get("hf_subset", "default"))
             parts = [*([split] if split != "test" else []), *([subset] if subset != "default" else [])]
-            yield _mteb_model(file, task[0]), " ".join([task[1], *parts]), figures
-
-
-def _mteb_model(file: Path, task: str) -> str:
-    """The model's name from the file beside it, else from mteb's folders, ``model/revision/task.json``."""
-    meta = file.with_name(_MTEB_MODEL)
-    content = read_json(meta) if meta.is_file() else None
-    if isinstance(content, dict) and isinstance(content.get("name"), str):
-        return str(content["name"])
-    if file.stem != task:  # named by a person, or by an export
-        return re.sub(r"([.-](i2t|t2i|t2t))?(\.mteb)?\.json$", "", file.name)
-    folders = [file.absolute().parent.parent.name, file.absolute().parent.name]
-    return next((name.replace("__", "/", 1) for name in folders if "__" in name), folders[-1])
+            yield model, " ".join([task[1], *parts]), figures
 
 
 def _of_clip_benchmark(file: Path, content: Mapping[str, Any]) -> Result:

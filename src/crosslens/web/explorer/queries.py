@@ -193,9 +193,7 @@ class QueryPerturbations(Presented):
 
     rows: tuple[dict[str, Any], ...]
 
-    @property
-    def title(self) -> str:
-        return "Under perturbations"
+    title = "Under perturbations"
 
     def as_dict(self) -> dict[str, Any]:
         return {"rows": list(self.rows)}

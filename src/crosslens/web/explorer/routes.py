@@ -194,8 +194,8 @@ def _add_datasets(api: APIRouter, pages: APIRouter, tables: QueryTables) -> None
                 read.append((name, row["images"], row["captions"], len(row["runs"])))
             else:
                 damaged.append((row["name"], row["problem"]))
-        parts = [Table(("Dataset", "Images", "Captions", "Runs"), read, "lrrr")] if read else []
-        parts += [Table(("Dataset", "Problem"), damaged, "ll", title="Cannot be read")] if damaged else []
+        parts = [Table(("Dataset", "Images", "Captions", "Runs"), read)] if read else []
+        parts += [Table(("Dataset", "Problem"), damaged, title="Cannot be read")] if damaged else []
         return render(request, "explorer/datasets.html", article=sections_html([Section("", tuple(parts))]))
 
     @api.get("/datasets/{dataset}")

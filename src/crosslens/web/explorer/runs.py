@@ -55,9 +55,7 @@ class RunList(Presented):
     all_metrics: tuple[str, ...]
     datasets: dict[str, str]
 
-    @property
-    def title(self) -> str:
-        return "Runs"
+    title = "Runs"
 
     @property
     def best(self) -> dict[str, list[str]]:
@@ -98,7 +96,7 @@ class RunList(Presented):
         )
         table = Table(header, rows, "l" * len(header), notes=notes, best=marked)
         broken = tuple((run.name, run.location, run.problem) for run in self.runs if run.problem is not None)
-        damaged = Table(("Run", "Folder", "Problem"), broken, "lll", title="Cannot be read")
+        damaged = Table(("Run", "Folder", "Problem"), broken, title="Cannot be read")
         yield Section("", (*((table,) if rows else ()), *((damaged,) if broken else ())))
 
     def as_dict(self) -> dict[str, Any]:
@@ -183,7 +181,7 @@ def comparison_sections(comparison: Comparison, baseline: str, other: str) -> It
                 rows.append((result.metric, page, *values, better))
     header = ("metric", "query", comparison.baseline, comparison.others[0], "better")
     title = "The queries that differ most"
-    yield Section("", (Table(header, rows, "llrrl", title=title, names=1, folded=True),) if rows else ())
+    yield Section("", (Table(header, rows, title=title, folded=True),) if rows else ())
 
 
 @dataclass(frozen=True)
@@ -238,7 +236,7 @@ class ServedDataset(Presented):
                 )
                 for group in self.groups
             )
-            yield Section("Groups", (Table(("column", "values", "most frequent"), rows, "lrl"),))
+            yield Section("Groups", (Table(("column", "values", "most frequent"), rows),))
 
     def as_dict(self) -> dict[str, Any]:
         counted = {"word_counts": self.word_counts, "groups": self.groups, "card": self.card}

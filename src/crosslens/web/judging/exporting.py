@@ -454,7 +454,17 @@ def export_content(
 
 def qrels_table(answers: ProjectAnswers, options: ExportOptions, dataset: Dataset | None = None) -> pl.DataFrame:
     """The judged pairs of a project (see :data:`PAIR_COLUMNS`), with those of the dataset where there is one."""
-    form, given = answers.project.form, read_grades(options.grade)
+    form, given = answers.project.form, dict[str, float]()
+    for pair in options.grade:
+        label, equals, number = pair.rpartition("=")
+        try:
+            given[label] = float(number)
+        except ValueError:
+            equals = ""
+        if not equals or not label or not 0 <= given[label] < float("inf"):
+            raise UsageError(
+                f"{argument('grade')} {pair!r} is not LABEL=NUMBER", fix="write, for example, good=1", option="grade"
+            )
     table = judged_by(answers.table, options.source, (REAL,))
     final = answers.adjudicated if options.source == PERSON else {}
     judged = judged_pairs(table, answers.pairs, form, options.rule, grades=given, adjudicated=final)
@@ -469,22 +479,6 @@ def qrels_table(answers: ProjectAnswers, options: ExportOptions, dataset: Datase
     if highest is None and options.rule == "rating" and form.rating is not None:
         highest = float(form.rating.high)
     return with_ground_truth(judged, dataset, max(label_grades(form, given).values()) if highest is None else highest)
-
-
-def read_grades(pairs: Sequence[str]) -> Mapping[str, float] | None:
-    """``LABEL=NUMBER`` arguments."""
-    grades = {}
-    for pair in pairs:
-        label, equals, number = pair.rpartition("=")
-        try:
-            grades[label] = float(number)
-        except ValueError:
-            equals = ""
-        if not equals or not label or not 0 <= grades[label] < float("inf"):
-            raise UsageError(
-                f"{argument('grade')} {pair!r} is not LABEL=NUMBER", fix="write, for example, good=1", option="grade"
-            )
-    return grades or None
 
 
 def interface_of(answers: ProjectAnswers) -> str:

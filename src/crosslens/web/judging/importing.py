@@ -11,7 +11,7 @@ from typing import Any
 
 import polars as pl
 
-from crosslens.analyze import DIFFICULTY, Categories, Difficulty, classification_pairs, read_difficulty
+from crosslens.analyze import DIFFICULTY, Categories, classification_pairs, read_difficulty
 from crosslens.build import candidate_captions, candidate_dataset, is_imp_folder
 from crosslens.core import (
     IMAGE_TO_TEXT,
@@ -37,12 +37,10 @@ from crosslens.web.judging.accounts import add_account, hash_password, new_token
 from crosslens.web.judging.database.engine import Database, Transaction
 from crosslens.web.judging.database.judgements import record_within
 from crosslens.web.judging.database.projects import (
-    StoredItem,
     add_items,
     as_project,
     items,
     locked_project,
-    replace_about,
 )
 from crosslens.web.judging.database.tables import MODEL, PERSON, AdjudicationRow, ItemRow
 from crosslens.web.judging.exporting import ADJUDICATED, AnswerRow, is_answer_file, read_answers
@@ -206,14 +204,6 @@ def survey_items(path: str | Path, dataset: Dataset, options: ImportOptions, *, 
         items = [
             _checked_pair(row, row.pop("__row"), SURVEY, dataset, shown_as) for row in lowest.iter_rows(named=True)
         ]
-    drawn = _true_negatives(dataset, levels, options)
-    return items + [
-        _pair(shown_as, row, SURVEY, {}, kind="distractor", expected={"labels": ["bad"]})
-        for row in sample(drawn, options.distractors, options.seed).iter_rows(named=True)
-    ]
-
-
-def _true_negatives(dataset: Dataset, levels: Difficulty, options: ImportOptions) -> pl.DataFrame:
     rejected = None
     if options.rejected is not None:
         rejected = read_table(options.rejected).frame
@@ -226,7 +216,11 @@ def _true_negatives(dataset: Dataset, levels: Difficulty, options: ImportOptions
     images = [of.image_ids[row] for row in pairs.pairs.images[chosen]]
     ids = [of.caption_ids[row] if rejected is None else None for row in captions]
     columns = {"image": images, "caption": ids, "text": [of.texts[row] for row in captions]}
-    return pl.DataFrame(columns, schema=dict.fromkeys(columns, pl.String))
+    negatives = pl.DataFrame(columns, schema=dict.fromkeys(columns, pl.String))
+    return items + [
+        _pair(shown_as, row, SURVEY, {}, kind="distractor", expected={"labels": ["bad"]})
+        for row in sample(negatives, options.distractors, options.seed).iter_rows(named=True)
+    ]
 
 
 def _pair(
@@ -363,18 +357,20 @@ def add_new_items(
         row = locked_project(session, project)
         if as_project(row).settings.with_truth:
             new = [_with_truth(item) for item in new]
-        known = {_key(item.kind, item.content): item for item in items(session, project)}
-        fresh = [item for item in new if _key(item.kind, item.content) not in known]
+        known = {_key(item): item for item in items(session, project)}
+        fresh = [item for item in new if _key(item) not in known]
         add_items(session, row, fresh)
-        changed = {}
+        changed = set()
         for item in new:
-            if (before := known.get(_key(item.kind, item.content))) is not None:
+            if (before := known.get(_key(item))) is not None:
                 about = {**before.content.about, **item.content.about}
                 about["metrics"] = {**before.content.about.get("metrics", {}), **item.content.about.get("metrics", {})}
                 if about != before.content.about:
-                    changed[before.id] = about
+                    stored = session.get_one(ItemRow, before.id)
+                    stored.content = {**stored.content, "about": about}
+                    changed.add(before.id)
         if changed:
-            replace_about(session, row, changed)
+            row.settings = {**row.settings, "revision": as_project(row).settings.revision + 1}
         detail = f"{len(fresh)} items added, {len(changed)} changed: {dataset}"
         session.note("items imported", by, project=project, detail=detail)
     added = dict(Counter(item.kind for item in fresh))
@@ -392,7 +388,17 @@ def import_answers(database: Database, project: int, rows: Sequence[AnswerRow], 
         stored = locked_project(session, project)
         form = read_form(stored.labels)
         new = _items_of_answers(rows, dataset)
-        numbers = _same_items(new, items(session, project))
+        # The items that the project has already, by their names in the export; of several alike, the one of that name.
+        alike: dict[tuple[object, ...], dict[str, int]] = {}
+        for known in items(session, project):
+            name = str(known.content.about.get(EXPORTED_AS, known.id))
+            alike.setdefault(_shown(known), {})[name] = known.id
+        numbers: dict[str, int] = {}
+        for by_name in (True, False):
+            for name, wanted in new.items():
+                left = alike.get(_shown(wanted), {})
+                if name not in numbers and left and (name in left or not by_name):
+                    numbers[name] = left.pop(name if by_name else next(iter(left)))
         fresh = {name: item for name, item in new.items() if name not in numbers}
         numbers |= dict(zip(fresh, add_items(session, stored, list(fresh.values())), strict=True))
         accounts: dict[tuple[str, str], int] = {}
@@ -448,25 +454,10 @@ def _items_of_answers(rows: Sequence[AnswerRow], dataset: Dataset) -> dict[str, 
     )
 
 
-def _same_items(new: Mapping[str, NewItem], stored: Sequence[StoredItem]) -> dict[str, int]:
-    """The items that a project has already, by their names in the export; of several alike, the one of that name."""
-    alike: dict[tuple[object, ...], dict[str, int]] = {}
-    for item in stored:
-        name = str(item.content.about.get(EXPORTED_AS, item.id))
-        alike.setdefault(_shown(item.kind, item.content), {})[name] = item.id
-    numbers: dict[str, int] = {}
-    for by_name in (True, False):
-        for name, wanted in new.items():
-            left = alike.get(_shown(wanted.kind, wanted.content), {})
-            if name not in numbers and left and (name in left or not by_name):
-                numbers[name] = left.pop(name if by_name else next(iter(left)))
-    return numbers
-
-
-def _shown(kind: str, content: ItemContent) -> tuple[object, ...]:
+def _shown(item: NewItem) -> tuple[object, ...]:
     """What an export says of what an item shows."""
-    about = content.about
-    return kind, about.get("image"), about.get("caption"), " / ".join(shown.text for shown in content.texts)
+    about, texts = item.content.about, " / ".join(shown.text for shown in item.content.texts)
+    return item.kind, about.get("image"), about.get("caption"), texts
 
 
 def _account(session: Transaction, known: dict[tuple[str, str], int], name: str, source: str, unusable: str) -> int:
@@ -498,7 +489,7 @@ def _with_truth(item: NewItem) -> NewItem:
     return replace(item, content=replace(content, pictures=(*content.pictures, truth)))
 
 
-def _key(kind: str, content: ItemContent) -> str:
+def _key(item: NewItem) -> str:
     """What makes an item the same: everything but its numbers, which may have been computed again."""
-    about = {name: value for name, value in content.about.items() if name not in ("metrics", "causes")}
-    return f"{kind} {json.dumps(replace(content, about=about).as_dict(), sort_keys=True)}"
+    about = {name: value for name, value in item.content.about.items() if name not in ("metrics", "causes")}
+    return f"{item.kind} {json.dumps(replace(item.content, about=about).as_dict(), sort_keys=True)}"

@@ -156,7 +156,7 @@ def _add_results(routes: APIRouter, pages: OwnerPages) -> None:
                 "As the endpoint counts tokens, over all runs of the command. The cost is that of runs with --price."
             )
             header = ("model", "requests", "tokens sent", "tokens received", "cost")
-            sections.append(Section("Requests", (Table(header, rows, "lrrrr", notes=(about,)),)))
+            sections.append(Section("Requests", (Table(header, rows, notes=(about,)),)))
         return pages.page(request, project, "models", article=sections_html(sections))
 
 

@@ -214,7 +214,7 @@ def overview_sections(results: ProjectResults) -> Iterator[Section]:
         about = (
             "If an item has the first cause, it has the second one, too, in the share of the items that confidence is."
         )
-        yield Section("Rules", (Table(header, rules, "llrrrrr", notes=(about,)),))
+        yield Section("Rules", (Table(header, rules, notes=(about,)),))
 
 
 def _facts(results: ProjectResults) -> Iterator[tuple[str, str]]:
@@ -314,8 +314,7 @@ def model_sections(results: ProjectResults) -> Iterator[Section]:
     )  # fmt: skip
     names = ("label", *(model.model for model in results.models), "people")
     title = "Cohen's κ of each label"
-    align = "l" + "r" * (len(names) - 1)
-    yield Section("Models", (Table(header, rows, "lrrrrrr", notes=notes), Table(names, by_label, align, title=title)))
+    yield Section("Models", (Table(header, rows, notes=notes), Table(names, by_label, title=title)))
 
 
 def correlation_sections(
@@ -354,7 +353,7 @@ def correlation_sections(
         if labels:
             title = "Metrics against the share of judges who gave a label: Spearman's ρ"
             header = ("metric", *(titles.get(label, label) for label in labels))
-            parts.append(Table(header, shared, "l" + "r" * len(labels), title=title))
+            parts.append(Table(header, shared, title=title))
         header = ("judged", "metric", "items", *_COEFFICIENTS.values())
         parts.append(Table(header, every, "llrlll", title="All correlations", folded=True))
         about = "In brackets: 95% intervals, queries resampled. Metrics that are the same for all items are left out."
@@ -371,7 +370,7 @@ def correlation_sections(
             "People's causes and derived ones",
             (
                 Table(
-                    ("label", "items", *derived.causes), counts, "l" + "r" * (1 + len(derived.causes)),
+                    ("label", "items", *derived.causes), counts,
                     title=f"People's causes (rows) against derived ones, over {derived.items:,} decided items",
                 ),
                 Table(

@@ -37,7 +37,6 @@ from crosslens.web.map.projection import (
     PCA,
     Region,
     assign_clusters,
-    caption_texts,
     default_method,
     describe_clusters,
     has_umap,
@@ -211,7 +210,9 @@ def draw(
     images, captions = vectors.images, vectors.captions
     points = project((images, captions), method, seed=SEED, progress=progress, is_stopped=is_stopped)
     numbers, centres = assign_clusters(points, SEED)
-    texts = caption_texts(vectors.dataset, captions.ids)
+    data = vectors.dataset
+    known = {} if data is None else dict(zip(data.caption_ids, data.texts, strict=True))
+    texts = [known[caption] for caption in captions.ids] if known and known.keys() >= set(captions.ids) else None
     regions = describe_clusters(numbers, centres, len(images.ids), texts)
     return EmbeddingMap(key, method, images.ids, captions.ids, points, numbers, tuple(regions))
 

@@ -15,7 +15,6 @@ import polars as pl
 
 from crosslens.core import (
     CrosslensError,
-    Dataset,
     Embeddings,
     MissingExtraError,
     Progress,
@@ -226,12 +225,3 @@ def characteristic_words(numbers: Array, texts: list[str], count: int) -> list[s
     grouped = best.group_by("cluster", maintain_order=True).agg(pl.col("word").head(_WORDS))
     named = {int(number): ", ".join(words) for number, words in grouped.iter_rows()}
     return [named.get(number, "") for number in range(count)]
-
-
-def caption_texts(dataset: Dataset | None, captions: tuple[str, ...]) -> list[str] | None:
-    """The texts of these captions; None where the dataset does not have them all."""
-    if dataset is None:
-        return None
-    known = dict(zip(dataset.caption_ids, dataset.texts, strict=True))
-    texts = [known.get(caption) for caption in captions]
-    return None if any(text is None for text in texts) else [str(text) for text in texts]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
 from datetime import datetime
 from typing import Any
@@ -205,14 +205,6 @@ def add_items(session: Session, project: ProjectRow, items: Sequence[NewItem]) -
     session.flush()
     session.add_all(ItemPictureRow(item=row.id, picture=key) for row in rows for key in picture_keys(row.content))
     return [row.id for row in rows]
-
-
-def replace_about(session: Session, project: ProjectRow, about: Mapping[int, Mapping[str, Any]]) -> None:
-    """Replace what is known of items, by id, besides what they show; the transaction has locked the project."""
-    for item, facts in about.items():
-        stored = session.get_one(ItemRow, item)
-        stored.content = {**stored.content, "about": dict(facts)}
-    project.settings = {**project.settings, "revision": as_project(project).settings.revision + 1}
 
 
 def set_overlap(database: Database, project: int, overlap: int, by: int | None = None) -> None:
