@@ -368,10 +368,13 @@ class Bootstrap:
         if statistic != "mean":
             fix = f"use {argument('method', 'percentile')} for medians"
             raise UsageError(f"a BCa interval of a {statistic}", fix=fix, option="method")
-        tails = np.array([(1 - level) / 2, (1 + level) / 2])
-        low, high = np.quantile(
-            replicates, _bca_tails(tails, replicates, figure, _jackknife(values, clusters, members))
-        )
+        moves = []  # how far the figure moves when each cluster is left out in turn (the jackknife)
+        for part in members:
+            _, groups = np.unique(clusters[part], return_inverse=True)
+            sums, counts = np.bincount(groups, values[part]), np.bincount(groups)
+            without = (sums.sum() - sums) / (counts.sum() - counts)
+            moves.append((without.mean() - without) / len(members))
+        low, high = np.quantile(replicates, _bca_tails(level, replicates, figure, np.concatenate(moves)))
         return Estimate(figure, float(low), float(high))
 
     def estimate_columns(self, values: FloatArray, *, level: float = 0.95) -> list[Estimate]:
@@ -517,21 +520,11 @@ def weighted_sums(weights: Any, values: Any) -> FloatArray:
     return np.asarray(np.einsum("rc,c->r", weights, values), np.float64)
 
 
-def _jackknife(values: FloatArray, clusters: IntArray, members: list[IntArray]) -> FloatArray:
-    """How far the figure moves when each cluster is left out in turn (the jackknife)."""
-    moves = []
-    for part in members:
-        _, groups = np.unique(clusters[part], return_inverse=True)
-        sums, counts = np.bincount(groups, values[part]), np.bincount(groups)
-        without = (sums.sum() - sums) / (counts.sum() - counts)
-        moves.append((without.mean() - without) / len(members))
-    return np.concatenate(moves)
-
-
-def _bca_tails(tails: FloatArray, replicates: FloatArray, figure: float, moves: FloatArray) -> FloatArray:
-    """Shift the tails for bias and skew (Efron 1987)."""
+def _bca_tails(level: float, replicates: FloatArray, figure: float, moves: FloatArray) -> FloatArray:
+    """The tails, shifted for bias and skew (Efron 1987)."""
     from scipy.special import ndtr, ndtri
 
+    tails = np.array([(1 - level) / 2, (1 + level) / 2])
     below = np.mean(replicates < figure) + np.mean(replicates == figure) / 2
     squares = float((moves**2).sum())
     if not 0 < below < 1 or squares == 0:

@@ -315,12 +315,13 @@ def _score_intervals(
     images = list(shared.values())
     before, after = (
         linearise(
-            [WeightedMean(*side, part.weight, part.stratum) for part, side in zip(parts, sides, strict=True)], images
+            [
+                WeightedMean(getattr(part, side), getattr(part, f"{side}_clusters"), part.weight, part.stratum)
+                for part in parts
+            ],
+            images,
         )
-        for sides in (
-            [(part.before, part.before_clusters) for part in parts],
-            [(part.after, part.after_clusters) for part in parts],
-        )
+        for side in ("before", "after")
     )
     low, high = bounded_interval(after.minus(before), difference_bounds(bounds), level)
     return low, high, *_relative_limits([(before, after)], low, high)
