@@ -384,6 +384,8 @@ class Bootstrap:
         per column.
         """
         require_level(level)
+        if self.strata is not None:
+            raise UsageError("columns in strata", fix="estimate every column by itself")
         values = np.asarray(values, np.float64)
         estimates: dict[int, Estimate] = {}
         alike: dict[bytes, list[int]] = {}
@@ -391,31 +393,24 @@ class Bootstrap:
             alike.setdefault(np.packbits(np.isnan(values[:, column])).tobytes(), []).append(column)
         for columns in alike.values():
             shared = values[:, columns]
-            ends = self._column_intervals(shared[~np.isnan(shared[:, 0])], ~np.isnan(shared[:, 0]), level)
-            for column, (low, high) in zip(columns, ends, strict=True):
-                estimates[column] = Estimate(aggregate(values[:, column], "mean", self.strata), low, high)
+            counted = ~np.isnan(shared[:, 0])
+            shared = shared[counted]
+            ends: list[tuple[float, ...]] = [()] * len(columns)
+            distinct, groups = np.unique(self.clusters[counted], return_inverse=True)
+            if self.resamples and len(distinct) > 1:
+                sums = np.stack([np.bincount(groups, column, len(distinct)) for column in shared.T], axis=1)
+                counts = np.bincount(groups, minlength=len(distinct)).astype(np.float64)
+                means = np.concatenate(
+                    [
+                        np.einsum("rc,cs->rs", weights, sums) / weighted_sums(weights, counts)[:, None]
+                        for weights in self.weights(len(distinct))
+                    ]
+                )
+                drawn = zip(shared.T, means.T, strict=True)
+                ends = [() if np.ptp(column) == 0 else percentiles(own, level) for column, own in drawn]
+            for column, end in zip(columns, ends, strict=True):
+                estimates[column] = Estimate(aggregate(values[:, column]), *end)
         return [estimates[column] for column in range(values.shape[1])]
-
-    def _column_intervals(self, values: FloatArray, counted: Any, level: float) -> list[tuple[float, float]]:
-        """The intervals of columns without gaps; ``counted`` says which queries their rows are."""
-        none = (float("nan"), float("nan"))
-        if self.strata is not None:
-            raise UsageError("columns in strata", fix="estimate every column by itself")
-        distinct, groups = np.unique(self.clusters[counted], return_inverse=True)
-        if not self.resamples or len(distinct) < 2:
-            return [none] * values.shape[1]
-        sums = np.stack([np.bincount(groups, column, len(distinct)) for column in values.T], axis=1)
-        counts = np.bincount(groups, minlength=len(distinct)).astype(np.float64)
-        replicates = np.concatenate(
-            [
-                np.einsum("rc,cs->rs", weights, sums) / weighted_sums(weights, counts)[:, None]
-                for weights in self.weights(len(distinct))
-            ]
-        )
-        return [
-            none if np.ptp(column) == 0 else percentiles(means, level)
-            for column, means in zip(values.T, replicates.T, strict=True)
-        ]
 
     def replicates(self, values: FloatArray, statistic: Statistic = "mean", rows: IntArray | None = None) -> FloatArray:
         """The figure of every resample, in the order drawn; clusters without a value are not part of the sample."""
