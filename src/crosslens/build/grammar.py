@@ -190,9 +190,11 @@ def _agreement(parse: Parse) -> Iterator[str]:
     for token, (arc, verb) in enumerate(zip(parse.arcs, parse.heads, strict=True)):
         if arc not in _SUBJECTS or token > verb:
             continue
-        finite = _finite_form(parse, token, verb)
+        between = range(token, verb)
+        forms = [word for word in between if parse.heads[word] == verb and parse.arcs[word].startswith("aux")]
+        finite = (forms or [verb])[0]  # the word that shows the number of the verb
         plural = _is_plural_subject(parse, token, verb)
-        if finite is None or plural is None:
+        if parse.tags[finite] not in _FINITE - {"MD"} or plural is None:  # none does: after *can*, or without a verb
             continue
         tag, form = parse.tags[finite], parse.words[finite].lower()
         says_plural = {"VBZ": False, "VBP": True}.get(tag, {"was": False, "were": True}.get(form))
@@ -204,14 +206,6 @@ def _agreement(parse: Parse) -> Iterator[str]:
         is_noun = parse.pos[token] != "PRON" and is_phrase(form) and form not in ("are", "have", "do")
         if not says_plural or not (is_listed or is_noun):  # "the bathroom mirror": parsed as a verb, as "dogs eat"
             yield f"agreement: {parse.words[token]} {form}"
-
-
-def _finite_form(parse: Parse, subject: int, verb: int) -> int | None:
-    """The word that shows the number of the verb; None where none does: after *can*, or where there is no verb."""
-    between = range(subject, verb)
-    forms = [token for token in between if parse.heads[token] == verb and parse.arcs[token].startswith("aux")]
-    first = (forms or [verb])[0]
-    return first if parse.tags[first] in _FINITE - {"MD"} else None
 
 
 def _is_plural_subject(parse: Parse, subject: int, verb: int) -> bool | None:

@@ -149,9 +149,9 @@ def expand_options(function: F) -> F:
     expanded: dict[str, tuple[type[Options], set[str]]] = {}
     own_types: dict[str, str] = {}
     for name, parameter in inspect.signature(function).parameters.items():
-        kind, flags = _options_class(hints[name])
-        if kind is not None:
-            own = _flags_of(kind, flags)
+        kind, *details = get_args(hints[name]) or (hints[name],)
+        if isinstance(kind, type) and issubclass(kind, Options):
+            own = _flags_of(kind, next((detail for detail in details if isinstance(detail, Flags)), Flags()))
             expanded[name] = kind, {flag.name for flag in own}
             parameters += own
         elif isinstance(parameter.default, Field):
@@ -234,13 +234,6 @@ class _Repeat:
             values = ", ".join(map(str, given))
             raise UsageError(f"{self.flag} takes one value, not {len(given)}: {values}", fix="keep one of them")
         return given[0] if len(given) == 1 else str(self.joins).join(given)
-
-
-def _options_class(annotation: Any) -> tuple[type[Options] | None, Flags]:
-    kind, *details = get_args(annotation) or (annotation,)
-    if not (isinstance(kind, type) and issubclass(kind, Options)):
-        return None, Flags()
-    return kind, next((detail for detail in details if isinstance(detail, Flags)), Flags())
 
 
 def _flags_of(kind: type[Options], flags: Flags) -> list[inspect.Parameter]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from itertools import chain
 from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 
@@ -161,7 +162,13 @@ def unknown_images(names: Sequence[ImageName], ids: Ids, files: Sequence[str | N
     """
     written = [PurePosixPath(file or image).as_posix() for image, file in zip(ids, files, strict=True)]
     new = [name.file for name in names if name.file is not None]
-    rule = _naming_rule(ids, written, [name.file for name in names if name.id is None and name.file is not None])
+    unnamed = [name.file for name in names if name.id is None and name.file is not None]
+    # How the ids follow from the files, if that tells the new files apart; the path itself where they do not.
+    rules: tuple[_Rule, ...] = (_base_name, str, _base_stem, without_image_ending, _number)
+    agreeing = (rule for rule in rules if all(rule(file) == image for image, file in zip(ids, written, strict=True)))
+    telling = (rule for rule in chain(agreeing, (_base_name,)) if len(set(map(rule, unnamed))) == len(set(unnamed)))
+    of_coco = unnamed and all(map(str.isdecimal, ids)) and all(_COCO_NUMBER.search(_base_stem(f)) for f in unnamed)
+    rule = _number if of_coco else next(telling, str)
     known_paths, known_names = set(written), set(map(_base_name, written))
     if len(known_names) < len(written) or len(set(map(_base_name, new))) < len(set(new)):
         known_names = set()  # two files share a name without folders: it does not say which image it is
@@ -176,15 +183,6 @@ def unknown_images(names: Sequence[ImageName], ids: Ids, files: Sequence[str | N
             raise InputError(problem, expected="each image once", fix="remove or rename one of the two")
         added[image] = file
     return added
-
-
-def _naming_rule(ids: Ids, files: Sequence[str], new: Sequence[str]) -> _Rule:
-    """How the ids follow from the files, if that tells the new files apart; the path itself where they do not."""
-    if all(image.isdecimal() for image in ids) and new and all(_COCO_NUMBER.search(_base_stem(name)) for name in new):
-        return _number
-    rules: tuple[_Rule, ...] = (_base_name, str, _base_stem, without_image_ending, _number)
-    agreeing = (rule for rule in rules if all(rule(file) == image for image, file in zip(ids, files, strict=True)))
-    return next((rule for rule in (*agreeing, _base_name) if len(set(map(rule, new))) == len(set(new))), str)
 
 
 def _base_name(file: str) -> str:

@@ -401,7 +401,13 @@ class RayEngine:
         gpu: bool = False,
     ) -> Iterator[R]:
         ray = self._connect()
-        common = self._submitter(shared, gpu)
+        from ray.cloudpickle import CloudPickler
+
+        key, stored = uuid.uuid4().hex, ray.put(pack(shared, CloudPickler))  # what all tasks share is sent once
+        setting = TaskSetting(version("crosslens"), tuple(loaded_plugins()), is_verifying())
+        remote = ray.remote(_execute).options(
+            num_cpus=1, num_gpus=int(gpu), max_retries=_RETRIES, retry_exceptions=False, name="crosslens"
+        )
         waiting, under_way = iter(tasks), deque[_UnderWay]()
         try:
             has_more = True
@@ -410,7 +416,9 @@ class RayEngine:
                     task = next(waiting, _END)
                     has_more = task is not _END
                     if has_more:
-                        under_way.append(_UnderWay(task, common(work, task)))
+                        # In a list the reference itself arrives: a worker that has the value need not fetch it again.
+                        packed = pack((work, task), CloudPickler)
+                        under_way.append(_UnderWay(task, remote.remote(setting, packed, key, [stored])))
                 running = {entry.reference: entry for entry in under_way if not entry.finished}
                 ready = ray.wait(list(running), num_returns=1, timeout=_LOOK)[0] if running else ()
                 if ready:  # and all others that are finished by now
@@ -435,20 +443,6 @@ class RayEngine:
         slots = max(1, self.slots(gpu=gpu))
         least = slots + 1 if gpu else 2  # no GPU waits for memory, which nodes with GPUs have
         return _AHEAD * slots if not size else max(least, min(_AHEAD * slots, _BYTES_AHEAD // size))
-
-    def _submitter(self, shared: Any, gpu: bool) -> Callable[[Any, Any], Any]:
-        """A function that sends a task on its way; what all tasks share is sent once."""
-        import ray
-        from ray.cloudpickle import CloudPickler
-
-        key = uuid.uuid4().hex
-        stored = ray.put(pack(shared, CloudPickler))
-        setting = TaskSetting(version("crosslens"), tuple(loaded_plugins()), is_verifying())
-        remote = ray.remote(_execute).options(
-            num_cpus=1, num_gpus=int(gpu), max_retries=_RETRIES, retry_exceptions=False, name="crosslens"
-        )
-        # In a list the reference itself arrives: a worker that has the value already need not fetch it again.
-        return lambda work, task: remote.remote(setting, pack((work, task), CloudPickler), key, [stored])
 
     def _connect(self) -> Any:
         import ray

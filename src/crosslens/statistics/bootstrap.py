@@ -373,10 +373,13 @@ class Bootstrap:
         if statistic != "mean":
             fix = f"use {argument('method', 'percentile')} for medians"
             raise UsageError(f"a BCa interval of a {statistic}", fix=fix, option="method")
-        tails = np.array([(1 - level) / 2, (1 + level) / 2])
-        low, high = np.quantile(
-            replicates, _bca_tails(tails, replicates, figure, _jackknife(values, clusters, members))
-        )
+        moves = []  # how far the figure moves when each cluster is left out in turn (the jackknife)
+        for part in members:
+            _, groups = np.unique(clusters[part], return_inverse=True)
+            sums, counts = np.bincount(groups, values[part]), np.bincount(groups)
+            without = (sums.sum() - sums) / (counts.sum() - counts)
+            moves.append((without.mean() - without) / len(members))
+        low, high = np.quantile(replicates, _bca_tails(level, replicates, figure, np.concatenate(moves)))
         return Estimate(figure, float(low), float(high))
 
     def estimate_columns(self, values: FloatArray, *, level: float = 0.95) -> list[Estimate]:
@@ -386,6 +389,8 @@ class Bootstrap:
         per column.
         """
         require_level(level)
+        if self.strata is not None:
+            raise UsageError("columns in strata", fix="estimate every column by itself")
         values = np.asarray(values, np.float64)
         estimates: dict[int, Estimate] = {}
         alike: dict[bytes, list[int]] = {}
@@ -393,31 +398,24 @@ class Bootstrap:
             alike.setdefault(np.packbits(np.isnan(values[:, column])).tobytes(), []).append(column)
         for columns in alike.values():
             shared = values[:, columns]
-            ends = self._column_intervals(shared[~np.isnan(shared[:, 0])], ~np.isnan(shared[:, 0]), level)
-            for column, (low, high) in zip(columns, ends, strict=True):
-                estimates[column] = Estimate(aggregate(values[:, column], "mean", self.strata), low, high)
+            counted = ~np.isnan(shared[:, 0])
+            shared = shared[counted]
+            ends: list[tuple[float, ...]] = [()] * len(columns)
+            distinct, groups = np.unique(self.clusters[counted], return_inverse=True)
+            if self.resamples and len(distinct) > 1:
+                sums = np.stack([np.bincount(groups, column, len(distinct)) for column in shared.T], axis=1)
+                counts = np.bincount(groups, minlength=len(distinct)).astype(np.float64)
+                means = np.concatenate(
+                    [
+                        np.einsum("rc,cs->rs", weights, sums) / weighted_sums(weights, counts)[:, None]
+                        for weights in self.weights(len(distinct))
+                    ]
+                )
+                drawn = zip(shared.T, means.T, strict=True)
+                ends = [() if np.ptp(column) == 0 else percentiles(own, level) for column, own in drawn]
+            for column, end in zip(columns, ends, strict=True):
+                estimates[column] = Estimate(aggregate(values[:, column]), *end)
         return [estimates[column] for column in range(values.shape[1])]
-
-    def _column_intervals(self, values: FloatArray, counted: Any, level: float) -> list[tuple[float, float]]:
-        """The intervals of columns without gaps; ``counted`` says which queries their rows are."""
-        none = (float("nan"), float("nan"))
-        if self.strata is not None:
-            raise UsageError("columns in strata", fix="estimate every column by itself")
-        distinct, groups = np.unique(self.clusters[counted], return_inverse=True)
-        if not self.resamples or len(distinct) < 2:
-            return [none] * values.shape[1]
-        sums = np.stack([np.bincount(groups, column, len(distinct)) for column in values.T], axis=1)
-        counts = np.bincount(groups, minlength=len(distinct)).astype(np.float64)
-        replicates = np.concatenate(
-            [
-                np.einsum("rc,cs->rs", weights, sums) / weighted_sums(weights, counts)[:, None]
-                for weights in self.weights(len(distinct))
-            ]
-        )
-        return [
-            none if np.ptp(column) == 0 else percentiles(means, level)
-            for column, means in zip(values.T, replicates.T, strict=True)
-        ]
 
     def replicates(self, values: FloatArray, statistic: Statistic = "mean", rows: IntArray | None = None) -> FloatArray:
         """The figure of every resample, in the order drawn; clusters without a value are not part of the sample."""
@@ -522,21 +520,11 @@ def weighted_sums(weights: Any, values: Any) -> FloatArray:
     return np.asarray(np.einsum("rc,c->r", weights, values), np.float64)
 
 
-def _jackknife(values: FloatArray, clusters: IntArray, members: list[IntArray]) -> FloatArray:
-    """How far the figure moves when each cluster is left out in turn (the jackknife)."""
-    moves = []
-    for part in members:
-        _, groups = np.unique(clusters[part], return_inverse=True)
-        sums, counts = np.bincount(groups, values[part]), np.bincount(groups)
-        without = (sums.sum() - sums) / (counts.sum() - counts)
-        moves.append((without.mean() - without) / len(members))
-    return np.concatenate(moves)
-
-
-def _bca_tails(tails: FloatArray, replicates: FloatArray, figure: float, moves: FloatArray) -> FloatArray:
-    """Shift the tails for bias and skew (Efron 1987)."""
+def _bca_tails(level: float, replicates: FloatArray, figure: float, moves: FloatArray) -> FloatArray:
+    """The tails, shifted for bias and skew (Efron 1987)."""
     from scipy.special import ndtr, ndtri
 
+    tails = np.array([(1 - level) / 2, (1 + level) / 2])
     below = np.mean(replicates < figure) + np.mean(replicates == figure) / 2
     squares = float((moves**2).sum())
     if not 0 < below < 1 or squares == 0:

@@ -188,7 +188,21 @@ def paired_samples(
     sides = [side for part in parts for side in (part.before, part.after)]
     bounded = sides and all(len(side) and valid_bounds(side * total, bounds) for side in sides)
     if bounds is not None and statistic == "mean" and resamples and bounded:
-        intervals = _score_intervals(parts, shared, bounds, level)
+        intervals = (float("nan"),) * 4
+        if all(len(clusters) > 1 for clusters in shared.values()):
+            linear_before, linear_after = (
+                linearise(
+                    [
+                        WeightedMean(getattr(part, side), getattr(part, f"{side}_clusters"), part.weight, part.stratum)
+                        for part in parts
+                    ],
+                    list(shared.values()),
+                )
+                for side in ("before", "after")
+            )
+            ends = bounded_interval(linear_after.minus(linear_before), difference_bounds(bounds), level)
+            # About the relative change the same, scaled by its own standard error.
+            intervals = (*ends, *_relative_limits([(linear_before, linear_after)], *ends))
     else:
         intervals = _intervals(tables, resamples, level, seed)
     low, high, relative_low, relative_high = intervals
@@ -303,27 +317,6 @@ def _shared_clusters(parts: Sequence[Samples]) -> dict[int, IntArray]:
         )
         for stratum in sorted({part.stratum for part in parts})
     }
-
-
-def _score_intervals(
-    parts: Sequence[Samples], shared: Mapping[int, IntArray], bounds: Bounds, level: float
-) -> tuple[float, float, float, float]:
-    """The interval of the difference, and the same about the relative change, scaled by its own standard error."""
-    nan = float("nan")
-    if any(len(clusters) < 2 for clusters in shared.values()):
-        return nan, nan, nan, nan
-    images = list(shared.values())
-    before, after = (
-        linearise(
-            [WeightedMean(*side, part.weight, part.stratum) for part, side in zip(parts, sides, strict=True)], images
-        )
-        for sides in (
-            [(part.before, part.before_clusters) for part in parts],
-            [(part.after, part.after_clusters) for part in parts],
-        )
-    )
-    low, high = bounded_interval(after.minus(before), difference_bounds(bounds), level)
-    return low, high, *_relative_limits([(before, after)], low, high)
 
 
 def relative_interval(

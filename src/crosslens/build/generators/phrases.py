@@ -156,7 +156,12 @@ class PhraseReader:
             "noun", match.start(), match.end(), match[0], name, register, word, match["determiner"] or "",
             (match["size"] or "").lower(), colour, colour_register, several, match.start("form"), match.end("form"),
         )  # fmt: skip
-        return replace(phrase, modifies=_modifies(phrase, text))
+        # A noun is probably only the first half of one: of ``train track``, of ``five car train``.
+        follows = re.match(r" ([a-z][\w'-]*)", text[phrase.end :], re.IGNORECASE)
+        word = follows[1].lower() if follows else ""
+        leads = bool(word) and word not in _AFTER_A_NOUN and not word.endswith(("ing", "ed", "ly"))
+        disagrees = determiner in ("a", "an") if several else (phrase.number or 1) > 1
+        return replace(phrase, modifies=disagrees or leads)
 
 
 _FOLLOWERS = """
@@ -193,15 +198,6 @@ def _pattern(words: frozenset[str]) -> re.Pattern[str]:
         r"|(?P<word>[\w'’-]+)|(?P<mark>[^\w\s])",
         re.IGNORECASE,
     )
-
-
-def _modifies(phrase: NounPhrase, text: str) -> bool:
-    """Whether a noun is probably only the first half of one: of ``train track``, of ``five car train``."""
-    if phrase.determiner.lower() in ("a", "an") if phrase.plural else (phrase.number or 1) > 1:
-        return True
-    follows = re.match(r" ([a-z][\w'-]*)", text[phrase.end :], re.IGNORECASE)
-    word = follows[1].lower() if follows else ""
-    return bool(word) and word not in _AFTER_A_NOUN and not word.endswith(("ing", "ed", "ly"))
 
 
 _ARTICLE = re.compile(r"\b(an?) $", re.IGNORECASE)

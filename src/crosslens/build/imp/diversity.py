@@ -151,7 +151,16 @@ def lowest_similarity(vectors: Array, count: int) -> list[int]:
     if count == 1:
         return [0]
     if math.comb(len(vectors), count) <= MOST_SUBSETS:
-        return _best_subset(cosines, count)
+        pairs = np.array(list(combinations(range(count), 2)))
+        best, chosen = np.inf, np.arange(count)
+        subsets = combinations(range(len(cosines)), count)
+        while some := list(islice(subsets, _BLOCK)):
+            block = np.array(some)
+            sums = cosines[block[:, pairs[:, 0]], block[:, pairs[:, 1]]].sum(axis=1)
+            at = int(np.argmax(sums <= sums.min() + _GAIN))  # equal ones differ by rounding
+            if sums[at] < best - _GAIN:
+                best, chosen = sums[at], block[at]
+        return [int(row) for row in chosen]
     return _exchanged(cosines, count)
 
 
@@ -169,19 +178,6 @@ def one_of_each_cluster(labels: Array, count: int, *, seed: int, image: str) -> 
     rest = np.setdiff1d(np.arange(len(labels)), chosen)
     chosen += draw.permutation(rest)[: count - len(chosen)].tolist()
     return sorted(chosen)
-
-
-def _best_subset(cosines: Array, count: int) -> list[int]:
-    pairs = np.array(list(combinations(range(count), 2)))
-    best, chosen = np.inf, np.arange(count)
-    subsets = combinations(range(len(cosines)), count)
-    while some := list(islice(subsets, _BLOCK)):
-        block = np.array(some)
-        sums = cosines[block[:, pairs[:, 0]], block[:, pairs[:, 1]]].sum(axis=1)
-        at = int(np.argmax(sums <= sums.min() + _GAIN))  # equal ones differ by rounding
-        if sums[at] < best - _GAIN:
-            best, chosen = sums[at], block[at]
-    return [int(row) for row in chosen]
 
 
 def _exchanged(cosines: Array, count: int) -> list[int]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -204,7 +204,24 @@ def write_verdicts(
     target = Path(folder)
     with hold_output(target):
         candidates, annotators = _opened(target)
-        people = _peoples_verdicts(candidates.kept["caption"].to_list(), said, decided, annotators)
+        numbers = {name: at for at, name in enumerate(sorted({name for by in said.values() for name in by}))}
+        sheets = [dict.fromkeys(candidates.kept["caption"], Verdict()) for _ in range(annotators)]
+        for caption in candidates.kept["caption"]:
+            by = said.get(caption, {})
+            if len(by) > annotators:
+                counts = f"{len(by)} people, and the benchmark has {annotators} annotators"
+                fix = f"build it with {argument('annotators', len(by))}, or have each caption judged {annotators} times"
+                raise InputError(f"caption {caption!r} was judged by {counts}", fix=fix)
+            free = list(range(annotators))
+            for person in sorted(by, key=numbers.__getitem__):
+                # The sheet that is theirs, or the next free one.
+                number = min(free, key=lambda slot: (slot - numbers[person]) % annotators)
+                free.remove(number)
+                sheets[number][caption] = by[person]
+        complete = tuple(map(AnnotationSheet, sheets))
+        undecided = set(open_captions(complete))
+        agreed = {name: decided[name] for name in decided if name in undecided}
+        people = PeoplesVerdicts(complete, AnnotationSheet(agreed))
         stored = ImpFolder(target)
         lost = 0 if overwrite else lost_verdicts(stored.sheets, people)
         if lost:
@@ -232,26 +249,3 @@ def _opened(folder: Path) -> tuple[Candidates, int]:
             fix="run build imp first",
         )  # fmt: skip
     return candidates, int(log.head["settings"]["annotators"])
-
-
-def _peoples_verdicts(
-    captions: Sequence[str], said: Mapping[str, Mapping[str, Verdict]], decided: Mapping[str, Verdict], annotators: int
-) -> PeoplesVerdicts:
-    people = {person: number for number, person in enumerate(sorted({name for by in said.values() for name in by}))}
-    sheets = [dict.fromkeys(captions, Verdict()) for _ in range(annotators)]
-    for caption in captions:
-        by = said.get(caption, {})
-        if len(by) > annotators:
-            raise InputError(
-                f"caption {caption!r} was judged by {len(by)} people, and the benchmark has {annotators} annotators",
-                fix=f"build it with {argument('annotators', len(by))}, or have each caption judged {annotators} times",
-            )
-        free = list(range(annotators))
-        for person in sorted(by, key=people.__getitem__):
-            # The sheet that is theirs, or the next free one.
-            number = min(free, key=lambda slot: (slot - people[person]) % annotators)
-            free.remove(number)
-            sheets[number][caption] = by[person]
-    complete = tuple(map(AnnotationSheet, sheets))
-    undecided = set(open_captions(complete))
-    return PeoplesVerdicts(complete, AnnotationSheet({name: decided[name] for name in decided if name in undecided}))

@@ -122,7 +122,20 @@ def difficulty(
         "progress": progress_bar(),
     }
     panel = pipeline.read_panel(runs, source.load_if_given(), **keywords)
-    thresholds = _thresholds(panel, choice, calibration, keywords)
+    if not choice.calibration and choice.thresholds is None:
+        raise UsageError(
+            "no thresholds",
+            fix="pass --calibration with runs over a calibration set, NAME=NUMBER or self, or --thresholds FILE",
+        )
+    words = choice.calibration_dataset
+    thresholds = pipeline.calibrate_panel(
+        panel,
+        choice.calibration,
+        known=None if choice.thresholds is None else analyze.read_thresholds(choice.thresholds),
+        dataset=None if words is None else load_dataset_words(words),
+        settings=vars(calibration),
+        **keywords,
+    )
     dataset = panel[0].dataset
     result = analyze.measure_difficulty(
         dataset,
@@ -146,25 +159,6 @@ def difficulty(
     if choice.save_thresholds is not None:
         wrote(analyze.write_thresholds(choice.save_thresholds, thresholds))
     return analyze.DifficultyStudy(result, tuple(others), thresholds, left_out, panels, differ, dataset, pictures, show)
-
-
-def _thresholds(
-    panel: list[pipeline.ModelScores], choice: ThresholdOptions, settings: CalibrationOptions, keywords: dict[str, Any]
-) -> dict[str, analyze.Calibration]:
-    if not choice.calibration and choice.thresholds is None:
-        raise UsageError(
-            "no thresholds",
-            fix="pass --calibration with runs over a calibration set, NAME=NUMBER or self, or --thresholds FILE",
-        )
-    words = choice.calibration_dataset
-    return pipeline.calibrate_panel(
-        panel,
-        choice.calibration,
-        known=None if choice.thresholds is None else analyze.read_thresholds(choice.thresholds),
-        dataset=None if words is None else load_dataset_words(words),
-        settings=vars(settings),
-        **keywords,
-    )
 
 
 _THRESHOLDS = ", ".join(map(str, analyze.WEB_THRESHOLDS))

@@ -92,9 +92,15 @@ def explain(
     dataset = dataset_of_run(loaded, source)
     result: core.Presented
     if query:
-        result = _explain_queries(
-            loaded, dataset, query, direction, settings, encode.image_folder, pictured=bool(write)
-        )
+        explained = tuple(explanations.explain_queries(loaded, dataset, query, direction, **settings))
+        files: dict[str, str] = {}
+        if write:
+            pictures = (picture for entry in explained for picture in (entry.right, entry.other))
+            images = {picture.image for picture in pictures if picture is not None}
+            files, problem = explanations.image_files_of_run(loaded, dataset, images, encode.image_folder)
+            if problem:
+                print_note(f"note: boxes without pictures: {problem}")
+        result = explanations.ExplainedQueries(loaded.name, dataset.name, explained, files)
         return with_protocol(result, record)
     settings |= {"depth": failures.depth, "base": failures.size_base, "seed": failures.seed, "progress": progress_bar()}
     if by is not None:
@@ -113,21 +119,6 @@ def explain(
     else:
         result = _explain_failures(loaded, dataset, direction, failures, overwrite, settings, record)
     return with_protocol(result, record)
-
-
-def _explain_queries(
-    run: core.Run, dataset: core.Dataset, queries: list[str], direction: str | None, settings: dict[str, Any],
-    image_folder: str | Path | None, *, pictured: bool,
-) -> explanations.ExplainedQueries:  # fmt: skip
-    explained = tuple(explanations.explain_queries(run, dataset, queries, direction, **settings))
-    files: dict[str, str] = {}
-    if pictured:
-        pictures = (picture for query in explained for picture in (query.right, query.other))
-        images = {picture.image for picture in pictures if picture is not None}
-        files, problem = explanations.image_files_of_run(run, dataset, images, image_folder)
-        if problem:
-            print_note(f"note: boxes without pictures: {problem}")
-    return explanations.ExplainedQueries(run.name, dataset.name, explained, files)
 
 
 def _explain_failures(

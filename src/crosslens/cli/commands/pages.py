@@ -203,7 +203,22 @@ def export(
     fiftyone writes a folder, for which alone the dataset and --image-folder are.
     """
     if to == "fiftyone":
-        _to_fiftyone(runs, source, encode.image_folder, metrics, output, overwrite=overwrite, json=json)
+        if len(runs) != 1 or output is None or output == "-":
+            raise UsageError("fiftyone is a folder of one run", fix="name one run, and -o FOLDER")
+        written = reports.write_fiftyone(
+            load_run(runs[0]),
+            output,
+            source.dataset,
+            metrics=metrics,
+            image_folder=encode.image_folder,
+            overwrite=overwrite,
+            **source.reader_options(),
+        )
+        if json:
+            print_json({"format": to, "files": list(map(str, written))})
+        else:
+            print_note(f"written to {output}")
+            print_note(f"open it: fo.Dataset.from_dir({output!r}, dataset_type=fo.types.LegacyFiftyOneDataset)")
         return
     if source != DatasetOptions() or encode.image_folder is not None:
         raise UsageError("a dataset and --image-folder are for fiftyone", fix="leave them out")
@@ -229,35 +244,6 @@ def export(
     else:
         files = reports.render_export(load_runs(runs, with_published=True), to, metrics=metrics, direction=direction)
     _write(files, runs[0], to, output, overwrite=overwrite, json=json)
-
-
-def _to_fiftyone(
-    runs: list[Path],
-    source: DatasetOptions,
-    image_folder: str | Path | None,
-    metrics: str | None,
-    output: str | None,
-    *,
-    overwrite: bool,
-    json: bool,
-) -> None:
-    if len(runs) != 1 or output in (None, "-"):
-        raise UsageError("fiftyone is a folder of one run", fix="name one run, and -o FOLDER")
-    folder = str(output)
-    written = reports.write_fiftyone(
-        load_run(runs[0]),
-        folder,
-        source.dataset,
-        metrics=metrics,
-        image_folder=image_folder,
-        overwrite=overwrite,
-        **source.reader_options(),
-    )
-    if json:
-        print_json({"format": "fiftyone", "files": list(map(str, written))})
-    else:
-        print_note(f"written to {folder}")
-        print_note(f"open it: fo.Dataset.from_dir({folder!r}, dataset_type=fo.types.LegacyFiftyOneDataset)")
 
 
 def _write(files: reports.Files, run: Path, to: str, output: str | None, *, overwrite: bool, json: bool) -> None:

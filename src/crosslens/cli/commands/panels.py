@@ -139,14 +139,28 @@ def categories(
         raise core.UnknownNameError("area", pairs.area, statistics.AREAS)
     labels = analyze.Categories.of(difficulty, by)
     loaded = load_runs(runs or [])
-    labelled, scores = None, {}
+    labelled, scores = None, dict[str, Any]()
     if pairs.rejected or pairs.negatives or models.given:
         encoding = encoding_of(encode)
         dataset = source.load_if_given() or dataset_of(loaded)
         labelled = analyze.classification_pairs(
             dataset, labels, pairs.rejected, negatives=pairs.negatives or 1, seed=intervals.seed
         )
-        scores = _scores_of_runs(labelled, loaded, encoding, rejected=bool(pairs.rejected), trust_code=trust_code)
+        needed = {name: stored for name, stored in loaded.items() if name not in labelled.scores}
+        require_trusted_runs(needed, trust_code=trust_code)
+        for name, (folder, _) in needed.items():
+            member = scores_of_run(name, folder, encoding, trust_code=trust_code)
+            if not pairs.rejected:
+                scores[name] = labelled.pairs.from_matrix(member.scores, name)
+                continue
+            if not member.model:  # which alone can score captions that were rejected
+                raise UsageError(
+                    f"the run {name!r} names no model that could score the rejected captions",
+                    fix=f"add a column score[{name}] to both tables, or pass --scores with the scores of all pairs",
+                )
+            own = replace(encoding, image_folder=encoding.image_folder or member.home)
+            encoder = encoders.load_encoder(member.model, own)
+            scores[name] = labelled.pairs.from_model(encoder, own, progress=progress_bar())
         scores |= models.cosines(labelled.pairs, encoding) | models.others(labelled.pairs, encoding)
     result = analyze.category_results(
         {name: run for name, (_, run) in loaded.items()}, labels, metrics=metrics, pairs=labelled, scores=scores,
@@ -154,34 +168,6 @@ def categories(
     )  # fmt: skip
     write_table(result.table, output)
     return result
-
-
-def _scores_of_runs(
-    labelled: analyze.ClassificationPairs,
-    runs: StoredRuns,
-    encoding: EncodeOptions,
-    *,
-    rejected: bool,
-    trust_code: bool,
-) -> dict[str, Any]:
-    """What each run's recipe names scores the pairs; captions that were rejected, only a model can."""
-    scores: dict[str, Any] = {}
-    needed = {name: stored for name, stored in runs.items() if name not in labelled.scores}
-    require_trusted_runs(needed, trust_code=trust_code)
-    for name, (folder, _) in needed.items():
-        member = scores_of_run(name, folder, encoding, trust_code=trust_code)
-        if not rejected:
-            scores[name] = labelled.pairs.from_matrix(member.scores, name)
-            continue
-        if not member.model:
-            raise UsageError(
-                f"the run {name!r} names no model that could score the rejected captions",
-                fix=f"add a column score[{name}] to both tables, or pass --scores with the scores of all pairs",
-            )
-        own = replace(encoding, image_folder=encoding.image_folder or member.home)
-        encoder = encoders.load_encoder(member.model, own)
-        scores[name] = labelled.pairs.from_model(encoder, own, progress=progress_bar())
-    return scores
 
 
 # Written out: help must not load the module that holds them, which loads numpy.
@@ -230,28 +216,19 @@ def scorers(
     loaded = load_runs(runs or [])
     dataset = source.load_if_given() or dataset_of(loaded)
     encoding = encoding_of(encode)
-    scores = _scores(dataset, loaded, models, phi or [], form, encoding, trust_code=trust_code)
-    result = analyze.compare_scorers(dataset, scores, difficulty, by=by, **vars(intervals))
-    write_table(result.table, output)
-    pictures = picture_files(dataset, [run for _, run in loaded.values()], encode.image_folder)
-    return replace(result, shown=show, pictures=pictures)
-
-
-def _scores(
-    dataset: core.Dataset, runs: StoredRuns, models: SourceOptions, phi: list[str], form: str,
-    encoding: EncodeOptions, *, trust_code: bool,
-) -> dict[str, Any]:  # fmt: skip
-    """The scores of every caption with its image, by scorer: of two with one name, the second gets a number."""
     pairs = analyze.ImageCaptionPairs.own(dataset)
     cosines: dict[str, Any] = {}
-    require_trusted_runs(runs, trust_code=trust_code)
-    for name, (folder, _) in runs.items():
+    require_trusted_runs(loaded, trust_code=trust_code)
+    for name, (folder, _) in loaded.items():
         member = scores_of_run(name, folder, encoding, trust_code=trust_code)
         cosines[name] = pairs.from_matrix(member.scores, name)
     cosines |= models.cosines(pairs, encoding)
     scores: dict[str, Any] = {name: analyze.clipscore(values, form) for name, values in cosines.items()}
     scores |= models.others(pairs, encoding)
-    scores |= {name: pairs.from_similarity(name, progress=progress_bar()) for name in phi}
+    scores |= {name: pairs.from_similarity(name, progress=progress_bar()) for name in phi or ()}
     if len(scores) != 2:
         raise UsageError(f"both scorers are called {next(iter(scores))!r}", fix="name two different ones")
-    return scores
+    result = analyze.compare_scorers(dataset, scores, difficulty, by=by, **vars(intervals))
+    write_table(result.table, output)
+    pictures = picture_files(dataset, [run for _, run in loaded.values()], encode.image_folder)
+    return replace(result, shown=show, pictures=pictures)

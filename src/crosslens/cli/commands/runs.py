@@ -238,18 +238,13 @@ def leaderboard(
     loaded = load_runs(runs, with_published=True)
     if metrics is None and not json:
         print_note("note: the first metric of each direction; choose others with --metrics")
-    chosen = _main_metrics(loaded) if metrics is None else metrics
-    return pipeline.leaderboard(pipeline.group_runs(loaded), chosen, **vars(test))
-
-
-def _main_metrics(runs: list[core.Run]) -> list[str]:
     first: dict[str, str] = {}
-    for run in runs:
-        for name in run:
-            first.setdefault(core.split_name(name)[0], name)
+    for name in (name for run in loaded for name in run):
+        first.setdefault(core.split_name(name)[0], name)
     if len(first) > 1:
         first.pop(core.BOTH, None)
-    return list(first.values())
+    chosen = list(first.values()) if metrics is None else metrics
+    return pipeline.leaderboard(pipeline.group_runs(loaded), chosen, **vars(test))
 
 
 @command(

@@ -95,30 +95,33 @@ def curve(
             sizes=None if sizes.sizes is None else pipeline.parse_sizes(sizes.sizes), progress=progress_bar(),
             **vars(intervals),
         )  # fmt: skip
-    with core.use_engine(execution):
-        return _over_m(runs, source, intervals, semantic, threads)
-
-
-def _over_m(
-    runs: list[Path], source: DatasetOptions, intervals: IntervalOptions, asked: SemanticOptions, threads: int | None
-) -> core.Presented:
-    phi, direction, by_image = asked.phi, asked.direction, asked.by_image
+    phi, direction, by_image = semantic.phi, semantic.direction, semantic.by_image
     if direction not in ("i2t", "t2i"):
         raise UnknownNameError("direction", direction, ("i2t", "t2i"))
-    paper, record = followed(asked.protocol, "curve")
+    paper, record = followed(semantic.protocol, "curve")
     if paper is not None and record is not None:
-        if asked.ground_truth:
+        if semantic.ground_truth:
             raise paper.contradiction("ground_truth", True, "the annotated items left out")
         phi = paper.setting("curve", "phi") if phi == _PHI else phi
         by_image = True
         record |= {"phi": [phi], "tokens": {phi: paper.phi[phi]} if phi in paper.phi else {}}
-    counts = pipeline.parse_counts(asked.m)
-    loaded = [load_run(folder) for folder in runs]
-    dataset = source.load_if_given() or explanations.dataset_of_run(loaded[0])
-    curves = pipeline.curve(
-        loaded, dataset, phi, m=counts, k=asked.k, direction=direction,
-        non_gt=not asked.ground_truth, by_image=by_image, threads=threads, progress=progress_bar(), **vars(intervals),
-    )  # fmt: skip
+    counts = pipeline.parse_counts(semantic.m)
+    with core.use_engine(execution):
+        loaded = [load_run(folder) for folder in runs]
+        dataset = source.load_if_given() or explanations.dataset_of_run(loaded[0])
+        curves = pipeline.curve(
+            loaded,
+            dataset,
+            phi,
+            m=counts,
+            k=semantic.k,
+            direction=direction,
+            non_gt=not semantic.ground_truth,
+            by_image=by_image,
+            threads=threads,
+            progress=progress_bar(),
+            **vars(intervals),
+        )
     return with_protocol(curves, record)
 
 

@@ -336,7 +336,12 @@ def hard_negatives(
         if write_dataset is None:
             raise UsageError("nothing scores the cases", fix="pass --model, --pair-model, --scores or --blind")
         return None
-    results = _results(cases, scorers, image_text, encode, judging)
+    measure = partial(analyze.score_hard_negatives, cases, **vars(judging))
+    encoding = {**vars(encoding_of(encode)), "progress": progress_bar()}
+    results = [measure(model=name, image_text=image_text, score=scorers.score, **encoding) for name in scorers.model]
+    results += [measure(pair_model=name, **encoding) for name in scorers.pair_model]
+    results += [measure(scores=table) for table in scorers.scores]
+    results += [measure(blind=name) for name in scorers.blind]
     seeing = len(results) - len(scorers.blind) or len(results)  # lengths are a baseline: they are not tested
     compared = tuple(
         analyze.compare_hard_negatives(results[0], other, resamples=judging.resamples, seed=judging.seed)
@@ -348,26 +353,6 @@ def hard_negatives(
         rows = pl.concat([result.cases.select(pl.lit(result.model).alias("model"), pl.all()) for result in results])
         write_table(rows, output)
     return analyze.HardNegativesStudy(tuple(results), compared, failures, seeing)
-
-
-def _results(
-    cases: analyze.HardNegatives,
-    scorers: ScorerOptions,
-    image_text: core.Dataset | None,
-    encode: EncodeOptions,
-    judging: JudgingOptions,
-) -> list[analyze.HardNegativesResult]:
-    measure = partial(analyze.score_hard_negatives, cases, **vars(judging))
-    encoding = vars(encoding_of(encode))
-    return [
-        *(
-            measure(model=name, image_text=image_text, score=scorers.score, progress=progress_bar(), **encoding)
-            for name in scorers.model
-        ),
-        *(measure(pair_model=name, progress=progress_bar(), **encoding) for name in scorers.pair_model),
-        *(measure(scores=table) for table in scorers.scores),
-        *(measure(blind=name) for name in scorers.blind),
-    ]
 
 
 def _as_known(

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -89,17 +88,12 @@ class Recurrence(torch.autograd.Function):
             torch.cat([of_reset, of_update, of_new * reset], dim=1, out=inner[rows])
             later = torch.addmm(of_state * update, inner[rows], weight)
             stop = rows.start
-        of_weight = inner[sizes[0] :].t() @ states[_rows_before(sizes)]
+        # For each row after the first step, the row of the same caption at the step before.
+        starts = np.cumsum([0, *sizes]).tolist()
+        steps = [torch.arange(start, start + size) for start, size in zip(starts, sizes[1:], strict=False)]
+        before_rows = torch.cat([*steps, torch.zeros(0, dtype=torch.int64)])
+        of_weight = inner[sizes[0] :].t() @ states[before_rows]
         return outer, of_weight, inner.sum(dim=0), None
-
-
-def _rows_before(sizes: list[int]) -> Tensor:
-    """For each row after the first step, the row of the same caption at the step before."""
-    rows, start = [], 0
-    for size, following in pairwise(sizes):
-        rows.append(torch.arange(start, start + following))
-        start += size
-    return torch.cat(rows) if rows else torch.zeros(0, dtype=torch.int64)
 
 
 GRU, TRANSFORMER, SENTENCE = "gru", "transformer", "sentence"

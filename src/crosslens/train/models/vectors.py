@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import leaky_relu, normalize
 
-from crosslens.core import Array, UsageError
+from crosslens.core import UsageError
 from crosslens.language import STOP_WORDS
 from crosslens.train.captions import FIRST, CaptionVocabulary, words_of
 from crosslens.train.models.pretrained import AdapterSettings
@@ -169,23 +169,19 @@ def concept_graph(texts: Sequence[str], *, concepts: int = 300) -> dict[str, Any
         for number, word in enumerate(CaptionVocabulary.of(texts, 1).words, FIRST)
         if word not in STOP_WORDS and not word.isdigit()
     ][:concepts]
-    together = _captions_with_both(texts, {word: at for at, (_, word) in enumerate(numbers)})
-    given = together / np.diag(together)[:, None]
-    edges = SCALE ** (given - SHIFT) - SCALE**-SHIFT >= THRESHOLD
-    np.fill_diagonal(edges, False)  # a concept is its own neighbour without saying
-    return {"concept_numbers": [number for number, _ in numbers], "concept_edges": np.argwhere(edges).tolist()}
-
-
-def _captions_with_both(texts: Sequence[str], row_of: dict[str, int]) -> Array:
-    """Concepts × concepts: in how many captions both occur; on the diagonal, in how many the one does."""
-    total = np.zeros((len(row_of), len(row_of)))
+    row_of = {word: at for at, (_, word) in enumerate(numbers)}
+    # In how many captions two concepts occur; on the diagonal, in how many one does.
+    together = np.zeros((len(row_of), len(row_of)))
     for start in range(0, len(texts), _AT_ONCE):
         part = texts[start : start + _AT_ONCE]
         occurs = np.zeros((len(part), len(row_of)), np.float32)
         for row, text in enumerate(part):
             occurs[row, [row_of[word] for word in words_of(text) if word in row_of]] = 1
-        total += occurs.T @ occurs
-    return total
+        together += occurs.T @ occurs
+    given = together / np.diag(together)[:, None]
+    edges = SCALE ** (given - SHIFT) - SCALE**-SHIFT >= THRESHOLD
+    np.fill_diagonal(edges, False)  # a concept is its own neighbour without saying
+    return {"concept_numbers": [number for number, _ in numbers], "concept_edges": np.argwhere(edges).tolist()}
 
 
 class ConceptGraph(nn.Module):

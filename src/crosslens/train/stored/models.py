@@ -190,9 +190,19 @@ class TrainedModel:
         self.has_vectors = "with" not in named and bool(MODELS[card["identity"]["model"]].details.get("vectors"))
         self._pretrained = Pretrained(self.shape.encoder, options) if self.shape.encoder else None
         with code_named_by(folder / HEADER_FILE):
-            self._sentences = None if self._pretrained else _text_encoder(card, folder, options)
+            self._sentences = None
+            if not self._pretrained and (text_model := card["identity"].get("text_model")):
+                self._sentences = load_encoder(text_model, options)  # frozen, as the model was trained with it
+                require_modality(self._sentences, TEXTS)
+                _require_revision(self._sentences, str(card.get("text_revision", "")), folder)
             self.pixels = self._picture_reader(named, loaded.revision) or _pixel_encoder(card, folder, named, options)
-        self.features = None if self.pixels is not None else _feature_folder(self, card, folder, named)
+        self.features = None
+        stored, place = card.get("features", {}), named.get("features")
+        if self.pixels is None and (place is not None or stored):  # where it is named, or where the model was trained
+            path = folder / str(stored.get("folder", "")) if place is None else Path(place).expanduser()
+            layout, further = str(stored.get("layout", "")), dict(stored.get("options", {}))
+            split = named.get("split", "")
+            self.features = FeatureFolder(self.name, path.resolve(), layout, further, self.shape, split)
         others = {"text": self._sentences, "pixels": self.pixels}
         revisions = {name: encoder.revision for name, encoder in others.items() if encoder is not None}
         # Without one of them nobody knows whether vectors are still the same, and nothing is cached.
@@ -336,17 +346,6 @@ class FeatureScorer(_ByIds, TrainedScorer):
     """A trained model that scores pairs of stored features and captions."""
 
 
-def _text_encoder(card: Mapping[str, Any], folder: Path, options: EncodeOptions) -> Encoder | None:
-    """The frozen sentence encoder that the model was trained with."""
-    name = card["identity"].get("text_model")
-    if not name:
-        return None
-    encoder = load_encoder(name, options)
-    require_modality(encoder, TEXTS)
-    _require_revision(encoder, str(card.get("text_revision", "")), folder)
-    return encoder
-
-
 def _pixel_encoder(
     card: Mapping[str, Any], folder: Path, named: Mapping[str, str], options: EncodeOptions
 ) -> Encoder | None:
@@ -377,18 +376,3 @@ def _require_revision(encoder: Encoder, revision: str, folder: Path) -> None:
             f"not {revision[:12]}",
             file=folder / HEADER_FILE, fix="restore that version of the encoder, or train the model again",
         )  # fmt: skip
-
-
-def _feature_folder(
-    model: TrainedModel, card: Mapping[str, Any], folder: Path, own: Mapping[str, str]
-) -> FeatureFolder | None:
-    """Where features are looked up: in the folder that is named, or where the model was trained."""
-    stored = card.get("features", {})
-    named = own.get("features")
-    if named is None and not stored:
-        return None
-    path = Path(named).expanduser() if named is not None else folder / str(stored.get("folder", ""))
-    return FeatureFolder(
-        model.name, path.resolve(), str(stored.get("layout", "")), dict(stored.get("options", {})), model.shape,
-        own.get("split", ""),
-    )  # fmt: skip

@@ -100,7 +100,16 @@ def with_value(recipe: TrainingRecipe, name: str, text: str) -> TrainingRecipe |
 def _changed(recipe: TrainingRecipe, name: str, text: str) -> TrainingRecipe | None:
     table, dot, setting = name.partition(".")
     if dot and table in ("model", "data", *LOSSES.names()):
-        return _in_table(recipe, table, setting, text)
+        if table in ("model", "data"):
+            entry = model_entry(recipe) if table == "model" else FEATURE_SETS[recipe.layout]
+            part = "model_settings" if table == "model" else "data"
+            changed: dict[str, Any] = {setting: read_value(text, _annotation(entry, setting))}
+            return replace(recipe, **{part: getattr(recipe, part) | changed})
+        value = read_value(text, "float" if setting == _WEIGHT else _annotation(LOSSES[table], setting))
+        if not any(entry["kind"] == table for entry in recipe.losses):
+            return None
+        losses = ({**entry, setting: value} if entry["kind"] == table else entry for entry in recipe.losses)
+        return replace(recipe, losses=tuple(losses))
     if name == RECIPE:
         loaded = load_training_recipe(text)
         return loaded.with_settings({"device": recipe.settings.device, "threads": recipe.settings.threads})
@@ -118,20 +127,6 @@ def _changed(recipe: TrainingRecipe, name: str, text: str) -> TrainingRecipe | N
     if name not in types:
         raise UnknownNameError("setting", name, known_settings(recipe))
     return recipe.with_settings({name: read_value(text, types[name])})
-
-
-def _in_table(recipe: TrainingRecipe, table: str, setting: str, text: str) -> TrainingRecipe | None:
-    if table == "model":
-        value = read_value(text, _annotation(model_entry(recipe), setting))
-        return replace(recipe, model_settings={**recipe.model_settings, setting: value})
-    if table == "data":
-        value = read_value(text, _annotation(FEATURE_SETS[recipe.layout], setting))
-        return replace(recipe, data={**recipe.data, setting: value})
-    value = read_value(text, "float" if setting == _WEIGHT else _annotation(LOSSES[table], setting))
-    if not any(entry["kind"] == table for entry in recipe.losses):
-        return None
-    losses = ({**entry, setting: value} if entry["kind"] == table else entry for entry in recipe.losses)
-    return replace(recipe, losses=tuple(losses))
 
 
 def _annotation(entry: Any, setting: str) -> str:

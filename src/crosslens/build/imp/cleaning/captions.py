@@ -135,16 +135,12 @@ CHECKS: dict[str, tuple[str, Check]] = {
 }
 """What drops a text, once it is repaired, and when: the first that applies is the reason."""
 
-LATER_REASONS = {
+REASONS: dict[str, str] = {
+    **{name: about for name, (about, _) in CHECKS.items()},
+    # These need a model: they are looked at last, in this order.
     "language": "It is in none of the wanted languages (setting languages).",
     "no_noun": "An English caption has no noun (setting tagging).",
     "no_verb_or_adjective": "An English caption has neither a verb nor an adjective (setting tagging).",
-}
-"""Reasons that need a model: they are looked at last, in this order."""
-
-REASONS: dict[str, str] = {
-    **{name: about for name, (about, _) in CHECKS.items()},
-    **LATER_REASONS,
 }
 """Every reason for dropping a caption, and what it means."""
 
@@ -333,6 +329,10 @@ def _counted(table: pl.DataFrame, name: str) -> pl.DataFrame:
     return counted.sort("captions", descending=True, maintain_order=True)
 
 
+Row = tuple[str, str, str | None, list[str], str | None]
+"""A text, cleaned, the reason to drop it, the repairs, and its language."""
+
+
 def clean_captions(
     texts: Sequence[str], settings: CleaningSettings | None = None, *, progress: Progress | None = None
 ) -> CleanedCaptions:
@@ -345,7 +345,7 @@ def clean_captions(
     require_texts(texts)
     languages = LanguageFilter(settings.languages)
     needs_language = settings.tagging or ANY_LANGUAGE not in settings.languages
-    rows: list[tuple[str, str, str | None, list[str], str | None]] = []
+    rows: list[Row] = []
     with stage(progress, "cleaning captions", len(texts)):
         for number, text in enumerate(texts, start=1):
             cleaned, changes = repair(text, settings)
@@ -367,9 +367,6 @@ def clean_captions(
         orient="row",
     )
     return CleanedCaptions(table, settings)
-
-
-Row = tuple[str, str, str | None, list[str], str | None]
 
 
 def _tagged(rows: list[Row], progress: Progress) -> list[Row]:

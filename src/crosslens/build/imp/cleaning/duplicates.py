@@ -15,7 +15,7 @@ import numba
 import numpy as np
 import polars as pl
 
-from crosslens.core import Array, IntArray, UsageError, random_stream
+from crosslens.core import IntArray, UsageError, random_stream
 
 _compiled = numba.njit(nogil=True, cache=True)
 _ORDERS = 128
@@ -36,10 +36,15 @@ def near_duplicates(texts: Sequence[str], *, threshold: float, seed: int = 0) ->
     """
     if not _LOWEST <= threshold <= 1:
         raise UsageError(f"threshold is {threshold}", fix=f"threshold must be from {_LOWEST} to 1", option="threshold")
-    plain = _normalised(texts)
+    column = pl.Series("text", list(texts), dtype=pl.String)
+    plain = column.str.to_lowercase().str.replace_all(_SEPARATORS, " ").str.strip_chars()
+    plain = plain.zip_with(plain != "", column)  # punctuation alone is compared as it is
     first = plain.to_frame("text").with_row_index("row").with_columns(first=pl.col("row").min().over("text"))["first"]
     rows = first.unique().sort()  # each distinct text once, in its order
-    trigrams, starts = _trigram_sets(*_code_points(plain.gather(rows).to_list()))
+    # All texts after one another, each with a space at either end, and where each begins.
+    padded = [f" {text} " for text in plain.gather(rows)]
+    ends = np.cumsum([0, *map(len, padded)], dtype=np.int64)
+    trigrams, starts = _trigram_sets(np.frombuffer("".join(padded).encode("utf-32-le"), np.uint32), ends)
     groups = np.arange(len(rows))
     height, bands = band_shape(threshold)
     stream = random_stream(seed, "near duplicates")
@@ -63,21 +68,6 @@ def band_shape(threshold: float) -> tuple[int, int]:
 def found_share(similarity: float, height: int) -> float:
     """The probability that a pair of this Jaccard index agrees in at least one band."""
     return float(1 - (1 - similarity**height) ** (_ORDERS // height))
-
-
-def _normalised(texts: Sequence[str]) -> pl.Series:
-    column = pl.Series("text", list(texts), dtype=pl.String)
-    plain = column.str.to_lowercase().str.replace_all(_SEPARATORS, " ").str.strip_chars()
-    empty = plain == ""
-    return plain.zip_with(~empty, column)  # punctuation alone is compared as it is
-
-
-def _code_points(texts: list[str]) -> tuple[Array, Array]:
-    """All texts after one another, each with a space at either end, and where each begins."""
-    padded = [f" {text} " for text in texts]
-    starts = np.zeros(len(padded) + 1, np.int64)
-    np.cumsum([len(text) for text in padded], out=starts[1:])
-    return np.frombuffer("".join(padded).encode("utf-32-le"), np.uint32), starts
 
 
 @_compiled
