@@ -59,7 +59,7 @@ from crosslens.web.judging.results import (
 )
 from crosslens.web.judging.shares import run_metrics
 from crosslens.web.judging.tasks import Answer
-from crosslens.web.pages import render, sections_html
+from crosslens.web.pages import feature_router, render, sections_html
 from crosslens.web.security import Services, own_address
 
 _CACHED, _LONGEST_GUIDELINES, _MOST_PEOPLE, _MOST_LABELS, PAGE, LOG_PAGE = 8, 20_000, 1000, 100, 20, 100
@@ -443,7 +443,7 @@ def _require_small(file: Path) -> None:
 def owner_router(context: JudgingContext, services: Services) -> APIRouter:
     """Results, people, disagreements, correlations, models, import and export: for owners of the project only."""
     services.body_limits["/judging/upload/"] = UPLOAD_BYTES
-    routes, pages = APIRouter(), OwnerPages(context, services)
+    routes, pages = feature_router(), OwnerPages(context, services)
     for add in (_add_results, _add_members, _add_accounts, _add_decisions, _add_exchange):
         add(routes, pages)
     return routes

@@ -5,8 +5,7 @@ from __future__ import annotations
 import gzip
 import hashlib
 import json
-from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 from urllib.parse import quote
@@ -23,7 +22,7 @@ from crosslens.web.background import RecentCache
 from crosslens.web.map.colours import MOST_ROWS, Colouring, ItemLookup, Palette
 from crosslens.web.map.maps import EmbeddingMap, Maps, MapState
 from crosslens.web.map.projection import METHODS, PCA, Region, has_umap
-from crosslens.web.pages import cache_control, query_address, render, version
+from crosslens.web.pages import cache_control, feature_router, query_address, render, version
 from crosslens.web.security import CONTENT_SECURITY_POLICY, Services, csrf_token
 
 _LEVEL = 1
@@ -180,12 +179,8 @@ def routers(services: Services) -> list[APIRouter]:
     lookups: RecentCache[ItemLookup] = RecentCache(2)
     methods = [method for method in METHODS if method == PCA or has_umap()]
 
-    @asynccontextmanager
-    async def stopping(_: Any) -> AsyncIterator[None]:
-        yield
-        maps.stop()
-
-    routes = APIRouter(lifespan=stopping, tags=["map"])
+    services.stop_work.append(maps.stop)
+    routes = feature_router(tags=["map"])
     add_frame(routes, services)
 
     def dataset_of(run: str) -> Dataset | None:
