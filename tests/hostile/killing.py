@@ -12,6 +12,7 @@ import shlex
 import shutil
 import sys
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 
 WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT
@@ -32,7 +33,11 @@ class Judge:
         self.work, self.before, self.outputs, self.whole = root / "work", root / "before", outputs, whole
         self.new = new
         shutil.copytree(root / "inputs", self.work)
-        assert self.run(old) == 0, "the old result"
+        used = root / "modules"
+        assert self.run(old, done=lambda: used.write_text("\n".join(sys.modules))) == 0, "the old result"
+        for name in used.read_text().splitlines():
+            if name.startswith("crosslens."):
+                import_module(name)
         self.work.rename(self.before)
         self.reset()
         self.old_content = self.content()
@@ -85,7 +90,9 @@ class Judge:
         assert self.run(self.new, lambda: count_into(tally)) == 0, "the new result"
         return tally.stat().st_size
 
-    def run(self, words: list[str], prepare: Callable[[], None] = lambda: None) -> int:
+    def run(
+        self, words: list[str], prepare: Callable[[], None] = lambda: None, done: Callable[[], object] = lambda: None
+    ) -> int:
         """The exit code of a command in a process of its own."""
         sys.stdout.flush()
         process = os.fork()
@@ -102,6 +109,7 @@ class Judge:
                 os.dup2(log, stream)
             prepare()
             code = command(words)
+            done()
         finally:
             os._exit(code)
 

@@ -79,11 +79,12 @@ def files_in(folder: Path) -> list[Path]:
 def damaged(file: Path, flips: int = 1) -> Iterator[str]:
     """The file with one change after the other, each named; in the end it is as it was.
 
-    ``flips`` is how many bits are flipped, besides one in the first and one in the last byte.
+    ``flips`` is how many bits are flipped; of several, the first is in the first byte and the second in the last.
     """
     content = file.read_bytes()
     random = np.random.default_rng(len(content))
-    for position in (0, len(content) - 1, *random.integers(0, len(content), flips).tolist()):
+    ends = (0, len(content) - 1) if flips > 2 else ()
+    for position in (*ends, *random.integers(0, len(content), flips - len(ends)).tolist()):
         bit = int(random.integers(0, 8))
         changed = bytearray(content)
         changed[position] ^= 1 << bit

@@ -19,7 +19,7 @@ from crosslens.data import read_array
 from tests.hostile.conftest import Refuses
 
 pytest.importorskip("resource", reason="needs the peak memory of processes")
-MEGABYTES = 600
+MEGABYTES = 400
 """What the bombs unpack to."""
 ALLOWED = 200
 MEASURED = """

@@ -39,6 +39,7 @@ from crosslens.similarity import PrecomputedSimilarity
 from crosslens.train.stored.model_folder import KIND, WEIGHTS, read_model
 from tests.hostile.test_races import held_by_another
 from tests.pipeline.robustness_study.letters import Letters, captions, text_study
+from tests.tables import rest_slow
 
 _WRITER = """
 import itertools, shutil, sys, time
@@ -96,7 +97,7 @@ def copies(folder: Path, target: Path, at_once: bool = True) -> tuple[str | Path
 
 def read_again_and_again(read: Callable[[], str], expected: set[str], times: int, count: Callable[[], int]) -> None:
     before, seen = count(), []
-    while len(seen) < times or count() - before < 10 or (set(seen) < expected and len(seen) < 20 * times):
+    while len(seen) < times or count() - before < 5 or (set(seen) < expected and len(seen) < 20 * times):
         seen.append(read())
         if len(seen) > times:  # often enough: the rest is for the writer to get on
             time.sleep(0.05)
@@ -121,7 +122,7 @@ def run_content(folder: Path) -> str:
     return json.dumps([run.name, run.fingerprint, *rankings, run.recipe])
 
 
-@pytest.mark.parametrize("times", [30, pytest.param(600, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("times", [10, pytest.param(600, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("at_once", [True, False])
 def test_no_read_of_a_run_fails(tmp_path: Path, at_once: bool, times: int) -> None:
     expected, target = both_runs(tmp_path), tmp_path / "out"
@@ -129,7 +130,7 @@ def test_no_read_of_a_run_fails(tmp_path: Path, at_once: bool, times: int) -> No
         read_again_and_again(lambda: run_content(target), expected, times, count)
 
 
-@pytest.mark.parametrize("times", [10, pytest.param(300, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("times", [4, pytest.param(300, marks=pytest.mark.slow)])
 def test_commands_and_pages_read_whole_runs(
     tmp_path: Path, times: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -217,22 +218,22 @@ def both_outputs(folder: Path, kind: str) -> Callable[[Path], str]:
 KINDS = (
     "dataset",
     "Visual Genome",
-    "embeddings",
+    pytest.param("embeddings", marks=pytest.mark.slow),  # as both sides
     "both sides",
-    "relevance encoder",
+    pytest.param("relevance encoder", marks=pytest.mark.slow),
     pytest.param("study", marks=pytest.mark.slow),
     pytest.param("trained model", marks=pytest.mark.slow),
 )
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("at_once", [True, pytest.param(False, marks=pytest.mark.slow)])
-def test_no_read_of_another_output_fails(tmp_path: Path, kind: str, at_once: bool) -> None:
+@pytest.mark.parametrize(("times", "at_once"), [(10, True), *rest_slow([(30, True), (30, False)], fast=0)])
+def test_no_read_of_another_output_fails(tmp_path: Path, kind: str, times: int, at_once: bool) -> None:
     target, read = tmp_path / "out", both_outputs(tmp_path, kind)
     expected = {read(tmp_path / name) for name in "ab"}
     assert len(expected) == 2
     with written(_WRITER, target, *copies(tmp_path, target, at_once)) as count:
-        read_again_and_again(lambda: read(target), expected, 30, count)
+        read_again_and_again(lambda: read(target), expected, times, count)
 
 
 @pytest.mark.slow

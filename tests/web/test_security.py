@@ -8,13 +8,14 @@ from pathlib import Path
 
 import pytest
 from fastapi import FastAPI
+from fastapi.routing import APIRoute
 from fastapi.testclient import TestClient
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
 
 from crosslens.core.errors import InputError, UsageError
 from crosslens.web import WebSettings, create_app
-from crosslens.web.security import CSRF_COOKIE, csrf_token, is_allowed_host
+from crosslens.web.security import CSRF_COOKIE, check_csrf, csrf_token, is_allowed_host
 from crosslens.web.settings import ServeOptions, is_loopback, read_password
 from tests.web.conftest import NASTY, client_of
 
@@ -147,6 +148,14 @@ def test_forged_requests(runs_folder: Path, tmp_path: Path) -> None:
     assert client.post("/probe", headers=same).status_code == 200
     client.cookies.set(CSRF_COOKIE, "short")
     assert client.post("/probe", headers={"X-CSRF-Token": "short"}).status_code == 403, "not a token of ours"
+
+
+def test_every_route_checks_tokens(client: TestClient) -> None:
+    routes = [route for route in client.app.routes if isinstance(route, APIRoute)]  # type: ignore[attr-defined]
+    forgotten = [
+        route.path for route in routes if check_csrf not in [needed.call for needed in route.dependant.dependencies]
+    ]
+    assert len(routes) > 60 and not forgotten
 
 
 def test_bodies_are_limited(runs_folder: Path, tmp_path: Path) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from importlib import import_module
 from importlib.util import find_spec
 from itertools import chain
@@ -23,8 +25,8 @@ from crosslens.web.settings import WebSettings, refuse_open_server
 
 FEATURES = ("explorer", "map", "search", "judging")
 """The folders that hold pages. Each has a module ``routes`` with ``routers(services) -> list[APIRouter]``; it may
-extend the navigation, the body limits and the login of the services. The application includes each router: one that
-includes others makes FastAPI analyse every address once more, which is most of the time a start takes."""
+extend the navigation, the body limits and the login of the services. The application takes the routes of each router:
+FastAPI would analyse those of an included one a second time, which is most of the time a start takes."""
 SizeText = Annotated[Size, BeforeValidator(int), Query()]
 """A size as an address holds it: text."""
 
@@ -37,9 +39,16 @@ def create_app(settings: WebSettings) -> FastAPI:
         linked_folders=settings.is_local,
     )  # fmt: skip
     services = Services(settings, library, pictures)
+
+    @asynccontextmanager
+    async def stopping(_: FastAPI) -> AsyncIterator[None]:
+        yield
+        for stop in services.stop_work:
+            stop()
+
     app = FastAPI(
         title="crosslens", version=__version__, docs_url=None, redoc_url=None, openapi_url="/api/openapi.json",
-        dependencies=[Depends(check_csrf)], responses=RESPONSES,
+        dependencies=[Depends(check_csrf)], responses=RESPONSES, lifespan=stopping,
     )  # fmt: skip
     app.state.services = services
     add_static_files(app)
@@ -58,7 +67,7 @@ def create_app(settings: WebSettings) -> FastAPI:
     installed = [feature for feature in FEATURES if find_spec(f"crosslens.web.{feature}") is not None]
     routers = [import_module(f"crosslens.web.{feature}.routes").routers(services) for feature in installed]
     for router in chain.from_iterable(reversed(routers)):  # judging has most visitors, and addresses are tried in turn
-        app.include_router(router)
+        app.router.routes += router.routes
     if settings.password is not None:
         services.require_login = password_login(settings.password, services.login_limit)
     if not settings.is_local and services.require_login is None:

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Mapping
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlencode
 
-from fastapi import FastAPI
+from fastapi import APIRouter, Depends, FastAPI
 from fastapi.exceptions import RequestValidationError
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup
@@ -32,7 +32,7 @@ from crosslens.core import (
     printable,
 )
 from crosslens.report import CHART_STYLE, section_html
-from crosslens.web.security import CSRF_FIELD, Services, csrf_token
+from crosslens.web.security import CSRF_FIELD, Services, check_csrf, csrf_token
 
 _FOLDER = Path(__file__).resolve().parent
 _MEDIA = {
@@ -144,8 +144,10 @@ class Problem(BaseModel):
     fix: str | None = None
 
 
+# FastAPI analyses a model for each status of each route: for one it does, and the others refer to that.
+_PROBLEM = {"content": {"application/json": {"schema": {"$ref": "#/components/schemas/Problem"}}}}
 RESPONSES: dict[int | str, dict[str, Any]] = {
-    status: {"model": Problem, "description": description}
+    status: {"description": description, **({"model": Problem} if status == 422 else _PROBLEM)}
     for status, description in {
         400: "The request is not well-formed: its host, its length or its body.",
         401: "Log in first.",
@@ -161,6 +163,8 @@ RESPONSES: dict[int | str, dict[str, Any]] = {
     }.items()
 }
 """What every operation of the JSON interface may answer besides its result; there is no other status."""
+feature_router = partial(APIRouter, dependencies=[Depends(check_csrf)], responses=RESPONSES)
+"""A router whose routes all check tokens; one that the description leaves out needs no ``responses``."""
 
 
 def status_of(error: CrosslensError) -> int:

@@ -2,7 +2,7 @@
 
 Forged requests (CSRF): a random token is in a cookie that other sites' pages can neither read nor set, and every
 request that changes something repeats it, as the form field ``csrf_token`` or the header ``X-CSRF-Token``.
-``create_app`` makes :func:`check_csrf` a dependency of every route, so that none can forget it.
+``create_app`` and ``feature_router`` make :func:`check_csrf` a dependency of every route, so that none can forget it.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Services:
     for every picture. ``body_limits`` maps the beginning of a path to the largest body it takes, in bytes.
     ``navigation`` holds address and title of each page that the head of all pages links to. ``start_notes`` are printed
     when the server starts, with ``{address}`` replaced by its own; ``start_work`` is done in the background then, one
-    after the other: what the first visitor would have to wait for.
+    after the other: what the first visitor would have to wait for. ``stop_work`` is done when the server stops.
     """
 
     settings: WebSettings
@@ -62,6 +62,7 @@ class Services:
     navigation: list[tuple[str, str]] = field(default_factory=list)
     start_notes: list[str] = field(default_factory=list)
     start_work: list[Callable[[], None]] = field(default_factory=list)
+    stop_work: list[Callable[[], None]] = field(default_factory=list)
 
     def is_open(self, path: str) -> bool:
         return any(path.startswith(start) if start.endswith("/") else path == start for start in self.open_paths)

@@ -24,7 +24,7 @@ from crosslens.web.explorer.queries import (
 )
 from crosslens.web.explorer.retrieval import ORDER, RANK, QueryFilter, QueryTables
 from crosslens.web.explorer.runs import Comparisons, DatasetPages, RunFilter, comparison_sections, run_list
-from crosslens.web.pages import render, sections_html
+from crosslens.web.pages import feature_router, render, sections_html
 from crosslens.web.security import Services
 
 Words = Annotated[str, Query(max_length=500)]
@@ -57,8 +57,8 @@ ChosenRuns = Annotated[RunFilter, Depends(_chosen_runs)]
 def routers(services: Services) -> list[APIRouter]:
     """The explorer on these services. A page that shows what an address of the JSON answers asks that address."""
     services.navigation += [("/", "Runs"), ("/datasets", "Datasets")]
-    api = APIRouter(prefix="/api", tags=["explorer"])
-    pages = APIRouter(include_in_schema=False, default_response_class=HTMLResponse)
+    api = feature_router(prefix="/api", tags=["explorer"])
+    pages = feature_router(include_in_schema=False, responses=None, default_response_class=HTMLResponse)
     tables = QueryTables(services)
     for add in (_add_runs, _add_queries, _add_datasets):
         add(api, pages, tables)

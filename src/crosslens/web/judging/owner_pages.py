@@ -59,7 +59,7 @@ from crosslens.web.judging.results import (
 )
 from crosslens.web.judging.shares import run_metrics
 from crosslens.web.judging.tasks import Answer
-from crosslens.web.pages import render, sections_html
+from crosslens.web.pages import feature_router, render, sections_html
 from crosslens.web.security import Services, own_address
 
 _CACHED, _LONGEST_GUIDELINES, _MOST_PEOPLE, _MOST_LABELS, PAGE, LOG_PAGE = 8, 20_000, 1000, 100, 20, 100
@@ -432,7 +432,8 @@ def _require_small(file: Path) -> None:
 def owner_routers(context: JudgingContext, services: Services) -> list[APIRouter]:
     """Results, people, disagreements, correlations, models, import and export: for owners of the project only."""
     services.body_limits["/judging/upload/"] = UPLOAD_BYTES
-    api, routes, pages = APIRouter(tags=["judging"]), APIRouter(include_in_schema=False), OwnerPages(context, services)
+    api, routes = feature_router(tags=["judging"]), feature_router(include_in_schema=False, responses=None)
+    pages = OwnerPages(context, services)
 
     @api.get("/api/projects/{project}/results")
     def results_json(request: Request, project: RowId) -> dict[str, Any]:

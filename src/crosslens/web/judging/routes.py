@@ -46,7 +46,7 @@ from crosslens.web.judging.database.projects import join, projects
 from crosslens.web.judging.database.tables import OPEN, OWNER
 from crosslens.web.judging.owner_pages import owner_routers
 from crosslens.web.judging.tasks import MOST_CHARACTERS, Answer, InvalidChoice, is_expected
-from crosslens.web.pages import render
+from crosslens.web.pages import feature_router, render
 from crosslens.web.security import Services
 
 Text = Annotated[str, Form(max_length=1_000)]
@@ -345,7 +345,7 @@ def routers(services: Services) -> list[APIRouter]:
         services.require_login = require_login
     if context.setup_path is not None:
         services.start_notes.append(f"to judge, make the first account at {{address}}{context.setup_path[1:]}")
-    pages = APIRouter(include_in_schema=False)
+    pages = feature_router(include_in_schema=False, responses=None)
     for add in (_add_annotating, _add_login, _add_password, _add_invitations, _add_setup, _add_reset):
         add(pages, context)
     parts = [pages, *owner_routers(context, services)]

@@ -5,8 +5,7 @@ from __future__ import annotations
 import gzip
 import hashlib
 import json
-from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -24,7 +23,7 @@ from crosslens.web.background import RecentCache
 from crosslens.web.map.colours import MOST_ROWS, Colouring, ItemLookup, MapItem, Palette
 from crosslens.web.map.maps import EmbeddingMap, Maps, MapState
 from crosslens.web.map.projection import METHODS, PCA, Region, has_umap
-from crosslens.web.pages import cache_control, query_address, render, version
+from crosslens.web.pages import cache_control, feature_router, query_address, render, version
 from crosslens.web.security import CONTENT_SECURITY_POLICY, Services, csrf_token
 
 
@@ -150,12 +149,8 @@ def routers(services: Services) -> list[APIRouter]:
     packed: RecentCache[tuple[str, bytes, bytes]] = RecentCache(8)
     methods = [method for method in METHODS if method == PCA or has_umap()]
 
-    @asynccontextmanager
-    async def stopping(_: Any) -> AsyncIterator[None]:
-        yield
-        maps.jobs.stop()
-
-    routes = APIRouter(lifespan=stopping, tags=["map"])
+    services.stop_work.append(maps.jobs.stop)
+    routes = feature_router(tags=["map"])
     add_frame(routes, services)
 
     def dataset_of(run: str) -> Dataset | None:

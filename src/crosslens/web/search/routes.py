@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
@@ -22,7 +22,7 @@ from crosslens.encode import IMAGES, TEXTS
 from crosslens.explanations import compare_hits
 from crosslens.language import STOP_WORDS
 from crosslens.web.background import DONE, FAILED, JobProgress, carry_out
-from crosslens.web.pages import address, render
+from crosslens.web.pages import address, feature_router, render
 from crosslens.web.search.encoders import (
     MOST_BYTES,
     EncoderChoice,
@@ -218,13 +218,8 @@ def routers(services: Services) -> list[APIRouter]:
     services.navigation.append(("/search", "Search"))
     services.body_limits["/api/search/picture"] = MOST_BYTES + 65_536  # what a multipart body has besides the picture
     service = SearchService(services, EncoderWorker(services.settings.cache))
-
-    @asynccontextmanager
-    async def stopping(_: Any) -> AsyncIterator[None]:
-        yield
-        service.worker.stop()
-
-    routes = APIRouter(lifespan=stopping, tags=["search"])
+    services.stop_work.append(service.worker.stop)
+    routes = feature_router(tags=["search"])
 
     @routes.get("/api/search")
     def search_choices() -> Choices:
