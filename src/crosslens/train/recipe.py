@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, replace
+from functools import cache
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
@@ -137,6 +138,7 @@ def recipe_names() -> list[str]:
     return sorted(_packaged())
 
 
+@cache
 def _packaged() -> dict[str, Traversable]:
     """The packaged files by name, those in folders below included."""
     folders = [files("crosslens.train").joinpath("recipes")]
