@@ -75,11 +75,17 @@ def saved(kind: str) -> Callable[[Path], str]:
     return lambda folder: str(save_model(kind, folder))
 
 
+TRAINED: list[str] = []
+"""The one trained model, which both registries load."""
+
+
 def trained(folder: Path) -> str:
     """A model of what ``tiny`` makes of pictures."""
     from tests.train.trained_models import train_on_pictures
 
-    return str(train_on_pictures(folder).path)
+    if not TRAINED:
+        TRAINED.append(str(train_on_pictures(folder).path))
+    return TRAINED[0]
 
 
 SOURCES: dict[str, Callable[[Path], str]] = {

@@ -45,8 +45,8 @@ def test_the_packaged_model_is_that_of_the_library(minilm: Path) -> None:
     library = load_encoder(f"sentence:{minilm}", device="cpu", offline=True)
     packaged = _minilm(EncodeOptions(device="cpu", offline=True))
     assert type(packaged) is not type(library)
-    texts = [*TEXTS, "", "unfathomably 漢字 naïve!", "a dog " * 300, "A man rides a horse along the beach ."]
-    for some in (texts, texts[-1:]):
+    texts = [*TEXTS, "", "unfathomably 漢字 naïve!", "A man rides a horse along the beach ."]
+    for some in (texts, texts[-1:], ["a dog " * 300]):
         np.testing.assert_allclose(packaged.encode_texts(some), library.encode_texts(some), atol=1e-6)
     for fact in ("name", "revision", "preprocessing", "abilities", "dimension"):
         assert getattr(packaged, fact) == getattr(library, fact), fact

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import tarfile
 import threading
 import time
@@ -49,13 +50,22 @@ class Small(Counting):
         return super().encode_texts(texts)
 
 
-def test_too_little_memory_makes_batches_smaller() -> None:
+@pytest.fixture
+def collected(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How often memory was given back: to look through all objects of a test session takes a second each time."""
+    times = list[int]()
+    monkeypatch.setattr(gc, "collect", lambda: times.append(1))
+    return times
+
+
+def test_too_little_memory_makes_batches_smaller(collected: list[int]) -> None:
     small, texts = Small(), [f"text {number}" for number in range(40)]
     np.testing.assert_array_equal(encode_texts(small, texts).rows, Counting().encode_texts(texts))
     assert max(map(len, small.batches)) <= 3
+    assert collected, "before a smaller batch is tried"
 
 
-def test_no_memory_at_all_is_said() -> None:
+def test_no_memory_at_all_is_said(collected: list[int]) -> None:
     class None_(Counting):
         def encode_texts(self, texts: Sequence[str]) -> np.ndarray[Any, Any]:
             raise MemoryError

@@ -55,7 +55,7 @@ def test_settings_that_do_not_fit_are_refused() -> None:
 
 def test_vectors_do_not_depend_on_the_batch() -> None:
     tiny = load_encoder("tiny")
-    scenes = list(generate(11, "colour,count,ocr", seed=7))
+    scenes = list(generate(5, "colour,count,ocr", seed=7))
     pictures = [scene.render() for scene in scenes]
     texts = [caption.text for scene in scenes for caption in scene.captions]
     for encode, items in ((tiny.encode_images, pictures), (tiny.encode_texts, texts)):
@@ -81,8 +81,8 @@ def test_it_needs_no_torch() -> None:
 
 
 def test_it_finds_scenes_it_has_not_seen(tmp_path: Path) -> None:
-    run = evaluated(write_scenes(tmp_path, 110, "colour,object,scene,count,figure", 7), tmp_path)
-    assert run["t2i/Hit@1"].mean > 0.6  # chance is 1 in 110
+    run = evaluated(write_scenes(tmp_path, 55, "colour,object,scene,count,figure", 7, workers=1), tmp_path)
+    assert run["t2i/Hit@1"].mean > 0.6  # chance is 1 in 55
 
 
 @pytest.mark.slow

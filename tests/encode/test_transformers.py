@@ -15,6 +15,7 @@ pytest.importorskip("transformers", reason="pip install 'crosslens[encoders]'")
 from crosslens.core.errors import InputError, UsageError
 from crosslens.encode import ENCODERS, load_encoder
 from tests.encode.tiny_models import MODELS, TEXTS, pictures, save_model
+from tests.tables import rest_slow
 
 DUAL = [kind for kind in MODELS if kind != "dinov2"]
 
@@ -104,6 +105,7 @@ def test_dinov2_gives_the_class_token(models: dict[str, Path]) -> None:
         encoder.encode_texts(TEXTS)
 
 
+@pytest.mark.slow  # test_contract asks the same of every encoder
 @pytest.mark.parametrize("kind", sorted(MODELS))
 def test_vectors_do_not_depend_on_the_batch(models: dict[str, Path], kind: str) -> None:
     encoder = load_encoder(f"{kind}:{models[kind]}", device="cpu")
@@ -115,8 +117,20 @@ def test_vectors_do_not_depend_on_the_batch(models: dict[str, Path], kind: str) 
         np.testing.assert_allclose(encoder.encode_texts(TEXTS), alone, atol=1e-5)
 
 
-@pytest.mark.parametrize("kind", ["clip", "siglip", "blip2"])
-@pytest.mark.parametrize("precision", ["bf16", "fp16"])
+@pytest.mark.parametrize(
+    ("kind", "precision"),
+    rest_slow(
+        [
+            ("clip", "bf16"),
+            ("blip2", "fp16"),
+            ("siglip", "bf16"),
+            ("siglip", "fp16"),
+            ("clip", "fp16"),
+            ("blip2", "bf16"),
+        ],
+        fast=2,
+    ),
+)
 def test_half_precision_is_near(models: dict[str, Path], kind: str, precision: str) -> None:
     exact = load_encoder(f"{kind}:{models[kind]}", device="cpu")
     near = load_encoder(f"{kind}:{models[kind]}", device="cpu", precision=precision)

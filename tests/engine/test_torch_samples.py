@@ -31,8 +31,14 @@ def _sample(kind: str, stops_after: int | None = None, slots: int = 4) -> tuple[
     return chosen, kind.partition(" ")[0]
 
 
-@pytest.mark.parametrize("as_rows", [True, False])
-@pytest.mark.parametrize("kind", ENGINES)
+@pytest.mark.parametrize(
+    ("kind", "as_rows"),
+    [
+        pytest.param(kind, as_rows, marks=() if (number % 2 == 0) == as_rows else pytest.mark.slow)
+        for number, kind in enumerate(ENGINES)
+        for as_rows in (True, False)
+    ],
+)
 def test_queries_of_one_direction(kind, as_rows, monkeypatch):
     monkeypatch.setattr(parts, "_FEWEST_QUERIES", 1)
     monkeypatch.setattr(parts, "TILE", 5)
@@ -80,7 +86,7 @@ def test_an_interrupted_sample_resumes_in_tasks(tmp_path, checkpoints, monkeypat
     assert engine.attempts[ranks[backend]] == 0
 
 
-@pytest.mark.parametrize("as_rows", [True, False])
+@pytest.mark.parametrize("as_rows", rest_slow([False, True]))
 def test_an_interrupted_sample_resumes_on_devices(tmp_path, checkpoints, monkeypatch, as_rows):
     monkeypatch.setattr("crosslens.rank.gpu.block_ranking.plan_blocks", lambda shape, *_: Blocks(shape, (50, 60), 1))
     scorer = scorer_of(*many())
@@ -117,7 +123,7 @@ def contents(folder: Path) -> dict[str, bytes]:
     return {str(file.relative_to(folder)): file.read_bytes() for file in sorted(folder.rglob("*")) if file.is_file()}
 
 
-@pytest.mark.parametrize("queries", [None, 40])
+@pytest.mark.parametrize("queries", rest_slow([40, None]))
 def test_run_folders_are_the_same_byte_by_byte(tmp_path, queries):
     dataset, vectors = world()
     runs, engine = {}, StandInEngine()
@@ -142,7 +148,7 @@ def ranked_parts(engine: StandInEngine) -> int:
     return sum(work.startswith("rank_") for work, _ in engine.taken)
 
 
-@pytest.mark.parametrize("kind", ["numpy in tasks", "torch in tasks"])
+@pytest.mark.parametrize("kind", rest_slow(["numpy in tasks", "torch in tasks"]))
 def test_an_interrupted_evaluation_of_a_sample_resumes(tmp_path, checkpoints, monkeypatch, kind):
     """Killed in the second direction: the first is not ranked again, and the folder is that of a run in one go."""
     monkeypatch.setattr(parts, "_FEWEST_QUERIES", 1)

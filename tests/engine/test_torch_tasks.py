@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import given, settings, strategies as st
 
 import crosslens as cl
 from crosslens.core import LocalEngine, Ranking, Relevance
@@ -16,6 +16,7 @@ from crosslens.core.ray_engine import pack
 from crosslens.rank import InnerProduct, ScoreMatrix, merged, parts, rank_both, scorer_of, unit_rows
 from tests.engine.stand_in import Recorded, StandInEngine
 from tests.rank.test_exactness import check, exact_matrix, many, random_relevance
+from tests.tables import rest_slow
 
 torch = pytest.importorskip("torch")
 
@@ -58,6 +59,7 @@ def ranked_in_tasks(scorer: Any, relevance: Any, engine: StandInEngine, **option
 # The same ranking
 
 
+@settings(max_examples=settings.default.max_examples // 2)
 @given(
     n=st.integers(1, 14), m=st.integers(1, 40), levels=st.integers(1, 4), share=st.floats(0.01, 1),
     depth=st.integers(1, 12), tile=st.none() | st.integers(1, 16), seed=st.integers(0, 2**32), slots=st.integers(1, 5),
@@ -77,7 +79,7 @@ def test_ties_copies_and_any_number_of_relevant_items(n, m, levels, share, depth
     assert engine.attempts["rank_product_part"]
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", rest_slow(KINDS, fast=2))
 def test_all_kinds_of_vectors(kind):
     images, captions, relevance = vectors_of(kind, 40, 130, 24, seed=3)
     scorer, engine = InnerProduct(images, captions), StandInEngine()
@@ -187,7 +189,7 @@ def test_an_interrupted_ranking_resumes(tmp_path, checkpoints):
     assert shown.steps["ranking"] == 20
 
 
-@pytest.mark.parametrize("first", ["tasks", "here"])
+@pytest.mark.parametrize("first", rest_slow(["here", "tasks"]))
 def test_tasks_go_on_with_what_this_machine_began_and_the_other_way_round(tmp_path, checkpoints, monkeypatch, first):
     scorer = scorer_of(*many())
     relevance = random_relevance(np.random.default_rng(0), *scorer.shape, 0.02)

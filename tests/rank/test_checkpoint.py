@@ -10,6 +10,7 @@ import pytest
 from crosslens.core import read_folder
 from crosslens.rank import merged, parts, rank_both, rank_queries, scorer_of
 from tests.rank.test_exactness import many, random_relevance
+from tests.tables import rest_slow
 
 
 class Interrupting:
@@ -39,7 +40,7 @@ def checkpoints(monkeypatch):
     monkeypatch.setattr(merged, "MOST_TIME_FOR_CHECKPOINTS", 1e9)
 
 
-@pytest.mark.parametrize("resume_threads", [1, 3])
+@pytest.mark.parametrize("resume_threads", rest_slow([3, 1]))
 def test_resume_equals_one_go(tmp_path, checkpoints, resume_threads):
     scorer = scorer_of(*many())
     relevance = random_relevance(np.random.default_rng(0), *scorer.shape, 0.02)
@@ -66,8 +67,9 @@ def test_a_checkpoint_of_other_work_is_ignored(tmp_path, checkpoints):
     assert got["i2t"].fingerprint == rank_both(scorer, relevance)["i2t"].fingerprint
 
 
-@pytest.mark.parametrize("as_rows", [True, False])
-@pytest.mark.parametrize("resume_threads", [1, 3])
+@pytest.mark.parametrize(
+    ("as_rows", "resume_threads"), rest_slow([(True, 3), (False, 1), (True, 1), (False, 3)], fast=2)
+)
 def test_one_direction_resumes(tmp_path, checkpoints, as_rows, resume_threads):
     scorer = scorer_of(*many())
     judged = random_relevance(np.random.default_rng(0), *scorer.shape, 0.02)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from functools import cache
+from itertools import cycle, product
+
 import numpy as np
 import pytest
 from hypothesis import given, strategies as st
@@ -68,19 +71,40 @@ def many(seed: int = 0, n: int = 130, m: int = 410, d: int = 48) -> tuple[Embedd
     return Embeddings.of(images), Embeddings.of(captions)
 
 
-@each_row("share", [0.002, 0.02, 0.3], ids=["few", "some", "many"])
-@each_row(("backend", "tile", "threads"), [
+WAYS = [
     ("numpy", None, 1), ("numpy", 7, 2), ("numpy", 64, 4), ("numpy", 500, 2),
     ("torch", None, None), ("torch", 61, None),
-])  # fmt: skip
-def test_larger_galleries(share, backend, tile, threads):
+]  # fmt: skip
+SHARES = (0.002, 0.02, 0.3)
+"""Few relevant items, some, many."""
+
+
+def check_larger_gallery(share, backend, tile, threads):
     """Wide rows: vectorised counting, binary search, full buffers, the exact fallback."""
     if backend == "torch":
         pytest.importorskip("torch")
-    scorer = scorer_of(*many())
+    scorer, exact = scored_many()
     relevance = random_relevance(np.random.default_rng(1), *scorer.shape, share)
     rankings = rank_both(scorer, relevance, depth=10, backend=backend, tile=tile, threads=threads)
-    check(exact_matrix(scorer), relevance, rankings)
+    check(exact, relevance, rankings)
+
+
+@each_row(("way", "share"), zip(WAYS, cycle(SHARES)))
+def test_larger_galleries(way, share):
+    check_larger_gallery(share, *way)
+
+
+@pytest.mark.slow
+@each_row(("way", "share"), product(WAYS, SHARES))
+def test_larger_galleries_every_way(way, share):
+    check_larger_gallery(share, *way)
+
+
+@cache
+def scored_many() -> tuple[Scorer, np.ndarray]:
+    """``many`` with its exact scores, which take long."""
+    scorer = scorer_of(*many())
+    return scorer, exact_matrix(scorer)
 
 
 @pytest.mark.parametrize("share", [0.002, 0.3])
@@ -88,7 +112,7 @@ def test_more_rows_than_columns(share):
     images, captions = many()
     scorer = scorer_of(captions, images)
     relevance = random_relevance(np.random.default_rng(2), *scorer.shape, share)
-    check(exact_matrix(scorer), relevance, rank_both(scorer, relevance, tile=50, threads=3))
+    check(scored_many()[1].T, relevance, rank_both(scorer, relevance, tile=50, threads=3))
 
 
 def test_torch_ranks_score_matrices_with_ties_alike():

@@ -64,7 +64,7 @@ def products_of(scorer: InnerProduct, relevance: Relevance, depth: int = 10, til
     return Products((scorer.rows, scorer.columns), both, depth, tile)
 
 
-@pytest.mark.parametrize("devices", [1, 3])
+@pytest.mark.parametrize("devices", rest_slow([3, 1]))
 @pytest.mark.parametrize("kind", KINDS)
 def test_all_kinds_of_vectors(monkeypatch, kind, devices):
     images, captions, relevance = vectors_of(kind, 40, 130, 24, seed=3)
@@ -125,7 +125,7 @@ def test_a_limit_on_device_memory_streams_stored_vectors(monkeypatch, kind):
         assert rankings[name].fingerprint == expected[name].fingerprint
 
 
-@pytest.mark.parametrize("devices", [1, 2])
+@pytest.mark.parametrize("devices", rest_slow([2, 1]))
 def test_no_more_blocks_are_held_than_were_planned(monkeypatch, devices):
     held, most, lock = {}, 0, threading.Lock()
     empty = block_ranking.Upload._empty
@@ -190,8 +190,7 @@ class Failing:
         return None, row
 
 
-@pytest.mark.parametrize("bad", [0, 99, 399])
-@pytest.mark.parametrize("axis", [0, 1])
+@pytest.mark.parametrize(("bad", "axis"), rest_slow([(399, 0), (99, 1), (0, 0), (0, 1), (99, 0), (399, 1)], fast=2))
 def test_an_error_on_one_device_ends_all(monkeypatch, bad, axis):
     rng = np.random.default_rng(0)
     images, captions = (np.float32(rng.standard_normal((400, 8))) for _ in range(2))
@@ -240,7 +239,7 @@ def test_memory_that_runs_out_says_what_to_do(monkeypatch):
     assert "CROSSLENS_MAX_DEVICE_BYTES" in str(raised.value)
 
 
-@pytest.mark.parametrize(("devices", "resumed_devices"), [(1, 1), (1, 3), (2, 1)])
+@pytest.mark.parametrize(("devices", "resumed_devices"), rest_slow([(2, 1), (1, 3), (1, 1)]))
 def test_an_interrupted_ranking_resumes(tmp_path, monkeypatch, devices, resumed_devices):
     monkeypatch.setattr(merged, "SECONDS_BETWEEN_CHECKPOINTS", 0)
     monkeypatch.setattr(merged, "MOST_TIME_FOR_CHECKPOINTS", 1e9)
@@ -268,7 +267,7 @@ def test_an_interrupted_ranking_resumes(tmp_path, monkeypatch, devices, resumed_
         assert resumed[name].fingerprint == expected[name].fingerprint
 
 
-@pytest.mark.parametrize("change", rest_slow(["vectors", "memory", "depth", "relevance"], fast=2))
+@pytest.mark.parametrize("change", rest_slow(["vectors", "memory", "depth", "relevance"]))
 def test_the_checkpoint_of_another_ranking_is_not_taken(tmp_path, monkeypatch, change):
     monkeypatch.setattr(merged, "SECONDS_BETWEEN_CHECKPOINTS", 0)
     monkeypatch.setattr(merged, "MOST_TIME_FOR_CHECKPOINTS", 1e9)

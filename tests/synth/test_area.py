@@ -22,7 +22,7 @@ def counted(shape: str, width: int, height: int) -> float:
 
 def test_areas_are_right_in_every_caption() -> None:
     shapes = set()
-    for scene in generate(60, "area", seed=10):
+    for scene in generate(30, "area", seed=10):
         facts = scene.facts
         assert isinstance(facts, AreaFacts)
         texts = {caption.style: caption.text for caption in scene.captions}
@@ -44,13 +44,13 @@ def test_areas_are_right_in_every_caption() -> None:
 
 
 def test_twins_and_similar_scenes_have_another_area() -> None:
-    scenes = list(generate(20, "area", seed=3, version="v2", gallery=80))
-    originals = {scene.number: scene.facts for scene in scenes[:20]}
-    twins = {scene.of: scene.facts for scene in scenes[20:40]}
-    for scene in scenes[20:]:
+    scenes = list(generate(8, "area", seed=3, version="v2", gallery=32))
+    originals = {scene.number: scene.facts for scene in scenes[:8]}
+    twins = {scene.of: scene.facts for scene in scenes[8:16]}
+    for scene in scenes[8:]:
         assert scene.facts.result != originals[scene.of].result  # type: ignore[attr-defined, index]
         assert scene.facts.shape == originals[scene.of].shape  # type: ignore[attr-defined, index]
-    for scene in scenes[40:]:
+    for scene in scenes[16:]:
         assert scene.facts.result != twins[scene.of].result  # type: ignore[attr-defined, index]
 
 

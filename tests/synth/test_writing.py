@@ -69,6 +69,7 @@ def test_coco_and_visual_genome_say_the_same(scenes: Path) -> None:
     assert graphs.relations.rows() == dataset.relations.select(graphs.relations.columns).rows()
 
 
+@pytest.mark.slow  # the resumed set below is drawn by two workers
 def test_any_number_of_workers_gives_the_same_bytes(scenes: Path, tmp_path: Path) -> None:
     write_scenes(tmp_path / "set", IMAGES, TASKS, seed=1, workers=3)
     assert content(tmp_path / "set") == content(scenes)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -70,8 +71,9 @@ def text_recipe(bases: dict[str, Path], **settings: Any) -> TrainingRecipe:
     return replace(changed(small_recipe(), epochs=2), model_settings=model, text_model=str(bases["bert"]))
 
 
+@cache
 def shape_of(folder: Path) -> InputShape:
-    """What a model on this encoder is built for."""
+    """What a model on this encoder, as it is when first asked for, is built for."""
     base = Pretrained(str(folder))
     return InputShape(0, 0, encoder=base.model, revision=base.revision)
 

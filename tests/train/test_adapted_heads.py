@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -57,11 +58,13 @@ def model(kind: str, folder: Path, **settings: Any) -> Any:
     return MODELS[kind].value(shape_of(folder), **{**HEADS.get(kind, {}), "lora_rank": 2, **settings}).double().eval()
 
 
-def inputs(folder: Path, texts: list[str] = TEXTS) -> tuple[ImageBatch, CaptionBatch]:
+@cache
+def inputs(folder: Path, texts: tuple[str, ...] = tuple(TEXTS)) -> tuple[ImageBatch, CaptionBatch]:
     pixels = Pretrained(str(folder)).pixels(pictures())
-    return ImageBatch(pixels=torch.from_numpy(pixels).double()), tokens_of(folder, texts)
+    return ImageBatch(pixels=torch.from_numpy(pixels).double()), tokens_of(folder, list(texts))
 
 
+@cache
 def own_vectors(folder: Path) -> tuple[Any, Any]:
     """The encoder's own vectors of the same pictures and texts, by the library alone."""
     base, (images, captions) = Pretrained(str(folder)).module().double(), inputs(folder)
@@ -162,7 +165,7 @@ def test_padding_does_not_matter(bases: dict[str, Path], kind: str) -> None:
     together = encoded(built, bases["clip"])[1]
     for row, text in enumerate(TEXTS):
         with torch.inference_mode():
-            alone = built.encode_captions(inputs(bases["clip"], [text])[1])
+            alone = built.encode_captions(inputs(bases["clip"], (text,))[1])
         for whole, part in zip(together, alone, strict=True):
             assert torch.allclose(whole[row], part[0], atol=1e-6)
 
@@ -222,7 +225,7 @@ def test_towers_have_rates_of_their_own_and_heads_the_full_one(bases: dict[str, 
 
 def small(name: str, **settings: Any) -> TrainingRecipe:
     return changed(
-        load_training_recipe(name), **{"epochs": 2, "batch_size": 10, "device": "cpu", "threads": 1, **settings}
+        load_training_recipe(name), **{"epochs": 2, "batch_size": 20, "device": "cpu", "threads": 1, **settings}
     )
 
 
@@ -264,7 +267,7 @@ def test_a_trained_model_is_evaluated_on_pictures(
     """From the command line, with the encoder of the recipe replaced by a folder; and after the encoder has moved."""
     own = tmp_path / "own.toml"
     own.write_text(f'base = "{name}"\n[data]\nencoder = "{bases["clip"]}"\n')
-    words = ("--epochs", "1", "--batch-size", "10", "--device", "cpu", "--threads", "1", "--json")
+    words = ("--epochs", "1", "--batch-size", "20", "--device", "cpu", "--threads", "1", "--json")
     trained = call("train", own, "--data", photos, *words, "-o", tmp_path / "model")
     assert trained.code == 0, trained.err
     outcome = call(

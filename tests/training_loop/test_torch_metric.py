@@ -136,7 +136,8 @@ def _process(rank: int, folder: str) -> None:
 
 
 def test_processes_together_give_what_one_gives(tmp_path: Path) -> None:
-    context = multiprocessing.get_context("spawn")
+    context = multiprocessing.get_context("forkserver")  # torchmetrics is imported once, in the server
+    context.set_forkserver_preload([__name__])
     processes = [context.Process(target=_process, args=(rank, str(tmp_path))) for rank in range(3)]
     for process in processes:
         process.start()
