@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -47,6 +47,30 @@ def check_named_flags(words: list[str], messages: str) -> None:
         assert set(_FLAG.findall(line)) <= {*known, "--help"}, line
         if line.startswith("  fix: "):
             assert not _KEYWORD.search(line.replace("-D ", "")) or "-D " in line, line
+
+
+_SESSIONS: dict[tuple[object, ...], Any] = {}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def tiny_opened_once() -> Iterator[None]:
+    """The built-in encoder, opened once for all tests: that takes longer than what they encode with it."""
+    from crosslens.core import core_limit
+    from crosslens.encode.adapters import onnx
+
+    open_session = onnx._Session
+
+    def opened(file: Path, output: str | None, options: Any, threads: int | None = None) -> Any:
+        if onnx.TINY not in file.parents:
+            return open_session(file, output, options, threads)
+        key = file, output, options.model_device, threads, core_limit()
+        if key not in _SESSIONS:
+            _SESSIONS[key] = open_session(file, output, options, threads)
+        return _SESSIONS[key]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(onnx, "_Session", opened)
+        yield
 
 
 @pytest.fixture

@@ -61,7 +61,7 @@ def test_every_description_lies_in_the_band_of_the_final_gallery(tmp_path: Path,
 
 def test_the_default_is_all_candidates(scenes: cl.Dataset, folder: Path) -> None:
     assert SETTINGS.check_gallery == "candidates"
-    selected = build(scenes, folder, replace(SETTINGS, check_gallery="selected", originals=20))
+    selected = build(scenes, folder, replace(SETTINGS, check_gallery="selected", originals=14))
     assert len(selected.check.values) == 5 * len(selected.versions["v0"].image_ids), "not those of all candidates"
     low, high = 0.1 * math.log(10), 0.9 * math.log(10)
     assert all(low <= dis <= high for dis in selected.versions["v0"].captions["dis"])

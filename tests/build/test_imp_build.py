@@ -80,10 +80,10 @@ def test_from_scenes_to_a_benchmark(scenes: cl.Dataset, folder: Path, tmp_path: 
     assert f"{len(unsure)} went to the agreement stage" in (output / "README.md").read_text().replace(",", "")
 
 
-def test_the_chosen_captions_are_the_least_alike(scenes: cl.Dataset, folder: Path, tmp_path: Path) -> None:
+def test_the_chosen_captions_are_the_least_alike(built_imp: tuple[Imp, Path]) -> None:
     from itertools import combinations
 
-    imp = finished(scenes, folder, tmp_path / "bench")
+    imp = built_imp[0]
     assert imp.dataset is not None
     words = Words()
     for image in imp.dataset.image_ids[:4]:
@@ -96,9 +96,10 @@ def test_the_chosen_captions_are_the_least_alike(scenes: cl.Dataset, folder: Pat
         assert chosen == [own["caption"][row] for row in best]
 
 
-def test_corrections_reach_the_benchmark(scenes: cl.Dataset, folder: Path, tmp_path: Path) -> None:
-    output = tmp_path / "bench"
-    imp = build(scenes, folder, output=output)
+def test_corrections_reach_the_benchmark(
+    scenes: cl.Dataset, folder: Path, waiting_imp: tuple[Imp, Path], sheets_folder: Path
+) -> None:
+    imp, output = waiting_imp[0], sheets_folder
     texts = {
         number: {"correction": f"<person> number {number} stands here", "change": "person"} for number in range(40)
     }
@@ -114,15 +115,15 @@ def test_corrections_reach_the_benchmark(scenes: cl.Dataset, folder: Path, tmp_p
 
 
 def test_the_same_build_gives_the_same_bytes_also_from_its_log(
-    scenes: cl.Dataset, folder: Path, tmp_path: Path
+    scenes: cl.Dataset, folder: Path, built_imp: tuple[Imp, Path], tmp_path: Path
 ) -> None:
-    first = finished(scenes, folder, tmp_path / "one")
+    first, one = built_imp
     finished(scenes, folder, tmp_path / "two")
-    assert content(tmp_path / "one") == content(tmp_path / "two")
-    log = DecisionLog.load(tmp_path / "one", IMP)
+    assert content(one) == content(tmp_path / "two")
+    log = DecisionLog.load(one, IMP)
     again = build(scenes, folder, output=tmp_path / "three", repeat=log)
     assert again.status == "done"
-    assert content(tmp_path / "one") == content(tmp_path / "three")
+    assert content(one) == content(tmp_path / "three")
     sampled = first.candidates.images["image"].to_list()
     other = build(scenes, folder, replace(SETTINGS, seed=1))
     assert other.candidates.images["image"].to_list() != sampled
@@ -139,9 +140,10 @@ def test_the_same_build_gives_the_same_bytes_also_from_its_log(
         build(scenes, folder, encoder=Mirrored(), repeat=log)
 
 
-def test_a_finished_build_stays_and_another_is_refused(scenes: cl.Dataset, folder: Path, tmp_path: Path) -> None:
-    output = tmp_path / "bench"
-    done = finished(scenes, folder, output)
+def test_a_finished_build_stays_and_another_is_refused(
+    scenes: cl.Dataset, folder: Path, built_imp: tuple[Imp, Path], imp_folder: Path, tmp_path: Path
+) -> None:
+    done, output = built_imp[0], imp_folder
     before = content(output)
     again = build(scenes, folder, output=output)
     assert again.already
@@ -160,9 +162,8 @@ def test_a_finished_build_stays_and_another_is_refused(scenes: cl.Dataset, folde
 
 
 @pytest.mark.parametrize("lost", rest_slow(["dataset", "candidates.parquet", "rejected.parquet"]))
-def test_a_lost_part_is_written_again(scenes: cl.Dataset, folder: Path, tmp_path: Path, lost: str) -> None:
-    output = tmp_path / "bench"
-    finished(scenes, folder, output)
+def test_a_lost_part_is_written_again(scenes: cl.Dataset, folder: Path, imp_folder: Path, lost: str) -> None:
+    output = imp_folder
     before = content(output)
     shutil.rmtree(output / lost) if (output / lost).is_dir() else (output / lost).unlink()
     build(scenes, folder, output=output)
@@ -201,9 +202,10 @@ def test_an_interrupted_build_computes_no_stage_twice(
     assert len(calls) == 4, "the candidates in the folder are enough"
 
 
-def test_verdicts_given_as_files_are_kept_in_the_folder(scenes: cl.Dataset, folder: Path, tmp_path: Path) -> None:
-    output = tmp_path / "bench"
-    imp = build(scenes, folder, output=output)
+def test_verdicts_given_as_files_are_kept_in_the_folder(
+    scenes: cl.Dataset, folder: Path, waiting_imp: tuple[Imp, Path], sheets_folder: Path, tmp_path: Path
+) -> None:
+    imp, output = waiting_imp[0], sheets_folder
     sheets = [Path(shutil.copy(output / f"annotate-{number}.csv", tmp_path / f"{number}.csv")) for number in (1, 2)]
     fill_in(output / "annotate-1.csv", imp.candidates.captions, lambda *_: "bad")
     for sheet in sheets:
@@ -220,9 +222,10 @@ def test_verdicts_given_as_files_are_kept_in_the_folder(scenes: cl.Dataset, fold
         build(scenes, folder, annotations=sheets)
 
 
-def test_a_sheet_with_a_mistake_changes_nothing(scenes: cl.Dataset, folder: Path, tmp_path: Path) -> None:
-    output = tmp_path / "bench"
-    imp = build(scenes, folder, output=output)
+def test_a_sheet_with_a_mistake_changes_nothing(
+    scenes: cl.Dataset, folder: Path, waiting_imp: tuple[Imp, Path], sheets_folder: Path, tmp_path: Path
+) -> None:
+    imp, output = waiting_imp[0], sheets_folder
     fill_in(output / "annotate-1.csv", imp.candidates.captions, lambda *_: "excellent")
     before = content(output)
     with pytest.raises(InputError, match="'excellent'"):
@@ -231,8 +234,10 @@ def test_a_sheet_with_a_mistake_changes_nothing(scenes: cl.Dataset, folder: Path
     assert [path.name for path in tmp_path.iterdir()] == ["bench"]
 
 
-def test_leaks_are_listed_and_dropped_on_request(scenes: cl.Dataset, folder: Path, tmp_path: Path) -> None:
-    whole = finished(scenes, folder, tmp_path / "whole")
+def test_leaks_are_listed_and_dropped_on_request(
+    scenes: cl.Dataset, folder: Path, built_imp: tuple[Imp, Path], tmp_path: Path
+) -> None:
+    whole = built_imp[0]
     assert whole.dataset is not None
     corpus = tmp_path / "corpus.txt"
     known = whole.dataset.captions["text"].unique().sort().to_list()[:5]
@@ -265,7 +270,7 @@ def test_copied_pictures_make_a_folder_that_can_be_moved(scenes: cl.Dataset, fol
     assert len(files) == len(list((tmp_path / "moved" / "images").iterdir()))
 
 
-def test_stored_vectors_do_without_pictures(scenes: cl.Dataset, folder: Path, tmp_path: Path) -> None:
+def test_stored_vectors_do_without_pictures(scenes: cl.Dataset, folder: Path, waiting_imp: tuple[Imp, Path]) -> None:
     from crosslens.encode import encode_dataset, load_encoder
 
     images, pool = split_scenes(scenes, folder)
@@ -273,7 +278,7 @@ def test_stored_vectors_do_without_pictures(scenes: cl.Dataset, folder: Path, tm
         name: encode_dataset(dataset, load_encoder(Words()), image_folder=folder).images
         for name, dataset in (("image_embeddings", images), ("pool_embeddings", pool))
     }
-    whole = build(scenes, folder)
+    whole = waiting_imp[0]
     images, pool = replace(images, home=None), replace(pool, home=None)
     stored = build(scenes, folder, images=images, pool=pool, encoder=None, text_encoder=OnlyTexts(), **vectors)
     assert stored.candidates.captions.equals(whole.candidates.captions)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import inspect
 import json
+import os
+import shutil
 import subprocess
 import sys
 from collections import Counter
@@ -28,12 +30,10 @@ BUILD = ["build", "recos", "--candidates", "scenes/", "--encoder", "callable:mod
 
 
 @pytest.fixture
-def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    from crosslens.synth import write_scenes
-
+def place(scenes: cl.Dataset, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("CROSSLENS_CACHE", str(tmp_path / "cache"))
     monkeypatch.chdir(tmp_path)
-    write_scenes(tmp_path / "scenes", 60, "object,colour,count", seed=3, workers=1)
+    shutil.copytree(folder, tmp_path / "scenes", copy_function=os.link)
     (tmp_path / "model.py").write_text(MODEL)
     return tmp_path
 

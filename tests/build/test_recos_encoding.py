@@ -11,6 +11,7 @@ import polars as pl
 import pytest
 
 import crosslens as cl
+from crosslens.build import Recos
 from crosslens.core.errors import InputError, UsageError
 from tests.build.recos_builds import SETTINGS, build
 from tests.build.toy_models import OnlyTexts, Words
@@ -46,11 +47,11 @@ def test_images_without_captions_and_a_text_encoder(scenes: cl.Dataset, folder: 
 
 
 def test_stored_images_with_a_text_encoder_are_as_good_as_the_model(
-    scenes: cl.Dataset, folder: Path, tmp_path: Path
+    scenes: cl.Dataset, folder: Path, built_recos: tuple[Recos, Path], tmp_path: Path
 ) -> None:
     from crosslens.encode import encode_dataset, load_encoder
 
-    whole = build(scenes, folder)
+    whole = built_recos[0]
     vectors = encode_dataset(scenes, load_encoder(Words()), image_folder=folder)
     assert vectors.images is not None
     assert vectors.captions is not None

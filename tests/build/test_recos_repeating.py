@@ -10,19 +10,20 @@ from typing import Any
 import pytest
 
 import crosslens as cl
-from crosslens.build import DecisionLog
+from crosslens.build import DecisionLog, Recos
 from crosslens.core.errors import ConflictError, InputError, UsageError
 from tests.build.recos_builds import SETTINGS, build, content
 from tests.build.toy_models import Fickle, Words
 from tests.tables import rest_slow
 
 
-def test_the_same_build_gives_the_same_bytes(scenes: cl.Dataset, folder: Path, tmp_path: Path) -> None:
-    build(scenes, folder, output=tmp_path / "one")
-    build(scenes, folder, output=tmp_path / "two")
-    assert content(tmp_path / "one") == content(tmp_path / "two")
+def test_the_same_build_gives_the_same_bytes(
+    scenes: cl.Dataset, folder: Path, built_recos: tuple[Recos, Path], tmp_path: Path
+) -> None:
+    build(scenes, folder, output=tmp_path / "again")
+    assert content(tmp_path / "again") == content(built_recos[1])
     other = build(scenes, folder, replace(SETTINGS, seed=1))
-    assert other.versions["v0"].image_ids != cl.load_dataset(tmp_path / "one" / "v0").image_ids
+    assert other.versions["v0"].image_ids != cl.load_dataset(tmp_path / "again" / "v0").image_ids
 
 
 def test_a_fickle_generator_is_repeated_from_the_log(scenes: cl.Dataset, folder: Path, tmp_path: Path) -> None:
@@ -54,8 +55,10 @@ def test_a_killed_build_asks_nothing_twice(scenes: cl.Dataset, folder: Path, tmp
     assert content(tmp_path / "bench") == content(tmp_path / "again")
 
 
-def test_a_finished_build_stays(scenes: cl.Dataset, folder: Path, tmp_path: Path) -> None:
-    first = build(scenes, folder, output=tmp_path / "bench")
+def test_a_finished_build_stays(
+    scenes: cl.Dataset, folder: Path, built_recos: tuple[Recos, Path], recos_folder: Path, tmp_path: Path
+) -> None:
+    first = built_recos[0]
     before = content(tmp_path / "bench")
     assert not first.already
     again = build(scenes, folder, output=tmp_path / "bench")
@@ -95,8 +98,10 @@ def test_a_foreign_folder_is_not_touched(scenes: cl.Dataset, folder: Path, tmp_p
     assert [one.name for one in tmp_path.iterdir()] == ["mine.txt"]
 
 
-def test_a_repeat_notices_other_candidates_and_another_model(scenes: cl.Dataset, folder: Path) -> None:
-    found = build(scenes, folder)
+def test_a_repeat_notices_other_candidates_and_another_model(
+    scenes: cl.Dataset, folder: Path, built_recos: tuple[Recos, Path]
+) -> None:
+    found = built_recos[0]
     fewer = scenes.select(scenes.image_ids[:-1])
     with pytest.raises(UsageError, match="different candidates"):
         build(fewer, folder, found.settings, repeat=found.log)

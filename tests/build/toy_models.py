@@ -22,6 +22,13 @@ def _of(word: str) -> Array:
     return np.random.default_rng(seed).standard_normal(_WIDTH)
 
 
+@cache
+def _small(pixels: bytes, size: tuple[int, int]) -> bytes:
+    from PIL import Image
+
+    return Image.frombytes("RGB", size, pixels).resize((8, 8)).tobytes()
+
+
 class Words:
     """A text is the sum of its words; an image a projection of its colours: a space, if not a good one."""
 
@@ -33,8 +40,8 @@ class Words:
 
     def encode_images(self, images: Sequence[Any]) -> Array:
         projection = np.random.default_rng(0).standard_normal((192, _WIDTH))
-        small = [np.asarray(one.resize((8, 8)), np.float32).ravel() / 255 - 0.5 for one in images]
-        return (np.stack(small) @ projection).astype(np.float32)
+        small = [np.frombuffer(_small(one.tobytes(), one.size), np.uint8) for one in images]
+        return ((np.stack(small).astype(np.float32) / 255 - 0.5) @ projection).astype(np.float32)
 
 
 class OnlyTexts:

@@ -19,7 +19,7 @@ from crosslens.perturbations import IMAGE_PERTURBATIONS, PERTURBATIONS
 from crosslens.pipeline import PROTOCOLS
 from crosslens.report import EXPORTS
 from crosslens.similarity import SIMILARITIES
-from tests.commands import Call as Call, Outcome as Outcome, call as call
+from tests.commands import Call as Call, Outcome as Outcome, call as call, tiny_opened_once as tiny_opened_once
 
 REGISTRIES: tuple[Registry[Any], ...] = (
     METRICS,

@@ -175,6 +175,7 @@ def test_a_stored_run_is_audited_from_its_recipe(call: Call, here: Path) -> None
     assert "run folders beside other inputs" in mixed.err
 
 
+@pytest.mark.slow
 def test_two_models_on_two_datasets(call: Call, here: Path) -> None:
     (here / "other.py").write_text(MODEL.replace('"one"', '"two"').replace(".lower()", ".upper()"))
     lines = [json.dumps({"image": f"{number}.png", "captions": [f"{word} again"]}) for number, word in enumerate(WORDS)]

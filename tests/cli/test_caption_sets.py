@@ -166,6 +166,7 @@ def test_mistakes_with_files(folder: Path, call: Call) -> None:
     assert "--by requires a single dataset, not 2" in outcome.err
 
 
+@pytest.mark.slow
 def test_built_in_scenes_and_model(call: Call, tmp_path: Path) -> None:
     """The smallest study that a person can make without any data of their own."""
     for module in ("PIL", "onnxruntime"):

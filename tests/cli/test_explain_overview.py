@@ -38,11 +38,15 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_all_failures_in_words_in_json_and_as_files(call: Call, root: Path, tmp_path: Path) -> None:
-    run = root / "runs" / "worse"
-    printed = call("explain", run)
+    run, page = root / "runs" / "worse", tmp_path / "atlas.html"
+    printed = call("explain", run, "--write", page)
     assert printed.code == 0
     for title in ("Causes", "Confused with", "Limits of these facts"):
         assert f"\n{title}\n" in printed.out
+    text = page.read_text(encoding="utf-8")
+    assert "Confused concepts" in text
+    assert "Causes" in text
+    assert "src=" not in text.split("<body>")[1]
     content = call("explain", run, "--json", "-o", tmp_path / "why").json
     assert content["files"] == [str(tmp_path / "why")]
     failures = pl.read_parquet(tmp_path / "why" / "failures.parquet")
@@ -52,39 +56,22 @@ def test_all_failures_in_words_in_json_and_as_files(call: Call, root: Path, tmp_
     }
     stored = json.loads((tmp_path / "why" / "overview.json").read_text())
     assert stored["metrics"] == content["metrics"]
+    lifted = call("explain", run, "--depth", "3", "--size-base", "min", "--json").json
+    assert lifted["settings"]["base"] == "min"
+    assert lifted["atlas"][0]["count"] >= max(row["count"] for row in content["atlas"])
+    assert any(row["expected"] == row["shown"] for row in lifted["atlas"])
     assert call("explain", run, "-o", tmp_path / "why").code == 0
     refused = call("explain", run, "--depth", "6", "-o", tmp_path / "why")
     assert refused.code == 5
     assert "--overwrite" in refused.err
 
 
-def test_depth_lifts_the_atlas(call: Call, root: Path) -> None:
-    plain, lifted = (
-        call("explain", root / "runs" / "worse", "--json", *words).json["atlas"] for words in ((), ("--depth", "3"))
-    )
-    assert {row["expected"] for row in lifted} <= {"whole.n.02", *(row["expected"] for row in lifted)}
-    assert sum(row["count"] for row in lifted[:1]) >= max(row["count"] for row in plain)
-    assert any(row["expected"] == row["shown"] for row in lifted)
-
-
 def test_two_runs(call: Call, root: Path, tmp_path: Path) -> None:
     words = ["explain", root / "runs" / "worse", "--compare", root / "runs" / "better"]
-    printed = call(*words)
-    assert printed.code == 0
-    assert "Failures by cause" in printed.out
     content = call(*words, "--json", "-o", tmp_path / "both").json
     assert content["failed"]["first"] > content["failed"]["second"]
     assert content["failed"]["difference"] < 0
     assert (tmp_path / "both" / "comparison.json").exists()
-
-
-def test_a_page_with_the_atlas(call: Call, root: Path, tmp_path: Path) -> None:
-    page = tmp_path / "atlas.html"
-    assert call("explain", root / "runs" / "worse", "--write", page).code == 0
-    text = page.read_text(encoding="utf-8")
-    assert "Confused concepts" in text
-    assert "Causes" in text
-    assert "src=" not in text.split("<body>")[1]
 
 
 @pytest.mark.parametrize(
@@ -103,7 +90,8 @@ def test_mistakes(call: Call, root: Path, words: tuple[str, ...], code: int, say
 
 def test_several_runs_are_one_table(call: Call, root: Path, tmp_path: Path) -> None:
     runs = [root / "runs" / name for name in ("worse", "better")]
-    printed = call("explain", *runs)
+    files = {ending: tmp_path / f"table.{ending}" for ending in ("csv", "tex", "md")}
+    printed = call("explain", *runs, *(word for file in files.values() for word in ("--write", file)))
     assert printed.code == 0
     assert "Concept metrics, every object" in printed.out
     content = call("explain", *runs, "--json").json
@@ -112,8 +100,6 @@ def test_several_runs_are_one_table(call: Call, root: Path, tmp_path: Path) -> N
     for row in single["metrics"]:
         assert {key: rows["better", row["scope"], row["metric"]][key] for key in row} == row
     assert [(row["run"], row["failures"]) for row in content["runs"]][1] == ("better", single["failures"])
-    files = {ending: tmp_path / f"table.{ending}" for ending in ("csv", "tex", "md")}
-    assert call("explain", *runs, *(word for file in files.values() for word in ("--write", file))).code == 0
     texts = {ending: file.read_text(encoding="utf-8") for ending, file in files.items()}
     assert texts["csv"].startswith('run,"fails, % ↓","fails, % ↓ low"')
     assert "\\toprule" in texts["tex"]
@@ -121,8 +107,6 @@ def test_several_runs_are_one_table(call: Call, root: Path, tmp_path: Path) -> N
     for words in (["--query", "1"], ["--compare", runs[0]], ["-o", "x"]):
         refused = call("explain", *runs, *words)
         assert (refused.code, "is for one run" in refused.err) == (2, True)
-    symmetric = call("explain", runs[0], "--size-base", "min", "--json").json
-    assert symmetric["settings"]["base"] == "min"
 
 
 def test_a_protocol_and_another_size_base_contradict_each_other(call: Call, root: Path, tmp_path: Path) -> None:
@@ -135,15 +119,12 @@ def test_a_protocol_and_another_size_base_contradict_each_other(call: Call, root
     assert same.json["settings"]["base"] == "ground_truth"
 
 
-def test_a_protocol_is_named_in_every_form(call: Call, root: Path, tmp_path: Path) -> None:
+def test_a_protocol_is_named_in_stored_forms(call: Call, root: Path, tmp_path: Path) -> None:
     run = root / "runs" / "worse"
     content = call("explain", run, "--protocol", "expl", "--json", "-o", tmp_path / "why").json
     assert content["protocol"]["settings"] == {"threshold": 1.0, "base": "ground_truth", "areas": "share"}
     stored = json.loads((tmp_path / "why" / "overview.json").read_text())
     assert "The figures follow the protocol expl." in stored["notes"]
-    printed = call("explain", run, "--protocol", "expl").out
-    assert "Protocol expl: Lymperaiou et al." in printed
-    assert "binary, T = 1, base A_g" in printed
 
 
 @pytest.mark.slow

@@ -59,7 +59,7 @@ def test_contract(runs: Path, call: Call) -> None:
 def test_table_and_notes(runs: Path, call: Call) -> None:
     shown = call(
         "curve", runs / "good", runs / "poor", "--over", "gallery", "--metrics", "t2i/Hit@1 t2i/MedR", "--sizes",
-        "20,200,2000", "--resamples", "9",
+        "20,200,2000", "--resamples", "3",
     )  # fmt: skip
     assert shown.code == 0, shown.err
     assert "Hit@1 against the size of the gallery, text → image" in shown.out
@@ -72,7 +72,7 @@ def test_table_and_notes(runs: Path, call: Call) -> None:
 
 
 def test_page_and_drawing(runs: Path, call: Call, tmp_path: Path) -> None:
-    words = ("curve", runs / "good", runs / "poor", "--over", "gallery", "--resamples", "9", "--sizes", "10,200,1e4")
+    words = ("curve", runs / "good", runs / "poor", "--over", "gallery", "--resamples", "3", "--sizes", "10,200,1e4")
     page = tmp_path / "sizes.html"
     content = call(*words, "--metrics", "Hit@1", "--write", page, "--json").json
     assert content["files"] == [str(page)]

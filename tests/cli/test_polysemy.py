@@ -230,6 +230,7 @@ def pictures(folder: Path) -> list[str | Path]:
             "--resamples", "0", "--json", "--cache", folder / "cache"]  # fmt: skip
 
 
+@pytest.mark.slow
 def test_models_encode(tmp_path: Path, call: Call) -> None:
     outcome = call(*pictures(tmp_path), "--model", "tiny", "--visual-model", "tiny", "--text-model", "tiny")
     assert outcome.code == 0, outcome.err

@@ -135,6 +135,7 @@ def test_ids_that_the_dataset_lacks(call: Call, files: Path, dataset: Path) -> N
     assert call(*words, "--skip-unknown", "--json").code == 0
 
 
+@pytest.mark.slow
 def test_several_studies_in_one_table(call: Call, files: Path, tmp_path: Path) -> None:
     judged = ("--qrels", files / "qrels.txt", *QUICK)
     for model in ("a", "b"):

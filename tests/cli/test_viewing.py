@@ -46,8 +46,8 @@ def test_show_by_category(runs: tuple[Path, Path], call: Call) -> None:
     assert sum(entry["n"] * entry["mean"] for entry in groups.values()) / whole.n == pytest.approx(whole.mean)
 
 
-@pytest.fixture
-def pictures(tmp_path: Path) -> Path:
+@pytest.fixture(scope="module")
+def pictures(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run on a dataset with many kinds of objects, several in a picture, and a column of its captions."""
     kinds = [f"kind-{n:02}" for n in range(30)]
     images = [f"im{n}" for n in range(60)]
@@ -68,9 +68,9 @@ def pictures(tmp_path: Path) -> Path:
         captions=np.repeat(vectors, 2, axis=0),
         metrics="Hit@1 MRR MedR",
         resamples=20,
-        output=tmp_path / "run",
+        output=(folder := tmp_path_factory.mktemp("pictures") / "run"),
     )
-    return tmp_path / "run"
+    return folder
 
 
 def test_show_by_objects(pictures: Path, call: Call) -> None:

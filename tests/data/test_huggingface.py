@@ -128,6 +128,7 @@ def test_a_dataset_of_the_hub_by_its_name(library: Any, monkeypatch: pytest.Monk
     assert "split" in reader_options("hf:owner/name")
 
 
+@pytest.mark.slow
 def test_a_dataset_in_the_hubs_cache_needs_no_network(library: Any, tmp_path: Path) -> None:
     """As the library leaves it after a download, read in a process that may not reach the hub."""
     cache = tmp_path / "owner___name" / "default" / "0.0.0" / ("0" * 40)

@@ -35,6 +35,8 @@ class Case:
     slow: bool = False
     code: int = 0
     colour: bool = False
+    seldom: tuple[str, ...] = ()
+    """Forms that are left to ``make test-all``: another case of the command has them."""
     keeps: tuple[str, ...] = ()
     """Patterns of files that are recorded although they are not below ``out/``."""
 
@@ -50,7 +52,8 @@ class Case:
 
     def is_slow(self, call: str) -> bool:
         """Whether a call is left to ``make test-all``: its part takes long, or it repeats a computation for another form."""
-        return self.slow or self.part in SLOW_PARTS or call in self.also or (call == "120" and self.part != "")
+        seldom = call in (*self.also, *self.seldom)
+        return self.slow or self.part in SLOW_PARTS or seldom or (call == "120" and self.part != "")
 
 
 def figure(flag: str, name: str, *endings: str) -> tuple[str, ...]:
@@ -110,7 +113,7 @@ CASES: dict[str, tuple[Case, ...]] = {
     "compare": (
         Case("two", "compare runs/tiny runs/noisy --permutations 500", files="--changes --write out/changes.html --show 4"),
         Case("i2t", "compare runs/tiny runs/noisier --permutations 500 --metrics i2t/Hit@1", also=("--changes --write out/changes.html --direction i2t --show 3",), forms=("80",)),
-        Case("all-pairs", f"compare {_MODELS} --all-pairs --permutations 500", files="--write out/pairs.tex --write out/pairs.html"),
+        Case("all-pairs", f"compare {_MODELS} --all-pairs --permutations 500", files="--write out/pairs.tex --write out/pairs.html", seldom=("json",)),
         Case("against-first", f"compare {_MODELS} --permutations 500 --metrics 't2i/Hit@1 i2t/Hit@1' --correction bh"),
         Case("groups", "compare runs/tiny runs/noisy --by style --metrics t2i/Hit@1 --permutations 500"),
         Case("two-files", "compare runs/tiny runs/noisy --permutations 500 --write out/two.tex --write out/two.csv", forms=("80",)),
@@ -143,7 +146,7 @@ CASES: dict[str, tuple[Case, ...]] = {
         Case("protocol", f"curve runs/tiny --protocol five --phi cider --m 1,5 {_RESAMPLES}"),
         Case(
             "gallery", f"curve {_MODELS} --over gallery --metrics 't2i/Hit@1 t2i/MedR' --sizes 5,10,24,100 {_RESAMPLES}",
-            files="--write out/sizes.html",
+            files="--write out/sizes.html", seldom=("json",),
         ),
         Case("gallery-one", f"curve runs/tiny --over gallery --metrics t2i/Hit@1 {_RESAMPLES} --write out/sizes.svg", forms=("80",)),
     ),
@@ -200,7 +203,7 @@ CASES: dict[str, tuple[Case, ...]] = {
         Case("list", "perturb --list", part=""),
         Case("changes", "perturb --dataset few --name char_swap,synonym_noun --show 2 --threads 1", files="--write out/changes.html --write out/changes.md --write out/changes.csv"),
         Case("colour", "perturb --dataset few --name char_swap --show 1 --threads 1", forms=("80",), colour=True),
-        Case("written", "perturb --dataset few --name char_swap,blur@3 --threads 1 -o out/perturbed", files="--sheet out/sheet.png", forms=("80", "json")),
+        Case("written", "perturb --dataset few --name char_swap,blur@3 --threads 1 -o out/perturbed", files="--sheet out/sheet.png", forms=("80", "json"), seldom=("json",)),
     ),
     "robustness": (
         Case(
@@ -229,8 +232,8 @@ CASES: dict[str, tuple[Case, ...]] = {
         ),
         Case("protocol", "explain runs/noisy --protocol expl --depth 6 --show 3", forms=("80", "120")),
         Case("compare", "explain runs/noisy --compare runs/tiny"),
-        Case("groups", "explain runs/noisy --by style"),
-        Case("several", f"explain {_MODELS}"),
+        Case("groups", "explain runs/noisy --by style", seldom=("json",)),
+        Case("several", f"explain {_MODELS}", seldom=("json",)),
         Case("several-files", f"explain {_MODELS}", files="--write out/several.csv --write out/several.tex --write out/several.md", forms=("80",), slow=True),
     ),
     "gallery": (
@@ -246,7 +249,7 @@ CASES: dict[str, tuple[Case, ...]] = {
         Case("dry-run", "judge 1 --model vlm --dry-run", part="judging", forms=("80",)),
     ),
     "train": (
-        Case("list", "train --list", part=""),
+        Case("list", "train --list", part="", seldom=("120",)),
         Case("list-words", "train --list 'flickr8k vse'", part="", forms=("80",)),
         Case("small", "train small.toml --data flickr8k --device cpu --threads 1 -o models/small", part="training", keeps=("models/small/*.html",)),
     ),
@@ -273,7 +276,7 @@ CASES: dict[str, tuple[Case, ...]] = {
     "analyze granularity": (
         Case(
             "styles", f"analyze granularity --dataset scenes --by style --threads 1 {_RESAMPLES}", files="--write out/plot.html -o out/captions.csv",
-            also=("-o out/captions.parquet", *figure("--write", "plot")),
+            also=("-o out/captions.parquet", *figure("--write", "plot")), seldom=("json",),
         ),
         Case("protocol", f"analyze granularity --dataset scenes --protocol brit --threads 1 {_RESAMPLES}"),
         Case("two", f"analyze granularity --dataset scenes --dataset few --threads 1 {_RESAMPLES}", forms=("80", "120"), slow=True),
@@ -311,7 +314,7 @@ CASES: dict[str, tuple[Case, ...]] = {
         ),
         Case(
             "disagree", f"analyze difficulty --runs {_MODELS} --calibration self --disagree tiny noisy --beside difficulty.parquet --show 2",
-            files="--write out/disagreements.html", part="tables",
+            files="--write out/disagreements.html", part="tables", seldom=("json",),
         ),
     ),
     "analyze filter-loss": (
@@ -325,7 +328,7 @@ CASES: dict[str, tuple[Case, ...]] = {
             "levels", f"analyze categories runs/tiny runs/noisy --difficulty difficulty.parquet {_RESAMPLES}", files="--write out/plot.html -o out/levels.csv",
             also=("-o out/levels.parquet", "--write out/levels.tex", *figure("--write", "plot")), part="tables",
         ),
-        Case("negatives", f"analyze categories runs/tiny --difficulty scenes/captions.parquet --by style --metrics Hit@1 --negatives 1 {_RESAMPLES}"),
+        Case("negatives", f"analyze categories runs/tiny --difficulty scenes/captions.parquet --by style --metrics Hit@1 --negatives 1 {_RESAMPLES}", seldom=("json",)),
     ),
     "analyze scorers": (
         Case(
@@ -351,7 +354,7 @@ CASES: dict[str, tuple[Case, ...]] = {
     "judging members": (Case("project", "judging members 1", part="judging"),),
     "judging accounts": (Case("all", "judging accounts", part="judging"), Case("close", "judging accounts --close ann", part="judging", forms=("80", "json"))),
     "judging audit": (Case("project", "judging audit 1", part="judging"),),
-    "judging status": (Case("all", "judging status", part="judging"), Case("project", "judging status 1", part="judging")),
+    "judging status": (Case("all", "judging status", part="judging"), Case("project", "judging status 1", part="judging", seldom=("json",))),
     "build recos": (Case("scenes", f"{RECOS} -o out/bench", part="builds"),),
     "build imp": (
         Case("done", IMP, files="--map --write out/map.html", also=figure("--map --write", "map"), part="builds", keeps=("bench/imp/*.html", "bench/imp/*.md")),

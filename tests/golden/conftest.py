@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.commands import tiny_opened_once as tiny_opened_once
 from tests.golden.study import Study
 
 

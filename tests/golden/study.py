@@ -207,6 +207,7 @@ class Study:
 
     def __init__(self, root: Path, copies: Path) -> None:
         self.root, self.copies = root, copies
+        self._states: dict[Path, list[tuple[str, int, int]]] = {}
 
     def part(self, name: str) -> Path:
         """The folder of a part, prepared by the first who asks."""
@@ -231,13 +232,13 @@ class Study:
                 shutil.rmtree(folder, ignore_errors=True)
             if not folder.exists():
                 _copy(source, folder)
-            before = _state(folder)
+                self._states[folder] = _state(folder)
             (folder / "out").mkdir()
             unchanged = False
             try:
                 yield folder
                 shutil.rmtree(folder / "out")
-                unchanged = not bound and _state(folder) == before
+                unchanged = not bound and _state(folder) == self._states[folder]
             finally:
                 if not unchanged:
                     shutil.rmtree(folder)

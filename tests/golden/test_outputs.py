@@ -262,12 +262,14 @@ def test_words_of_a_case_call_its_command() -> None:
 
 
 def test_every_recorded_file_is_still_made(request: pytest.FixtureRequest) -> None:
-    owned = {(folder_of(command), case, made) for command, case, made in ALL}
+    calls: dict[Path, list[tuple[Case, str]]] = {}
+    for command, case, made in ALL:
+        calls.setdefault(folder_of(command), []).append((case, made))
     abandoned = [
         file
         for file in sorted(HERE.glob("*/*"))
         if file.parent.name not in ("__pycache__", PYTHON)
-        and not any(folder == file.parent and is_of(file.name, case, made) for folder, case, made in owned)
+        and not any(is_of(file.name, case, made) for case, made in calls.get(file.parent, ()))
     ]
     abandoned += [file for file in (HERE / PYTHON).glob("*") if file.stem not in PRINTED]
     if request.config.getoption("--record", False):

@@ -229,7 +229,7 @@ def cut_rankings() -> list[tuple[Ranking, Ranking]]:
     """Whole rankings and what lists of every length show of them, with and without ties."""
     random = np.random.default_rng(13)
     pairs = []
-    for trial in range(30):
+    for trial in range(12):
         scores = random.integers(0, 4 if trial % 2 else 1000, (3, 7))
         relevant = [set(random.choice(7, random.integers(0, 4), replace=False).tolist()) for _ in range(3)]
         whole = rank(scores, relevant)
@@ -242,14 +242,17 @@ def cut_rankings() -> list[tuple[Ranking, Ranking]]:
 def test_lists_cut_short_raise_or_agree(spec: MetricSpec, ties: str) -> None:
     """A list never gives another number than the whole gallery: it gives the same, or an error that says why."""
     outcomes = []
+    expected: dict[int, np.ndarray] = {}
     for whole, cut in cut_rankings():
+        if id(whole) not in expected:
+            expected[id(whole)] = compute(spec, whole, ties)
         try:
             values = compute(spec, cut, ties)
         except InputError as error:
             outcomes.append(str(error))
         else:
             outcomes.append("")
-            np.testing.assert_allclose(values, compute(spec, whole, ties), rtol=1e-12)
+            np.testing.assert_allclose(values, expected[id(whole)], rtol=1e-12)
     assert not any(outcomes[6::7]), "a list of the whole gallery is enough"
     shorter = [outcome for row, outcome in enumerate(outcomes) if row % 7 != 6]
     assert ("" in shorter) == (spec.cutoff != 10), "a short one is, where it shows what counts"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from dataclasses import replace
+from functools import cache
 from itertools import product
 from math import isnan
 
@@ -12,6 +13,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 
+from crosslens.core import Ranking
 from crosslens.core.errors import InputError
 from crosslens.metrics import (
     METRICS,
@@ -109,6 +111,16 @@ def test_modes_stand_in_order(data: Collection) -> None:
                 assert (values[ties] >= values["pessimistic"] - 1e-9).all(), spec
 
 
+@cache
+def cut_rankings(trial: int) -> tuple[dict[str, GainMatrix], Ranking, dict[int, Ranking]]:
+    """Gains, a whole ranking, and what lists of every length show of it; every other one has ties."""
+    data = made_up(trial, 3, 7)
+    gains = data.gains()
+    if trial % 2:
+        data = replace(data, scores=np.random.default_rng(trial).integers(0, 4, (3, 7)).astype(float))
+    return gains, data.ranking("i2t"), {length: data.ranking("i2t", length=length) for length in range(1, 8)}
+
+
 @each_row("spec", SPECS, ids=str)
 def test_lists_cut_short_raise_or_agree(spec: MetricSpec) -> None:
     name = re.escape(f"i2t/{spec} cannot be computed: ")
@@ -116,13 +128,9 @@ def test_lists_cut_short_raise_or_agree(spec: MetricSpec) -> None:
     refusals: dict[str, list[tuple[int, str]]] = {ties: [] for ties in TIES}
     agreed = Counter[str]()
     for trial in range(4):
-        data = made_up(trial, 3, 7)
-        gains = data.gains()
-        if trial % 2:
-            data = replace(data, scores=np.random.default_rng(trial).integers(0, 4, (3, 7)).astype(float))
-        rankings = {length: data.ranking("i2t", length=length) for length in range(1, 8)}
+        gains, ranking, rankings = cut_rankings(trial)
         for ties in TIES:
-            whole = compute(spec, data.ranking("i2t"), ties, gains)
+            whole = compute(spec, ranking, ties, gains)
             for length, cut in rankings.items():
                 try:
                     values = compute(spec, cut, ties, gains)

@@ -89,7 +89,8 @@ def check(original: str, found: Perturbed) -> None:
 
 def quick(name: str) -> int:
     """Parsing takes its time."""
-    return 12 if PERTURBATIONS[name].details["tags"] else 100
+    most: int = settings.default.max_examples
+    return min(12, most // 2) if PERTURBATIONS[name].details["tags"] else min(100, most)
 
 
 @every_perturbation

@@ -17,6 +17,7 @@ from crosslens.core import InputError, UsageError
 from crosslens.encode import encode_dataset
 from crosslens.encode.encoder import CallableEncoder
 from crosslens.statistics import estimate
+from tests.tables import rest_slow
 
 METRICS = "Hit@1 Hit@5 Hit@10 MRR MeanR Rsum"
 CUTOFFS = (1, 5, 10)
@@ -283,7 +284,7 @@ class TestCommandLine:
         (tmp_path / "more.txt").write_text("\n".join(world.extras))
         return world
 
-    @pytest.mark.parametrize("where", ["more", "more.txt"])
+    @pytest.mark.parametrize("where", rest_slow(["more", "more.txt"]))
     def test_evaluate_and_repeat(self, files: World, where: str, capsys: pytest.CaptureFixture[str]) -> None:
         command = f"evaluate --dataset captions.csv --scores scores.npy --extra-images {where} -o out"
         assert main([*command.split(), "--metrics", METRICS]) == 0

@@ -134,9 +134,9 @@ def peer_scores(references: list[list[str]], captions: list[str], images: list[i
 
 
 def test_equal_to_the_captioning_package() -> None:
-    references = captions_like(np.random.default_rng(1), 40)
+    references = captions_like(np.random.default_rng(1), 20)
     captions = [text for image in references for text in image]
-    cells = [part.ravel().tolist() for part in np.indices((40, len(captions)))]
+    cells = [part.ravel().tolist() for part in np.indices((20, len(captions)))]
     result = Cider().prepare(references, captions).block(slice(None))
     np.testing.assert_allclose(result.ravel(), peer_scores(references, captions, *cells), rtol=0, atol=1e-5)
 

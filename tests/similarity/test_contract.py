@@ -48,8 +48,13 @@ def prepare(name: str, images: list[int] | None = None, captions: list[int] | No
 
 
 @cache
+def prepared_once(name: str) -> Any:
+    return prepare(name)
+
+
+@cache
 def matrix(name: str) -> np.ndarray[Any, Any]:
-    return np.asarray(prepare(name).block(slice(None)))
+    return np.asarray(prepared_once(name).block(slice(None)))
 
 
 def assert_same(name: str, first: Any, second: Any) -> None:
@@ -58,7 +63,7 @@ def assert_same(name: str, first: Any, second: Any) -> None:
 
 @every
 def test_shape_and_type(name: str) -> None:
-    prepared = prepare(name)
+    prepared = prepared_once(name)
     assert isinstance(prepared, PreparedSimilarity)
     assert prepared.shape == matrix(name).shape == (len(REFERENCES), len(CAPTIONS))
     assert matrix(name).dtype == np.float32
@@ -73,16 +78,16 @@ def test_a_block_equals_its_pairs(name: str, filled: int, monkeypatch: pytest.Mo
     monkeypatch.setattr("crosslens.similarity.protocol._FILLED", filled)
     images, captions = np.divmod(np.arange(matrix(name).size), len(CAPTIONS))
     order = np.random.default_rng(0).permutation(len(images))
-    pairs = prepare(name).pairs(images[order], captions[order])
+    pairs = prepared_once(name).pairs(images[order], captions[order])
     assert pairs.dtype == np.float32
     assert_same(name, pairs, matrix(name).reshape(-1)[order])
-    assert len(prepare(name).pairs(images[:0], captions[:0])) == 0
+    assert len(prepared_once(name).pairs(images[:0], captions[:0])) == 0
 
 
 @every
 @pytest.mark.parametrize("height", [1, 3])
 def test_tiles_do_not_matter(name: str, height: int) -> None:
-    prepared = prepare(name)
+    prepared = prepared_once(name)
     tiles = [prepared.block(slice(start, start + height)) for start in range(0, len(REFERENCES), height)]
     assert_same(name, np.concatenate(tiles), matrix(name))
 

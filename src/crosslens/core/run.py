@@ -16,6 +16,7 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 import polars as pl
+from polars import selectors
 
 from crosslens.core.addresses import address_of
 from crosslens.core.arrays import require_entries
@@ -156,17 +157,15 @@ def check_stored_protocol(protocol: Mapping[str, Any], file: Path) -> None:
         require_entries(convention, {"key": str, "value": str, "about": str}, file, inside="protocol")
 
 
-def stored_values(name: str, figures: Mapping[str, Any], queries: Mapping[Any, pl.DataFrame]) -> MetricValues:
-    """A metric of a stored run, from its figures and the rows of the queries by direction."""
-    direction, metric = split_name(name)
-    table = queries[direction]
+def stored_values(name: str, figures: Mapping[str, Any], table: pl.DataFrame, queries: Ids) -> MetricValues:
+    """A metric of a stored run, from its figures and the rows of the queries of its direction."""
     mean, low, high = (
         float("nan") if figures.get(part) is None else float(figures[part]) for part in ("mean", "low", "high")
     )
     return MetricValues(
         name,
-        tuple(table["query"]),
-        table[metric].cast(pl.Float64).fill_null(float("nan")).to_numpy(),
+        queries,
+        table[split_name(name)[1]].to_numpy(),
         table["cluster"].to_numpy(),
         mean,
         low,
@@ -406,11 +405,18 @@ class Run(Presented):
                 )
             require_columns(queries, {metric: _NUMBERS}, path / QUERIES_FILE)
         plain = {split_name(name)[1] for name in metrics}
+        values = selectors.by_name(*plain.difference(RESERVED)).cast(pl.Float64).fill_null(float("nan"))
+        queries = queries.with_columns(values)
         per_direction = {key[0]: part for key, part in queries.partition_by("direction", as_dict=True).items()}
+        ids = {direction: tuple(part["query"]) for direction, part in per_direction.items()}  # once for all metrics
         free = [name for name in queries.columns if name not in plain and name not in RESERVED]
         return Run(
             content.get("name", path.name),
-            {name: stored_values(name, figures, per_direction) for name, figures in metrics.items()},
+            {
+                name: stored_values(name, figures, per_direction[direction], ids[direction])
+                for name, figures in metrics.items()
+                for direction in (split_name(name)[0],)
+            },
             StoredRankings(path, manifest, verify),
             {str(direction): part.select(free) for direction, part in per_direction.items()} if free else {},
             content.get("provenance", {}) | ({"protocol": content["protocol"]} if content.get("protocol") else {}),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import re
+from functools import cache
 from itertools import combinations
 
 import numpy as np
@@ -18,6 +19,7 @@ from crosslens.language import word_set
 WORDS = sorted(word_set("a the red blue old dog cat boy runs sleeps jumps on under near park bench river tree 犬 кот"))
 
 
+@cache
 def trigrams(text: str) -> frozenset[str]:
     plain = re.sub(r"[\W_]+", " ", text.lower()).strip() or text
     padded = f" {plain} "

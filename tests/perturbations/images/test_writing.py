@@ -26,10 +26,11 @@ from crosslens.data.images import image_files
 from crosslens.perturbations import IMAGE_PERTURBATIONS, perturb_images, perturb_picture
 from crosslens.perturbations.images.writing import LEAST_LEFT, file_names
 from crosslens.synth import write_scenes
+from tests.tables import rest_slow
 
 Image = pytest.importorskip("PIL.Image", reason="pip install 'crosslens[scenes]'")
 
-IMAGES = 24
+IMAGES = 16
 
 
 @pytest.fixture(scope="module")
@@ -50,6 +51,7 @@ def pixels(dataset: Dataset) -> dict[str, np.ndarray[Any, Any]]:
 
 
 def test_the_folder_is_the_dataset_with_other_pictures(scenes: Dataset, tmp_path: Path) -> None:
+    scenes = scenes.select(scenes.image_ids[:8])
     made = perturb_images(scenes, "blur@4", tmp_path / "blurred", seed=3)
     read = cl.load_dataset(tmp_path / "blurred")
     assert read.fingerprint == made.fingerprint != scenes.fingerprint
@@ -67,9 +69,9 @@ def test_the_folder_is_the_dataset_with_other_pictures(scenes: Dataset, tmp_path
     assert not [name for name in content(tmp_path / "blurred") if ".partial" in name]
 
 
-@pytest.mark.parametrize("name", [entry.name for entry in IMAGE_PERTURBATIONS])
+@pytest.mark.parametrize("name", rest_slow([entry.name for entry in IMAGE_PERTURBATIONS], 2))
 def test_any_number_of_threads_gives_the_same_bytes(name: str, scenes: Dataset, tmp_path: Path) -> None:
-    few = scenes.select(scenes.image_ids[:6])
+    few = scenes.select(scenes.image_ids[:4])
     perturb_images(few, name, tmp_path / "one", threads=1)
     perturb_images(few, name, tmp_path / "four", threads=4)
     assert content(tmp_path / "one") == content(tmp_path / "four")

@@ -35,8 +35,8 @@ def one(name: str, text: str, seed: int = 0, **options: int) -> Perturbed:
     return cl.perturb(name, [text], seed=seed, **options)[0]
 
 
-def all_outcomes(name: str, text: str, seeds: int = 1500) -> set[str]:
-    return {one(name, text, seed).text for seed in range(seeds)}
+def all_outcomes(name: str, text: str, draws: int = 1500) -> set[str]:
+    return {outcome.text for outcome in cl.perturb(name, {str(draw): text for draw in range(draws)})}
 
 
 # The keyboard

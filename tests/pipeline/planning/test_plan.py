@@ -17,6 +17,7 @@ from crosslens.core.errors import InputError, UnknownNameError, UsageError
 from crosslens.pipeline import DeviceRates, MeasuredRun, add_rates, calibrate_device, plan_evaluation, read_rates
 from crosslens.pipeline.planning import calibration
 from tests.engine.stand_in import StandInEngine
+from tests.tables import rest_slow
 
 COSTS = (0.01, 2e-9, 3e-11, 4e-6, 5e-9)
 """Once, per score, per product, per item, per number read."""
@@ -75,7 +76,7 @@ def test_no_more_nodes_work_than_there_are_tasks() -> None:
     assert many.ranking_seconds == pytest.approx(few.ranking_seconds, rel=0.2)
 
 
-@pytest.mark.parametrize("queries", [None, 50])
+@pytest.mark.parametrize("queries", rest_slow([50, None]))
 def test_planned_tasks_and_results_are_those_of_a_ranking(queries: int | None, monkeypatch: pytest.MonkeyPatch) -> None:
     """Tasks for four devices, and what they return, against the plan for four nodes."""
     pytest.importorskip("torch")

@@ -15,7 +15,16 @@ import pytest
 
 import crosslens as cl
 from crosslens.core import ConflictError, Workspace, workspace
-from tests.pipeline.robustness_study.letters import QUICK, Letters, captions, text_study
+from tests.pipeline.robustness_study import letters
+from tests.pipeline.robustness_study.letters import Letters, captions
+from tests.tables import each_row
+
+QUICK: dict[str, Any] = {**letters.QUICK, "metrics": "t2t/Rsum"}
+
+
+def text_study(dataset: cl.Dataset, encoder: Any, perturbations: str, **options: Any) -> cl.Robustness:
+    """A study of few metrics: what is measured makes no difference to the folder."""
+    return letters.text_study(dataset, encoder, perturbations, **{**QUICK, **options})
 
 
 def test_the_same_again_and_more_of_it(tmp_path: Path) -> None:
@@ -160,7 +169,7 @@ def test_unfinished_work_of_another_study_is_not_taken_over(tmp_path: Path) -> N
     assert not list(tmp_path.glob(".*"))
 
 
-@pytest.mark.parametrize(
+@each_row(
     "damaged", ["drops.parquet", "letters/char_swap.parquet", "letters/char_swap/run.json", "letters/original.parquet"]
 )
 def test_damaged_files_are_computed_again(tmp_path: Path, damaged: str) -> None:

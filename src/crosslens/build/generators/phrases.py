@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import NamedTuple
@@ -122,13 +122,13 @@ class PhraseReader:
                 for form in (word, plural(word)):
                     self._forms.setdefault(form.lower(), (group.name, register, word, form != word))
         self._seen: dict[str, list[Phrase]] = {}
-        self._pattern = _pattern(frozenset(self._forms))
+        self._patterns = _BEFORE_NOUNS, _nouns(frozenset(self._forms)), _AFTER_NOUNS
 
     def read(self, text: str) -> list[Phrase]:
         """The phrases of a text, in order; only spaces lie between them."""
         if text not in self._seen:  # the same rivals are compared with every text of an image
             phrases = self._seen[text] = list[Phrase]()
-            for match in self._pattern.finditer(text):
+            for match in self._matches(text):
                 kind = match.lastgroup or ""  # of the groups within a noun phrase the outer one ends last
                 if kind == "noun":
                     phrases.append(self._noun_phrase(match, text))
@@ -136,6 +136,17 @@ class PhraseReader:
                     meaning, register = _MEANINGS[kind][match[0].lower()] if kind in _MEANINGS else (match[0], PLAIN)
                     phrases.append(Phrase(kind, match.start(), match.end(), match[0], meaning, register))
         return self._seen[text]
+
+    def _matches(self, text: str) -> Iterator[re.Match[str]]:
+        place = 0
+        while place < len(text):
+            if text[place].isspace():
+                place += 1
+                continue
+            tried = (pattern.match(text, place) for pattern in self._patterns)
+            match = next(match for match in tried if match)  # the last one matches any word or mark
+            yield match
+            place = match.end()
 
     def noun_phrases(self, text: str) -> list[NounPhrase]:
         """The noun phrases about annotated objects."""
@@ -176,28 +187,33 @@ _FOLLOWERS = """
 _AFTER_A_NOUN = frozenset(_FOLLOWERS.split())
 
 
+_COLOURS = _either(word for word, (_, register) in COLOUR_MEANINGS.items() if register != RIDDLE)
+_KNOWN = {kind: rf"(?P<{kind}>\b(?:{_either(wordings)})\b)" for kind, wordings in _MEANINGS.items()}
+# Longer readings come first: "under water" is a setting before "under" is a side.
+_BEFORE_NOUNS = re.compile(
+    rf"{_KNOWN['setting']}"
+    r"|(?P<position>\b(?:in the (?:upper|lower)(?: left| right)? part|on the (?:left|right) side|in the middle)"
+    r" of the (?:picture|photo|image)\b)"
+    rf"|{_KNOWN['relation']}|{_KNOWN['hue']}|{_KNOWN['action']}",
+    re.IGNORECASE,
+)
+_AFTER_NOUNS = re.compile(
+    r'(?P<quote>"[^"]*")|(?P<spelled>\b[A-Z](?:-[A-Z])+\b)|(?P<word>[\w\'’-]+)|(?P<mark>[^\w\s])', re.IGNORECASE
+)
+
+
 @lru_cache(maxsize=512)
-def _pattern(words: frozenset[str]) -> re.Pattern[str]:
-    """The kinds of phrases, longer readings first: ``under water`` is a setting before ``under`` is a side."""
-    colours = _either(word for word, (_, register) in COLOUR_MEANINGS.items() if register != RIDDLE)
-    known = {kind: rf"(?P<{kind}>\b(?:{_either(wordings)})\b)" for kind, wordings in _MEANINGS.items()}
+def _nouns(words: frozenset[str]) -> re.Pattern[str]:
+    """Noun phrases about these words. Other phrases are patterns of their own: compiling them takes longer."""
     determiner = (
         rf"(?P<determiner>(?:exactly )?(?:{_either(NUMBERS)}|\d+)"
         rf"|(?:{_either(GROUPED)}|{_either(VAGUE)})(?! (?:{_ALREADY_A_PAIR})\b)|another|an?|the) "
     )
-    described = rf"(?:(?P<size>{_either(SIZES)}) )?(?:(?P<colour>{colours}) )?"
+    described = rf"(?:(?P<size>{_either(SIZES)}) )?(?:(?P<colour>{_COLOURS}) )?"
     # "in red" is a person's clothes; "with a red shade" and the like a part of an object.
-    after = rf"(?: in (?P<worn>{colours})\b| (?:with|on)(?: an?)? (?P<part>{colours}) (?:{_WITH})\b)"
-    return re.compile(
-        rf"{known['setting']}"
-        r"|(?P<position>\b(?:in the (?:upper|lower)(?: left| right)? part|on the (?:left|right) side|in the middle)"
-        r" of the (?:picture|photo|image)\b)"
-        rf"|{known['relation']}|{known['hue']}|{known['action']}"
-        rf"|(?P<noun>\b(?:{determiner})?{described}(?P<form>{_either(words) or '(?!)'})\b{after}?)"
-        r'|(?P<quote>"[^"]*")|(?P<spelled>\b[A-Z](?:-[A-Z])+\b)'
-        r"|(?P<word>[\w'’-]+)|(?P<mark>[^\w\s])",
-        re.IGNORECASE,
-    )
+    after = rf"(?: in (?P<worn>{_COLOURS})\b| (?:with|on)(?: an?)? (?P<part>{_COLOURS}) (?:{_WITH})\b)"
+    form = _either(words) or "(?!)"
+    return re.compile(rf"(?P<noun>\b(?:{determiner})?{described}(?P<form>{form})\b{after}?)", re.IGNORECASE)
 
 
 _ARTICLE = re.compile(r"\b(an?) $", re.IGNORECASE)
