@@ -175,9 +175,10 @@ class ProtocolList(Presented):
     def as_dict(self) -> dict[str, Any]:
         listed = []
         for protocol in self.protocols:
-            facts = {name: getattr(protocol, name) for name in ("name", "paper", "summary", "metrics", "settings")}
+            facts = {name: getattr(protocol, name) for name in ("name", "paper", "summary", "metrics")}
+            more = {"tokens": protocol.phi, "settings": protocol.settings}
             conventions = [convention._asdict() for convention in protocol.conventions]
-            listed.append({**facts, "tokens": protocol.phi, "conventions": conventions})
+            listed.append({**facts, **more, "conventions": conventions})
         return json_form({"protocols": listed})
 
 
