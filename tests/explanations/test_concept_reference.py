@@ -126,6 +126,7 @@ def test_any_number_of_threads_gives_the_same(pictures: list[list[Object]], obje
         assert concept_table(objects, *rows, threads=threads).equals(alone)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(missing() is not None, reason=str(missing()))
 def test_nltk_gives_the_same_similarities(
     pictures: list[list[Object]], tmp_path_factory: pytest.TempPathFactory

@@ -336,6 +336,7 @@ def test_selected_images_keep_their_corpus() -> None:
     assert dataset.fingerprint == replace(dataset, corpus=None).fingerprint
 
 
+@pytest.mark.slow
 def test_real_photos_with_their_captions_on_both_sides(shared_data: Path) -> None:
     """Photos of COCO with objects: every failure that two runs share has the same causes in both."""
     folder = shared_data / "coco_val2017_1k"
