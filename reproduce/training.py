@@ -15,6 +15,7 @@ import argparse
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 from math import comb
 from pathlib import Path
 from typing import Any
@@ -23,9 +24,12 @@ import numpy as np
 from scipy.stats import ttest_rel
 
 from crosslens.core.rendering import Grid, decimal
-from crosslens.train import TrainingRecipe, load_training_recipe
+from crosslens.train import TrainingRecipe, load_training_recipe as read_recipe
 from pages import markdown, real_data, update_page
 from training_cells import Cell, Figures, cells_of, train_cells
+
+load_training_recipe = cache(read_recipe)
+"""Read once: thousands of cells are of a few recipes."""
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "results" / "training-flickr8k.md"
 FIGURES = Path(__file__).with_name("training_figures.jsonl")

@@ -6,8 +6,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 ENTRIES = {
     "metric": (
         "crosslens.metrics.families",
@@ -105,22 +103,25 @@ ENTRIES = {
 }
 
 
-@pytest.mark.parametrize("kind", ENTRIES)
-def test_a_new_file_is_all_it_takes(kind: str, tmp_path: Path) -> None:
-    package, registry, source = ENTRIES[kind]
-    lines = [line.removeprefix("        ") for line in source.strip("\n").splitlines()]
-    (tmp_path / "newcomer.py").write_text("\n".join(lines) + "\n", encoding="utf-8")
-    home, _, name = registry.rpartition(".")
-    script = (
-        f"import importlib, {package}\n"
-        f"{package}.__path__.append({str(tmp_path)!r})\n"
-        f"registry = importlib.import_module({home!r}).{name}\n"
-        "entry = registry['Newcomer']\n"
-        "assert entry.summary, entry\n"
-        "print(entry.name, len(list(registry)))\n"
+def test_a_new_file_is_all_it_takes(tmp_path: Path) -> None:
+    script = ["import importlib"]
+    for kind, (package, _, source) in ENTRIES.items():
+        (tmp_path / kind).mkdir()
+        lines = [line.removeprefix("        ") for line in source.strip("\n").splitlines()]
+        (tmp_path / kind / "newcomer.py").write_text("\n".join(lines) + "\n", encoding="utf-8")
+        script += [f"import {package}", f"{package}.__path__.append({str(tmp_path / kind)!r})"]
+    for kind, (_, registry, _) in ENTRIES.items():
+        home, _, name = registry.rpartition(".")
+        script += [
+            f"registry = importlib.import_module({home!r}).{name}",
+            "entry = registry['Newcomer']",
+            "assert entry.summary, entry",
+            f"print({kind!r}, entry.name, len(list(registry)), sep='\\t')",
+        ]
+    done = subprocess.run(
+        [sys.executable, "-c", "\n".join(script)], capture_output=True, text=True, check=False, timeout=120
     )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False, timeout=120)
     assert done.returncode == 0, done.stderr
-    found, entries = done.stdout.split()
-    assert found == "Newcomer"
-    assert int(entries) > 1, "the built-in entries are there, too"
+    rows = [line.split("\t") for line in done.stdout.splitlines()]
+    assert [(kind, name) for kind, name, _ in rows] == [(kind, "Newcomer") for kind in ENTRIES]
+    assert all(int(entries) > 1 for *_, entries in rows), "the built-in entries are there, too"

@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 import tomllib
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -108,22 +109,27 @@ def imports_in(source: Path) -> list[Import]:
     modules = modules_in(source)
     imports = []
     for module, file in modules.items():
-        tree = ast.parse(file.read_text(encoding="utf-8"), filename=str(file))
-        for node, at_start, for_types in _walk(tree, at_start=True):
+        for node, at_start, for_types in _walk(file.read_text(encoding="utf-8"), file):
             for target, names in _targets(node, module, is_package=file.name == "__init__.py"):
                 imports.append(Import(module, target, names, node.lineno, at_start, for_types))
     return imports
 
 
-def _walk(node: ast.AST, at_start: bool, for_types: bool = False) -> Iterator[tuple[Importing, bool, bool]]:
-    if isinstance(node, Importing):
-        yield node, at_start, for_types
-    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
-        at_start = False
-    if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
-        at_start, for_types = False, True
-    for child in ast.iter_child_nodes(node):
-        yield from _walk(child, at_start, for_types)
+def _walk(text: str, file: Path) -> Iterator[tuple[Importing, bool, bool]]:
+    """What may import, whether it does when its module is loaded, and whether for type checkers alone."""
+    lines = [number for number, line in enumerate(text.splitlines(), 1) if "import" in line]
+    waiting: list[tuple[ast.AST, bool, bool]] = [(ast.parse(text, filename=str(file)), True, False)]
+    while waiting:
+        node, at_start, for_types = waiting.pop()
+        if hasattr(node, "lineno") and bisect_left(lines, node.lineno) == bisect_right(lines, node.end_lineno):
+            continue  # nothing in it imports
+        if isinstance(node, Importing):
+            yield node, at_start, for_types
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+            at_start = False
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
+            at_start, for_types = False, True
+        waiting += [(child, at_start, for_types) for child in ast.iter_child_nodes(node)][::-1]
 
 
 def _targets(node: Importing, module: str, is_package: bool) -> Iterator[tuple[str, tuple[str, ...]]]:
@@ -143,7 +149,7 @@ def _targets(node: Importing, module: str, is_package: bool) -> Iterator[tuple[s
                 yield (f"{PACKAGE}.{name}" if name in FLOOR_OF else PACKAGE), (name,)
         else:
             yield target, names
-    elif "import" in ast.unparse(node.func) and node.args and isinstance(node.args[0], ast.Constant):
+    elif node.args and isinstance(node.args[0], ast.Constant) and "import" in ast.unparse(node.func):
         yield str(node.args[0].value), ()
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -88,14 +89,20 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, cl.Run]:
     return {name: cl.Run.load(folder / name) for name in sides}
 
 
+@pytest.fixture(scope="module")
+def one(runs: dict[str, cl.Run]) -> Any:
+    """Why the queries of one text set fail."""
+    return cl.explain(runs["one"], resamples=20)
+
+
 def columns() -> list[str]:
     names = ("query", "text", "ground_truth", "retrieved", "CA", "CE", "common", "missing", "query CA")
     return [*names, *map(cause_column, CAUSES), "main_cause", "mentions", "unjudged", "by_captions"]
 
 
 @pytest.mark.parametrize("name", ["same", "split"])
-def test_two_sets_of_the_same_texts_explain_as_one(runs: dict[str, cl.Run], name: str) -> None:
-    one, two = cl.explain(runs["one"]), cl.explain(runs[name])
+def test_two_sets_of_the_same_texts_explain_as_one(runs: dict[str, cl.Run], one: Any, name: str) -> None:
+    two = cl.explain(runs[name], resamples=20)
     assert one.failures.height == len(TEXTS)
     assert two.failures.select(columns()).equals(one.failures.select(columns()))
     for table in ("causes", "cause_numbers", "metrics", "totals", "confusions", "query_confusions"):
@@ -329,6 +336,7 @@ def test_selected_images_keep_their_corpus() -> None:
     assert dataset.fingerprint == replace(dataset, corpus=None).fingerprint
 
 
+@pytest.mark.slow
 def test_real_photos_with_their_captions_on_both_sides(shared_data: Path) -> None:
     """Photos of COCO with objects: every failure that two runs share has the same causes in both."""
     folder = shared_data / "coco_val2017_1k"

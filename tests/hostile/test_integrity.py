@@ -51,7 +51,7 @@ LOADERS: dict[str, Callable[[Path], Any]] = {
 
 def evaluated(folder: Path | None = None, **more: Any) -> cl.Run:
     dataset, images, texts = world(8)
-    arguments = {"recipe": "name = 'a'\n", "resamples": 20, **more}
+    arguments = {"recipe": "name = 'a'\n", "resamples": 20, "metrics": ["Hit@1", "MRR"], **more}
     return cl.evaluate(dataset, images=images, captions=texts, output=folder, **arguments)
 
 
@@ -115,6 +115,9 @@ def test_a_change_in_any_file_is_an_error_that_names_it(stored: Path, tmp_path: 
     load(folder)
     files = files_in(folder)
     assert len(files) >= 2
+    if kind == "study" and flips == 1:  # its runs are those of the kind "run"
+        runs = [file.parent for file in files if file.name == "run.json"]
+        files = [file for file in files if not any(file.is_relative_to(run) for run in runs)]
     for file in files:
         for change in damaged(file, flips):
             if change.endswith("removed") and file.name in ("run.json", "N.npy.json", "recipe.toml"):

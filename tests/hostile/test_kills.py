@@ -25,7 +25,7 @@ def test_kill_at_many_steps(name: str, inputs: Path, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", _QUICK)
 def test_kill_at_a_few_steps(name: str, inputs: Path, tmp_path: Path) -> None:
-    assert kill(name, inputs, tmp_path, points=4) == []
+    assert kill(name, inputs, tmp_path, points=3) == []
 
 
 def kill(name: str, inputs: Path, folder: Path, points: int) -> list[str]:

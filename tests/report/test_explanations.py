@@ -8,7 +8,6 @@ from html import escape
 from html.parser import HTMLParser
 from itertools import combinations
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -21,7 +20,6 @@ from crosslens.explanations.explainer import explain_queries
 from crosslens.explanations.explanation import ExplainedQueries, Explanation
 from crosslens.explanations.overview import size_notes
 from crosslens.report.forms.boxes import label_positions
-from tests.report.browser import Watched
 
 NASTY = '<script>alert("x")</script> & "quotes"'
 
@@ -216,23 +214,6 @@ def test_without_boxes_there_is_the_photo_alone_in_its_own_shape(tmp_path: Path)
     assert 'width="200" height="300"' in photo
     assert page.count("<figcaption>") == 2, "the other picture has no file: its captions stand alone"
     assert "Boxes with the same number" not in page
-
-
-def test_in_a_browser_it_asks_for_nothing_and_fits_a_phone(
-    explanations: list[Explanation], tmp_path: Path, browser_page: Watched
-) -> None:
-    path = tmp_path / "why.html"
-    path.write_text(page_of(explanations), encoding="utf-8")
-    page: Any = browser_page.page
-    page.set_viewport_size({"width": 360, "height": 800})
-    page.goto(path.as_uri())
-    assert page.title() == f"Why: {NASTY} on drawn"
-    assert page.locator("svg rect.box").count() == 4 * len(explanations)
-    assert page.locator("figure").first.bounding_box()["width"] > 250
-    assert page.evaluate("document.documentElement.scrollWidth") <= 360, "nothing to scroll sideways"
-    page.locator("details:not([open]) summary").first.click()
-    assert browser_page.complaints == []
-    assert browser_page.requests == [path.as_uri()]
 
 
 @pytest.mark.parametrize("seed", range(5))

@@ -16,7 +16,6 @@ from hypothesis import given, settings, strategies as st
 import crosslens as cl
 from crosslens.core.errors import InputError, UsageError
 from crosslens.explanations import Gallery, retrieval_gallery
-from tests.report.browser import Watched
 
 Array = np.ndarray[Any, Any]
 NASTY = "<b>a & \"dog\"</b> 'x'"
@@ -190,30 +189,6 @@ def test_pictures_keep_to_the_budget_of_the_page(tmp_path: Path, monkeypatch: py
         sum(map(len, re.findall(r'src="(data:[^"]+)"', page))) for page in (gallery.content(".html").decode(), large)
     ]
     assert sizes[0] <= 2_000_000 < sizes[1]
-
-
-def test_in_a_browser_it_fits_a_phone_and_asks_for_nothing(tmp_path: Path, browser_page: Watched) -> None:
-    dataset = toys()
-    gallery = retrieval_gallery(runs_of(dataset, scores(6, 12, 1), scores(6, 12, 2)), dataset, random=3)
-    path = replace(gallery, pictures=pictures(tmp_path, dataset, without=1)).save(tmp_path / "top.html")
-    page: Any = browser_page.page
-    page.set_viewport_size({"width": 390, "height": 844})
-    page.goto(path.as_uri())
-    assert page.evaluate("document.documentElement.scrollWidth") <= 390, "nothing to scroll sideways"
-    own = page.locator(".hits:has(figure:nth-child(5))").first
-    boxes = [own.locator("figure").nth(row).bounding_box() for row in range(2)]
-    assert boxes[0]["y"] == boxes[1]["y"], "two beside each other"
-    page.set_viewport_size({"width": 1300, "height": 900})
-    assert len({own.locator("figure").nth(row).bounding_box()["y"] for row in range(5)}) == 1
-    assert page.evaluate("() => document.querySelector('.hits img').getBoundingClientRect().width") > 100
-    light = page.evaluate("getComputedStyle(document.body).backgroundColor")
-    page.emulate_media(color_scheme="dark")
-    assert page.evaluate("getComputedStyle(document.body).backgroundColor") != light
-    assert browser_page.complaints == []
-    assert browser_page.requests == [
-        path.as_uri(),
-        *(address for address in browser_page.requests if "data:" in address),
-    ]
 
 
 def test_a_page_begins_with_links_to_its_queries() -> None:

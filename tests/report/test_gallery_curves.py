@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
-
-import pytest
 
 from crosslens.pipeline import GalleryCurves, GalleryPoint, Lead, OrderChange
 from crosslens.pipeline.curves import order_sentence
-from tests.report.browser import Watched
 
 NASTY = "<b>run</b> & a name that is long enough to need a line of its own"
 CHANGE = OrderChange(
@@ -56,20 +52,3 @@ def test_extrapolated_figures_have_a_star() -> None:
     ]  # fmt: skip
     assert len(replace(section.tables[0], most=2).overview.rows) == 2
     assert section.tables[0].frame["a"].to_list() == [0.9, 0.8, 0.7]
-
-
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_in_a_browser_it_fits_a_phone_and_asks_for_nothing(tmp_path: Path, browser_page: Watched, scheme: str) -> None:
-    file = curves().save(tmp_path / "sizes.html")
-    page = browser_page.page
-    page.set_viewport_size({"width": 390, "height": 800})
-    page.emulate_media(color_scheme=scheme)
-    page.goto(file.as_uri())
-    assert page.evaluate("document.documentElement.scrollWidth") <= 390
-    assert page.locator("svg[role=img]").count() == 1
-    assert page.locator(".beyond").count() == 4, "a line and a point per run"
-    assert "<b>run</b>" in page.locator("p").last.inner_text()
-    page.locator("summary").click()
-    assert "70.0 [60.0, 75.0] extrapolated" in page.locator("details table").inner_text()
-    assert not browser_page.complaints
-    assert browser_page.requests == [file.as_uri()]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -11,7 +10,6 @@ import pytest
 
 from crosslens.core import Bars, MetricValues, Run, UnknownNameError, UsageError
 from crosslens.pipeline import GroupChart, chart, group_metrics
-from tests.report.browser import Watched
 
 TASKS = ("colour", "count", "object", "ocr")
 NASTY = "</script><script>alert('x')</script> & <b>bold</b>"
@@ -152,23 +150,3 @@ def test_runs_without_the_metric(three: list[Run], run: Run) -> None:
     assert chart([three[0], other], "task").metric == "t2i/MedR"
     with pytest.raises(UsageError, match="no metric by task in common"):
         chart([replace(three[0], values={"t2i/Hit@1": three[0]["t2i/Hit@1"]}), other], "task")
-
-
-# In a browser
-
-
-def test_the_page_draws_everything_and_asks_for_nothing(
-    three: list[Run], tmp_path: Path, browser_page: Watched
-) -> None:
-    named = [*three[:2], replace(three[2], name=NASTY)]
-    tasks = pl.col("task").replace("ocr", NASTY)
-    runs = [replace(run, columns={"t2i": run.columns["t2i"].with_columns(tasks)}) for run in named]
-    path = chart(runs, "task", "t2i/Hit@1").save(tmp_path / "tasks.html")
-    page = browser_page.page
-    page.goto(path.as_uri())
-    assert page.locator("svg .bar").count() == len(runs) * len(TASKS)
-    assert page.locator("svg .key").count() == len(runs)
-    assert any(NASTY in text for text in page.locator("svg text").all_text_contents()), "names are shown as they are"
-    assert page.locator(".block tbody tr").count() == len(runs) * len(TASKS)
-    assert browser_page.complaints == []
-    assert browser_page.requests == [path.as_uri()], "nothing but the page itself"

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import numpy as np
-import pytest
 
 from crosslens.core import Bars, MetricValues, Run, Table
 from crosslens.pipeline import Leaderboard, StageResult, leaderboard
 from crosslens.report import ReportInputs
 from crosslens.report.document.inputs import ReportContext
 from crosslens.report.document.sections import leaderboard as report_section
-from tests.report.browser import Watched
 
 
 def run(name: str, share: float, metric: str = "t2i/Hit@1") -> Run:
@@ -78,21 +75,3 @@ def test_page_escapes_names_and_says_what_marks_mean() -> None:
     assert 'best figure">90.0 <span class="facts">[10.0, 90.0] *</span>' in page
     assert "without a mark: significantly worse" in page
     assert ">–</td>" in page
-
-
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_in_a_browser(browser_page: Watched, tmp_path: Path, scheme: str) -> None:
-    runs = {(f"a model with a long name {m}", f"dataset {d}"): run("x", m / 5) for m in range(3) for d in range(8)}
-    leaderboard(runs, permutations=20).save(tmp_path / "page.html")
-    page = browser_page.page
-    page.emulate_media(color_scheme=scheme)
-    for width in (1300, 390):
-        page.set_viewport_size({"width": width, "height": 900})
-        page.goto(f"file://{tmp_path / 'page.html'}")
-        assert page.evaluate("document.documentElement.scrollWidth") <= width, "the table scrolls, not the page"
-        colour = page.evaluate("getComputedStyle(document.body).backgroundColor")
-        assert (colour == "rgb(255, 255, 255)") == (scheme == "light")
-    page.keyboard.press("Tab")
-    assert page.evaluate("document.activeElement.getAttribute('aria-label')") == "Hit@1, text → image"
-    assert not browser_page.complaints
-    assert all(request.startswith(("file://", "data:")) for request in browser_page.requests)

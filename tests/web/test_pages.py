@@ -35,16 +35,25 @@ def address(runs_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iter
         yield running
 
 
-@pytest.fixture
-def watched(browser: Any, address: str) -> Iterator[WatchedPage]:
-    """A page of a wide window; whatever it complains about fails the test."""
-    page = browser.new_page(viewport={"width": 1280, "height": 800})
+@pytest.fixture(scope="module")
+def window(browser: Any, address: str) -> Iterator[WatchedPage]:
+    """One page for all tests: a new one is a new process of the browser."""
+    page = browser.new_page()
     # The explanation loads a parser, which takes seconds: tests that want it ask for it.
     page.route("**/explanation?*", lambda route: route.fulfill(body="<p class='problem'>left out</p>"))
-    watched = WatchedPage(page, address)
-    yield watched
+    yield WatchedPage(page, address)
     page.close()
-    assert not watched.complaints
+
+
+@pytest.fixture
+def watched(window: WatchedPage) -> Iterator[WatchedPage]:
+    """The page in a wide window; whatever it complains about fails the test."""
+    window.page.goto("about:blank")
+    window.page.emulate_media(color_scheme="light")
+    window.page.set_viewport_size({"width": 1280, "height": 800})
+    window.complaints.clear()
+    yield window
+    assert not window.complaints
 
 
 def dataset_of(watched: WatchedPage) -> str:
@@ -131,7 +140,7 @@ def test_a_query_shows_lists_truth_and_marks(watched: WatchedPage) -> None:
     assert "not in the ground truth" in page.locator(".likely-note").inner_text()
 
 
-def test_marks_that_take_longer_come_by_themselves(browser: Any, address: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_marks_that_take_longer_come_by_themselves(watched: WatchedPage, monkeypatch: pytest.MonkeyPatch) -> None:
     """The page does not wait for them: it says so, and renews its lists."""
     patched = likely_positives.LikelyPositiveSearch.of_view
     answers = iter([0.0])  # the first page does not wait at all, and the dataset is "not prepared" for it
@@ -142,13 +151,11 @@ def test_marks_that_take_longer_come_by_themselves(browser: Any, address: str, m
         else patched(self, run, view),
     )  # fmt: skip
     monkeypatch.setattr(likely_positives, "_PATIENCE", 30)
-    page = browser.new_page()
-    page.route("**/explanation?*", lambda route: route.fulfill(body="<p class='problem'>left out</p>"))
-    page.goto(f"{address}/runs/model-a/query?id=img8%230")
+    page = watched.page
+    page.goto(f"{watched.address}/runs/model-a/query?id=img8%230")
     assert "for the first time" in page.locator("[data-results]").inner_text()
     page.wait_for_selector("li.likely")
     assert "for the first time" not in page.locator("[data-results]").inner_text()
-    page.close()
 
 
 def test_markup_in_captions_is_shown_as_it_is(watched: WatchedPage) -> None:

@@ -17,6 +17,7 @@ from crosslens.core.errors import InputError, UsageError
 from crosslens.web import WebSettings, create_app
 from crosslens.web.security import CSRF_COOKIE, check_csrf, csrf_token, is_allowed_host
 from crosslens.web.settings import ServeOptions, is_loopback, read_password
+from tests.tables import each_row
 from tests.web.conftest import NASTY, client_of
 
 PASSWORD = "a long enough password"
@@ -188,12 +189,14 @@ def test_other_computers_have_to_log_in(runs_folder: Path, tmp_path: Path) -> No
     assert client.get("/", auth=("me", PASSWORD)).status_code == 429, "guessing goes on no faster with the right one"
 
 
-@pytest.mark.parametrize(
-    "header", ["Basic", "Basic ???", "Bearer x", f"Basic {b64encode(b'no colon').decode()}", "basic"]
-)
-def test_bad_credentials(runs_folder: Path, tmp_path: Path, header: str) -> None:
-    client = client_of(runs_folder, tmp_path, password=PASSWORD)
-    assert client.get("/", headers={"Authorization": header}).status_code == 401
+@pytest.fixture
+def with_password(runs_folder: Path, tmp_path: Path) -> TestClient:
+    return client_of(runs_folder, tmp_path, password=PASSWORD)
+
+
+@each_row("header", ["Basic", "Basic ???", "Bearer x", f"Basic {b64encode(b'no colon').decode()}", "basic"])
+def test_bad_credentials(with_password: TestClient, header: str) -> None:
+    assert with_password.get("/", headers={"Authorization": header}).status_code == 401
 
 
 def test_accounts_can_take_over_the_login(runs_folder: Path, tmp_path: Path) -> None:

@@ -51,12 +51,27 @@ def serious(page: Any) -> list[tuple[str, str, str]]:
 Opened = Callable[..., Watched]
 
 
+@pytest.fixture(scope="module")
+def window(browser: Any) -> Iterator[Watched]:
+    """For whoever needs no special one: a new window is a new process of the browser."""
+    context = browser.new_context()
+    yield Watched(context.new_page())
+    context.close()
+
+
 @pytest.fixture
-def opened(browser: Any) -> Iterator[Opened]:
-    """Opens a file in a window of its own; all are closed in the end."""
+def opened(browser: Any, window: Watched) -> Iterator[Opened]:
+    """Opens a file, with options in a window of its own; all are closed in the end."""
     contexts = []
 
     def open_file(file: Path, size: dict[str, int] = DESK, **options: Any) -> Watched:
+        if not options:
+            window.page.goto("about:blank")
+            window.page.set_viewport_size(size)
+            window.requests.clear()
+            window.complaints.clear()
+            window.page.goto(file.as_uri())
+            return window
         contexts.append(browser.new_context(viewport=size, **options))
         page = Watched(contexts[-1].new_page())
         page.page.goto(file.as_uri())

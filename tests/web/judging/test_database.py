@@ -133,12 +133,27 @@ def test_opening_again_keeps_everything(address: str) -> None:
     again.close()
 
 
+_TWO_SERVERS = """
+import os, sys, traceback
+from crosslens.web.judging.database.engine import open_database
+
+processes = [process := os.fork()]
+if process:
+    processes.append(process := os.fork())
+if not process:
+    try:
+        open_database(sys.argv[1])
+    except BaseException:
+        traceback.print_exc()
+        os._exit(1)
+    os._exit(0)
+sys.exit(max(os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]) for process in processes))
+"""
+
+
 def test_several_servers_may_start_at_once(address: str) -> None:
-    code = f"from crosslens.web.judging.database.engine import open_database; open_database({address!r})"
-    started = [subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.PIPE) for _ in range(2)]
-    for process in started:
-        _, errors = process.communicate(timeout=60)
-        assert process.returncode == 0, errors.decode()
+    done = subprocess.run([sys.executable, "-c", _TWO_SERVERS, address], capture_output=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr.decode()
 
 
 def test_sqlite_waits_and_writes_through(sqlite_database: Database) -> None:

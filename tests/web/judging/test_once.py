@@ -18,17 +18,18 @@ from crosslens.web.judging.accounts import create_invitation
 from crosslens.web.judging.database.projects import members
 from crosslens.web.judging.database.tables import AccountRow
 from crosslens.web.judging.importing import add_new_items
+from tests.tables import rest_slow
 from tests.web.judging.samples import item, items, person, project
 from tests.web.judging.site import Site
 
 PASSWORD = "correct horse battery"
-PEOPLE = 8
+PEOPLE = 6
 
 
 @pytest.fixture
 def site(with_tables: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
     """A server without any account, on each database; hashing takes its time, as it does outside of tests."""
-    monkeypatch.setattr(accounts, "_HASHER", PasswordHasher(time_cost=2, memory_cost=8192, parallelism=1))
+    monkeypatch.setattr(accounts, "_HASHER", PasswordHasher(time_cost=1, memory_cost=4096, parallelism=1))
     opened = Site(tmp_path / "runs", ["judging"], database=with_tables)
     yield opened
     opened.database.close()
@@ -74,7 +75,7 @@ def test_the_setup_link_makes_one_owner(site: Site) -> None:
 
 
 def test_the_setup_links_of_two_servers_make_one_owner(site: Site, tmp_path: Path) -> None:
-    servers = [site, *(Site(tmp_path / "runs", ["judging"], database=site.address) for _ in range(3))]
+    servers = [site, *(Site(tmp_path / "runs", ["judging"], database=site.address) for _ in range(2))]
     paths = ["/" + server.app.state.services.start_notes[0].partition("{address}")[2] for server in servers]
     visitors = [server.visitor() for server in servers]
     for visitor in visitors:
@@ -86,7 +87,7 @@ def test_the_setup_links_of_two_servers_make_one_owner(site: Site, tmp_path: Pat
         server.database.close()
 
 
-@pytest.mark.parametrize("uses", [1, 3])
+@pytest.mark.parametrize("uses", rest_slow([3, 1]))
 def test_an_invitation_lets_in_as_many_as_it_says(site: Site, uses: int) -> None:
     made = project(site.database, 1)
     path = f"/join/{create_invitation(site.database, made.id, uses=uses)}"

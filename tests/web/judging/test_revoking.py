@@ -199,7 +199,7 @@ def test_a_new_password_that_is_overtaken_opens_no_session(
     tmp_path: Path, page: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Between the new password and its session, an owner resets the password again."""
-    site = Site(tmp_path / "runs")
+    site = Site(tmp_path / "runs", ["judging"])
     account = create_account(site.database, "Ann", PASSWORD)
     path = page.format(token=make_reset_link(site.database, account.id)) if "{" in page else page
     visitor = site.visitor(account.id)
@@ -409,7 +409,7 @@ def test_whatever_changes_something_is_in_the_log(tmp_path: Path) -> None:
     site, database = owned.site, owned.site.database
     account = create_account(database, NAME, PASSWORD)
     join(database, owned.project, account.id)
-    setup = Site(tmp_path / "empty")
+    setup = Site(tmp_path / "empty", ["judging"])
     (note,) = setup.app.state.services.start_notes
     item = owned.disputed[0]
     joined, made = (create_invitation(database, owned.project) for _ in range(2))
@@ -483,7 +483,7 @@ def test_whatever_changes_something_is_in_the_log(tmp_path: Path) -> None:
 
 def test_no_name_is_taken_for_the_command_line(tmp_path: Path) -> None:
     """Names are free, and some look like others: the log names the account, too."""
-    site = Site(tmp_path / "runs")
+    site = Site(tmp_path / "runs", ["judging"])
     create_account(site.database, "olga", PASSWORD, is_owner=True)
     (by_command,) = audit_log(site.database)
     liar = create_account(site.database, by_command.by, PASSWORD, is_owner=True)

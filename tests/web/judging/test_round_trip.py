@@ -20,6 +20,7 @@ from crosslens.web.judging.importing import import_items, pair_items, shown_as
 from crosslens.web.judging.options import ExportOptions
 from crosslens.web.judging.results import adjudicate, load_answers
 from crosslens.web.judging.tasks import Answer, ItemContent, NewItem, ShownPicture, ShownText
+from tests.tables import each_row, rest_slow
 from tests.web.conftest import NASTY
 from tests.web.judging.samples import add_items, create_account, items, person
 
@@ -74,7 +75,7 @@ def exported(database: Database, project: int, name: str) -> bytes:
     return export_content(load_answers(database, project), name, ExportOptions())
 
 
-@pytest.mark.parametrize("name", ["answers.csv", "answers.jsonl"])
+@pytest.mark.parametrize("name", rest_slow(["answers.csv", "answers.jsonl"]))
 def test_export_import_export_is_the_same_bytes(
     database: Database, tmp_path: Path, name: str, sqlite_file: Path
 ) -> None:
@@ -136,10 +137,16 @@ BROKEN = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("column", BROKEN)
-def test_a_broken_export_adds_nothing(sqlite_database: Database, tmp_path: Path, column: str) -> None:
-    made = filled(sqlite_database)
-    rows = pl.read_csv(exported(sqlite_database, made, "a.csv"), infer_schema=False)
+@pytest.fixture
+def rows(sqlite_database: Database) -> pl.DataFrame:
+    """The export of a project."""
+    return pl.read_csv(exported(sqlite_database, filled(sqlite_database), "a.csv"), infer_schema=False)
+
+
+@each_row("column", BROKEN)
+def test_a_broken_export_adds_nothing(
+    sqlite_database: Database, rows: pl.DataFrame, tmp_path: Path, column: str
+) -> None:
     value, problem = BROKEN[column]
     last = pl.int_range(pl.len()) == rows.select(pl.col("source").eq("person").arg_true().max()).item()
     rows.with_columns(pl.when(last).then(pl.lit(value)).otherwise(pl.col(column)).alias(column)).write_csv(

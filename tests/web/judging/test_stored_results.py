@@ -86,8 +86,8 @@ def survey(database: Database) -> int:
     return made.id
 
 
-def test_agreement_of_a_survey_is_the_share_who_say_that_a_pair_fits(database: Database) -> None:
-    results = results_of(database, survey(database))
+def test_agreement_of_a_survey_is_the_share_who_say_that_a_pair_fits(sqlite_database: Database) -> None:
+    results = results_of(sqlite_database, survey(sqlite_database))
     content = json.loads(json.dumps(results.as_dict(), allow_nan=False))
     agreement = content["agreement"]
     assert (agreement["items"], agreement["fits"]) == (25, "good")
