@@ -69,6 +69,7 @@ def both(call: Call, data: Path, monkeypatch: pytest.MonkeyPatch, *words: str) -
     for name, engine in (("local", ()), ("ray", ("--engine", "ray"))):
         with within(data / name, monkeypatch) as folder:
             monkeypatch.setattr(sys, "argv", ["crosslens", *words, *engine])
+            monkeypatch.setenv("CROSSLENS_CACHE", str(data / f"cache of {name}"))  # neither finds what is cached
             outcome = call(*words, *engine)
             assert outcome.code == 0, outcome.err
             printed.append(outcome.json)
