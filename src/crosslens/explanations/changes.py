@@ -13,6 +13,7 @@ import polars as pl
 
 from crosslens.core import (
     IMAGE_TO_TEXT,
+    Array,
     Cards,
     Dataset,
     Figure,
@@ -46,7 +47,6 @@ from crosslens.explanations.objects import objects_of
 from crosslens.similarity import Phi, load_similarity, prepare_dataset
 from crosslens.statistics import PairedTest, paired_permutation
 
-Array = np.ndarray[Any, Any]
 Faults = tuple[tuple[str, ...], tuple[str, ...]]
 """The causes of a failure, and the phrases of the query that its hit contradicts."""
 

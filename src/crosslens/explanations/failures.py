@@ -14,6 +14,7 @@ from crosslens.core import (
     IMAGE_TO_TEXT,
     TEXT_TO_IMAGE,
     UNRANKED,
+    Array,
     Dataset,
     Ids,
     InputError,
@@ -24,8 +25,6 @@ from crosslens.core import (
     positions,
     spelled_as,
 )
-
-Array = np.ndarray[Any, Any]
 
 TEXT_TO_TEXT = "t2t"
 DIRECTIONS = (TEXT_TO_IMAGE, TEXT_TO_TEXT, IMAGE_TO_TEXT)

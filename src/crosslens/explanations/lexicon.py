@@ -9,14 +9,11 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 
-from crosslens.core import UsageError
+from crosslens.core import Array, UsageError
 from crosslens.language import COLOURS, SIDES, SIZES, STOP_WORDS, load_wordnet
-
-Array = np.ndarray[Any, Any]
 
 COCO_SYNSETS = {
     "person": "person.n.01", "bicycle": "bicycle.n.01", "car": "car.n.01", "motorcycle": "motorcycle.n.01",

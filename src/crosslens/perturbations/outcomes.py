@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, TypeVar
 import numba
 import numpy as np
 
-from crosslens.core import Progress, shown_progress, stage
+from crosslens.core import Array, Progress, shown_progress, stage
 from crosslens.perturbations.caption import Caption, CaptionWord, Draws, Edit, Edits, apply_edits
 from crosslens.perturbations.perturbing import CannotApply, Captions, Perturbation, PerturbationCall, prepare_calls
 
@@ -31,7 +31,7 @@ def edit_distance(left: str, right: str) -> int:
 
 
 @numba.njit(nogil=True, cache=True)
-def _aligned(left: np.ndarray[Any, Any], right: np.ndarray[Any, Any]) -> int:
+def _aligned(left: Array, right: Array) -> int:
     """The optimal string alignment distance of two rows of characters, in three rows of the table at a time."""
     # The distance is the same without the beginning and the end that both share, and found sooner.
     while left.size and right.size and left[0] == right[0]:

@@ -8,10 +8,9 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from crosslens.core import FloatArray, UnknownNameError
+from crosslens.core import BoolArray, FloatArray, UnknownNameError
 from crosslens.statistics.bootstrap import Bootstrap, Estimate, percentiles, require_level
 
-BoolArray = np.ndarray[Any, np.dtype[np.bool_]]
 AlphaScale = Literal["nominal", "ordinal", "interval"]
 KappaWeights = Literal["none", "linear", "quadratic"]
 

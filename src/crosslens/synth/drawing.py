@@ -22,12 +22,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from crosslens.core import MissingExtraError
+from crosslens.core import Array, MissingExtraError
 
 if TYPE_CHECKING:
     from PIL import Image
 
-Array = np.ndarray[Any, Any]
 RGB = tuple[int, int, int]
 Point = tuple[float, float]
 Points = Sequence[Point]

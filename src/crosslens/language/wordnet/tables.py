@@ -16,9 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from crosslens.core import NPZ_ERRORS, FormatVersionError, InputError, UsageError, atomic_file, open_npz
-
-Array = np.ndarray[Any, Any]
+from crosslens.core import NPZ_ERRORS, Array, FormatVersionError, InputError, UsageError, atomic_file, open_npz
 
 FORMAT = "crosslens/wordnet"
 VERSION = 1

@@ -19,6 +19,7 @@ from crosslens import __version__
 from crosslens.analyze import ACCURACY, REASONS
 from crosslens.core import (
     DIRECTION_LABELS,
+    Array,
     Bars,
     Cell,
     Chart,
@@ -471,7 +472,7 @@ def gallery(context: ReportContext) -> ReportSection | None:
     )
 
 
-def hit_rate(ranks: Sequence[int] | np.ndarray[Any, Any], k: int) -> float:
+def hit_rate(ranks: Sequence[int] | Array, k: int) -> float:
     """The share of ranks from 1 to k; a rank of −1 (not listed) is none."""
     own = np.asarray(ranks)
     return float(((own >= 1) & (own <= k)).mean())

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, partial
 from threading import Lock
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import polars as pl
@@ -15,9 +15,11 @@ from crosslens.core import (
     BOTH,
     IMAGE_TO_TEXT,
     UNRANKED,
+    Array,
     CrosslensError,
     Dataset,
     InputError,
+    IntArray,
     Ranking,
     Run,
     UnknownNameError,
@@ -29,8 +31,7 @@ from crosslens.pipeline import group_members, group_names
 from crosslens.web.background import RecentCache
 from crosslens.web.security import Services
 
-Array = np.ndarray[Any, Any]
-Rows = np.ndarray[Any, np.dtype[np.int64]]
+Rows = IntArray
 _DIRECTIONS = ("t2i", "t2t", "i2t")
 RANK, ORDER = "rank", "order"
 """What queries can be sorted by besides metrics: the rank of the first relevant item; the dataset's own order."""

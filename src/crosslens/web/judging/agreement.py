@@ -11,11 +11,9 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from crosslens.core import InputError, json_form
+from crosslens.core import FloatArray, InputError, IntArray, json_form
 from crosslens.statistics import JudgeAgreement, cohen_kappa, correlations, judge_agreement, krippendorff_alpha
 from crosslens.web.judging.tasks import Answer
-
-FloatArray = np.ndarray[Any, np.dtype[np.float64]]
 
 PERSON, MODEL = "person", "model"
 """Who judged: results of people and of models are never mixed."""
@@ -81,7 +79,7 @@ def matrix(table: pl.DataFrame, values: pl.Series) -> FloatArray:
     return cells
 
 
-def codes(names: pl.Series) -> np.ndarray[Any, np.dtype[np.int64]]:
+def codes(names: pl.Series) -> IntArray:
     """The number of each name, in their order of appearance."""
     order = {name: number for number, name in enumerate(names.unique(maintain_order=True))}
     return np.array([order[name] for name in names], np.int64)

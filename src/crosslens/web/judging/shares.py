@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from crosslens.core import BOTH, Run, split_name
+from crosslens.core import BOTH, IntArray, Run, split_name
 from crosslens.explanations import association_rules, cause_numbers as numbers_of_causes
 from crosslens.statistics import COEFFICIENTS, Bootstrap, Estimate, correlations, kappa_estimate
 from crosslens.web.judging.agreement import UNDECIDED, codes, labels_of
@@ -193,5 +193,5 @@ def run_metrics(run: Run, direction: str, queries: Mapping[str, str]) -> dict[st
     return metrics
 
 
-def _groups(names: Sequence[str]) -> np.ndarray[Any, np.dtype[np.int64]]:
+def _groups(names: Sequence[str]) -> IntArray:
     return np.unique(np.array(names, dtype=object).astype(str), return_inverse=True)[1].astype(np.int64)

@@ -13,12 +13,10 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from crosslens.core import IMAGE_TO_TEXT, UNRANKED, Dataset, InputError, Run, UnknownNameError, split_name
+from crosslens.core import IMAGE_TO_TEXT, UNRANKED, Array, Dataset, InputError, Run, UnknownNameError, split_name
 from crosslens.explanations import first_relevant
 from crosslens.report import LEVEL_COLOURS
 from crosslens.web.map.maps import EmbeddingMap
-
-Array = np.ndarray[Any, Any]
 
 NO_VALUE = 255
 LEVELS = 255

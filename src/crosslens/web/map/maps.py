@@ -17,6 +17,7 @@ import polars as pl
 
 from crosslens.core import (
     HEADER_FILE,
+    Array,
     CrosslensError,
     Ids,
     InputError,
@@ -42,8 +43,6 @@ from crosslens.web.map.projection import (
     has_umap,
     project,
 )
-
-Array = np.ndarray[Any, Any]
 
 _KIND = "embedding-map"
 _VERSION = 1

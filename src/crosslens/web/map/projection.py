@@ -8,12 +8,12 @@ import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import polars as pl
 
 from crosslens.core import (
+    Array,
     CrosslensError,
     Embeddings,
     MissingExtraError,
@@ -25,8 +25,6 @@ from crosslens.core import (
 )
 from crosslens.language import STOP_WORDS
 from crosslens.rank import unit_rows
-
-Array = np.ndarray[Any, Any]
 
 PCA, UMAP = "pca", "umap"
 METHODS = (PCA, UMAP)

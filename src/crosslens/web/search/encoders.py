@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from crosslens.core import (
+    Array,
     ConflictError,
     CrosslensError,
     Dataset,
@@ -61,8 +62,6 @@ def decoded_upload(content: bytes) -> Iterator[Any]:
     with readable_picture(check_upload(content)) as picture, IN_FLIGHT.decoded(picture) as decoded:
         yield decoded
 
-
-Array = np.ndarray[Any, Any]
 
 MOST_WORDS = 24
 """Words whose effect is measured: each takes one more encoding."""
