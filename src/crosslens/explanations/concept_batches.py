@@ -10,9 +10,9 @@ import numba
 import numpy as np
 import polars as pl
 
-from crosslens.core import InputError, UsageError
+from crosslens.core import Array, InputError, UsageError
 from crosslens.explanations.concepts import RELATIONS, TALLIES, TIE, SizeComparison, relation_number
-from crosslens.explanations.lexicon import Array, attribute_bits, canonical_synset
+from crosslens.explanations.lexicon import attribute_bits, canonical_synset
 from crosslens.explanations.objects import ImageObjects
 from crosslens.language import load_wordnet
 from crosslens.similarity import in_parallel, thread_count

@@ -15,10 +15,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from crosslens.core import InputError, UsageError
+from crosslens.core import Array, InputError, UsageError
 from crosslens.explanations.lexicon import (
     ATTRIBUTE_FAMILIES,
-    Array,
     attribute_values,
     canonical_synset,
     plain_name,

@@ -12,9 +12,8 @@ from typing import Any, Literal
 import numpy as np
 import polars as pl
 
-from crosslens.core import Dataset, Ids, InputError, Progress, UsageError, frozen, positions
+from crosslens.core import Array, Dataset, Ids, InputError, Progress, UsageError, frozen, positions
 from crosslens.explanations.lexicon import (
-    Array,
     canonical_synset,
     is_hyponym,
     meaning,

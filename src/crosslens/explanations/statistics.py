@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from crosslens.core import InputError, UsageError
+from crosslens.core import Array, InputError, UsageError
 from crosslens.explanations.concepts import METRICS, most_similar
-from crosslens.explanations.lexicon import Array, ancestor_at
+from crosslens.explanations.lexicon import ancestor_at
 from crosslens.explanations.objects import ImageObjects
 from crosslens.language import load_wordnet
 from crosslens.statistics import Bootstrap, correct, correlations

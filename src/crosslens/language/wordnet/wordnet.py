@@ -15,13 +15,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from crosslens.core import InputError
+from crosslens.core import Array, InputError
 from crosslens.language.wordnet.tables import (
     FILED,
     NO_PATH,
     PARTS,
     SATELLITE,
-    Array,
     Lexicon,
     Links,
     Tables,
