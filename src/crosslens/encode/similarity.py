@@ -85,8 +85,8 @@ def load_semantic(
         model = known[source](options) if source in known else load_encoder(source, device=device, offline=offline)
         require_modality(model, TEXTS)
         models, fit, name = [model], fit or _fit_of(model, source), f"semantic:{model.name}"
-    kept = Cache.of(cache)
-    encoders = [TextEncoder(model.name, model.revision, _vectors_of(model, kept)) for model in models]
+    vector_cache = Cache.of(cache)
+    encoders = [TextEncoder(model.name, model.revision, _vectors_of(model, vector_cache)) for model in models]
     return Semantic(encoders, load_semantic_fit(fit), name=name)
 
 
