@@ -8,6 +8,7 @@ import weakref
 import numpy as np
 import pytest
 
+from crosslens.core import FloatArray
 from crosslens.core.errors import InputError, UsageError
 from crosslens.metrics import (
     DEFAULT_METRICS,
@@ -19,7 +20,7 @@ from crosslens.metrics import (
     metric,
     parse_metric,
 )
-from crosslens.metrics.relevant_ranks import FloatArray, RelevantRanks
+from crosslens.metrics.relevant_ranks import RelevantRanks
 from crosslens.statistics import estimate
 from tests.metrics.brute import rank
 

@@ -19,6 +19,7 @@ from crosslens.analyze import (
 )
 from crosslens.build.settings import Quotas, RecosSettings, even_quotas
 from crosslens.core import (
+    Array,
     Dataset,
     Embeddings,
     InputError,
@@ -33,7 +34,6 @@ from crosslens.encode import (
     IMAGES,
     MEAN,
     TEXTS,
-    Array,
     EncodeOptions,
     Encoder,
     StoredEmbeddings,

@@ -18,9 +18,8 @@ from crosslens.build.generators.contents import Annotations
 from crosslens.build.generators.protocol import CONFUSABLE, DESCRIBE, SHARPER, VAGUER, AnswerSource, Request
 from crosslens.build.grammar import GrammarCheck
 from crosslens.build.verification import BAD, CORRECTION, SheetRow, VerificationSheet
-from crosslens.core import Embeddings, UsageError, argument
+from crosslens.core import Array, Embeddings, UsageError, argument
 from crosslens.data import MEMBER_SEPARATOR
-from crosslens.encode import Array
 
 CANDIDATE = "candidate"
 

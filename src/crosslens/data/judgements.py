@@ -20,8 +20,12 @@ import polars as pl
 from crosslens.core import (
     IMAGE_TO_TEXT,
     TEXT_TO_IMAGE,
+    Array,
+    BoolArray,
     Dataset,
+    FloatArray,
     InputError,
+    IntArray,
     MissingExtraError,
     Relevance,
     UnknownNameError,
@@ -284,9 +288,6 @@ def _numbers(
     return numbers
 
 
-FloatArray = np.ndarray[Any, np.dtype[np.float64]]
-IntArray = np.ndarray[Any, np.dtype[np.int64]]
-
 _MOST_PERSONS = 16
 """With more judges, most of whom judged few pairs, a column per person would be nearly empty."""
 
@@ -338,7 +339,7 @@ class Judgements:
     def __len__(self) -> int:
         return len(self.scores)
 
-    def select(self, rows: np.ndarray[Any, Any]) -> Judgements:
+    def select(self, rows: Array) -> Judgements:
         """Only these pairs, by row numbers or a boolean mask."""
         chosen = {name: getattr(self, name)[rows] for name in ("images", "captions", "scores", "judges")}
         return replace(self, **chosen)
@@ -348,13 +349,13 @@ class Judgements:
         if self.dataset != dataset.fingerprint:
             raise UsageError("the judgements were read for another dataset", fix="read them again with this dataset")
 
-    def is_relevant(self, relevance: Relevance) -> np.ndarray[Any, np.dtype[np.bool_]]:
+    def is_relevant(self, relevance: Relevance) -> BoolArray:
         """Which pairs are relevant by ``relevance``, whose queries are the dataset's images and items its captions."""
         relevant = relevance.relevant()
         width = len(relevant.item_ids) + len(self.others)
         return np.isin(self.images * width + self.captions, relevant.rows * width + relevant.items)
 
-    def among_references(self, dataset: Dataset) -> np.ndarray[Any, np.dtype[np.bool_]]:
+    def among_references(self, dataset: Dataset) -> BoolArray:
         """Which pairs have a caption whose text equals that of one of the image's own captions, spaces aside."""
         texts = [_normal_spaces(text) for text in (*dataset.texts, *self.others)]
         references = set(zip(dataset.caption_image.tolist(), texts, strict=False))

@@ -22,6 +22,7 @@ import polars as pl
 from crosslens.core import (
     LARGEST_WHOLE,
     UNRANKED,
+    Array,
     Ids,
     InputError,
     RankedLists,
@@ -203,7 +204,7 @@ def _coded(frame: pl.DataFrame, *values: str) -> tuple[pl.DataFrame, Ids, Ids]:
 
 
 _LAYOUT = "{query: [item, …]} or {query: {item: number}}"
-_Array = np.ndarray[Any, Any]
+_Array = Array
 _Ranked = list[str] | dict[str, float]
 """The items of a query, with their scores or grades where the file has them."""
 

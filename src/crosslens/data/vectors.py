@@ -38,6 +38,7 @@ from crosslens.core import (
     HEADER_FILE,
     NPZ_ERRORS,
     UNPACKED_BYTES,
+    Array,
     ArrayBlocks,
     Embeddings,
     Ids,
@@ -210,7 +211,6 @@ def _scan(path: Path) -> pl.LazyFrame:
     return pl.scan_parquet(path, glob=False) if path.suffix.lower() == ".parquet" else pl.scan_ipc(path)
 
 
-Array = np.ndarray[Any, Any]
 Side = Literal["image", "caption"]
 
 _SIDES: Mapping[str | None, frozenset[str]] = {

@@ -5,7 +5,6 @@ from crosslens.encode.encoder import (
     ENCODERS as ENCODERS,
     IMAGES as IMAGES,
     TEXTS as TEXTS,
-    Array as Array,
     Encoder as Encoder,
     FeatureReader as FeatureReader,
     MatrixScorer as MatrixScorer,

@@ -22,10 +22,19 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
-from crosslens.core import PIXELS_IN_FLIGHT, CrosslensError, Engine, InputError, UsageError, argument, missing_on_node
+from crosslens.core import (
+    PIXELS_IN_FLIGHT,
+    Array,
+    CrosslensError,
+    Engine,
+    InputError,
+    UsageError,
+    argument,
+    missing_on_node,
+)
 from crosslens.data import REPAIR_IMAGE, outer_file, read_image_bytes, readable_picture
 from crosslens.encode.cache import key_of
-from crosslens.encode.encoder import IMAGES, METHODS, TEXTS, Array, Encoder, load_encoder, loaded_as, map_path
+from crosslens.encode.encoder import IMAGES, METHODS, TEXTS, Encoder, load_encoder, loaded_as, map_path
 from crosslens.encode.options import EncodeOptions
 
 T = TypeVar("T")

@@ -16,12 +16,12 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from crosslens.core import (
     NPZ_ERRORS,
+    Array,
     InputError,
     Notify,
     argument,
@@ -35,8 +35,6 @@ from crosslens.core import (
     to_stderr,
     write_text,
 )
-
-Array = np.ndarray[Any, Any]
 
 SHARD_ITEMS = 1_024
 """A shard is written as soon as it holds so many vectors; a killed process loses at most so many and a batch."""

@@ -13,12 +13,19 @@ from typing import Any, Protocol, Unpack, runtime_checkable
 
 import numpy as np
 
-from crosslens.core import MissingExtraError, Progress, Registry, UsageError, argument, call_function, where_option
+from crosslens.core import (
+    Array,
+    MissingExtraError,
+    Progress,
+    Registry,
+    UsageError,
+    argument,
+    call_function,
+    where_option,
+)
 from crosslens.encode.cache import Cache, EmbeddingStore
 from crosslens.encode.options import EncodeKeywords, EncodeOptions
 from crosslens.rank import unit_rows
-
-Array = np.ndarray[Any, Any]
 
 IMAGES, TEXTS = "images", "texts"
 _LOADED_AS = "_crosslens_loaded_as"

@@ -20,8 +20,8 @@ from pathlib import Path
 from threading import Thread
 from typing import Any, NamedTuple
 
-from crosslens.core import CrosslensError, InputError, UsageError, file_fingerprint, read_json_file, torch_device
-from crosslens.encode.encoder import ENCODERS, Array, import_library, name_of, require_library
+from crosslens.core import Array, CrosslensError, InputError, UsageError, file_fingerprint, read_json_file, torch_device
+from crosslens.encode.encoder import ENCODERS, import_library, name_of, require_library
 from crosslens.encode.options import EncodeOptions
 
 _WEIGHTS = (".safetensors", ".bin", ".onnx")

@@ -11,6 +11,7 @@ from typing import Any, Protocol, Unpack
 import numpy as np
 
 from crosslens.core import (
+    Array,
     CrosslensError,
     Dataset,
     InputError,
@@ -27,15 +28,7 @@ from crosslens.core import (
 from crosslens.data import image_files, outer_file
 from crosslens.encode.batches import PAIRS, Batches, ModelToLoad, file_key, in_groups, read_ahead, uses_gpu
 from crosslens.encode.cache import Cache, EmbeddingStore, key_of
-from crosslens.encode.encoder import (
-    Array,
-    DivisibleScorer,
-    FeatureReader,
-    MatrixScorer,
-    note_origin,
-    open_store,
-    split_model,
-)
+from crosslens.encode.encoder import DivisibleScorer, FeatureReader, MatrixScorer, note_origin, open_store, split_model
 from crosslens.encode.options import EncodeKeywords, EncodeOptions, StreamKeywords
 from crosslens.encode.stream import encode_images, feature_key
 from crosslens.rank import rerank

@@ -10,6 +10,7 @@ from typing import Any, Literal
 import numpy as np
 
 from crosslens.core import (
+    Array,
     CrosslensError,
     MissingExtraError,
     Progress,
@@ -24,7 +25,6 @@ from crosslens.encode.batches import Batches
 from crosslens.encode.cache import Cache
 from crosslens.encode.encoder import (
     TEXTS,
-    Array,
     Encoder,
     import_library,
     load_encoder,

@@ -20,6 +20,7 @@ from crosslens.core import (
     DATASET_LAYOUT,
     EMBEDDINGS_LAYOUT,
     HEADER_FILE,
+    Array,
     ConflictError,
     CrosslensError,
     Dataset,
@@ -51,17 +52,7 @@ from crosslens.encode.batches import (
     unreadable,
 )
 from crosslens.encode.cache import Cache, EmbeddingStore, key_of
-from crosslens.encode.encoder import (
-    IMAGES,
-    METHODS,
-    TEXTS,
-    Array,
-    Encoder,
-    FeatureReader,
-    label,
-    open_store,
-    require_modality,
-)
+from crosslens.encode.encoder import IMAGES, METHODS, TEXTS, Encoder, FeatureReader, label, open_store, require_modality
 from crosslens.encode.options import StreamKeywords
 
 

@@ -17,6 +17,7 @@ import numpy as np
 import polars as pl
 
 from crosslens.core import (
+    Array,
     Dataset,
     Embeddings,
     InputError,
@@ -26,7 +27,7 @@ from crosslens.core import (
     match_ids,
     where_option,
 )
-from crosslens.encode.encoder import TEXTS, Array, Encoder, label, require_modality
+from crosslens.encode.encoder import TEXTS, Encoder, label, require_modality
 from crosslens.encode.loading import PretrainedModel, ids_and_mask
 from crosslens.encode.options import EACH, MEAN, EncodeOptions, StreamKeywords, query_choice
 from crosslens.encode.stream import caption_rows, encode_captions, encode_texts

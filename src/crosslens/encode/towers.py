@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from crosslens.core import (
+    Array,
     Progress,
     UsageError,
     cache_folder,
@@ -26,7 +27,7 @@ from crosslens.core import (
 )
 from crosslens.encode.adapters.torch_encoders import ARCHITECTURES, Architecture, hub_name, patch_counts, vectors_of
 from crosslens.encode.batches import as_picture, as_pictures, file_key, read_ahead
-from crosslens.encode.encoder import ENCODERS, Array, is_local, require_library
+from crosslens.encode.encoder import ENCODERS, is_local, require_library
 from crosslens.encode.loading import check_type, find_model, load_part, longest_text, model_type_of
 from crosslens.encode.options import EncodeOptions
 

@@ -11,6 +11,7 @@ import numpy as np
 from crosslens.core import (
     IMAGE_TO_TEXT,
     TEXT_TO_IMAGE,
+    Array,
     Dataset,
     Embeddings,
     Ids,
@@ -25,7 +26,6 @@ from crosslens.core import (
 from crosslens.encode import (
     IMAGES,
     TEXTS,
-    Array,
     EncodeOptions,
     Encoder,
     StoredEmbeddings,

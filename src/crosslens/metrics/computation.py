@@ -12,7 +12,9 @@ import numpy as np
 from crosslens.core import (
     IMAGE_TO_TEXT,
     TEXT_TO_IMAGE,
+    FloatArray,
     InputError,
+    IntArray,
     MetricValues,
     Ranking,
     UsageError,
@@ -24,8 +26,6 @@ from crosslens.metrics.graded import GainMatrix, GradedRanking
 from crosslens.metrics.relevant_ranks import (
     Coverage,
     ExpectedRanks,
-    FloatArray,
-    IntArray,
     OrderedRanks,
     RelevantPairs,
     RelevantRanks,

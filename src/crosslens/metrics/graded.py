@@ -20,26 +20,20 @@ from crosslens.core import (
     IMAGE_TO_TEXT,
     TEXT_TO_IMAGE,
     UNRANKED,
+    Array,
+    BoolArray,
+    FloatArray,
     InputError,
+    IntArray,
     Ranking,
     Relevance,
     UsageError,
     argument,
     where_option,
 )
-from crosslens.metrics.relevant_ranks import (
-    UNSEEN_RANK,
-    BoolArray,
-    FloatArray,
-    IntArray,
-    Ties,
-    chance_of_none,
-    item_count,
-    tie_error,
-)
+from crosslens.metrics.relevant_ranks import UNSEEN_RANK, Ties, chance_of_none, item_count, tie_error
 from crosslens.rank import ScoreMatrix, Scorer, rank_both
 
-Array = np.ndarray[Any, Any]
 Part = tuple[Array, Array]
 
 _ROWS = 256

@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from crosslens.core import UsageError
+from crosslens.core import FloatArray, IntArray, UsageError
 from crosslens.metrics.family import RSUM_CUTOFFS, MetricSpec
-from crosslens.metrics.sub_galleries import FloatArray, IntArray, SubGalleries
+from crosslens.metrics.sub_galleries import SubGalleries
 from crosslens.statistics import Bootstrap, Estimate
 
 _NODES = np.linspace(-4.5, 9.0, 240)

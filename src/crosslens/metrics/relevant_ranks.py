@@ -8,15 +8,11 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from functools import cached_property
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 import numpy as np
 
-from crosslens.core import UNRANKED, InputError, Ranking, UnknownNameError, argument
-
-IntArray = np.ndarray[Any, np.dtype[np.int64]]
-FloatArray = np.ndarray[Any, np.dtype[np.float64]]
-BoolArray = np.ndarray[Any, np.dtype[np.bool_]]
+from crosslens.core import UNRANKED, BoolArray, FloatArray, InputError, IntArray, Ranking, UnknownNameError, argument
 
 Ties = Literal["stable", "optimistic", "pessimistic", "expected"]
 """``stable``: the lower gallery index comes first. ``optimistic``: relevant items come first within a tie;

@@ -14,12 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from crosslens.core import InputError, Ranking, UsageError
+from crosslens.core import FloatArray, InputError, IntArray, Ranking, UsageError
 from crosslens.metrics.family import RSUM_CUTOFFS, MetricSpec, family_of
 from crosslens.metrics.relevant_ranks import RelevantPairs, Ties, require_ties
-
-FloatArray = np.ndarray[Any, np.dtype[np.float64]]
-IntArray = np.ndarray[Any, np.dtype[np.int64]]
 
 
 def chance_of(taken: IntArray, others: IntArray, before: IntArray, drawn: IntArray) -> FloatArray:

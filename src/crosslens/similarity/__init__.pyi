@@ -21,7 +21,6 @@ from crosslens.similarity.precomputed import (
 )
 from crosslens.similarity.protocol import (
     SIMILARITIES as SIMILARITIES,
-    Array as Array,
     IdSimilarity as IdSimilarity,
     Phi as Phi,
     PreparedSimilarity as PreparedSimilarity,

@@ -13,6 +13,7 @@ from typing import Literal
 import numpy as np
 
 from crosslens.core import (
+    Array,
     ArrayBlocks,
     Dataset,
     InputError,
@@ -26,7 +27,7 @@ from crosslens.core import (
 )
 from crosslens.data import read_vectors, vector_files
 from crosslens.rank import unit_blocks
-from crosslens.similarity.protocol import Array, References, Texts, as_grid, distinct_texts, group_members, group_starts
+from crosslens.similarity.protocol import References, Texts, as_grid, distinct_texts, group_members, group_starts
 
 _PAIR_NUMBERS = 1 << 21
 _REFERENCE_NUMBERS = 1 << 24

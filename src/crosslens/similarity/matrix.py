@@ -16,6 +16,7 @@ import numpy as np
 import polars as pl
 
 from crosslens.core import (
+    Array,
     ConflictError,
     Dataset,
     InputError,
@@ -58,7 +59,6 @@ from crosslens.similarity.precomputed import (
 )
 from crosslens.similarity.protocol import (
     SIMILARITIES,
-    Array,
     CaptionFunction,
     IdSimilarity,
     Phi,

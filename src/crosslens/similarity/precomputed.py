@@ -14,6 +14,7 @@ import numpy as np
 import polars as pl
 
 from crosslens.core import (
+    Array,
     Dataset,
     Ids,
     InputError,
@@ -35,7 +36,7 @@ from crosslens.core import (
     write_text,
 )
 from crosslens.data import ARRAY_SUFFIXES, PackedBlocks, existing_file, read_array_and_ids, read_bytes, read_text
-from crosslens.similarity.protocol import Array, References, Texts
+from crosslens.similarity.protocol import References, Texts
 
 KIND = "crosslens-similarity"
 _MATRIX = "matrix"

@@ -9,9 +9,8 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
-from crosslens.core import Dataset, Progress, Registry, UsageError, available_cores, core_limit, wait_for_all
+from crosslens.core import Array, Dataset, Progress, Registry, UsageError, available_cores, core_limit, wait_for_all
 
-Array = np.ndarray[Any, Any]
 Texts = Sequence[str]
 References = Sequence[Texts]
 """The reference captions of each image."""

@@ -26,6 +26,7 @@ import numba
 import numpy as np
 
 from crosslens.core import (
+    Array,
     InputError,
     Progress,
     UnknownNameError,
@@ -38,7 +39,6 @@ from crosslens.core import (
 from crosslens.rank import unit_rows
 from crosslens.similarity.embedding import Vectors
 from crosslens.similarity.protocol import (
-    Array,
     References,
     Texts,
     distinct_texts,

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import polars as pl
 
-from crosslens.core import Dataset, Embeddings, InputError, UsageError, reading
+from crosslens.core import Array, Dataset, Embeddings, InputError, UsageError, reading
 from crosslens.data.files import read_lines
 from crosslens.data.loading import READERS
 from crosslens.data.rows import (
@@ -49,7 +48,7 @@ def read_precomputed(
         return dataset, Embeddings(dataset.image_ids, rows, model=model)
 
 
-def _read(folder: Path, split: str, each: int) -> tuple[Dataset, np.ndarray[Any, Any]]:
+def _read(folder: Path, split: str, each: int) -> tuple[Dataset, Array]:
     if each < 1:
         raise UsageError(f"captions_per_image is {each}", fix="use 1 or more")
     caption_file, image_file = folder / f"{split}_caps.txt", folder / f"{split}_ims.npy"
@@ -70,7 +69,7 @@ def _read(folder: Path, split: str, each: int) -> tuple[Dataset, np.ndarray[Any,
     return dataset, rows
 
 
-def _image_rows(file: Path, captions: int, each: int) -> np.ndarray[Any, Any]:
+def _image_rows(file: Path, captions: int, each: int) -> Array:
     """One row per image; where rows are repeated per caption, they must really be repeated."""
     rows = read_array(file)
     if rows.ndim < 2 or len(rows) not in (captions, captions // each):

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from crosslens.core import (
+    Array,
     InputError,
     SettingsFile,
     UnknownNameError,
@@ -25,7 +26,7 @@ from crosslens.core import (
     reading,
 )
 from crosslens.encode.batches import as_pictures
-from crosslens.encode.encoder import ENCODERS, IMAGES, TEXTS, Array, Encoder, import_library, name_of, word_vectors
+from crosslens.encode.encoder import ENCODERS, IMAGES, TEXTS, Encoder, import_library, name_of, word_vectors
 from crosslens.encode.options import EncodeOptions
 
 TINY = Path(__file__).parents[1] / "tiny"

@@ -15,6 +15,7 @@ import numpy as np
 from crosslens.core import (
     MEDIA,
     WORKERS,
+    Array,
     CrosslensError,
     Endpoint,
     Notify,
@@ -26,7 +27,6 @@ from crosslens.core import (
     refuse_network,
 )
 from crosslens.encode.batches import as_pictures
-from crosslens.encode.encoder import Array
 from crosslens.encode.loading import PretrainedModel, ids_and_mask
 from crosslens.encode.options import EncodeOptions
 from crosslens.encode.pairs import PAIR_SCORERS, PairScorer

@@ -11,13 +11,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from crosslens.core import InputError, UsageError, argument
+from crosslens.core import Array, InputError, UsageError, argument
 from crosslens.encode.batches import as_pictures
 from crosslens.encode.encoder import (
     ENCODERS,
     IMAGES,
     TEXTS,
-    Array,
     Encoder,
     import_library,
     is_local,

@@ -14,11 +14,10 @@ from typing import Any, NamedTuple
 import numba
 import numpy as np
 
-from crosslens.core import Dataset, Progress, UsageError, fingerprint
+from crosslens.core import Array, Dataset, Progress, UsageError, fingerprint
 from crosslens.language import tokenize, tokenizer
 from crosslens.similarity.protocol import (
     SIMILARITIES,
-    Array,
     References,
     Similarity,
     Texts,

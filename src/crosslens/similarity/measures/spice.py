@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numba
 import numpy as np
 
-from crosslens.core import InputError, Progress, shown_progress, stage
+from crosslens.core import Array, InputError, Progress, shown_progress, stage
 from crosslens.language import (
     COLOURS,
     SIZES,
@@ -27,15 +27,7 @@ from crosslens.language import (
     parse_texts,
     scene_graph,
 )
-from crosslens.similarity.protocol import (
-    SIMILARITIES,
-    Array,
-    References,
-    Texts,
-    group_starts,
-    in_parallel,
-    thread_count,
-)
+from crosslens.similarity.protocol import SIMILARITIES, References, Texts, group_starts, in_parallel, thread_count
 
 
 class CandidateTriples(NamedTuple):

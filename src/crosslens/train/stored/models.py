@@ -14,6 +14,7 @@ import numpy as np
 
 from crosslens.core import (
     HEADER_FILE,
+    Array,
     Embeddings,
     InputError,
     Progress,
@@ -26,7 +27,6 @@ from crosslens.core import (
 from crosslens.encode import (
     IMAGES,
     TEXTS,
-    Array,
     Compute,
     EncodeOptions,
     Encoder,
