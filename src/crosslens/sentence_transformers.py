@@ -6,17 +6,15 @@ import csv
 from pathlib import Path
 from typing import Any
 
-from crosslens.core import Dataset, MissingExtraError, UnknownNameError
+from crosslens.core import Dataset, UnknownNameError, needs_extra
 from crosslens.encode import encoder_of, text_only
 from crosslens.pipeline import Metrics, evaluate
 
 try:
     from sentence_transformers.sentence_transformer.evaluation import SentenceEvaluator
 except ImportError:
-    try:
+    with needs_extra("RetrievalEvaluator", "sentence-transformers", "sentence"):
         from sentence_transformers.evaluation import SentenceEvaluator
-    except ImportError as error:
-        raise MissingExtraError("RetrievalEvaluator", "sentence-transformers", "sentence") from error
 
 __all__ = ["RetrievalEvaluator"]
 

@@ -213,9 +213,7 @@ class DiscriminabilityComparison(FeatureComparison[DatasetDiscriminability]):
         if len({(captions.check.k, captions.eta) for captions in self.sets}) > 1:
             raise UsageError("the datasets differ in k or eta", fix="measure all of them with the same settings")
 
-    @property
-    def title(self) -> str:
-        return "How well captions single out an image"
+    title = "How well captions single out an image"
 
     def sections(self) -> Iterator[Section]:
         """How dis(t) is distributed, means and changes; of each dataset the histogram and the captions at both ends."""

@@ -204,9 +204,7 @@ def measure_granularity(
 class GranularityComparison(FeatureComparison[Granularity]):
     """The granularity of several sets side by side."""
 
-    @property
-    def title(self) -> str:
-        return "How fine-grained the captions are"
+    title = "How fine-grained the captions are"
 
     def sections(self) -> Iterator[Section]:
         """How every feature is distributed, the means, and the changes against the first set."""

@@ -19,7 +19,6 @@ from crosslens.core import (
     Embeddings,
     FlatBlocks,
     InputError,
-    MissingExtraError,
     Progress,
     UsageError,
     VectorBlocks,
@@ -27,6 +26,7 @@ from crosslens.core import (
     as_blocks,
     check_vectors,
     current_engine,
+    needs_extra,
     random_stream,
     shown_progress,
     stage,
@@ -62,10 +62,8 @@ class ApproximateSearch:
 
 def build_index(items: ScaledRows, settings: ApproximateSearch, progress: Progress) -> Any:
     """An index of the items, scaled to length 1."""
-    try:
+    with needs_extra("approximate search", "faiss-cpu", "approximate"):
         import faiss
-    except ImportError as error:
-        raise MissingExtraError("approximate search", "faiss-cpu", "approximate") from error
     n, d = items.shape
     lists = min(settings.lists or max(1, round(2 * math.sqrt(n))), n)
     index = faiss.IndexIVFFlat(faiss.IndexFlatIP(d), d, lists, faiss.METRIC_INNER_PRODUCT)

@@ -81,6 +81,7 @@ from crosslens.core.errors import (
     UsageError as UsageError,
     UserCodeError as UserCodeError,
     argument as argument,
+    needs_extra as needs_extra,
     reading as reading,
     where_option as where_option,
 )

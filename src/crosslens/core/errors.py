@@ -181,6 +181,15 @@ class MissingExtraError(CrosslensError, ImportError):
         )
 
 
+@contextmanager
+def needs_extra(purpose: str, package: str, extra: str) -> Iterator[None]:
+    """Inside, an import that fails says which package is needed, what for, and how it is installed."""
+    try:
+        yield
+    except ImportError as error:
+        raise MissingExtraError(purpose, package, extra) from error
+
+
 class ConflictError(CrosslensError):
     """The output path already contains something else."""
 

@@ -21,7 +21,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any, TypeVar
 
 from crosslens.core.addresses import HIDDEN, address_of, harmless, without_secrets
-from crosslens.core.errors import ConflictError, CrosslensError, InputError, MissingExtraError, UsageError
+from crosslens.core.errors import ConflictError, CrosslensError, InputError, MissingExtraError, UsageError, needs_extra
 from crosslens.core.hashing import fingerprint
 from crosslens.core.input_files import REMOTE_BYTES, REMOTE_SECONDS
 from crosslens.core.output import Layout, atomic_file, remove
@@ -167,10 +167,8 @@ def _system(address: str) -> tuple[Any, str]:
     if f"://{HIDDEN}@" in address or f"={HIDDEN}" in address:
         fix = "write them into the address again, or into a copy of the recipe"
         raise InputError("its credentials are not here: runs and recipes do not keep them", file=address, fix=fix)
-    try:
+    with needs_extra(f"{protocol}://", "fsspec", "remote"):
         from fsspec.core import url_to_fs
-    except ImportError as error:
-        raise MissingExtraError(f"{protocol}://", "fsspec", "remote") from error
     options: dict[str, Any] = {}
     try:
         if _is_http(address):  # by itself a client gives up after five minutes, however much has arrived

@@ -38,8 +38,8 @@ from crosslens.core import (
     CrosslensError,
     Dataset,
     InputError,
-    MissingExtraError,
     argument,
+    needs_extra,
     reading,
     regular_bytes,
     require_regular,
@@ -60,10 +60,8 @@ def readable_picture(content: bytes) -> Iterator[Any]:
 
     Whatever is wrong with it, here or when it is decoded inside the block, raises an ``InputError``.
     """
-    try:
+    with needs_extra("reading images", "pillow", "encoders"):
         from PIL import Image
-    except ImportError as error:
-        raise MissingExtraError("reading images", "pillow", "encoders") from error
     if Image.MAX_IMAGE_PIXELS is not None and IMAGE_PIXELS.value > Image.MAX_IMAGE_PIXELS:
         Image.MAX_IMAGE_PIXELS = IMAGE_PIXELS.value  # Pillow's own limit warns, and refuses only twice as much
     warnings.filterwarnings("ignore", category=Image.DecompressionBombWarning)  # an error says it better
@@ -265,10 +263,8 @@ def _parquet(path: str) -> _Read:
 
 def arrow_table(path: str | Path) -> Any:
     """The table in an Arrow file (stream or file form), mapped into memory."""
-    try:
+    with needs_extra("reading Arrow files", "pyarrow", "hf"):
         import pyarrow as pa
-    except ImportError as error:
-        raise MissingExtraError("reading Arrow files", "pyarrow", "hf") from error
     try:
         return pa.ipc.open_stream(pa.memory_map(str(path))).read_all()
     except pa.ArrowInvalid:

@@ -43,7 +43,6 @@ from crosslens.core import (
     Embeddings,
     Ids,
     InputError,
-    MissingExtraError,
     PackedArray,
     ShardedBlocks,
     VectorBlocks,
@@ -57,6 +56,7 @@ from crosslens.core import (
     is_remote,
     local_copy,
     mapped_array,
+    needs_extra,
     open_array,
     open_npz,
     parse_json,
@@ -371,10 +371,8 @@ def _read_safetensors(path: Path) -> dict[str, Any]:
 
 
 def _read_torch(path: Path) -> dict[str, Any]:
-    try:
+    with needs_extra("a PyTorch file", "torch", "torch"):
         import torch
-    except ImportError as error:
-        raise MissingExtraError("a PyTorch file", "torch", "torch") from error
     if zipfile.is_zipfile(path):
         with zipfile.ZipFile(path) as archive:
             check_unpacked(unpacked_size(archive.infolist()), path.stat().st_size)

@@ -21,6 +21,7 @@ from crosslens.core import (
     UsageError,
     argument,
     call_function,
+    needs_extra,
     where_option,
 )
 from crosslens.encode.cache import Cache, EmbeddingStore
@@ -181,10 +182,8 @@ def require_library(module: str, purpose: str, extra: str = "encoders", package:
 
 def import_library(module: str, purpose: str, extra: str = "encoders", package: str = "") -> Any:
     """A library that is not always installed; without it an error that says how to install it."""
-    try:
+    with needs_extra(purpose, package or module, extra):
         return importlib.import_module(module)
-    except ImportError as error:
-        raise MissingExtraError(purpose, package or module, extra) from error
 
 
 def is_local(source: str) -> bool:

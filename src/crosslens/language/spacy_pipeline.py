@@ -20,7 +20,7 @@ from functools import lru_cache
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
-from crosslens.core import CrosslensError, MissingExtraError, argument
+from crosslens.core import CrosslensError, MissingExtraError, argument, needs_extra
 from crosslens.language.parse import Parse, repaired_lemma
 
 PIPELINES = (
@@ -72,10 +72,8 @@ def find_pipeline(name: str | None = None) -> Pipeline:
 
 @lru_cache(maxsize=1)
 def _loaded(name: str) -> Any:
-    try:
+    with needs_extra("parsing captions", "spacy", "language"):
         import spacy
-    except ImportError as error:
-        raise MissingExtraError("parsing captions", "spacy", "language") from error
     nlp = spacy.load(name)
     for part in set(nlp.pipe_names) - set(NEEDED):
         nlp.remove_pipe(part)

@@ -155,9 +155,7 @@ def changed_share(counts: Mapping[str, Any]) -> str:
 class ListedPerturbations(Presented):
     """All perturbations, with what they do, under their kinds."""
 
-    @property
-    def title(self) -> str:
-        return "Perturbations"
+    title = "Perturbations"
 
     def sections(self) -> Iterator[Section]:
         entries = ordered_perturbations()

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from crosslens.core import Dataset, MissingExtraError, Progress, to_stderr
+from crosslens.core import Dataset, Progress, needs_extra, to_stderr
 from crosslens.encode import EncodeOptions
 from crosslens.pipeline.audit.sources import AuditRequest, DatasetSource
 from crosslens.pipeline.encoding import load_dual_encoder
@@ -60,10 +60,8 @@ def require_extras(model: str) -> None:
     """Raise before the work if a package that the demo requires is not installed."""
     required = {"PIL": "pillow"} | ({"onnxruntime": "onnxruntime"} if model == "tiny" else {})
     for module, package in required.items():
-        try:
+        with needs_extra("the demo", package, "demo"):
             __import__(module)
-        except ImportError as error:
-            raise MissingExtraError("the demo", package, "demo") from error
 
 
 def require_model(model: str, notify: Callable[[str], None] = to_stderr) -> None:

@@ -18,11 +18,11 @@ from crosslens.core import (
     RECIPE_FILE,
     RUN_FILE,
     CrosslensError,
-    MissingExtraError,
     Run,
     argument,
     fingerprint,
     harmless,
+    needs_extra,
     parse_toml,
     without_secrets,
 )
@@ -127,11 +127,9 @@ def log_to_mlflow(
     default. Files of a new experiment in a local database are beside it. A run that is there already is not logged
     twice; one whose export was interrupted, or that lacks a metric, is completed.
     """
-    try:
+    with needs_extra("logging to MLflow", "mlflow", "mlflow"):
         from mlflow import MlflowClient
         from mlflow.exceptions import MlflowException
-    except ImportError as error:
-        raise MissingExtraError("logging to MLflow", "mlflow", "mlflow") from error
     content = tracked(run, metrics, files=files)
     uri = tracking_uri or os.environ.get("MLFLOW_TRACKING_URI", "")
     try:
@@ -220,10 +218,8 @@ def log_to_wandb(
     ``offline`` writes it below ``./wandb`` without a network; ``wandb sync`` sends it later. The id of a run is made
     from its values, so that the same run is the same there.
     """
-    try:
+    with needs_extra("logging to Weights & Biases", "wandb", "wandb"):
         import wandb
-    except ImportError as error:
-        raise MissingExtraError("logging to Weights & Biases", "wandb", "wandb") from error
     content = tracked(run, metrics, files=files)
     run_id = content.key[:_KEY_LENGTH]
     try:

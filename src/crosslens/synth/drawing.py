@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from crosslens.core import Array, MissingExtraError
+from crosslens.core import Array, needs_extra
 
 if TYPE_CHECKING:
     from PIL import Image
@@ -154,13 +154,11 @@ _SOLID = [255 if value >= 128 else 0 for value in range(256)]
 
 def pillow() -> Any:
     """The drawing library, or how to install it."""
-    try:
+    with needs_extra("drawing scenes", "pillow", "scenes"):
         import PIL.Image
         import PIL.ImageChops
         import PIL.ImageDraw
         import PIL.ImageFilter
-    except ImportError as error:
-        raise MissingExtraError("drawing scenes", "pillow", "scenes") from error
     return PIL
 
 

@@ -56,9 +56,7 @@ class FilterLoss(Presented):
     def levels(self) -> tuple[str, ...]:
         return tuple(self.table["level"].unique(maintain_order=True))
 
-    @property
-    def title(self) -> str:
-        return "Valid captions that a similarity filter throws away"
+    title = "Valid captions that a similarity filter throws away"
 
     def sections(self) -> Iterator[Section]:
         """A line per level over all thresholds, the table, and what its numbers are."""

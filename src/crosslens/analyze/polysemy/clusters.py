@@ -23,7 +23,6 @@ from crosslens.core import (
     Array,
     Dataset,
     Ids,
-    MissingExtraError,
     Progress,
     UnknownNameError,
     UsageError,
@@ -31,6 +30,7 @@ from crosslens.core import (
     derive_seed,
     frozen,
     json_form,
+    needs_extra,
     random_stream,
     shown_progress,
     stage,
@@ -130,10 +130,8 @@ def cluster_images(
     if len(looks) <= umap_neighbours:
         rule = f"{argument('umap_neighbours', umap_neighbours)} must be below the number of images, {len(looks)}"
         raise UsageError(rule, fix="choose fewer neighbours, or more images", option="umap_neighbours")
-    try:
+    with needs_extra("clusters of images", "scikit-learn", "polysemy"):
         from sklearn.cluster import HDBSCAN
-    except ImportError as error:
-        raise MissingExtraError("clusters of images", "scikit-learn", "polysemy") from error
     progress = shown_progress(progress)
     unit = unit_vectors(looks)
     with stage(progress, "drawing the map of images", 1):
@@ -171,10 +169,8 @@ def cluster_images(
 
 def draw_map(unit: Array, neighbours: int, seed: int) -> Array:
     """UMAP's map of vectors of length 1: n×2. One thread, so that a seed gives one map."""
-    try:
+    with needs_extra("the map of images", "umap-learn", "polysemy"):
         import umap
-    except ImportError as error:
-        raise MissingExtraError("the map of images", "umap-learn", "polysemy") from error
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # about threads and disconnected parts, which are what is looked for
         mapper = umap.UMAP(

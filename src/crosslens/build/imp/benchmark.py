@@ -102,9 +102,7 @@ class Imp(Presented):
             }
         return counts
 
-    @property
-    def title(self) -> str:
-        return "Build of an IMP benchmark"
+    title = "Build of an IMP benchmark"
 
     def sections(self) -> Iterator[Section]:
         """The counts of all stages, then whatever is known so far."""

@@ -21,13 +21,13 @@ from crosslens.build.settings import LOWEST
 from crosslens.core import (
     Array,
     Cloud,
-    MissingExtraError,
     Presented,
     Scatter,
     Section,
     Table,
     UnknownNameError,
     UsageError,
+    needs_extra,
     random_stream,
 )
 
@@ -131,10 +131,8 @@ def cluster_captions(vectors: Array, count: int, seed: int) -> tuple[Array, Arra
 
 def k_means(points: Array, count: int, seed: int) -> Array:
     """The cluster of each point, from 0; fewer than ``count`` where points coincide."""
-    try:
+    with needs_extra("K-means", "scikit-learn", "polysemy"):
         from sklearn.cluster import KMeans
-    except ImportError as error:
-        raise MissingExtraError("K-means", "scikit-learn", "polysemy") from error
     clusters = min(count, len(np.unique(points, axis=0)))
     return np.asarray(KMeans(n_clusters=clusters, n_init=10, random_state=seed % 2**32).fit_predict(points))
 

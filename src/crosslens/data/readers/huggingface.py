@@ -8,7 +8,7 @@ from typing import Any
 
 import polars as pl
 
-from crosslens.core import Dataset, InputError, MissingExtraError, UsageError, argument, reading
+from crosslens.core import Dataset, InputError, UsageError, argument, needs_extra, reading
 from crosslens.data.images import MEMBER_SEPARATOR, arrow_table
 from crosslens.data.loading import READERS
 from crosslens.data.rows import (
@@ -150,10 +150,8 @@ def _open(source: str, split: str | None, config: str | None, revision: str | No
         raise InputError("not a saved dataset", file=source, expected=expected, fix="check the path")
     if not path.exists() and (path.is_absolute() or path.suffix == ".arrow"):
         raise InputError("no such file", file=source, expected="an existing file or folder", fix="check the path")
-    try:
+    with needs_extra("reading Hugging Face datasets", "datasets", "hf"):
         import datasets
-    except ImportError as error:
-        raise MissingExtraError("reading Hugging Face datasets", "datasets", "hf") from error
     try:
         if saved:
             table = datasets.load_from_disk(source)

@@ -15,10 +15,10 @@ from crosslens.core import (
     CrosslensError,
     Entry,
     InputError,
-    MissingExtraError,
     Registry,
     UsageError,
     call_function,
+    needs_extra,
     random_stream,
     wrong_code,
 )
@@ -36,14 +36,12 @@ _COMPRESSION = 3
 
 def pillow() -> Any:
     """Pillow; raises with the install command where it is missing."""
-    try:
+    with needs_extra("changing images", "pillow", "scenes"):
         import PIL.Image
         import PIL.ImageDraw
         import PIL.ImageFilter
         import PIL.ImageFont
         import PIL.ImageOps
-    except ImportError as error:
-        raise MissingExtraError("changing images", "pillow", "scenes") from error
     return PIL
 
 

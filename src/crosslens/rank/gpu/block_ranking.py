@@ -19,7 +19,6 @@ from crosslens.core import (
     DEVICE_BYTES,
     Array,
     CrosslensError,
-    MissingExtraError,
     Progress,
     Ranking,
     Relevance,
@@ -27,6 +26,7 @@ from crosslens.core import (
     VectorBlocks,
     fingerprint,
     in_threads,
+    needs_extra,
     stage,
     torch_devices,
 )
@@ -138,10 +138,8 @@ _MEMORY_VARIES = 1.05
 
 def require_torch() -> None:
     """Raise where torch is not installed."""
-    try:
+    with needs_extra("the torch backend", "torch", "torch"):
         import torch  # noqa: F401
-    except ImportError as error:
-        raise MissingExtraError("the torch backend", "torch", "torch") from error
 
 
 def devices_of(names: str | None) -> list[Any]:

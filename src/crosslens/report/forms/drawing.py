@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from html import escape
 from pathlib import Path
 
-from crosslens.core import Figure, MissingExtraError
+from crosslens.core import Figure, needs_extra
 from crosslens.report.export import write_changed
 from crosslens.report.forms.theme import LEVEL_COLOURS, PAPER_STYLE, SERIES
 
@@ -119,10 +119,8 @@ def drawn_file(drawings: Sequence[ChartDrawing], suffix: str) -> bytes:
     markup = svg_file(drawings)
     if suffix == ".svg":
         return markup.encode()
-    try:
+    with needs_extra(f"writing {suffix} files", "vl-convert-python", "pictures"):
         import vl_convert
-    except ImportError as error:
-        raise MissingExtraError(f"writing {suffix} files", "vl-convert-python", "pictures") from error
     if suffix == ".png":
         picture: bytes = vl_convert.svg_to_png(markup, scale=_SHARPNESS)
         return picture

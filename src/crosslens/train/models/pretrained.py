@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import normalize
 
-from crosslens.core import InputError, MissingExtraError, UsageError
+from crosslens.core import InputError, UsageError, needs_extra
 from crosslens.encode import Pretrained, PretrainedOutput
 from crosslens.train.models.protocol import MODELS, CaptionBatch, CosineScores, ImageBatch, InputShape, Parts
 from crosslens.train.recipe import check_scale
@@ -58,10 +58,8 @@ def add_adapters(module: nn.Module, settings: AdapterSettings) -> None:
     module.requires_grad_(False)
     if not settings.rank:
         return
-    try:
+    with needs_extra("LoRA adapters", "peft", "train"):
         from peft import LoraConfig, inject_adapter_in_model
-    except ImportError as error:
-        raise MissingExtraError("LoRA adapters", "peft", "train") from error
     make: Any = LoraConfig  # which declares alpha as a whole number, and takes any
     config = make(
         r=settings.rank, lora_alpha=settings.alpha, lora_dropout=settings.dropout,

@@ -21,7 +21,6 @@ from crosslens.core import (
     Figure,
     Grid,
     InputError,
-    MissingExtraError,
     Presented,
     Progress,
     Section,
@@ -29,6 +28,7 @@ from crosslens.core import (
     UnknownNameError,
     UsageError,
     argument,
+    needs_extra,
     parquet_bytes,
     printable_line,
     shown_progress,
@@ -211,10 +211,8 @@ class LanguageFilter:
 
 @lru_cache(maxsize=1)
 def _model() -> Any:
-    try:
+    with needs_extra("identifying languages", "py3langid", "imp"):
         from py3langid.langid import MODEL_FILE, LanguageIdentifier
-    except ImportError as error:
-        raise MissingExtraError("identifying languages", "py3langid", "imp") from error
     return LanguageIdentifier.from_model_file(MODEL_FILE)
 
 
@@ -262,9 +260,7 @@ class CleanedCaptions(Presented):
     def table(self) -> pl.DataFrame:
         return self.rows
 
-    @property
-    def title(self) -> str:
-        return "Cleaned captions"
+    title = "Cleaned captions"
 
     def sections(self) -> Iterator[Section]:
         remaining = int(self.rows["kept"].sum())

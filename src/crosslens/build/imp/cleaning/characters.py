@@ -13,7 +13,7 @@ from urllib.parse import unquote
 
 from crosslens.build.imp.cleaning.words import FUNCTION_WORDS, Repair
 from crosslens.build.settings import CleaningSettings
-from crosslens.core import MissingExtraError
+from crosslens.core import needs_extra
 from crosslens.language import word_set
 
 _ENTITY = re.compile(r"&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});")
@@ -40,10 +40,8 @@ _EMOTICON = re.compile(r"(?<!\S)(?:[:;=8][-^o']?[)(\]\[DPpO*|/\\3]+|<3+|\^[_.]?\
 @lru_cache(maxsize=1)
 def _fix_text() -> Callable[[str], str]:
     """What repairs encodings, and nothing else: other changes have repairs of their own, which are named."""
-    try:
+    with needs_extra("cleaning captions", "ftfy", "imp"):
         import ftfy
-    except ImportError as error:
-        raise MissingExtraError("cleaning captions", "ftfy", "imp") from error
     names = "unescape_html uncurl_quotes fix_latin_ligatures fix_character_width remove_control_chars explain"
     switched_off: dict[str, Any] = dict.fromkeys(names.split(), False)
     return partial(ftfy.fix_text, config=ftfy.TextFixerConfig(**switched_off))

@@ -24,7 +24,7 @@ from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url, 
 from sqlalchemy.exc import ArgumentError, DatabaseError
 from sqlalchemy.orm import Session
 
-from crosslens.core import CrosslensError, MissingExtraError
+from crosslens.core import CrosslensError, needs_extra
 from crosslens.web.judging.database.tables import AuditRow
 
 BUSY_SECONDS = 30
@@ -138,10 +138,8 @@ def open_database(address: str | Path) -> Database:
         event.listen(engine, "connect", _prepare_sqlite)
         event.listen(engine, "begin", _begin_sqlite)
     elif kind == "postgresql":
-        try:
+        with needs_extra("a PostgreSQL database", "psycopg", "postgres"):
             import psycopg  # noqa: F401
-        except ImportError as error:
-            raise MissingExtraError("a PostgreSQL database", "psycopg", "postgres") from error
         url = url.set(drivername="postgresql+psycopg")
         engine = create_engine(url, pool_size=20, max_overflow=20, pool_timeout=60, pool_pre_ping=True)
     else:
