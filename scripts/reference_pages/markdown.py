@@ -67,5 +67,5 @@ def word(annotation: Any) -> str:
 
 def tidy(text: str) -> str:
     """Types as a person would write them: no module paths, arrays as arrays."""
-    text = re.sub(r"np\.ndarray\[Any, (?:np\.dtype\[[^]]*\]|Any)\]", "np.ndarray", text)
+    text = re.sub(r"np\.ndarray\[Any, (?:np\.dtype\[[^]]*\]|Any)\]|\b(?:Int|Float|Bool)?Array\b", "np.ndarray", text)
     return re.sub(r"\b(?:crosslens|typing|collections|pathlib|polars)(?:\.\w+)*\.(?=\w)", "", text)

@@ -78,6 +78,12 @@ def _trainable(parameters: Any) -> list[Any]:
     return [parameter for parameter in parameters if parameter.requires_grad]
 
 
+def set_rate(optimizer: Any, rate: float) -> None:
+    """Let every group take its next step at its share of ``rate``."""
+    for group in optimizer.param_groups:
+        group["lr"] = rate * group[_FACTOR]
+
+
 def rate_factor(settings: TrainingSettings, step: int, steps: int, per_epoch: int) -> float:
     """The share of the highest learning rate at a step."""
     warm_up = settings.warm_up * steps
@@ -217,8 +223,7 @@ class Training:
         settings, group = self.settings, self.group
         rank = [group.rank] if group.rank else []
         seed_generators(derive_seed(settings.seed, "step", step, *rank) % 2**63, self.device)
-        for parameters in self.optimizer.param_groups:
-            parameters["lr"] = self._rate(step) * parameters[_FACTOR]
+        set_rate(self.optimizer, self._rate(step))
         self.model.train()
         rows = self.plan.rows(step)
         with precision_context(settings.precision, self.device):
