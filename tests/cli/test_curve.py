@@ -8,6 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.tables import each_row
+
 from .conftest import Call
 
 
@@ -62,7 +64,7 @@ def test_curve(graded: Path, call: Call) -> None:
     assert call("curve", graded / "a", "--phi", graded / "phi.npy", "--m", "2", "--ground-truth").code == 0
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("words", "message"),
     [
         (["--m", "5..1"], "cannot read the values of m"),

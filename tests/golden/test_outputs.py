@@ -42,8 +42,13 @@ def folder_of(command: str) -> Path:
 
 
 def parameters() -> Iterator[Any]:
+    """Every call; as JSON, one case of a command and part is enough for every day."""
+    in_json = set[tuple[str, str]]()
     for command, case, made in ALL:
-        marks = [pytest.mark.slow] if case.is_slow(made) else []
+        slow = case.is_slow(made) or (made == "json" and (command, case.part) in in_json)
+        if made == "json" and not slow and case.part:
+            in_json.add((command, case.part))
+        marks = [pytest.mark.slow] if slow else []
         yield pytest.param(command, case, made, id=f"{command}/{case.name}/{made}", marks=marks)
 
 
