@@ -13,7 +13,8 @@ from dataclasses import dataclass
 import crosslens as cl
 from tests.golden.study import IMP, RECOS
 
-SLOW_PARTS = ("training", "builds", "audits", "demos")
+SLOW_PARTS = ("training", "builds", "audits", "demos", "studies")
+"""Parts that take seconds to prepare: what is shown of them has tests of its own (studies: ``tests/cli``)."""
 PICTURES = (".svg", ".png", ".pdf")
 NO_OUTPUT = {
     "crosslens serve": "a server, whose pages have tests of their own",
@@ -379,6 +380,8 @@ def _polysemy() -> object:
     return cl.polysemy(cl.load_dataset("scenes"), **vectors, sizes=(1, 5), resamples=50)
 
 
+OF_STUDIES = ("robustness", "robustness-table")
+"""Printed results that need robustness studies."""
 PRINTED: dict[str, Callable[[], object]] = {
     "run": lambda: _runs()[0],
     "metric-values": lambda: _runs()[0]["t2i/Hit@1"],
