@@ -120,6 +120,7 @@ def test_without_co_captions_only_pairs_with_the_image_remain() -> None:
     assert result.per_image["co_caption_cosine"].null_count() == 2
 
 
+@pytest.mark.slow
 def test_diverse_captions_score_lower() -> None:
     same = cl.Dataset.of({f"i{n}": [f"a dog runs over grass {n}", f"a dog runs on grass {n}"] for n in range(9)})
     other = cl.Dataset.of({f"i{n}": [f"a dog runs over grass {n}", f"freedom at dawn {n}"] for n in range(9)})

@@ -302,6 +302,7 @@ def coco(shared_data: Path, images: int | None = None) -> cl.Dataset:
     return dataset if images is None else dataset.select(dataset.image_ids[:images])
 
 
+@pytest.mark.slow
 def test_some_of_coco_is_near_the_paper(shared_data: Path) -> None:
     dataset = coco(shared_data, 60)
     result = granularity(dataset)

@@ -12,6 +12,7 @@ from hypothesis import given, strategies as st
 
 import crosslens as cl
 from crosslens.core.errors import InputError, UsageError
+from tests.tables import rest_slow
 
 Array = np.ndarray[Any, Any]
 
@@ -116,7 +117,7 @@ def test_blocks_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     np.testing.assert_array_equal(whole.caption_distance, single.caption_distance)
 
 
-@pytest.mark.parametrize("kind", [np.float16, np.float32, np.float64, np.int32])
+@pytest.mark.parametrize("kind", rest_slow([np.float32, np.float16, np.float64, np.int32]))
 def test_every_kind_of_numbers(kind: Any) -> None:
     dataset = dataset_of([2, 1, 3, 1])
     images, captions, _ = ((10 * array).astype(kind) for array in vectors(dataset, 2, width=7))

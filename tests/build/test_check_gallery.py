@@ -29,7 +29,7 @@ def dis_of(text: list[float], others: list[list[float]], k: int, temperature: fl
     return -sum(w / sum(weights) * math.log(w / sum(weights)) for w in weights if w > 0)
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=5, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(seed=st.integers(0, 10**6), eta=st.sampled_from([0.3, 0.5, 0.8]))
 def test_every_description_lies_in_the_band_of_the_final_gallery(tmp_path: Path, seed: int, eta: float) -> None:
     """The selection after the last round is consistent with itself, and no dropped image would have fitted in."""
@@ -59,6 +59,7 @@ def test_every_description_lies_in_the_band_of_the_final_gallery(tmp_path: Path,
     assert len(built.check.values) == 2 * len(v0.image_ids)
 
 
+@pytest.mark.slow
 def test_the_default_is_all_candidates(scenes: cl.Dataset, folder: Path) -> None:
     assert SETTINGS.check_gallery == "candidates"
     selected = build(scenes, folder, replace(SETTINGS, check_gallery="selected", originals=14))
@@ -67,6 +68,7 @@ def test_the_default_is_all_candidates(scenes: cl.Dataset, folder: Path) -> None
     assert all(low <= dis <= high for dis in selected.versions["v0"].captions["dis"])
 
 
+@pytest.mark.slow
 def test_written_texts_stay_from_round_to_round_and_the_log_repeats_them(
     scenes: cl.Dataset, folder: Path, tmp_path: Path
 ) -> None:

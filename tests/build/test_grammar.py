@@ -71,7 +71,7 @@ def test_mistakes_are_found_by_their_rule_and_good_texts_pass(check: GrammarChec
 def test_drawn_scenes_have_captions_without_mistakes(check: GrammarCheck, tmp_path: Path) -> None:
     from crosslens.synth import write_scenes
 
-    texts = list(write_scenes(tmp_path / "set", 36, "all", seed=8, workers=1).texts)
+    texts = list(write_scenes(tmp_path / "set", 12, "all", seed=8, workers=1).texts)
     assert not [(text, problems) for text, problems in zip(texts, check.problems(texts), strict=True) if problems]
 
 

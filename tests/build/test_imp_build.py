@@ -114,19 +114,26 @@ def test_corrections_reach_the_benchmark(
     assert done.counts["captions corrected"] == 40
 
 
-def test_the_same_build_gives_the_same_bytes_also_from_its_log(
+@pytest.mark.slow
+def test_the_same_build_gives_the_same_bytes(
     scenes: cl.Dataset, folder: Path, built_imp: tuple[Imp, Path], tmp_path: Path
 ) -> None:
     first, one = built_imp
     finished(scenes, folder, tmp_path / "two")
     assert content(one) == content(tmp_path / "two")
+    sampled = first.candidates.images["image"].to_list()
+    other = build(scenes, folder, replace(SETTINGS, seed=1))
+    assert other.candidates.images["image"].to_list() != sampled
+
+
+def test_a_repeat_from_the_log_gives_the_same_bytes(
+    scenes: cl.Dataset, folder: Path, built_imp: tuple[Imp, Path], tmp_path: Path
+) -> None:
+    one = built_imp[1]
     log = DecisionLog.load(one, IMP)
     again = build(scenes, folder, output=tmp_path / "three", repeat=log)
     assert again.status == "done"
     assert content(one) == content(tmp_path / "three")
-    sampled = first.candidates.images["image"].to_list()
-    other = build(scenes, folder, replace(SETTINGS, seed=1))
-    assert other.candidates.images["image"].to_list() != sampled
     with pytest.raises(UsageError, match="different settings"):
         build(scenes, folder, replace(SETTINGS, band=(0.1, 0.95)), repeat=log)
 
@@ -287,7 +294,9 @@ def test_stored_vectors_do_without_pictures(scenes: cl.Dataset, folder: Path, wa
         build(scenes, folder, encoder=None, text_encoder=OnlyTexts(), image_embeddings=vectors["image_embeddings"])
 
 
-def test_what_cannot_be_built_is_said_at_once(scenes: cl.Dataset, folder: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("kind", rest_slow(["inputs", "settings"]))
+def test_what_cannot_be_built_is_said_at_once(scenes: cl.Dataset, folder: Path, tmp_path: Path, kind: str) -> None:
+    """The command's mistakes have the settings, too."""
     output = tmp_path / "bench"
     _, pool = split_scenes(scenes, folder)
 
@@ -295,12 +304,14 @@ def test_what_cannot_be_built_is_said_at_once(scenes: cl.Dataset, folder: Path, 
         revision = "1"
         encode_images = Words.encode_images
 
-    cases: list[tuple[type[Exception], str, dict[str, Any]]] = [
+    inputs: list[tuple[type[Exception], str, dict[str, Any]]] = [
         (UsageError, "no encoder encodes texts", {"encoder": None}),
         (UsageError, "OnlyImages encodes texts", {"encoder": OnlyImages()}),
         (UsageError, "encodes no images", {"encoder": OnlyTexts()}),
         (InputError, "the pool: .*image", {"pool": replace(pool, home=tmp_path)}),
         (InputError, "the pool has no captions", {"pool": replace(pool, captions=pool.captions.clear())}),
+    ]
+    settings: list[tuple[type[Exception], str, dict[str, Any]]] = [
         (UsageError, "the band is empty", {"settings": replace(SETTINGS, band=(0.999, 1.0))}),
         (UsageError, "no image has 41 pool images", {"settings": replace(SETTINGS, cluster_sizes=(41, 50))}),
         (UsageError, "too few candidates", {"settings": replace(SETTINGS, captions=15)}),
@@ -308,8 +319,8 @@ def test_what_cannot_be_built_is_said_at_once(scenes: cl.Dataset, folder: Path, 
         (InputError, "no such file", {"annotations": [tmp_path / "none.csv", tmp_path / "none.csv"]}),
         (InputError, "no such file", {"corpora": [tmp_path / "none.txt"]}),
     ]
-    for kind, message, options in cases:
-        with pytest.raises(kind, match=message):
+    for error, message, options in inputs if kind == "inputs" else settings:
+        with pytest.raises(error, match=message):
             build(scenes, folder, output=output, **options)
         assert not list(tmp_path.iterdir()), message
     for wrong in ({"band": (0.8, 0.7)}, {"band": (0.1, 1.5)}, {"cluster_sizes": (0, 3)}, {"near_duplicate": 0.0}):

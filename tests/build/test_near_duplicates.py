@@ -37,7 +37,7 @@ def test_the_same_picture_saved_otherwise_has_nearly_the_same_hash() -> None:
 
 
 def test_other_pictures_have_other_hashes() -> None:
-    shown = pictures(24)
+    shown = pictures(12)
     least = min(different(one, other) for row, one in enumerate(shown) for other in shown[:row])
     assert least > 2 * RecosSettings.duplicate_bits
 

@@ -88,6 +88,7 @@ def test_too_few_candidates(scenes: cl.Dataset, folder: Path) -> None:
         build(scenes, folder, replace(SETTINGS, temperature=100.0, attempts=0))
 
 
+@pytest.mark.slow
 def test_copied_pictures_make_a_folder_that_can_be_moved(scenes: cl.Dataset, folder: Path, tmp_path: Path) -> None:
     from crosslens.encode import encode_dataset, load_encoder
 

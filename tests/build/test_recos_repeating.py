@@ -26,6 +26,7 @@ def test_the_same_build_gives_the_same_bytes(
     assert other.versions["v0"].image_ids != cl.load_dataset(tmp_path / "again" / "v0").image_ids
 
 
+@pytest.mark.slow
 def test_a_fickle_generator_is_repeated_from_the_log(scenes: cl.Dataset, folder: Path, tmp_path: Path) -> None:
     settings = replace(SETTINGS, eta=0.6)
     first = build(scenes, folder, settings, generator=Fickle(), output=tmp_path / "one")

@@ -156,8 +156,8 @@ def test_how_many_originals_have_a_confusable_is_said(tmp_path: Path) -> None:
     assert "--source-column" not in why, "it is the task already"
 
 
-def test_what_is_built_is_what_was_asked_for(scenes: cl.Dataset, folder: Path) -> None:
-    found = build(scenes, folder)
+def test_what_is_built_is_what_was_asked_for(built_recos: tuple[Recos, Path]) -> None:
+    found = built_recos[0]
     v0, v1, v2 = (found.versions[name] for name in ("v0", "v1", "v2"))
     assert v1.image_ids[: len(v0.image_ids)] == v0.image_ids
     assert v2.image_ids[: len(v1.image_ids)] == v1.image_ids
@@ -177,10 +177,12 @@ def test_what_is_built_is_what_was_asked_for(scenes: cl.Dataset, folder: Path) -
     assert "text to image only" in v2.card.notes
 
 
-def test_every_description_of_v0_is_in_the_band(scenes: cl.Dataset, folder: Path) -> None:
+def test_every_description_of_v0_is_in_the_band(
+    scenes: cl.Dataset, folder: Path, built_recos: tuple[Recos, Path]
+) -> None:
     from PIL import Image
 
-    found = build(scenes, folder)
+    found = built_recos[0]
     v0 = found.versions["v0"]
     files = [folder / file for file in scenes.images["file"]]
     images = Words().encode_images([Image.open(file).convert("RGB") for file in files]).astype(np.float64)

@@ -16,6 +16,7 @@ from crosslens.build import Recos, RecosSettings, build_recos, read_sheet
 from crosslens.core.errors import ConflictError, CrosslensError, InputError, UsageError
 from tests.build.recos_builds import angle, content, toy
 from tests.build.toy_models import Fickle, OnlyTexts, Words
+from tests.tables import each_row, rest_slow
 
 _SETTINGS = RecosSettings(k=4, eta=1, temperature=0.5, descriptions=3, originals=4, similar=1, duplicate_cosine=2)
 
@@ -64,7 +65,7 @@ def test_the_sheet_lists_every_description(bench: Callable[..., Recos], tmp_path
     assert set(sheet["origin"]) == {"candidate", "fickle"}
 
 
-@pytest.mark.parametrize("suffix", [".csv", ".tsv", ".jsonl"])
+@pytest.mark.parametrize("suffix", rest_slow([".csv", ".tsv", ".jsonl"]))
 def test_bad_ones_are_replaced_corrected_ones_used_the_others_stay(
     bench: Callable[..., Recos], tmp_path: Path, suffix: str
 ) -> None:
@@ -158,7 +159,7 @@ class Picky:
         return [("taste: no",)] * len(texts)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("column", "value", "message"),
     [
         ("verdict", "fine", "line 3: the verdict is 'fine'"),

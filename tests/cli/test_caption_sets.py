@@ -189,6 +189,7 @@ def test_steps_stand_at_whole_numbers() -> None:
     assert edges.tolist() == (np.arange(7, 21) - 0.5).tolist()
 
 
+@pytest.mark.slow
 @needs_a_pipeline
 def test_many_sets_leave_the_subtitle_readable(call: Call, tmp_path: Path) -> None:
     rows = ["image,text,style", *(f"a,a dog,style number {n}" for n in range(6))]

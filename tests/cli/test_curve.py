@@ -3,29 +3,39 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from crosslens.cli import main
+from tests.tables import each_row
+
 from .conftest import Call
 
 
-@pytest.fixture
-def graded(tmp_path: Path, call: Call) -> Path:
+@pytest.fixture(scope="module")
+def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two runs with graded metrics, only to be read."""
+    folder = tmp_path_factory.mktemp("graded")
     random = np.random.default_rng(0)
     rows = [
         {"image": f"i{n}", "captions": [f"a {['dog', 'cat', 'bird'][n % 3]} {n % 4}", "an animal"]} for n in range(9)
     ]
-    (tmp_path / "c.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    (folder / "c.jsonl").write_text("\n".join(map(json.dumps, rows)))
     for name in "ab":
-        np.save(tmp_path / f"{name}.npy", random.random((9, 18), dtype=np.float32))
-        outcome = call(
-            "evaluate", "--dataset", tmp_path / "c.jsonl", "--scores", tmp_path / f"{name}.npy",
-            "--metrics", "NCS[cider]@10 SR[cider,m=4]@5 DCGcm@10", "-o", tmp_path / name,
-        )  # fmt: skip
-        assert outcome.code == 0, outcome.err
-    return tmp_path
+        np.save(folder / f"{name}.npy", random.random((9, 18), dtype=np.float32))
+        words = ("evaluate", "--dataset", folder / "c.jsonl", "--scores", folder / f"{name}.npy", "--resamples", "20")
+        words = (*words, "--metrics", "NCS[cider]@10 SR[cider,m=4]@5 DCGcm@10", "-o", folder / name)
+        assert main([str(word) for word in words]) == 0
+    return folder
+
+
+@pytest.fixture
+def graded(prepared: Path, tmp_path: Path) -> Path:
+    """The same in a folder of its own."""
+    return Path(shutil.copytree(prepared, tmp_path / "graded"))
 
 
 def test_graded_metrics(graded: Path, call: Call) -> None:
@@ -62,7 +72,7 @@ def test_curve(graded: Path, call: Call) -> None:
     assert call("curve", graded / "a", "--phi", graded / "phi.npy", "--m", "2", "--ground-truth").code == 0
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("words", "message"),
     [
         (["--m", "5..1"], "cannot read the values of m"),

@@ -63,7 +63,10 @@ def test_the_folder_of_the_environment_is_in_the_recipe(
     assert "every query has the same value" in call("run", "runs/a").err
 
 
-@pytest.mark.parametrize("command", [("evaluate",), ("audit", "--only", "evaluate", "-o", "audited")])
+@pytest.mark.parametrize(
+    "command",
+    [("evaluate",), pytest.param(("audit", "--only", "evaluate", "-o", "audited"), marks=pytest.mark.slow)],
+)
 def test_what_a_name_implies(home: Path, call: Call, command: tuple[str, ...]) -> None:
     """The same note and the same reason to refuse two images, whichever command is asked."""
     folds = call(*command, "--dataset", "coco-karpathy-1k", "--data-folder", "data", *VECTORS)

@@ -172,6 +172,7 @@ def test_interrupting_while_modules_load() -> None:
     assert (done.returncode, done.stderr) == (130, "interrupted\n")
 
 
+@pytest.mark.slow
 def test_as_a_module() -> None:
     """``python -m crosslens`` is ``crosslens``, exit codes and all."""
     done = subprocess.run(

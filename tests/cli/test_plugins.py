@@ -157,6 +157,7 @@ def test_a_plugin_from_python(desk: Path) -> None:
     assert isinstance(run.queries(), pl.DataFrame)
 
 
+@pytest.mark.slow
 def test_a_study_is_read_without_its_plugin_and_made_again_with_another(
     desk: Path, call: Call, forget_plugins: Callable[[], None]
 ) -> None:

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 import crosslens as cl
 from tests.golden.study import IMP, RECOS
 
-SLOW_PARTS = ("training", "builds", "audits", "demos")
+SLOW_PARTS = ("training", "builds", "audits", "demos", "studies")
+"""Parts that take seconds to prepare: what is shown of them has tests of its own (studies: ``tests/cli``)."""
 PICTURES = (".svg", ".png", ".pdf")
 NO_OUTPUT = {
     "crosslens serve": "a server, whose pages have tests of their own",
@@ -138,7 +139,7 @@ CASES: dict[str, tuple[Case, ...]] = {
         Case("audit", "check audits/tiny --require 't2i/Hit@1 >= 0.2'", part="audits"),
     ),
     "caption-sets": (
-        Case("styles", f"caption-sets --dataset scenes --by style --before sparse --after detailed --model tiny {_RESAMPLES}"),
+        Case("styles", f"caption-sets --dataset scenes --by style --before sparse --after detailed --model tiny {_RESAMPLES}", seldom=("json",)),
         Case("wide", f"caption-sets --dataset scenes --by style --before sparse --after detailed --model tiny {_RESAMPLES} --no-granularity --wide", forms=("80", "120")),
     ),
     "curve": (
@@ -146,7 +147,7 @@ CASES: dict[str, tuple[Case, ...]] = {
         Case("protocol", f"curve runs/tiny --protocol five --phi cider --m 1,5 {_RESAMPLES}"),
         Case(
             "gallery", f"curve {_MODELS} --over gallery --metrics 't2i/Hit@1 t2i/MedR' --sizes 5,10,24,100 {_RESAMPLES}",
-            files="--write out/sizes.html", seldom=("json",),
+            files="--write out/sizes.html", slow=True,
         ),
         Case("gallery-one", f"curve runs/tiny --over gallery --metrics t2i/Hit@1 {_RESAMPLES} --write out/sizes.svg", forms=("80",)),
     ),
@@ -195,7 +196,7 @@ CASES: dict[str, tuple[Case, ...]] = {
         Case(
             "perturbed", f"hard-negatives --dataset scenes --perturb antonym,number_change,color_all --model tiny --blind shorter {_RESAMPLES}",
             files="--write out/plot.html --write out/table.md --write out/table.tex --write out/table.csv -o out/cases.csv --write-dataset out/dataset",
-            also=("-o out/cases.parquet", *figure("--write", "plot")),
+            also=("-o out/cases.parquet", *figure("--write", "plot")), seldom=("json",),
         ),
         Case("two", f"hard-negatives --dataset scenes --perturb number_change --model tiny --model tiny --failures 1 {_RESAMPLES}", forms=("80", "120"), slow=True),
     ),
@@ -209,7 +210,7 @@ CASES: dict[str, tuple[Case, ...]] = {
         Case(
             "resumed", "robustness --dataset scenes --model tiny --perturbations char_swap,synonym_noun,shuffle_trigrams,blur@3 "
             "--metrics 'Hit@1 MRR Rsum' --permutations 200 --resamples 50 -o runs/rob",
-            files="--write out/map.html", also=figure("--write", "map"), part="studies", forms=("80", "json"),
+            files="--write out/map.html", also=figure("--write", "map"), part="studies", forms=("80", "json"), seldom=("json",),
         ),
         Case(
             "lists", "robustness --dataset scenes --runs none=lists/none-t2i.run --runs char_swap=lists/char_swap-t2i.run "
@@ -233,7 +234,7 @@ CASES: dict[str, tuple[Case, ...]] = {
         Case("protocol", "explain runs/noisy --protocol expl --depth 6 --show 3", forms=("80", "120")),
         Case("compare", "explain runs/noisy --compare runs/tiny"),
         Case("groups", "explain runs/noisy --by style", seldom=("json",)),
-        Case("several", f"explain {_MODELS}", seldom=("json",)),
+        Case("several", f"explain {_MODELS}", slow=True),
         Case("several-files", f"explain {_MODELS}", files="--write out/several.csv --write out/several.tex --write out/several.md", forms=("80",), slow=True),
     ),
     "gallery": (
@@ -299,7 +300,7 @@ CASES: dict[str, tuple[Case, ...]] = {
         Case(
             "two", f"analyze polysemy --dataset scenes --dataset few --model tiny --sizes 1,5,10 {_RESAMPLES}",
             files="--write out/plot.html -o out/curves.csv --per-image out/images.csv",
-            also=("-o out/curves.parquet --per-image out/images.parquet", *figure("--write", "plot")),
+            also=("-o out/curves.parquet --per-image out/images.parquet", *figure("--write", "plot")), seldom=("json",),
         ),
         Case(
             "clusters", f"analyze polysemy --dataset scenes --model tiny --sizes 1,5 --min-cluster-size 3 --umap-neighbours 5 --clusters --purity-by task {_RESAMPLES}",
@@ -310,7 +311,7 @@ CASES: dict[str, tuple[Case, ...]] = {
         Case(
             "panel", f"analyze difficulty --runs {_MODELS} --calibration self --stability 2 --show 3",
             files="-o out/levels.csv --write out/levels.html --save-thresholds out/thresholds.json",
-            also=("-o out/levels.parquet", *figure("--write", "levels")),
+            also=("-o out/levels.parquet", *figure("--write", "levels")), seldom=("json",),
         ),
         Case(
             "disagree", f"analyze difficulty --runs {_MODELS} --calibration self --disagree tiny noisy --beside difficulty.parquet --show 2",
@@ -379,6 +380,8 @@ def _polysemy() -> object:
     return cl.polysemy(cl.load_dataset("scenes"), **vectors, sizes=(1, 5), resamples=50)
 
 
+OF_STUDIES = ("robustness", "robustness-table")
+"""Printed results that need robustness studies."""
 PRINTED: dict[str, Callable[[], object]] = {
     "run": lambda: _runs()[0],
     "metric-values": lambda: _runs()[0]["t2i/Hit@1"],

@@ -20,7 +20,7 @@ import pytest
 
 from reference_pages.commands import commands
 from tests.build.generators.test_http import Server, content
-from tests.golden.cases import CASES, NO_OUTPUT, PRINTED, Case
+from tests.golden.cases import CASES, NO_OUTPUT, OF_STUDIES, PRINTED, Case
 from tests.golden.plain import SHOWN, plain_file, plain_json, plain_text
 from tests.golden.study import Study, call
 
@@ -42,8 +42,13 @@ def folder_of(command: str) -> Path:
 
 
 def parameters() -> Iterator[Any]:
+    """Every call; as JSON, one case of a command and part is enough for every day."""
+    in_json = set[tuple[str, str]]()
     for command, case, made in ALL:
-        marks = [pytest.mark.slow] if case.is_slow(made) else []
+        slow = case.is_slow(made) or (made == "json" and (command, case.part) in in_json)
+        if made == "json" and not slow and case.part:
+            in_json.add((command, case.part))
+        marks = [pytest.mark.slow] if slow else []
         yield pytest.param(command, case, made, id=f"{command}/{case.name}/{made}", marks=marks)
 
 
@@ -82,12 +87,14 @@ def test_output(
         check(f"crosslens {words}", texts, stored, case)
 
 
-@pytest.mark.parametrize("name", PRINTED)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.slow if name in OF_STUDIES else ()) for name in PRINTED]
+)
 def test_printed_result(
     name: str, study: Study, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest, record_property: Any,
 ) -> None:  # fmt: skip
     """What ``print(result)`` shows in Python."""
-    case = Case(name, "", part="studies")
+    case = Case(name, "", part="studies" if name in OF_STUDIES else "tables")
     with study.copy(case.part) as folder, monkeypatch.context() as patch:
         patch.chdir(folder)
         patch.setenv("CROSSLENS_CACHE", str(folder / "cache"))

@@ -54,6 +54,7 @@ def test_equal_on_every_caption_of_a_real_dataset(shared_data: Path, read: objec
     assert [text for text, one, other in zip(texts, tokenize(texts), expected, strict=True) if one != other] == []
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("jar")
 def test_golden_file_is_what_the_reference_gives() -> None:
     assert reference_tokens([text for text, _ in GOLDEN], apart=True) == [tokens for _, tokens in GOLDEN]

@@ -6,7 +6,7 @@ from functools import cache
 from itertools import combinations
 
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import given, settings, strategies as st
 
 from crosslens.core.errors import CrosslensError
 from crosslens.perturbations import apply_edits, perturb
@@ -29,6 +29,7 @@ def each_word(words: list[str], changed: dict[int, set[str]]) -> set[str]:
     return {" ".join([*words[:at], new, *words[at + 1 :]]) for at, news in changed.items() for new in news}
 
 
+@settings(max_examples=5)
 @given(WORDS)
 def test_every_swap_of_two_neighbours(words: list[str]) -> None:
     changed = {

@@ -279,6 +279,7 @@ def coco(shared_data: Path) -> cl.Dataset:
     return cl.load_dataset("plain", captions=shared_data / "coco_karpathy_test" / "captions.tsv.gz", **columns)
 
 
+@pytest.mark.slow
 def test_a_real_run_over_coco(coco: cl.Dataset, shared_data: Path) -> None:
     """Images and captions share ids, and the lists name sixth captions that the split leaves out."""
     lists = read_run(shared_data / "runs" / "align-coco5k-i2t.run.gz")

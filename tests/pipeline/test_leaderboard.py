@@ -123,6 +123,7 @@ def test_the_same_two_runs_have_the_same_p_as_in_a_comparison_of_all_pairs(corre
     assert tested == 4
 
 
+@pytest.mark.slow
 def test_a_family_of_equal_models_is_rarely_told_apart() -> None:
     """Six equal models, 30 times: about 5 % of the boards may name a difference."""
     random = np.random.default_rng(3)

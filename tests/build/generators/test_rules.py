@@ -214,7 +214,7 @@ def test_confusable_does_not_take_a_man_for_granted() -> None:
 
 def test_twins_are_retold_as_their_own_captions_say() -> None:
     """The scenes know how a twin is described: an oracle that never saw these rules."""
-    scenes = list(generate(44, seed=5, version="v1"))
+    scenes = list(generate(22, seed=5, version="v1"))
     dataset = dataset_of([record(scene) for scene in scenes])
     known = Annotations(dataset)
     originals = {scene.number: scene for scene in scenes}
@@ -278,12 +278,12 @@ def test_it_has_something_to_say_about_photos(shared_data: Path) -> None:
     captions = dict(dataset.captions.group_by("image", maintain_order=True).agg("text").iter_rows())
     asked = [
         Request(image, None, "", tuple(captions[image]), purpose, 5, known[image], ())
-        for image in list(dataset.image_ids)[:60]
+        for image in list(dataset.image_ids)[:30]
         for purpose in (SHARPER, VAGUER, DESCRIBE)
     ]
     answers = RULES.generate(asked)
     full = Counter(request.purpose for request, texts in zip(asked, answers, strict=True) if texts)
-    assert all(full[purpose] > 54 for purpose in (SHARPER, VAGUER, DESCRIBE)), full
+    assert all(full[purpose] > 27 for purpose in (SHARPER, VAGUER, DESCRIBE)), full
 
 
 # Bad input

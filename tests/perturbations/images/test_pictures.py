@@ -36,7 +36,7 @@ PIXELS = ("brightness", "contrast", "grayscale", "noise", "occlusion", "shot_noi
 def scenes() -> dict[str, Any]:
     from crosslens.synth import generate
 
-    return {str(scene.number): scene.render() for scene in generate(8, seed=5)}
+    return {str(scene.number): scene.render() for scene in generate(4, seed=5)}
 
 
 def distance(one: Any, other: Any) -> float:

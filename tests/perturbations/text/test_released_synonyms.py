@@ -62,6 +62,7 @@ class TestReleased:
         assert cl.perturb("synonym_adj[released]", ["a small red bus"])[0].text == "a little red bus"
         assert cl.perturb("synonym_noun[released]", ["A man eats an apple"], k=2)[0].text.count("adult male") == 1
 
+    @pytest.mark.slow
     def test_everywhere(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         dataset = cl.Dataset.of({f"im{n}": [f"a small dog {n}", f"two men {n}"] for n in range(6)})
         dataset.save(tmp_path / "data")

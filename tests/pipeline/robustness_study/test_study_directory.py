@@ -17,7 +17,7 @@ import crosslens as cl
 from crosslens.core import ConflictError, Workspace, workspace
 from tests.pipeline.robustness_study import letters
 from tests.pipeline.robustness_study.letters import Letters, captions
-from tests.tables import each_row
+from tests.tables import rest_slow
 
 QUICK: dict[str, Any] = {**letters.QUICK, "metrics": "t2t/Rsum"}
 
@@ -115,6 +115,7 @@ def test_killed_and_run_again(tmp_path: Path) -> None:
     assert not list(tmp_path.rglob(".*"))
 
 
+@pytest.mark.slow
 def test_another_study_is_overwritten_if_told_to(tmp_path: Path) -> None:
     text_study(captions(6), Letters(), "char_swap,distraction_true", output=tmp_path / "rob")
     result = text_study(captions(7), Letters(), "char_swap", output=tmp_path / "rob", overwrite=True)
@@ -169,8 +170,11 @@ def test_unfinished_work_of_another_study_is_not_taken_over(tmp_path: Path) -> N
     assert not list(tmp_path.glob(".*"))
 
 
-@each_row(
-    "damaged", ["drops.parquet", "letters/char_swap.parquet", "letters/char_swap/run.json", "letters/original.parquet"]
+@pytest.mark.parametrize(
+    "damaged",
+    rest_slow(
+        ["drops.parquet", "letters/char_swap/run.json", "letters/char_swap.parquet", "letters/original.parquet"], 2
+    ),
 )
 def test_damaged_files_are_computed_again(tmp_path: Path, damaged: str) -> None:
     dataset = captions(6)

@@ -36,7 +36,7 @@ def studies(draw: st.DrawFn) -> tuple[np.ndarray, list[np.ndarray], list[list[bo
     return original, variants, changed
 
 
-@settings(max_examples=4)
+@settings(max_examples=2)
 @given(studies())
 def test_tables_equal_plain_loops(study: tuple[np.ndarray, list[np.ndarray], list[list[bool]]]) -> None:
     original, variants, changed = study

@@ -41,6 +41,7 @@ def test_only_what_changed_is_encoded() -> None:
     assert sorted(encoder.texts) == sorted([*dataset.texts, *changed])
 
 
+@pytest.mark.slow
 def test_any_thread_count_gives_the_same(tmp_path: Path) -> None:
     dataset = captions(10)
     tables = [text_study(dataset, Letters(), "char_swap,shuffle_all_words", threads=n).tables for n in (1, 3)]
