@@ -85,7 +85,7 @@ def test_an_entry_that_would_unpack_to_gigabytes_is_not_unpacked(
     for shard in sorted(tmp_path.rglob("*.npz")):
         with np.load(shard) as entry:
             buffer = io.BytesIO()
-            keys, vectors = np.zeros((1 << 20, 16), np.uint8), np.zeros((1 << 20, 3), np.float32)
+            keys, vectors = np.zeros((1 << 17, 16), np.uint8), np.zeros((1 << 17, 3), np.float32)
             np.savez_compressed(buffer, keys=keys, vectors=vectors, store=entry["store"])
         shard.unlink()
         (shard.parent / f"{key_of(buffer.getvalue()).hex()}.npz").write_bytes(buffer.getvalue())

@@ -123,7 +123,7 @@ def run_content(folder: Path) -> str:
 
 
 @pytest.mark.parametrize("times", [10, pytest.param(600, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("at_once", [True, False])
+@pytest.mark.parametrize("at_once", rest_slow([False, True]))  # True: as the other outputs below
 def test_no_read_of_a_run_fails(tmp_path: Path, at_once: bool, times: int) -> None:
     expected, target = both_runs(tmp_path), tmp_path / "out"
     with written(_WRITER, target, *copies(tmp_path, target, at_once)) as count:

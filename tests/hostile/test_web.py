@@ -24,8 +24,9 @@ from crosslens.web.judging.context import local_path
 from crosslens.web.judging.database.engine import open_database
 from crosslens.web.pages import RESPONSES, status_of
 from crosslens.web.security import host_name, is_allowed_host
-from tests.tables import each_row
+from tests.tables import each_row, rest_slow
 from tests.web.asking import CSRF, Answered, ask, form, together
+from tests.web.conftest import shared_between_applications  # noqa: F401  (a fixture)
 from tests.web.judging.conftest import cheap_hashes  # noqa: F401  (a fixture)
 from tests.web.judging.samples import create_account
 from tests.web.judging.site import addresses
@@ -233,7 +234,7 @@ def counted(answers: list[Answered]) -> Counter[int]:
     return Counter(answer.status for answer in answers)
 
 
-@pytest.mark.parametrize("address", ["203.0.113.9", "127.0.0.1"])
+@pytest.mark.parametrize("address", rest_slow(["203.0.113.9", "127.0.0.1"]))
 def test_sixty_logins_at_once(fresh: Any, address: str) -> None:
     answers = asyncio.run(together(*(login(fresh, f"wrong {n}", address) for n in range(60))))
     assert counted(answers) == {401: 10, 429: 50}

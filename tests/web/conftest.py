@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -17,9 +20,12 @@ pytest.importorskip("fastapi", reason="pip install 'crosslens[web]'")
 pytest.importorskip("PIL", reason="pip install 'crosslens[web]'")
 
 from fastapi.testclient import TestClient
+from jinja2 import BytecodeCache, Environment
+from jinja2.bccache import Bucket
 from PIL import Image
+from pydantic import TypeAdapter
 
-from crosslens.web import WebSettings, create_app
+from crosslens.web import WebSettings, app as application, pages
 
 NASTY = "<script>alert('x')</script> & \"a dog\" <img src=x onerror=alert(1)>"
 IMAGES = 12
@@ -29,6 +35,38 @@ source = "{source}"
 [model]
 image_folder = "{source}"
 """
+
+
+class CompiledTemplates(BytecodeCache):
+    """What templates were compiled to, by name and content."""
+
+    def __init__(self) -> None:
+        self.code: dict[str, bytes] = {}
+
+    def load_bytecode(self, bucket: Bucket) -> None:
+        if bucket.key in self.code:
+            bucket.bytecode_from_string(self.code[bucket.key])
+
+    def dump_bytecode(self, bucket: Bucket) -> None:
+        self.code[bucket.key] = bucket.bytecode_to_string()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def shared_between_applications() -> Iterator[None]:
+    """Templates are compiled, and the types of parameters analysed, once: tests make hundreds of applications."""
+    adapters: dict[Any, TypeAdapter[Any]] = {}
+
+    def adapter(annotated: Any, *, config: Any = None) -> TypeAdapter[Any]:
+        key = (annotated.__origin__, repr(annotated.__metadata__), repr(config))
+        if key not in adapters:
+            adapters[key] = TypeAdapter(annotated, config=config)
+        return adapters[key]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pages, "Environment", partial(Environment, bytecode_cache=CompiledTemplates()))
+        with suppress(ImportError):  # older versions of FastAPI have it elsewhere: there each is analysed anew
+            patch.setattr("fastapi._compat.v2.TypeAdapter", adapter, raising=False)
+        yield
 
 
 def toys(images: int = IMAGES) -> cl.Dataset:
@@ -70,6 +108,11 @@ def runs_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return fill(tmp_path_factory.mktemp("served") / "runs")
 
 
+def explorer_of(folder: Path, cache: Path, **settings: object) -> TestClient:
+    """A client of the explorer alone: analysing the addresses of the other features is most of what a test takes."""
+    return client_of(folder, cache, ["explorer"], **settings)
+
+
 def copy_of(folder: Path, target: Path) -> Path:
     """The same folder to write into; times are kept."""
     return Path(shutil.copytree(folder, target / "runs", symlinks=True))
@@ -95,7 +138,11 @@ def client(runs_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Itera
         yield opened
 
 
-def client_of(folder: Path, cache: Path, **settings: object) -> TestClient:
-    """A client of a fresh application; errors of the server come back as responses."""
-    app = create_app(WebSettings(folder, cache=cache, **settings))  # type: ignore[arg-type]
+def client_of(
+    folder: Path, cache: Path, features: Sequence[str] = application.FEATURES, **settings: object
+) -> TestClient:
+    """A client of a fresh application with some features or all; errors of the server come back as responses."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(application, "FEATURES", features)
+        app = application.create_app(WebSettings(folder, cache=cache, **settings))  # type: ignore[arg-type]
     return TestClient(app, base_url="http://127.0.0.1:8000", raise_server_exceptions=False)

@@ -153,9 +153,9 @@ def test_a_further_connection_takes_the_place_of_an_answer_that_nobody_takes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A file that needs no login, asked for and left lying, does not keep others out."""
-    monkeypatch.setattr(Connection, "most", 20)
+    monkeypatch.setattr(Connection, "most", 6)
     with listening(application, WebSettings(tmp_path)) as address, ExitStack() as stack:
-        for _ in range(20):
+        for _ in range(6):
             connection = stack.enter_context(closing(connect(address)))
             with suppress(ConnectionError):  # on a busy machine the server may have given it up by now
                 connection.sendall(b"GET /large HTTP/1.1\r\nHost: x\r\n\r\n")

@@ -20,7 +20,7 @@ from crosslens.pipeline import Robustness, compare, group_runs
 from crosslens.web.explorer.retrieval import QueryFilter, Retrieval
 from crosslens.web.explorer.runs import RunFilter, length_chart, run_list
 from crosslens.web.library import RunSummary
-from tests.web.conftest import IMAGES, client_of, copy_of, toys, write_run
+from tests.web.conftest import IMAGES, copy_of, explorer_of, toys, write_run
 
 RUN = "model-a"
 
@@ -198,7 +198,7 @@ def test_a_dataset_that_cannot_be_prepared_leaves_the_page_without_marks(tmp_pat
     plain = cl.Dataset.of({f"img{n}": [f"picture {n}"] for n in range(6)}, name="toys")
     plain.save(tmp_path / "runs" / "toys")
     write_run(tmp_path / "runs", plain, "model a", 1)
-    single = client_of(tmp_path / "runs", tmp_path / "cache")
+    single = explorer_of(tmp_path / "runs", tmp_path / "cache")
     assert single.get(f"/api/runs/{RUN}/likely-positives", params={"id": "img1#0"}).status_code == 422
     page = single.get(f"/runs/{RUN}/query", params={"id": "img1#0"})
     assert page.status_code == 200
@@ -272,7 +272,7 @@ def test_perturbations_of_a_query(runs_folder: Path, tmp_path: Path) -> None:
     shutil.copytree(folder / "model-a", folder / "studies" / "one" / "m" / "char_swap")
     shutil.copytree(folder / "studies" / "one", folder / "damaged-study")
     (folder / "damaged-study" / "queries.parquet").write_bytes(b"nothing")
-    client = client_of(folder, tmp_path / "cache")
+    client = explorer_of(folder, tmp_path / "cache")
     assert "stud" not in str(client.get("/api/runs").json()["runs"]), "the runs inside a study are parts of it"
     rows = client.get(f"/api/runs/{RUN}/perturbations?id=img2%230").json()["rows"]
     assert [(row["perturbation"], row["rank_before"], row["rank_after"]) for row in rows] == [
@@ -301,7 +301,7 @@ def test_a_run_of_lists_alone_has_the_dataset_that_leaderboards_name(tmp_path: P
     run = cl.evaluate(run=lists, relevance=judged, directions=["t2i"], metrics="Hit@1", resamples=20, name="lists")
     run.save(tmp_path / "runs" / "lists")
     ((_, name),) = group_runs([run])
-    client = client_of(tmp_path / "runs", tmp_path / "cache")
+    client = explorer_of(tmp_path / "runs", tmp_path / "cache")
     assert client.get("/api/runs").json()["runs"][0]["dataset_name"] == name
     page = client.get("/").text
     assert f"<td>{name}</td>" in page

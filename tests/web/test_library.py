@@ -15,7 +15,7 @@ from crosslens.core.errors import InputError, UnknownNameError
 from crosslens.web import WebSettings, library as library_module
 from crosslens.web.background import RecentCache
 from crosslens.web.library import RunLibrary, address_name
-from tests.web.conftest import client_of, copy_of, toys, write_run
+from tests.web.conftest import copy_of, explorer_of, toys, write_run
 
 
 @pytest.fixture(autouse=True)
@@ -35,7 +35,7 @@ def tree(folder: Path) -> dict[str, tuple[int, int]]:
 
 def test_a_run_that_appears_shows_up(runs_folder: Path, tmp_path: Path) -> None:
     folder = copy_of(runs_folder, tmp_path)
-    client = client_of(folder, tmp_path / "cache")
+    client = explorer_of(folder, tmp_path / "cache")
     assert "late model" not in client.get("/").text
     assert client.get("/runs/deep~late-model").status_code == 404
     write_run(folder / "deep", toys(), "late model", 9, source="../../toys")
@@ -89,7 +89,7 @@ def test_a_damaged_run_is_a_row_and_never_a_bug(runs_folder: Path, tmp_path: Pat
     folder = copy_of(runs_folder, tmp_path)
     for name, damage in DAMAGE.items():
         damage(Path(shutil.copytree(folder / "model-b", folder / name)))
-    client = client_of(folder, tmp_path / "cache")
+    client = explorer_of(folder, tmp_path / "cache")
     dataset = client.get("/api/runs/model-a").json()["dataset"]
     problems = {row["id"]: row["problem"] for row in client.get("/api/runs").json()["runs"]}
     assert problems.keys() >= {*DAMAGE, "model-a", "model-b", "broken"}
@@ -109,7 +109,7 @@ def test_a_damaged_run_is_a_row_and_never_a_bug(runs_folder: Path, tmp_path: Pat
 
 
 def test_the_damaged_row_says_why(client: object, runs_folder: Path, tmp_path: Path) -> None:
-    page = client_of(runs_folder, tmp_path).get("/").text
+    page = explorer_of(runs_folder, tmp_path).get("/").text
     assert re.search(r"Cannot be read.*the file has changed since it was written", page, re.S)
 
 
@@ -124,7 +124,7 @@ def test_links_and_hidden_folders_are_not_followed(runs_folder: Path, tmp_path: 
 
 def test_looking_writes_nothing(runs_folder: Path, tmp_path: Path) -> None:
     before = tree(runs_folder)
-    client = client_of(runs_folder, tmp_path)
+    client = explorer_of(runs_folder, tmp_path)
     dataset = client.get("/api/runs").json()["runs"][0]["dataset"]
     for address in ("/", "/runs/model-a", "/runs/model-a/query?id=img1%230", f"/pictures/{dataset}/img1", "/datasets",
                     f"/datasets/{dataset}", "/compare?run=model-a&run=model-b"):  # fmt: skip
@@ -133,7 +133,7 @@ def test_looking_writes_nothing(runs_folder: Path, tmp_path: Path) -> None:
 
 
 def test_a_run_folder_itself_can_be_served(runs_folder: Path, tmp_path: Path) -> None:
-    client = client_of(runs_folder / "model-a", tmp_path)
+    client = explorer_of(runs_folder / "model-a", tmp_path)
     assert client.get("/runs/model-a").status_code == 200
 
 
@@ -141,10 +141,10 @@ def test_a_dataset_given_beside_the_folder(runs_folder: Path, tmp_path: Path) ->
     folder = copy_of(runs_folder, tmp_path)
     for file in (folder / "toys").glob("*.parquet"):
         file.unlink()
-    gone = client_of(folder, tmp_path / "cache")
+    gone = explorer_of(folder, tmp_path / "cache")
     assert "Texts and pictures may be missing" in gone.get("/runs/model-a").text
     assert "Cannot be read" in gone.get("/datasets").text
-    given = client_of(folder, tmp_path / "cache", datasets=(toys(),))
+    given = explorer_of(folder, tmp_path / "cache", datasets=(toys(),))
     assert "may be missing" not in given.get("/runs/model-a").text
     assert gone.get("/runs/model-a/query?id=img1%230").status_code == 200
     assert gone.get("/runs/model-a/query?id=img1&direction=i2t").status_code == 200
@@ -159,7 +159,7 @@ def test_the_folder_must_be_one(tmp_path: Path) -> None:
 
 
 def test_an_empty_folder(tmp_path: Path) -> None:
-    client = client_of(tmp_path, tmp_path / "cache")
+    client = explorer_of(tmp_path, tmp_path / "cache")
     assert "There is no run in this folder yet" in client.get("/").text
     assert client.get("/datasets").status_code == 200
     assert client.get("/compare").status_code == 422

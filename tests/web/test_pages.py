@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from crosslens.web.explorer import queries as likely_positives
+from tests.tables import rest_slow
 from tests.web.browser import WatchedPage, running_server
 from tests.web.conftest import copy_of
 from tests.web.test_explorer import write_study
@@ -68,7 +69,7 @@ def serious_findings(page: Any) -> list[tuple[str, str]]:
     return [(rule["id"], rule["nodes"][0]["html"]) for rule in rules if rule["impact"] in ("serious", "critical")]
 
 
-@pytest.mark.parametrize("path", [PAGES[0], PAGES[1], PAGES[3], PAGES[7]])
+@pytest.mark.parametrize("path", rest_slow([PAGES[0], PAGES[3], PAGES[1], PAGES[7]], fast=2))
 def test_the_main_pages_are_accessible_and_fit_a_phone(watched: WatchedPage, path: str) -> None:
     page = watched.open(path.format(dataset=dataset_of(watched)))
     assert not serious_findings(page)

@@ -18,14 +18,14 @@ import crosslens as cl
 from crosslens.web import WebSettings, create_app
 from crosslens.web.pictures import picture_file
 from tests.tables import each_row
-from tests.web.conftest import client_of, copy_of
+from tests.web.conftest import copy_of, explorer_of
 
 
 @pytest.fixture
 def served(runs_folder: Path, tmp_path: Path) -> tuple[TestClient, Path, str]:
     """A client over a folder of its own, the folder of the pictures, and the start of their addresses."""
     folder = copy_of(runs_folder, tmp_path)
-    client = client_of(folder, tmp_path / "cache")
+    client = explorer_of(folder, tmp_path / "cache")
     dataset = client.get("/api/runs").json()["runs"][0]["dataset"]
     return client, folder / "toys" / "pictures", f"/pictures/{dataset}"
 
@@ -90,7 +90,7 @@ def test_a_linked_folder_of_pictures(runs_folder: Path, tmp_path: Path) -> None:
     (elsewhere / "img2.png").unlink()
     (elsewhere / "img2.png").symlink_to(tmp_path / "private.png")
     Image.new("RGB", (9, 9)).save(tmp_path / "private.png")
-    client = client_of(folder, tmp_path / "cache")
+    client = explorer_of(folder, tmp_path / "cache")
     dataset = client.get("/api/runs").json()["runs"][0]["dataset"]
     assert client.get(f"/pictures/{dataset}/img1").status_code == 200
     assert client.get(f"/pictures/{dataset}/img2").status_code == 403, "a file that is a link leads nowhere"
@@ -157,6 +157,6 @@ def test_missing_pictures_are_shown_as_such(served: tuple[TestClient, Path, str]
 def test_a_full_disk_costs_only_the_cache(runs_folder: Path, tmp_path: Path) -> None:
     folder = copy_of(runs_folder, tmp_path)
     (tmp_path / "cache").write_text("a file where the folder should be")
-    client = client_of(folder, tmp_path / "cache")
+    client = explorer_of(folder, tmp_path / "cache")
     dataset = client.get("/api/runs").json()["runs"][0]["dataset"]
     assert client.get(f"/pictures/{dataset}/img1").status_code == 200

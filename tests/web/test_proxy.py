@@ -22,6 +22,7 @@ from crosslens.web.judging.context import SESSION_COOKIE
 from crosslens.web.judging.owner_pages import UPLOAD_BYTES
 from crosslens.web.search.encoders import MOST_BYTES
 from crosslens.web.security import CSRF_COOKIE
+from tests.tables import rest_slow
 from tests.web.judging.samples import create_account
 from tests.web.judging.served import running
 from tests.web.judging.site import Site
@@ -136,7 +137,7 @@ async def asking(request: Request) -> Response:
 
 @pytest.mark.parametrize(
     ("proxies", "seen"),
-    [(("127.0.0.1",), "127.0.0.9 https"), ((), "127.0.0.1 http"), (("192.0.2.1",), "127.0.0.1 http")],
+    rest_slow([(("127.0.0.1",), "127.0.0.9 https"), ((), "127.0.0.1 http"), (("192.0.2.1",), "127.0.0.1 http")]),
 )
 def test_the_server_knows_the_address_and_the_scheme(
     runs_folder: Path, tmp_path: Path, certificate: Path, browse: Browse, proxies: tuple[str, ...], seen: str

@@ -12,6 +12,7 @@ import pytest
 
 from crosslens.report import Report, report_inputs
 from tests.report.browser import Watched
+from tests.tables import rest_slow
 
 from .conftest import NASTY, Drawn, Study
 
@@ -103,7 +104,7 @@ def test_nothing_serious_for_people_who_see_or_use_it_differently(
     assert serious(page) == []
 
 
-@pytest.mark.parametrize("details", [False, True])
+@pytest.mark.parametrize("details", rest_slow([True, False]))
 def test_a_phone_does_not_scroll_sideways(opened: Opened, page_file: Path, details: bool) -> None:
     page = opened(page_file, PHONE).page
     if details:
@@ -162,6 +163,7 @@ def test_by_keyboard(opened: Opened, page_file: Path) -> None:
     assert page.evaluate("document.activeElement.closest('main') !== null")
 
 
+@pytest.mark.slow
 def test_contents_lead_to_their_sections(opened: Opened, page_file: Path) -> None:
     page = opened(page_file).page
     links = page.locator("nav.contents a")

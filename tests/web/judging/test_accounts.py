@@ -166,7 +166,7 @@ def test_bad_invitations(sqlite_database: Database, values: dict[str, object], p
 
 
 def test_the_first_account_is_made_with_the_link_of_the_terminal(tmp_path: Path) -> None:
-    site = Site(tmp_path / "runs")
+    site = Site(tmp_path / "runs", ["judging"])
     assert not (tmp_path / "runs" / "judging.sqlite").exists(), "a folder that is only looked at stays as it is"
     visitor = site.visitor()
     assert "no account yet" in visitor.get("/judging").text
@@ -181,7 +181,7 @@ def test_the_first_account_is_made_with_the_link_of_the_terminal(tmp_path: Path)
     assert "Olga" in visitor.get("/judging").text
     assert site.visitor().get(path).status_code == 404
     assert site.visitor().post(path, {"name": "Eve", "password": PASSWORD}).status_code == 404
-    assert Site(tmp_path / "runs").app.state.services.start_notes == []
+    assert Site(tmp_path / "runs", ["judging"]).app.state.services.start_notes == []
 
 
 def test_the_server_prints_the_link_until_there_is_an_owner(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -193,7 +193,7 @@ def test_the_server_prints_the_link_until_there_is_an_owner(tmp_path: Path, monk
     lines: list[str] = []
     serve_pages(settings, lines.append, lines.append)
     assert re.fullmatch(r"to judge, make the first account at http://127\.0\.0\.1:\d+/setup/[\w-]{43}", lines[-1])
-    Site(tmp_path / "runs").owner()
+    Site(tmp_path / "runs", ["judging"]).owner()
     lines.clear()
     serve_pages(settings, lines.append, lines.append)
     assert not [line for line in lines if "/setup/" in line]
@@ -354,7 +354,7 @@ def test_require_owner(site: Site) -> None:
 
 
 def test_elsewhere_annotators_see_only_what_they_judge(tmp_path: Path) -> None:
-    Site(tmp_path / "runs").owner()
+    Site(tmp_path / "runs", ["judging"]).owner()
     site = Site(tmp_path / "runs", host="0.0.0.0")
     made = project(site.database, 1)
     nobody = site.visitor()

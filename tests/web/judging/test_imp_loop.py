@@ -53,6 +53,7 @@ def judge_all(database: Database, stored: list[StoredItem]) -> dict[str, str]:
     return {name: str(stored[at].content.about["caption"]) for at, name in enumerate(("disputed", "corrected", "bad"))}
 
 
+@pytest.mark.slow
 def test_builder_project_judgements_builder(place: Path, call: Call) -> None:
     def told(*words: str) -> str:
         done = call(*words)
@@ -100,6 +101,12 @@ def test_the_server_shows_the_pictures_of_candidates(
     shown = items(site.database, 1)[0].content.pictures[0]
     answer = site.visitor(site.owner()).get(f"/pictures/{shown.dataset}/{shown.image}")
     assert (answer.status_code, answer.headers["content-type"]) == (200, "image/jpeg")
+    names = judge_all(site.database, items(site.database, 1))
+    exported = call(*EXPORT)
+    assert (exported.code, "annotate-2.csv" in exported.err) == (0, True)
+    sheets = [dict(pl.read_csv(f"bench/annotate-{n}.csv")["caption", "verdict"].iter_rows()) for n in (1, 2)]
+    assert [sheet[names["disputed"]] for sheet in sheets] == ["good", "unsure"]
+    assert [sheet[names["bad"]] for sheet in sheets] == ["bad", "bad"]
     site.database.close()
 
 

@@ -67,6 +67,7 @@ def owners(site: Site) -> int:
         return session.scalar(select(func.count()).select_from(AccountRow).where(AccountRow.is_owner)) or 0
 
 
+@pytest.mark.parametrize("with_tables", rest_slow(["sqlite", "postgresql"]), indirect=True)
 def test_the_setup_link_makes_one_owner(site: Site) -> None:
     (note,) = site.app.state.services.start_notes
     statuses = posts(site, "/" + note.partition("{address}")[2], new_person, [None] * PEOPLE)
@@ -74,6 +75,7 @@ def test_the_setup_link_makes_one_owner(site: Site) -> None:
     assert statuses == {303: 1, 404: PEOPLE - 1}
 
 
+@pytest.mark.parametrize("with_tables", rest_slow(["postgresql", "sqlite"]), indirect=True)
 def test_the_setup_links_of_two_servers_make_one_owner(site: Site, tmp_path: Path) -> None:
     servers = [site, *(Site(tmp_path / "runs", ["judging"], database=site.address) for _ in range(2))]
     paths = ["/" + server.app.state.services.start_notes[0].partition("{address}")[2] for server in servers]
@@ -87,6 +89,7 @@ def test_the_setup_links_of_two_servers_make_one_owner(site: Site, tmp_path: Pat
         server.database.close()
 
 
+@pytest.mark.parametrize("with_tables", rest_slow(["postgresql", "sqlite"]), indirect=True)
 @pytest.mark.parametrize("uses", rest_slow([3, 1]))
 def test_an_invitation_lets_in_as_many_as_it_says(site: Site, uses: int) -> None:
     made = project(site.database, 1)
@@ -100,6 +103,7 @@ def test_an_invitation_lets_in_as_many_as_it_says(site: Site, uses: int) -> None
     assert statuses[303] == len(members(site.database, made.id)) - before == uses
 
 
+@pytest.mark.parametrize("with_tables", rest_slow(["sqlite", "postgresql"]), indirect=True)
 def test_a_name_is_taken_once(site: Site) -> None:
     made = project(site.database, 1)
     path = f"/join/{create_invitation(site.database, made.id, uses=PEOPLE)}/account"

@@ -19,6 +19,7 @@ from crosslens.web.judging import owner_pages
 from crosslens.web.judging.database.projects import create_project
 from crosslens.web.judging.results import load_answers
 from crosslens.web.judging.tasks import Answer
+from tests.tables import rest_slow
 from tests.web.conftest import NASTY
 from tests.web.judging.owned import Owned
 from tests.web.judging.samples import items
@@ -178,6 +179,7 @@ def test_items_from_a_run_and_from_a_table(owned: Owned, owner: Visitor) -> None
     assert len(items(owned.site.database, number)) == 5
 
 
+@pytest.mark.slow
 def test_failures_of_explain_by_page(owned: Owned, owner: Visitor, tmp_path: Path) -> None:
     """``failures.parquet`` makes the items that its run makes, derived causes included."""
     pytest.importorskip("spacy", reason="pip install 'crosslens[language]'")
@@ -205,14 +207,23 @@ def test_failures_of_explain_by_page(owned: Owned, owner: Visitor, tmp_path: Pat
         )
 
     assert sorted(map(seen, shown), key=str) == sorted(map(seen, expected), key=str)
-    many = pl.DataFrame({"image": ["img1"] * 300_000, "text": ["x" * 1000] * 300_000})
-    long = pl.DataFrame({"image": ["img1"], "text": ["x" * 100_000_000]})
-    for content in (bytes(parquet_bytes(many)), bytes(parquet_bytes(long)), b"PAR1"):
-        assert len(content) < 1 << 16, "a few kB that hold hundreds of megabytes"
-        answer = owner.client.post(f"/judging/upload/{by_table}", data=fields, files={"table": ("a.parquet", content)})
-        assert answer.status_code == 422
-        assert "is no Parquet file, or holds more than 64 MB of text" in answer.text
-    assert len(items(owned.site.database, by_table)) == len(expected)
+
+
+@pytest.mark.parametrize(("rows", "characters"), rest_slow([(80_000, 1000), (1, 80_000_000), (0, 0)]))
+def test_tables_in_parquet_by_page(owned: Owned, owner: Visitor, rows: int, characters: int) -> None:
+    number = create_project(owned.site.database, "parquet", "pairs").id
+    owner.get("/judging")
+    dataset = owned.items[0].content.pictures[0].dataset
+    fields = {"csrf_token": owner.client.cookies["crosslens_csrf"], "dataset": dataset}
+    files = {"table": ("a.parquet", bytes(parquet_bytes(pl.DataFrame({"image": ["img1"], "text": ["x"]}))))}
+    assert "Added: 1 real." in owner.client.post(f"/judging/upload/{number}", data=fields, files=files).text
+    large = pl.DataFrame({"image": ["img1"] * rows, "text": ["x" * characters] * rows})
+    content = bytes(parquet_bytes(large)) if rows else b"PAR1"
+    assert len(content) < 1 << 16, "a few kB that hold 80 MB"
+    answer = owner.client.post(f"/judging/upload/{number}", data=fields, files={"table": ("a.parquet", content)})
+    assert answer.status_code == 422
+    assert "is no Parquet file, or holds more than 64 MB of text" in answer.text
+    assert len(items(owned.site.database, number)) == 1
 
 
 def test_invitations_settings_and_correlations_with_a_run(owned: Owned, owner: Visitor) -> None:

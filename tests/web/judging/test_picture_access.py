@@ -17,6 +17,7 @@ from crosslens.web.judging.accounts import close_account, remove_member
 from crosslens.web.judging.database.projects import create_project, join
 from crosslens.web.judging.tasks import ItemContent, NewItem, ShownPicture, ShownText
 from crosslens.web.library import dataset_id
+from tests.tables import rest_slow
 from tests.web.judging.samples import add_items, person
 from tests.web.judging.site import Site, Visitor, addresses
 
@@ -52,7 +53,7 @@ class Served:
 
 def make(folder: Path, **settings: Any) -> Served:
     data = [drawn(folder / name, name) for name in ("first", "second")]
-    Site(folder / "runs").owner()
+    Site(folder / "runs", ["judging"]).owner()
     site = Site(folder / "runs", datasets=tuple(data), image_folders=(folder / "first", folder / "second"), **settings)
     ids = {dataset.name: dataset_id(dataset.name, dataset.fingerprint) for dataset in data}
     shown = {"one": [("first", "shown"), ("first", "kept/inside")], "two": [("second", "also shown")]}
@@ -119,6 +120,7 @@ def test_guessed_addresses(served: Served) -> None:
         assert not answer.headers.get("content-type", "").startswith("image/"), guess
 
 
+@pytest.mark.parametrize("served", rest_slow(["0.0.0.0", "127.0.0.1"]), indirect=True)
 def test_what_a_browser_keeps_is_for_one_session(served: Served) -> None:
     judge = served.site.visitor(served.people["judge of one"])
     account = person(served.site.database, "to be removed", project=served.projects["one"])
@@ -148,6 +150,7 @@ def test_a_shared_password_shows_the_explorer_to_whoever_knows_it(tmp_path: Path
     served.site.database.close()
 
 
+@pytest.mark.parametrize("served", rest_slow(["127.0.0.1", "0.0.0.0"]), indirect=True)
 def test_no_other_address_gives_a_judge_a_picture(served: Served) -> None:
     """Whatever the application offers, asked for a picture of another project."""
     judge = served.site.visitor(served.people["judge of one"])

@@ -42,6 +42,7 @@ from crosslens.web.judging.exporting import export_content
 from crosslens.web.judging.options import ExportOptions
 from crosslens.web.judging.results import load_answers
 from crosslens.web.judging.tasks import Answer
+from tests.tables import rest_slow
 from tests.web.judging.conftest import Clock
 from tests.web.judging.owned import Owned
 from tests.web.judging.samples import create_account, person, project
@@ -95,6 +96,7 @@ def test_the_last_owner_cannot_be_removed(database: Database) -> None:
     assert "Olga" in everything_in(database)
 
 
+@pytest.mark.parametrize("with_tables", rest_slow(["sqlite", "postgresql"]), indirect=True)
 def test_owners_who_close_each_other_at_once_leave_one(database: Database) -> None:
     made = project(database, 1)
     owners = [create_account(database, f"owner {n}", None, is_owner=True).id for n in range(4)]
@@ -282,6 +284,7 @@ def test_a_closed_account_leaves_its_judgements_and_no_name(database: Database, 
     assert set(load_answers(database, made).table["account"]) == {"ann", pseudonym}
 
 
+@pytest.mark.parametrize("with_tables", rest_slow(["postgresql", "sqlite"]), indirect=True)
 def test_closing_while_judging_loses_nothing_that_was_acknowledged(database: Database) -> None:
     made = project(database, 40, overlap=1)
     account = create_account(database, NAME, PASSWORD)

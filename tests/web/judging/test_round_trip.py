@@ -75,6 +75,7 @@ def exported(database: Database, project: int, name: str) -> bytes:
     return export_content(load_answers(database, project), name, ExportOptions())
 
 
+@pytest.mark.parametrize("with_tables", rest_slow(["postgresql", "sqlite"]), indirect=True)
 @pytest.mark.parametrize("name", rest_slow(["answers.csv", "answers.jsonl"]))
 def test_export_import_export_is_the_same_bytes(
     database: Database, tmp_path: Path, name: str, sqlite_file: Path
