@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -23,7 +21,6 @@ from fastapi.testclient import TestClient
 from jinja2 import BytecodeCache, Environment
 from jinja2.bccache import Bucket
 from PIL import Image
-from pydantic import TypeAdapter
 
 from crosslens.web import WebSettings, app as application, pages
 
@@ -53,19 +50,9 @@ class CompiledTemplates(BytecodeCache):
 
 @pytest.fixture(scope="session", autouse=True)
 def shared_between_applications() -> Iterator[None]:
-    """Templates are compiled, and the types of parameters analysed, once: tests make hundreds of applications."""
-    adapters: dict[Any, TypeAdapter[Any]] = {}
-
-    def adapter(annotated: Any, *, config: Any = None) -> TypeAdapter[Any]:
-        key = (annotated.__origin__, repr(annotated.__metadata__), repr(config))
-        if key not in adapters:
-            adapters[key] = TypeAdapter(annotated, config=config)
-        return adapters[key]
-
+    """Templates are compiled once: tests make hundreds of applications."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(pages, "Environment", partial(Environment, bytecode_cache=CompiledTemplates()))
-        with suppress(ImportError):  # older versions of FastAPI have it elsewhere: there each is analysed anew
-            patch.setattr("fastapi._compat.v2.TypeAdapter", adapter, raising=False)
         yield
 
 

@@ -163,7 +163,6 @@ def test_by_keyboard(opened: Opened, page_file: Path) -> None:
     assert page.evaluate("document.activeElement.closest('main') !== null")
 
 
-@pytest.mark.slow
 def test_contents_lead_to_their_sections(opened: Opened, page_file: Path) -> None:
     page = opened(page_file).page
     links = page.locator("nav.contents a")
