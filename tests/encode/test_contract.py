@@ -109,7 +109,14 @@ SCORER_SOURCES: dict[str, Callable[[Path], str]] = {
 }
 
 
-@pytest.fixture(scope="module", params=sorted(SOURCES))
+ALIKE = {"align", "altclip", "groupvit"}
+"""Loaded as clip and siglip are; what they compute is in test_transformers."""
+
+
+@pytest.fixture(
+    scope="module",
+    params=[pytest.param(kind, marks=pytest.mark.slow if kind in ALIKE else ()) for kind in sorted(SOURCES)],
+)
 def loaded(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Any:
     """The name under which a small model of the kind is loaded, and the encoder."""
     real = sys.modules.get("open_clip")

@@ -54,7 +54,7 @@ def test_queries_of_one_direction(kind, as_rows, monkeypatch):
 
 
 @pytest.mark.parametrize("as_rows", rest_slow([True, False]))
-@pytest.mark.parametrize("kind", ["numpy in tasks", "torch in tasks"])
+@pytest.mark.parametrize("kind", rest_slow(["numpy in tasks", "torch in tasks"]))
 def test_an_interrupted_sample_resumes_in_tasks(tmp_path, checkpoints, monkeypatch, kind, as_rows):
     monkeypatch.setattr(parts, "_FEWEST_QUERIES", 1)
     monkeypatch.setattr(parts, "TILE", 5)

@@ -79,7 +79,7 @@ def test_ties_copies_and_any_number_of_relevant_items(n, m, levels, share, depth
     assert engine.attempts["rank_product_part"]
 
 
-@pytest.mark.parametrize("kind", rest_slow(KINDS, fast=2))
+@pytest.mark.parametrize("kind", rest_slow(KINDS))
 def test_all_kinds_of_vectors(kind):
     images, captions, relevance = vectors_of(kind, 40, 130, 24, seed=3)
     scorer, engine = InnerProduct(images, captions), StandInEngine()
@@ -141,7 +141,7 @@ def test_the_bar_moves_to_its_end():
     assert shown.steps["ranking"] == 8
 
 
-@pytest.mark.parametrize("stored", [True, False])
+@pytest.mark.parametrize("stored", rest_slow([True, False]))
 def test_vectors_in_files_travel_by_name_and_ids_not_at_all(tmp_path, stored):
     rng = np.random.default_rng(0)
     images, captions = (unit_rows(rng.standard_normal((count, 64))) for count in (300, 900))

@@ -65,7 +65,7 @@ def products_of(scorer: InnerProduct, relevance: Relevance, depth: int = 10, til
 
 
 @pytest.mark.parametrize("devices", rest_slow([3, 1]))
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", rest_slow(KINDS, fast=3))
 def test_all_kinds_of_vectors(monkeypatch, kind, devices):
     images, captions, relevance = vectors_of(kind, 40, 130, 24, seed=3)
     scorer = InnerProduct(images, captions)
