@@ -139,6 +139,7 @@ def _study(data: Path) -> None:
     )  # fmt: skip
 
 
+@pytest.mark.slow  # test_parts has the same work without the commands
 def test_curve_and_neighbours(
     call: Call, data: Path, ray: list[StandInEngine], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -97,7 +97,7 @@ def test_directions_with_relevant_items_of_their_own():
 
 
 def test_a_worker_whose_device_holds_less_cuts_its_part(monkeypatch):
-    scorer = scorer_of(*many())
+    scorer = scorer_of(*many(n=60, m=200))
     relevance = random_relevance(np.random.default_rng(0), *scorer.shape, 0.02)
     expected = rank_both(scorer, relevance)
     monkeypatch.setenv("CROSSLENS_MAX_DEVICE_BYTES", "900000")

@@ -105,14 +105,14 @@ def test_directions_with_relevant_items_of_their_own():
 @pytest.mark.parametrize("kind", rest_slow(["f2", "f4"]))
 def test_a_limit_on_device_memory_streams_stored_vectors(monkeypatch, kind):
     rng = np.random.default_rng(2)
-    images, captions = (rng.standard_normal((count, 16)).astype(kind) for count in (90, 300))
+    images, captions = (rng.standard_normal((count, 16)).astype(kind) for count in (50, 150))
     sharded = [
         Embeddings([f"{name}{row}" for row in range(len(side))], ShardedBlocks.of(np.array_split(side, 4)))
         for name, side in (("i", images), ("c", captions))
     ]
     monkeypatch.setenv("CROSSLENS_MAX_VECTOR_BYTES", "1000")
     scorer = scorer_of(*sharded)
-    relevance = random_relevance(rng, 90, 300, 0.02)
+    relevance = random_relevance(rng, 50, 150, 0.02)
     expected = rank_both(scorer, relevance)
     monkeypatch.delenv("CROSSLENS_MAX_VECTOR_BYTES")
     monkeypatch.setenv("CROSSLENS_MAX_DEVICE_BYTES", "400000")

@@ -325,6 +325,7 @@ def test_command(command: str, toys: Toys, call: Call) -> None:
         )
 
 
+@pytest.mark.slow  # test_formatting has the same numbers
 def test_text_shows_percent(toys: Toys, call: Call) -> None:
     link(toys, "runs/imp")
     stored = call("show", "runs/imp", "--json").json["metrics"]["i2t/Hit@5"]["mean"]

@@ -49,7 +49,7 @@ def check_boxes(objects: int, seed: int) -> None:
 
 
 def test_boxes_match_drawn_pixels() -> None:
-    check_boxes(60, seed=2)
+    check_boxes(30, seed=2)
 
 
 @pytest.mark.slow
@@ -103,7 +103,7 @@ def check_counts(scenes: int, seed: int) -> None:
 
 
 def test_counts_are_right() -> None:
-    check_counts(30, seed=6)
+    check_counts(15, seed=6)
 
 
 @pytest.mark.slow
