@@ -134,7 +134,7 @@ def test_other_scores_are_ranked_in_tasks_on_cores(monkeypatch):
 
 
 def test_the_bar_moves_to_its_end():
-    shown, scorer = Recorded(), scorer_of(*many())
+    shown, scorer = Recorded(), scorer_of(*many(n=65, m=205))
     relevance = random_relevance(np.random.default_rng(0), *scorer.shape, 0.02)
     ranked_in_tasks(scorer, relevance, StandInEngine(slots=2), progress=shown)
     assert shown.stages == [("ranking", 8)]
@@ -174,7 +174,7 @@ def _parts(scorer: InnerProduct, relevance: Relevance) -> Iterator[Any]:
 
 
 def test_an_interrupted_ranking_resumes(tmp_path, checkpoints):
-    scorer = scorer_of(*many())
+    scorer = scorer_of(*many(n=65, m=205))
     relevance = random_relevance(np.random.default_rng(0), *scorer.shape, 0.02)
     whole = StandInEngine(slots=5, dies=0.0)
     ranked_in_tasks(scorer, relevance, whole)
