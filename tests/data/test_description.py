@@ -133,6 +133,7 @@ def test_nothing_to_complain_about() -> None:
     assert describe(Dataset.of({"a": ["one two three"], "b": ["four five six"]})).problems == ()
 
 
+@pytest.mark.slow  # as small ones above
 def test_real_dataset(shared_data: Path) -> None:
     found = describe(load_dataset("flickr", captions=shared_data / "flickr8k" / "Flickr8k.token.txt"))
     assert found.captions_histogram == {"5": 8092}

@@ -177,6 +177,7 @@ def test_own_values() -> None:
         found.check(DATASET.select(["a.jpg", "b.jpg"]))
 
 
+@pytest.mark.slow  # both kinds of files are read above
 def test_real_flickr8k(shared_data: Path) -> None:
     """Counts as published: 5,822 and 47,830 pairs; 158 expert pairs are an image with one of its own captions."""
     folder = shared_data / "flickr8k"

@@ -24,6 +24,7 @@ from crosslens.data import (
     reader_options,
     where_to_get,
 )
+from tests.tables import rest_slow
 
 
 def put(file: Path, content: Any) -> None:
@@ -273,7 +274,15 @@ def test_a_saved_dataset_of_that_name_is_meant_before(tmp_path: Path, monkeypatc
 
 @pytest.mark.parametrize(
     ("name", "images", "captions"),
-    [("coco-karpathy-5k", 5000, 25000), ("eccv", 5000, 25000), ("flickr8k", 1000, 5000), ("coco-val2017", 4339, 21707)],
+    rest_slow(
+        [
+            ("coco-karpathy-5k", 5000, 25000),
+            ("flickr8k", 1000, 5000),
+            ("eccv", 5000, 25000),
+            ("coco-val2017", 4339, 21707),
+        ],
+        fast=2,
+    ),
 )
 def test_real_ones(shared_data: Path, name: str, images: int, captions: int) -> None:
     dataset = cl.load_dataset(name, data_folder=shared_data)

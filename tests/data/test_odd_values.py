@@ -32,7 +32,7 @@ class Thinned:
     step = 1
 
 
-@pytest.fixture(autouse=True, params=[6, pytest.param(1, marks=pytest.mark.slow)])
+@pytest.fixture(autouse=True, params=[10, pytest.param(1, marks=pytest.mark.slow)])
 def _thinned(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Thinned, "step", request.param)
 

@@ -106,6 +106,7 @@ class TestFlickr:
         assert dataset.image_ids == ("z.jpg", "a.jpg")
         assert dataset.caption_ids == ("z.jpg#0", "a.jpg#0", "a.jpg#1")
 
+    @pytest.mark.slow  # test_known reads the same files
     def test_real_file(self, shared_data: Path) -> None:
         folder = shared_data / "flickr8k"
         dataset = load_dataset("flickr", captions=folder / "Flickr8k.token.txt")

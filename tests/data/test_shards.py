@@ -284,10 +284,16 @@ def test_shards_as_a_relevance_encoder_and_as_variants(tmp_path, monkeypatch, ca
     (tmp_path / "variants" / "char_swap").mkdir(parents=True)
     for number, part in enumerate(np.array_split(vectors(40, seed=2), 3)):
         np.save(tmp_path / "variants" / "char_swap" / f"v_{number}.npy", part)
-    study = call("robustness", "--dataset", "emb", *vectors_in, "--variants", "variants", "--json")
+    quick = ("--permutations", "20", "--resamples", "20")
+    study = call("robustness", "--dataset", "emb", *vectors_in, "--variants", "variants", *quick, "--json")
     assert study.code == 0, study.err
     plain = cl.robustness(
-        dataset, images=pair[0], captions=pair[1], variants={"char_swap": vectors(40, seed=2).astype(np.float32)}
+        dataset,
+        images=pair[0],
+        captions=pair[1],
+        variants={"char_swap": vectors(40, seed=2).astype(np.float32)},
+        permutations=20,
+        resamples=20,
     )
     assert study.json["drops"]
     assert study.json["drops"] == plain.as_dict()["drops"]

@@ -172,6 +172,7 @@ def test_mistakes(scenes: Dataset, coco: Dataset, tmp_path: Path) -> None:
     write_dataset(coco, tmp_path / "there.json", to="coco", overwrite=True)
 
 
+@pytest.mark.slow  # every format is written above
 def test_real_files(shared_data: Path, tmp_path: Path) -> None:
     """A real COCO split through every form that can hold it."""
     folder = shared_data / "coco_val2017_1k"

@@ -19,7 +19,7 @@ import crosslens.train.stored.encoder  # noqa: F401  # where crosslens is instal
 from crosslens.core import CrosslensError, Embeddings, UsageError
 from crosslens.encode import ENCODERS, PAIR_SCORERS, Encoder, StoredEmbeddings, load_encoder, load_pair_scorer
 from tests.encode.tiny_models import MODELS, TEXTS, pictures, save_llava, save_model
-from tests.tables import each_row
+from tests.tables import each_row, rest_slow
 
 OWN = """
 import numpy as np
@@ -109,7 +109,15 @@ SCORER_SOURCES: dict[str, Callable[[Path], str]] = {
 }
 
 
-@pytest.fixture(scope="module", params=sorted(SOURCES))
+ELSEWHERE = {"align", "altclip", "groupvit", "path", "sentence", "tiny"}
+"""Loaded as clip, siglip and onnx are, or with tests of their own: test_transformers, test_stored_models,
+test_sentence and test_tiny."""
+
+
+@pytest.fixture(
+    scope="module",
+    params=[pytest.param(kind, marks=pytest.mark.slow if kind in ELSEWHERE else ()) for kind in sorted(SOURCES)],
+)
 def loaded(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Any:
     """The name under which a small model of the kind is loaded, and the encoder."""
     real = sys.modules.get("open_clip")
@@ -194,7 +202,7 @@ def test_a_source_that_does_not_exist_is_an_error_without_a_traceback(kind: str,
         load_encoder(f"{kind}:{tmp_path / 'nothing' / 'here'}", device="cpu", offline=True)
 
 
-@pytest.mark.parametrize("kind", sorted(SCORER_SOURCES))
+@pytest.mark.parametrize("kind", rest_slow(sorted(SCORER_SOURCES, key=ELSEWHERE.__contains__), fast=4))
 def test_a_pair_scorer_scores_each_pair_by_itself(kind: str, tmp_path: Path) -> None:
     scorer = load_pair_scorer(f"{kind}:{SCORER_SOURCES[kind](tmp_path)}", device="cpu", offline=True)
     assert scorer.name

@@ -199,6 +199,7 @@ def test_an_unreadable_image(place: Path, capsys: pytest.CaptureFixture[str]) ->
     assert "4.png" in capsys.readouterr().err
 
 
+@pytest.mark.slow  # both stages are tested by themselves
 def test_blip_finds_and_blip_re_orders(place: Path) -> None:
     """Both stages of one saved model, held against the library's own calls."""
     pytest.importorskip("transformers", reason="pip install 'crosslens[encoders]'")

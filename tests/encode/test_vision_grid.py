@@ -15,6 +15,7 @@ from crosslens.core import Dataset, UsageError  # noqa: E402
 from crosslens.encode import encode_dataset, load_encoder  # noqa: E402
 from crosslens.encode.adapters.torch_encoders import patch_grid  # noqa: E402
 from tests.encode.tiny_models import pictures, save_model  # noqa: E402
+from tests.tables import rest_slow  # noqa: E402
 
 
 def tokens_of(kind: str, folder: Path) -> np.ndarray[Any, Any]:
@@ -27,7 +28,7 @@ def tokens_of(kind: str, folder: Path) -> np.ndarray[Any, Any]:
     return np.asarray(states)
 
 
-@pytest.mark.parametrize(("kind", "extra"), [("clip", 1), ("siglip", 0), ("dinov2", 1)])
+@pytest.mark.parametrize(("kind", "extra"), rest_slow([("siglip", 0), ("dinov2", 1), ("clip", 1)], fast=2))
 def test_patches_without_the_tokens_of_the_whole(tmp_path: Path, kind: str, extra: int) -> None:
     folder = save_model(kind, tmp_path / kind)
     states = tokens_of(kind, folder)

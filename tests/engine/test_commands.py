@@ -90,6 +90,7 @@ def test_evaluate(call: Call, data: Path, ray: list[StandInEngine], monkeypatch:
     assert ray[0].attempts["_block"]
 
 
+@pytest.mark.slow  # evaluate above, and test_parts
 def test_folds(call: Call, data: Path, ray: list[StandInEngine], monkeypatch: pytest.MonkeyPatch) -> None:
     both(call, data, monkeypatch, "evaluate", *VECTORS, "--folds", "4", "--depth", "3", "-o", "run", "--json")
 
@@ -138,6 +139,7 @@ def _study(data: Path) -> None:
     )  # fmt: skip
 
 
+@pytest.mark.slow  # test_parts has the same work without the commands
 def test_curve_and_neighbours(
     call: Call, data: Path, ray: list[StandInEngine], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -151,6 +153,7 @@ def test_curve_and_neighbours(
     assert ray[2].attempts["_nearest"]
 
 
+@pytest.mark.slow  # test_encoding has the same work without the command
 def test_encode(call: Call, tmp_path: Path, ray: list[StandInEngine], monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("onnxruntime")
     pytest.importorskip("PIL")

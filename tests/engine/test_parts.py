@@ -19,6 +19,7 @@ from crosslens.rank.direction_state import Direction
 from crosslens.rank.merged import Lists
 from crosslens.similarity import matrix, prepare_dataset, relevance_matrix
 from tests.engine.stand_in import Recorded, StandInEngine
+from tests.tables import rest_slow
 
 Array = np.ndarray[Any, Any]
 
@@ -126,7 +127,7 @@ def scorers() -> dict[str, Scorer]:
     }
 
 
-@pytest.mark.parametrize("score", ["cosine", "dot", "max", "smooth-chamfer"])
+@pytest.mark.parametrize("score", rest_slow(["cosine", "smooth-chamfer", "dot", "max"], fast=2))
 def test_every_kind_of_score(score: str, monkeypatch: pytest.MonkeyPatch) -> None:
     cloudpickle = pytest.importorskip("cloudpickle")  # some hold functions, for which Ray has its own
     monkeypatch.setattr("tests.engine.stand_in.pack", lambda value: pack(value, cloudpickle.Pickler))

@@ -54,7 +54,7 @@ def test_queries_of_one_direction(kind, as_rows, monkeypatch):
 
 
 @pytest.mark.parametrize("as_rows", rest_slow([True, False]))
-@pytest.mark.parametrize("kind", ["numpy in tasks", "torch in tasks"])
+@pytest.mark.parametrize("kind", rest_slow(["numpy in tasks", "torch in tasks"]))
 def test_an_interrupted_sample_resumes_in_tasks(tmp_path, checkpoints, monkeypatch, kind, as_rows):
     monkeypatch.setattr(parts, "_FEWEST_QUERIES", 1)
     monkeypatch.setattr(parts, "TILE", 5)
@@ -148,7 +148,8 @@ def ranked_parts(engine: StandInEngine) -> int:
     return sum(work.startswith("rank_") for work, _ in engine.taken)
 
 
-@pytest.mark.parametrize("kind", rest_slow(["numpy in tasks", "torch in tasks"]))
+@pytest.mark.slow  # a sample in tasks resumes above, and an evaluation of one in test_kill
+@pytest.mark.parametrize("kind", ["numpy in tasks", "torch in tasks"])
 def test_an_interrupted_evaluation_of_a_sample_resumes(tmp_path, checkpoints, monkeypatch, kind):
     """Killed in the second direction: the first is not ranked again, and the folder is that of a run in one go."""
     monkeypatch.setattr(parts, "_FEWEST_QUERIES", 1)

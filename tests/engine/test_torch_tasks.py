@@ -79,7 +79,7 @@ def test_ties_copies_and_any_number_of_relevant_items(n, m, levels, share, depth
     assert engine.attempts["rank_product_part"]
 
 
-@pytest.mark.parametrize("kind", rest_slow(KINDS, fast=2))
+@pytest.mark.parametrize("kind", rest_slow(KINDS))
 def test_all_kinds_of_vectors(kind):
     images, captions, relevance = vectors_of(kind, 40, 130, 24, seed=3)
     scorer, engine = InnerProduct(images, captions), StandInEngine()
@@ -97,7 +97,7 @@ def test_directions_with_relevant_items_of_their_own():
 
 
 def test_a_worker_whose_device_holds_less_cuts_its_part(monkeypatch):
-    scorer = scorer_of(*many())
+    scorer = scorer_of(*many(n=60, m=200))
     relevance = random_relevance(np.random.default_rng(0), *scorer.shape, 0.02)
     expected = rank_both(scorer, relevance)
     monkeypatch.setenv("CROSSLENS_MAX_DEVICE_BYTES", "900000")
@@ -134,14 +134,14 @@ def test_other_scores_are_ranked_in_tasks_on_cores(monkeypatch):
 
 
 def test_the_bar_moves_to_its_end():
-    shown, scorer = Recorded(), scorer_of(*many())
+    shown, scorer = Recorded(), scorer_of(*many(n=65, m=205))
     relevance = random_relevance(np.random.default_rng(0), *scorer.shape, 0.02)
     ranked_in_tasks(scorer, relevance, StandInEngine(slots=2), progress=shown)
     assert shown.stages == [("ranking", 8)]
     assert shown.steps["ranking"] == 8
 
 
-@pytest.mark.parametrize("stored", [True, False])
+@pytest.mark.parametrize("stored", rest_slow([True, False]))
 def test_vectors_in_files_travel_by_name_and_ids_not_at_all(tmp_path, stored):
     rng = np.random.default_rng(0)
     images, captions = (unit_rows(rng.standard_normal((count, 64))) for count in (300, 900))
@@ -174,7 +174,7 @@ def _parts(scorer: InnerProduct, relevance: Relevance) -> Iterator[Any]:
 
 
 def test_an_interrupted_ranking_resumes(tmp_path, checkpoints):
-    scorer = scorer_of(*many())
+    scorer = scorer_of(*many(n=65, m=205))
     relevance = random_relevance(np.random.default_rng(0), *scorer.shape, 0.02)
     whole = StandInEngine(slots=5, dies=0.0)
     ranked_in_tasks(scorer, relevance, whole)

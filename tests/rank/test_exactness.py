@@ -12,7 +12,7 @@ from hypothesis import given, strategies as st
 from crosslens.core import CrosslensError, Embeddings, Relevance
 from crosslens.rank import ScoreMatrix, Scorer, rank_both, scorer_of
 from tests.rank import reference
-from tests.tables import each_row
+from tests.tables import each_row, rest_slow
 
 
 def random_relevance(rng: np.random.Generator, n: int, m: int, share: float) -> Relevance:
@@ -107,7 +107,7 @@ def scored_many() -> tuple[Scorer, np.ndarray]:
     return scorer, exact_matrix(scorer)
 
 
-@pytest.mark.parametrize("share", [0.002, 0.3])
+@pytest.mark.parametrize("share", rest_slow([0.002, 0.3]))
 def test_more_rows_than_columns(share):
     images, captions = many()
     scorer = scorer_of(captions, images)

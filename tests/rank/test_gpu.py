@@ -32,7 +32,7 @@ from crosslens.rank.gpu.direction import (  # noqa: E402
 )
 from crosslens.rank.gpu.tile_levels import FlagBuffers, HalfLevel, product_levels, rounded_down  # noqa: E402
 from crosslens.rank.gpu.tile_pass import full_precision, tile_pass  # noqa: E402
-from tests.tables import each_row  # noqa: E402
+from tests.tables import each_row, rest_slow  # noqa: E402
 
 KINDS = ("model", "random", "constant", "copies", "some alike", "zeros", "lengths", "long")
 
@@ -96,12 +96,19 @@ PAIRWISE = [(kind, tile, bool(n % 2)) for n, (kind, tile) in enumerate(product(K
 """Every kind with every tile, and each of both in single and in half precision."""
 
 
-@each_row(("kind", "tile", "half"), PAIRWISE)
+@each_row(("kind", "tile", "half"), [PAIRWISE[3 * n + n % 3] for n in range(len(KINDS))])
 def test_tiles(kind: str, tile: int | None, half: bool) -> None:
+    """Every kind, with the tiles and precisions in turn."""
     check(*vectors_of(kind, 40, 130, 24, seed=3), depth=5, tile=tile, half=half)
 
 
-@pytest.mark.parametrize(("fewest", "depth"), [(2, 5), (8, 5), (8, 100)])
+@pytest.mark.slow
+@each_row(("kind", "tile", "half"), PAIRWISE)
+def test_every_kind_in_every_tile(kind: str, tile: int | None, half: bool) -> None:
+    check(*vectors_of(kind, 40, 130, 24, seed=3), depth=5, tile=tile, half=half)
+
+
+@pytest.mark.parametrize(("fewest", "depth"), rest_slow([(2, 5), (8, 100), (8, 5)], fast=2))
 @pytest.mark.parametrize("kind", KINDS)
 def test_vectors_that_occur_often_are_left_out_of_the_pass(kind: str, fewest: int, depth: int, monkeypatch) -> None:
     monkeypatch.setattr(frequent, "_FEWEST", fewest)

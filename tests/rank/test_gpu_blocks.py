@@ -65,7 +65,7 @@ def products_of(scorer: InnerProduct, relevance: Relevance, depth: int = 10, til
 
 
 @pytest.mark.parametrize("devices", rest_slow([3, 1]))
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", rest_slow(KINDS, fast=3))
 def test_all_kinds_of_vectors(monkeypatch, kind, devices):
     images, captions, relevance = vectors_of(kind, 40, 130, 24, seed=3)
     scorer = InnerProduct(images, captions)
@@ -105,14 +105,14 @@ def test_directions_with_relevant_items_of_their_own():
 @pytest.mark.parametrize("kind", rest_slow(["f2", "f4"]))
 def test_a_limit_on_device_memory_streams_stored_vectors(monkeypatch, kind):
     rng = np.random.default_rng(2)
-    images, captions = (rng.standard_normal((count, 16)).astype(kind) for count in (90, 300))
+    images, captions = (rng.standard_normal((count, 16)).astype(kind) for count in (50, 150))
     sharded = [
         Embeddings([f"{name}{row}" for row in range(len(side))], ShardedBlocks.of(np.array_split(side, 4)))
         for name, side in (("i", images), ("c", captions))
     ]
     monkeypatch.setenv("CROSSLENS_MAX_VECTOR_BYTES", "1000")
     scorer = scorer_of(*sharded)
-    relevance = random_relevance(rng, 90, 300, 0.02)
+    relevance = random_relevance(rng, 50, 150, 0.02)
     expected = rank_both(scorer, relevance)
     monkeypatch.delenv("CROSSLENS_MAX_VECTOR_BYTES")
     monkeypatch.setenv("CROSSLENS_MAX_DEVICE_BYTES", "400000")

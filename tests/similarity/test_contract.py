@@ -26,7 +26,13 @@ SOURCES = {"embed": ":tiny", "embed-max": ":tiny"}
 ROUNDED = ("embed", "embed-max")
 """φ whose numbers come out of matrix products in float32."""
 
-every = pytest.mark.parametrize("name", [entry.name for entry in SIMILARITIES])
+ELSEWHERE = {"semantic", "spice-attribute", "spice-cardinality", "spice-colour", "spice-relation", "spice-size"}
+"""The same code as spice-object, of other parts of one graph; what semantic computes is in test_semantic."""
+
+every = pytest.mark.parametrize(
+    "name",
+    [pytest.param(entry.name, marks=pytest.mark.slow if entry.name in ELSEWHERE else ()) for entry in SIMILARITIES],
+)
 
 
 @cache

@@ -7,6 +7,7 @@ import math
 import zlib
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -48,8 +49,13 @@ def bag_of_words(texts: Sequence[str], _: object = None, width: int = 24) -> Arr
     rows = np.full((len(texts), width), 0.05, np.float32)
     for row, text in zip(rows, texts, strict=True):
         for word in text.split():
-            row += np.random.default_rng(zlib.crc32(word.encode())).normal(size=width).astype(np.float32)
+            row += direction_of(word, width)
     return rows
+
+
+@cache
+def direction_of(word: str, width: int) -> Array:
+    return np.random.default_rng(zlib.crc32(word.encode())).normal(size=width).astype(np.float32)
 
 
 def other_bag(texts: Sequence[str], _: object = None) -> Array:
@@ -61,15 +67,17 @@ def small(*, fit: SemanticFit = FIT) -> Semantic:
     return Semantic([TextEncoder("bag", "1", bag_of_words), TextEncoder("other", "2", other_bag)], fit)
 
 
+@cache
+def alike(one: str, other: str) -> float:
+    cosines = []
+    for encode in (bag_of_words, other_bag):
+        first, second = encode([one, other]).astype(np.float64)
+        cosines.append(float(first @ second / np.sqrt((first @ first) * (second @ second))))
+    return min(max(sum(cosines) / 2, 0.0), 1.0)
+
+
 def slow_roles(references: Sequence[str], text: str, weight: Any) -> list[float]:
     """Unigrams, bigrams, skipgrams, inverted, negation: as defined, in plain Python."""
-
-    def alike(one: str, other: str) -> float:
-        cosines = []
-        for encode in (bag_of_words, other_bag):
-            first, second = encode([one, other]).astype(np.float64)
-            cosines.append(float(first @ second / np.sqrt((first @ first) * (second @ second))))
-        return min(max(sum(cosines) / 2, 0.0), 1.0)
 
     own, others = ([[word for word in each.split() if word != "!"] for each in texts] for texts in ([text], references))
     (words,) = own

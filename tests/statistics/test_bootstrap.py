@@ -59,6 +59,7 @@ def test_medians_agree_with_numpy(values: list[int], seed: int) -> None:
     np.testing.assert_array_equal(bootstrap.replicates(np.array(values, float), "median"), expected)
 
 
+@pytest.mark.slow  # the intervals are those by hand and of scipy
 def test_covers_the_truth_about_as_often_as_it_says() -> None:
     """And resampling queries instead of images would not: its intervals are far too narrow."""
     random = np.random.default_rng(7)

@@ -12,6 +12,7 @@ from scipy import optimize, stats
 
 from crosslens.statistics import Bootstrap, Samples, estimate, paired_permutation, paired_samples, sum_of_means
 from crosslens.statistics.bootstrap import _binomial_limits, _trinomial_limits
+from tests.tables import rest_slow
 
 SHARE = (0.0, 1.0)
 
@@ -68,7 +69,7 @@ def test_exact_coverage_never_falls_below_93_percent(size: int) -> None:
     assert coverage.mean() < 0.95 + 0.3 / size
 
 
-@pytest.mark.parametrize("size", [20, 100, 1000])
+@pytest.mark.parametrize("size", rest_slow([20, 100, 1000], fast=2))
 def test_exact_coverage_is_94_to_97_percent_wherever_counts_allow(size: int) -> None:
     """Hit rates of 90 % at 20 images and 99.8 % at 1,000 were covered in 98.9 and 98.3 % of samples."""
     for share in (0.5, 0.8, 0.9, 0.95, 0.99, 0.998):

@@ -16,7 +16,7 @@ from crosslens.synth.drawing import COMPILED, advance, fitting_size, outlines, t
 from crosslens.synth.tasks import TASKS
 from crosslens.synth.tasks.signs import CHINESE, SIGNS
 from crosslens.synth.tasks.worked_out import SNIPPETS
-from tests.tables import each_row
+from tests.tables import each_row, rest_slow
 
 pytest.importorskip("PIL", reason="pip install 'crosslens[scenes]'")
 
@@ -50,7 +50,8 @@ def test_every_character_that_is_drawn_has_an_outline() -> None:
 
 
 @pytest.mark.parametrize(
-    ("character", "face"), [("A", "sans"), ("8", "sans"), ("馆", "sans"), ("%", "mono"), ("g", "mono")]
+    ("character", "face"),
+    rest_slow([("A", "sans"), ("g", "mono"), ("8", "sans"), ("馆", "sans"), ("%", "mono")], fast=2),
 )
 def test_masks_are_the_inside_of_outlines(character: str, face: str) -> None:
     """Against the textbook: a point is inside if a ray from it crosses the outline an odd number of times."""
@@ -94,6 +95,7 @@ def test_lines_fit_and_are_centred() -> None:
     assert list(typeset("  ", 50)) == []
 
 
+@pytest.mark.slow  # the file is made by hand, and its drawings are held above
 def test_the_outlines_are_those_of_the_fonts() -> None:
     pytest.importorskip("fontTools", reason="pip install fonttools mplfonts")
     fonts = pytest.importorskip("mplfonts", reason="pip install fonttools mplfonts")

@@ -116,7 +116,7 @@ def test_at_step_0_the_scores_rank_as_the_encoders_own(bases: dict[str, Path], k
     assert torch.allclose(scores, cosines + offset, atol=1e-9)
 
 
-@pytest.mark.parametrize("kind", HEADS)
+@pytest.mark.parametrize("kind", rest_slow(["pcme", "pvse", "dive"]))
 def test_with_zero_residuals_the_scores_rank_as_the_encoders_own(bases: dict[str, Path], kind: str) -> None:
     """Also with open gates: nothing but the residual changes a vector. With residuals it does."""
     images, captions = own_vectors(bases["clip"])
@@ -133,7 +133,7 @@ def test_with_zero_residuals_the_scores_rank_as_the_encoders_own(bases: dict[str
     assert not torch.allclose(moved, images @ captions.T, atol=0.01)
 
 
-@pytest.mark.parametrize("kind", HEADS)
+@pytest.mark.parametrize("kind", rest_slow(["dive", "pvse", "pcme"]))
 def test_a_frozen_encoder_can_carry_heads(bases: dict[str, Path], kind: str) -> None:
     built = model(kind, bases["clip"], lora_rank=0)
     assert not any(weight.requires_grad for weight in built.parts.parameters())
@@ -143,7 +143,7 @@ def test_a_frozen_encoder_can_carry_heads(bases: dict[str, Path], kind: str) -> 
 # What heads see
 
 
-@pytest.mark.parametrize("base", ["clip", "siglip"])
+@pytest.mark.parametrize("base", rest_slow(["clip", "siglip"]))
 def test_heads_see_patches_and_tokens_of_the_last_layer(bases: dict[str, Path], base: str) -> None:
     module, built = Pretrained(str(bases[base])).module().double(), model("pvse", bases[base])
     images, captions = inputs(bases[base])
@@ -159,7 +159,7 @@ def test_heads_see_patches_and_tokens_of_the_last_layer(bases: dict[str, Path], 
         assert torch.allclose(normalize(part.vector, dim=-1), vectors)
 
 
-@pytest.mark.parametrize("kind", HEADS)
+@pytest.mark.parametrize("kind", rest_slow(["dive", "pvse", "pcme"]))
 def test_padding_does_not_matter(bases: dict[str, Path], kind: str) -> None:
     built = opened(model(kind, bases["clip"]))
     together = encoded(built, bases["clip"])[1]
@@ -193,7 +193,7 @@ def opened(built: Any) -> Any:
     return built
 
 
-@pytest.mark.parametrize("kind", HEADS)
+@pytest.mark.parametrize("kind", rest_slow(["pvse", "dive", "pcme"]))
 def test_gradient_reaches_adapters_and_heads_only(bases: dict[str, Path], kind: str) -> None:
     built, (images, captions) = opened(model(kind, bases["clip"])), inputs(bases["clip"])
     scores = built.scores(built.encode_images(images), built.encode_captions(captions))
@@ -211,7 +211,7 @@ def test_gradient_reaches_adapters_and_heads_only(bases: dict[str, Path], kind: 
     )
 
 
-@pytest.mark.parametrize("kind", HEADS)
+@pytest.mark.parametrize("kind", rest_slow(["pcme", "pvse", "dive"]))
 def test_towers_have_rates_of_their_own_and_heads_the_full_one(bases: dict[str, Path], kind: str) -> None:
     built = model(kind, bases["clip"])
     groups = rate_groups(built, load_training_recipe("imp-pcme").settings)

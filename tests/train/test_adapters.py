@@ -147,6 +147,7 @@ def test_projections_can_be_trained_too(tmp_path: Path, bases: dict[str, Path], 
     assert names == {"encoder.visual_projection.weight", "encoder.text_projection.weight"}
 
 
+@pytest.mark.slow  # adapters with heads resume in test_adapted_heads
 def test_an_interrupted_adaptation_ends_with_the_same_weights(
     tmp_path: Path, bases: dict[str, Path], photos: Path
 ) -> None:

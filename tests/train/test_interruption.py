@@ -21,14 +21,20 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("safetensors")
 
 from crosslens.core import CrosslensError  # noqa: E402
-from crosslens.train import TrainingData, TrainingRecipe, train_model, training  # noqa: E402
+from crosslens.train import Trained, TrainingData, TrainingRecipe, train_model, training  # noqa: E402
 from crosslens.train.stored.checkpoint import SaveTimes, load_checkpoint  # noqa: E402
 from crosslens.train.training import Training, uninterrupted  # noqa: E402
 
-from .conftest import SMALL_RECIPE, changed, write_flickr8k  # noqa: E402
+from .conftest import SMALL_RECIPE, changed, small_recipe, write_flickr8k  # noqa: E402
 from .test_trainer import partial, stop_after, weights  # noqa: E402
 
 ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="module")
+def whole(data: TrainingData, tmp_path_factory: pytest.TempPathFactory) -> Trained:
+    """The training in one go."""
+    return train_model(small_recipe(), data, tmp_path_factory.mktemp("whole") / "model")
 
 
 def press_during(monkeypatch: pytest.MonkeyPatch, step: int) -> None:
@@ -46,9 +52,13 @@ def press_during(monkeypatch: pytest.MonkeyPatch, step: int) -> None:
 
 @pytest.mark.parametrize("step", rest_slow([8, 1, 10, 15]))
 def test_ctrl_c_leaves_a_checkpoint_of_a_whole_step(
-    tmp_path: Path, recipe: TrainingRecipe, data: TrainingData, monkeypatch: pytest.MonkeyPatch, step: int
+    tmp_path: Path,
+    recipe: TrainingRecipe,
+    data: TrainingData,
+    whole: Trained,
+    monkeypatch: pytest.MonkeyPatch,
+    step: int,
 ) -> None:
-    whole = train_model(recipe, data, tmp_path / "whole")
     with monkeypatch.context() as patch:
         press_during(patch, step)
         with pytest.raises(KeyboardInterrupt, match=f"stopped after step {step} of 15; the same command resumes"):
@@ -76,9 +86,8 @@ def test_only_the_second_ctrl_c_ends_a_block_at_once() -> None:
 
 
 def test_ctrl_c_during_validation(
-    tmp_path: Path, recipe: TrainingRecipe, data: TrainingData, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, recipe: TrainingRecipe, data: TrainingData, whole: Trained, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    whole = train_model(recipe, data, tmp_path / "whole")
     score, calls = training.score_matrix, list[int]()
 
     def pressed(*arguments: Any) -> Any:

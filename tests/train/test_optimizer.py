@@ -14,7 +14,7 @@ pytest.importorskip("safetensors")
 from crosslens.core import CrosslensError  # noqa: E402
 from crosslens.train import InputShape, TrainingData, TrainingRecipe, TrainingSettings, train_model  # noqa: E402
 from crosslens.train.models.vectors import Vse  # noqa: E402
-from crosslens.train.training import build_optimizer, rate_factor, rate_groups, set_rate  # noqa: E402
+from crosslens.train.training import _FACTOR, build_optimizer, rate_factor, rate_groups  # noqa: E402
 
 from .conftest import changed  # noqa: E402
 from .test_trainer import stop_after, weights  # noqa: E402
@@ -35,7 +35,8 @@ def moves(settings: TrainingSettings, rate: float) -> dict[str, float]:
     before = {name: parameter.detach().clone() for name, parameter in model.named_parameters()}
     for parameter in model.parameters():
         parameter.grad = torch.ones_like(parameter)
-    set_rate(optimizer, rate)
+    for group in optimizer.param_groups:
+        group["lr"] = rate * group[_FACTOR]
     optimizer.step()
     return {name: float((before[name] - parameter.detach()).mean()) for name, parameter in model.named_parameters()}
 

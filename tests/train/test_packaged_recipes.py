@@ -176,7 +176,8 @@ def test_adaptive_margins_keep_model_and_budget(name: str) -> None:
     assert names == (["data", "losses"] if name.endswith("-5k") else ["losses"])
 
 
-def test_groups_and_words() -> None:
+def test_groups_and_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("crosslens.train.recipe.load_training_recipe", RECIPES.__getitem__)  # read once
     groups = recipe_groups()
     assert sorted(recipe.name for group in groups for recipe in group.recipes) == recipe_names()
     assert {group.title.split(",")[0] for group in groups} >= {"Flickr8k", "Flickr30k", "COCO"}

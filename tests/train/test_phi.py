@@ -72,6 +72,7 @@ def test_a_matrix_of_other_data(recipe: TrainingRecipe, data: TrainingData, tmp_
         trained(recipe, data, str(tmp_path / "phi.npy"), {"kind": "sam"}, tmp_path / "model")
 
 
+@pytest.mark.slow  # as one of test_trainer
 @pytest.mark.parametrize(
     "loss",
     rest_slow([{"kind": "sam", "sampling": "all"}, {"kind": "graded-infonce"}, {"kind": "sam-released"}]),

@@ -12,6 +12,7 @@ torch = pytest.importorskip("torch")
 from crosslens.core import UsageError  # noqa: E402
 from crosslens.train import MODELS, CaptionBatch, ImageBatch, InputShape  # noqa: E402
 from crosslens.train.evaluation import scores_in_blocks  # noqa: E402
+from tests.tables import rest_slow  # noqa: E402
 
 from .slow_layers import (  # noqa: E402
     attended,
@@ -191,7 +192,7 @@ def test_padding_and_neighbours_in_the_batch_do_not_matter(name: str) -> None:
 
 
 @every_model
-@pytest.mark.parametrize("largest", [1, 200, 2_000, 10**9])
+@pytest.mark.parametrize("largest", rest_slow([200, 10**9, 1, 2_000], fast=2))
 def test_blocks_equal_the_whole(name: str, largest: int) -> None:
     built, (images, captions) = model(name), batches()
     with torch.inference_mode():
@@ -251,7 +252,7 @@ def test_gradients_reach_all_parameters(name: str, vector: int) -> None:
     assert without == []
 
 
-@pytest.mark.parametrize("name", [name for name in KINDS if name.startswith("scan")])
+@pytest.mark.parametrize("name", rest_slow(["scan-t2i", "scan-i2t-lse", "scan-t2i-lse", "scan-i2t"], fast=2))
 def test_gradients_of_scan_are_right(name: str) -> None:
     built = model(name)
     stream = torch.Generator().manual_seed(2)

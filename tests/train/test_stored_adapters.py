@@ -167,6 +167,7 @@ def test_a_model_with_a_text_encoder_is_evaluated(
     assert figures(call, f"path:{texts.path}", *words[:-2], "--batch-size", "7") == pytest.approx(texts.test)
 
 
+@pytest.mark.slow  # as pictures and captions above
 def test_captions_are_changed_before_a_text_encoder(call: Call, texts: Trained, tmp_path: Path) -> None:
     study = call(
         "robustness", "--model", f"path:{texts.path}", *dataset_of(texts.path.parent / "data"), "--perturbations",

@@ -66,6 +66,11 @@ def words(home: Path, output: Path, *more: str | Path, settings: list[str] = SET
             "cpu", "-o", output, *more]  # fmt: skip
 
 
+@pytest.fixture(scope="module")
+def whole(home: Path) -> Sweep:
+    return finished(home)
+
+
 @pytest.fixture
 def copy(home: Path, tmp_path: Path) -> Path:
     """A copy of the finished sweep, to be changed."""
@@ -75,9 +80,9 @@ def copy(home: Path, tmp_path: Path) -> Path:
 # Figures
 
 
-def test_figures_by_plain_reading(home: Path) -> None:
+def test_figures_by_plain_reading(home: Path, whole: Sweep) -> None:
     """The table from the folders alone: JSON headers, and scipy's own functions."""
-    sweep = finished(home)
+    sweep = whole
     values: dict[tuple[str, str], list[float]] = {}
     for loss in ("triplet", "sam-random"):
         for fraction in ("0.25", "1"):
@@ -195,16 +200,16 @@ def test_a_finished_training_is_measured_again_but_not_trained(
 # Repetition and interruption
 
 
-def test_a_finished_sweep_trains_nothing(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    before = finished(home)
+def test_a_finished_sweep_trains_nothing(home: Path, whole: Sweep, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(running, "train_model", None)
-    assert same(finished(home), before)
+    assert same(finished(home), whole)
 
 
 def same(first: Sweep, second: Sweep) -> bool:
     return json.dumps(first.as_dict()) == json.dumps(second.as_dict())  # NaN is not equal to itself
 
 
+@pytest.mark.slow  # a seed is added to a sweep with graded metrics above
 def test_more_seeds_and_values_add_to_a_sweep(home: Path, copy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     trained = list[str]()
     train = running.train_model
@@ -334,6 +339,7 @@ def test_a_loss_of_a_plugin_fails_in_other_processes_too(call: Call, home: Path,
     assert [row["n"] for row in outcome.json["rows"]] == [2, 0]
 
 
+@pytest.mark.slow  # failures are above
 def test_all_failures_of_one_seed_leave_pairs_of_the_others(
     home: Path, copy: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -124,7 +124,8 @@ def test_models_without_vectors(call: Call, home: Path, pairs: Trained, tmp_path
 
 
 def test_robustness_of_models_without_vectors(call: Call, home: Path, pairs: Trained, tmp_path: Path) -> None:
-    words = ("--perturbations", "char_swap", "--device", "cpu", "-o", tmp_path / "study", "--json")
+    quick = ("--permutations", "5", "--resamples", "5")
+    words = ("--perturbations", "char_swap", "--device", "cpu", *quick, "-o", tmp_path / "study", "--json")
     study = call("robustness", "--model", f"path:{pairs.path}", *dataset_of(home), *words)
     assert study.code == 0, study.err
     (original,) = (tmp_path / "study").glob("**/original/run.json")

@@ -113,7 +113,9 @@ def test_a_frozen_sentence_encoder_is_asked_once_per_split(
     assert InputShape(**trained.card["shape"]) == InputShape(16, 0, (15,))
 
 
-@pytest.mark.parametrize("settings", [{"text": "transformer"}, {"both": True}, {"image": "residual", "dropout": 0.2}])
+@pytest.mark.parametrize(
+    "settings", rest_slow([{"text": "transformer"}, {"both": True}, {"image": "residual", "dropout": 0.2}])
+)
 def test_other_towers_train(
     tmp_path: Path, recipe: TrainingRecipe, data: TrainingData, settings: dict[str, Any]
 ) -> None:
