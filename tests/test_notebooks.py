@@ -67,11 +67,8 @@ def is_empty(output: Any) -> bool:
     return output.output_type == "display_data" and not any(output.data.values())
 
 
-@pytest.mark.parametrize(
-    "file",
-    [pytest.param(file, marks=[] if file.stem.startswith("first") else pytest.mark.slow) for file in EXAMPLES],
-    ids=lambda file: file.stem,
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("file", EXAMPLES, ids=lambda file: file.stem)
 def test_a_notebook_runs_anew(file: Path, tmp_path: Path) -> None:
     pytest.importorskip("onnxruntime", reason="pip install 'crosslens[demo]'")
     pytest.importorskip("PIL", reason="pip install 'crosslens[demo]'")

@@ -14,6 +14,7 @@ import pytest
 PLUGIN = Path(__file__).resolve().parents[1] / "examples" / "plugin"
 
 
+@pytest.mark.slow
 def test_the_example_of_a_plugin(tmp_path: Path) -> None:
     pytest.importorskip("hatchling")
     subprocess.run(
