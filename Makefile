@@ -47,8 +47,8 @@ test-all: $(TEST)  ## every test, the slow ones too, properties with new example
 	@$(PYTEST) --hypothesis-profile=exploring $(ARGS)
 
 .PHONY: test-docs
-test-docs: $(TEST)  ## the README, the tutorial, the notebooks and the example of a plugin: they print what they show
-	@$(PYTEST) tests/test_docs.py tests/test_notebooks.py tests/test_plugin_example.py $(ARGS)
+test-docs: $(TEST)  ## the README, the tutorial, the notebooks, the examples of a plugin and a model: they print what they show
+	@$(PYTEST) tests/test_docs.py tests/test_notebooks.py tests/test_plugin_example.py tests/encode/test_model_guide.py $(ARGS)
 
 .PHONY: test-hostile
 test-hostile: $(TEST)  ## hostile input, all of it: every reader, option, array and text with everything that is wrong

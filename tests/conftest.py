@@ -17,7 +17,7 @@ from tests.report.browser import opened_browser, running_chromium
 
 # A loaded machine is slow, not wrong.
 # The same change gets the same verdict twice; `make test-all` looks for new examples on every run.
-settings.register_profile("repeatable", deadline=None, derandomize=True, max_examples=10)
+settings.register_profile("repeatable", deadline=None, derandomize=True, max_examples=8)
 settings.register_profile("exploring", deadline=None, max_examples=150)
 settings.load_profile("repeatable")
 
@@ -78,8 +78,8 @@ def pytest_collection() -> Generator[None, object, object]:
 
 @pytest.hookimpl(trylast=True)
 def pytest_runtest_logfinish() -> None:
-    """Look through everything once in 3,000 tests: millions of objects of imported packages, ten seconds."""
-    if next(_FINISHED) % 3000 == 0:
+    """Look through everything once in 5,000 tests: millions of objects of imported packages, ten seconds."""
+    if next(_FINISHED) % 5000 == 0:
         gc.collect()
 
 

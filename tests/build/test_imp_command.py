@@ -102,6 +102,7 @@ def write_titles(photos: list[str], file: str = "titles.csv") -> None:
     table.write_csv(file) if file.endswith(".csv") else table.write_ndjson(file)
 
 
+@pytest.mark.slow
 def test_titles_of_the_images_reach_them(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Sixty titles, and one too short to keep: those of the ten sampled images are judged, and chosen."""
     photos = sorted(file.name for file in Path("photos").iterdir())
@@ -176,6 +177,7 @@ def test_the_map_of_an_image_s_captions(place: Path, capsys: pytest.CaptureFixtu
     assert main([*BUILD, "--map-image", "none.png"]) == 2
 
 
+@pytest.mark.slow
 def test_lists_vectors_and_datasets_serve_as_well(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([*BUILD, "--json"]) == 0
     whole = json.loads(capsys.readouterr().out)

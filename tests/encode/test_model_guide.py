@@ -109,6 +109,7 @@ def place(photos: cl.Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         del sys.modules[name]
 
 
+@pytest.mark.slow
 def test_the_page_s_model_finds_and_re_ranks(place: Path) -> None:
     from crosslens.encode import as_picture, load_encoder, load_pair_scorer
 

@@ -101,6 +101,7 @@ def test_similarity(call: Call, data: Path, ray: list[StandInEngine], monkeypatc
     assert ray[0].results
 
 
+@pytest.mark.slow
 def test_robustness(call: Call, data: Path, ray: list[StandInEngine], monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("char_swap", "antonym"):
         (data / "vectors").mkdir(exist_ok=True)

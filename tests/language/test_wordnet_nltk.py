@@ -59,6 +59,7 @@ def test_path_similarity_of_100_000_pairs(reader: Any) -> None:
     check_pairs(reader, 100_000)
 
 
+@pytest.mark.slow
 def test_words_of_every_entry(reader: Any) -> None:
     """Every word, every part of speech: the same senses in the same order."""
     words = list(reader._lemma_pos_offset_map)

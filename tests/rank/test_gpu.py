@@ -383,6 +383,7 @@ def test_fused_kernels_in_the_interpreter(kind: str, crowded: str, left: Any) ->
     assert int(done.stdout) in left
 
 
+@pytest.mark.slow
 def test_neither_numba_nor_polars_is_imported() -> None:
     code = (
         "import sys; sys.modules['numba'] = sys.modules['polars'] = None\n"

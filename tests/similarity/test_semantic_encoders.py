@@ -90,6 +90,7 @@ def test_it_hears_who_does_what_to_whom(real: Semantic) -> None:
     assert swapped < same
 
 
+@pytest.mark.slow
 def test_it_agrees_with_our_own_grades(real: Semantic) -> None:
     references = [scene for scene, _ in SCENES]
     captions = [text for _, graded in SCENES for _, text in graded]

@@ -359,6 +359,7 @@ def test_pages_take_effect_at_the_next_request(owned: Owned, owner: Visitor) -> 
     assert owner.get("/accounts").status_code == 200
 
 
+@pytest.mark.slow
 def test_the_name_of_a_closed_account_is_on_no_page(owned: Owned, owner: Visitor) -> None:
     """Results are kept between requests: they are computed anew when a name is gone."""
     offered = addresses(owned.site.app.routes)
