@@ -151,9 +151,9 @@ def expand_options(function: F) -> F:
     for name, parameter in inspect.signature(function).parameters.items():
         kind, *details = get_args(hints[name]) or (hints[name],)
         if isinstance(kind, type) and issubclass(kind, Options):
-            own = _flags_of(kind, next((detail for detail in details if isinstance(detail, Flags)), Flags()))
-            expanded[name] = kind, {flag.name for flag in own}
-            parameters += own
+            flags = _flags_of(kind, next((detail for detail in details if isinstance(detail, Flags)), Flags()))
+            expanded[name] = kind, {flag.name for flag in flags}
+            parameters += flags
         elif isinstance(parameter.default, Field):
             declared = parameter.default.metadata["option"]
             parameters.append(_flag(name, hints[name], parameter.default.default, declared))

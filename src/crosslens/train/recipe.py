@@ -318,8 +318,8 @@ class TrainingRecipe:
     def identity(self) -> dict[str, Any]:
         """All that decides about the weights."""
         settings = {name: value for name, value in vars(self.settings).items() if name not in IGNORED_FOR_IDENTITY}
-        own = {name: value for name, value in vars(self).items() if name not in _NOT_IDENTITY}
-        return {**own, "losses": [dict(entry) for entry in self.losses], "settings": settings}
+        entries = {name: value for name, value in vars(self).items() if name not in _NOT_IDENTITY}
+        return {**entries, "losses": [dict(entry) for entry in self.losses], "settings": settings}
 
 
 _ENTRIES = {"about": str, "phi": str, "text_model": str, "least_count": int}

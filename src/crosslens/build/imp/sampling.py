@@ -166,10 +166,10 @@ def find_clusters(
                 exact = (queries[image] * tile[at]).sum(axis=1)  # in one order, on any number of threads
                 inside = (exact >= band[0] - _EXACT) & (exact <= band[1] + _EXACT)
                 sizes[image] += int(inside.sum())
-                found = np.concatenate([nearest_members[image][0], start + at[inside]])
+                candidates = np.concatenate([nearest_members[image][0], start + at[inside]])
                 values = np.concatenate([nearest_members[image][1], exact[inside]])
-                order = np.lexsort((found, -values))[:most]
-                nearest_members[image] = found[order], values[order]
+                order = np.lexsort((candidates, -values))[:most]
+                nearest_members[image] = candidates[order], values[order]
             progress.advance(len(tile))
     members, cosines = zip(*nearest_members, strict=True)
     return Clusters(members, cosines, sizes, nearest)

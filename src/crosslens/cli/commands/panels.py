@@ -158,9 +158,9 @@ def categories(
                     f"the run {name!r} names no model that could score the rejected captions",
                     fix=f"add a column score[{name}] to both tables, or pass --scores with the scores of all pairs",
                 )
-            own = replace(encoding, image_folder=encoding.image_folder or member.home)
-            encoder = encoders.load_encoder(member.model, own)
-            scores[name] = labelled.pairs.from_model(encoder, own, progress=progress_bar())
+            options = replace(encoding, image_folder=encoding.image_folder or member.home)
+            encoder = encoders.load_encoder(member.model, options)
+            scores[name] = labelled.pairs.from_model(encoder, options, progress=progress_bar())
         scores |= models.cosines(labelled.pairs, encoding) | models.others(labelled.pairs, encoding)
     result = analyze.category_results(
         {name: run for name, (_, run) in loaded.items()}, labels, metrics=metrics, pairs=labelled, scores=scores,
