@@ -167,6 +167,20 @@ def test_comparison_is_that_of_the_command(client: TestClient, runs_folder: Path
         )  # fmt: skip
 
 
+def test_a_comparison_leaves_out_what_was_measured_differently(tmp_path: Path) -> None:
+    """As in the command: the page of all other metrics, and a note."""
+    dataset, rng = toys(), np.random.default_rng(5)
+    shape = (len(dataset.image_ids), len(dataset.caption_ids))
+    for name in ("first", "second"):
+        scores, phi = (rng.random(shape, np.float32) for _ in range(2))
+        run = cl.evaluate(dataset, scores=scores, metrics="Hit@1 NCS[mine]@3", phi={"mine": phi}, resamples=20)
+        run.save(tmp_path / "runs" / name)
+    with explorer_of(tmp_path / "runs", tmp_path / "cache") as client:
+        view = client.get("/api/comparison?baseline=first&other=second").json()
+        assert [row["metric"] for row in view["metrics"]] == ["i2t/Hit@1", "t2i/Hit@1"]
+        assert sum("Left out" in note and "NCS[mine]@3" in note for note in view["notes"]) == 2
+
+
 def test_likely_positives_agree_with_the_whole_search(client: TestClient) -> None:
     whole = find_missing_positives(toys(), "cider", quantile=0.75)
     pairs = {(row["image"], row["caption"]): row["phi"] for row in whole.table.to_dicts()}

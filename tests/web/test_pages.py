@@ -93,6 +93,9 @@ def test_all_pages_are_accessible_and_fit_a_phone(watched: WatchedPage, path: st
 def test_choosing_and_comparing_two_runs(watched: WatchedPage) -> None:
     page = watched.open("/")
     menus = page.get_by_role("form", name="Compare two runs").get_by_role("combobox")
+    menus.nth(0).evaluate("menu => { menu.options[0].text += ' (audits/of/all/models/tiny-scenes-v1)'.repeat(2) }")
+    page.set_viewport_size({"width": 390, "height": 800})
+    assert not watched.scrolls_sideways, "a run deep in the folder has a long label"
     menus.nth(0).select_option("model-a")
     menus.nth(1).select_option("model-b")
     page.get_by_role("button", name="Compare two runs").click()

@@ -153,17 +153,16 @@ class Comparisons:
         """
         if baseline == other:
             raise UsageError("a run is compared with itself", fix="choose two different runs")
-        first, second = self._library.run(baseline), self._library.run(other)
-        words = metric.lower().split()
-        names = [name for name in first if not words or any(word in name.lower() for word in words)]
-        shared = [name for name in names if name in second.values]
-        if not shared:
-            raise UsageError("the two runs share no metric", fix="choose runs of the same evaluation")
-        size = sum(len(first[name].values) for name in shared)
+        words = metric.lower().split() or [""]
+        first, second = (
+            replace(run, values={name: run[name] for name in run if any(word in name.lower() for word in words)})
+            for run in map(self._library.run, (baseline, other))
+        )
+        size = sum(len(first[name].values) for name in first if name in second.values)
         permutations = _PERMUTATIONS if size <= _MANY_VALUES else _FEW
         signatures = (self._library.summary(run).signature for run in (baseline, other))
         key = (baseline, other, *signatures, metric)
-        return self._cache.get(key, lambda: compare(first, second, metrics=shared, permutations=permutations))
+        return self._cache.get(key, lambda: compare(first, second, permutations=permutations))
 
 
 def comparison_sections(comparison: Comparison, baseline: str, other: str) -> Iterator[Section]:
