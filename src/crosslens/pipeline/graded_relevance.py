@@ -137,19 +137,8 @@ class GradedRelevance:
                 )
         return gains, fingerprints
 
-    def notes(self, rankings: Mapping[str, Ranking]) -> list[str]:
-        """What a reader of the values should know about them."""
-        tops = (float(np.nanmax(np.abs(ranking.top_scores), initial=0)) for ranking in rankings.values())
-        largest = max(tops, default=0)
-        if not self._own or largest <= 1.001:
-            return []
-        return [
-            f"DCGcm with the model's own scores, which reach {largest:.3g}: they are not cosines, so an unlabelled "
-            "item can count for more than a labelled one"
-        ]
-
-    def notes_on_zeros(self, rankings: Mapping[str, Ranking], gains: Mapping[str, GainMatrix]) -> list[str]:
-        """How many queries count as 0 because nothing is similar to them: values alone do not tell."""
+    def notes(self, rankings: Mapping[str, Ranking], gains: Mapping[str, GainMatrix]) -> list[str]:
+        """What values alone do not tell: queries that count as 0, as nothing is similar, and scores beyond cosines."""
         notes: dict[str, None] = {}
         for request in self._requests:
             spec = request.spec
@@ -162,6 +151,11 @@ class GradedRelevance:
                     name, number = f"{direction}/{replace(spec, cutoff=None)}", int(skipped.sum())
                     if number:
                         notes[f"{name}: {format_count(number, 'query')} counted as 0, as nothing is similar"] = None
+        tops = (float(np.nanmax(np.abs(ranking.top_scores), initial=0)) for ranking in rankings.values())
+        largest = max(tops, default=0)
+        if self._own and largest > 1.001:
+            text = "they are not cosines, so an unlabelled item can count for more than a labelled one"
+            notes[f"DCGcm with the model's own scores, which reach {largest:.3g}: {text}"] = None
         return list(notes)
 
     def _matrix(self, name: str, folder: Path | None, threads: int | None, progress: Progress | None) -> Array:

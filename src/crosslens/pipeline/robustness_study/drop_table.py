@@ -345,10 +345,9 @@ def _tests(
     )
 
 
-def percent_figure(value: float | None, low: float | None = nan, high: float | None = nan) -> Figure:
+def percent_figure(row: Mapping[str, Any]) -> Figure:
     """A drop in percent of the figure before, with its interval where there is one."""
-    low, high = (nan if end is None else end for end in (low, high))
-    return Figure(value, low, high, digits=1, signed=True)
+    return Figure(None, digits=1, signed=True).of_row(row, "percent", "percent_")
 
 
 def drop_maps(table: DropTable) -> tuple[Heat, Heat]:
@@ -401,12 +400,8 @@ def table_of_drops(table: DropTable, *, intervals: bool = True) -> Table:
 
 
 def _drop_figures(metric: str, drop: Drop | None, intervals: bool = True) -> tuple[Figure, Figure]:
-    if drop is None:
-        return metric_figure(metric, None), percent_figure(None)
-    if not intervals:
-        return metric_figure(metric, drop.drop, signed=True), percent_figure(drop.percent)
-    points = metric_figure(metric, drop.drop, drop.low, drop.high, signed=True)
-    return points, percent_figure(drop.percent, drop.percent_low, drop.percent_high)
+    row = {} if drop is None else vars(drop) if intervals else {"drop": drop.drop, "percent": drop.percent}
+    return metric_figure(metric, None, signed=True).of_row(row, "drop"), percent_figure(row)
 
 
 def table_of_tests(table: DropTable) -> Table:
@@ -416,7 +411,7 @@ def table_of_tests(table: DropTable) -> Table:
             f"{test.first} − {test.second}",
             metric_figure(table.metric, test.points, test.low, test.high, signed=True),
             Figure.p(test.adjusted_p, table.permutations),
-            percent_figure(test.percent, test.percent_low, test.percent_high),
+            percent_figure(vars(test)),
             Figure.p(test.percent_adjusted_p, table.permutations),
         )
         for test in table.tests
