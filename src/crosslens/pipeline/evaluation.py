@@ -221,7 +221,7 @@ def _measure(
             rankings |= {direction: Ranking.load(folder)} if folder.exists() else {}
         except CrosslensError:  # damaged
             remove(folder)
-    if work is None or len(rankings) < len(folders):
+    if not folders or len(rankings) < len(folders):
         deepest = depth if second_stage is None else max(depth, second_stage.depth)
         rankings = ranker.rank(deepest, progress, None if work is None else work.beside("checkpoint"))
         if second_stage is not None:

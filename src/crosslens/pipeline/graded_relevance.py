@@ -127,9 +127,21 @@ class GradedRelevance:
         fingerprints = {}
         deepest = ideal_depth(self._requests, relevance)
         for name, similarity in self._similarities.items():
-            matrix = self._matrix(name, folder, threads, progress)
-            known = matrix is getattr(similarity, "values", None)  # the revision of a given matrix is its hash
-            digest = similarity.revision if known else fingerprint("similarity-matrix", {"values": matrix})
+            ids = self._dataset.image_ids, self._dataset.caption_ids
+            if isinstance(similarity, PrecomputedSimilarity) and (
+                similarity.image_ids in (None, ids[0]) and similarity.caption_ids in (None, ids[1])
+            ):
+                # May be a memory map, and is not copied; the revision of a given matrix is its hash.
+                matrix, digest = similarity.values, similarity.revision
+            else:
+                output = None
+                if folder is not None and 4 * len(ids[0]) * len(ids[1]) > _IN_MEMORY:
+                    folder.mkdir(parents=True, exist_ok=True)
+                    output = folder / f"phi-{fingerprint('phi', self.description['similarities'][name])}.npy"
+                matrix = relevance_matrix(
+                    self._dataset, similarity, output=output, threads=threads, progress=progress, cache=self._cache
+                )
+                digest = fingerprint("similarity-matrix", {"values": matrix})
             fingerprints[name] = {"fingerprint": digest}
             with reading(getattr(similarity, "file", None) or f"φ {name!r}"):
                 gains[name] = GainMatrix(
@@ -157,17 +169,3 @@ class GradedRelevance:
             text = "they are not cosines, so an unlabelled item can count for more than a labelled one"
             notes[f"DCGcm with the model's own scores, which reach {largest:.3g}: {text}"] = None
         return list(notes)
-
-    def _matrix(self, name: str, folder: Path | None, threads: int | None, progress: Progress | None) -> Array:
-        similarity, ids = self._similarities[name], (self._dataset.image_ids, self._dataset.caption_ids)
-        if isinstance(similarity, PrecomputedSimilarity) and similarity.image_ids in (None, ids[0]) and (
-            similarity.caption_ids in (None, ids[1])
-        ):  # fmt: skip
-            return similarity.values  # may be a memory map: not copied
-        output = None
-        if folder is not None and 4 * len(ids[0]) * len(ids[1]) > _IN_MEMORY:
-            folder.mkdir(parents=True, exist_ok=True)
-            output = folder / f"phi-{fingerprint('phi', self.description['similarities'][name])}.npy"
-        return relevance_matrix(
-            self._dataset, similarity, output=output, threads=threads, progress=progress, cache=self._cache
-        )

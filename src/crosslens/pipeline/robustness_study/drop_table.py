@@ -197,7 +197,15 @@ def drop_table(studies: Mapping[str, Robustness], metric: str | None = None, *, 
     ]  # fmt: skip
     if not parts:
         raise UsageError("no studies", fix="pass at least one")
-    chosen = _metric([part.study for part in parts], metric)
+    every = [part.study for part in parts]
+    shared = [name for name in every[0].drops["metric"].unique(maintain_order=True)
+              if all((study.drops["metric"] == name).any() for study in every)]  # fmt: skip
+    if metric is not None and metric not in shared:
+        raise UnknownNameError("metric in all of these studies", metric, shared)
+    candidates = [name for study in every for name in (study.headline, direction_rsum(study.direction))]
+    chosen = metric or next((name for name in (*candidates, *shared) if name in shared), None)
+    if chosen is None:
+        raise UsageError("the studies have no metric in common", fix="measure them with the same metrics")
     columns = _columns(parts, by)
     names = tuple(dict.fromkeys(name for part in parts for name in part.study.perturbations))
     cells = {}
@@ -221,21 +229,6 @@ def drop_table(studies: Mapping[str, Robustness], metric: str | None = None, *, 
         chosen, tuple(columns), names, cells, means, tests, testing.get("level", 0.95),
         testing.get("permutations", 10_000),
     )  # fmt: skip
-
-
-def _metric(studies: Sequence[Robustness], metric: str | None) -> str:
-    """The metric that is asked for, or the headline that all studies have; it must be in every study."""
-    shared = [name for name in studies[0].drops["metric"].unique(maintain_order=True)
-              if all((study.drops["metric"] == name).any() for study in studies)]  # fmt: skip
-    if metric is not None:
-        if metric not in shared:
-            raise UnknownNameError("metric in all of these studies", metric, shared)
-        return metric
-    candidates = [name for study in studies for name in (study.headline, direction_rsum(study.direction))]
-    chosen = next((name for name in candidates if name in shared), shared[0] if shared else None)
-    if chosen is None:
-        raise UsageError("the studies have no metric in common", fix="measure them with the same metrics")
-    return chosen
 
 
 def _columns(parts: Sequence[_Part], by: str | None) -> dict[str, list[_Part]]:

@@ -64,8 +64,19 @@ def check_tables(names: Iterable[str]) -> None:
 
 def study_sections(study: Robustness) -> Iterator[Section]:
     """The dataset and the heat maps, then a section per table, those without content left out."""
-    drops = drop_table({"": study}, study.headline)
-    yield Section("", (Text.of(_summary(study)), Row(drop_maps(drops))))
+    data, protocol = study.about.get("dataset", {}), study.about.get("protocol", {})
+    asked = study.drops.filter(pl.col("metric") == direction_rsum(study.direction))["queries"][0]
+    queries = format_count(asked, "image" if study.direction == "i2t" else "caption")
+    phrases = {"t2t": "query the other captions of their images", "t2i": "query their images"}
+    if sets := study.about.get("text_sets"):
+        queries = format_count(asked, "query")
+        phrases["t2t"] = f"from {sets['queries']['name']} for the texts of its images"
+    summary = (
+        f"{data.get('name', 'Ranked lists')}: {queries} {phrases.get(study.direction, 'query their captions')}, "
+        f"{format_count(len(study.models), 'model')}, {format_count(len(study.perturbations), 'perturbation')}"
+        + (f", protocol {protocol['name']}" if protocol else "")
+    )
+    yield Section("", (Text.of(summary), Row(drop_maps(drop_table({"": study}, study.headline)))))
     check_tables(study.shown or ())
     for name in ROBUSTNESS_TABLES if study.shown is None else study.shown:
         title, tables, notes = ROBUSTNESS_TABLES[name](study)
@@ -76,25 +87,8 @@ def study_sections(study: Robustness) -> Iterator[Section]:
             yield Section("", tuple(folded))
         elif tables:
             yield Section(title, (*tables, Text.of(*notes, note=True)))
-    if protocol := study.about.get("protocol"):
+    if protocol:
         yield Section("", (protocol_facts(protocol),))
-
-
-def _summary(study: Robustness) -> str:
-    """The dataset, the queries, how many models and perturbations."""
-    data = study.about.get("dataset", {})
-    rows = study.drops.filter(pl.col("metric") == direction_rsum(study.direction))
-    queries = format_count(rows["queries"][0], "image" if study.direction == "i2t" else "caption")
-    protocol = study.about.get("protocol", {})
-    label = f", protocol {protocol['name']}" if protocol else ""
-    phrases = {"t2t": "query the other captions of their images", "t2i": "query their images"}
-    if sets := study.about.get("text_sets"):
-        queries = format_count(rows["queries"][0], "query")
-        phrases["t2t"] = f"from {sets['queries']['name']} for the texts of its images"
-    return (
-        f"{data.get('name', 'Ranked lists')}: {queries} {phrases.get(study.direction, 'query their captions')}, "
-        f"{format_count(len(study.models), 'model')}, {format_count(len(study.perturbations), 'perturbation')}{label}"
-    )
 
 
 Shown = tuple[str, Sequence[Part], Sequence[str]]
