@@ -37,7 +37,7 @@ def study(scenes: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_tables_fit_80_columns(call: Call, study: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("crosslens.cli.answers.terminal_width", lambda: 80)
+    monkeypatch.setattr("crosslens.cli.console.terminal_width", lambda: 80)
     every = "models drops applied seeds metrics changes groups overlap words captions"
     shown = call("show", study, "--tables", every)
     assert shown.code == 0

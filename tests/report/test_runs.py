@@ -10,7 +10,7 @@ import pytest
 from crosslens.core.errors import UnknownNameError
 from crosslens.core.run import Run
 from crosslens.metrics import select_metrics
-from crosslens.pipeline.run_sections import models_table
+from crosslens.pipeline.run_sections import runs_table
 
 WHOLE = """\
 toy model
@@ -54,7 +54,7 @@ def test_models_side_by_side(run: Run) -> None:
     other = replace(
         run, name="other", values={name: values for name, values in run.values.items() if "MedR" not in name}
     )
-    table = models_table([run, other], "Hit@1 MedR Rsum")
+    table = runs_table([run, other], "Hit@1 MedR Rsum")
     assert table.header == ("model", "i2t Hit@1", "t2i Hit@1", "Rsum")
     assert tuple(map(str, table.rows[1])) == ("other", "66.7", "37.5", "328.1")
 

@@ -13,7 +13,7 @@ import typer
 
 import crosslens.analyze as analyze
 import crosslens.report as report
-from crosslens.cli.console import check_outputs, print_coloured, print_json, print_written, terminal_width, use_colour
+from crosslens.cli.console import check_outputs, print_json, print_presented
 from crosslens.core import ENDINGS, Part, Presented, Section, UsageError, address_of
 
 if TYPE_CHECKING:
@@ -112,9 +112,7 @@ def answering(function: F) -> F:
                 files = {"files": list(map(str, _WRITTEN.get()))}
                 print_json({**content, **files} if isinstance(content, dict) else content)
             else:
-                if text := result.text(terminal_width(), colour=use_colour()):
-                    print_coloured(text)
-                print_written(_WRITTEN.get())
+                print_presented(result, _WRITTEN.get())
         if _CODE.get():
             raise typer.Exit(_CODE.get())
 

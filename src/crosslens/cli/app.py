@@ -36,7 +36,7 @@ from crosslens.cli.commands import (
 )
 from crosslens.cli.console import print_note, print_result
 from crosslens.cli.exit_codes import EXIT_CODES, INTERRUPTED
-from crosslens.cli.flags import flag_spelling, refuse_repeated_pairs, spread_values
+from crosslens.cli.flags import flag_spelling, spread_values
 from crosslens.core import (
     TRACEBACK_VARIABLE,
     CrosslensError,
@@ -202,7 +202,6 @@ def run_command(arguments: Sequence[str] | None = None) -> int:
             if not is_encodable(word):  # no file that crosslens writes could name it
                 fix = "write it in UTF-8; rename a file whose name is not UTF-8"
                 raise UsageError(f"the argument {word!r:.60} is not UTF-8", fix=fix)
-        refuse_repeated_pairs(words, _command_of(words))
         words = spread_values(words, _command_of(words))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", MetricNameWarning)  # commands print it as a note
@@ -213,7 +212,11 @@ def run_command(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         return _drop_output()
     except _ClickError as error:
-        return _print_error(_usage(error), getattr(error, "exit_code", 2))
+        message = str(error.format_message()) if hasattr(error, "format_message") else str(error)
+        context = getattr(error, "ctx", None)
+        command = context.command_path if context is not None else "crosslens"
+        usage = f"{message[:1].lower()}{message[1:]}\n  fix: see {command} --help"
+        return _print_error(usage, getattr(error, "exit_code", 2))
     except typer.Abort:
         raise KeyboardInterrupt from None
     except SystemExit as end:  # how click answers a closed pipe
@@ -224,10 +227,10 @@ def run_command(arguments: Sequence[str] | None = None) -> int:
             if os.environ.get(TRACEBACK_VARIABLE):
                 traceback.print_exception(error)
             return _print_error(own.render(flag_spelling(_command_of(words))), own.exit_code)
-        message = _system_error(error)
-        if message is None:
+        refused = _system_error(error)
+        if refused is None:
             raise
-        return _print_error(message, 3)
+        return _print_error(refused, 3)
     if code == INTERRUPTED:
         raise KeyboardInterrupt
     return code if isinstance(code, int) else 0
@@ -243,14 +246,6 @@ def _command_of(words: Sequence[str]) -> Any:
     for word in words:
         command = getattr(command, "commands", {}).get(word, command)
     return command
-
-
-def _usage(error: BaseException) -> str:
-    """Click's message in our form, with the help to look at."""
-    message = str(error.format_message()) if hasattr(error, "format_message") else str(error)
-    context = getattr(error, "ctx", None)
-    command = context.command_path if context is not None else "crosslens"
-    return f"{message[:1].lower()}{message[1:]}\n  fix: see {command} --help"
 
 
 def _system_error(error: Exception) -> str | None:

@@ -27,11 +27,6 @@ def print_result(text: str = "") -> None:
     sys.stdout.write(printable(text) + "\n")
 
 
-def print_coloured(text: str) -> None:
-    """Print a text whose renderer made its parts printable before it coloured them."""
-    sys.stdout.write(text + "\n")
-
-
 def print_file(content: str) -> None:
     """Print what would be a file: byte by byte into a pipe, harmless on a terminal."""
     sys.stdout.write((printable(content) if sys.stdout.isatty() else content).removesuffix("\n") + "\n")
@@ -65,21 +60,18 @@ def print_notes(notes: Iterable[Any]) -> None:
         print_note(f"note: {printable_line(str(text))}")
 
 
-def print_written(files: Sequence[object]) -> None:
-    """Say where results were written, if anywhere."""
-    if files:
-        *most, last = map(str, files)
-        print_note(f"\nwritten to {', '.join(most)} and {last}" if most else f"\nwritten to {last}")
-
-
 def terminal_width() -> int | None:
     """How wide a table may be: the terminal, or any width where the output is no terminal."""
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
 
 
-def use_colour() -> bool:
-    """Whether results may be coloured."""
-    return sys.stdout.isatty() and "NO_COLOR" not in os.environ
+def print_presented(result: core.Presented, files: Sequence[object]) -> None:
+    """Print a result, coloured on a terminal, and say where it was written, if anywhere."""
+    if text := result.text(terminal_width(), colour=sys.stdout.isatty() and "NO_COLOR" not in os.environ):
+        sys.stdout.write(text + "\n")  # its renderer made the parts printable before it coloured them
+    if files:
+        *most, last = map(str, files)
+        print_note(f"\nwritten to {', '.join(most)} and {last}" if most else f"\nwritten to {last}")
 
 
 def check_outputs(*files: Path | None, overwrite: bool) -> None:

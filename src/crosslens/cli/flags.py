@@ -277,34 +277,25 @@ _AFTER = {"--model": ":", "--rerank": ":", "--pair-model": ":"}
 """What follows a name in a value."""
 
 
-def _completion(flags: Sequence[str], declared: Declaration) -> Callable[[str], list[str]] | None:
-    """What completes the value of a flag in a shell; None leaves it to the shell, which proposes files.
-
-    Registries are loaded when somebody presses Tab, not before: ``crosslens --help`` does without them.
-    """
-    flag = max(flags, key=len)
-    if not declared.choices and flag not in _REGISTRIES:
-        return None
-
-    def complete(incomplete: str) -> list[str]:
-        if declared.choices:
-            names = list(declared.choices)
-        else:
-            package, registry = _REGISTRIES[flag]
-            entries: Iterable[Entry[object]] = getattr(import_module(package), registry)
-            names = [entry.name + _AFTER.get(flag, "") for entry in entries]
-        return [name for name in names if name.startswith(incomplete)]
-
-    return complete
-
-
 def _flag(name: str, annotation: Any, default: Any, declared: Declaration) -> inspect.Parameter:
     """A parameter that typer reads; a default of ``...`` makes it required."""
     spelled = declared.flags or (f"--{name.replace('_', '-')}",)
     bounds = {"min": declared.minimum, "max": declared.maximum}
     limits: dict[str, Any] = {name: bound for name, bound in bounds.items() if bound is not None}
-    complete = _completion(spelled, declared)
-    info = typer.Option(*spelled, metavar=declared.metavar, help=declared.help, autocompletion=complete, **limits)
+    flag = max(spelled, key=len)
+
+    def complete(incomplete: str) -> list[str]:
+        """Registries are loaded when somebody presses Tab, not before: ``crosslens --help`` does without them."""
+        names: Iterable[str] = declared.choices
+        if not names:
+            package, registry = _REGISTRIES[flag]
+            entries: Iterable[Entry[object]] = getattr(import_module(package), registry)
+            names = [entry.name + _AFTER.get(flag, "") for entry in entries]
+        return [name for name in names if name.startswith(incomplete)]
+
+    # Without names it is left to the shell, which proposes files.
+    completed = complete if declared.choices or flag in _REGISTRIES else None
+    info = typer.Option(*spelled, metavar=declared.metavar, help=declared.help, autocompletion=completed, **limits)
     return inspect.Parameter(
         name,
         inspect.Parameter.KEYWORD_ONLY,
@@ -371,24 +362,20 @@ SEVERAL = " …"
 """How the metavar of a flag ends that takes several values at once: ``--runs a b c``."""
 
 
-def refuse_repeated_pairs(words: Sequence[str], command: Any) -> None:
-    """Raise where a flag of two values is given twice: the parser would silently keep the last."""
-    for parameter in getattr(command, "params", ()):
-        if parameter.param_type_name == "option" and parameter.nargs > 1 and not parameter.multiple:
-            times = sum(word.partition("=")[0] in parameter.opts for word in words)
-            if times > 1:
-                flag = max(parameter.opts, key=len)
-                raise UsageError(f"{flag} is given {times} times", fix=f"pass {flag} {parameter.metavar} once")
-
-
 def spread_values(words: Sequence[str], command: Any) -> list[str]:
-    """The words of a command line with ``--runs a b`` written as ``--runs a --runs b``, which the parser can read."""
-    several = {
-        flag
-        for parameter in getattr(command, "params", ())
-        if parameter.param_type_name == "option" and (parameter.metavar or "").endswith(SEVERAL)
-        for flag in parameter.opts
-    }
+    """The words of a command line with ``--runs a b`` written as ``--runs a --runs b``, which the parser can read.
+
+    A flag of two values that is given twice raises: the parser would silently keep the last.
+    """
+    several: set[str] = set()
+    for parameter in getattr(command, "params", ()):
+        if parameter.param_type_name != "option":
+            continue
+        several |= set(parameter.opts) if (parameter.metavar or "").endswith(SEVERAL) else set()
+        times = sum(word.partition("=")[0] in parameter.opts for word in words)
+        if times > 1 and parameter.nargs > 1 and not parameter.multiple:
+            name = max(parameter.opts, key=len)
+            raise UsageError(f"{name} is given {times} times", fix=f"pass {name} {parameter.metavar} once")
     spread: list[str] = []
     flag, taken = None, 0
     for word in words:

@@ -35,9 +35,15 @@ def load_run(folder: Path) -> core.Run:
                 fix="published results of mteb and CLIP_benchmark are for crosslens show, leaderboard and export",
             ) from error  # fmt: skip
         problem = "no run.json here" if folder.is_dir() else "this is a file" if folder.exists() else "no such folder"
-        raise InputError(
-            problem, file=folder, expected="a run folder, as evaluate -o writes it", fix=_nearest_runs(folder)
-        ) from error
+        inside, beside = _runs_in(folder), {Path(path).name: path for path in _runs_in(folder.parent)}
+        fix = "check the path"
+        if inside:
+            fix = f"name a run inside it, such as {', '.join(inside[:_MAX_SHOWN])}"
+        elif near := difflib.get_close_matches(folder.name, beside, n=1):
+            fix = f"did you mean {beside[near[0]]}?"
+        elif beside:
+            fix = f"check the path; there are {', '.join(list(beside.values())[:_MAX_SHOWN])}"
+        raise InputError(problem, file=folder, expected="a run folder, as evaluate -o writes it", fix=fix) from error
 
 
 def load_runs(folders: Sequence[Path], columns: Path | None = None, *, with_published: bool = False) -> list[core.Run]:
@@ -120,16 +126,6 @@ def drops_by_column(study: pipeline.Robustness, by: str | None, columns: Path) -
     labels, notes = pipeline.read_columns(columns).groups(by, queries, f"{study.direction} queries")
     print_notes(notes)
     return pipeline.drops_by(study, labels, by)
-
-
-def _nearest_runs(folder: Path) -> str:
-    if inside := _runs_in(folder):
-        return f"name a run inside it, such as {', '.join(inside[:_MAX_SHOWN])}"
-    beside = {Path(path).name: path for path in _runs_in(folder.parent)}
-    near = difflib.get_close_matches(folder.name, beside, n=1)
-    if near:
-        return f"did you mean {beside[near[0]]}?"
-    return f"check the path; there are {', '.join(list(beside.values())[:_MAX_SHOWN])}" if beside else "check the path"
 
 
 def _runs_in(folder: Path) -> list[str]:

@@ -44,7 +44,7 @@ from crosslens.pipeline.curves import (
     parse_sizes as parse_sizes,
     round_sizes as round_sizes,
 )
-from crosslens.pipeline.demo import Demo as Demo, require_extras as require_extras, require_model as require_model
+from crosslens.pipeline.demo import Demo as Demo, require_model as require_model
 from crosslens.pipeline.doctor import Diagnosis as Diagnosis, diagnose as diagnose
 from crosslens.pipeline.encoding import note_skipped as note_skipped
 from crosslens.pipeline.evaluation import evaluate as evaluate

@@ -296,31 +296,26 @@ def _metric_names(
         return _shared(runs)
     names: dict[str, None] = {}
     notes: dict[str, None] = {}
-    for part in [metrics] if isinstance(metrics, str) else metrics:
-        for word in split_metrics(part) if isinstance(part, str) else [part]:
-            requested, about = _named(word, runs[0])
-            for name in requested:
-                for run in runs:
-                    if name not in run.values:
-                        raise UnknownNameError(f"metric in {run.name!r}", name, run.values)
-                _require_same_measure(name, runs)
-                names[name] = None
-            notes |= dict.fromkeys(about)
+    parts = [metrics] if isinstance(metrics, str) else metrics
+    for word in (word for part in parts for word in (split_metrics(part) if isinstance(part, str) else [part])):
+        # A metric of a plugin that is not loaded is known by its stored name alone.
+        requested = [name for name in runs[0] if word in (name, split_name(name)[1]) and spec_of(name) is None]
+        if not requested:
+            (request,) = parse_metrics([word])
+            directions = dict.fromkeys(split_name(name)[0] for name in runs[0])
+            everywhere = list(request.names([direction for direction in directions if direction != BOTH]))
+            available = [name for name in everywhere if request.direction or name in runs[0].values]
+            requested = available or everywhere or [str(request)]
+            notes |= dict.fromkeys(request.notes)
+        for name in requested:
+            lacking = next((run for run in runs if name not in run.values), None)
+            if lacking is not None:
+                raise UnknownNameError(f"metric in {lacking.name!r}", name, lacking.values)
+            _require_same_measure(name, runs)
+            names[name] = None
     if not names:
         parse_metrics([])  # raises
     return list(names), [*notes, *_notes_on_unknown(names)]
-
-
-def _named(word: str | MetricSpec | MetricRequest, run: Run) -> tuple[list[str], tuple[str, ...]]:
-    """The names of one requested metric in a run, and notes; a metric of a plugin is known by its stored name alone."""
-    stored = [name for name in run if word in (name, split_name(name)[1]) and spec_of(name) is None]
-    if stored:
-        return stored, ()
-    (request,) = parse_metrics([word])
-    directions = dict.fromkeys(split_name(name)[0] for name in run)
-    requested = request.names([direction for direction in directions if direction != BOTH])
-    available = [name for name in requested if request.direction or name in run.values]
-    return available or list(requested) or [str(request)], request.notes
 
 
 def _notes_on_unknown(names: Iterable[str]) -> list[str]:

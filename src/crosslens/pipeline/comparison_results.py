@@ -47,22 +47,6 @@ def difference_figure(result: MetricComparison) -> Figure:
     return metric_figure(result.metric, result.difference, result.low, result.high, signed=True)
 
 
-def _all_pairs_table(comparison: Comparison) -> Table:
-    """A row per metric, a column per run: its figure, its interval, the runs it is significantly better than."""
-    letters = {run: ascii_lowercase[n] if n < 26 else str(n + 1) for n, run in enumerate(comparison.runs)}
-    rows: list[tuple[Cell, ...]] = []
-    best = set()
-    for number, (name, result) in enumerate({result.metric: result for result in comparison.results}.items()):
-        figures = {run: comparison.figures[run][name] for run in comparison.runs}
-        marks = {run: "".join(letters[other] for other in comparison.beaten(run, name)) for run in figures}
-        cells = (replace(metric_figure(name, *figure), mark=marks[run]) for run, figure in figures.items())
-        rows.append((_with_arrow(name, result), *cells))
-        leading = (max if result.higher_is_better else min)(mean for mean, *_ in figures.values())
-        best |= {(number, column) for column, (mean, *_) in enumerate(figures.values(), start=1) if mean == leading}
-    header = ("metric", *(f"{letter}: {run}" for run, letter in letters.items()))
-    return Table(header, tuple(rows), "l" * len(header), best=frozenset(best))
-
-
 def _bars(comparison: Comparison) -> Iterator[Bars]:
     """The shares of all runs side by side; ranks and sums have axes of their own, and stay in tables."""
     names = dict.fromkeys(result.metric for result in comparison.results if unit_of(result.metric) == "share")
@@ -276,7 +260,20 @@ class Comparison(SignificanceResults[MetricComparison]):
         """
         notes = tuple(_comparison_notes(self, queries))
         if self.all_pairs:
-            yield Section("", (replace(_all_pairs_table(self), notes=notes), *_bars(self)))
+            letters = {run: ascii_lowercase[n] if n < 26 else str(n + 1) for n, run in enumerate(self.runs)}
+            lines: list[tuple[Cell, ...]] = []
+            best = set()
+            for number, (name, result) in enumerate({result.metric: result for result in self.results}.items()):
+                figures = {run: self.figures[run][name] for run in self.runs}
+                marks = {run: "".join(letters[other] for other in self.beaten(run, name)) for run in figures}
+                cells = (replace(metric_figure(name, *figure), mark=marks[run]) for run, figure in figures.items())
+                lines.append((_with_arrow(name, result), *cells))
+                means = [mean for mean, *_ in figures.values()]
+                leading = (max if result.higher_is_better else min)(means)
+                best |= {(number, column) for column, mean in enumerate(means, start=1) if mean == leading}
+            titles = ("metric", *(f"{letter}: {run}" for run, letter in letters.items()))
+            table = Table(titles, tuple(lines), "l" * len(titles), notes=notes, best=frozenset(best))
+            yield Section("", (table, *_bars(self)))
         for other in () if self.all_pairs else self.others:
             results = [result for result in self.results if result.other == other]
             rows = tuple(

@@ -56,14 +56,10 @@ class Demo:
         return AuditRequest(tuple(folders), (model,), model=ModelOptions(image_folder=str(self.scenes)))
 
 
-def require_extras(model: str) -> None:
-    """Raise before the work if a package that the demo requires is not installed."""
+def require_model(model: str, notify: Callable[[str], None] = to_stderr) -> None:
+    """Raise before the work if a package is missing, or the model cannot be loaded or does not take both sides."""
     required = {"PIL": "pillow"} | ({"onnxruntime": "onnxruntime"} if model == "tiny" else {})
     for module, package in required.items():
         with needs_extra("the demo", package, "demo"):
             __import__(module)
-
-
-def require_model(model: str, notify: Callable[[str], None] = to_stderr) -> None:
-    """Raise before the work if the model cannot be loaded, or does not take both images and texts."""
     load_dual_encoder(model, EncodeOptions(notify=notify))

@@ -187,14 +187,26 @@ def diagnose(*, load: bool = False) -> Diagnosis:
     except CrosslensError as error:
         parser = f"none, so captions are not parsed: {error.fix}"
     data = (("spaCy pipeline", parser), ("WordNet", "3.0, built in"))
-    tools = (*_devices(problems), *data, *_desktop(), *_plugins(problems))
+    tools = [*_devices(problems), *data, *_desktop()]
+    # What other installed packages announce, and whether it can be loaded.
+    groups = sorted(group for group in entry_points().groups if group.startswith(f"{NAME}."))
+    for point in (point for group in groups for point in entry_points(group=group)):
+        package = point.dist.name if point.dist is not None else ""
+        if package == NAME:
+            continue
+        try:
+            point.load()
+        except Exception as error:
+            fix = f"update or remove the package: pip uninstall {package}"
+            problems.append(Fault(f"the plugin {package} ({point.value}) cannot be loaded: {error}", fix))
+        tools.append(("plugin", f"{package} {_version(package) or ''}: {point.group} {point.name}"))
     cores, free = f"{available_cores()} cores", f"{format_bytes(shutil.disk_usage(Path.cwd()).free)} free on disk"
     system = (
         (NAME, f"{_version(NAME) or 'not installed'}, in {Path(__file__).resolve().parents[1]}"),
         ("Python", f"{platform.python_version()}, {sys.executable}"),
         ("machine", f"{platform.system()} {platform.machine()}, {cores}, {free}"),
     )
-    return Diagnosis(system, packages, extras, tools, _caches(problems), tuple(problems))
+    return Diagnosis(system, packages, extras, tuple(tools), _caches(problems), tuple(problems))
 
 
 def _version(package: str) -> str | None:
@@ -293,21 +305,6 @@ def _desktop() -> Iterator[tuple[str, str]]:
         yield "fonts", f"{f'{families} families{without}' if families else none}; {use}"
     browser = next(filter(None, map(shutil.which, _BROWSERS)), None)
     yield "browser", browser or "none on the path; pages are plain files, which open in any browser elsewhere, too"
-
-
-def _plugins(problems: list[Fault]) -> Iterator[tuple[str, str]]:
-    """What other installed packages announce, and whether it can be loaded."""
-    groups = sorted(group for group in entry_points().groups if group.startswith(f"{NAME}."))
-    for point in (point for group in groups for point in entry_points(group=group)):
-        package = point.dist.name if point.dist is not None else ""
-        if package == NAME:
-            continue
-        try:
-            point.load()
-        except Exception as error:
-            fix = f"update or remove the package: pip uninstall {package}"
-            problems.append(Fault(f"the plugin {package} ({point.value}) cannot be loaded: {error}", fix))
-        yield "plugin", f"{package} {_version(package) or ''}: {point.group} {point.name}"
 
 
 def _caches(problems: list[Fault]) -> tuple[CacheUse, ...]:

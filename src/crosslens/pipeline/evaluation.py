@@ -213,11 +213,25 @@ def _measure(
 ) -> tuple[dict[str, MetricValues], dict[str, Ranking]]:  # fmt: skip
     """The values and the rankings behind them; what there is to say about them is added to the provenance."""
     ties = cast(Ties, arguments.ties)
-    rankings = _rankings(ranker, second_stage, provenance["options"]["depth"], progress, work)
+    depth = provenance["options"]["depth"]
+    folders = {} if work is None else {name: work.new / f"ranking-{name}" for name in ranker.directions}
+    rankings: dict[str, Ranking] = {}  # those that an interrupted run has stored, all of them, or new ones
+    for direction, folder in folders.items():
+        try:
+            rankings |= {direction: Ranking.load(folder)} if folder.exists() else {}
+        except CrosslensError:  # damaged
+            remove(folder)
+    if not folders or len(rankings) < len(folders):
+        deepest = depth if second_stage is None else max(depth, second_stage.depth)
+        rankings = ranker.rank(deepest, progress, None if work is None else work.beside("checkpoint"))
+        if second_stage is not None:
+            rankings = {name: second_stage.reorder(ranking, depth, progress) for name, ranking in rankings.items()}
+        for direction, folder in folders.items():
+            rankings[direction].save(folder, overwrite=True)
     clusters = ranker.clusters(rankings)
-    with scratch_folder(None if work is None else work.beside("matrices")) as folder:
+    with scratch_folder(None if work is None else work.beside("matrices")) as matrices:
         gains, fingerprints = graded.gains(
-            ranker.relevance, ranker.parts, folder=folder, threads=arguments.threads, progress=progress
+            ranker.relevance, ranker.parts, folder=matrices, threads=arguments.threads, progress=progress
         )
         requests, notes = _computable(requested, rankings, clusters, ties, gains)
         provenance["notes"] += notes
@@ -227,10 +241,9 @@ def _measure(
             rankings, clusters, requests, ties=ties, strata=ranker.strata,
             resamples=arguments.resamples, level=arguments.level, seed=arguments.seed, gains=gains,
         )  # fmt: skip
-        provenance["notes"] += graded.notes_on_zeros(rankings, gains)
+        provenance["notes"] += graded.notes(rankings, gains)
     for similarity, facts in fingerprints.items():
         provenance["similarities"][similarity] |= facts
-    provenance["notes"] += graded.notes(rankings)
     if isinstance(ranker, ScoreRanker):
         directions = [name for name, ranking in rankings.items() if _is_chance(ranking, clusters[name])]
         if directions:
@@ -315,28 +328,6 @@ def text_set_notes(texts: TextQueries, image_text: str) -> list[str]:
     asked = several.get(str(texts.query), f"caption {texts.query} of each image")
     how = "the mean of all texts of an image" if image_text == MEAN else f"texts by {image_text}"
     return [f"queries: {queries.name} ({asked}); corpus: {corpus.name} ({how})", *texts.notes]
-
-
-def _rankings(
-    ranker: Ranker, second_stage: SecondStage | None, depth: int, progress: Progress, work: Workspace | None
-) -> dict[str, Ranking]:
-    """The rankings that an interrupted run has stored, all of them, or new ones."""
-    folders = {} if work is None else {name: work.new / f"ranking-{name}" for name in ranker.directions}
-    stored: dict[str, Ranking] = {}
-    for direction, folder in folders.items():
-        try:
-            stored |= {direction: Ranking.load(folder)} if folder.exists() else {}
-        except CrosslensError:  # damaged
-            remove(folder)
-    if folders and len(stored) == len(folders):
-        return stored
-    deepest = depth if second_stage is None else max(depth, second_stage.depth)
-    rankings = ranker.rank(deepest, progress, None if work is None else work.beside("checkpoint"))
-    if second_stage is not None:
-        rankings = {name: second_stage.reorder(ranking, depth, progress) for name, ranking in rankings.items()}
-    for direction, folder in folders.items():
-        rankings[direction].save(folder, overwrite=True)
-    return rankings
 
 
 @contextmanager

@@ -127,9 +127,21 @@ class GradedRelevance:
         fingerprints = {}
         deepest = ideal_depth(self._requests, relevance)
         for name, similarity in self._similarities.items():
-            matrix = self._matrix(name, folder, threads, progress)
-            known = matrix is getattr(similarity, "values", None)  # the revision of a given matrix is its hash
-            digest = similarity.revision if known else fingerprint("similarity-matrix", {"values": matrix})
+            ids = self._dataset.image_ids, self._dataset.caption_ids
+            if isinstance(similarity, PrecomputedSimilarity) and (
+                similarity.image_ids in (None, ids[0]) and similarity.caption_ids in (None, ids[1])
+            ):
+                # May be a memory map, and is not copied; the revision of a given matrix is its hash.
+                matrix, digest = similarity.values, similarity.revision
+            else:
+                output = None
+                if folder is not None and 4 * len(ids[0]) * len(ids[1]) > _IN_MEMORY:
+                    folder.mkdir(parents=True, exist_ok=True)
+                    output = folder / f"phi-{fingerprint('phi', self.description['similarities'][name])}.npy"
+                matrix = relevance_matrix(
+                    self._dataset, similarity, output=output, threads=threads, progress=progress, cache=self._cache
+                )
+                digest = fingerprint("similarity-matrix", {"values": matrix})
             fingerprints[name] = {"fingerprint": digest}
             with reading(getattr(similarity, "file", None) or f"φ {name!r}"):
                 gains[name] = GainMatrix(
@@ -137,19 +149,8 @@ class GradedRelevance:
                 )
         return gains, fingerprints
 
-    def notes(self, rankings: Mapping[str, Ranking]) -> list[str]:
-        """What a reader of the values should know about them."""
-        tops = (float(np.nanmax(np.abs(ranking.top_scores), initial=0)) for ranking in rankings.values())
-        largest = max(tops, default=0)
-        if not self._own or largest <= 1.001:
-            return []
-        return [
-            f"DCGcm with the model's own scores, which reach {largest:.3g}: they are not cosines, so an unlabelled "
-            "item can count for more than a labelled one"
-        ]
-
-    def notes_on_zeros(self, rankings: Mapping[str, Ranking], gains: Mapping[str, GainMatrix]) -> list[str]:
-        """How many queries count as 0 because nothing is similar to them: values alone do not tell."""
+    def notes(self, rankings: Mapping[str, Ranking], gains: Mapping[str, GainMatrix]) -> list[str]:
+        """What values alone do not tell: queries that count as 0, as nothing is similar, and scores beyond cosines."""
         notes: dict[str, None] = {}
         for request in self._requests:
             spec = request.spec
@@ -162,18 +163,9 @@ class GradedRelevance:
                     name, number = f"{direction}/{replace(spec, cutoff=None)}", int(skipped.sum())
                     if number:
                         notes[f"{name}: {format_count(number, 'query')} counted as 0, as nothing is similar"] = None
+        tops = (float(np.nanmax(np.abs(ranking.top_scores), initial=0)) for ranking in rankings.values())
+        largest = max(tops, default=0)
+        if self._own and largest > 1.001:
+            text = "they are not cosines, so an unlabelled item can count for more than a labelled one"
+            notes[f"DCGcm with the model's own scores, which reach {largest:.3g}: {text}"] = None
         return list(notes)
-
-    def _matrix(self, name: str, folder: Path | None, threads: int | None, progress: Progress | None) -> Array:
-        similarity, ids = self._similarities[name], (self._dataset.image_ids, self._dataset.caption_ids)
-        if isinstance(similarity, PrecomputedSimilarity) and similarity.image_ids in (None, ids[0]) and (
-            similarity.caption_ids in (None, ids[1])
-        ):  # fmt: skip
-            return similarity.values  # may be a memory map: not copied
-        output = None
-        if folder is not None and 4 * len(ids[0]) * len(ids[1]) > _IN_MEMORY:
-            folder.mkdir(parents=True, exist_ok=True)
-            output = folder / f"phi-{fingerprint('phi', self.description['similarities'][name])}.npy"
-        return relevance_matrix(
-            self._dataset, similarity, output=output, threads=threads, progress=progress, cache=self._cache
-        )

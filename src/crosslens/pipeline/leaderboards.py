@@ -37,19 +37,6 @@ from crosslens.statistics import correct, significance_sentence
 BEST, AS_GOOD, UNTESTED = "*", "=", "?"
 
 
-def _bars(board: Leaderboard, name: str, title: str) -> Bars:
-    share = unit_of(name) == "share"
-    series = tuple(
-        Series(dataset, tuple(_figure(board, model, dataset, name) for model in board.models))
-        for dataset in board.datasets
-    )
-    bounded = any(figure.bounded for bars in series for figure in bars.figures)
-    return Bars(
-        title=title, about=f"{100 * board.level:g}% intervals over images" if bounded else "", groups=board.models,
-        series=series, heading="model", axis="%" if share else "", limits=bounds_of(name) if share else None,
-    )  # fmt: skip
-
-
 def board_table(board: Leaderboard, columns: Mapping[str, tuple[str, str]], title: str, *, noted: bool = True) -> Table:
     """A row per model, a column per dataset and metric; without intervals where they do not fit."""
     keys = list(columns.values())
@@ -182,11 +169,20 @@ class Leaderboard(Presented):
         return any(isfinite(cell.p_value) for cell in self.cells.values())
 
     def sections(self) -> Iterator[Section]:
-        titles = {}
+        titles, charts = {}, []
         for name in self.metrics:
             direction, metric = split_name(name)
             titles[name] = f"{_with_arrow(name, metric)}, {DIRECTION_LABELS.get(direction, direction)}"
-        charts = Row(tuple(_bars(self, name, title) for name, title in titles.items()))
+            series = tuple(
+                Series(dataset, tuple(_figure(self, model, dataset, name) for model in self.models))
+                for dataset in self.datasets
+            )
+            bounded = any(figure.bounded for bars in series for figure in bars.figures)
+            about, share = f"{100 * self.level:g}% intervals over images" if bounded else "", unit_of(name) == "share"
+            charts.append(
+                Bars(title=titles[name], about=about, groups=self.models, series=series, heading="model",
+                     axis="%" if share else "", limits=bounds_of(name) if share else None)
+            )  # fmt: skip
         if len(self.datasets) == 1:
             columns = {_with_arrow(name, name): (self.datasets[0], name) for name in self.metrics}
             tables = [board_table(self, columns, self.datasets[0])]
@@ -197,7 +193,7 @@ class Leaderboard(Presented):
                 )
                 for name, title in titles.items()
             ]
-        yield Section("", (*tables, charts))
+        yield Section("", (*tables, Row(tuple(charts))))
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> Leaderboard:
@@ -242,7 +238,17 @@ def leaderboard(
         raise UsageError("a leaderboard requires a run", fix="name at least one")
     correct([], correction)
     loaded = {key: run if isinstance(run, Run) else Run.load(run) for key, run in runs.items()}
-    names = _metric_names(list(loaded.values()), metrics)
+    everything = list(dict.fromkeys(name for run in loaded.values() for name in run))
+    chosen: dict[str, None] = {}
+    parts = [metrics] if isinstance(metrics, str) else metrics or ()
+    for word in (word for part in parts for word in split_metrics(part)):
+        matching = matching_names(word, everything)
+        if not matching:
+            raise UnknownNameError("metric in these runs", word, everything)
+        chosen |= dict.fromkeys(matching)
+    if metrics is not None and not chosen:
+        raise UsageError("no metrics", fix=f"choose from {', '.join(everything)}", option="metrics")
+    names = list(chosen) or everything
     datasets = tuple(dict.fromkeys(dataset for _, dataset in loaded))
     cells: dict[tuple[str, str, str], LeaderboardCell] = {}
     notes: dict[str, None] = dict.fromkeys(notes_on_published(loaded.values()))
@@ -317,23 +323,6 @@ def dataset_label(provenance: Mapping[str, Any]) -> str:
     parts = [source for source in sources if source != "captions"]  # what else says which pairs are relevant
     parts += [f"{folds} folds"] if folds != 1 else []
     return f"{name} ({', '.join(parts)})" if parts else name
-
-
-def _metric_names(runs: Sequence[Run], metrics: str | Sequence[str] | None) -> list[str]:
-    """The full names of the metrics, in the order asked for; unknown in all runs is an error."""
-    everything = list(dict.fromkeys(name for run in runs for name in run))
-    if metrics is None:
-        return everything
-    chosen: dict[str, None] = {}
-    for words in [metrics] if isinstance(metrics, str) else metrics:
-        for word in split_metrics(words):
-            names = matching_names(word, everything)
-            if not names:
-                raise UnknownNameError("metric in these runs", word, everything)
-            chosen |= dict.fromkeys(names)
-    if not chosen:
-        raise UsageError("no metrics", fix=f"choose from {', '.join(everything)}", option="metrics")
-    return list(chosen)
 
 
 def _column(

@@ -80,7 +80,22 @@ class ListRanker:
         elif relevance is None:
             raise UsageError("a run without judgements", fix=f"pass {argument('relevance')}, or the dataset")
         else:
-            self.relevance = self._parse_relevance(relevance)
+            parsed = parse_by_direction(relevance, Relevance)
+            if isinstance(parsed, Relevance):
+                # One set of judgements for both directions is of the direction whose queries have its query ids.
+                matches = [
+                    name
+                    for name, lists in self.lists.items()
+                    if len(self.lists) == 1 or (match_ids(lists.query_ids, parsed.query_ids) >= 0).any()
+                ]
+                if len(matches) != 1:
+                    fix = "pass relevance={'i2t': …, 't2i': …}"
+                    raise UsageError("the direction of the judgements is ambiguous", fix=fix)
+                parsed = {name: parsed if name == matches[0] else parsed.flip() for name in self.directions}
+            missing = [direction for direction in self.directions if direction not in parsed]
+            if missing:
+                raise UsageError(f"no judgements for {missing[0]}", fix="pass relevance for every direction of the run")
+            self.relevance = parsed
             facts = relevance_facts(self.relevance)
             for name, lists in self.lists.items():  # an image with or without the ending of its file
                 queries = spelled_as(self.relevance[name].query_ids, lists.query_ids)
@@ -90,23 +105,6 @@ class ListRanker:
         for option in ("complete_lists", "skip_unknown"):
             if getattr(options, option):
                 self.description[option] = True
-
-    def _parse_relevance(self, relevance: Relevance | Mapping[str, Any]) -> dict[str, Relevance]:
-        parsed = parse_by_direction(relevance, Relevance)
-        if isinstance(parsed, dict):
-            missing = [direction for direction in self.directions if direction not in parsed]
-            if missing:
-                raise UsageError(f"no judgements for {missing[0]}", fix="pass relevance for every direction of the run")
-            return parsed
-        if len(self.directions) == 1:
-            return {self.directions[0]: parsed}
-        # One set of judgements for both directions is of the direction whose queries have its query ids.
-        matches = [
-            name for name, lists in self.lists.items() if (match_ids(lists.query_ids, parsed.query_ids) >= 0).any()
-        ]
-        if len(matches) != 1:
-            raise UsageError("the direction of the judgements is ambiguous", fix="pass relevance={'i2t': …, 't2i': …}")
-        return {direction: parsed if direction == matches[0] else parsed.flip() for direction in self.directions}
 
     def rank(self, depth: int, progress: Progress, checkpoint: Path | None) -> dict[str, Ranking]:
         return {

@@ -111,7 +111,22 @@ class _Parser:
         self._positions: dict[str, int] = {}
 
     def requirement(self) -> Requirement:
-        kind, names = self._measure()
+        first, names = self._next, {}
+        kind: Kind = "metric"
+        follower = self._tokens[self._at + 1].text if self._at + 1 < len(self._tokens) else ""
+        if first.kind != "word" or follower != "(":
+            names["metric"] = self._name("metric", _EXAMPLES["metric"])
+        elif first.text not in _FUNCTIONS:
+            near = UnknownNameError("function", first.text, _FUNCTIONS)
+            raise _error(self._text, first.position, near.problem, near.fix or "")
+        else:
+            kind = cast(Kind, first.text)
+            self._at += 2
+            for mark, part, what in _FUNCTIONS[kind]:
+                if self._follows(mark):
+                    expected = f"a value of {names['subject']}" if what == "value" else _EXAMPLES[what]
+                    names[part] = self._name(part, expected)
+            self._follows(")")
         comparison = self._next
         if comparison.kind != "comparison":
             raise self._unexpected("one of >=, <=, > and <")
@@ -134,24 +149,6 @@ class _Parser:
     @property
     def _next(self) -> _Token:
         return self._tokens[self._at] if self._at < len(self._tokens) else _Token("end", "", len(self._text))
-
-    def _measure(self) -> tuple[Kind, dict[str, str]]:
-        """The kind of measure, and the names in it by part."""
-        first = self._next
-        follower = self._tokens[self._at + 1].text if self._at + 1 < len(self._tokens) else ""
-        if first.kind != "word" or follower != "(":
-            return "metric", {"metric": self._name("metric", _EXAMPLES["metric"])}
-        if first.text not in _FUNCTIONS:
-            near = UnknownNameError("function", first.text, _FUNCTIONS)
-            raise _error(self._text, first.position, near.problem, near.fix or "")
-        self._at += 2
-        names: dict[str, str] = {}
-        for mark, part, what in _FUNCTIONS[first.text]:
-            if self._follows(mark):
-                expected = f"a value of {names['subject']}" if what == "value" else _EXAMPLES[what]
-                names[part] = self._name(part, expected)
-        self._follows(")")
-        return cast(Kind, first.text), names
 
     def _follows(self, mark: str) -> bool:
         """Pass over a mark, which must be there unless it ends in ``?``; no mark is always there."""

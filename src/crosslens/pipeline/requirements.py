@@ -324,10 +324,6 @@ class RequirementCheck(Presented):
         """Whether every requirement is fulfilled."""
         return all(result.met for result in self.results)
 
-    @property
-    def unmet(self) -> tuple[RequirementResult, ...]:
-        return tuple(result for result in self.results if not result.met)
-
     title = "Requirements"
 
     def sections(self) -> Iterator[Section]:
@@ -341,9 +337,9 @@ class RequirementCheck(Presented):
             named = (result.model,) if models else ()
             rows.append((*named, result.measure, required, value, verdict, result.reason))
         header = (*models, "measure", "required", "value", "verdict", "reason")
-        count = format_count(len(self.results), "requirement")
+        count, unmet = format_count(len(self.results), "requirement"), sum(not result.met for result in self.results)
         sentences = [
-            f"{count}: all met." if self.met else f"{count}: {len(self.unmet):,} not met.",
+            f"{count}: {unmet:,} not met." if unmet else f"{count}: all met.",
             "The whole interval had to keep the bound." if self.confident else "",
             unit_sentence(result.metric for result in self.results),
             "Differences of shares are in points." if any(result.is_difference for result in self.results) else "",
@@ -415,8 +411,19 @@ def _decided(
             unbounded or measured.figures,
             key=lambda figure: sign * (figure.value if unbounded else _end(figure, comparison)),
         )
+    value, limit = _shown(measured, figure.value, bound)
+    met = _holds(figure.value, comparison, bound)
+    reason = f"{value} {comparison} {limit}" if met else f"{value} is {_MISSED[comparison]} {limit}"
+    end = _end(figure, comparison)
+    if met and confident and not isfinite(end):
+        met, reason = False, "there is no interval to be confident by"
+    elif met and confident:
+        value, limit = _shown(measured, end, bound)
+        met, reason = _holds(end, comparison, bound), f"the whole interval {comparison} {limit}"
+        if not met:
+            verb = "begins at" if comparison.startswith(">") else "ends at"
+            reason = f"the interval {verb} {value}, {_MISSED[comparison]} {limit}"
     part = figure.part if len(measured.figures) > 1 else ""
-    met, reason = _verdict(comparison, bound, figure, measured, confident=confident)
     return RequirementResult(
         requirement.text or str(requirement), model.name, measured.label, measured.metric, figure.value, figure.low,
         figure.high, comparison, bound, met, f"{part}: {reason}" if part else reason, part, measured.is_difference,
@@ -442,24 +449,6 @@ def _shown(measured: Measured, number: float, bound: float) -> tuple[str, str]:
         if first != second or number == bound:
             break
     return first, second
-
-
-def _verdict(
-    comparison: str, bound: float, figure: RequiredFigure, measured: Measured, *, confident: bool
-) -> tuple[bool, str]:
-    value, limit = _shown(measured, figure.value, bound)
-    if not _holds(figure.value, comparison, bound):
-        return False, f"{value} is {_MISSED[comparison]} {limit}"
-    if not confident:
-        return True, f"{value} {comparison} {limit}"
-    end = _end(figure, comparison)
-    if not isfinite(end):
-        return False, "there is no interval to be confident by"
-    value, limit = _shown(measured, end, bound)
-    if not _holds(end, comparison, bound):
-        verb = "begins at" if comparison.startswith(">") else "ends at"
-        return False, f"the interval {verb} {value}, {_MISSED[comparison]} {limit}"
-    return True, f"the whole interval {comparison} {limit}"
 
 
 def github_annotations(check: RequirementCheck) -> list[str]:

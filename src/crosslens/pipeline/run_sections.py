@@ -66,8 +66,23 @@ def run_sections(run: Run) -> Iterator[Section]:
 
 
 def runs_table(runs: Sequence[Run], metrics: str | Sequence[str] | None = None) -> Table:
-    """One run: metrics down, directions across, with intervals. Several: one row per run, as papers print them."""
-    return run_table(runs[0], metrics) if len(runs) == 1 else models_table(runs, metrics)
+    """One run: metrics down, directions across, with intervals. Several: one row per run, as papers print them.
+
+    Of several, the metrics that every run has, without intervals.
+    """
+    if len(runs) == 1:
+        return run_table(runs[0], metrics)
+    shared = [name for name in select_metrics(runs[0], metrics) if all(name in run.values for run in runs)]
+    if not shared:
+        raise UsageError(
+            "the runs have no metric in common",
+            fix=f"evaluate them with the same {argument('metrics')}, or export them one at a time",
+        )
+    titles = [metric if direction == BOTH else f"{direction} {metric}" for direction, metric in map(split_name, shared)]
+    rows: list[tuple[Cell, ...]] = [
+        (run.label, *(metric_figure(name, run[name].mean) for name in shared)) for run in runs
+    ]
+    return Table(("model", *titles), tuple(rows), "l" + "r" * len(shared))
 
 
 def run_table(run: Run, metrics: str | Sequence[str] | None = None) -> Table:
@@ -89,21 +104,6 @@ def run_table(run: Run, metrics: str | Sequence[str] | None = None) -> Table:
     title = f"metric (protocol {run.protocol['name']})" if run.protocol else "metric"
     header = (title, *(DIRECTION_LABELS.get(direction, direction) for direction in directions))
     return Table(header, tuple(rows), "l" * len(header))
-
-
-def models_table(runs: Sequence[Run], metrics: str | Sequence[str] | None = None) -> Table:
-    """One row per run, as papers print them: the metrics that every run has, without intervals."""
-    shared = [name for name in select_metrics(runs[0], metrics) if all(name in run.values for run in runs)]
-    if not shared:
-        raise UsageError(
-            "the runs have no metric in common",
-            fix=f"evaluate them with the same {argument('metrics')}, or export them one at a time",
-        )
-    titles = [metric if direction == BOTH else f"{direction} {metric}" for direction, metric in map(split_name, shared)]
-    rows: list[tuple[Cell, ...]] = [
-        (run.label, *(metric_figure(name, run[name].mean) for name in shared)) for run in runs
-    ]
-    return Table(("model", *titles), tuple(rows), "l" + "r" * len(shared))
 
 
 def value_figure(values: MetricValues) -> Figure:
@@ -144,8 +144,19 @@ def table_notes(values: Mapping[str, MetricValues], *, intervals: bool = True) -
         split_name(name)[1] for name in values if spec_of(name) is None and stored_facts(name) is None
     )
     unread = [f"{', '.join(assumed)}: shown in percent, as neither the run nor a loaded plugin says the unit."]
+    # Graded metrics may skip queries that others count: those that have nothing to compare with.
+    least: dict[str, int] = {}
+    for name, metric in values.items():
+        direction = split_name(name)[0]
+        least[direction] = min(metric.excluded, least.get(direction, metric.excluded))
+    more = {name: metric.excluded - least[split_name(name)[0]] for name, metric in values.items()}
+    skipped = [
+        f"{name}: {format_count(number, 'more query')} skipped, as nothing is similar to them."
+        for name, number in more.items()
+        if number and split_name(name)[0] != BOTH
+    ]
     return [
-        _queries(values), *_skipped(values), unit_sentence(values), *(unread if assumed else ()), *brackets,
+        _queries(values), *skipped, unit_sentence(values), *(unread if assumed else ()), *brackets,
         *definitions,
     ]  # fmt: skip
 
@@ -172,17 +183,3 @@ def _queries(values: Mapping[str, MetricValues]) -> str:
         for direction, (n, excluded) in sizes.items()
     ]
     return ", ".join(parts) + "."
-
-
-def _skipped(values: Mapping[str, MetricValues]) -> list[str]:
-    """Graded metrics may skip queries that others count: those that have nothing to compare with."""
-    least: dict[str, int] = {}
-    for name, metric in values.items():
-        direction = split_name(name)[0]
-        least[direction] = min(metric.excluded, least.get(direction, metric.excluded))
-    more = {name: metric.excluded - least[split_name(name)[0]] for name, metric in values.items()}
-    return [
-        f"{name}: {format_count(number, 'more query')} skipped, as nothing is similar to them."
-        for name, number in more.items()
-        if number and split_name(name)[0] != BOTH
-    ]

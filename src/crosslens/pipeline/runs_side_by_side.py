@@ -306,20 +306,14 @@ def chart(
     order = [group for group in first if group in shown] + [group for group in shown if group not in first]
     labels = grouping_columns(runs[0], split_name(name)[0])[table.column]
     if labels.dtype.is_numeric() or labels.dtype == pl.Boolean:
-        order.sort(key=lambda group: (group == NO_VALUE, _number(group)))
+        # Parts of a range are no numbers, and in order already.
+        numbers = dict(zip(order, pl.Series(order).cast(pl.Float64, strict=False).fill_null(0.0), strict=True))
+        order.sort(key=lambda group: (group == NO_VALUE, numbers[group]))
     else:  # those that the first run lacks are last
         sign = -1.0 if facts_of(name).higher_is_better else 1.0
         order.sort(key=lambda group: sign * first[group].mean if group in first else float("inf"))
     left_out = len(counted) - len(shown)
     return GroupChart(name, table.column, tuple(order), grouped, whole, dataset, left_out, table.overlapping)
-
-
-def _number(group: str) -> float:
-    """The sort key of a group of numbers; parts of a range are in order already."""
-    try:
-        return float(group)
-    except ValueError:
-        return 0.0
 
 
 def _shared_metric(runs: Sequence[Run], column: str | None, metric: str | None) -> str:

@@ -317,7 +317,7 @@ def test_numbers_of_stages_are_on_the_page(whole: Report, drawn: Drawn) -> None:
     for row in drops:
         interval = f"{100 * row['drop']:.1f} [{100 * row['low'] + 0.0:.1f}, {100 * row['high']:.1f}]"
         assert interval.replace("-0.0", "0.0") in text
-        assert str(percent_figure(*(row[f"percent{end}"] for end in ("", "_low", "_high")))) in text
+        assert str(percent_figure(row)) in text
     assert f"{payload['explain']['failures']} failures" in text
     assert f"{payload['missing-positives']['pairs']:,} pairs outside the ground truth" in text
     suspects = f"{payload['label-quality']['suspects']:,} suspect labels"

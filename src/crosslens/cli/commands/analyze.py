@@ -132,7 +132,15 @@ def discriminability(
     check_tables(output, overwrite=overwrite)
     loaded = load_datasets(dataset, source)
     encoding = encoding_of(encode)
-    given = _embeddings(loaded, image_embeddings, caption_embeddings)
+    given: list[dict[str, Any]] = [{} for _ in loaded]
+    if image_embeddings or caption_embeddings:
+        images, captions = image_embeddings or [], caption_embeddings or []
+        for flag, files in (("--image-embeddings", images), ("--caption-embeddings", captions)):
+            if len(files) != len(loaded):
+                counts = f"{flag} is given {len(files)} times for {len(loaded)} datasets"
+                raise UsageError(counts, fix="name a file for each dataset, in their order")
+        pairs = [pipeline.read_both(*named) for named in zip(loaded, images, captions, strict=True)]
+        given = [{"images": left, "captions": right} for left, right in pairs]
     keywords = {"image_text": image_text, **vars(settings), **vars(encoding)}
     with core.use_engine(execution):
         measured = [
@@ -144,21 +152,6 @@ def discriminability(
     comparison = analyze.compare_discriminability(measured, **vars(intervals))
     write_table(comparison.table, output)
     return replace(comparison, shown=show)
-
-
-def _embeddings(
-    datasets: list[core.Dataset], images: list[str] | None, captions: list[str] | None
-) -> list[dict[str, Any]]:
-    """The vectors of each dataset; none where no file is named."""
-    if not images and not captions:
-        return [{} for _ in datasets]
-    for flag, files in (("--image-embeddings", images or []), ("--caption-embeddings", captions or [])):
-        if len(files) != len(datasets):
-            counts = f"{flag} is given {len(files)} times for {len(datasets)} datasets"
-            raise UsageError(counts, fix="name a file for each dataset, in their order")
-    named = zip(datasets, images or [], captions or [], strict=True)
-    pairs = [pipeline.read_both(part, left, right) for part, left, right in named]
-    return [{"images": left, "captions": right} for left, right in pairs]
 
 
 @dataclass(frozen=True)

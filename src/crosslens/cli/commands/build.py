@@ -134,7 +134,12 @@ def recos(
         # With new verdicts descriptions may have to be written, by whichever generator the command names.
         writers = () if verified is not None else ("generator", "grammar")
         refuse_on_repeat(context, (*declarations(RecosSettings), "copy_images", *writers))
-        logged, settings = _logged(log, context), RecosSettings(**log.head["settings"])
+        # Where the log says the inputs are; what the command line names (data that was moved) takes precedence.
+        origin, settings = log.head["origin"], RecosSettings(**log.head["settings"])
+        logged = {name: origin[name] for name in _ORIGIN if name in origin and not is_given(context, name)}
+        if "candidates" in origin and not is_given(context, "candidates"):
+            logged |= {"candidates": origin["candidates"], "options": origin["options"]}
+        logged["copy_images"] = log.head["copy_images"]
         if not is_given(context, "generator"):  # an address that a log names is not called unasked
             named = log.head["generator"]
             generator = "none" if named is None or named["name"] != "rules" else "rules"
@@ -173,15 +178,6 @@ def recos(
     elif not json:
         print_note(f"up to date: {output} (nothing to do)")
     return replace(result, output=output)
-
-
-def _logged(log: build.DecisionLog, context: typer.Context) -> dict[str, Any]:
-    """Where the log says the inputs are; what the command line names (data that was moved) takes precedence."""
-    origin = dict(log.head["origin"])
-    parts = {name: origin[name] for name in _ORIGIN if name in origin and not is_given(context, name)}
-    if "candidates" in origin and not is_given(context, "candidates"):
-        parts |= {"candidates": origin["candidates"], "options": origin["options"]}
-    return parts | {"copy_images": log.head["copy_images"]}
 
 
 def _origin(source: str, options: dict[str, Any], arguments: dict[str, Any]) -> dict[str, Any]:

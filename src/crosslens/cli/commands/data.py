@@ -6,7 +6,7 @@ import inspect
 import re
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -104,7 +104,27 @@ def known(
     entries = list(data.KNOWN.values()) if name is None else [data.known_dataset(name)]
     present = {entry.name: data.look_for_known(entry.name, data_folder) for entry in entries}
     root = data.data_roots(data_folder)[0]
-    content = {"datasets": [_known_content(entry, present[entry.name], root) for entry in entries]}
+    datasets = []
+    for entry in entries:
+        files = present[entry.name]
+        datasets.append(
+            {
+                "name": entry.name,
+                "title": entry.title,
+                "purpose": entry.purpose,
+                "licence": entry.licence,
+                "relevance": entry.relevance,
+                "folds": entry.folds,
+                "path": None if files is None else str(files.path),
+                "pictures": None if files is None or files.pictures is None else str(files.pictures),
+                "reader": None if files is None else files.reader or None,
+                "downloads": [
+                    {"what": part.what, "source": part.source, "to": [str(root / path) for path in part.to]}
+                    for part in entry.downloads
+                ],
+            }
+        )
+    content = {"datasets": datasets}
     if name is None:
         rows = tuple((f"{'✓' if present[entry.name] else ' '} {entry.name}", entry.title) for entry in entries)
         how = "✓: here. Where to get one: crosslens data known NAME"
@@ -116,24 +136,6 @@ def known(
         facts.append(f"pictures: {files.pictures}")
     title = f"{entry.name}: {entry.title}"
     return CommandAnswer(title, (Text.of(title), Text.of(*facts, *data.where_to_get(entry, root))), content)
-
-
-def _known_content(entry: data.KnownDataset, files: data.KnownFiles | None, root: Path) -> dict[str, Any]:
-    return {
-        "name": entry.name,
-        "title": entry.title,
-        "purpose": entry.purpose,
-        "licence": entry.licence,
-        "relevance": entry.relevance,
-        "folds": entry.folds,
-        "path": None if files is None else str(files.path),
-        "pictures": None if files is None or files.pictures is None else str(files.pictures),
-        "reader": None if files is None else files.reader or None,
-        "downloads": [
-            {"what": part.what, "source": part.source, "to": [str(root / path) for path in part.to]}
-            for part in entry.downloads
-        ],
-    }
 
 
 @command("crosslens data formats", "crosslens data formats coco", reads_files=False)

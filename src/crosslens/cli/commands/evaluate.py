@@ -218,11 +218,11 @@ def encode(
     assert output is not None
     dataset = source.load()
     with core.hold_output(output), core.use_engine(execution):
-        encoder = encoders.load_encoder(model, replace(options, notify=print_note))
+        options = replace(options, notify=print_note)
+        encoder = encoders.load_encoder(model, options)
         encoded = encoders.encode_dataset(
-            dataset, encoder, image_folder=options.image_folder, cache=open_cache(options),
-            batch_size=options.batch_size, precision=options.precision, skip_bad=options.skip_bad,
-            progress=progress_bar(),
+            dataset, encoder, image_folder=options.image_folder, skip_bad=options.skip_bad,
+            **options.stream(progress_bar()),
         )  # fmt: skip
         pipeline.note_skipped(encoded.skipped, print_note)
         written = encoders.save_encoded(encoded, output, overwrite=overwrite)
@@ -247,9 +247,4 @@ def encode(
 
 def encoding_of(options: EncodeOptions) -> EncodeOptions:
     """The options with the cache that they name opened, and notes printed."""
-    return replace(options, cache=open_cache(options), notify=print_note)
-
-
-def open_cache(options: EncodeOptions) -> encoders.Cache | None:
-    """The cache of vectors that the flags name; None with --no-cache."""
-    return encoders.Cache.of(options.cache, print_note)
+    return replace(options, cache=encoders.Cache.of(options.cache, print_note), notify=print_note)

@@ -467,7 +467,14 @@ def judge(
         f"{result.model}: {outcome.answered:,} items judged with {outcome.requests:,} requests; {result.known:,} were "
         f"judged before, {outcome.left:,} are left"
     )
-    lines = Text.of(judged, _tokens_line(result.asked) if outcome.requests else "")
+    counted, asked, tokens = "", result.asked, result.asked.tokens
+    if outcome.requests and tokens.uncounted == asked.requests:
+        counted = "tokens: the endpoint does not count them"
+    elif outcome.requests:
+        cost = "" if asked.cost is None else f"; cost {asked.cost:,.4f}"
+        missing = f" ({tokens.uncounted:,} answers without a count)" if tokens.uncounted else ""
+        counted = f"tokens: {tokens.sent:,} sent, {tokens.received:,} received{missing}{cost}"
+    lines = Text.of(judged, counted)
     return CommandAnswer(result.model, (lines,), {**result.as_dict(), "file": None if output is None else str(output)})
 
 
@@ -477,12 +484,3 @@ def _show_prompt(prompt: str, json: bool) -> None:
         print_json({"prompt": prompt})
     else:
         print_result(prompt)
-
-
-def _tokens_line(asked: web.ModelRequests) -> str:
-    tokens = asked.tokens
-    if tokens.uncounted == asked.requests:
-        return "tokens: the endpoint does not count them"
-    cost = "" if asked.cost is None else f"; cost {asked.cost:,.4f}"
-    missing = f" ({tokens.uncounted:,} answers without a count)" if tokens.uncounted else ""
-    return f"tokens: {tokens.sent:,} sent, {tokens.received:,} received{missing}{cost}"

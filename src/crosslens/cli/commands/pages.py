@@ -243,10 +243,6 @@ def export(
         raise UsageError("--by is for robustness studies", fix="drop it, or see crosslens show --by")
     else:
         files = reports.render_export(load_runs(runs, with_published=True), to, metrics=metrics, direction=direction)
-    _write(files, runs[0], to, output, overwrite=overwrite, json=json)
-
-
-def _write(files: reports.Files, run: Path, to: str, output: str | None, *, overwrite: bool, json: bool) -> None:
     if output == "-" and len(files) > 1:
         raise UsageError(
             f"{to} writes one file for each of {', '.join(files)}", fix="pass -o FILE, or choose one --direction"
@@ -254,7 +250,7 @@ def _write(files: reports.Files, run: Path, to: str, output: str | None, *, over
     if output not in (None, "-"):
         written = reports.write_export(files, str(output), overwrite=overwrite)
     elif len(files) > 1:
-        written = reports.write_named_export(files, run.resolve().name, to, overwrite=overwrite)
+        written = reports.write_named_export(files, runs[0].resolve().name, to, overwrite=overwrite)
     else:
         content = "".join(files.values())
         if json:

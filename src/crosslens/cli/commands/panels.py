@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, TypeAlias
@@ -76,17 +77,17 @@ def dataset_of(runs: StoredRuns) -> core.Dataset:
     return explanations.dataset_of_run(next(iter(runs.values()))[1])
 
 
-def require_trusted_runs(runs: StoredRuns, *, trust_code: bool) -> None:
-    """Ask about the code that any of the runs names before the first of them is encoded."""
-    with core.trusting(trust_code or confirm_code):
+def scores_of_runs(
+    runs: StoredRuns, encoding: EncodeOptions, *, trust_code: bool
+) -> Iterator[tuple[str, pipeline.ModelScores]]:
+    """The scores that each run was computed from, one after the other."""
+    trusted = trust_code or confirm_code
+    with core.trusting(trusted):  # asked about the code that any of them names before the first is encoded
         for folder, _ in runs.values():
             pipeline.require_trusted_run(folder)
-
-
-def scores_of_run(name: str, folder: Path, encoding: EncodeOptions, *, trust_code: bool) -> pipeline.ModelScores:
-    """The scores that a run was computed from."""
-    trusted = trust_code or confirm_code
-    return pipeline.read_panel([f"{name}={folder}"], encoding=encoding, trust_code=trusted, progress=progress_bar())[0]
+    for name, (folder, _) in runs.items():
+        source = f"{name}={folder}"
+        yield name, pipeline.read_panel([source], encoding=encoding, trust_code=trusted, progress=progress_bar())[0]
 
 
 @dataclass(frozen=True)
@@ -147,9 +148,7 @@ def categories(
             dataset, labels, pairs.rejected, negatives=pairs.negatives or 1, seed=intervals.seed
         )
         needed = {name: stored for name, stored in loaded.items() if name not in labelled.scores}
-        require_trusted_runs(needed, trust_code=trust_code)
-        for name, (folder, _) in needed.items():
-            member = scores_of_run(name, folder, encoding, trust_code=trust_code)
+        for name, member in scores_of_runs(needed, encoding, trust_code=trust_code):
             if not pairs.rejected:
                 scores[name] = labelled.pairs.from_matrix(member.scores, name)
                 continue
@@ -218,9 +217,7 @@ def scorers(
     encoding = encoding_of(encode)
     pairs = analyze.ImageCaptionPairs.own(dataset)
     cosines: dict[str, Any] = {}
-    require_trusted_runs(loaded, trust_code=trust_code)
-    for name, (folder, _) in loaded.items():
-        member = scores_of_run(name, folder, encoding, trust_code=trust_code)
+    for name, member in scores_of_runs(loaded, encoding, trust_code=trust_code):
         cosines[name] = pairs.from_matrix(member.scores, name)
     cosines |= models.cosines(pairs, encoding)
     scores: dict[str, Any] = {name: analyze.clipscore(values, form) for name, values in cosines.items()}

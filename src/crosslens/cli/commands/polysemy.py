@@ -15,7 +15,6 @@ import crosslens.pipeline as pipeline
 from crosslens.analyze import ClusterOptions
 from crosslens.cli.answers import check_tables, write_table
 from crosslens.cli.commands.analyze import caption_sets, joined_tables
-from crosslens.cli.commands.evaluate import open_cache
 from crosslens.cli.console import print_note, progress_bar
 from crosslens.cli.datasets import DATASETS, SPLIT_BY, DatasetOptions, load_datasets, picture_files
 from crosslens.cli.flags import IMAGE_TEXT, Flags, IntervalOptions, Overwrite, command, output_option
@@ -52,16 +51,11 @@ class VectorOptions(Options):
             raise UsageError("--image-text requires --model", fix="pass --model, or drop --image-text")
         if self.visual_model is not None and self.visual_embeddings:
             raise UsageError("both --visual-model and --visual-embeddings", fix="pass one of them")
-        for name in ("image", "caption") if files else ():
-            self._check_count(name, datasets)
-        if self.visual_embeddings:
-            self._check_count("visual", datasets)
-
-    def _check_count(self, name: str, datasets: int) -> None:
-        given = len(getattr(self, f"{name}_embeddings"))
-        if given != datasets:
-            problem = f"--{name}-embeddings must be given once per dataset: {given} for {datasets}"
-            raise UsageError(problem, fix="repeat it, in the order of the datasets")
+        for name in (*(("image", "caption") if files else ()), *(("visual",) if self.visual_embeddings else ())):
+            given = len(getattr(self, f"{name}_embeddings"))
+            if given != datasets:
+                problem = f"--{name}-embeddings must be given once per dataset: {given} for {datasets}"
+                raise UsageError(problem, fix="repeat it, in the order of the datasets")
 
 
 @dataclass(frozen=True)
@@ -111,7 +105,13 @@ def polysemy(
     check_tables(output, per_image, overwrite=overwrite)
     vectors.check(len(dataset))
     whole = load_datasets(dataset, source)
-    whole = [replace(loaded, name=name) for loaded, name in zip(whole, _names(dataset, whole), strict=True)]
+    # A name of its own for each dataset: of several that are called the same, the path or the reader.
+    names = [loaded.name for loaded in whole]
+    typed = [Path(word.rstrip("/")).name for word in dataset]
+    distinct = core.distinct_names(
+        name if names.count(name) == 1 else word for name, word in zip(names, typed, strict=True)
+    )
+    whole = [replace(loaded, name=name) for loaded, name in zip(whole, distinct, strict=True)]
     parts = caption_sets(whole, by)
     models = _Models(vectors, encode, whole)
     for loaded in whole:  # before the long work, for each of them
@@ -128,15 +128,6 @@ def polysemy(
     if per_image is not None:
         write_table(joined_tables({own.dataset.name: own.per_image() for own in measured}), per_image)
     return analyze.PolysemyStudy(measured, show)
-
-
-def _names(words: Sequence[str], datasets: Sequence[core.Dataset]) -> list[str]:
-    """A name of its own for each dataset: of several that are called the same, the path or the reader."""
-    names = [loaded.name for loaded in datasets]
-    typed = [Path(word.rstrip("/")).name for word in words]
-    return core.distinct_names(
-        name if names.count(name) == 1 else word for name, word in zip(names, typed, strict=True)
-    )
 
 
 class _Models:
@@ -162,16 +153,9 @@ class _Models:
                 assert encoder is not None
                 encoders.require_modality(encoder, kind)
         self._images: dict[str, Any] = {
-            "image_folder": encode.image_folder, "skip_bad": encode.skip_bad, **self._stream(encode),
+            "image_folder": encode.image_folder, "skip_bad": encode.skip_bad, **options.stream(progress_bar()),
         }  # fmt: skip
-        self._texts = self._stream(encode)
-
-    @staticmethod
-    def _stream(encode: EncodeOptions) -> dict[str, Any]:
-        return {
-            "cache": open_cache(encode), "batch_size": encode.batch_size, "precision": encode.precision,
-            "progress": progress_bar(),
-        }  # fmt: skip
+        self._texts = options.stream(progress_bar())
 
     def measure(
         self,

@@ -174,7 +174,24 @@ def similarity(
     options: dict[str, Any] = {} if df_from is None else {"df": data.load_dataset(df_from)}
     loaded = similarities.load_similarity(phi, **options)
     if pairs is not None:
-        _score_pairs(dataset, loaded, pairs, output, threads, overwrite, json)
+        if output is not None:
+            core.refuse_existing(output, overwrite)
+        images, captions = similarities.read_pairs(pairs, dataset)
+        scores = similarities.relevance_pairs(
+            dataset, loaded, images, captions, threads=threads, progress=progress_bar()
+        )
+        table = similarities.pairs_table(dataset, images, captions, scores)
+        if output is not None:
+            similarities.write_pairs(table, output)
+        if json:
+            content: dict[str, Any] = {"phi": loaded.name, "revision": loaded.revision, "pairs": table.height}
+            if table.height:
+                content |= {"min": float(scores.min()), "mean": float(scores.mean()), "max": float(scores.max())}
+            print_json({**content, "written": [] if output is None else [str(output)]})
+        elif output is None:
+            print_file(table.write_csv())
+        else:
+            print_note(f"{table.height:,} pairs written to {output}")
         return None
     existed = output is not None and output.exists() and not overwrite
     with core.use_engine(execution):
@@ -198,30 +215,3 @@ def similarity(
             rows[label] = f"{value:.4g}"
     facts = {"phi": loaded.name, "revision": loaded.revision, **summary.as_dict(), "written": list(map(str, written))}
     return CommandAnswer(f"φ of {dataset.name}", (FactList(tuple(rows.items())),), facts)
-
-
-def _score_pairs(
-    dataset: core.Dataset,
-    phi: similarities.Similarity,
-    pairs: Path,
-    output: Path | None,
-    threads: int | None,
-    overwrite: bool,
-    json: bool,
-) -> None:
-    if output is not None:
-        core.refuse_existing(output, overwrite)
-    images, captions = similarities.read_pairs(pairs, dataset)
-    scores = similarities.relevance_pairs(dataset, phi, images, captions, threads=threads, progress=progress_bar())
-    table = similarities.pairs_table(dataset, images, captions, scores)
-    if output is not None:
-        similarities.write_pairs(table, output)
-    if json:
-        facts: dict[str, Any] = {"phi": phi.name, "revision": phi.revision, "pairs": table.height}
-        if table.height:
-            facts |= {"min": float(scores.min()), "mean": float(scores.mean()), "max": float(scores.max())}
-        print_json({**facts, "written": [] if output is None else [str(output)]})
-    elif output is None:
-        print_file(table.write_csv())
-    else:
-        print_note(f"{table.height:,} pairs written to {output}")

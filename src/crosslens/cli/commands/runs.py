@@ -101,8 +101,13 @@ def show(
         assert by is not None
         if (own := pipeline.column_of(run, by)) != by:
             print_note(f"note: the dataset's {by} is called {own} in runs, which have a {by} of their own")
-        few = _first_of_each_direction(pipeline.groupable_metrics(run, by)) if metrics is None and not json else metrics
-        shown = pipeline.group_metrics(run, by, few, largest=largest)
+        chosen: str | list[str] | None = metrics
+        if metrics is None and not json:
+            by_direction: dict[str, list[str]] = {}
+            for name in pipeline.groupable_metrics(run, by):
+                by_direction.setdefault(core.split_name(name)[0], []).append(name)
+            chosen = [name for names in by_direction.values() for name in names[:_MAX_METRICS]]
+        shown = pipeline.group_metrics(run, by, chosen, largest=largest)
         if run.protocol and not json:
             print_note(f"note: {run.label}")
     if metrics is None and by is not None and not json:
@@ -111,13 +116,6 @@ def show(
     if any(shown.left_out.values()):
         print_note(f"note: the {_MAX_GROUPS} largest groups; --all shows every group")
     return shown
-
-
-def _first_of_each_direction(names: list[str]) -> list[str]:
-    chosen: dict[str, list[str]] = {}
-    for name in names:
-        chosen.setdefault(core.split_name(name)[0], []).append(name)
-    return [name for group in chosen.values() for name in group[:_MAX_METRICS]]
 
 
 @command(

@@ -130,7 +130,6 @@ def demo(
     Running the same command again resumes where it was interrupted, or finds everything complete.
     """
     begin = time.perf_counter()
-    pipeline.require_extras(model)
     pipeline.require_model(model, print_note)
     work = pipeline.Demo(output, overwrite, progress_bar())
     print_note(

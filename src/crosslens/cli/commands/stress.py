@@ -318,7 +318,16 @@ def hard_negatives(
     """
     check_outputs(write_dataset, overwrite=overwrite)
     check_tables(output, overwrite=overwrite)
-    source, encode = _as_known(source, encode, dataset.data_folder)
+    if source is not None and data.is_known(str(source)):
+        known = data.known_dataset(str(source))
+        if known.purpose != "hard negatives":
+            raise UsageError(
+                f"{known.name} has no hard negatives",
+                fix=f"make some from its captions: --dataset {known.name} --perturb adversarial",
+            )
+        files = data.find_known(known.name, dataset.data_folder)
+        source = files.path
+        encode = encode if encode.image_folder is not None else replace(encode, image_folder=files.pictures)
     described = dataset.load_if_given()
     cases = replace(options, dataset=described).load(source, judging.seed, progress_bar())
     cases = cases.without(without) if without else cases
@@ -353,20 +362,3 @@ def hard_negatives(
         rows = pl.concat([result.cases.select(pl.lit(result.model).alias("model"), pl.all()) for result in results])
         write_table(rows, output)
     return analyze.HardNegativesStudy(tuple(results), compared, failures, seeing)
-
-
-def _as_known(
-    source: Path | None, encode: EncodeOptions, folder: str | Path | None
-) -> tuple[Path | None, EncodeOptions]:
-    """The files of a set that is named, and its pictures where they are known and no other folder is given."""
-    if source is None or not data.is_known(str(source)):
-        return source, encode
-    known = data.known_dataset(str(source))
-    if known.purpose != "hard negatives":
-        raise UsageError(
-            f"{known.name} has no hard negatives",
-            fix=f"make some from its captions: --dataset {known.name} --perturb adversarial",
-        )
-    files = data.find_known(known.name, folder)
-    pictures = files.pictures if encode.image_folder is None else encode.image_folder
-    return files.path, replace(encode, image_folder=pictures)

@@ -63,11 +63,6 @@ class PlainCurve(LogLines):
         print_note(f"epoch {row['epoch']:g}: loss {row['loss']:.4f}, validation {self._metric} {value}")
 
 
-def live_training(metric: str) -> LiveCurve | PlainCurve:
-    """What shows a training on standard error."""
-    return LiveCurve(metric) if sys.stderr.isatty() else PlainCurve(metric)
-
-
 _AS_IN_RECIPE = " [default: as in the recipe]"
 _RECIPE = "A recipe that comes with crosslens, or a path."
 _DATA = option(None, "The folder with captions and features.", metavar="FOLDER", flags=("--data", "--features"))
@@ -136,7 +131,8 @@ def train_command(
     data, output = _required(data, output, "model")
     loaded = train.load_training_recipe(name or recipe or "").with_settings(vars(changes))
     features = train.load_features(loaded.layout, data, loaded.data, loaded.source)
-    live = None if json else live_training(loaded.settings.metric)
+    curve = LiveCurve if sys.stderr.isatty() else PlainCurve
+    live = None if json else curve(loaded.settings.metric)
     try:
         trained = train.train_model(
             loaded, features, output, overwrite=overwrite, progress=live or progress_bar(),
@@ -256,10 +252,25 @@ def sweep_command(
     if dry_run:
         state = train.sweep_state(plan, output, metrics=options.metrics, overwrite=overwrite)
         return _listed_trainings(plan, state)
+
+    def show(outcome: train.TrainingOutcome, ended: int, total: int) -> None:
+        """Print a line for every training that ends."""
+        if outcome.failure is not None or outcome.card is None:
+            result = f"failed: {outcome.failure.problem if outcome.failure else ''}"
+        else:
+            figures = {"validation": outcome.card["validation"], "test": {"Rsum": outcome.card["test"]["Rsum"]}}
+            result = ", ".join(
+                f"{split} {name} {metrics.format_figure(name, value)}"
+                for split, values in figures.items()
+                for name, value in values.items()
+            )
+        label = plan.combinations[outcome.training.combination].label
+        print_note(f"{label}, seed {outcome.training.seed}: {result} ({ended} of {total})")
+
     sweep = train.run_sweep(
         plan, output, metrics=options.metrics, jobs=options.jobs, level=options.level, correction=options.correction,
         overwrite=overwrite, plugins=[str(file) for file in plugin or ()], progress=progress_bar(),
-        watch=None if json else _print_each(plan),
+        watch=None if json else show,
     )  # fmt: skip
     wrote(*train.write_sweep_files(sweep, output))
     if sweep.failures:
@@ -302,23 +313,3 @@ def _listed_trainings(plan: train.SweepPlan, state: train.SweepState) -> Command
     return CommandAnswer(
         "Trainings of the sweep", (FactList(listed), Text.of(many)), {"recipe": plan.name, "trainings": rows}
     )
-
-
-def _print_each(plan: train.SweepPlan) -> train.SweepWatch:
-    """Print a line for every training that ends."""
-
-    def show(outcome: train.TrainingOutcome, ended: int, total: int) -> None:
-        training = outcome.training
-        if outcome.failure is not None or outcome.card is None:
-            result = f"failed: {outcome.failure.problem if outcome.failure else ''}"
-        else:
-            figures = {"validation": outcome.card["validation"], "test": {"Rsum": outcome.card["test"]["Rsum"]}}
-            result = ", ".join(
-                f"{split} {name} {metrics.format_figure(name, value)}"
-                for split, values in figures.items()
-                for name, value in values.items()
-            )
-        label = plan.combinations[training.combination].label
-        print_note(f"{label}, seed {training.seed}: {result} ({ended} of {total})")
-
-    return show

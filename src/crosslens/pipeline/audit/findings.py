@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
-from math import nan
 from operator import attrgetter
 from typing import Any, NamedTuple
 
@@ -25,8 +24,7 @@ class WeightedSentence(NamedTuple):
 def _figure(value: float, figure: Payload, unit: str) -> Figure:
     """A share in whole percent; with a decimal where a small share, or what is missing from all, would vanish."""
     digits = 1 if 0 < abs(value) < 0.05 or 0.95 < abs(value) < 1 else 0
-    low, high = (nan if figure.get(end) is None else figure[end] for end in ("low", "high"))
-    return Figure(value, low, high, scale=100.0, digits=digits, unit=unit)
+    return replace(Figure(None, scale=100.0, digits=digits, unit=unit).of_row(figure), value=value)
 
 
 def percent(figure: Payload, mean: str = "mean") -> str:

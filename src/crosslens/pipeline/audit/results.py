@@ -142,15 +142,6 @@ class AuditFolder:
     def is_concluded(self) -> bool:
         return (self.path / FINDINGS_FILE).exists()
 
-    def conclusions(self) -> tuple[tuple[Finding, ...], tuple[Skipped, ...]]:
-        """The findings and the stages that could not run; nothing of an audit that was interrupted."""
-        if not self.is_concluded:
-            return (), ()
-        content = read_header(self.path / FINDINGS_FILE, _FINDINGS)
-        with _complete(self.path / FINDINGS_FILE):
-            findings = tuple(Finding(**entry) for entry in content["findings"])
-            return findings, tuple(Skipped(**entry) for entry in content["skipped"])
-
     def _result(self, content: Mapping[str, Any]) -> StageResult:
         with _complete(self.path / RESULTS):
             folder, names = content["folder"], ("stage", "payload", "command", "model", "dataset", "seconds")
@@ -239,7 +230,13 @@ def load_audit(folder: str | Path) -> Audit:
     def read() -> Audit:
         runs = {name: stored.run_folder(name) for name in stored.header().get("runs") or {}}
         loaded = {name: Run.load(path) for name, path in runs.items() if path.exists()}
-        findings, skipped = stored.conclusions()
+        file = stored.path / FINDINGS_FILE
+        content: Mapping[str, Any] = {"findings": (), "skipped": ()}
+        if stored.is_concluded:  # not of an audit that was interrupted
+            content = read_header(file, _FINDINGS)
+        with _complete(file):
+            findings = tuple(Finding(**entry) for entry in content["findings"])
+            skipped = tuple(Skipped(**entry) for entry in content["skipped"])
         return Audit(stored.path, loaded, stored.results(), findings, skipped)
 
     # Written stage by stage: what a process is still working on is not taken for the result.

@@ -86,14 +86,6 @@ class AuditSource:
     def dataset_words(self) -> str:
         return DatasetSource(str(self.recipe.dataset), self.recipe.dataset_options).words()
 
-    @property
-    def query_words(self) -> str:
-        """The text set of the queries, as further words of a command; none where the dataset asks itself."""
-        if self.recipe.queries is None:
-            return ""
-        words = DatasetSource(self.recipe.queries, self.recipe.queries_options).words()
-        return f" --queries {words}" + " --shared-images" * bool(self.recipe.model.shared_images)
-
 
 def audit_sources(
     request: AuditRequest, options: AuditOptions, notify: Callable[[str], None] = lambda text: None

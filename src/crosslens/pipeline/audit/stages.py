@@ -21,6 +21,7 @@ from crosslens.core import TEXT_TO_IMAGE, Dataset, InputError, MissingExtraError
 from crosslens.data import image_files, outer_file, write_qrels
 from crosslens.explanations import TEXT_TO_TEXT, explain_run, failed_queries, query_outcomes, ranking_of, save_overview
 from crosslens.metrics import Ties, measure
+from crosslens.pipeline.audit.sources import DatasetSource
 from crosslens.pipeline.audit.stage import (
     A_DATASET,
     A_MODEL,
@@ -98,16 +99,14 @@ def ties(work: StageWork) -> StageOutput:
 
 def _useful_columns(run: Run) -> list[str]:
     """The columns that split the queries into some groups, but not into single queries."""
-
-    def is_useful(column: str) -> bool:
-        for table in run.columns.values():
-            if column in table.columns and not table[column].dtype.is_nested():
-                values = table[column].drop_nulls()
-                if 1 < values.n_unique() <= max(2, len(values) // 5):
-                    return True
-        return column == CAPTION_LENGTH and any("text" in table.columns for table in run.columns.values())
-
-    return [name for name in group_names(run) if is_useful(name)][:_MOST_COLUMNS]
+    tables = run.columns.values()
+    useful = {CAPTION_LENGTH} if any("text" in table.columns for table in tables) else set()
+    names = group_names(run)
+    for column in (table[name] for table in tables for name in names if name in table.columns):
+        values = column.drop_nulls()
+        if not column.dtype.is_nested() and 1 < values.n_unique() <= max(2, len(values) // 5):
+            useful.add(column.name)
+    return [name for name in names if name in useful][:_MOST_COLUMNS]
 
 
 _COLUMNS = Condition.of(
@@ -203,7 +202,10 @@ def missing_positives(work: StageWork) -> StageOutput:
             queries = query_outcomes(run, result.dataset).height
             misses[name] = {"queries": queries, "misses": failures.height, "fitting": fitting}
     payload = {**result.as_dict(), "files": [str(qrels), str(table)], "misses": misses}
-    words = f"{work.run.dataset_words}{work.run.query_words}"
+    words, recipe = work.run.dataset_words, work.run.recipe
+    if recipe.queries is not None:  # a second text set asks
+        words += f" --queries {DatasetSource(recipe.queries, recipe.queries_options).words()}"
+        words += " --shared-images" * bool(recipe.model.shared_images)
     command = f"crosslens missing-positives --dataset {words} --phi {phi} -o {qrels} --table {table}"
     return StageOutput(payload, command, folder)
 

@@ -66,66 +66,56 @@ def run_recipe(
         local_output(output, RUN_LAYOUT) as folder, hold_output(folder), trusting(trust_code),
         code_named_by(recipe.origin),
     ):  # fmt: skip
-        return _run(
-            recipe, folder, encoding, overwrite=overwrite, allow_changed=allow_changed, progress=progress,
-            command=command,
-        )  # fmt: skip
+        absolute = recipe.absolute()
+        encoding = encoding or EncodeOptions(device=recipe.options.device)
+        loaded = load_inputs(absolute, encoding, progress)
+        hashes: dict[str, str | tuple[str, ...]] = {}
+        if folder is not None or recipe.fingerprints:
+            hashes = {**fingerprints(absolute, loaded.dataset), **loaded.fingerprints}
+        if not allow_changed:
+            require_unchanged(absolute, hashes)
+        name = recipe.name or (folder.resolve().name if folder is not None else None)
+        options = absolute.options
+        if options.metrics:  # under their canonical names: R@5 is stored as Hit@5
+            options = replace(options, metrics=tuple(map(str, parse_metrics(options.metrics))))
+        stored = replace(absolute, name=name, fingerprints=hashes, options=options)
+        if folder is not None:  # near paths are relative to the run folder, so that both can move together
+            if not is_prepared(folder):
+                stored = stored.map_paths(lambda path: _near_path(folder, path))
+            stored = replace(stored, base=folder)
+            finished = not overwrite and all((folder / file).exists() for file in (RUN_FILE, RECIPE_FILE))
+            if finished and (folder / RECIPE_FILE).read_bytes() == stored.to_toml().encode():
+                run = Run.load(folder)
+                tidy_output(folder, str(run.provenance.get("key")))
+                return run
+        arguments: dict[str, Any] = asdict(absolute.options) | vars(loaded)  # named as the keywords of evaluate
+        del arguments["fingerprints"]
+        arguments["metrics"] = absolute.options.metrics or None
+        arguments["directions"] = loaded.directions or absolute.options.directions
+        if (absolute.model.name or absolute.rerank.model) and absolute.options.backend == "numpy":
+            arguments["device"] = None  # meant for the model: ranking with numpy has none
+        # The cache of vectors is that of similarities, too.
+        cache: CacheChoice = encoding.cache.folder if isinstance(encoding.cache, Cache) else encoding.cache
 
+        def with_metrics(names: Iterable[str]) -> str:
+            """The recipe as text, with the metrics that were computed: which of the default ones, is known only then.
 
-def _run(
-    recipe: Recipe, output: Path | None, encoding: EncodeOptions | None, *, allow_changed: bool, overwrite: bool,
-    **keywords: Any,
-) -> Run:  # fmt: skip
-    absolute = recipe.absolute()
-    encoding = encoding or EncodeOptions(device=recipe.options.device)
-    loaded = load_inputs(absolute, encoding, keywords["progress"])
-    hashes: dict[str, str | tuple[str, ...]] = {}
-    if output is not None or recipe.fingerprints:
-        hashes = {**fingerprints(absolute, loaded.dataset), **loaded.fingerprints}
-    if not allow_changed:
-        require_unchanged(absolute, hashes)
-    name = recipe.name or (output.resolve().name if output is not None else None)
-    options = absolute.options
-    if options.metrics:  # under their canonical names: R@5 is stored as Hit@5
-        options = replace(options, metrics=tuple(map(str, parse_metrics(options.metrics))))
-    stored = replace(absolute, name=name, fingerprints=hashes, options=options)
-    if output is not None:  # near paths are relative to the run folder, so that both can move together
-        if not is_prepared(output):
-            stored = stored.map_paths(lambda path: _near_path(output, path))
-        stored = replace(stored, base=output)
-        finished = not overwrite and all((output / file).exists() for file in (RUN_FILE, RECIPE_FILE))
-        if finished and (output / RECIPE_FILE).read_bytes() == stored.to_toml().encode():
-            run = Run.load(output)
-            tidy_output(output, str(run.provenance.get("key")))
-            return run
-    arguments: dict[str, Any] = asdict(absolute.options) | vars(loaded)  # named as the keywords of evaluate
-    del arguments["fingerprints"]
-    arguments["metrics"] = absolute.options.metrics or None
-    arguments["directions"] = loaded.directions or absolute.options.directions
-    if (absolute.model.name or absolute.rerank.model) and absolute.options.backend == "numpy":
-        arguments["device"] = None  # meant for the model: ranking with numpy has none
-    # The cache of vectors is that of similarities, too.
-    cache: CacheChoice = encoding.cache.folder if isinstance(encoding.cache, Cache) else encoding.cache
+            Those of a protocol are not listed: its name stands for them.
+            """
+            metrics = stored.options.metrics
+            if stored.options.protocol is None:
+                metrics = metrics or tuple(dict.fromkeys(split_name(metric)[1] for metric in names))
+            return replace(stored, options=replace(stored.options, metrics=metrics)).to_toml()
 
-    def with_metrics(names: Iterable[str]) -> str:
-        """The recipe as text, with the metrics that were computed: which of the default ones, is known only then.
-
-        Those of a protocol are not listed: its name stands for them.
-        """
-        metrics = stored.options.metrics
-        if stored.options.protocol is None:
-            metrics = metrics or tuple(dict.fromkeys(split_name(metric)[1] for metric in names))
-        return replace(stored, options=replace(stored.options, metrics=metrics)).to_toml()
-
-    try:
-        return evaluate(
-            **arguments, name=name, output=output, overwrite=overwrite, cache=cache,
-            recipe="" if output is None else with_metrics, **keywords,
-        )  # fmt: skip
-    except InputError as error:
-        if error.file is None:  # evaluating sees arrays, a person has files
-            error.file, error.row = _error_source(absolute.inputs, loaded, error)
-        raise
+        try:
+            return evaluate(
+                **arguments, name=name, output=folder, overwrite=overwrite, cache=cache, progress=progress,
+                recipe="" if folder is None else with_metrics, command=command,
+            )  # fmt: skip
+        except InputError as error:
+            if error.file is None:  # evaluating sees arrays, a person has files
+                error.file, error.row = _error_source(absolute.inputs, loaded, error)
+            raise
 
 
 def require_unchanged(recipe: Recipe, hashes: Mapping[str, str | tuple[str, ...]]) -> None:

@@ -79,29 +79,10 @@ Load = Callable[[Recipe, EncodeOptions, Progress | None], LoadedInputs]
 _MATRIX_SUFFIXES = (*ARRAY_SUFFIXES, ".csv")
 
 
-def similarity_files(recipe: Recipe) -> dict[str, Path]:
-    """The similarities that come from files, by name."""
-    sources = parse_named_inputs(recipe.inputs.phi, "phi")
-    names = _named_by_metrics(recipe, "φ", sources, "phi")
-    for name in names:
-        if name not in sources and Path(name).suffix.lower() in _MATRIX_SUFFIXES:
-            raise UsageError(
-                f"{name} is a file; a metric takes the name of a similarity",
-                fix=f"write NCS[mine]@10, say, and pass {argument('phi', f'mine={name}')} (phi in a recipe's [inputs])",
-            )
-    for name, source in sources.items():
-        if Path(source).suffix.lower() not in _MATRIX_SUFFIXES:
-            raise UsageError(
-                f"{argument('phi', f'{name}={source}')} is not a matrix",
-                fix=f"name a file that ends in {', '.join(_MATRIX_SUFFIXES[:-1])} or {_MATRIX_SUFFIXES[-1]}",
-            )
-    return {name: existing_file(source) for name, source in sources.items()}
-
-
 def relevance_encoders(
-    recipe: Recipe, dataset: Dataset | None, options: EncodeOptions, progress: Progress | None, load: Load
+    recipe: Recipe, dataset: Dataset | None, options: EncodeOptions, progress: Progress | None
 ) -> dict[str, Any]:
-    """The scores of the relevance encoders that the metrics name; ``load`` reads the inputs of another run."""
+    """The scores of the relevance encoders that the metrics name."""
     sources = parse_named_inputs(recipe.inputs.scores_from, "scores_from")
     encoders: dict[str, Any] = {}
     for name in _named_by_metrics(recipe, "scores_from", sources, "scores_from"):
@@ -114,7 +95,22 @@ def relevance_encoders(
         if path.suffix.lower() in ARRAY_SUFFIXES:
             encoders[name] = read_scores(dataset, path)
         elif (path / RUN_FILE).exists():
-            encoders[name] = _from_run(path, dataset, options, progress, load)
+            loaded = inputs_of_run(path, options, progress, load_inputs)[1]
+            if loaded.images is not None and loaded.captions is not None:
+                encoders[name] = loaded.images, loaded.captions
+                continue
+            same = loaded.dataset is not None and (
+                (loaded.dataset.image_ids, loaded.dataset.caption_ids) == (dataset.image_ids, dataset.caption_ids)
+            )
+            if loaded.scores is None or not same:
+                raise InputError(
+                    "a run of ranked lists, which do not score every pair" if loaded.scores is None else
+                    "a run over other images or captions",
+                    file=path,
+                    expected="a run from embeddings, from a model, or from a score matrix of the same dataset",
+                    fix="name such a run, or a score matrix (.npy, images × captions)",
+                )  # fmt: skip
+            encoders[name] = loaded.scores
         elif path.is_dir():
             encoders[name] = _from_embeddings(path)
         elif ":" not in source:
@@ -140,24 +136,6 @@ def _named_by_metrics(recipe: Recipe, option: str, sources: Iterable[str] = (), 
         problem = f"{argument(key, f'{unused}=…')} is not used by any metric"
         raise UsageError(problem, fix=f"add a metric that uses it: {example}")
     return names
-
-
-def _from_run(folder: Path, dataset: Dataset, options: EncodeOptions, progress: Progress | None, load: Load) -> Any:
-    loaded = inputs_of_run(folder, options, progress, load)[1]
-    if loaded.images is not None and loaded.captions is not None:
-        return loaded.images, loaded.captions
-    same = loaded.dataset is not None and (
-        (loaded.dataset.image_ids, loaded.dataset.caption_ids) == (dataset.image_ids, dataset.caption_ids)
-    )
-    if loaded.scores is None or not same:
-        raise InputError(
-            "a run of ranked lists, which do not score every pair" if loaded.scores is None else
-            "a run over other images or captions",
-            file=folder,
-            expected="a run from embeddings, from a model, or from a score matrix of the same dataset",
-            fix="name such a run, or a score matrix (.npy, images × captions)",
-        )  # fmt: skip
-    return loaded.scores
 
 
 def inputs_of_run(
@@ -240,9 +218,22 @@ def load_inputs(recipe: Recipe, options: EncodeOptions, progress: Progress | Non
     encoding = recipe.model.encode_options(options)
     # A mistake in the name of the re-ranker is found before the dataset is encoded.
     scorer = None if recipe.rerank.model is None else load_pair_scorer(recipe.rerank.model, encoding)
-    phi = similarity_files(recipe)
+    matrices = parse_named_inputs(recipe.inputs.phi, "phi")
+    for name in _named_by_metrics(recipe, "φ", matrices, "phi"):
+        if name not in matrices and Path(name).suffix.lower() in _MATRIX_SUFFIXES:
+            raise UsageError(
+                f"{name} is a file; a metric takes the name of a similarity",
+                fix=f"write NCS[mine]@10, say, and pass {argument('phi', f'mine={name}')} (phi in a recipe's [inputs])",
+            )
+    for name, source in matrices.items():
+        if Path(source).suffix.lower() not in _MATRIX_SUFFIXES:
+            raise UsageError(
+                f"{argument('phi', f'{name}={source}')} is not a matrix",
+                fix=f"name a file that ends in {', '.join(_MATRIX_SUFFIXES[:-1])} or {_MATRIX_SUFFIXES[-1]}",
+            )
+    phi = {name: existing_file(source) for name, source in matrices.items()}
     loaded = _load(recipe, encoding, progress)
-    encoders = relevance_encoders(recipe, loaded.dataset, options, progress, load_inputs)
+    encoders = relevance_encoders(recipe, loaded.dataset, options, progress)
     loaded = replace(loaded, phi=phi, scores_from=encoders)
     if scorer is None or loaded.dataset is None:
         return loaded
@@ -260,15 +251,23 @@ def _load(recipe: Recipe, encoding: EncodeOptions, progress: Progress | None) ->
     dataset = _captioned("the dataset", recipe.dataset, recipe.dataset_options)
     relevance = None if inputs.qrels is None else read_relevance(inputs.qrels)
     if recipe.model.name is not None:
-        queries = _captioned("the text set of the queries", recipe.queries, recipe.queries_options)
-        return replace(encode_with_model(recipe.model, dataset, encoding, progress, queries), relevance=relevance)
+        asked = _captioned("the text set of the queries", recipe.queries, recipe.queries_options)
+        return replace(encode_with_model(recipe.model, dataset, encoding, progress, asked), relevance=relevance)
     lists = _runs(recipe, dataset, relevance)
     if relevance is not None and inputs.qrels is not None:
         if dataset is not None:
             with _naming_line(inputs.qrels):
                 relevance_by_direction(dataset, relevance, skip_unknown=recipe.options.skip_unknown)
-        else:
-            _check_judged_queries(inputs.qrels, relevance, lists or {})
+        for direction, ranked in (lists or {}).items() if dataset is None else ():
+            judgements = relevance[direction] if isinstance(relevance, Mapping) else relevance
+            queries, judged = ranked.query_ids, (*judgements.query_ids, *judgements.item_ids)
+            if (match_ids(queries, tuple(dict.fromkeys(judged))) < 0).all():
+                raise InputError(
+                    f"none of the {len(queries):,} queries of the run is judged here (such as {queries[0]!r})",
+                    file=inputs.qrels,
+                    expected=f"judgements of those queries; here are ids such as {judgements.query_ids[0]!r}",
+                    fix=SAME_SPLIT,
+                )
     return LoadedInputs(
         dataset,
         *read_both(dataset, inputs.image_embeddings, inputs.caption_embeddings, inputs.image_ids, inputs.caption_ids),
@@ -448,22 +447,6 @@ def _require_all(ids: Sequence[str], known: Ids | None, what: str, *, any_ending
             expected=f"a vector for each of the {len(known or ()):,} {what}s of the dataset",
             fix="encode what is missing, or evaluate on the images that have one",
         )
-
-
-def _check_judged_queries(
-    path: str, relevance: Relevance | Mapping[str, Relevance], lists: Mapping[str, RankedLists]
-) -> None:
-    """Raise for judgements that contain no query of the ranked lists."""
-    for direction, ranked in lists.items():
-        judgements = relevance[direction] if isinstance(relevance, Mapping) else relevance
-        queries, judged = ranked.query_ids, (*judgements.query_ids, *judgements.item_ids)
-        if (match_ids(queries, tuple(dict.fromkeys(judged))) < 0).all():
-            raise InputError(
-                f"none of the {len(queries):,} queries of the run is judged here (such as {queries[0]!r})",
-                file=path,
-                expected=f"judgements of those queries; here are ids such as {judgements.query_ids[0]!r}",
-                fix=SAME_SPLIT,
-            )
 
 
 @contextmanager

@@ -283,12 +283,12 @@ class Recipe:
         inputs: dict[str, Any] = {}
         for key, value in asdict(self.inputs).items():
             if key in NAMED_INPUTS:
-                # A source that is a model's name holds no path, or one of its own.
-                named = [parse_named_input(entry, key) for entry in value]
-                inputs[key] = tuple(
-                    f"{name}={change(source) if self._is_file(source) else self._map_name(source, change)}"
-                    for name, source in named
-                )
+                entries = []
+                for name, source in (parse_named_input(entry, key) for entry in value):
+                    # A source that is a model's name holds no path, or one of its own.
+                    is_file = Path(source).suffix.lower() in (*ARRAY_SUFFIXES, ".csv") or (self.base / source).exists()
+                    entries.append(f"{name}={change(source) if is_file else self._map_name(source, change)}")
+                inputs[key] = tuple(entries)
             elif (key == "qrels" and value in JUDGEMENT_SETS) or is_remote(value):
                 inputs[key] = value
             else:
@@ -324,9 +324,6 @@ class Recipe:
         paths = path_options(source, options, self.base)
         changed = {key: change(value) if key in paths else value for key, value in options.items()}
         return change(source) if source is not None and "source" in paths else source, changed
-
-    def _is_file(self, source: str) -> bool:
-        return Path(source).suffix.lower() in (*ARRAY_SUFFIXES, ".csv") or (self.base / source).exists()
 
     def _map_name(self, model: str | None, change: Callable[[str], str]) -> str | None:
         return None if model is None else map_path(model, self.base, change)

@@ -197,7 +197,15 @@ def drop_table(studies: Mapping[str, Robustness], metric: str | None = None, *, 
     ]  # fmt: skip
     if not parts:
         raise UsageError("no studies", fix="pass at least one")
-    chosen = _metric([part.study for part in parts], metric)
+    every = [part.study for part in parts]
+    shared = [name for name in every[0].drops["metric"].unique(maintain_order=True)
+              if all((study.drops["metric"] == name).any() for study in every)]  # fmt: skip
+    if metric is not None and metric not in shared:
+        raise UnknownNameError("metric in all of these studies", metric, shared)
+    candidates = [name for study in every for name in (study.headline, direction_rsum(study.direction))]
+    chosen = metric or next((name for name in (*candidates, *shared) if name in shared), None)
+    if chosen is None:
+        raise UsageError("the studies have no metric in common", fix="measure them with the same metrics")
     columns = _columns(parts, by)
     names = tuple(dict.fromkeys(name for part in parts for name in part.study.perturbations))
     cells = {}
@@ -221,21 +229,6 @@ def drop_table(studies: Mapping[str, Robustness], metric: str | None = None, *, 
         chosen, tuple(columns), names, cells, means, tests, testing.get("level", 0.95),
         testing.get("permutations", 10_000),
     )  # fmt: skip
-
-
-def _metric(studies: Sequence[Robustness], metric: str | None) -> str:
-    """The metric that is asked for, or the headline that all studies have; it must be in every study."""
-    shared = [name for name in studies[0].drops["metric"].unique(maintain_order=True)
-              if all((study.drops["metric"] == name).any() for study in studies)]  # fmt: skip
-    if metric is not None:
-        if metric not in shared:
-            raise UnknownNameError("metric in all of these studies", metric, shared)
-        return metric
-    candidates = [name for study in studies for name in (study.headline, direction_rsum(study.direction))]
-    chosen = next((name for name in candidates if name in shared), shared[0] if shared else None)
-    if chosen is None:
-        raise UsageError("the studies have no metric in common", fix="measure them with the same metrics")
-    return chosen
 
 
 def _columns(parts: Sequence[_Part], by: str | None) -> dict[str, list[_Part]]:
@@ -345,10 +338,9 @@ def _tests(
     )
 
 
-def percent_figure(value: float | None, low: float | None = nan, high: float | None = nan) -> Figure:
+def percent_figure(row: Mapping[str, Any]) -> Figure:
     """A drop in percent of the figure before, with its interval where there is one."""
-    low, high = (nan if end is None else end for end in (low, high))
-    return Figure(value, low, high, digits=1, signed=True)
+    return Figure(None, digits=1, signed=True).of_row(row, "percent", "percent_")
 
 
 def drop_maps(table: DropTable) -> tuple[Heat, Heat]:
@@ -401,12 +393,8 @@ def table_of_drops(table: DropTable, *, intervals: bool = True) -> Table:
 
 
 def _drop_figures(metric: str, drop: Drop | None, intervals: bool = True) -> tuple[Figure, Figure]:
-    if drop is None:
-        return metric_figure(metric, None), percent_figure(None)
-    if not intervals:
-        return metric_figure(metric, drop.drop, signed=True), percent_figure(drop.percent)
-    points = metric_figure(metric, drop.drop, drop.low, drop.high, signed=True)
-    return points, percent_figure(drop.percent, drop.percent_low, drop.percent_high)
+    row = {} if drop is None else vars(drop) if intervals else {"drop": drop.drop, "percent": drop.percent}
+    return metric_figure(metric, None, signed=True).of_row(row, "drop"), percent_figure(row)
 
 
 def table_of_tests(table: DropTable) -> Table:
@@ -416,7 +404,7 @@ def table_of_tests(table: DropTable) -> Table:
             f"{test.first} − {test.second}",
             metric_figure(table.metric, test.points, test.low, test.high, signed=True),
             Figure.p(test.adjusted_p, table.permutations),
-            percent_figure(test.percent, test.percent_low, test.percent_high),
+            percent_figure(vars(test)),
             Figure.p(test.percent_adjusted_p, table.permutations),
         )
         for test in table.tests

@@ -64,8 +64,19 @@ def check_tables(names: Iterable[str]) -> None:
 
 def study_sections(study: Robustness) -> Iterator[Section]:
     """The dataset and the heat maps, then a section per table, those without content left out."""
-    drops = drop_table({"": study}, study.headline)
-    yield Section("", (Text.of(_summary(study)), Row(drop_maps(drops))))
+    data, protocol = study.about.get("dataset", {}), study.about.get("protocol", {})
+    asked = study.drops.filter(pl.col("metric") == direction_rsum(study.direction))["queries"][0]
+    queries = format_count(asked, "image" if study.direction == "i2t" else "caption")
+    phrases = {"t2t": "query the other captions of their images", "t2i": "query their images"}
+    if sets := study.about.get("text_sets"):
+        queries = format_count(asked, "query")
+        phrases["t2t"] = f"from {sets['queries']['name']} for the texts of its images"
+    summary = (
+        f"{data.get('name', 'Ranked lists')}: {queries} {phrases.get(study.direction, 'query their captions')}, "
+        f"{format_count(len(study.models), 'model')}, {format_count(len(study.perturbations), 'perturbation')}"
+        + (f", protocol {protocol['name']}" if protocol else "")
+    )
+    yield Section("", (Text.of(summary), Row(drop_maps(drop_table({"": study}, study.headline)))))
     check_tables(study.shown or ())
     for name in ROBUSTNESS_TABLES if study.shown is None else study.shown:
         title, tables, notes = ROBUSTNESS_TABLES[name](study)
@@ -76,25 +87,8 @@ def study_sections(study: Robustness) -> Iterator[Section]:
             yield Section("", tuple(folded))
         elif tables:
             yield Section(title, (*tables, Text.of(*notes, note=True)))
-    if protocol := study.about.get("protocol"):
+    if protocol:
         yield Section("", (protocol_facts(protocol),))
-
-
-def _summary(study: Robustness) -> str:
-    """The dataset, the queries, how many models and perturbations."""
-    data = study.about.get("dataset", {})
-    rows = study.drops.filter(pl.col("metric") == direction_rsum(study.direction))
-    queries = format_count(rows["queries"][0], "image" if study.direction == "i2t" else "caption")
-    protocol = study.about.get("protocol", {})
-    label = f", protocol {protocol['name']}" if protocol else ""
-    phrases = {"t2t": "query the other captions of their images", "t2i": "query their images"}
-    if sets := study.about.get("text_sets"):
-        queries = format_count(rows["queries"][0], "query")
-        phrases["t2t"] = f"from {sets['queries']['name']} for the texts of its images"
-    return (
-        f"{data.get('name', 'Ranked lists')}: {queries} {phrases.get(study.direction, 'query their captions')}, "
-        f"{format_count(len(study.models), 'model')}, {format_count(len(study.perturbations), 'perturbation')}{label}"
-    )
 
 
 Shown = tuple[str, Sequence[Part], Sequence[str]]
@@ -117,13 +111,12 @@ def _drops(study: Robustness) -> Shown:
     for model, rows in _by_model(study, _of_metric(study, study.headline)):
         columns: dict[str, list[Cell]] = {
             "perturbation": [row["perturbation"] for row in rows],
-            "points": [metric_figure(study.headline, row["drop"], row["low"], row["high"], signed=True)
-                       for row in rows],
-            "percent": [percent_figure(row["percent"], row["percent_low"], row["percent_high"]) for row in rows],
+            "points": [metric_figure(study.headline, None, signed=True).of_row(row, "drop") for row in rows],
+            "percent": [percent_figure(row) for row in rows],
             "applied": [Figure.percent(row["applied_share"], unit="%") for row in rows],
             # A tenth: one decimal less than the test could give.
             "p": [Figure.p(row["adjusted_p"], permutations // 10) for row in rows],
-        }  # fmt: skip
+        }
         if not _knows_changes(study):
             del columns["applied"]
         before = format_figure(study.headline, rows[0]["before"])
@@ -154,7 +147,7 @@ def _applied(study: Robustness) -> Shown:
         study, rows, ("perturbation", "applied to", "drop over those"),
         lambda row: (
             row["perturbation"], row["applied"],
-            metric_figure(metric, row["applied_drop"], row["applied_low"], row["applied_high"], signed=True),
+            metric_figure(metric, None, signed=True).of_row(row, "applied_drop", "applied_"),
         ),
     )  # fmt: skip
     return f"Drop of {metric} where it applied", tables, ()
@@ -284,27 +277,27 @@ def _captions(study: Robustness) -> Shown:
     worst = study.brittle.filter(pl.col("place") <= _MOST_BRITTLE).sort(
         "place", "rank_after", descending=[False, True], nulls_last=False, maintain_order=True
     )
-    cards = [
-        Cards(model, tuple(_card(list(variants)) for _, variants in groupby(rows, key=lambda row: row["place"])))
-        for model, rows in _by_model(study, worst.to_dicts())
-    ]
-    what = "images" if study.direction == "i2t" else "captions"
-    note = "Mean drop: of Hit@1 + Hit@5 + Hit@10, over all perturbations."
-    return f"The most brittle {what}", cards, (note,)
 
-
-def _card(rows: Sequence[Values]) -> PictureCard:
     def rank(row: Values, when: str) -> str:
         place = row[f"rank_{when}"]
         return "beyond the list" if place is None else f"{place:,.0f}"
 
-    first = rows[0]
-    lines = [first["original"]] if first["original"] else []
-    for row in rows[:_WORST]:
-        line = f"{row['perturbation']}: rank {rank(row, 'before')} → {rank(row, 'after')}"
-        lines.append(f"{line}: {row['text']}" if row["text"] and row["text"] != row["original"] else line)
-    before = f"rank {rank(first, 'before')}, mean drop {first['mean_drop']:.2f} of 3"
-    return PictureCard(f"{first['place']}. {first['query']}: {before}", tuple(lines))
+    parts = []
+    for model, rows in _by_model(study, worst.to_dicts()):
+        cards = []
+        for place, variants in groupby(rows, key=lambda row: row["place"]):
+            several = list(variants)
+            first = several[0]
+            lines = [first["original"]] if first["original"] else []
+            for row in several[:_WORST]:
+                line = f"{row['perturbation']}: rank {rank(row, 'before')} → {rank(row, 'after')}"
+                lines.append(f"{line}: {row['text']}" if row["text"] and row["text"] != row["original"] else line)
+            before = f"rank {rank(first, 'before')}, mean drop {first['mean_drop']:.2f} of 3"
+            cards.append(PictureCard(f"{place}. {first['query']}: {before}", tuple(lines)))
+        parts.append(Cards(model, tuple(cards)))
+    what = "images" if study.direction == "i2t" else "captions"
+    note = "Mean drop: of Hit@1 + Hit@5 + Hit@10, over all perturbations."
+    return f"The most brittle {what}", parts, (note,)
 
 
 def _first_seed(table: pl.DataFrame) -> pl.DataFrame:

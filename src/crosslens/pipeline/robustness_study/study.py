@@ -88,16 +88,10 @@ class StudyDirectory:
         else:
             STUDY_LAYOUT.refuse_foreign_files(self.target)
 
-    def _require(self, condition: bool, problem: str, fix: str) -> None:
+    def require(self, condition: bool, problem: str, fix: str) -> None:
         if not (condition or self._overwrite):
             otherwise = f"choose another output folder, or pass {argument('overwrite', True)}"
             raise ConflictError(f"{self.target}: {problem}", fix=f"{fix}, {otherwise}")
-
-    def refuse_fewer_seeds(self, seeds: int) -> None:
-        """Raise where the stored study has more seeds, whose tables would be lost."""
-        stored = self.stored.get("options", {}).get("seeds", 1)
-        problem = f"the stored study has {stored} seeds, and this one {seeds}"
-        self._require(seeds >= stored, problem, f"use {stored} seeds")
 
     def refuse_loss(self, kind: str, names: Collection[str], unnamed: int = 0) -> None:
         """Raise where the stored study has ``models`` or ``perturbations`` that the new one does not have.
@@ -106,7 +100,7 @@ class StudyDirectory:
         """
         lost = [name for name in self.stored.get(kind, ()) if name not in names]
         problem = f"the stored study also has {', '.join(lost)}, which would be lost from its tables"
-        self._require(len(lost) <= unnamed, problem, "name them too")
+        self.require(len(lost) <= unnamed, problem, "name them too")
 
     def begin(self) -> None:
         """Make the new folder, with the runs of the stored study if they are of the same setting."""

@@ -18,9 +18,9 @@ from crosslens.core import (
     require_one_source,
     shown_progress,
 )
-from crosslens.encode import MEAN, EncodeOptions, MatrixScorer, TextQueries, load_encoder
+from crosslens.encode import MEAN, EncodeOptions, MatrixScorer, load_encoder
 from crosslens.metrics import MetricRequest, MetricSpec
-from crosslens.perturbations import PERTURBATIONS, chosen_perturbations, is_image_perturbation
+from crosslens.perturbations import chosen_perturbations, is_image_perturbation
 from crosslens.pipeline.comparison import unused_label
 from crosslens.pipeline.evaluation import dataset_facts, scratch_folder, text_set_facts, text_set_notes
 from crosslens.pipeline.inputs import check_dataset
@@ -35,15 +35,12 @@ from crosslens.pipeline.robustness_study.variant_runner import (
     VariantRunner,
 )
 from crosslens.pipeline.robustness_study.variants import (
-    GIVEN,
     ORIGINAL,
     GivenVectors,
     MatrixScores,
     ModelVectors,
     Variant,
     VariantEncoding,
-    given_variant,
-    grouped_variant,
     make_variants,
     require_pixels,
 )
@@ -127,11 +124,13 @@ def robustness(
     with study_directory(output, settings.key(data, study_options.options), overwrite=overwrite) as directory:
         if directory is not None:
             directory.refuse_loss("perturbations", names)
-            directory.refuse_fewer_seeds(study_options.seeds)
+            stored = directory.stored.get("options", {}).get("seeds", 1)  # the tables of more would be lost
+            problem = f"the stored study has {stored} seeds, and this one {study_options.seeds}"
+            directory.require(study_options.seeds >= stored, problem, f"use {stored} seeds")
         with scratch_folder(None if directory is None else directory.pictures) as pictures:
             encoding = VariantEncoding(encode_options, study_options, pictures, queries)
             asked = encoding.queries(dataset)
-            changed = _variants(asked, names, perturbed or {}, study_options, progress)
+            changed = make_variants(asked, names, perturbed or {}, study_options, progress)
             several = [model] if models is None else [models] if isinstance(models, str) else models
             named = list(several.items()) if isinstance(several, Mapping) else [("", encoder) for encoder in several]
 
@@ -216,19 +215,3 @@ def study_result(
         result, directory.changed = tables.result(about, runner.progress), True
     directory.finish(result)
     return result
-
-
-def _variants(
-    asked: TextQueries, names: Sequence[str], given: Mapping[str, Dataset], options: RobustnessOptions,
-    progress: Progress,
-) -> list[Variant]:  # fmt: skip
-    """The variants that are given, and those that are made here; of an unknown name only vectors exist."""
-    seeds = range(options.seed, options.seed + options.seeds)
-    missing = [name for name in names if name not in given]
-    known = [name for name in missing if is_image_perturbation(name) or name in PERTURBATIONS]
-    queries = asked.sentences
-    variants = make_variants(queries, known, seeds, asked.sources[0], options, progress)
-    variants += [given_variant(queries, name, changed, seeds[0]) for name, changed in given.items() if name in names]
-    variants = [grouped_variant(variant, asked) for variant in variants]
-    variants += [Variant(name, seeds[0], name, GIVEN, asked.dataset) for name in missing if name not in known]
-    return sorted(variants, key=lambda variant: (variant.seed, names.index(variant.perturbation)))

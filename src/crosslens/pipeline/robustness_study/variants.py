@@ -133,15 +133,6 @@ class Variant:
         return pl.DataFrame(rows, schema=CAPTION_COLUMNS, orient="row")
 
 
-def grouped_variant(variant: Variant, queries: TextQueries) -> Variant:
-    """The variant of sentences as one of queries, each of which changed where one of its sentences did."""
-    if variant.captions is None or not queries.has_several_sentences:
-        return variant
-    changed = tuple(_join([variant.captions[row] for row in rows]) for rows in queries.rows)
-    dataset = with_changed_texts(queries.dataset, changed)
-    return replace(variant, dataset=dataset, captions=changed, sentences=variant.captions)
-
-
 def _join(sentences: Sequence[Perturbed]) -> Perturbed:
     """Several changed sentences as one changed text."""
     parts = sentence_parts([sentence.original for sentence in sentences])
@@ -163,35 +154,44 @@ CAPTION_COLUMNS: Mapping[str, Any] = {
 
 
 def make_variants(
-    dataset: Dataset,
+    asked: TextQueries,
     names: Sequence[str],
-    seeds: Sequence[int],
-    corpus: Dataset,
+    given: Mapping[str, Dataset],
     options: RobustnessOptions,
     progress: Progress,
 ) -> list[Variant]:
-    """Every perturbation of the dataset under every seed; captions are parsed once.
+    """The variants that are given, and those that are made here, under every seed; captions are parsed once.
 
-    ``corpus`` is the dataset that this one is a part of: what occurs in it decides what ``color_in`` chooses from.
+    Of a name that is neither given nor a perturbation only vectors exist.
     """
-    texts, perturbing = [name for name in names if not is_image_perturbation(name)], options.options or {}
+    dataset, seeds = asked.sentences, range(options.seed, options.seed + options.seeds)
+    missing = [name for name in names if name not in given]
+    known = [name for name in missing if is_image_perturbation(name) or name in PERTURBATIONS]
+    texts, perturbing = [name for name in known if not is_image_perturbation(name)], options.options or {}
     if perturbing and not texts:
         problem = f"options ({', '.join(perturbing)}), but no captions to perturb"
         raise UsageError(problem, fix="leave out the options")
-    shared = {"corpus": corpus, "threads": options.threads, "progress": progress, **perturbing}
+    # What occurs in the dataset that the queries are a part of decides what color_in chooses from.
+    shared = {"corpus": asked.sources[0], "threads": options.threads, "progress": progress, **perturbing}
     variants = []
     for seed in seeds:
         perturbed = perturb_all(texts, dataset, seed=seed, **shared) if texts else {}
-        for name in names:
-            variant_label = name if seed == seeds[0] else f"{name}.seed{seed}"
+        for name in known:
+            variant = Variant(name, seed, name if seed == seeds[0] else f"{name}.seed{seed}", PICTURES, dataset)
             if name in perturbed:
                 level, captions = PERTURBATIONS[name].details["level"], perturbed[name]
-                variants.append(
-                    Variant(name, seed, variant_label, level, with_changed_texts(dataset, captions), captions)
-                )
-            else:
-                variants.append(Variant(name, seed, variant_label, PICTURES, dataset))
-    return variants
+                changed = with_changed_texts(dataset, captions)
+                variant = replace(variant, level=level, dataset=changed, captions=captions)
+            variants.append(variant)
+    variants += [given_variant(dataset, name, changed, seeds[0]) for name, changed in given.items() if name in names]
+    if asked.has_several_sentences:  # a query changed where one of its sentences did
+        for number, variant in enumerate(variants):
+            if sentences := variant.captions:
+                queries = tuple(_join([sentences[row] for row in rows]) for rows in asked.rows)
+                changed = with_changed_texts(asked.dataset, queries)
+                variants[number] = replace(variant, dataset=changed, captions=queries, sentences=sentences)
+    variants += [Variant(name, seeds[0], name, GIVEN, asked.dataset) for name in missing if name not in known]
+    return sorted(variants, key=lambda variant: (variant.seed, names.index(variant.perturbation)))
 
 
 def given_variant(dataset: Dataset, name: str, changed: Dataset, seed: int = 0) -> Variant:
@@ -347,7 +347,19 @@ class ModelVectors:
 
     def inputs(self, variant: Variant | None, progress: Progress) -> dict[str, Any]:
         """The vectors of a variant, or of the original (None), as keywords of ``evaluate``."""
-        images, captions = self._original(progress)
+        if self._encoded is None:
+            study, shared = self.encoding.study, self.encoding.options.stream(progress)
+            encoded: Any
+            if study.image_text is not None:
+                encoded = self._texts = text_only(
+                    self.dataset, self.encoder, query=study.query_caption, image_text=study.image_text,
+                    queries=self.encoding.query_set, shared_images=study.shared_images, **shared,
+                )  # fmt: skip
+            else:
+                folder = self.encoding.options.image_folder
+                encoded = encode_dataset(self.dataset, self.encoder, image_folder=folder, **shared)
+            self._encoded = encoded.images, encoded.captions
+        images, captions = self._encoded
         rows, texts = ([], []) if variant is None else _changed_texts(variant)
         stream = self.encoding.options.stream(progress)
         if variant is not None and variant.captions is None:
@@ -362,21 +374,6 @@ class ModelVectors:
                 averaged = self._texts.queries.average(self._texts.sentences.with_rows(rows, changed).vectors)
                 captions = Embeddings(captions.ids, averaged, model=captions.model)
         return {"images": images, "captions": captions}
-
-    def _original(self, progress: Progress) -> Pair:
-        if self._encoded is None:
-            options, study = self.encoding.options, self.encoding.study
-            data, shared = (self.dataset, self.encoder), options.stream(progress)
-            encoded: Any
-            if study.image_text is not None:
-                encoded = self._texts = text_only(
-                    *data, query=study.query_caption, image_text=study.image_text, queries=self.encoding.query_set,
-                    shared_images=study.shared_images, **shared,
-                )  # fmt: skip
-            else:
-                encoded = encode_dataset(*data, image_folder=options.image_folder, **shared)
-            self._encoded = encoded.images, encoded.captions
-        return self._encoded
 
 
 class MatrixScores:

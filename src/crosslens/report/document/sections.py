@@ -375,7 +375,7 @@ def _drops(context: ReportContext, results: Sequence[StageResult]) -> Iterator[C
             model,
             replace(unit, value=row.get("before")),
             replace(unit, signed=True).of_row(row, "drop"),
-            percent_figure(*(row.get(f"percent{end}") for end in ("", "_low", "_high"))),
+            percent_figure(row),
         )
         for model, row in rows
     )
