@@ -30,11 +30,12 @@ from crosslens.core import (
     call_function,
     parse_value,
     read_whole,
+    reading,
     wrong_code,
 )
 from crosslens.data.files import existing_file, format_suffix, read_json, read_lines
 from crosslens.data.known import DATA_FOLDER, KNOWN, find_known, is_known, require_captions
-from crosslens.data.variants import EXTRA_IMAGES, add_extra_images
+from crosslens.data.variants import EXTRA_IMAGES, read_image_names
 
 Reader = Callable[..., Dataset]
 
@@ -204,7 +205,14 @@ def load_dataset(source: str | Path, **options: Any) -> Dataset:
     """
     extra = options.pop(EXTRA_IMAGES, None)
     dataset = _load(source, options)
-    return dataset if extra is None else add_extra_images(dataset, extra)
+    if extra is None:
+        return dataset
+    path = Path(extra).expanduser()
+    if path.is_dir():
+        return dataset.with_extra_images(path)
+    names = read_image_names(path)
+    with reading(path):
+        return dataset.with_extra_images(names, folder=path.parent)
 
 
 def _load(source: str | Path, options: dict[str, Any]) -> Dataset:

@@ -87,19 +87,6 @@ def _parse_run(content: bytes) -> RankedLists:
     return RankedLists(query_ids, item_ids, offsets, items, scores, system)
 
 
-def _parse_qrels(content: bytes, source: str) -> Relevance:
-    """The grades of a qrels file: grade 0 is judged irrelevant, a grade below 0 is no judgement."""
-    table = _Lines(content, _QRELS)
-    frame = table.frame()
-    table.refuse(~frame["grade"].is_finite(), "grade", "a finite number", "correct the grade, or remove the line")
-    coded, query_ids, item_ids = _coded(frame, "grade")
-    table.refuse_repeated(coded, "judged")
-    coded = coded.filter(pl.col("grade") >= 0)
-    rows, columns = coded["query"].to_numpy(), coded["item"].to_numpy()
-    grades = coded["grade"].to_numpy()
-    return Relevance.from_indices(query_ids, item_ids, rows.astype(np.int64), columns.astype(np.int64), grades, source)
-
-
 @dataclass(frozen=True)
 class _Lines:
     """A file of white-space separated columns; if the fast way to read it fails, the bad line is named."""
@@ -282,7 +269,15 @@ def read_qrels(path: str | Path) -> Relevance:
     source = format_stem(path)
     with reading(path):
         if entries is None:
-            return _parse_qrels(content, source)
+            table = _Lines(content, _QRELS)
+            frame = table.frame()
+            wrong = ~frame["grade"].is_finite()
+            table.refuse(wrong, "grade", "a finite number", "correct the grade, or remove the line")
+            coded, query_ids, item_ids = _coded(frame, "grade")
+            table.refuse_repeated(coded, "judged")
+            coded = coded.filter(pl.col("grade") >= 0)
+            rows, items = (coded[name].to_numpy().astype(np.int64) for name in ("query", "item"))
+            return Relevance.from_indices(query_ids, item_ids, rows, items, coded["grade"].to_numpy(), source)
         graded = {query: items if isinstance(items, dict) else dict.fromkeys(items, 1.0) for query, items in entries}
         pairs = [(query, item, grade) for query, items in graded.items() for item, grade in items.items() if grade >= 0]
         return Relevance.from_pairs(

@@ -261,9 +261,17 @@ def read_array_and_ids(
         value = content[name]
         if fits is not None:
             fits(tuple(value.shape))
-        is_packed = isinstance(value, PackedArray | ListColumn)
-        array = PackedBlocks(value, path, on_disk) if is_packed else _as_numbers(value)
-        return array, _ids(path, content, name, side)
+        if isinstance(value, PackedArray | ListColumn):
+            value = PackedBlocks(value, path, on_disk)
+        elif hasattr(value, "detach"):  # of torch's tensors those in bfloat16, which numpy lacks, become float32
+            layout = str(value.layout).partition(".")[2]
+            kind = "meta" if value.is_meta else "quantized" if value.is_quantized else layout
+            if kind != "strided" or value.is_nested:
+                raise ValueError(f"a {'nested' if value.is_nested else kind} tensor, which numpy has no array for")
+            check_unpacked(value.numel() * value.element_size(), value.untyped_storage().nbytes())
+            value = value.detach().cpu()
+            value = (value.float() if str(value.dtype) == "torch.bfloat16" else value).numpy()
+        return value, _ids(path, content, name, side)
 
 
 def _choose(path: Path, content: Mapping[str, Any], side: Side | None) -> str:
@@ -312,30 +320,13 @@ def _ids(path: Path, content: Mapping[str, Any], name: str, side: Side | None) -
             problem = f"{len(stored):,} ids in {keys[0]!r} for {rows[0] if rows else 0:,} vectors in {name!r}"
             raise InputError(problem, file=path, expected="one id per vector, in the same order")
         return None  # of another array
-    values = [value.decode() if isinstance(value, bytes) else str(value) for value in _plain(stored)]
-    return as_ids(values, side or "item")
+    stored = stored.unpack() if isinstance(stored, PackedArray) else stored
+    stored = stored.tolist() if hasattr(stored, "tolist") else stored
+    return as_ids([value.decode() if isinstance(value, bytes) else str(value) for value in stored], side or "item")
 
 
 def _words(name: str) -> frozenset[str]:
     return frozenset(re.split(r"[^a-z0-9]+", name.lower()))
-
-
-def _plain(values: Any) -> list[Any]:
-    values = values.unpack() if isinstance(values, PackedArray) else values
-    return list(values.tolist() if hasattr(values, "tolist") else values)
-
-
-def _as_numbers(value: Any) -> Array:
-    """A numpy array; of torch's tensors those in bfloat16, which numpy lacks, as float32."""
-    if hasattr(value, "detach"):
-        kind = "meta" if value.is_meta else "quantized" if value.is_quantized else str(value.layout).partition(".")[2]
-        if kind != "strided" or value.is_nested:
-            raise ValueError(f"a {'nested' if value.is_nested else kind} tensor, which numpy has no array for")
-        check_unpacked(value.numel() * value.element_size(), value.untyped_storage().nbytes())
-        value = value.detach().cpu()
-        value = (value.float() if str(value.dtype) == "torch.bfloat16" else value).numpy()
-    array: Array = value
-    return array
 
 
 def _read_npz(path: Path) -> dict[str, Any]:

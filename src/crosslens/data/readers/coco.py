@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from functools import partial
 from pathlib import Path, PurePosixPath
@@ -18,7 +19,6 @@ from crosslens.data.rows import (
     check_known,
     check_texts,
     check_unique,
-    coco_ids_of,
     number_within,
     text_table,
 )
@@ -246,7 +246,16 @@ def read_blip(captions: str | Path, coco_ids: bool = False) -> Dataset:
 
 
 def _coco_ids(names: list[str], files: list[str]) -> list[str]:
-    ids = coco_ids_of(names, lambda index: f"image {files[index]!r}")
+    """The numbers at the end of COCO's file names: 391895 of ``COCO_val2014_000000391895.jpg``."""
+    ids = []
+    for name, file in zip(names, files, strict=True):
+        number = re.search(r"(\d+)$", without_image_ending(name))
+        if number is None:
+            problem = f"the file name {name!r} does not end in a number"
+            fix = "pass coco_ids=False to use the names as ids"
+            expected = "a name such as COCO_val2014_000000391895"
+            raise InputError(problem, row=f"image {file!r}", expected=expected, fix=fix)
+        ids.append(str(int(number[1])))
     check_unique(ids, "image", lambda index: f"image {files[index]!r}")
     return ids
 
