@@ -63,6 +63,7 @@ from crosslens.core import (
     read_cached_array,
     read_parquet_file,
     reading,
+    state_of,
     unpacked_size,
     write_cached_array,
 )
@@ -76,7 +77,7 @@ _IN_MEMORY = 1 << 28
 _PART_BYTES = 1 << 26
 _USUAL = 8
 """Vectors hardly compress: what unpacks to more than so many times its file is held to the limit."""
-_VERIFIED: dict[tuple[int | str, ...], tuple[Path, tuple[int, ...]]] = {}
+_VERIFIED: dict[tuple[Any, ...], tuple[Path, tuple[Any, ...]]] = {}
 """Unpacked copies that this process has looked at, by the file and the array: shards are opened again and again."""
 
 
@@ -125,8 +126,8 @@ def check_unpacked(size: int, packed: int) -> None:
 
 def unpacked(packed: PackedArray | ListColumn, file: Path, *, on_disk: bool = False) -> Array:
     """All of an array: in memory, or in a file of the cache where it is large, or is to be ``on_disk``."""
-    size, source = math.prod(packed.shape) * packed.dtype.itemsize, _state(file)
-    check_unpacked(size, source[2])
+    size, source = math.prod(packed.shape) * packed.dtype.itemsize, state_of(file)
+    check_unpacked(size, file.stat().st_size)
 
     def write(partial: Path) -> None:
         mapped = mapped_array(partial, packed.dtype, packed.stored_shape)
@@ -138,20 +139,14 @@ def unpacked(packed: PackedArray | ListColumn, file: Path, *, on_disk: bool = Fa
         packed.unpack_into(array)
     else:
         copy, state = _VERIFIED.get((*source, packed.member), (None, ()))
-        if copy is None or not copy.exists() or _state(copy) != state:
+        if copy is None or state_of(copy) != state:
             key = fingerprint("unpacked array", {"file": file_fingerprint([file]), "array": packed.member})
             copy = cache_folder() / "vectors" / f"{key}.npy"
             if read_cached_array(copy, packed.stored_shape, packed.dtype) is None:
                 write_cached_array(copy, write)
-            _VERIFIED[*source, packed.member] = copy, _state(copy)
+            _VERIFIED[*source, packed.member] = copy, state_of(copy)
         array = open_array(copy)
     return array if packed.stored_shape == packed.shape else array.T
-
-
-def _state(file: Path) -> tuple[int, ...]:
-    """What changes when a file does."""
-    status = file.stat()
-    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
 
 
 class ListColumn:

@@ -64,8 +64,22 @@ class Coverage:
                 fix=f"{smaller}pass lists of at least {item_count(needed[cut].max())}",
             )
         self._require_closed_ties(cut, needed)
-        if self._ties in ("optimistic", "expected"):
-            self._require_separated(cut & self._missing(), needed)
+        if self._ties not in ("optimistic", "expected"):
+            return
+        queries = np.flatnonzero(cut & self._missing())
+        if not len(queries):
+            return
+        # Where relevant items are unseen, the last needed item must be scored above the end of the list.
+        depth = self._top_scores.shape[1]
+        if not depth:
+            self._refuse_tie(int(queries[0]))
+        lengths = np.minimum(self._known[queries], depth)
+        last_score = self._top_scores[queries, np.maximum(lengths - 1, 0)]
+        last_rank = needed[queries]
+        needed_score = self._top_scores[queries, np.clip(last_rank, 1, depth) - 1]
+        unclear = (last_rank > lengths) | ~(needed_score > last_score)
+        if unclear.any():
+            self._refuse_tie(int(queries[np.argmax(unclear)]))
 
     def require_first(self) -> None:
         """The best relevant item of every query that counts is in its list."""
@@ -104,22 +118,6 @@ class Coverage:
         concerned = open_ended & cut[self._rows] & (self._above < needed[self._rows])
         if concerned.any():
             self._refuse_tie(int(self._rows[np.argmax(concerned)]))
-
-    def _require_separated(self, missing: BoolArray, needed: IntArray) -> None:
-        """Where relevant items are unseen, the last needed item must be scored above the end of the list."""
-        queries = np.flatnonzero(missing)
-        depth = self._top_scores.shape[1]
-        if not len(queries):
-            return
-        if not depth:
-            self._refuse_tie(int(queries[0]))
-        lengths = np.minimum(self._known[queries], depth)
-        last_score = self._top_scores[queries, np.maximum(lengths - 1, 0)]
-        last_rank = needed[queries]
-        needed_score = self._top_scores[queries, np.clip(last_rank, 1, depth) - 1]
-        unclear = (last_rank > lengths) | ~(needed_score > last_score)
-        if unclear.any():
-            self._refuse_tie(int(queries[np.argmax(unclear)]))
 
     def _refuse_tie(self, query: int) -> None:
         longer = f"pass {argument('complete_lists', True)} if the lists hold the whole gallery, otherwise longer lists"

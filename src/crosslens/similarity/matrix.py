@@ -24,7 +24,6 @@ from crosslens.core import (
     UsageError,
     Workspace,
     argument,
-    atomic_file,
     cache_folder,
     call_function,
     current_engine,
@@ -397,12 +396,6 @@ def pairs_table(dataset: Dataset, images: Array, captions: Array, scores: Array)
     sides = {"image": (dataset.image_ids, images), "caption": (dataset.caption_ids, captions)}
     names = {side: [ids[row] for row in rows.tolist()] for side, (ids, rows) in sides.items()}
     return pl.DataFrame({**names, "score": scores})
-
-
-def write_pairs(table: pl.DataFrame, path: str | Path) -> None:
-    """Write the table as CSV, whole or not at all."""
-    with atomic_file(path) as partial:
-        table.write_csv(partial)
 
 
 @dataclass(frozen=True)

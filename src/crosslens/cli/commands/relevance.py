@@ -215,7 +215,8 @@ def _score_pairs(
     scores = similarities.relevance_pairs(dataset, phi, images, captions, threads=threads, progress=progress_bar())
     table = similarities.pairs_table(dataset, images, captions, scores)
     if output is not None:
-        similarities.write_pairs(table, output)
+        with core.atomic_file(output) as partial:
+            table.write_csv(partial)
     if json:
         facts: dict[str, Any] = {"phi": phi.name, "revision": phi.revision, "pairs": table.height}
         if table.height:

@@ -92,9 +92,23 @@ def read_plain(
             table = caption_table(frame, row_name, image_at, text_at, caption_at)
             image_table, objects, relations = text_table(image=dict.fromkeys(table["image"])), None, None
         if images is not None:
-            image_table, their_objects, their_relations = _read_images(images, image_column)
-            objects = objects if their_objects is None else their_objects
-            relations = relations if their_relations is None else their_relations
+            # The option names the captions' column; the images' file need not call it the same.
+            with reading(images):
+                if _suffix(images) == ".jsonl":
+                    records = read_records(existing_file(images))
+                    key = image_column if image_column and records.has(image_column) else _usual(records, IMAGE_COLUMNS)
+                    ids = records.ids(key, unique="image")
+                    image_table, their_objects, their_relations = _images_in(records, ids, range(len(ids)), key)
+                    objects = objects if their_objects is None else their_objects
+                    relations = relations if their_relations is None else their_relations
+                else:
+                    frame, image_row = read_table(images)
+                    name = image_column if image_column in frame.columns else None
+                    image_at = require_column(frame, "image", IMAGE_COLUMNS, name, "image_column")
+                    ids = check_ids(frame[image_at].to_list(), "image id", image_row)
+                    check_unique(ids, "image", image_row)
+                    free = {name: typed(frame[name]) for name in frame.columns if name not in (image_at, "image")}
+                    image_table = text_table(free, image=ids)
             owners = spelled_as(image_table["image"].to_list(), table["image"].to_list())
             check_known(owners, set(image_table["image"]), "image", row_name)
             table = table.with_columns(pl.Series("image", owners, pl.String))
@@ -106,24 +120,6 @@ def _suffix(path: str | Path) -> str:
     if suffix not in PLAIN_SUFFIXES:
         raise UsageError(f"{path} ends in {suffix!r}", fix=f"use one of: {', '.join(PLAIN_SUFFIXES)}")
     return suffix
-
-
-def _read_images(path: str | Path, image_column: str | None) -> _Images:
-    """The images file, one row per image: ids and columns, and in JSONL objects and relations."""
-    # The option names the captions' column; the images' file need not call it the same.
-    with reading(path):
-        if _suffix(path) == ".jsonl":
-            records = read_records(existing_file(path))
-            key = image_column if image_column and records.has(image_column) else _usual(records, IMAGE_COLUMNS)
-            owners = records.ids(key, unique="image")
-            return _images_in(records, owners, range(len(owners)), key)
-        frame, row_name = read_table(path)
-        name = image_column if image_column in frame.columns else None
-        image_at = require_column(frame, "image", IMAGE_COLUMNS, name, "image_column")
-        ids = check_ids(frame[image_at].to_list(), "image id", row_name)
-        check_unique(ids, "image", row_name)
-        free = {name: typed(frame[name]) for name in frame.columns if name not in (image_at, "image")}
-        return text_table(free, image=ids), None, None
 
 
 def _read_caption_lines(
