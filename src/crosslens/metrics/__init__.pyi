@@ -47,7 +47,4 @@ from crosslens.metrics.request import (
     select_metrics as select_metrics,
     split_metrics as split_metrics,
 )
-from crosslens.metrics.sub_galleries import (
-    SubGalleries as SubGalleries,
-    require_expectation as require_expectation,
-)
+from crosslens.metrics.sub_galleries import SubGalleries as SubGalleries, require_expectation as require_expectation

@@ -349,7 +349,15 @@ class ExpectedRanks(RelevantRanks):
         if len(crowded):
             cases = np.stack([above, size, sharers, inside], axis=1)[crowded]
             distinct, case_of = np.unique(cases, axis=0, return_inverse=True)
-            values[crowded] = np.array([_reciprocal_of_best(*map(int, case)) for case in distinct])[case_of.ravel()]
+            expected = []  # 1 / the rank of the best of several relevant items of a tie, of the ranks that count
+            for before, tied, shared, counted in distinct.tolist():
+                last = min(counted, tied - shared + 1)
+                j = np.arange(1, last)
+                # P(best at rank j + 1) / P(best at rank j), starting from P(best at rank 1) = shared / tied.
+                ratios = (tied - j - shared + 1) / (tied - j)
+                chances = shared / tied * np.concatenate([[1.0], np.cumprod(ratios)])
+                expected.append(float((chances / (before + np.arange(1, last + 1))).sum()))
+            values[crowded] = np.array(expected)[case_of.ravel()]
         return self._of_leads(values)
 
     def _precisions(self, k: int | IntArray | None) -> FloatArray:
@@ -376,13 +384,3 @@ def chance_of_none(size: IntArray, sharers: IntArray, inside: IntArray) -> Float
         factor = np.maximum(size - more - step, 0) / np.maximum(size - step, 1)
         chance *= np.where(step < fewer, factor, 1.0)
     return chance
-
-
-def _reciprocal_of_best(above: int, size: int, sharers: int, inside: int) -> float:
-    """E[1 / rank of the best of ``sharers`` items spread over a tie], counting only the first ``inside`` ranks."""
-    last = min(inside, size - sharers + 1)
-    j = np.arange(1, last)
-    # P(best at rank j + 1) / P(best at rank j), starting from P(best at rank 1) = sharers / size.
-    ratios = (size - j - sharers + 1) / (size - j)
-    chances = sharers / size * np.concatenate([[1.0], np.cumprod(ratios)])
-    return float((chances / (above + np.arange(1, last + 1))).sum())

@@ -43,11 +43,7 @@ from crosslens.core import (
     write_text,
     wrong_code,
 )
-from crosslens.data import (
-    existing_file,
-    read_array,
-    read_bytes,
-)
+from crosslens.data import existing_file, read_array, read_bytes
 from crosslens.similarity.precomputed import (
     MATRIX_SUFFIXES,
     MatrixDescription,

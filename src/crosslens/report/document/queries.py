@@ -30,7 +30,6 @@ from crosslens.core import (
     split_name,
 )
 from crosslens.explanations import (
-    Explanation,
     explain_queries,
     marked_words,
     picture_cards,
@@ -39,23 +38,9 @@ from crosslens.explanations import (
 )
 from crosslens.metrics import dataset_name, facts_of, format_count, format_figure
 from crosslens.pipeline import StageResult, run_table
-from crosslens.report.document.failures import (
-    FAILED,
-    PHI,
-    QueryGroup,
-    TellingFailure,
-    choose_queries,
-    telling_failures,
-)
+from crosslens.report.document.failures import FAILED, PHI, QueryGroup, TellingFailure, choose_queries, telling_failures
 from crosslens.report.document.inputs import ReportContext
-from crosslens.report.document.sections import (
-    Content,
-    Html,
-    ReportSection,
-    figure_of,
-    folded_notes,
-    series_of,
-)
+from crosslens.report.document.sections import Content, Html, ReportSection, figure_of, folded_notes, series_of
 from crosslens.report.forms.boxes import draw_boxes
 from crosslens.report.forms.page import chart_html, marked_html, paragraph
 from crosslens.similarity import relevance_pairs
@@ -297,25 +282,22 @@ def _examples(context: ReportContext, result: StageResult) -> Iterator[Content]:
         if any(entry.box for picture in pictures for entry in picture.objects):
             yield Text.of("Boxes of one number are matched across the pictures; dashed boxes have no match.", note=True)
     for explanation in explained:
-        yield _failure(context, explanation, dataset_name(run))
-
-
-def _failure(context: ReportContext, explained: Explanation, dataset: str) -> str:
-    figures = []
-    for card in picture_cards(explained, {}).cards:
-        image = str(card.image)
-        if card.boxes:
-            drawn = draw_boxes(card, None, content=context.pictures.below(dataset, image, _WITH_BOXES))
-        else:
-            drawn = context.pictures.photo(dataset, image, card.title, _WITH_BOXES)
-        title = card.title.partition(":")[0]
-        said = "".join(map(_quote, card.details))
-        figures.append(f"<figure>{drawn}<figcaption><b>{escape(title)}</b> {said}</figcaption></figure>")
-    sentences = "".join(paragraph(sentence.text) for sentence in explained.sentences)
-    return (
-        f'<article class="failure"><p class="query" dir="auto">{marked_html(marked_words(explained))}</p>\n'
-        f'{sentences}\n<div class="pair">{"".join(figures)}</div></article>'
-    )
+        figures = []
+        for card in picture_cards(explanation, {}).cards:
+            image = str(card.image)
+            if card.boxes:
+                below = context.pictures.below(dataset_name(run), image, _WITH_BOXES)
+                drawn = draw_boxes(card, None, content=below)
+            else:
+                drawn = context.pictures.photo(dataset_name(run), image, card.title, _WITH_BOXES)
+            title = escape(card.title.partition(":")[0])
+            said = "".join(map(_quote, card.details))
+            figures.append(f"<figure>{drawn}<figcaption><b>{title}</b> {said}</figcaption></figure>")
+        sentences = "".join(paragraph(sentence.text) for sentence in explanation.sentences)
+        yield (
+            f'<article class="failure"><p class="query" dir="auto">{marked_html(marked_words(explanation))}</p>\n'
+            f'{sentences}\n<div class="pair">{"".join(figures)}</div></article>'
+        )
 
 
 def queries(context: ReportContext) -> ReportSection | None:
