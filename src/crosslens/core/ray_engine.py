@@ -121,31 +121,6 @@ def _unreachable(address: str, reason: str) -> CrosslensError:
     )
 
 
-def start_ray(address: str | None) -> Callable[[], None]:
-    """Connect to a cluster, or start a Ray on this machine that ends with this process; returns how to leave it.
-
-    At SIGTERM, Ray would end its own processes while this one still works with them, which then crashes. Here it counts
-    as Ctrl-C, unless the program has its own answer.
-    """
-    before = signal.getsignal(signal.SIGTERM)
-    try:
-        _connect(address)
-    except BaseException as error:
-        _on_termination(before)
-        if isinstance(error, SystemExit):  # Ray's answer while it starts
-            raise KeyboardInterrupt from None
-        raise
-    _on_termination(signal.default_int_handler if before is signal.SIG_DFL else before)
-
-    def leave() -> None:
-        import ray
-
-        ray.shutdown()
-        _on_termination(before)
-
-    return leave
-
-
 def _on_termination(handler: Any) -> None:
     """What SIGTERM does from now on; only the main thread can say so, and Ray says nothing in others, either."""
     if handler is not None and threading.current_thread() is threading.main_thread():
@@ -333,7 +308,7 @@ class RayEngine:
         if find_spec("ray") is None:
             raise MissingExtraError(f"{argument('engine', 'ray')}", "ray", "ray")
         self._address = address = address or os.environ.get("RAY_ADDRESS") or None
-        self._leave: Callable[[], None] | None = None
+        self._is_connected, self._before = False, signal.getsignal(signal.SIGTERM)
         self._counted = (-_COUNT, dict[str, float]())
         if address is None:
             return
@@ -425,15 +400,32 @@ class RayEngine:
 
     def close(self) -> None:
         """Stop the Ray that was started here, or leave the cluster; tasks that are under way are cancelled."""
-        if self._leave is not None:
-            self._leave()
-            self._leave = None
+        if self._is_connected:
+            import ray
+
+            ray.shutdown()
+            _on_termination(self._before)
+            self._is_connected = False
 
     def _connect(self) -> Any:
+        """Ray, connected to a cluster, or started on this machine until this process ends.
+
+        At SIGTERM, Ray would end its own processes while this one still works with them, which then crashes. Here it
+        counts as Ctrl-C, unless the program has its own answer.
+        """
         import ray
 
         if not ray.is_initialized():
-            self._leave = start_ray(self._address)
+            self._before = signal.getsignal(signal.SIGTERM)
+            try:
+                _connect(self._address)
+            except BaseException as error:
+                _on_termination(self._before)
+                if isinstance(error, SystemExit):  # Ray's answer while it starts
+                    raise KeyboardInterrupt from None
+                raise
+            _on_termination(signal.default_int_handler if self._before is signal.SIG_DFL else self._before)
+            self._is_connected = True
         return ray
 
 

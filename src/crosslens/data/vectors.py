@@ -111,8 +111,30 @@ class PackedBlocks(ArrayBlocks):
 
     @cached_property
     def array(self) -> Array:  # type: ignore[override]
-        with readable_array(self._path), reading(self._path):
-            return frozen(unpacked(self._packed, self._path, on_disk=self._on_disk))
+        """All of it: in memory, or in a file of the cache where it is large, or is to be on disk."""
+        packed, file = self._packed, self._path
+
+        def write(partial: Path) -> None:
+            mapped = mapped_array(partial, packed.dtype, packed.stored_shape)
+            packed.unpack_into(mapped)
+            mapped.flush()
+
+        with readable_array(file), reading(file):
+            size, source = math.prod(packed.shape) * packed.dtype.itemsize, state_of(file)
+            check_unpacked(size, file.stat().st_size)
+            if not size or (size <= _IN_MEMORY and not self._on_disk):
+                array = np.empty(packed.stored_shape, packed.dtype)
+                packed.unpack_into(array)
+            else:
+                copy, state = _VERIFIED.get((*source, packed.member), (None, ()))
+                if copy is None or state_of(copy) != state:
+                    key = fingerprint("unpacked array", {"file": file_fingerprint([file]), "array": packed.member})
+                    copy = cache_folder() / "vectors" / f"{key}.npy"
+                    if read_cached_array(copy, packed.stored_shape, packed.dtype) is None:
+                        write_cached_array(copy, write)
+                    _VERIFIED[*source, packed.member] = copy, state_of(copy)
+                array = open_array(copy)
+            return frozen(array if packed.stored_shape == packed.shape else array.T)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
         return np.asarray(self.array, dtype)
@@ -122,31 +144,6 @@ def check_unpacked(size: int, packed: int) -> None:
     """Raise for an array of more bytes than the limit, unless its file is about as large."""
     if size > _USUAL * packed:
         UNPACKED_BYTES.check(size, "the array, unpacked,")
-
-
-def unpacked(packed: PackedArray | ListColumn, file: Path, *, on_disk: bool = False) -> Array:
-    """All of an array: in memory, or in a file of the cache where it is large, or is to be ``on_disk``."""
-    size, source = math.prod(packed.shape) * packed.dtype.itemsize, state_of(file)
-    check_unpacked(size, file.stat().st_size)
-
-    def write(partial: Path) -> None:
-        mapped = mapped_array(partial, packed.dtype, packed.stored_shape)
-        packed.unpack_into(mapped)
-        mapped.flush()
-
-    if not size or (size <= _IN_MEMORY and not on_disk):
-        array = np.empty(packed.stored_shape, packed.dtype)
-        packed.unpack_into(array)
-    else:
-        copy, state = _VERIFIED.get((*source, packed.member), (None, ()))
-        if copy is None or state_of(copy) != state:
-            key = fingerprint("unpacked array", {"file": file_fingerprint([file]), "array": packed.member})
-            copy = cache_folder() / "vectors" / f"{key}.npy"
-            if read_cached_array(copy, packed.stored_shape, packed.dtype) is None:
-                write_cached_array(copy, write)
-            _VERIFIED[*source, packed.member] = copy, state_of(copy)
-        array = open_array(copy)
-    return array if packed.stored_shape == packed.shape else array.T
 
 
 class ListColumn:
