@@ -13,8 +13,7 @@ import pytest
 
 import crosslens as cl
 from crosslens.cli.flags import recorded_command
-from crosslens.core import engine as engines
-from crosslens.core.engine import EngineOptions
+from crosslens.core import ray_engine
 from crosslens.rank import parts
 from tests.commands import Call, call as call
 from tests.engine.stand_in import StandInEngine
@@ -27,13 +26,11 @@ def ray(monkeypatch: pytest.MonkeyPatch) -> list[StandInEngine]:
     """``--engine ray`` is the stand-in; those that were started."""
     started: list[StandInEngine] = []
 
-    def start(options: EngineOptions) -> Any:
-        if options.engine == "local":
-            return engines.LocalEngine()
+    def start(address: str | None) -> StandInEngine:
         started.append(StandInEngine())
         return started[-1]
 
-    monkeypatch.setattr(engines, "_engine_of", start)
+    monkeypatch.setattr(ray_engine, "RayEngine", start)
     monkeypatch.setattr(parts, "_FEWEST_QUERIES", 1)
     monkeypatch.setattr(parts, "TILE", 4)
     return started

@@ -11,7 +11,6 @@ from crosslens.metrics import MetricSpec
 from crosslens.metrics.family import (
     format_count,
     format_figure,
-    format_interval,
     spec_of,
     unit_of,
     unit_sentence,
@@ -63,13 +62,6 @@ def test_differences_carry_their_sign() -> None:
     assert [format_figure("MedR", value, signed=True) for value in (2.0, -0.5, -0.01)] == ["+2", "-0.5", "0"]
     assert [percent(value, signed=True) for value in (0.0002, -0.0002, 0.02)] == ["0.0", "0.0", "+2.0"]
     assert format_figure("Hit@1", 0.666, decimals=0) == "67"
-
-
-def test_intervals() -> None:
-    assert format_interval("t2i/Hit@5", 0.569, 0.597) == "[56.9, 59.7]"
-    assert format_interval("Hit@5", -0.01, 0.02, signed=True) == "[-1.0, +2.0]"
-    assert format_interval("MedR", 1.0, 2.5) == "[1, 2.5]"
-    assert format_interval("Hit@5", math.nan, 0.5) == ""
 
 
 def test_the_unit_is_said() -> None:

@@ -6,8 +6,13 @@ from crosslens.core.addresses import (
 )
 from crosslens.core.arrays import (
     NPZ_ERRORS as NPZ_ERRORS,
+    Array as Array,
+    BoolArray as BoolArray,
+    FloatArray as FloatArray,
+    IntArray as IntArray,
     PackedArray as PackedArray,
     content_kind as content_kind,
+    frozen as frozen,
     open_array as open_array,
     open_npz as open_npz,
     read_cached_array as read_cached_array,
@@ -98,15 +103,10 @@ from crosslens.core.hashing import (
     verification as verification,
 )
 from crosslens.core.ids import (
-    Array as Array,
-    BoolArray as BoolArray,
-    FloatArray as FloatArray,
     Ids as Ids,
     ImageName as ImageName,
-    IntArray as IntArray,
     as_ids as as_ids,
     distinct_names as distinct_names,
-    frozen as frozen,
     images_below as images_below,
     match_ids as match_ids,
     positions as positions,
@@ -171,6 +171,7 @@ from crosslens.core.output import (
     refuse_existing as refuse_existing,
     remove as remove,
     remove_abandoned as remove_abandoned,
+    state_of as state_of,
     tidy_output as tidy_output,
     workspace as workspace,
     write_text as write_text,

@@ -1,4 +1,4 @@
-"""Arrays in files: ``.npy`` and ``.npz``, whose headers are checked before anything is allocated, unpacked or mapped.
+"""Types of arrays; and arrays in files, ``.npy`` and ``.npz``, whose headers are checked before anything is unpacked.
 
 Whoever reads an array of the cache says what it must be like. A ``.json`` beside it says what it is and holds a hash of
 the file: it is written last, and without it the array does not count. An entry of another shape or type than expected,
@@ -26,10 +26,14 @@ import numpy as np
 
 from crosslens.core.errors import InputError
 from crosslens.core.hashing import file_fingerprint
-from crosslens.core.ids import Array
 from crosslens.core.input_files import UNPACKED_BYTES, is_finite_number, read_json_file, require_regular
 from crosslens.core.output import atomic_file, write_text
 from crosslens.core.rendering import printable_line
+
+Array = np.ndarray[Any, Any]
+IntArray = np.ndarray[Any, np.dtype[np.int64]]
+FloatArray = np.ndarray[Any, np.dtype[np.float64]]
+BoolArray = np.ndarray[Any, np.dtype[np.bool_]]
 
 _MAGIC = b"\x93NUMPY"
 _LONGEST_HEADER = 1 << 20
@@ -42,6 +46,13 @@ NPZ_ERRORS = (
     lzma.LZMAError, struct.error,
 )  # fmt: skip
 """What a damaged archive raises; RuntimeError, where a flipped bit says that it is encrypted."""
+
+
+def frozen(array: Array) -> Array:
+    """A read-only view of ``array``: the values that flow through crosslens do not change."""
+    view = array.view()
+    view.flags.writeable = False
+    return view
 
 
 def open_array(path: str | Path, *, mmap: bool = True) -> Array:

@@ -13,8 +13,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from crosslens.core.arrays import Array, frozen
 from crosslens.core.errors import InputError
-from crosslens.core.ids import Array, frozen
 
 BLOCK_BYTES = 1 << 24
 """About how much :func:`each_block` reads at a time."""

@@ -197,7 +197,11 @@ class Endpoint:
 
     def __post_init__(self) -> None:
         parts = urlsplit(self.address)
-        if parts.scheme not in ("http", "https") or not _can_be_sent(self.address):
+        try:  # in ASCII, with a host's name that can be looked up and a port that there is
+            can_be_sent = self.address.isascii() and (parts.hostname or "").encode("idna") and parts.port != 0
+        except ValueError:  # of names and of ports
+            can_be_sent = False
+        if parts.scheme not in ("http", "https") or not can_be_sent:
             fix = "for example http://127.0.0.1:8000/v1; write other than ASCII characters as %C3%A9, a host's as xn--…"
             raise UsageError(f"{self.address!r:.200} is not the address of an endpoint", fix=fix)
         if not (os.environ.get(KEY, "").isascii() and os.environ.get(KEY, "").isprintable()):
@@ -246,7 +250,7 @@ class Endpoint:
         # Half of a surrogate pair could be neither recorded nor printed: it is written as JSON escapes it.
         return content.encode("utf-8", "backslashreplace").decode()
 
-    def first_token(self, messages: Sequence[Message], *, alternatives: int = 20) -> dict[str, float]:
+    def first_token(self, messages: Sequence[Message]) -> dict[str, float]:
         """The likeliest first tokens of the answer with the logarithms of their probabilities."""
         body = {
             "model": self.model,
@@ -254,7 +258,7 @@ class Endpoint:
             "temperature": 0,
             "max_tokens": 1,
             "logprobs": True,
-            "top_logprobs": alternatives,
+            "top_logprobs": 20,
         }
         raw = self._explained_post(body)
         try:
@@ -345,15 +349,6 @@ class _Refused(Exception):
         self.status, self.message, self.wait = status, message, wait
 
 
-def _can_be_sent(address: str) -> bool:
-    """Whether an address is in ASCII, with a host's name that can be looked up and a port that there is."""
-    try:
-        parts = urlsplit(address)
-        return address.isascii() and bool((parts.hostname or "").encode("idna")) and parts.port != 0
-    except ValueError:  # of names and of ports
-        return False
-
-
 def _message(error: urllib.error.HTTPError, allowance: Allowance) -> str:
     """The server's message on one line, without the key should it repeat it."""
     try:
@@ -426,7 +421,14 @@ def read_address(
     model = model or query.pop("model", "")
     if not model:
         raise UsageError(f"no model is named for {source}", fix="append ?model=NAME to the address")
-    options = {name: _value(name, text, readings, what) for name, text in query.items() if name != "model"}
+    query.pop("model", None)
+    options: dict[str, Any] = {}
+    for name, text in query.items():
+        try:
+            options[name] = readings[name].convert(text)
+        except (ValueError, KeyError):
+            fix = f"give {readings[name].expected}"
+            raise UsageError(f"{name}={text:.60} in the address of the {what}", fix=fix) from None
     options |= given
     for name, value in options.items():
         convert, expected, low, high = readings[name]
@@ -448,14 +450,6 @@ def refuse_network(endpoint: Endpoint, instead: str) -> None:
             f"{endpoint.host} is on the network, and {argument('offline', True)} forbids it",
             fix=f"use a server on this machine, or {instead}",
         )
-
-
-def _value(name: str, text: str, readings: Mapping[str, Reading], what: str) -> Any:
-    try:
-        return readings[name].convert(text)
-    except (ValueError, KeyError):
-        fix = f"give {readings[name].expected}"
-        raise UsageError(f"{name}={text:.60} in the address of the {what}", fix=fix) from None
 
 
 _FENCE = re.compile(r"^```(?:json)?\s*\n(.*)\n```$", re.DOTALL)

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from crosslens.core.arrays import require_entries
+from crosslens.core.arrays import IntArray, frozen, require_entries
 from crosslens.core.errors import InputError, argument, reading
 from crosslens.core.hashing import HEADER_FILE, fingerprint, is_verifying
-from crosslens.core.ids import Ids, ImageName, IntArray, as_ids, frozen, images_below, positions, unknown_images
+from crosslens.core.ids import Ids, ImageName, as_ids, images_below, positions, unknown_images
 from crosslens.core.input_files import CAPTION_CHARACTERS, is_encodable
 from crosslens.core.parts import FORMS, FactList, Section, Table
 from crosslens.core.storage import folder_layout, read_folder, read_manifest, write_folder, write_parts

@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from crosslens.core.arrays import require_entries
+from crosslens.core.arrays import Array, frozen, require_entries
 from crosslens.core.blocks import (
     ArrayBlocks,
     PatchedBlocks,
@@ -24,7 +24,7 @@ from crosslens.core.blocks import (
 )
 from crosslens.core.errors import InputError, UsageError, reading
 from crosslens.core.hashing import HEADER_FILE, fingerprint
-from crosslens.core.ids import Array, Ids, as_ids, frozen, positions
+from crosslens.core.ids import Ids, as_ids, positions
 from crosslens.core.input_files import VECTOR_BYTES
 from crosslens.core.storage import cache_folder, folder_layout, id_table, read_folder, reserve, stored_ids, write_folder
 

@@ -153,7 +153,11 @@ def use_engine(engine: str | EngineOptions | Engine = LOCAL, ray_address: str | 
     The results are the same. A Ray that was started here is stopped in the end, a cluster only left.
     """
     chosen: Any = EngineOptions(engine, ray_address) if isinstance(engine, str) else engine
-    started = _engine_of(chosen) if isinstance(chosen, EngineOptions) else chosen
+    started = LocalEngine() if isinstance(chosen, EngineOptions) else chosen
+    if isinstance(chosen, EngineOptions) and chosen.engine != LOCAL:
+        from crosslens.core.ray_engine import RayEngine
+
+        started = RayEngine(chosen.ray_address)
     before = _CURRENT.set(started)
     try:
         yield started
@@ -161,11 +165,3 @@ def use_engine(engine: str | EngineOptions | Engine = LOCAL, ray_address: str | 
         _CURRENT.reset(before)
         if isinstance(chosen, EngineOptions) and hasattr(started, "close"):
             started.close()
-
-
-def _engine_of(options: EngineOptions) -> Engine:
-    if options.engine == LOCAL:
-        return LocalEngine()
-    from crosslens.core.ray_engine import RayEngine
-
-    return RayEngine(options.ray_address)

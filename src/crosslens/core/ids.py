@@ -11,14 +11,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from crosslens.core.arrays import IntArray
 from crosslens.core.errors import InputError, UnknownNameError
 from crosslens.core.input_files import is_encodable
 
 Ids = tuple[str, ...]
-Array = np.ndarray[Any, Any]
-IntArray = np.ndarray[Any, np.dtype[np.int64]]
-FloatArray = np.ndarray[Any, np.dtype[np.float64]]
-BoolArray = np.ndarray[Any, np.dtype[np.bool_]]
 
 _IMAGE_ENDINGS = (".jpg", ".jpeg", ".png", ".gif", ".bmp", ".webp", ".tif", ".tiff")
 
@@ -101,13 +98,6 @@ def positions(names: Sequence[str], ids: Ids, what: str, *, any_ending: bool = F
             subject=names[row],
         )
     return rows
-
-
-def frozen(array: Array) -> Array:
-    """A read-only view of ``array``: the values that flow through crosslens do not change."""
-    view = array.view()
-    view.flags.writeable = False
-    return view
 
 
 def distinct_names(names: Iterable[str]) -> list[str]:

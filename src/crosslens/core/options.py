@@ -54,10 +54,25 @@ class Options:
 
     def __post_init__(self) -> None:
         for entry in fields(self):
-            if "option" in entry.metadata:
-                value = getattr(self, entry.name)
-                check_number(entry.name, value, str(entry.type))
-                _check(entry.name, value, entry.metadata["option"])
+            name, value = entry.name, getattr(self, entry.name)
+            declared: Declaration | None = entry.metadata.get("option")
+            if declared is None:
+                continue
+            check_number(name, value, str(entry.type))
+            if value is None:
+                continue
+            if declared.choices and value not in declared.choices:
+                error = UnknownNameError(name.replace("_", " "), str(value), declared.choices)
+                error.option = name
+                raise error
+            for bound, rule, holds in (
+                (declared.minimum, "at least", operator.ge),
+                (declared.maximum, "at most", operator.le),
+                (declared.above, "above", operator.gt),
+                (declared.below, "below", operator.lt),
+            ):
+                if bound is not None and not holds(value, bound):
+                    raise UsageError(f"{name} is {value}", fix=f"{name} must be {rule} {bound:,}", option=name)
 
     @classmethod
     def pick(cls, arguments: dict[str, Any]) -> Self:
@@ -100,20 +115,3 @@ def check_number(name: str, value: Any, annotation: str) -> None:
 def shown(number: Any) -> str:
     """A number for a message; Python does not print one of thousands of digits."""
     return "a number of thousands of digits" if isinstance(number, int) and abs(number) > 10**1000 else str(number)
-
-
-def _check(name: str, value: Any, declared: Declaration) -> None:
-    if value is None:
-        return
-    if declared.choices and value not in declared.choices:
-        error = UnknownNameError(name.replace("_", " "), str(value), declared.choices)
-        error.option = name
-        raise error
-    for bound, rule, holds in (
-        (declared.minimum, "at least", operator.ge),
-        (declared.maximum, "at most", operator.le),
-        (declared.above, "above", operator.gt),
-        (declared.below, "below", operator.lt),
-    ):
-        if bound is not None and not holds(value, bound):
-            raise UsageError(f"{name} is {value}", fix=f"{name} must be {rule} {bound:,}", option=name)

@@ -186,13 +186,14 @@ def _acquire(folder: Path, target: Path, wait: bool) -> IO[str]:
         try:
             if not _lock(handle, wait):
                 raise ConflictError(_being_written(file, target), code="locked", subject=str(target), fix=_WAIT)
-            if _is_current(handle, file):
-                since = time.strftime("%Y-%m-%d %H:%M:%S")
-                handle.seek(0)
-                handle.truncate()
-                json.dump({"process": os.getpid(), "computer": platform.node(), "since": since}, handle)
-                handle.flush()
-                return handle
+            with suppress(FileNotFoundError):
+                if os.path.samestat(os.fstat(handle.fileno()), file.stat()):  # it is still the one of that name
+                    since = time.strftime("%Y-%m-%d %H:%M:%S")
+                    handle.seek(0)
+                    handle.truncate()
+                    json.dump({"process": os.getpid(), "computer": platform.node(), "since": since}, handle)
+                    handle.flush()
+                    return handle
         except BaseException:
             handle.close()
             raise
@@ -220,32 +221,6 @@ def _lock(handle: IO[str], wait: bool) -> bool:
     except BlockingIOError:
         return False
     return True
-
-
-def _is_current(handle: IO[str], file: Path) -> bool:
-    """Whether the open file is still the one of that name."""
-    try:
-        return os.path.samestat(os.fstat(handle.fileno()), file.stat())
-    except FileNotFoundError:
-        return False
-
-
-def writer_of(folder: Path, target: Path) -> str | None:
-    """Which other process or thread writes ``target``, in words; None for nobody.
-
-    The lock is not tried: for that moment, a writer would be refused.
-    """
-    if (folder, threading.get_ident()) in _held:
-        return None
-    try:
-        writer = json.loads((folder / LOCK_FILE).read_text(encoding="utf-8"))
-        if writer["computer"] == platform.node() and os.name != "nt":  # where the call would end the process
-            os.kill(int(writer["process"]), 0)
-    except PermissionError:
-        pass  # a process of somebody else
-    except (OSError, ValueError, KeyError, TypeError, OverflowError):  # no writer, or one that was killed
-        return None
-    return _being_written(folder / LOCK_FILE, target)
 
 
 def _being_written(file: Path, target: Path) -> str:
@@ -285,7 +260,7 @@ class Workspace:
     """Where an output is prepared: ``new`` becomes ``target``. Made by :func:`workspace`."""
 
     def __init__(self, target: Path) -> None:
-        self.target = _real(target)
+        self.target = Path(os.path.realpath(target))  # a link stays, and what it points to is replaced
         self.folder = workspace_folder(target)
         if self.target.is_dir():
             mounted = os.path.ismount(self.target)
@@ -331,25 +306,6 @@ class Workspace:
         """Whether a process of this key works here, or did."""
         return _read_key(self.folder) == key
 
-    def resume(self, key: str, keep: Iterable[str] = ()) -> None:
-        """Keep what an interrupted process of the same key has left; of another key only what ``keep`` names."""
-        old = self.folder / _OLD
-        if old.exists() and not self.target.exists():  # interrupted between two steps, where one is not possible
-            old.replace(self.target)
-        if not (key and self.is_of(key)):
-            self.discard(keep)
-            (self.folder / _KEY).write_text(key, encoding="utf-8")
-        for name in (_OLD, _READY):
-            remove(self.folder / name)
-        remove_abandoned(self.folder)
-
-    def is_vain(self) -> bool:
-        """Whether nothing is here that resuming could use."""
-        return all(
-            entry.name in (LOCK_FILE, _KEY) or (entry.is_dir() and not any(entry.iterdir()))
-            for entry in self.folder.iterdir()
-        )
-
 
 @contextmanager
 def workspace(
@@ -362,11 +318,22 @@ def workspace(
     """
     work = Workspace(Path(target))
     with hold_lock(work.folder, Path(target), wait=wait):
-        work.resume(key or "", keep)
+        old = work.folder / _OLD
+        if old.exists() and not work.target.exists():  # interrupted between two steps, where one is not possible
+            old.replace(work.target)
+        if not (key and work.is_of(key)):
+            work.discard(keep)
+            (work.folder / _KEY).write_text(key or "", encoding="utf-8")
+        for name in (_OLD, _READY):
+            remove(work.folder / name)
+        remove_abandoned(work.folder)
         try:
             yield work
         finally:
-            if key is None or work.is_vain():
+            if key is None or all(  # nothing is there that resuming could use
+                entry.name in (LOCK_FILE, _KEY) or (entry.is_dir() and not any(entry.iterdir()))
+                for entry in work.folder.iterdir()
+            ):
                 work.discard()
 
 
@@ -473,7 +440,7 @@ def workspace_folder(target: Path) -> Path:
     """``.run.crosslens-partial`` beside ``run``."""
     if address := address_of(target):
         raise UsageError(f"{address}: only runs are written to a store", fix="write to a folder, and upload that")
-    target = _real(target)
+    target = Path(os.path.realpath(target))
     if not target.name:
         fix = f"write to a folder inside it, such as {target / 'new'}"
         raise ConflictError(f"{target} is the root of the file system, and cannot be replaced", fix=fix)
@@ -481,11 +448,6 @@ def workspace_folder(target: Path) -> Path:
     if len(os.fsencode(name)) > _LONGEST_NAME:
         name = f".{hashlib.blake2b(os.fsencode(target.name), digest_size=16).hexdigest()}{PARTIAL}"
     return target.with_name(name)
-
-
-def _real(path: Path) -> Path:
-    # A link is followed: what it points to is replaced, where that is, and the link stays.
-    return Path(os.path.realpath(path))
 
 
 def _read_key(folder: Path) -> str | None:
@@ -573,7 +535,22 @@ def _state(path: Path) -> tuple[int, ...] | None:
 
 
 def being_written(target: Path) -> str | None:
-    """Who is writing an output, or a folder that it is in, in words; None for nobody."""
+    """Which other process or thread writes an output, or a folder that it is in, in words; None for nobody.
+
+    The locks are not tried: for that moment, a writer would be refused.
+    """
     absolute = Path(os.path.abspath(target))
-    writers = (writer_of(workspace_folder(path), path) for path in (absolute, *absolute.parents) if path.name)
-    return next((writer for writer in writers if writer is not None), None)
+    for path in (absolute, *absolute.parents):
+        folder = workspace_folder(path) if path.name else None
+        if folder is None or (folder, threading.get_ident()) in _held:
+            continue
+        try:
+            writer = json.loads((folder / LOCK_FILE).read_text(encoding="utf-8"))
+            if writer["computer"] == platform.node() and os.name != "nt":  # where the call would end the process
+                os.kill(int(writer["process"]), 0)
+        except PermissionError:
+            pass  # a process of somebody else
+        except (OSError, ValueError, KeyError, TypeError, OverflowError):  # no writer, or one that was killed
+            continue
+        return _being_written(folder / LOCK_FILE, path)
+    return None

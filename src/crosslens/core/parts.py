@@ -209,8 +209,12 @@ class Table:
         """The values as they are, unrounded: a figure with an interval is three columns."""
         import polars as pl
 
+        names: list[str] = []  # that differ: an empty one is ``name`` or ``column 3``, a repeated one gets its number
+        for number, text in enumerate(self.header, start=1):
+            name = text or ("name" if number == 1 else f"column {number}")
+            names.append(name if name not in names else f"{name} ({number})")
         columns: dict[str, list[Any]] = {}
-        for index, name in enumerate(_distinct(self.header)):
+        for index, name in enumerate(names):
             cells = [row[index] for row in self.rows]
             figures = [cell if isinstance(cell, Figure) else None for cell in cells]
             columns[name] = [cell.value if isinstance(cell, Figure) else cell for cell in cells]
@@ -218,15 +222,6 @@ class Table:
                 for end in ("low", "high"):
                     columns[f"{name} {end}"] = [None if figure is None else getattr(figure, end) for figure in figures]
         return pl.DataFrame(columns, strict=False).with_columns(pl.selectors.float().fill_nan(None))
-
-
-def _distinct(names: Sequence[str]) -> list[str]:
-    """Names of columns that differ: an empty one is ``name`` or ``column 3``, a repeated one gets its number."""
-    distinct: list[str] = []
-    for number, name in enumerate(names, start=1):
-        name = name or ("name" if number == 1 else f"column {number}")
-        distinct.append(name if name not in distinct else f"{name} ({number})")
-    return distinct
 
 
 @dataclass(frozen=True)

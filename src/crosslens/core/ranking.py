@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from crosslens.core.arrays import require_array, require_entries, require_offsets
+from crosslens.core.arrays import Array, FloatArray, IntArray, frozen, require_array, require_entries, require_offsets
 from crosslens.core.errors import InputError
 from crosslens.core.hashing import HEADER_FILE, fingerprint
-from crosslens.core.ids import Array, FloatArray, Ids, IntArray, as_ids, frozen, positions
+from crosslens.core.ids import Ids, as_ids, positions
 from crosslens.core.storage import folder_layout, id_table, read_folder, stored_ids, write_folder
 
 UNRANKED = -1

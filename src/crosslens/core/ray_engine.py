@@ -31,9 +31,9 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
+from crosslens.core.arrays import Array
 from crosslens.core.errors import CrosslensError, MissingExtraError, UsageError, argument
 from crosslens.core.hashing import is_verifying, verification
-from crosslens.core.ids import Array
 from crosslens.core.long_work import available_cores, limit_cores
 from crosslens.core.user_code import as_user_error, is_plugin_loaded, load_plugin, loaded_plugins
 
@@ -111,23 +111,6 @@ _CONNECT = 5.0
 """Seconds until an address counts as unreachable."""
 
 
-def check_address(address: str) -> None:
-    """Raise for an address that nobody answers at: Ray itself would try for a minute."""
-    if address in ("auto", "local"):
-        return
-    host, colon, port = address.rpartition(":")
-    if "://" in address or not colon or not port.isdecimal():
-        raise UsageError(
-            f"a Ray address is HOST:PORT or auto, not {address!r}",
-            fix="copy it from what ray start prints, such as 10.0.0.1:6379, and run the command inside the cluster",
-            option="ray_address",
-        )
-    try:
-        socket.create_connection((host.strip("[]"), int(port)), _CONNECT).close()
-    except (OSError, OverflowError) as error:
-        raise _unreachable(address, str(error)) from error
-
-
 def _unreachable(address: str, reason: str) -> CrosslensError:
     return CrosslensError(
         f"no Ray cluster answers at {address}: {reason}",
@@ -138,39 +121,10 @@ def _unreachable(address: str, reason: str) -> CrosslensError:
     )
 
 
-def start_ray(address: str | None) -> Callable[[], None]:
-    """Connect to a cluster, or start a Ray on this machine that ends with this process; returns how to leave it.
-
-    At SIGTERM, Ray would end its own processes while this one still works with them, which then crashes. Here it counts
-    as Ctrl-C, unless the program has its own answer.
-    """
-    before = signal.getsignal(signal.SIGTERM)
-    try:
-        _connect(address)
-    except BaseException as error:
-        _on_termination(before)
-        if isinstance(error, SystemExit):  # Ray's answer while it starts
-            raise KeyboardInterrupt from None
-        raise
-    _on_termination(_interrupt if before is signal.SIG_DFL else before)
-
-    def leave() -> None:
-        import ray
-
-        ray.shutdown()
-        _on_termination(before)
-
-    return leave
-
-
 def _on_termination(handler: Any) -> None:
     """What SIGTERM does from now on; only the main thread can say so, and Ray says nothing in others, either."""
     if handler is not None and threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGTERM, handler)
-
-
-def _interrupt(number: int, frame: Any) -> None:
-    raise KeyboardInterrupt
 
 
 def _connect(address: str | None) -> None:
@@ -188,12 +142,7 @@ def _connect(address: str | None) -> None:
         os.environ.setdefault("RAY_memory_monitor_refresh_ms", "0")
         ray.init(address="local", num_cpus=available_cores(), include_dashboard=False, **quiet)
         return
-    _join(ray, str(address), quiet)
-
-
-def _join(ray: Any, address: str, quiet: dict[str, Any]) -> None:
-    """Connect to a cluster; its refusal is an error that says what to do."""
-    written = ""
+    address, written = str(address), ""
     try:
         with _errors_aside() as said:
             try:
@@ -358,12 +307,25 @@ class RayEngine:
     def __init__(self, address: str | None = None) -> None:
         if find_spec("ray") is None:
             raise MissingExtraError(f"{argument('engine', 'ray')}", "ray", "ray")
-        self._address = address or os.environ.get("RAY_ADDRESS") or None
-        self._leave: Callable[[], None] | None = None
+        self._address = address = address or os.environ.get("RAY_ADDRESS") or None
+        self._is_connected, self._before = False, signal.getsignal(signal.SIGTERM)
         self._counted = (-_COUNT, dict[str, float]())
-        if self._address is not None:
-            check_address(self._address)
-            self._connect()  # before the work that comes first in this process
+        if address is None:
+            return
+        if address not in ("auto", "local"):
+            host, colon, port = address.rpartition(":")
+            if "://" in address or not colon or not port.isdecimal():
+                raise UsageError(
+                    f"a Ray address is HOST:PORT or auto, not {address!r}",
+                    fix="copy it from what ray start prints, such as 10.0.0.1:6379, and run the command inside the "
+                    "cluster",
+                    option="ray_address",
+                )
+            try:  # Ray itself would try for a minute
+                socket.create_connection((host.strip("[]"), int(port)), _CONNECT).close()
+            except (OSError, OverflowError) as error:
+                raise _unreachable(address, str(error)) from error
+        self._connect()  # before the work that comes first in this process
 
     def slots(self, *, gpu: bool = False) -> int:
         """Cores of the cluster, or its GPUs, counted a moment ago."""
@@ -412,7 +374,10 @@ class RayEngine:
         try:
             has_more = True
             while has_more or under_way:
-                while has_more and len(under_way) < self._most_ahead(size, gpu):
+                slots = max(1, self.slots(gpu=gpu))
+                least = slots + 1 if gpu else 2  # no GPU waits for memory, which nodes with GPUs have
+                ahead = _AHEAD * slots if not size else max(least, min(_AHEAD * slots, _BYTES_AHEAD // size))
+                while has_more and len(under_way) < ahead:
                     task = next(waiting, _END)
                     has_more = task is not _END
                     if has_more:
@@ -435,20 +400,32 @@ class RayEngine:
 
     def close(self) -> None:
         """Stop the Ray that was started here, or leave the cluster; tasks that are under way are cancelled."""
-        if self._leave is not None:
-            self._leave()
-            self._leave = None
+        if self._is_connected:
+            import ray
 
-    def _most_ahead(self, size: int, gpu: bool) -> int:
-        slots = max(1, self.slots(gpu=gpu))
-        least = slots + 1 if gpu else 2  # no GPU waits for memory, which nodes with GPUs have
-        return _AHEAD * slots if not size else max(least, min(_AHEAD * slots, _BYTES_AHEAD // size))
+            ray.shutdown()
+            _on_termination(self._before)
+            self._is_connected = False
 
     def _connect(self) -> Any:
+        """Ray, connected to a cluster, or started on this machine until this process ends.
+
+        At SIGTERM, Ray would end its own processes while this one still works with them, which then crashes. Here it
+        counts as Ctrl-C, unless the program has its own answer.
+        """
         import ray
 
         if not ray.is_initialized():
-            self._leave = start_ray(self._address)
+            self._before = signal.getsignal(signal.SIGTERM)
+            try:
+                _connect(self._address)
+            except BaseException as error:
+                _on_termination(self._before)
+                if isinstance(error, SystemExit):  # Ray's answer while it starts
+                    raise KeyboardInterrupt from None
+                raise
+            _on_termination(signal.default_int_handler if self._before is signal.SIG_DFL else self._before)
+            self._is_connected = True
         return ray
 
 

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from crosslens.core.arrays import require_array, require_entries, require_offsets
+from crosslens.core.arrays import Array, IntArray, frozen, require_array, require_entries, require_offsets
 from crosslens.core.errors import InputError, UnknownNameError
 from crosslens.core.hashing import HEADER_FILE, fingerprint
-from crosslens.core.ids import Array, Ids, IntArray, as_ids, frozen, positions
+from crosslens.core.ids import Ids, as_ids, positions
 from crosslens.core.storage import id_table, read_folder, stored_ids, write_folder
 
 if TYPE_CHECKING:

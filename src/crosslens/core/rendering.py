@@ -89,8 +89,17 @@ class Grid:
         """Columns padded to their widest cell; those past ``width`` continue in a further block below."""
         lines = self._lines()
         sizes = _sizes(lines)
+        groups = [list(range(self.names))]  # of columns, a block each; the names of the rows open every block
+        opening = used = sum(sizes[: self.names]) + len(_GAP) * (self.names - 1)
+        for column in range(self.names, len(sizes)):
+            needed = len(_GAP) + sizes[column]
+            if width is not None and len(groups[-1]) > self.names and used + needed > width:
+                groups.append(list(range(self.names)))
+                used = opening
+            groups[-1].append(column)
+            used += needed
         blocks = []
-        for columns in _fit(sizes, width, self.names):
+        for columns in groups:
             layout = [(c, ">" if self.align[c] == "r" else "<", sizes[c]) for c in columns]
             rows = (_GAP.join(f"{row[c]:{side}{size}}" for c, side, size in layout).rstrip() for row in lines)
             blocks.append("\n".join(rows))
@@ -117,17 +126,3 @@ def two_columns(rows: Sequence[tuple[str, str]], width: int = PAGE_WIDTH, indent
         lines.append(f"{' ' * indent + name:<{left}}{first}".rstrip())
         lines += [" " * left + line for line in more]
     return "\n".join(lines).replace(_PERCENT, " %")
-
-
-def _fit(sizes: Sequence[int], width: int | None, names: int) -> list[list[int]]:
-    """Which columns are in which block; the first ``names`` columns open every block."""
-    blocks = [list(range(names))]
-    opening = used = sum(sizes[:names]) + len(_GAP) * (names - 1)
-    for column in range(names, len(sizes)):
-        needed = len(_GAP) + sizes[column]
-        if width is not None and len(blocks[-1]) > names and used + needed > width:
-            blocks.append(list(range(names)))
-            used = opening
-        blocks[-1].append(column)
-        used += needed
-    return blocks

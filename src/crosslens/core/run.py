@@ -19,10 +19,10 @@ import polars as pl
 from polars import selectors
 
 from crosslens.core.addresses import address_of
-from crosslens.core.arrays import require_entries
+from crosslens.core.arrays import FloatArray, IntArray, frozen, require_entries
 from crosslens.core.errors import CrosslensError, InputError, UnknownNameError, UsageError
 from crosslens.core.hashing import HEADER_FILE, Manifest, fingerprint, verification
-from crosslens.core.ids import FloatArray, Ids, IntArray, frozen
+from crosslens.core.ids import Ids
 from crosslens.core.input_files import read_parquet_file, read_text_file, require_columns
 from crosslens.core.output import Layout, atomic_folder, other_content, read_whole, state_of
 from crosslens.core.parts import ENDINGS, Presented

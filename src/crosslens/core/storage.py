@@ -19,11 +19,11 @@ from typing import IO, TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, TypeV
 
 import numpy as np
 
-from crosslens.core.arrays import open_array
+from crosslens.core.arrays import Array, open_array
 from crosslens.core.blocks import VectorBlocks, each_block
 from crosslens.core.errors import ConflictError, FormatVersionError, InputError, argument, reading
 from crosslens.core.hashing import HEADER_FILE, Manifest, sealed, unsealed, verification
-from crosslens.core.ids import Array, Ids, as_ids
+from crosslens.core.ids import Ids, as_ids
 from crosslens.core.input_files import read_json_file, read_parquet_file, require_columns
 from crosslens.core.output import Layout, atomic_folder, read_whole, write_text
 

@@ -233,8 +233,11 @@ def call_function(function: Callable[..., T], *arguments: Any, **keywords: Any) 
         return function(*arguments, **keywords)
     except TypeError as error:
         # Raised in this frame and not below it: the call itself failed.
-        if error.__traceback__ is None or error.__traceback__.tb_next is not None or not is_user_code(function):
+        if error.__traceback__ is None or error.__traceback__.tb_next is not None:
             raise
+        code = getattr(function, "__code__", None)
+        if code is None or not (code.co_filename.startswith("<") or _is_user_file(code.co_filename)):
+            raise  # written for crosslens itself, or for an installed library
         raise wrong_code(function, str(error), "see the how-to page of what you add for its parameters") from error
 
 
@@ -243,12 +246,6 @@ def wrong_code(function: Any, problem: str, fix: str) -> UserCodeError:
     code = getattr(function, "__code__", None)
     file, line = (None, 0) if code is None else (code.co_filename, code.co_firstlineno)
     return UserCodeError(problem, file=file, line=line, fix=fix)
-
-
-def is_user_code(function: Any) -> bool:
-    """Whether a function was not written for crosslens itself, or for an installed library."""
-    code = getattr(function, "__code__", None)
-    return code is not None and (code.co_filename.startswith("<") or _is_user_file(code.co_filename))
 
 
 def _is_user_file(name: str) -> bool:

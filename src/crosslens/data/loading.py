@@ -30,11 +30,12 @@ from crosslens.core import (
     call_function,
     parse_value,
     read_whole,
+    reading,
     wrong_code,
 )
 from crosslens.data.files import existing_file, format_suffix, read_json, read_lines
 from crosslens.data.known import DATA_FOLDER, KNOWN, find_known, is_known, require_captions
-from crosslens.data.variants import EXTRA_IMAGES, add_extra_images
+from crosslens.data.variants import EXTRA_IMAGES, read_image_names
 
 Reader = Callable[..., Dataset]
 
@@ -204,7 +205,14 @@ def load_dataset(source: str | Path, **options: Any) -> Dataset:
     """
     extra = options.pop(EXTRA_IMAGES, None)
     dataset = _load(source, options)
-    return dataset if extra is None else add_extra_images(dataset, extra)
+    if extra is None:
+        return dataset
+    path = Path(extra).expanduser()
+    if path.is_dir():
+        return dataset.with_extra_images(path)
+    names = read_image_names(path)
+    with reading(path):
+        return dataset.with_extra_images(names, folder=path.parent)
 
 
 def _load(source: str | Path, options: dict[str, Any]) -> Dataset:
@@ -235,8 +243,20 @@ def _load(source: str | Path, options: dict[str, Any]) -> Dataset:
         return read_whole(path, read=lambda: _load_folder(path, dict(options)))
     suffix = format_suffix(existing_file(path))
     if suffix == ".json":
-        entry, file = _recognise(path)
-        return _call(entry, {file.option: path, **options})
+        content = read_json(path)
+        kinds = [(entry, file) for entry in READERS for file in entry.details.get("json_files", ())]
+        for entry, file in kinds:
+            if file.matches(content):
+                return _call(entry, {file.option: path, **options})
+        keys = f"an object with the keys {', '.join(list(content)[:8]) or 'none'}" if isinstance(content, dict) else ""
+        raise InputError(
+            f"not recognised as a dataset: the file holds {keys or f'a {type(content).__name__}'}",
+            file=path,
+            expected="one of " + "; ".join(f"{file.title} {file.layout}" for _, file in kinds),
+            fix="name the reader, for example load_dataset('coco', captions=…); readers: "
+            + ", ".join(entry.name for entry in READERS),
+            code="unknown-format",
+        )
     reader = next((entry for entry in READERS if suffix in entry.details.get("suffixes", ())), None)
     if reader is None:
         likely = next((entry for entry in READERS if suffix in entry.details.get("suggested_for", ())), READERS["coco"])
@@ -250,24 +270,6 @@ def _load(source: str | Path, options: dict[str, Any]) -> Dataset:
     if suffix == ".csv" and "|" in read_lines(path)[0]:
         reader = READERS["csv"]
     return _call(reader, {"captions": path, **options})
-
-
-def _recognise(path: Path) -> tuple[Entry[Reader], JsonFile]:
-    """The reader of a JSON file, and the kind of file it is, by its content."""
-    content = read_json(path)
-    kinds = [(entry, file) for entry in READERS for file in entry.details.get("json_files", ())]
-    for entry, file in kinds:
-        if file.matches(content):
-            return entry, file
-    keys = f"an object with the keys {', '.join(list(content)[:8]) or 'none'}" if isinstance(content, dict) else ""
-    raise InputError(
-        f"not recognised as a dataset: the file holds {keys or f'a {type(content).__name__}'}",
-        file=path,
-        expected="one of " + "; ".join(f"{file.title} {file.layout}" for _, file in kinds),
-        fix="name the reader, for example load_dataset('coco', captions=…); readers: "
-        + ", ".join(entry.name for entry in READERS),
-        code="unknown-format",
-    )
 
 
 def _load_folder(path: Path, options: dict[str, Any]) -> Dataset:

@@ -53,53 +53,6 @@ _NUMBERS: Mapping[Any, tuple[Callable[[str], object], str]] = {
 }
 
 
-def _parse_run(content: bytes) -> RankedLists:
-    """The lists of a run: higher scores first, equal scores in the order of the rank column, then of the lines."""
-    table = _Lines(content, _RUN, ignore_rest=True)
-    frame = table.frame()
-    table.refuse(~frame["score"].is_finite(), "score", "a finite number", "correct the score, or remove the line")
-    large = frame["score"].abs() >= LARGEST_WHOLE
-    if large.any():  # whole numbers that float64 rounds: two of them could become equal
-        texts = replace(table, schema={**table.schema, "score": pl.String}).frame()["score"]
-        whole = (large & texts.str.contains(r"^[+-]?\d+$")).arg_true()
-        rows = [row for row in whole if is_inexact(int(texts[row]))]
-        inexact = pl.Series(np.isin(np.arange(len(texts)), rows))
-        table.refuse(inexact, "score", "a whole number up to 2⁵³", "write a smaller score")
-    # Where tabs separate the columns, the last one may hold more than the system.
-    systems = frame["system"].unique(maintain_order=True).str.extract(r"(\S+)").fill_null("")
-    system = systems[0]
-    if (systems != system).any():
-        expected = f"one system per file (the first is {system!r})"
-        other = frame["system"].str.extract(r"(\S+)") != system
-        table.refuse(other, "system", expected, "split the file into one run per system")
-    coded, query_ids, item_ids = _coded(frame, "score", "rank")
-    table.refuse_repeated(coded, "ranked")
-    del frame  # the texts are the bulk of the memory, and no longer needed
-    # Whether the lines already come query by query, best first: most files do, and sorting is the slow part.
-    query, score, rank = (coded[name].to_numpy() for name in ("query", "score", "rank"))
-    later, same = query[1:] > query[:-1], query[1:] == query[:-1]
-    down = (score[1:] < score[:-1]) | ((score[1:] == score[:-1]) & (rank[1:] >= rank[:-1]))
-    if not bool((later | (same & down)).all()):
-        coded = coded.sort("query", "score", "rank", descending=[False, True, False], maintain_order=True)
-    offsets = np.zeros(len(query_ids) + 1, np.int64)
-    np.cumsum(np.bincount(coded["query"].to_numpy(), minlength=len(query_ids)), out=offsets[1:])
-    items, scores = coded["item"].to_numpy().astype(np.int64), coded["score"].to_numpy().copy()
-    return RankedLists(query_ids, item_ids, offsets, items, scores, system)
-
-
-def _parse_qrels(content: bytes, source: str) -> Relevance:
-    """The grades of a qrels file: grade 0 is judged irrelevant, a grade below 0 is no judgement."""
-    table = _Lines(content, _QRELS)
-    frame = table.frame()
-    table.refuse(~frame["grade"].is_finite(), "grade", "a finite number", "correct the grade, or remove the line")
-    coded, query_ids, item_ids = _coded(frame, "grade")
-    table.refuse_repeated(coded, "judged")
-    coded = coded.filter(pl.col("grade") >= 0)
-    rows, columns = coded["query"].to_numpy(), coded["item"].to_numpy()
-    grades = coded["grade"].to_numpy()
-    return Relevance.from_indices(query_ids, item_ids, rows.astype(np.int64), columns.astype(np.int64), grades, source)
-
-
 @dataclass(frozen=True)
 class _Lines:
     """A file of white-space separated columns; if the fast way to read it fails, the bad line is named."""
@@ -125,31 +78,28 @@ class _Lines:
             frame = frame.with_columns(pl.col(name).cast(kind, strict=False) for name, kind in self.schema.items())
             if _is_whole(frame):
                 return frame
-        raise self._error()
-
-    def _error(self) -> InputError:
-        """What is wrong with the first bad line."""
-        names, lines = list(self.schema), 0
+        # What is wrong with the first bad line.
+        names, is_empty = list(self.schema), True
         for number, line in enumerate(decode(self.content).split("\n"), start=1):
             fields = line.split()
             if not fields or fields[0].startswith(_COMMENT):
                 continue
-            lines += 1
+            is_empty = False
             if len(fields) < len(names) or (len(fields) > len(names) and not self.ignore_rest):
                 likely = {4: "a qrels file: pass it as the qrels", 6: "a run: pass it as the ranking"}.get(len(fields))
                 fix = f"this looks like {likely}" if likely else "check the separators; ids hold no spaces"
-                return wrong_width(fields, f"line {number}", f"{len(names)} columns: {' '.join(names)}", fix)
-            for name, text in zip(names, fields, strict=False):
-                convert, kind = _NUMBERS.get(self.schema[name], (str, ""))
+                raise wrong_width(fields, f"line {number}", f"{len(names)} columns: {' '.join(names)}", fix)
+            for name, field in zip(names, fields, strict=False):
+                convert, expected = _NUMBERS.get(self.schema[name], (str, ""))
                 try:
-                    convert(text)
+                    convert(field)
                 except ValueError:
-                    fix = f"correct the {name}, or remove the line"
-                    return InputError(f"the {name} is {text!r}", row=f"line {number}", expected=kind, fix=fix)
+                    problem, fix = f"the {name} is {field!r}", f"correct the {name}, or remove the line"
+                    raise InputError(problem, row=f"line {number}", expected=expected, fix=fix) from None
         columns = f"lines of {' '.join(names)}"
-        if not lines:
-            return InputError("no lines besides comments", expected=columns, fix="check how it was written")
-        return InputError("cannot be read", expected=columns, fix="separate columns by one space")
+        if is_empty:
+            raise InputError("no lines besides comments", expected=columns, fix="check how it was written")
+        raise InputError("cannot be read", expected=columns, fix="separate columns by one space")
 
     def _csv(self, separator: str, schema: Mapping[str, Any], **options: Any) -> pl.DataFrame | None:
         try:
@@ -267,8 +217,39 @@ def read_run(path: str | Path) -> RankedLists:
     """
     content, entries = _read(existing_file(path), "scores")
     with reading(path):
-        lists: dict[str, Any] = dict(entries or ())
-        return _parse_run(content) if entries is None else RankedLists.of(lists)
+        if entries is not None:
+            lists: dict[str, Any] = dict(entries)
+            return RankedLists.of(lists)
+        table = _Lines(content, _RUN, ignore_rest=True)
+        frame = table.frame()
+        table.refuse(~frame["score"].is_finite(), "score", "a finite number", "correct the score, or remove the line")
+        large = frame["score"].abs() >= LARGEST_WHOLE
+        if large.any():  # whole numbers that float64 rounds: two of them could become equal
+            texts = replace(table, schema={**table.schema, "score": pl.String}).frame()["score"]
+            whole = (large & texts.str.contains(r"^[+-]?\d+$")).arg_true()
+            rows = [row for row in whole if is_inexact(int(texts[row]))]
+            inexact = pl.Series(np.isin(np.arange(len(texts)), rows))
+            table.refuse(inexact, "score", "a whole number up to 2⁵³", "write a smaller score")
+        # Where tabs separate the columns, the last one may hold more than the system.
+        systems = frame["system"].unique(maintain_order=True).str.extract(r"(\S+)").fill_null("")
+        system = systems[0]
+        if (systems != system).any():
+            expected = f"one system per file (the first is {system!r})"
+            other = frame["system"].str.extract(r"(\S+)") != system
+            table.refuse(other, "system", expected, "split the file into one run per system")
+        coded, query_ids, item_ids = _coded(frame, "score", "rank")
+        table.refuse_repeated(coded, "ranked")
+        del frame  # the texts are the bulk of the memory, and no longer needed
+        # Whether the lines already come query by query, best first: most files do, and sorting is the slow part.
+        query, score, rank = (coded[name].to_numpy() for name in ("query", "score", "rank"))
+        later, same = query[1:] > query[:-1], query[1:] == query[:-1]
+        down = (score[1:] < score[:-1]) | ((score[1:] == score[:-1]) & (rank[1:] >= rank[:-1]))
+        if not bool((later | (same & down)).all()):
+            coded = coded.sort("query", "score", "rank", descending=[False, True, False], maintain_order=True)
+        offsets = np.zeros(len(query_ids) + 1, np.int64)
+        np.cumsum(np.bincount(coded["query"].to_numpy(), minlength=len(query_ids)), out=offsets[1:])
+        items, scores = coded["item"].to_numpy().astype(np.int64), coded["score"].to_numpy().copy()
+        return RankedLists(query_ids, item_ids, offsets, items, scores, system)
 
 
 def read_qrels(path: str | Path) -> Relevance:
@@ -282,7 +263,15 @@ def read_qrels(path: str | Path) -> Relevance:
     source = format_stem(path)
     with reading(path):
         if entries is None:
-            return _parse_qrels(content, source)
+            table = _Lines(content, _QRELS)
+            frame = table.frame()
+            wrong = ~frame["grade"].is_finite()
+            table.refuse(wrong, "grade", "a finite number", "correct the grade, or remove the line")
+            coded, query_ids, item_ids = _coded(frame, "grade")
+            table.refuse_repeated(coded, "judged")
+            coded = coded.filter(pl.col("grade") >= 0)
+            rows, items = (coded[name].to_numpy().astype(np.int64) for name in ("query", "item"))
+            return Relevance.from_indices(query_ids, item_ids, rows, items, coded["grade"].to_numpy(), source)
         graded = {query: items if isinstance(items, dict) else dict.fromkeys(items, 1.0) for query, items in entries}
         pairs = [(query, item, grade) for query, items in graded.items() for item, grade in items.items() if grade >= 0]
         return Relevance.from_pairs(

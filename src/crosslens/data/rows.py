@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import csv
 import io
-import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -28,7 +27,6 @@ from crosslens.core import (
     parse_json,
     read_parquet_file,
     reading,
-    without_image_ending,
 )
 from crosslens.data.files import existing_file, format_suffix, numbered_lines, read_text
 
@@ -111,20 +109,6 @@ def check_ids(values: Sequence[Any], what: str, row_name: RowName) -> list[str]:
         raise InputError(f"the {what} is {_type_name(value)}", row=row_name(index), expected=expected, fix=fix)
     _check_encodable(values, what, row_name)
     return [str(value) for value in values]
-
-
-def coco_ids_of(names: Sequence[str], row_name: RowName) -> list[str]:
-    """The numbers at the end of COCO's file names: 391895 of ``COCO_val2014_000000391895.jpg``."""
-    ids = []
-    for index, name in enumerate(names):
-        number = re.search(r"(\d+)$", without_image_ending(name))
-        if number is None:
-            problem = f"the file name {name!r} does not end in a number"
-            fix = "pass coco_ids=False to use the names as ids"
-            expected = "a name such as COCO_val2014_000000391895"
-            raise InputError(problem, row=row_name(index), expected=expected, fix=fix)
-        ids.append(str(int(number[1])))
-    return ids
 
 
 def box_columns(boxes: Sequence[Any], row_name: RowName) -> dict[str, list[float | None]]:
@@ -274,18 +258,6 @@ def split_lines(path: str | Path, separator: str) -> tuple[list[str], list[list[
     return [name.strip() for name in rows[0]], rows[1:], numbers[1:]
 
 
-def parquet_schema(path: str | Path) -> dict[str, pl.DataType]:
-    """The columns of a Parquet file and their types, without their content."""
-    with readable_parquet(path):
-        return dict(pl.scan_parquet(existing_file(path), glob=False).collect_schema())
-
-
-def parquet_columns(path: str | Path, columns: Sequence[str]) -> pl.DataFrame:
-    """These columns of a Parquet file; the others are not read."""
-    with readable_parquet(path):
-        return read_parquet_file(existing_file(path), list(columns))
-
-
 @contextmanager
 def readable_parquet(path: str | Path) -> Iterator[None]:
     """Whatever is wrong with a Parquet file, in words, with its name."""
@@ -415,8 +387,15 @@ class Records:
         columns = {}
         for name in names:
             values = self.optional(name)
-            if all(isinstance(value, _SCALARS) for value in values) and any(value is not None for value in values):
-                columns[name] = as_series(name, values)
+            if not all(isinstance(value, _SCALARS) for value in values) or all(value is None for value in values):
+                continue
+            try:
+                columns[name] = pl.Series(name, values)
+            except (TypeError, OverflowError, pl.exceptions.PolarsError):  # values of mixed types
+                if all(value is None or type(value) in (int, float) for value in values):
+                    columns[name] = pl.Series(name, values, dtype=pl.Float64, strict=False)
+                else:
+                    columns[name] = pl.Series(name, [None if value is None else str(value) for value in values])
         return columns
 
     def _checked(
@@ -435,16 +414,6 @@ class Records:
 
 def _keys(row: dict[str, Any]) -> str:
     return ", ".join(list(row)[:8]) or "none"
-
-
-def as_series(name: str, values: Sequence[Any]) -> pl.Series:
-    """A column of one type; values of mixed types become text."""
-    try:
-        return pl.Series(name, values)
-    except (TypeError, OverflowError, pl.exceptions.PolarsError):
-        if all(value is None or type(value) in (int, float) for value in values):
-            return pl.Series(name, values, dtype=pl.Float64, strict=False)
-        return pl.Series(name, [None if value is None else str(value) for value in values])
 
 
 def read_records(path: str | Path) -> Records:
@@ -504,49 +473,7 @@ def caption_table(
     return text_table(free, caption=ids, image=owners, text=texts)
 
 
-def objects_in(records: Records, images: list[str]) -> pl.DataFrame | None:
-    """The lists ``objects`` of the rows that have one; ``images`` names the image of every row."""
-    objects, owners = _nested(records, images, "objects")
-    if not owners:
-        return None
-    ids = [row.get("object", row.get("id")) for row in objects.rows]
-    ids = ids_or_numbers(ids, owners, "object id", objects.row_name, mark="/")
-    check_unique(ids, "object", objects.row_name)
-    boxes = [box_of(row) if row.get("box") is None else row["box"] for row in objects.rows]
-    columns: dict[str, Any] = {
-        "image": owners,
-        "object": ids,
-        "name": objects.strings("name"),
-        "synset": objects.strings("synset", optional=True),
-        **box_columns(boxes, objects.row_name),
-        "attributes": [[str(word) for word in words] or None for words in objects.lists("attributes")],
-    }
-    return pl.DataFrame({**columns, **objects.free((*columns, "id", "box"))}, schema_overrides=OBJECT_TYPES)
-
-
-def relations_in(records: Records, images: list[str], objects: pl.DataFrame | None) -> pl.DataFrame | None:
-    """The lists ``relations`` of the rows that have one; both ends must be objects of the same image."""
-    relations, owners = _nested(records, images, "relations")
-    if not owners:
-        return None
-    ends = {end: relations.ids(end) for end in ("subject", "object")}
-    known = dict.fromkeys(objects.select("object", "image").rows()) if objects is not None else {}
-    for ids in ends.values():
-        unknown = [index for index, pair in enumerate(zip(ids, owners, strict=True)) if pair not in known]
-        if unknown:
-            in_image = {object_id for object_id, image in known if image == owners[unknown[0]]}
-            check_known([ids[unknown[0]]], in_image, "object", relations.only(unknown).row_name)
-    return pl.DataFrame({"image": owners, **ends, "predicate": relations.strings("predicate")})
-
-
 def box_of(row: Mapping[str, Any]) -> list[Any] | None:
     """The entries x, y, w, h of a row; None where it has none of them."""
     sides = [row.get(side) for side in "xywh"]
     return None if sides == [None] * 4 else sides
-
-
-def _nested(records: Records, images: list[str], key: str) -> tuple[Records, list[str]]:
-    """The records in the lists ``key`` of the rows that have one, and the image of each."""
-    having = [index for index, row in enumerate(records.rows) if row.get(key)]
-    rows, owners = records.only(having).nested(key, key.removesuffix("s"))
-    return rows, [images[having[owner]] for owner in owners]

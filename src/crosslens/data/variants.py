@@ -31,16 +31,6 @@ _IDS, _FILES = ("id", *IMAGE_COLUMNS[:-1]), ("file", IMAGE_COLUMNS[-1])
 _EXPECTED = "an image per row: its id or its file, or an object (a row) with id, file or both"
 
 
-def add_extra_images(dataset: Dataset, path: str | Path) -> Dataset:
-    """The dataset with the images of a folder, or of a list of images, behind its own."""
-    path = Path(path).expanduser()
-    if path.is_dir():
-        return dataset.with_extra_images(path)
-    names = read_image_names(path)
-    with reading(path):
-        return dataset.with_extra_images(names, folder=path.parent)
-
-
 def read_image_names(path: str | Path) -> list[ImageName]:
     """The images that a list names by id, by file or by both, one per row.
 

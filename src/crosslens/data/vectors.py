@@ -63,6 +63,7 @@ from crosslens.core import (
     read_cached_array,
     read_parquet_file,
     reading,
+    state_of,
     unpacked_size,
     write_cached_array,
 )
@@ -76,7 +77,7 @@ _IN_MEMORY = 1 << 28
 _PART_BYTES = 1 << 26
 _USUAL = 8
 """Vectors hardly compress: what unpacks to more than so many times its file is held to the limit."""
-_VERIFIED: dict[tuple[int | str, ...], tuple[Path, tuple[int, ...]]] = {}
+_VERIFIED: dict[tuple[Any, ...], tuple[Path, tuple[Any, ...]]] = {}
 """Unpacked copies that this process has looked at, by the file and the array: shards are opened again and again."""
 
 
@@ -110,8 +111,30 @@ class PackedBlocks(ArrayBlocks):
 
     @cached_property
     def array(self) -> Array:  # type: ignore[override]
-        with readable_array(self._path), reading(self._path):
-            return frozen(unpacked(self._packed, self._path, on_disk=self._on_disk))
+        """All of it: in memory, or in a file of the cache where it is large, or is to be on disk."""
+        packed, file = self._packed, self._path
+
+        def write(partial: Path) -> None:
+            mapped = mapped_array(partial, packed.dtype, packed.stored_shape)
+            packed.unpack_into(mapped)
+            mapped.flush()
+
+        with readable_array(file), reading(file):
+            size, source = math.prod(packed.shape) * packed.dtype.itemsize, state_of(file)
+            check_unpacked(size, file.stat().st_size)
+            if not size or (size <= _IN_MEMORY and not self._on_disk):
+                array = np.empty(packed.stored_shape, packed.dtype)
+                packed.unpack_into(array)
+            else:
+                copy, state = _VERIFIED.get((*source, packed.member), (None, ()))
+                if copy is None or state_of(copy) != state:
+                    key = fingerprint("unpacked array", {"file": file_fingerprint([file]), "array": packed.member})
+                    copy = cache_folder() / "vectors" / f"{key}.npy"
+                    if read_cached_array(copy, packed.stored_shape, packed.dtype) is None:
+                        write_cached_array(copy, write)
+                    _VERIFIED[*source, packed.member] = copy, state_of(copy)
+                array = open_array(copy)
+            return frozen(array if packed.stored_shape == packed.shape else array.T)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
         return np.asarray(self.array, dtype)
@@ -121,37 +144,6 @@ def check_unpacked(size: int, packed: int) -> None:
     """Raise for an array of more bytes than the limit, unless its file is about as large."""
     if size > _USUAL * packed:
         UNPACKED_BYTES.check(size, "the array, unpacked,")
-
-
-def unpacked(packed: PackedArray | ListColumn, file: Path, *, on_disk: bool = False) -> Array:
-    """All of an array: in memory, or in a file of the cache where it is large, or is to be ``on_disk``."""
-    size, source = math.prod(packed.shape) * packed.dtype.itemsize, _state(file)
-    check_unpacked(size, source[2])
-
-    def write(partial: Path) -> None:
-        mapped = mapped_array(partial, packed.dtype, packed.stored_shape)
-        packed.unpack_into(mapped)
-        mapped.flush()
-
-    if not size or (size <= _IN_MEMORY and not on_disk):
-        array = np.empty(packed.stored_shape, packed.dtype)
-        packed.unpack_into(array)
-    else:
-        copy, state = _VERIFIED.get((*source, packed.member), (None, ()))
-        if copy is None or not copy.exists() or _state(copy) != state:
-            key = fingerprint("unpacked array", {"file": file_fingerprint([file]), "array": packed.member})
-            copy = cache_folder() / "vectors" / f"{key}.npy"
-            if read_cached_array(copy, packed.stored_shape, packed.dtype) is None:
-                write_cached_array(copy, write)
-            _VERIFIED[*source, packed.member] = copy, _state(copy)
-        array = open_array(copy)
-    return array if packed.stored_shape == packed.shape else array.T
-
-
-def _state(file: Path) -> tuple[int, ...]:
-    """What changes when a file does."""
-    status = file.stat()
-    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
 
 
 class ListColumn:
@@ -261,9 +253,17 @@ def read_array_and_ids(
         value = content[name]
         if fits is not None:
             fits(tuple(value.shape))
-        is_packed = isinstance(value, PackedArray | ListColumn)
-        array = PackedBlocks(value, path, on_disk) if is_packed else _as_numbers(value)
-        return array, _ids(path, content, name, side)
+        if isinstance(value, PackedArray | ListColumn):
+            value = PackedBlocks(value, path, on_disk)
+        elif hasattr(value, "detach"):  # of torch's tensors those in bfloat16, which numpy lacks, become float32
+            layout = str(value.layout).partition(".")[2]
+            kind = "meta" if value.is_meta else "quantized" if value.is_quantized else layout
+            if kind != "strided" or value.is_nested:
+                raise ValueError(f"a {'nested' if value.is_nested else kind} tensor, which numpy has no array for")
+            check_unpacked(value.numel() * value.element_size(), value.untyped_storage().nbytes())
+            value = value.detach().cpu()
+            value = (value.float() if str(value.dtype) == "torch.bfloat16" else value).numpy()
+        return value, _ids(path, content, name, side)
 
 
 def _choose(path: Path, content: Mapping[str, Any], side: Side | None) -> str:
@@ -312,30 +312,13 @@ def _ids(path: Path, content: Mapping[str, Any], name: str, side: Side | None) -
             problem = f"{len(stored):,} ids in {keys[0]!r} for {rows[0] if rows else 0:,} vectors in {name!r}"
             raise InputError(problem, file=path, expected="one id per vector, in the same order")
         return None  # of another array
-    values = [value.decode() if isinstance(value, bytes) else str(value) for value in _plain(stored)]
-    return as_ids(values, side or "item")
+    stored = stored.unpack() if isinstance(stored, PackedArray) else stored
+    stored = stored.tolist() if hasattr(stored, "tolist") else stored
+    return as_ids([value.decode() if isinstance(value, bytes) else str(value) for value in stored], side or "item")
 
 
 def _words(name: str) -> frozenset[str]:
     return frozenset(re.split(r"[^a-z0-9]+", name.lower()))
-
-
-def _plain(values: Any) -> list[Any]:
-    values = values.unpack() if isinstance(values, PackedArray) else values
-    return list(values.tolist() if hasattr(values, "tolist") else values)
-
-
-def _as_numbers(value: Any) -> Array:
-    """A numpy array; of torch's tensors those in bfloat16, which numpy lacks, as float32."""
-    if hasattr(value, "detach"):
-        kind = "meta" if value.is_meta else "quantized" if value.is_quantized else str(value.layout).partition(".")[2]
-        if kind != "strided" or value.is_nested:
-            raise ValueError(f"a {'nested' if value.is_nested else kind} tensor, which numpy has no array for")
-        check_unpacked(value.numel() * value.element_size(), value.untyped_storage().nbytes())
-        value = value.detach().cpu()
-        value = (value.float() if str(value.dtype) == "torch.bfloat16" else value).numpy()
-    array: Array = value
-    return array
 
 
 def _read_npz(path: Path) -> dict[str, Any]:

@@ -64,7 +64,15 @@ def left_out(dataset: Dataset, path: str | Path, to: str = "plain", *, images: s
     """Sentences on what :func:`crosslens.data.write_dataset` with these arguments leaves out or changes."""
     details = WRITERS[to].details
     lost = details["loses"](dataset, path, images) if "loses" in details else []
-    notes = [f"left out, as {_subject(path, to, images)} no field for them: {', '.join(lost)}"] if lost else []
+    notes = []
+    if lost:
+        subject = f"a {format_suffix(path)} file of captions alone (without a second, .jsonl file for the images) has"
+        if to != "plain":
+            subject = f"the format {to} has"
+        elif images is not None:
+            endings = dict.fromkeys((format_suffix(path), format_suffix(images)))
+            subject = f"{' and '.join(endings)} files have"
+        notes.append(f"left out, as {subject} no field for them: {', '.join(lost)}")
     if details.get("new_caption_ids"):
         notes.append("the captions get new ids: the image's id, # and a number")
     if details.get("by_image") and not dataset.captions["caption"].equals(by_image(dataset)["caption"]):
@@ -99,15 +107,6 @@ def lost_rows(table: pl.DataFrame | None, what: str) -> list[str]:
 def lost_objects(dataset: Dataset, aside: str = "") -> list[str]:
     """All objects and relations, as phrases."""
     return lost_rows(dataset.objects, f"objects{aside}") + lost_rows(dataset.relations, "relations")
-
-
-def _subject(path: str | Path, to: str, images: str | Path | None) -> str:
-    if to != "plain":
-        return f"the format {to} has"
-    if images is not None:
-        endings = dict.fromkeys((format_suffix(path), format_suffix(images)))
-        return f"{' and '.join(endings)} files have"
-    return f"a {format_suffix(path)} file of captions alone (without a second, .jsonl file for the images) has"
 
 
 def with_json_ids(row: dict[str, Any], *keys: str) -> dict[str, Any]:

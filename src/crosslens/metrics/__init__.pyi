@@ -19,7 +19,6 @@ from crosslens.metrics.family import (
     family_of as family_of,
     format_count as format_count,
     format_figure as format_figure,
-    format_interval as format_interval,
     metric as metric,
     metric_figure as metric_figure,
     read_spec as read_spec,
@@ -28,10 +27,7 @@ from crosslens.metrics.family import (
     unit_sentence as unit_sentence,
 )
 from crosslens.metrics.graded import GainMatrix as GainMatrix, GradedRanking as GradedRanking
-from crosslens.metrics.larger_galleries import (
-    LargerGalleries as LargerGalleries,
-    require_extrapolation as require_extrapolation,
-)
+from crosslens.metrics.larger_galleries import LargerGalleries as LargerGalleries
 from crosslens.metrics.relevant_ranks import TIES as TIES, RelevantRanks as RelevantRanks, Ties as Ties
 from crosslens.metrics.request import (
     DEFAULT_METRICS as DEFAULT_METRICS,
@@ -51,7 +47,4 @@ from crosslens.metrics.request import (
     select_metrics as select_metrics,
     split_metrics as split_metrics,
 )
-from crosslens.metrics.sub_galleries import (
-    SubGalleries as SubGalleries,
-    require_expectation as require_expectation,
-)
+from crosslens.metrics.sub_galleries import SubGalleries as SubGalleries, require_expectation as require_expectation

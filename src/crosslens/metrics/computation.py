@@ -109,10 +109,21 @@ def compute_across(
     images = len(rankings[IMAGE_TO_TEXT].query_ids)
     stratum = np.zeros(images, np.int64) if strata is None else np.unique(strata, return_inverse=True)[1]
     counted = np.zeros(images, bool)
+    row_of = {image: row for row, image in enumerate(clusters[IMAGE_TO_TEXT].tolist())}
+    if len(row_of) < len(clusters[IMAGE_TO_TEXT]):
+        raise InputError("two i2t queries have the same cluster", expected="one i2t query per image")
     image_rows, values = {}, {}
     for direction, part in parts.items():
+        rows = np.array([row_of.get(image, -1) for image in clusters[direction].tolist()], np.int64)
+        if (rows < 0).any():
+            query = rankings[direction].query_ids[int(np.argmax(rows < 0))]
+            raise InputError(
+                f"the image of {direction} query {query!r} is not among the i2t queries",
+                expected="both directions over the same images",
+                fix="leave Rsum out, or evaluate both directions on the same images",
+            )
         valid = np.isfinite(part)
-        image_rows[direction] = _image_rows(direction, rankings[direction], clusters)[valid]
+        image_rows[direction] = rows[valid]
         values[direction] = part[valid]
         counted[image_rows[direction]] = True
     total = np.zeros(images)
@@ -173,23 +184,6 @@ def ranks_of(ranking: Ranking, ties: Ties = "stable") -> RelevantRanks:
 def _input_of(family: Family, ranking: Ranking, ties: Ties, gains: Gains) -> RelevantRanks | GradedRanking:
     require_ties(ties)
     return GradedRanking(ranking, ties, gains or {}) if family.graded else ranks_of(ranking, ties)
-
-
-def _image_rows(direction: str, ranking: Ranking, clusters: Mapping[str, IntArray]) -> IntArray:
-    """For every query, the row of its image among the i2t queries."""
-    images = clusters[IMAGE_TO_TEXT].tolist()
-    row_of = {image: row for row, image in enumerate(images)}
-    if len(row_of) < len(images):
-        raise InputError("two i2t queries have the same cluster", expected="one i2t query per image")
-    rows = np.array([row_of.get(image, -1) for image in clusters[direction].tolist()], np.int64)
-    if (rows < 0).any():
-        query = ranking.query_ids[int(np.argmax(rows < 0))]
-        raise InputError(
-            f"the image of {direction} query {query!r} is not among the i2t queries",
-            expected="both directions over the same images",
-            fix="leave Rsum out, or evaluate both directions on the same images",
-        )
-    return rows
 
 
 @contextmanager

@@ -131,11 +131,6 @@ class Option:
         """What it does, and its default."""
         return self.summary if self.default is None else f"{self.summary} ({self.default} unless given)"
 
-    @property
-    def written_default(self) -> str | None:
-        """What is added to the metric's name where the option is not written."""
-        return f"{self.name}={self.default}" if self.default and self.kind == "setting" else self.default
-
     def matches_number(self, written: str) -> bool:
         """Whether ``written`` is the bare number of a setting: ``SR[cider, 5]`` is short for ``SR[cider, m=5]``."""
         return self.whole_number and written.isdecimal()
@@ -220,8 +215,12 @@ class Family:
             if option.whole_number and not _is_positive(value):
                 fix = f"write a whole number from 1, such as {option.name}=20"
                 raise UsageError(f"{option.name} of {spec} is {value!r}", fix=fix)
-        filled = (values.get(option.name, option.written_default) for option in self.options)
-        return MetricSpec(spec.family, tuple(written for written in filled if written is not None), spec.cutoff)
+        options = []
+        for option in self.options:
+            is_setting = option.default and option.kind == "setting"
+            default = f"{option.name}={option.default}" if is_setting else option.default
+            options.append(values.get(option.name, default))
+        return MetricSpec(spec.family, tuple(text for text in options if text is not None), spec.cutoff)
 
     def _option(self, spec: MetricSpec, written: str) -> Option:
         # Flags and settings first: a free name must not swallow them.
@@ -334,14 +333,6 @@ def metric_figure(
     return Figure(
         value, low, high, 100.0 if kind == "share" else 1.0, digits=digits, signed=signed, plain=kind == "rank"
     )
-
-
-def format_interval(name: str, low: float, high: float, decimals: int = 1, *, signed: bool = False) -> str:
-    """The interval of a metric, ``[56.9, 59.7]``; nothing where there is none."""
-    if not (math.isfinite(low) and math.isfinite(high)):
-        return ""
-    bounds = (format_figure(name, bound, decimals, signed=signed) for bound in (low, high))
-    return f"[{', '.join(bounds)}]"
 
 
 def unit_sentence(names: Iterable[str]) -> str:

@@ -69,8 +69,22 @@ class GainMatrix:
         deepest: int = 1,
         threads: int | None = None,
     ) -> None:
-        self._matrix: Array | None = _checked(np.asanyarray(matrix))
-        self._scorer: Scorer = ScoreMatrix(self._matrix)
+        matrix = np.asanyarray(matrix)
+        if matrix.ndim != 2 or matrix.dtype.kind not in "fiu":
+            problem = f"values of shape {matrix.shape} and type {matrix.dtype}"
+            raise InputError(problem, expected="a table of numbers, images × captions")
+        for start in range(0, len(matrix), _ROWS):
+            block = matrix[start : start + _ROWS]
+            if not np.isfinite(block).all():
+                row, column = np.argwhere(~np.isfinite(block))[0]
+                raise InputError(
+                    f"the value {block[row, column]} in column {column}",
+                    row=start + int(row),
+                    expected="finite numbers: how similar each caption is to each image's captions",
+                    fix="find out why this pair has no value; 0 means not similar at all",
+                )
+        self._matrix: Array | None = matrix
+        self._scorer: Scorer = ScoreMatrix(matrix)
         self.shape = self._scorer.shape
         self.image_of = None if image_of is None else np.asarray(image_of, np.int64)
         self.parts, self.deepest, self._threads = tuple(parts), deepest, threads
@@ -242,24 +256,6 @@ class ImageSimilarity:
         return np.asarray(sums / count)
 
 
-def _checked(matrix: Array) -> Array:
-    if matrix.ndim != 2 or matrix.dtype.kind not in "fiu":
-        raise InputError(
-            f"values of shape {matrix.shape} and type {matrix.dtype}", expected="a table of numbers, images × captions"
-        )
-    for start in range(0, len(matrix), _ROWS):
-        block = matrix[start : start + _ROWS]
-        if not np.isfinite(block).all():
-            row, column = np.argwhere(~np.isfinite(block))[0]
-            raise InputError(
-                f"the value {block[row, column]} in column {column}",
-                row=start + int(row),
-                expected="finite numbers: how similar each caption is to each image's captions",
-                fix="find out why this pair has no value; 0 means not similar at all",
-            )
-    return matrix
-
-
 class TopK:
     """The kept lists of a ranking; with ``non_gt``, without the relevant items, the others moving up."""
 
@@ -411,7 +407,22 @@ class GradedRanking:
     def best(self, name: str, count: int, *, non_gt: bool = False) -> IdealLists:
         """The ``count`` items of most gain to every query (of its fold), or fewer where there are no more."""
         gains = self._named(name)
-        ideal = self._ideal_non_gt(gains, count) if non_gt else gains.ideal(self.ranking.direction, count)
+
+        def without_relevant(depth: int) -> IdealLists:
+            removed = int(self.ranking.relevant_counts.max(initial=0))
+            ideal = gains.ideal(self.ranking.direction, depth + removed)
+            width = len(self.ranking.item_ids) + 1
+            keys = np.arange(len(ideal.items))[:, None] * width + ideal.items
+            relevant = np.isin(keys, self.ranking.rows * width + self.ranking.relevant)
+            stays = (ideal.items != UNRANKED) & ~relevant
+            order = _moving_up(stays)[:, :depth]
+            items = np.take_along_axis(np.where(stays, ideal.items, UNRANKED), order, axis=1)
+            return IdealLists(items, np.take_along_axis(np.where(stays, ideal.values, 0.0), order, axis=1))
+
+        if non_gt:  # cached for the largest ``count``
+            ideal: IdealLists = self._shared("lists", gains, True, count, without_relevant)
+        else:
+            ideal = gains.ideal(self.ranking.direction, count)
         return IdealLists(ideal.items[:, :count], ideal.values[:, :count])
 
     def ideal_ranks(self, name: str, count: int, *, non_gt: bool = False) -> IntArray:
@@ -477,23 +488,6 @@ class GradedRanking:
             stays = (images != UNRANKED) & ~np.isin(np.arange(len(images))[:, None] * width + images, keys)
             images = np.take_along_axis(np.where(stays, images, UNRANKED), _moving_up(stays), axis=1)
         return np.asarray(images[:, :count], np.int64)
-
-    def _ideal_non_gt(self, gains: GainMatrix, count: int) -> IdealLists:
-        """The items of most gain without the relevant ones; cached for the largest ``count``."""
-
-        def compute(depth: int) -> IdealLists:
-            removed = int(self.ranking.relevant_counts.max(initial=0))
-            ideal = gains.ideal(self.ranking.direction, depth + removed)
-            width = len(self.ranking.item_ids) + 1
-            keys = np.arange(len(ideal.items))[:, None] * width + ideal.items
-            relevant = np.isin(keys, self.ranking.rows * width + self.ranking.relevant)
-            stays = (ideal.items != UNRANKED) & ~relevant
-            order = _moving_up(stays)[:, :depth]
-            items = np.take_along_axis(np.where(stays, ideal.items, UNRANKED), order, axis=1)
-            return IdealLists(items, np.take_along_axis(np.where(stays, ideal.values, 0.0), order, axis=1))
-
-        lists: IdealLists = self._shared("lists", gains, True, count, compute)
-        return lists
 
     def _named(self, name: str) -> GainMatrix:
         if name not in self._gains:

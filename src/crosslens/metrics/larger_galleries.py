@@ -44,18 +44,26 @@ class LargerGalleries:
         distinct, group = np.unique(clusters[positions.rows], return_inverse=True)
         first = positions.earlier[positions.starts][positions.case_of] == 0
         cases, groups = positions.case_of[first], group[first]
-        levels, level_of = _levels(positions.before, positions.relevant)
-        self._relevant = levels[1].astype(np.int64)
-        self._likelihood = _likelihood(levels[0], galleries.gallery - levels[1])
-        self._counts = _table(
-            cases, groups, positions.starts, positions.weight, level_of, len(levels[0]), len(distinct)
-        )
+        # Levels: numbers of items before the relevant one, large ones in bins, and of relevant items.
+        before, relevant = positions.before, positions.relevant
+        bins = np.where(before <= _EXACT, before, _EXACT + np.floor(25 * np.log(np.maximum(before, _EXACT) / _EXACT)))
+        _, level_of = np.unique(np.stack([bins.astype(np.int64), relevant]), axis=1, return_inverse=True)
+        level_of = level_of.ravel()
+        numbers = np.bincount(level_of)
+        before_of_level, relevant_of_level = (np.bincount(level_of, part) / numbers for part in (before, relevant))
+        self._relevant = relevant_of_level.astype(np.int64)
+        self._likelihood = _likelihood(before_of_level, galleries.gallery - relevant_of_level)
+        self._counts = _table(cases, groups, positions.starts, positions.weight, level_of, len(numbers), len(distinct))
         self._draws = Bootstrap(np.arange(len(distinct)), self._resamples, seed)
         self._size = len(distinct)
 
     def estimate(self, spec: MetricSpec, size: int, level: float = 0.95) -> Estimate:
         """The figure in a gallery of ``size`` items with its interval; it continues the exact curve."""
-        require_extrapolation(spec)
+        if spec.family not in EXTRAPOLATED or spec.options not in ((), ("floor",)):
+            raise UsageError(
+                f"{spec} is not extrapolated beyond the gallery",
+                fix=f"use sizes up to the gallery's, or one of {', '.join(EXTRAPOLATED)}",
+            )
         figures = np.array([_figure(spec, shares, relevant, size) for shares, relevant in self._fits])
         gallery = self.galleries.gallery
         # The fit continues the exact curve; a median, which is a whole rank, is left as it is.
@@ -88,41 +96,39 @@ class LargerGalleries:
         return np.asarray(np.bincount(self._relevant, counts) / counts.sum(), np.float64)
 
 
-def require_extrapolation(spec: MetricSpec) -> None:
-    """Raise for a metric that is not extrapolated beyond the gallery."""
-    if spec.family not in EXTRAPOLATED or spec.options not in ((), ("floor",)):
-        raise UsageError(
-            f"{spec} is not extrapolated beyond the gallery",
-            fix=f"use sizes up to the gallery's, or one of {', '.join(EXTRAPOLATED)}",
-        )
-
-
 def _figure(spec: MetricSpec, shares: FloatArray, relevant: FloatArray, size: int) -> float:
     """A metric in a gallery of ``size``, from the fitted distribution."""
-    kinds = [(int(count), float(relevant[count])) for count in np.flatnonzero(relevant)]
-    if spec.family == "MedR":
-        median = _median(shares, kinds, size)
-        return float(np.floor(median)) if spec.has("floor") else median
-    return float(sum(share * _mean(spec, shares, size - count) for count, share in kinds))
-
-
-def _mean(spec: MetricSpec, shares: FloatArray, others: int) -> float:
     from scipy.special import ndtr
 
     chance = ndtr(-_NODES)
-    if spec.family == "Hit":
-        return float(shares @ _within(spec.k, others, chance))
-    if spec.family == "Fails":
-        return float(1 - shares @ _within(1, others, chance))
-    if spec.family == "Rsum":
-        return float(100 * sum(shares @ _within(k, others, chance) for k in RSUM_CUTOFFS))
-    if spec.family == "MeanR":
-        return float(1 + others * (shares @ chance))
-    # E[1 / (X + 1)] of a binomial X; with a cutoff, the chances of a binomial of one trial more, up to k.
-    some = -np.expm1((others + 1) * np.log1p(-chance))
-    if spec.cutoff is not None:
-        some = some - (1 - _within(spec.k + 1, others + 1, chance))
-    return float(shares @ (some / ((others + 1) * chance)))
+    kinds = [(int(count), float(relevant[count])) for count in np.flatnonzero(relevant)]
+    if spec.family == "MedR":
+        # The smallest rank that at least half of all queries do not exceed.
+        low, high = 0, size
+        while high - low > 1:
+            middle = (low + high) // 2
+            within = sum(share * float(shares @ _within(middle, size - count, chance)) for count, share in kinds)
+            low, high = (low, middle) if within >= 0.5 else (middle, high)
+        return float(high)
+    figure = 0.0
+    for count, share in kinds:
+        others = size - count
+        if spec.family == "Hit":
+            mean = float(shares @ _within(spec.k, others, chance))
+        elif spec.family == "Fails":
+            mean = float(1 - shares @ _within(1, others, chance))
+        elif spec.family == "Rsum":
+            mean = float(100 * sum(shares @ _within(k, others, chance) for k in RSUM_CUTOFFS))
+        elif spec.family == "MeanR":
+            mean = float(1 + others * (shares @ chance))
+        else:
+            # E[1 / (X + 1)] of a binomial X; with a cutoff, the chances of a binomial of one trial more, up to k.
+            some = -np.expm1((others + 1) * np.log1p(-chance))
+            if spec.cutoff is not None:
+                some = some - (1 - _within(spec.k + 1, others + 1, chance))
+            mean = float(shares @ (some / ((others + 1) * chance)))
+        figure += share * mean
+    return figure
 
 
 def _within(k: int, others: int, chance: FloatArray) -> FloatArray:
@@ -130,29 +136,6 @@ def _within(k: int, others: int, chance: FloatArray) -> FloatArray:
     from scipy.special import bdtr
 
     return np.asarray(bdtr(min(k - 1, others), others, chance), np.float64)
-
-
-def _median(shares: FloatArray, kinds: list[tuple[int, float]], size: int) -> float:
-    """The smallest rank that at least half of all queries do not exceed."""
-    from scipy.special import ndtr
-
-    chance = ndtr(-_NODES)
-    low, high = 0, size
-    while high - low > 1:
-        middle = (low + high) // 2
-        within = sum(share * float(shares @ _within(middle, size - count, chance)) for count, share in kinds)
-        low, high = (low, middle) if within >= 0.5 else (middle, high)
-    return float(high)
-
-
-def _levels(before: IntArray, relevant: IntArray) -> tuple[FloatArray, IntArray]:
-    """Numbers of items before the relevant one, large ones in bins, and of relevant items; and each entry's level."""
-    bins = np.where(before <= _EXACT, before, _EXACT + np.floor(25 * np.log(np.maximum(before, _EXACT) / _EXACT)))
-    _, level_of = np.unique(np.stack([bins.astype(np.int64), relevant]), axis=1, return_inverse=True)
-    level_of = level_of.ravel()
-    numbers = np.bincount(level_of)
-    centres = np.stack([np.bincount(level_of, before) / numbers, np.bincount(level_of, relevant) / numbers])
-    return centres, level_of
 
 
 def _likelihood(before: FloatArray, others: FloatArray) -> FloatArray:

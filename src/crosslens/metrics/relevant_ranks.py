@@ -64,8 +64,22 @@ class Coverage:
                 fix=f"{smaller}pass lists of at least {item_count(needed[cut].max())}",
             )
         self._require_closed_ties(cut, needed)
-        if self._ties in ("optimistic", "expected"):
-            self._require_separated(cut & self._missing(), needed)
+        if self._ties not in ("optimistic", "expected"):
+            return
+        queries = np.flatnonzero(cut & self._missing())
+        if not len(queries):
+            return
+        # Where relevant items are unseen, the last needed item must be scored above the end of the list.
+        depth = self._top_scores.shape[1]
+        if not depth:
+            self._refuse_tie(int(queries[0]))
+        lengths = np.minimum(self._known[queries], depth)
+        last_score = self._top_scores[queries, np.maximum(lengths - 1, 0)]
+        last_rank = needed[queries]
+        needed_score = self._top_scores[queries, np.clip(last_rank, 1, depth) - 1]
+        unclear = (last_rank > lengths) | ~(needed_score > last_score)
+        if unclear.any():
+            self._refuse_tie(int(queries[np.argmax(unclear)]))
 
     def require_first(self) -> None:
         """The best relevant item of every query that counts is in its list."""
@@ -104,22 +118,6 @@ class Coverage:
         concerned = open_ended & cut[self._rows] & (self._above < needed[self._rows])
         if concerned.any():
             self._refuse_tie(int(self._rows[np.argmax(concerned)]))
-
-    def _require_separated(self, missing: BoolArray, needed: IntArray) -> None:
-        """Where relevant items are unseen, the last needed item must be scored above the end of the list."""
-        queries = np.flatnonzero(missing)
-        depth = self._top_scores.shape[1]
-        if not len(queries):
-            return
-        if not depth:
-            self._refuse_tie(int(queries[0]))
-        lengths = np.minimum(self._known[queries], depth)
-        last_score = self._top_scores[queries, np.maximum(lengths - 1, 0)]
-        last_rank = needed[queries]
-        needed_score = self._top_scores[queries, np.clip(last_rank, 1, depth) - 1]
-        unclear = (last_rank > lengths) | ~(needed_score > last_score)
-        if unclear.any():
-            self._refuse_tie(int(queries[np.argmax(unclear)]))
 
     def _refuse_tie(self, query: int) -> None:
         longer = f"pass {argument('complete_lists', True)} if the lists hold the whole gallery, otherwise longer lists"
@@ -351,7 +349,15 @@ class ExpectedRanks(RelevantRanks):
         if len(crowded):
             cases = np.stack([above, size, sharers, inside], axis=1)[crowded]
             distinct, case_of = np.unique(cases, axis=0, return_inverse=True)
-            values[crowded] = np.array([_reciprocal_of_best(*map(int, case)) for case in distinct])[case_of.ravel()]
+            expected = []  # 1 / the rank of the best of several relevant items of a tie, of the ranks that count
+            for before, tied, shared, counted in distinct.tolist():
+                last = min(counted, tied - shared + 1)
+                j = np.arange(1, last)
+                # P(best at rank j + 1) / P(best at rank j), starting from P(best at rank 1) = shared / tied.
+                ratios = (tied - j - shared + 1) / (tied - j)
+                chances = shared / tied * np.concatenate([[1.0], np.cumprod(ratios)])
+                expected.append(float((chances / (before + np.arange(1, last + 1))).sum()))
+            values[crowded] = np.array(expected)[case_of.ravel()]
         return self._of_leads(values)
 
     def _precisions(self, k: int | IntArray | None) -> FloatArray:
@@ -378,13 +384,3 @@ def chance_of_none(size: IntArray, sharers: IntArray, inside: IntArray) -> Float
         factor = np.maximum(size - more - step, 0) / np.maximum(size - step, 1)
         chance *= np.where(step < fewer, factor, 1.0)
     return chance
-
-
-def _reciprocal_of_best(above: int, size: int, sharers: int, inside: int) -> float:
-    """E[1 / rank of the best of ``sharers`` items spread over a tie], counting only the first ``inside`` ranks."""
-    last = min(inside, size - sharers + 1)
-    j = np.arange(1, last)
-    # P(best at rank j + 1) / P(best at rank j), starting from P(best at rank 1) = sharers / size.
-    ratios = (size - j - sharers + 1) / (size - j)
-    chances = sharers / size * np.concatenate([[1.0], np.cumprod(ratios)])
-    return float((chances / (above + np.arange(1, last + 1))).sum())

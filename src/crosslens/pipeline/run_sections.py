@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from math import isfinite
 
 from crosslens.core import (
     BOTH,
@@ -27,7 +28,6 @@ from crosslens.core import (
 from crosslens.metrics import (
     family_of,
     format_count,
-    format_interval,
     metric_figure,
     select_metrics,
     spec_of,
@@ -136,7 +136,7 @@ def table_notes(values: Mapping[str, MetricValues], *, intervals: bool = True) -
         return []
     families = dict.fromkeys(spec.family for spec in map(spec_of, values) if spec is not None)
     definitions = [f"{family}@k: {DEFINITIONS[family]}." for family in families if family in DEFINITIONS]
-    bounded = [metric for metric in values.values() if format_interval(metric.name, metric.low, metric.high)]
+    bounded = [metric for metric in values.values() if isfinite(metric.low) and isfinite(metric.high)]
     levels = " and ".join(sorted({f"{100 * metric.level:g}%" for metric in bounded}))
     brackets = [f"In brackets: {levels} intervals over images."] if levels and intervals else []
     # Metrics of a plugin that is not loaded, in a run that does not say how they are read.

@@ -12,7 +12,6 @@ from crosslens.similarity.matrix import (
     relevance_matrix as relevance_matrix,
     relevance_pairs as relevance_pairs,
     summarise_matrix as summarise_matrix,
-    write_pairs as write_pairs,
 )
 from crosslens.similarity.measures.ngrams import Cider as Cider
 from crosslens.similarity.precomputed import (

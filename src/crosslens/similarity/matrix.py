@@ -24,7 +24,6 @@ from crosslens.core import (
     UsageError,
     Workspace,
     argument,
-    atomic_file,
     cache_folder,
     call_function,
     current_engine,
@@ -44,11 +43,7 @@ from crosslens.core import (
     write_text,
     wrong_code,
 )
-from crosslens.data import (
-    existing_file,
-    read_array,
-    read_bytes,
-)
+from crosslens.data import existing_file, read_array, read_bytes
 from crosslens.similarity.precomputed import (
     MATRIX_SUFFIXES,
     MatrixDescription,
@@ -397,12 +392,6 @@ def pairs_table(dataset: Dataset, images: Array, captions: Array, scores: Array)
     sides = {"image": (dataset.image_ids, images), "caption": (dataset.caption_ids, captions)}
     names = {side: [ids[row] for row in rows.tolist()] for side, (ids, rows) in sides.items()}
     return pl.DataFrame({**names, "score": scores})
-
-
-def write_pairs(table: pl.DataFrame, path: str | Path) -> None:
-    """Write the table as CSV, whole or not at all."""
-    with atomic_file(path) as partial:
-        table.write_csv(partial)
 
 
 @dataclass(frozen=True)

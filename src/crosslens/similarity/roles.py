@@ -196,8 +196,25 @@ class Roles:
         self._start = group_starts(references)
         words = [WORD.findall(text.lower()) for text in texts]
         self._bounds = group_starts(words)
-        self._spellings = sorted({word for text in words for word in text})
-        self._words = _numbered(words, self._spellings, _weights(references))
+        self._spellings = spellings = sorted({word for text in words for word in text})
+        # Rare words weigh more, as among the shared words; every spelling is folded, weighed and looked up once.
+        counts: Counter[str] = Counter()
+        fold_of: dict[str, str] = {}
+        for image in references:
+            written = {word for text in image for word in WORD.findall(text.lower())}
+            counts.update({fold_of.get(word) or fold_of.setdefault(word, fold(word)) for word in written})
+        total = sum(1 for image in references if len(image))
+        known = word_weights(np.array(list(counts.values()), np.int64), total).tolist()
+        weights, unknown = dict(zip(counts, known, strict=True)), int(word_weights(np.zeros(1, np.int64), total)[0])
+        number = {word: at for at, word in enumerate(spellings)}
+        folded = [fold(word) for word in spellings]
+        stems = {stem: at for at, stem in enumerate(dict.fromkeys(folded))}
+        spelling = np.array([number[word] for text in words for word in text], np.int64)
+        stem = np.array([stems[word] for word in folded], np.int64)
+        weight = np.array([weights.get(word, unknown) for word in folded], np.int64)
+        content = np.array([word not in EMPTY_WORDS for word in spellings], np.bool_)
+        ordered = np.repeat(np.array([PASSIVE not in text for text in words], np.bool_), [len(text) for text in words])
+        self._words = _Words(spelling, stem[spelling], weight[spelling], content[spelling], ordered)
         self._negated = np.array([not NEGATIONS.isdisjoint(text) for text in words], np.bool_)
         self._encode, self._grid, self._threads = vectors, grid, threads
         self._vectors: list[Array] | None = None
@@ -249,32 +266,6 @@ class Roles:
         begin, end = self._start[images], self._start[images + 1]
         against[:, 4] = np.abs((sums[end] - sums[begin]) / np.maximum(end - begin, 1) - self._negated[captions])
         out[part] = against
-
-
-def _numbered(words: list[list[str]], spellings: list[str], weight_of: Callable[[str], int]) -> _Words:
-    """Every spelling is folded, weighed and looked up once."""
-    number = {word: at for at, word in enumerate(spellings)}
-    folded = [fold(word) for word in spellings]
-    stems = {stem: at for at, stem in enumerate(dict.fromkeys(folded))}
-    spelling = np.array([number[word] for text in words for word in text], np.int64)
-    stem = np.array([stems[word] for word in folded], np.int64)
-    weight = np.array([weight_of(word) for word in folded], np.int64)
-    content = np.array([word not in EMPTY_WORDS for word in spellings], np.bool_)
-    ordered = np.repeat(np.array([PASSIVE not in text for text in words], np.bool_), [len(text) for text in words])
-    return _Words(spelling, stem[spelling], weight[spelling], content[spelling], ordered)
-
-
-def _weights(references: References) -> Callable[[str], int]:
-    """The weight of a folded word: rare words weigh more, as among the shared words."""
-    counts: Counter[str] = Counter()
-    stems: dict[str, str] = {}
-    for image in references:
-        spellings = {word for text in image for word in WORD.findall(text.lower())}
-        counts.update({stems.get(word) or stems.setdefault(word, fold(word)) for word in spellings})
-    total = sum(1 for image in references if len(image))
-    known = dict(zip(counts, word_weights(np.array(list(counts.values()), np.int64), total).tolist(), strict=True))
-    unknown = int(word_weights(np.zeros(1, np.int64), total)[0])
-    return lambda word: known.get(word, unknown)
 
 
 @_compiled

@@ -80,11 +80,6 @@ class SemanticFit:
             raise InputError(f"a fit of {', '.join(map(str, values))}", expected=expected, fix=_FIT_AGAIN)
 
     @property
-    def hears_roles(self) -> bool:
-        """Whether roles order captions with the same content words."""
-        return any(self.roles)
-
-    @property
     def roles(self) -> tuple[float, ...]:
         return tuple(getattr(self, name) for name in ROLES)
 
@@ -191,7 +186,7 @@ class Semantic:
         """Encode every different text once, and count words."""
         unique, rows, columns = distinct_texts(references, captions)
         sides = [_Side(grid[rows], grid[columns]) for grid in self._grids(unique, progress)]
-        same = SameContent(captions if self.fit.hears_roles else ())
+        same = SameContent(captions if any(self.fit.roles) else ())
         ordered = [captions[column] for column in same.columns.tolist()]
         count, words = thread_count(threads), SharedWords(references, captions)
         roles = Roles(references, ordered, self._grids, GRID, count) if ordered else None

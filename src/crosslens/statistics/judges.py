@@ -196,22 +196,17 @@ def _pair_kappa(first: FloatArray, second: FloatArray, weights: KappaWeights) ->
     distance = np.abs(scores[0] - scores[1])
     scores -= scores.mean()  # large scores of a small spread would cancel
     observed = {"none": distance > 0, "linear": distance, "quadratic": distance**2}[weights].mean()
-    expected = _chance_disagreement(scores, weights)
-    return 1 - float(observed) / expected if expected > 0 else float("nan")
-
-
-def _chance_disagreement(scores: FloatArray, weights: KappaWeights) -> float:
-    """The mean disagreement of a score of the first row with one of the second, drawn independently.
-
-    No table of all pairs of scores: judges may use as many different ones as there are pairs.
-    """
+    # The mean disagreement of a score of the first judge with one of the second, drawn independently; no table of all
+    # pairs of scores: judges may use as many different ones as there are pairs.
     if weights == "quadratic":
-        return float((scores**2).mean(axis=1).sum() - 2 * scores.mean(axis=1).prod())
-    levels, codes = np.unique(scores, return_inverse=True)
-    shares = np.stack([np.bincount(row, minlength=len(levels)) for row in codes.reshape(scores.shape)])
-    shares = shares / scores.shape[1]
-    if weights == "none":
-        return float(1 - (shares[0] * shares[1]).sum())
-    # E|a − b| is the integral of P(a ≤ x < b) + P(b ≤ x < a) over x.
-    below = shares.cumsum(axis=1)[:, :-1]
-    return float((np.diff(levels) * (below[0] * (1 - below[1]) + below[1] * (1 - below[0]))).sum())
+        expected = float((scores**2).mean(axis=1).sum() - 2 * scores.mean(axis=1).prod())
+    else:
+        levels, codes = np.unique(scores, return_inverse=True)
+        shares = np.stack([np.bincount(row, minlength=len(levels)) for row in codes.reshape(scores.shape)])
+        shares = shares / scores.shape[1]
+        expected = float(1 - (shares[0] * shares[1]).sum())
+        if weights == "linear":
+            # E|a − b| is the integral of P(a ≤ x < b) + P(b ≤ x < a) over x.
+            below = shares.cumsum(axis=1)[:, :-1]
+            expected = float((np.diff(levels) * (below[0] * (1 - below[1]) + below[1] * (1 - below[0]))).sum())
+    return 1 - float(observed) / expected if expected > 0 else float("nan")

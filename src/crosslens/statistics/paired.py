@@ -6,7 +6,7 @@ are the same: each has any number of values before and after, and is resampled, 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
@@ -111,15 +111,6 @@ def paired_permutation(
         statistic=statistic,
         level=level,
     )
-
-
-def swaps_of(seed: int, stratum: int, permutations: int, size: int) -> Iterator[np.ndarray[Any, np.dtype[np.uint8]]]:
-    """1 where a cluster changes sides: permutations × clusters, a few permutations at a time."""
-    random = random_stream(seed, "swaps", stratum)
-    for start in range(0, permutations, _SWAPS):
-        rows = min(_SWAPS, permutations - start)
-        drawn = np.frombuffer(random.bytes(rows * ((size + 7) // 8)), np.uint8).reshape(rows, -1)
-        yield np.unpackbits(drawn, axis=1, count=size)
 
 
 @dataclass(frozen=True, eq=False)
@@ -380,8 +371,12 @@ def _p_value(tables: Sequence[_Table], difference: float, permutations: int, see
     chance, scale = np.zeros(permutations), 0.0
     for table in tables:
         part = table.part
-        swaps = swaps_of(seed, part.stratum, permutations, table.size)
-        chance += part.weight * np.concatenate([table.swapped(rows) for rows in swaps])
+        random, swapped = random_stream(seed, "swaps", part.stratum), []
+        for start in range(0, permutations, _SWAPS):  # a bit of each cluster: 1 where it changes sides
+            rows = min(_SWAPS, permutations - start)
+            drawn = np.frombuffer(random.bytes(rows * ((table.size + 7) // 8)), np.uint8).reshape(rows, -1)
+            swapped.append(table.swapped(np.unpackbits(drawn, axis=1, count=table.size)))
+        chance += part.weight * np.concatenate(swapped)
         scale += part.weight * float(np.mean(np.abs(np.concatenate([part.before, part.after]))))
     chance[np.isnan(chance)] = np.inf  # a side without any value is no evidence of a difference
     extreme = int((np.abs(chance) >= abs(difference) - SLACK * scale).sum())
@@ -445,28 +440,21 @@ def paired_repetitions(
 
         t = figure.mean / _standard_error(differences)
         p_value = 2 * float(stdtr(len(differences) - 1, -abs(t)))
-    return PairedRepetitions(
-        figure.mean, figure.low, figure.high, p_value, _sign_flip_p(ours, theirs), len(differences), level
-    )
+    # The share of all ways to flip the signs of the differences whose mean is at least as far from 0.
+    flipped, count, exact = float("nan"), len(differences), ours - theirs
+    if count > _MOST_FLIPPED:
+        flipped = paired_permutation(ours, theirs, np.arange(count), resamples=0).p_value
+    elif count:
+        sums = np.zeros(1)
+        for difference in exact.tolist():
+            sums = np.concatenate([sums + difference, sums - difference])
+        slack = SLACK * float(np.abs(exact).sum())
+        flipped = float(np.mean(np.abs(sums) >= abs(float(exact.sum())) - slack))
+    return PairedRepetitions(figure.mean, figure.low, figure.high, p_value, flipped, count, level)
 
 
 def _standard_error(values: FloatArray) -> float:
     return float(values.std(ddof=1) / np.sqrt(len(values)))
-
-
-def _sign_flip_p(first: FloatArray, second: FloatArray) -> float:
-    """The share of all ways to flip the signs of the differences whose mean is at least as far from 0."""
-    differences = first - second
-    count = len(differences)
-    if not count:
-        return float("nan")
-    if count > _MOST_FLIPPED:
-        return paired_permutation(first, second, np.arange(count), resamples=0).p_value
-    sums = np.zeros(1)
-    for difference in differences.tolist():
-        sums = np.concatenate([sums + difference, sums - difference])
-    slack = SLACK * float(np.abs(differences).sum())
-    return float(np.mean(np.abs(sums) >= abs(float(differences.sum())) - slack))
 
 
 def correct(p_values: Sequence[float] | FloatArray, correction: str = "holm") -> FloatArray:
@@ -488,17 +476,14 @@ def holm(p_values: Sequence[float] | FloatArray) -> FloatArray:
     return correct(p_values, "holm")
 
 
-def _holm(ascending: FloatArray) -> FloatArray:
-    return np.maximum.accumulate(ascending * np.arange(len(ascending), 0, -1))
-
-
-def _benjamini_hochberg(ascending: FloatArray) -> FloatArray:
-    scaled = ascending * len(ascending) / np.arange(1, len(ascending) + 1)
-    return np.minimum.accumulate(scaled[::-1])[::-1]
-
-
 CORRECTIONS: Mapping[str, Callable[[FloatArray], FloatArray]] = MappingProxyType(
-    {"holm": _holm, "bh": _benjamini_hochberg, "none": lambda ascending: ascending}
+    {
+        "holm": lambda ascending: np.maximum.accumulate(ascending * np.arange(len(ascending), 0, -1)),
+        "bh": lambda ascending: np.minimum.accumulate(
+            (ascending * len(ascending) / np.arange(1, len(ascending) + 1))[::-1]
+        )[::-1],
+        "none": lambda ascending: ascending,
+    }
 )
 """Name → how ascending p-values are adjusted."""
 CORRECTION_WORDS = MappingProxyType(

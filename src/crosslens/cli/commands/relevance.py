@@ -182,7 +182,8 @@ def similarity(
         )
         table = similarities.pairs_table(dataset, images, captions, scores)
         if output is not None:
-            similarities.write_pairs(table, output)
+            with core.atomic_file(output) as partial:
+                table.write_csv(partial)
         if json:
             content: dict[str, Any] = {"phi": loaded.name, "revision": loaded.revision, "pairs": table.height}
             if table.height:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from functools import partial
 from pathlib import Path, PurePosixPath
@@ -12,16 +13,7 @@ import polars as pl
 from crosslens.core import Dataset, InputError, UsageError, argument, reading, without_image_ending
 from crosslens.data.files import format_stem, json_file, read_json
 from crosslens.data.loading import READERS, JsonFile
-from crosslens.data.rows import (
-    Records,
-    box_columns,
-    check_known,
-    check_texts,
-    check_unique,
-    coco_ids_of,
-    number_within,
-    text_table,
-)
+from crosslens.data.rows import Records, box_columns, check_known, check_texts, check_unique, number_within, text_table
 
 CAPTIONS_LAYOUT = '{"images": [{"id", "file_name", …}], "annotations": [{"id", "image_id", "caption"}]}'
 INSTANCES_LAYOUT = '{"annotations": [{"id", "image_id", "category_id", "bbox"}], "categories": [{"id", "name"}]}'
@@ -246,7 +238,16 @@ def read_blip(captions: str | Path, coco_ids: bool = False) -> Dataset:
 
 
 def _coco_ids(names: list[str], files: list[str]) -> list[str]:
-    ids = coco_ids_of(names, lambda index: f"image {files[index]!r}")
+    """The numbers at the end of COCO's file names: 391895 of ``COCO_val2014_000000391895.jpg``."""
+    ids = []
+    for name, file in zip(names, files, strict=True):
+        number = re.search(r"(\d+)$", without_image_ending(name))
+        if number is None:
+            problem = f"the file name {name!r} does not end in a number"
+            fix = "pass coco_ids=False to use the names as ids"
+            expected = "a name such as COCO_val2014_000000391895"
+            raise InputError(problem, row=f"image {file!r}", expected=expected, fix=fix)
+        ids.append(str(int(number[1])))
     check_unique(ids, "image", lambda index: f"image {files[index]!r}")
     return ids
 

@@ -59,7 +59,19 @@ def _read(folder: Path, split: str, each: int) -> tuple[Dataset, Array]:
             fix = "check that no line is missing, or pass captions_per_image="
             raise InputError(f"{len(texts)} captions", expected=f"{each} captions for every image", fix=fix)
     rows = _image_rows(image_file, len(texts), each)
-    ids = _image_ids(folder / f"{split}_ids.txt", len(rows), each)
+    images = len(rows)
+    ids = [str(number) for number in range(images)]
+    id_file = folder / f"{split}_ids.txt"
+    if id_file.exists():
+        with reading(id_file):
+            ids = [line.strip() for line in read_lines(id_file)]
+            if len(ids) not in (images, images * each):
+                expected = f"{images} lines (one per image) or {images * each} lines (one per caption)"
+                fix = "check that the file is of the same split, or remove it to number the images"
+                raise InputError(f"{len(ids)} ids for {images} images", expected=expected, fix=fix)
+            step = len(ids) // images
+            ids = ids[::step]
+            check_unique(ids, "image", on_lines(range(1, step * images + 1, step)))
     owners = [image for image in ids for _ in range(each)]
     dataset = Dataset(
         f"{folder.name}/{split}",
@@ -94,21 +106,6 @@ def _image_rows(file: Path, captions: int, each: int) -> Array:
                 fix="pass captions_per_image=1 if every image has one caption",
             )
     return rows[::each]
-
-
-def _image_ids(file: Path, images: int, each: int) -> list[str]:
-    """The ids of an optional file, once per image or once per caption; numbers without one."""
-    if not file.exists():
-        return [str(number) for number in range(images)]
-    with reading(file):
-        ids = [line.strip() for line in read_lines(file)]
-        if len(ids) not in (images, images * each):
-            expected = f"{images} lines (one per image) or {images * each} lines (one per caption)"
-            fix = "check that the file is of the same split, or remove it to number the images"
-            raise InputError(f"{len(ids)} ids for {images} images", expected=expected, fix=fix)
-        step = len(ids) // images
-        check_unique(ids[::step], "image", on_lines(range(1, len(ids) + 1, step)))
-        return ids[::step]
 
 
 @READERS.register("clip_retrieval", folders=(METADATA,))

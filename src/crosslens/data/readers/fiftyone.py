@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 
@@ -36,7 +35,11 @@ def read_fiftyone(folder: str | Path, captions: str = "captions", image_id: str 
         named = samples.values(image_id) if samples.has(image_id) else [Path(name).name for name in files]
         owners = check_ids(named, image_id, samples.row_name)
         check_unique(owners, "image", samples.row_name)
-        groups = [_labels(value) for value in samples.optional(captions)]
+        groups = []
+        for value in samples.optional(captions):
+            labels = value.get("classifications", value) if isinstance(value, dict) else value
+            entries = labels if isinstance(labels, list) else [] if labels is None else [labels]
+            groups.append([entry if isinstance(entry, dict) else {"label": entry} for entry in entries])
         if not any(groups):
             fields = ", ".join(dict.fromkeys(key for row in samples.rows for key in row if not key.startswith("_")))
             raise InputError(
@@ -57,13 +60,6 @@ def read_fiftyone(folder: str | Path, captions: str = "captions", image_id: str 
             text_table(_columns(names, ("caption_id", "label", "id")), caption=ids, image=image_of, text=texts),
             home=Path(folder),
         )
-
-
-def _labels(value: Any) -> list[dict[str, Any]]:
-    if isinstance(value, dict):
-        value = value.get("classifications", value)
-    entries = value if isinstance(value, list) else [] if value is None else [value]
-    return [entry if isinstance(entry, dict) else {"label": entry} for entry in entries]
 
 
 def _columns(rows: Records, known: tuple[str, ...]) -> dict[str, pl.Series]:

@@ -8,7 +8,8 @@ from typing import Any
 
 import polars as pl
 
-from crosslens.core import Dataset, InputError, UsageError, argument, needs_extra, reading
+from crosslens.core import Dataset, InputError, UsageError, argument, needs_extra, read_parquet_file, reading
+from crosslens.data.files import existing_file
 from crosslens.data.images import MEMBER_SEPARATOR, arrow_table
 from crosslens.data.loading import READERS
 from crosslens.data.rows import (
@@ -17,8 +18,7 @@ from crosslens.data.rows import (
     check_texts,
     check_unique,
     ids_or_numbers,
-    parquet_columns,
-    parquet_schema,
+    readable_parquet,
     text_table,
 )
 
@@ -101,7 +101,10 @@ def _rows(
 
     What is ``auto`` in ``needed`` becomes the name of a column.
     """
-    schema = parquet_schema(source) if source.endswith(".parquet") else None
+    schema = None
+    if source.endswith(".parquet"):
+        with readable_parquet(source):
+            schema = dict(pl.scan_parquet(existing_file(source), glob=False).collect_schema())
     table: Any = None if schema is not None else _open(source, split, config, revision)
     columns = list(schema or table.column_names)
     if needed["caption"] == "auto":
@@ -120,7 +123,10 @@ def _rows(
             raise InputError(f"no column {name!r}", file=source, expected=f"the column that {option}= names", fix=fix)
     if schema is not None:
         bulky = {name for name, kind in schema.items() if kind.is_nested() or kind == pl.Binary}
-        frame = parquet_columns(source, [name for name in schema if name in read or name not in bulky])
+        with readable_parquet(source):
+            frame = read_parquet_file(
+                existing_file(source), [name for name in schema if name in read or name not in bulky]
+            )
         for name, kind in schema.items():
             inner = [field.name for field in kind.fields] if isinstance(kind, pl.Struct) else []
             if image is None and (kind == pl.Binary or "bytes" in inner):

@@ -24,10 +24,13 @@ from crosslens.data.loading import READERS
 from crosslens.data.rows import (
     CAPTION_COLUMNS,
     IMAGE_COLUMNS,
+    OBJECT_TYPES,
     PLAIN_SUFFIXES,
     TEXT_COLUMNS,
     Records,
     RowName,
+    box_columns,
+    box_of,
     caption_table,
     check_ids,
     check_known,
@@ -36,11 +39,9 @@ from crosslens.data.rows import (
     find_column,
     ids_or_numbers,
     number_within,
-    objects_in,
     on_lines,
     read_records,
     read_table,
-    relations_in,
     require_column,
     split_csv,
     split_lines,
@@ -91,9 +92,23 @@ def read_plain(
             table = caption_table(frame, row_name, image_at, text_at, caption_at)
             image_table, objects, relations = text_table(image=dict.fromkeys(table["image"])), None, None
         if images is not None:
-            image_table, their_objects, their_relations = _read_images(images, image_column)
-            objects = objects if their_objects is None else their_objects
-            relations = relations if their_relations is None else their_relations
+            # The option names the captions' column; the images' file need not call it the same.
+            with reading(images):
+                if _suffix(images) == ".jsonl":
+                    records = read_records(existing_file(images))
+                    key = image_column if image_column and records.has(image_column) else _usual(records, IMAGE_COLUMNS)
+                    ids = records.ids(key, unique="image")
+                    image_table, their_objects, their_relations = _images_in(records, ids, range(len(ids)), key)
+                    objects = objects if their_objects is None else their_objects
+                    relations = relations if their_relations is None else their_relations
+                else:
+                    frame, image_row = read_table(images)
+                    name = image_column if image_column in frame.columns else None
+                    image_at = require_column(frame, "image", IMAGE_COLUMNS, name, "image_column")
+                    ids = check_ids(frame[image_at].to_list(), "image id", image_row)
+                    check_unique(ids, "image", image_row)
+                    free = {name: typed(frame[name]) for name in frame.columns if name not in (image_at, "image")}
+                    image_table = text_table(free, image=ids)
             owners = spelled_as(image_table["image"].to_list(), table["image"].to_list())
             check_known(owners, set(image_table["image"]), "image", row_name)
             table = table.with_columns(pl.Series("image", owners, pl.String))
@@ -105,24 +120,6 @@ def _suffix(path: str | Path) -> str:
     if suffix not in PLAIN_SUFFIXES:
         raise UsageError(f"{path} ends in {suffix!r}", fix=f"use one of: {', '.join(PLAIN_SUFFIXES)}")
     return suffix
-
-
-def _read_images(path: str | Path, image_column: str | None) -> _Images:
-    """The images file, one row per image: ids and columns, and in JSONL objects and relations."""
-    # The option names the captions' column; the images' file need not call it the same.
-    with reading(path):
-        if _suffix(path) == ".jsonl":
-            records = read_records(existing_file(path))
-            key = image_column if image_column and records.has(image_column) else _usual(records, IMAGE_COLUMNS)
-            owners = records.ids(key, unique="image")
-            return _images_in(records, owners, range(len(owners)), key)
-        frame, row_name = read_table(path)
-        name = image_column if image_column in frame.columns else None
-        image_at = require_column(frame, "image", IMAGE_COLUMNS, name, "image_column")
-        ids = check_ids(frame[image_at].to_list(), "image id", row_name)
-        check_unique(ids, "image", row_name)
-        free = {name: typed(frame[name]) for name in frame.columns if name not in (image_at, "image")}
-        return text_table(free, image=ids), None, None
 
 
 def _read_caption_lines(
@@ -173,8 +170,42 @@ def _images_in(records: Records, owners: list[str], rows: Sequence[int], image_k
     free = records.only(rows).free((image_key, "image", *_LISTS))
     columns = text_table(free, image=[owners[index] for index in rows])
     images = text_table(image=dict.fromkeys(owners)).join(columns, on="image", how="left", maintain_order="left")
-    objects = objects_in(records, owners)
-    return images, objects, relations_in(records, owners, objects)
+
+    def nested(key: str) -> tuple[Records, list[str]]:
+        """The records in the lists ``key`` of the rows that have one, and the image of each."""
+        having = [index for index, row in enumerate(records.rows) if row.get(key)]
+        inner, within = records.only(having).nested(key, key.removesuffix("s"))
+        return inner, [owners[having[index]] for index in within]
+
+    objects = relations = None
+    object_rows, object_images = nested("objects")
+    if object_images:
+        ids = [row.get("object", row.get("id")) for row in object_rows.rows]
+        ids = ids_or_numbers(ids, object_images, "object id", object_rows.row_name, mark="/")
+        check_unique(ids, "object", object_rows.row_name)
+        boxes = [box_of(row) if row.get("box") is None else row["box"] for row in object_rows.rows]
+        known: dict[str, Any] = {
+            "image": object_images,
+            "object": ids,
+            "name": object_rows.strings("name"),
+            "synset": object_rows.strings("synset", optional=True),
+            **box_columns(boxes, object_rows.row_name),
+            "attributes": [[str(word) for word in words] or None for words in object_rows.lists("attributes")],
+        }
+        more = object_rows.free((*known, "id", "box"))
+        objects = pl.DataFrame({**known, **more}, schema_overrides=OBJECT_TYPES)
+    relation_rows, relation_images = nested("relations")
+    if relation_images:
+        ends = {end: relation_rows.ids(end) for end in ("subject", "object")}
+        there = dict.fromkeys(objects.select("object", "image").rows()) if objects is not None else {}
+        for ids in ends.values():  # both ends must be objects of the same image
+            pairs = enumerate(zip(ids, relation_images, strict=True))
+            unknown = [index for index, pair in pairs if pair not in there]
+            if unknown:
+                in_image = {object_id for object_id, image in there if image == relation_images[unknown[0]]}
+                check_known([ids[unknown[0]]], in_image, "object", relation_rows.only(unknown).row_name)
+        relations = pl.DataFrame({"image": relation_images, **ends, "predicate": relation_rows.strings("predicate")})
+    return images, objects, relations
 
 
 @READERS.register("flickr", suggested_for=(".token", ".txt"))
@@ -207,25 +238,22 @@ def read_flickr(captions: str | Path, images: str | Path | None = None) -> Datas
         photos = list(dict.fromkeys(owners))
         tables = text_table(image=photos, file=photos), text_table(caption=ids, image=owners, text=texts)
         dataset = Dataset(Path(captions).name.partition(".")[0], *tables)
-    return dataset if images is None else dataset.select(_listed(images, dataset))
-
-
-def _listed(images: str | Path, dataset: Dataset) -> list[str]:
-    """The photos of a split list, by the ids of the dataset; lists without ``.jpg`` are understood."""
+    if images is None:
+        return dataset
     with reading(images):
         lines, numbers = numbered_lines(images)
         known, names = set(dataset.image_ids), [line.strip() for line in lines]
         # A name with and without its ending is one photo, listed twice.
-        photos = []
+        listed = []
         rows = match_ids([without_image_ending(name) for name in names], dataset.image_ids)
         for number, name, row in zip(numbers, names, rows, strict=True):
             if name not in known and row < 0:
                 problem = f"photo {name!r} has no captions in the token file"
                 fix = "check that the list and the token file belong together, or remove this line"
                 raise InputError(problem, row=f"line {number}", expected=f"one of the {len(known)} photos", fix=fix)
-            photos.append(name if name in known else dataset.image_ids[row])
-        check_unique(photos, "image", on_lines(numbers))
-    return photos
+            listed.append(name if name in known else dataset.image_ids[row])
+        check_unique(listed, "image", on_lines(numbers))
+    return dataset.select(listed)
 
 
 _IMAGE = ("image", "image_name", "image_id", "filename", "file_name")
@@ -243,7 +271,18 @@ def read_kaggle_csv(captions: str | Path) -> Dataset:
     photo's name; a caption's id is ``photo.jpg#0``, with the number of the file where it has one.
     """
     with reading(captions):
-        header, rows, lines = _split(captions)
+        mark = "|" if "|" in read_lines(captions)[0] else ","
+        header, rows, lines = split_lines(captions, mark) if mark == "|" else split_csv(captions)
+        last = len(header) - 1
+        for row, line in zip(rows, lines, strict=True):
+            # Every copy of Flickr30k's results.csv has one line that lost its second mark: "photo.jpg| 4   A dog …".
+            if mark == "|" and len(row) == 2 and last == 2 and (lost := re.fullmatch(r"\s*(\d+)\s+(\S.*)", row[1])):
+                row[1:] = [lost[1], lost[2]]
+            if len(row) < len(header):
+                expected = f"{len(header)} columns: {', '.join(header)}"
+                raise wrong_width(row, f"line {line}", expected, "add what is missing, or remove the line")
+            # The caption comes last, so whatever follows belongs to it: it was written without quotes.
+            row[last:] = [mark.join(row[last:])]
         named = [name.lower() for name in header]
         image_at, number_at = (
             next((named.index(name) for name in names if name in named), None) for names in (_IMAGE, _NUMBER)
@@ -263,20 +302,3 @@ def read_kaggle_csv(captions: str | Path) -> Dataset:
         photos = dict.fromkeys(owners)
         tables = text_table(image=photos, file=photos), text_table(caption=ids, image=owners, text=texts)
         return Dataset(format_stem(captions), *tables)
-
-
-def _split(captions: str | Path) -> tuple[list[str], list[list[str]], list[int]]:
-    """Header, rows as wide as the header, and their lines."""
-    mark = "|" if "|" in read_lines(captions)[0] else ","
-    header, rows, lines = split_lines(captions, mark) if mark == "|" else split_csv(captions)
-    last = len(header) - 1
-    for row, line in zip(rows, lines, strict=True):
-        # Every copy of Flickr30k's results.csv has one line that lost its second mark: "photo.jpg| 4   A dog …".
-        if mark == "|" and len(row) == 2 and last == 2 and (lost := re.fullmatch(r"\s*(\d+)\s+(\S.*)", row[1])):
-            row[1:] = [lost[1], lost[2]]
-        if len(row) < len(header):
-            expected = f"{len(header)} columns: {', '.join(header)}"
-            raise wrong_width(row, f"line {line}", expected, "add what is missing, or remove the line")
-        # The caption comes last, so whatever follows belongs to it: it was written without quotes.
-        row[last:] = [mark.join(row[last:])]
-    return header, rows, lines

@@ -7,13 +7,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
 import polars as pl
 
-from crosslens.core import IMAGE_TO_TEXT, CrosslensError, Dataset
+from crosslens.core import IMAGE_TO_TEXT, CrosslensError
 from crosslens.explanations import Explanation, explain_queries
 from crosslens.report.document.inputs import ReportContext
-from crosslens.similarity import relevance_pairs
 
 PHI = "cider"
 FAILED = pl.col("rank").is_null() | (pl.col("rank") != 1)
@@ -98,21 +96,6 @@ def choose_queries(
 
 def _rank(rank: int | None) -> str:
     return "beyond the list" if rank is None else f"{rank:,}"
-
-
-def similarity_of_hits(outcomes: pl.DataFrame, dataset: Dataset, direction: str) -> pl.DataFrame | None:
-    """φ of every failure's first hit; None where it cannot be computed."""
-    failures = outcomes.filter(FAILED)
-    image = {name: row for row, name in enumerate(dataset.image_ids)}
-    caption = {name: row for row, name in enumerate(dataset.caption_ids)}
-    images, captions = ("query", "item") if direction == IMAGE_TO_TEXT else ("item", "query")
-    try:
-        rows = np.array([image[name] for name in failures[images]], np.int64)
-        columns = np.array([caption[name] for name in failures[captions]], np.int64)
-        values = relevance_pairs(dataset, PHI, rows, columns)
-    except (CrosslensError, KeyError):
-        return None
-    return pl.DataFrame({"query": failures["query"], "phi": values}, schema={"query": pl.String, "phi": pl.Float64})
 
 
 @dataclass(frozen=True)

@@ -114,17 +114,6 @@ class ReportInputs:
         return grouped
 
 
-def _opened(source: Source) -> Run | Audit:
-    if isinstance(source, Run | Audit):
-        return source
-    if is_audit(source):
-        return load_audit(source)
-    if (Path(source) / RUN_FILE).exists() or being_written(Path(source)) is not None:
-        return Run.load(source)
-    fix = "name a folder that evaluate -o or audit -o wrote"
-    raise InputError("neither a run nor an audit", file=Path(source), fix=fix)
-
-
 def report_inputs(
     sources: Sequence[Source],
     *,
@@ -146,7 +135,15 @@ def report_inputs(
     findings: list[Finding] = []
     notes: list[str] = []
     kind = "Report on"
-    for source in map(_opened, sources):
+    for source in sources:
+        if not isinstance(source, Run | Audit):
+            if is_audit(source):
+                source = load_audit(source)
+            elif (Path(source) / RUN_FILE).exists() or being_written(Path(source)) is not None:
+                source = Run.load(source)
+            else:
+                fix = "name a folder that evaluate -o or audit -o wrote"
+                raise InputError("neither a run nor an audit", file=Path(source), fix=fix)
         if isinstance(source, Run):
             opened.append((source.label, source))
             continue
@@ -329,27 +326,25 @@ class ReportContext:
                 for stage, payload in payloads.items()
                 if stage not in stages
             ]
-        if "leaderboard" not in stages:
-            results += [self._ranked(dataset, comparison) for dataset, comparison in self.comparisons.items()]
+        # The runs of each dataset in the form of a leaderboard, from the tests of every pair.
+        for dataset, comparison in self.comparisons.items() if "leaderboard" not in stages else ():
+            runs, metric = self.inputs.by_dataset()[dataset], comparison.results[0].metric
+            best = self.best(runs)
+            cells = []
+            for name, run in runs.items():
+                pairs = (result for result in comparison.results if {best, name} == {result.baseline, result.other})
+                pair = next(pairs, None)
+                cell = {"model": name, "dataset": dataset, "metric": metric, "best": name == best}
+                tested = None if pair is None else pair.adjusted_p < 1 - comparison.level
+                difference = None if pair is None else pair.difference
+                cells.append({**cell, **run[metric].as_dict(), "difference": difference, "significant": tested})
+            payload = {"metrics": [metric], "datasets": [dataset], "cells": cells}
+            results.append(StageResult("leaderboard", payload, "", dataset=dataset))
 
         def is_readable(result: StageResult) -> bool:
             return self.read_stored(lambda: findings_of([result]) is not None, "the first screen", False)
 
         return findings_of(filter(is_readable, results))
-
-    def _ranked(self, dataset: str, comparison: Comparison) -> StageResult:
-        """The runs of a dataset in the form of a leaderboard, from the tests of every pair."""
-        runs, metric = self.inputs.by_dataset()[dataset], comparison.results[0].metric
-        best = self.best(runs)
-        cells = []
-        for name, run in runs.items():
-            pairs = (result for result in comparison.results if {best, name} == {result.baseline, result.other})
-            pair = next(pairs, None)
-            cell = {"model": name, "dataset": dataset, "metric": metric, "best": name == best, **run[metric].as_dict()}
-            tested = None if pair is None else pair.adjusted_p < 1 - comparison.level
-            cells.append({**cell, "difference": None if pair is None else pair.difference, "significant": tested})
-        payload = {"metrics": [metric], "datasets": [dataset], "cells": cells}
-        return StageResult("leaderboard", payload, "", dataset=dataset)
 
     def best(self, runs: dict[str, Run]) -> str:
         metric = self.headline(next(iter(runs.values())))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from html import escape
 from pathlib import Path
@@ -13,6 +14,7 @@ import polars as pl
 
 from crosslens.core import (
     BOTH,
+    IMAGE_TO_TEXT,
     UNRANKED,
     Bars,
     Chart,
@@ -28,7 +30,6 @@ from crosslens.core import (
     split_name,
 )
 from crosslens.explanations import (
-    Explanation,
     explain_queries,
     marked_words,
     picture_cards,
@@ -37,25 +38,12 @@ from crosslens.explanations import (
 )
 from crosslens.metrics import dataset_name, facts_of, format_count, format_figure
 from crosslens.pipeline import StageResult, run_table
-from crosslens.report.document.failures import (
-    FAILED,
-    QueryGroup,
-    TellingFailure,
-    choose_queries,
-    similarity_of_hits,
-    telling_failures,
-)
+from crosslens.report.document.failures import FAILED, PHI, QueryGroup, TellingFailure, choose_queries, telling_failures
 from crosslens.report.document.inputs import ReportContext
-from crosslens.report.document.sections import (
-    Content,
-    Html,
-    ReportSection,
-    figure_of,
-    folded_notes,
-    series_of,
-)
+from crosslens.report.document.sections import Content, Html, ReportSection, figure_of, folded_notes, series_of
 from crosslens.report.forms.boxes import draw_boxes
 from crosslens.report.forms.page import chart_html, marked_html, paragraph
+from crosslens.similarity import relevance_pairs
 
 _TABLE = ("Hit@1", "Hit@5", "Hit@10", "MedR", "mAP@R")
 _SHARED = 3
@@ -231,7 +219,19 @@ def causes(context: ReportContext) -> ReportSection | None:
         "A failure has a cause where the first hit contradicts something that the query mentions; it may have several, "
         "or none that the annotation shows."
     )
-    parts: list[Content] = [Text.of(about), *_shares(results)]
+    parts: list[Content] = [Text.of(about)]
+    names = list(dict.fromkeys(row["cause"] for result in results for row in result.payload["causes"]))
+    series: dict[str, list[Figure]] = {}
+    for result in results:
+        by_cause = {row["cause"]: row for row in result.payload["causes"]}
+        series[_name(result)] = [Figure.percent(None).of_row(by_cause.get(name), "share") for name in names]
+    if names:
+        counted = (f"{_name(result)} {format_count(result.payload['failures'], 'failure')}" for result in results)
+        shares = Bars(
+            title="Causes, as a share of failures", groups=tuple(names), series=series_of(series), heading="cause",
+            axis="percent of failures", about=f"The share of failures with each cause: {', '.join(counted)}.",
+        )  # fmt: skip
+        parts.append(shares)
     for result in results:
         name = _name(result)
         if totals := result.payload.get("totals"):
@@ -255,22 +255,6 @@ def _name(result: StageResult) -> str:
     return result.model or str(result.payload.get("run", ""))
 
 
-def _shares(results: Sequence[StageResult]) -> Iterator[Content]:
-    names = list(dict.fromkeys(row["cause"] for result in results for row in result.payload["causes"]))
-    series: dict[str, list[Figure]] = {}
-    for result in results:
-        by_cause = {row["cause"]: row for row in result.payload["causes"]}
-        series[_name(result)] = [Figure.percent(None).of_row(by_cause.get(name), "share") for name in names]
-    if names:
-        counts = ", ".join(
-            f"{_name(result)} {format_count(result.payload['failures'], 'failure')}" for result in results
-        )
-        yield Bars(
-            title="Causes, as a share of failures", groups=tuple(names), series=series_of(series), heading="cause",
-            axis="percent of failures", about=f"The share of failures with each cause: {counts}.",
-        )  # fmt: skip
-
-
 def _examples(context: ReportContext, result: StageResult) -> Iterator[Content]:
     """One failure of each main cause, with both pictures and their boxes."""
     name = next((name for name in (_name(result), *context.inputs.runs) if name in context.inputs.runs), None)
@@ -278,9 +262,17 @@ def _examples(context: ReportContext, result: StageResult) -> Iterator[Content]:
     dataset = None if run is None else context.inputs.dataset_of(run)
     if name is None or run is None or dataset is None:
         return
+    # The first failure of each main cause; without the table of failures, the first ones.
+    outcomes, most = context.outcomes(name), context.inputs.queries
+    chosen = pl.Series(dtype=pl.String) if outcomes is None else outcomes.filter(FAILED)["query"].head(most // 2)
+    table = None if result.folder is None else Path(result.folder) / "failures.parquet"
     try:
-        chosen = _main_causes(context, result, name)
-        explained = explain_queries(run, dataset, chosen, result.payload.get("direction"))
+        if table is not None and table.exists():
+            failures = read_parquet_file(table)
+            if {"query", "main_cause"} <= set(failures.columns):
+                firsts = failures.filter(pl.col("main_cause").is_not_null()).unique("main_cause", maintain_order=True)
+                chosen = firsts["query"].head(most)
+        explained = explain_queries(run, dataset, list(map(str, chosen)), result.payload.get("direction"))
     except CrosslensError as error:
         context.notes.append(f"No failures are drawn: {error.problem}.")
         return
@@ -290,38 +282,22 @@ def _examples(context: ReportContext, result: StageResult) -> Iterator[Content]:
         if any(entry.box for picture in pictures for entry in picture.objects):
             yield Text.of("Boxes of one number are matched across the pictures; dashed boxes have no match.", note=True)
     for explanation in explained:
-        yield _failure(context, explanation, dataset_name(run))
-
-
-def _main_causes(context: ReportContext, result: StageResult, name: str) -> list[str]:
-    """The first failure of each main cause; without the table of failures, the first ones."""
-    table = None if result.folder is None else Path(result.folder) / "failures.parquet"
-    if table is not None and table.exists():
-        failures = read_parquet_file(table)
-        if {"query", "main_cause"} <= set(failures.columns):
-            firsts = failures.filter(pl.col("main_cause").is_not_null()).unique("main_cause", maintain_order=True)
-            return [str(query) for query in firsts["query"]][: context.inputs.queries]
-    outcomes = context.outcomes(name)
-    failed = () if outcomes is None else outcomes.filter(FAILED)["query"].head(context.inputs.queries // 2)
-    return [str(query) for query in failed]
-
-
-def _failure(context: ReportContext, explained: Explanation, dataset: str) -> str:
-    figures = []
-    for card in picture_cards(explained, {}).cards:
-        image = str(card.image)
-        if card.boxes:
-            drawn = draw_boxes(card, None, content=context.pictures.below(dataset, image, _WITH_BOXES))
-        else:
-            drawn = context.pictures.photo(dataset, image, card.title, _WITH_BOXES)
-        title = card.title.partition(":")[0]
-        said = "".join(map(_quote, card.details))
-        figures.append(f"<figure>{drawn}<figcaption><b>{escape(title)}</b> {said}</figcaption></figure>")
-    sentences = "".join(paragraph(sentence.text) for sentence in explained.sentences)
-    return (
-        f'<article class="failure"><p class="query" dir="auto">{marked_html(marked_words(explained))}</p>\n'
-        f'{sentences}\n<div class="pair">{"".join(figures)}</div></article>'
-    )
+        figures = []
+        for card in picture_cards(explanation, {}).cards:
+            image = str(card.image)
+            if card.boxes:
+                below = context.pictures.below(dataset_name(run), image, _WITH_BOXES)
+                drawn = draw_boxes(card, None, content=below)
+            else:
+                drawn = context.pictures.photo(dataset_name(run), image, card.title, _WITH_BOXES)
+            title = escape(card.title.partition(":")[0])
+            said = "".join(map(_quote, card.details))
+            figures.append(f"<figure>{drawn}<figcaption><b>{title}</b> {said}</figcaption></figure>")
+        sentences = "".join(paragraph(sentence.text) for sentence in explanation.sentences)
+        yield (
+            f'<article class="failure"><p class="query" dir="auto">{marked_html(marked_words(explanation))}</p>\n'
+            f'{sentences}\n<div class="pair">{"".join(figures)}</div></article>'
+        )
 
 
 def queries(context: ReportContext) -> ReportSection | None:
@@ -343,7 +319,15 @@ def _instructive(context: ReportContext, runs: dict[str, Run]) -> Iterator[Conte
     best = context.best({name: runs[name] for name in outcomes})
     dataset = context.inputs.dataset_of(runs[best])
     assert dataset is not None
-    phi = similarity_of_hits(outcomes[best], dataset, context.direction)
+    # φ of every failure's first hit, where it can be computed.
+    phi, failures = None, outcomes[best].filter(FAILED)
+    image = {name: row for row, name in enumerate(dataset.image_ids)}
+    caption = {name: row for row, name in enumerate(dataset.caption_ids)}
+    sides = ("query", "item") if context.direction == IMAGE_TO_TEXT else ("item", "query")
+    with suppress(CrosslensError, KeyError):
+        pairs = ([ids[name] for name in failures[side]] for ids, side in zip((image, caption), sides, strict=True))
+        values = relevance_pairs(dataset, PHI, *(np.array(rows, np.int64) for rows in pairs))
+        phi = pl.DataFrame({"query": failures["query"], "phi": values}, schema={"query": pl.String, "phi": pl.Float64})
     groups = choose_queries(outcomes, best, context.inputs.queries, phi)
     chosen = pl.Series([query for group in groups for query in group.queries], dtype=pl.String)
     rows: dict[str, dict[str, dict[str, Any]]] = {

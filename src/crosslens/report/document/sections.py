@@ -324,7 +324,19 @@ def _difficulty(context: ReportContext, result: StageResult) -> Iterator[Content
 def robustness(context: ReportContext) -> ReportSection | None:
     """What small changes cost, as a heat map; the captions that lost most; and captions that are nearly right."""
     results = context.inputs.stage("robustness")
-    changes = [*_drops(context, results), *_brittle(results)]
+    changes: list[Content] = list(_drops(context, results))
+    rows: list[Mapping[str, Any]] = [row for result in results for row in result.payload.get("brittle", ())]
+    changed = [row for row in rows if row.get("text") and row["text"] != row.get("original")]
+    worst = sorted(changed, key=lambda row: -(row.get("drop") or 0.0))[:_MOST_BRITTLE]
+    if worst:
+        rank = Figure(None, digits=0)
+        cells = tuple(
+            (str(row["original"]), str(row["text"]), str(row["perturbation"]), replace(rank, value=row["rank_before"]),
+             replace(rank, value=row["rank_after"]), str(row["model"]))
+            for row in worst
+        )  # fmt: skip
+        header = ("caption", "changed to", "change", "rank before", "rank after", "run")
+        changes.append(Table(header, cells, title="Captions that lost most"))
     about = (
         "Points lost when captions or pictures are changed a little: red is a loss, green a gain, a deeper colour is "
         "more. In brackets: the interval includes 0, so there may be no loss at all."
@@ -381,21 +393,6 @@ def _drops(context: ReportContext, results: Sequence[StageResult]) -> Iterator[C
     )
     title = f"Drop of {metric}, in points and in percent of the figure before"
     yield Table(("change", "run", "before", "points", "percent"), drops_table, "llrll", title=title)
-
-
-def _brittle(results: Sequence[StageResult]) -> Iterator[Content]:
-    rows: list[Mapping[str, Any]] = [row for result in results for row in result.payload.get("brittle", ())]
-    changed = [row for row in rows if row.get("text") and row["text"] != row.get("original")]
-    worst = sorted(changed, key=lambda row: -(row.get("drop") or 0.0))[:_MOST_BRITTLE]
-    if worst:
-        rank = Figure(None, digits=0)
-        cells = tuple(
-            (str(row["original"]), str(row["text"]), str(row["perturbation"]), replace(rank, value=row["rank_before"]),
-             replace(rank, value=row["rank_after"]), str(row["model"]))
-            for row in worst
-        )  # fmt: skip
-        header = ("caption", "changed to", "change", "rank before", "rank after", "run")
-        yield Table(header, cells, title="Captions that lost most")
 
 
 def _hard_negatives(stage: StageResult) -> Iterator[Content]:
@@ -524,9 +521,39 @@ def labels(context: ReportContext) -> ReportSection | None:
     """What a person should look at before the model is blamed: suspect labels, unannotated matches, tied scores."""
     parts: list[Content] = []
     for result in context.inputs.stage("label-quality"):
-        parts += _quality(result.payload)
+        payload = result.payload
+        suspects = format_count(payload["suspects"], "suspect label")
+        parts.append(Text.of(f"{suspects}{_of(payload)} should be reviewed by a person."))
+        reasons = tuple((name, REASONS.get(name, ""), count) for name, count in payload["reasons"].items())
+        if reasons:
+            parts.append(Table(("reason", "meaning", "labels"), reasons, title="Why labels are suspect"))
+        runs = tuple((row["run"], row["failures"], row["annotation"], row["model"]) for row in payload["runs"])
+        if runs:
+            columns = ("run", "failures", "from suspect labels", "the model's")
+            parts.append(Table(columns, runs, title="Whose failures they are"))
+        fields = ("caption", "text", "reason", "evidence", "proposal")
+        listed = (row for row in payload["review"][:_MOST_LISTED] if row["signals"])
+        review = tuple(tuple(str(row[name]) for name in fields) for row in listed)
+        if review:
+            parts.append(Table(fields, review, title="The most suspect labels", folded=True))
+        parts.append(folded_notes(payload.get("notes", ())))
     for result in context.inputs.stage("missing-positives"):
-        parts += _missing(result.payload)
+        payload = result.payload
+        about = (
+            f"Likely missing positives{_of(payload, 'in')}: {format_count(payload['pairs'], 'pair')} outside the "
+            f"ground truth with φ ({payload['phi']}) of at least {payload['threshold']:.3g}, as high as annotated "
+            "pairs have it."
+        )
+        parts.append(Text.of(about))
+        levels = tuple((f"{row['threshold']:.3g}", row["pairs"]) for row in payload["levels"])
+        if levels:
+            title = "Likely missing positives by threshold"
+            parts.append(Table(("φ at least", "pairs"), levels, "rr", title=title, folded=True))
+        misses: Mapping[str, Any] = payload.get("misses") or {}
+        failures = tuple((name, row["misses"], row["fitting"]) for name, row in misses.items())
+        if failures:
+            header = ("run", "failures", "first hit is a likely missing positive")
+            parts.append(Table(header, failures, title="Failures that may be right answers"))
     for result in context.inputs.stage("ties"):
         modes: Mapping[str, Mapping[str, Any]] = result.payload.get("modes", {})
         rows: list[tuple[Cell, ...]] = []
@@ -539,40 +566,6 @@ def labels(context: ReportContext) -> ReportSection | None:
         if rows:
             parts.append(Table(("metric", *modes), rows, title=title))
     return _section("labels", "Label problems", parts)
-
-
-def _quality(payload: Mapping[str, Any]) -> Iterator[Content]:
-    yield Text.of(f"{format_count(payload['suspects'], 'suspect label')}{_of(payload)} should be reviewed by a person.")
-    reasons = tuple((name, REASONS.get(name, ""), count) for name, count in payload["reasons"].items())
-    if reasons:
-        yield Table(("reason", "meaning", "labels"), reasons, title="Why labels are suspect")
-    runs = tuple((row["run"], row["failures"], row["annotation"], row["model"]) for row in payload["runs"])
-    if runs:
-        header = ("run", "failures", "from suspect labels", "the model's")
-        yield Table(header, runs, title="Whose failures they are")
-    columns = ("caption", "text", "reason", "evidence", "proposal")
-    review = tuple(
-        tuple(str(row[column]) for column in columns) for row in payload["review"][:_MOST_LISTED] if row["signals"]
-    )
-    if review:
-        yield Table(columns, review, title="The most suspect labels", folded=True)
-    yield folded_notes(payload.get("notes", ()))
-
-
-def _missing(payload: Mapping[str, Any]) -> Iterator[Content]:
-    yield Text.of(
-        f"Likely missing positives{_of(payload, 'in')}: {format_count(payload['pairs'], 'pair')} outside the ground "
-        f"truth with φ ({payload['phi']}) of at least {payload['threshold']:.3g}, as high as annotated pairs have it."
-    )
-    levels = tuple((f"{row['threshold']:.3g}", row["pairs"]) for row in payload["levels"])
-    if levels:
-        title = "Likely missing positives by threshold"
-        yield Table(("φ at least", "pairs"), levels, "rr", title=title, folded=True)
-    misses: Mapping[str, Any] = payload.get("misses") or {}
-    rows = tuple((name, row["misses"], row["fitting"]) for name, row in misses.items())
-    if rows:
-        header = ("run", "failures", "first hit is a likely missing positive")
-        yield Table(header, rows, title="Failures that may be right answers")
 
 
 def everything(context: ReportContext) -> ReportSection | None:

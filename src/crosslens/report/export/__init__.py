@@ -258,18 +258,15 @@ def _yaml(value: Any, indent: str = "") -> list[str]:
         for key, inner in value.items():
             if isinstance(inner, dict | list):
                 lines += [f"{indent}{key}:", *_yaml(inner, indent + "  ")]
-            else:
-                lines.append(f"{indent}{key}: {_scalar(inner)}")
+                continue
+            text = json.dumps(inner, ensure_ascii=False)
+            if isinstance(inner, float) and "e" in text and "." not in text:
+                text = text.replace("e", ".0e")  # YAML 1.1 takes 1e-05 for a text
+            # Characters that JSON leaves as they are, and YAML does not allow.
+            text = _UNPRINTABLE.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
+            lines.append(f"{indent}{key}: {text}")
         return lines
     for inner in value:
         first, *rest = _yaml(inner, indent + "  ")
         lines += [f"{indent}- {first.removeprefix(indent + '  ')}", *rest]
     return lines
-
-
-def _scalar(value: Any) -> str:
-    text = json.dumps(value, ensure_ascii=False)
-    if isinstance(value, float) and "e" in text and "." not in text:
-        text = text.replace("e", ".0e")  # YAML 1.1 takes 1e-05 for a text
-    # Characters that JSON leaves as they are, and YAML does not allow.
-    return _UNPRINTABLE.sub(lambda match: f"\\u{ord(match[0]):04x}", text)

@@ -12,16 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from crosslens.core import (
-    RUN_FILE,
-    InputError,
-    MetricValues,
-    Run,
-    UsageError,
-    argument,
-    is_finite_number,
-    split_name,
-)
+from crosslens.core import RUN_FILE, InputError, MetricValues, Run, UsageError, argument, is_finite_number, split_name
 from crosslens.data import read_json
 from crosslens.metrics import dataset_name, dataset_revision, facts_of, select_metrics
 from crosslens.report.export import EXPORTS, Files, Metrics

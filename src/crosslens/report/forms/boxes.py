@@ -37,13 +37,17 @@ def draw_boxes(card: PictureCard, drawn: EmbeddedImage | None, *, content: str =
     labelled = [box for box in order if len(order) <= _MOST_LABELS or first[box.name] is box]
     texts = [box.name if box.number is None else f"{box.number} {box.name}" for box in labelled]
     labels = label_positions(texts, [box.place for box in labelled], (width, height))
-    parts = [
-        *map(_box, order),
-        *(  # above all boxes
-            _label(position, text, _colour(box))
-            for position, text, box in zip(labels, texts, labelled, strict=True)
-            if position is not None
-        ),
+    parts = []
+    for box in order:
+        x, y, wide, high = box.place
+        dash = "" if box.number is not None else ' stroke-dasharray="5 4"'
+        line = f'fill="none" stroke="{_colour(box)}" stroke-width="2.5" vector-effect="non-scaling-stroke"{dash}'
+        rectangle = f'<rect class="box" x="{x:g}" y="{y:g}" width="{wide:g}" height="{high:g}" {line}/>'
+        parts.append(f"<g><title>{escape(box.about)}</title>{rectangle}</g>")
+    parts += [  # above all boxes
+        _label(position, text, _colour(box))
+        for position, text, box in zip(labels, texts, labelled, strict=True)
+        if position is not None
     ]
     frame = f'viewBox="0 0 {width:g} {height:g}" preserveAspectRatio="xMinYMin"'
     about = f'role="img" aria-label="{escape(card.title)}"'
@@ -52,14 +56,6 @@ def draw_boxes(card: PictureCard, drawn: EmbeddedImage | None, *, content: str =
 
 def _colour(box: PictureBox) -> str:
     return "#444444" if box.colour is None else PALETTE[box.colour % len(PALETTE)]
-
-
-def _box(box: PictureBox) -> str:
-    x, y, wide, high = box.place
-    dash = "" if box.number is not None else ' stroke-dasharray="5 4"'
-    line = f'fill="none" stroke="{_colour(box)}" stroke-width="2.5" vector-effect="non-scaling-stroke"{dash}'
-    rectangle = f'<rect class="box" x="{x:g}" y="{y:g}" width="{wide:g}" height="{high:g}" {line}/>'
-    return f"<g><title>{escape(box.about)}</title>{rectangle}</g>"
 
 
 class LabelPosition(NamedTuple):

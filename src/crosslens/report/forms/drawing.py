@@ -187,16 +187,6 @@ def tick_text(unit: Figure, value: float) -> str:
     return (number.rstrip("0").rstrip(".") if "." in number else number) + unit.unit
 
 
-def axis_number(value: float) -> str:
-    """A number below an axis: ``20,000``, and ``2·10⁶`` where digits would run into those of the next."""
-    if abs(value) < 1e6:
-        return f"{value:,.10g}"
-    power = math.floor(math.log10(abs(value)) + 1e-9)
-    factor = value / 10.0**power
-    digits = str(power).translate(str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹"))
-    return f"10{digits}" if math.isclose(factor, 1) else f"{factor:g}·10{digits}"
-
-
 class Plane:
     """A drawing with two axes: where values lie in it, its grid and labels."""
 
@@ -229,4 +219,10 @@ class Plane:
             self.drawing.text(self.left - 6, height + 4, up(y), "soft end")
         for x in self.columns if shown is None else shown:
             side = "end" if x == self.columns[-1] else "middle"
-            self.drawing.text(self.position(x, self.rows[0])[0], bottom + 16, axis_number(x), f"soft {side}")
+            number = f"{x:,.10g}"
+            if abs(x) >= 1e6:  # 2·10⁶: digits would run into those of the next
+                power = math.floor(math.log10(abs(x)) + 1e-9)
+                factor = x / 10.0**power
+                digits = str(power).translate(str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹"))
+                number = f"10{digits}" if math.isclose(factor, 1) else f"{factor:g}·10{digits}"
+            self.drawing.text(self.position(x, self.rows[0])[0], bottom + 16, number, f"soft {side}")

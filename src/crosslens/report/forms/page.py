@@ -128,7 +128,14 @@ def part_html(part: Part, drawn: Drawn | None = None) -> str:
         head = f"<h4>{escape(part.title)}</h4>\n" if part.title else ""
         return f'<div class="block">{head}<div class="wide"><table><tbody>{rows}</tbody></table></div></div>'
     if isinstance(part, Table):
-        return table_html(part)
+        # The first column names the rows; a frame scrolls where the table is wider than the page.
+        label = part.title or f"Table of {len(part.rows)} rows"
+        framed = f'<div class="wide" tabindex="0" role="group" aria-label="{escape(label)}">\n{_rows(part)}\n</div>'
+        notes = "".join(paragraph(note, "facts") for note in part.notes)
+        if part.folded or part.aside or part.overview is not part:
+            return f'<div class="block">{folded(label, framed + notes)}</div>'
+        head = f"<h4>{escape(part.title)}</h4>\n" if part.title else ""
+        return f'<div class="block">{head}{framed}{notes}</div>'
     if isinstance(part, Row):
         return f'<div class="charts">{"".join(map(chart_html, part.charts))}</div>'
     if isinstance(part, Chart):
@@ -139,23 +146,17 @@ def part_html(part: Part, drawn: Drawn | None = None) -> str:
         head = f"<h3>{escape(part.title)}</h3>" if part.title else ""
         key = paragraph(part.key, "facts") if part.key else ""
         return f'{head}<p class="query" dir="auto">{marked_html(part)}</p>{key}'
-    return cards_html(part, _drawn([part]) if drawn is None else drawn)
+    drawn = _drawn([part]) if drawn is None else drawn
+    keys = (part.pictures.get(card.image or "", card.image or "") for card in part.cards)
+    listed = "".join(_card(card, drawn.get(key)) for card, key in zip(part.cards, keys, strict=True))
+    head = f"<h4>{escape(part.title)}</h4>" if part.title else ""
+    key = paragraph(part.key, "facts") if part.key else ""
+    return f'<div class="block">{head}<div class="{"pair" if part.large else "hits"}">{listed}</div>{key}</div>'
 
 
 def paragraph(text: str, kind: str = "") -> str:
     """A paragraph of plain text."""
     return f"<p{_class(kind)}>{escape(text.replace(' %', _PERCENT))}</p>"
-
-
-def table_html(table: Table) -> str:
-    """A table whose first column names its rows, in a frame that scrolls where it is wider than the page."""
-    label = table.title or f"Table of {len(table.rows)} rows"
-    framed = f'<div class="wide" tabindex="0" role="group" aria-label="{escape(label)}">\n{_rows(table)}\n</div>'
-    notes = "".join(paragraph(note, "facts") for note in table.notes)
-    if table.folded or table.aside or table.overview is not table:
-        return f'<div class="block">{folded(label, framed + notes)}</div>'
-    head = f"<h4>{escape(table.title)}</h4>\n" if table.title else ""
-    return f'<div class="block">{head}{framed}{notes}</div>'
 
 
 def _rows(table: Table) -> str:
@@ -238,15 +239,6 @@ def _drawn(parts: Sequence[Cards]) -> Drawn:
     small = {file: file for file in files[False]}
     thumbnails = embed_thumbnails(small, _BUDGET * len(small) // max(1, len(files[False])))
     return {**thumbnails, **{file: picture for file in files[True] if (picture := embed_image(file)) is not None}}
-
-
-def cards_html(cards: Cards, drawn: Drawn) -> str:
-    """Pictures with their texts; a card without a picture has its texts alone."""
-    keys = (cards.pictures.get(card.image or "", card.image or "") for card in cards.cards)
-    listed = "".join(_card(card, drawn.get(key)) for card, key in zip(cards.cards, keys, strict=True))
-    head = f"<h4>{escape(cards.title)}</h4>" if cards.title else ""
-    key = paragraph(cards.key, "facts") if cards.key else ""
-    return f'<div class="block">{head}<div class="{"pair" if cards.large else "hits"}">{listed}</div>{key}</div>'
 
 
 def _card(card: PictureCard, picture: EmbeddedImage | None) -> str:

@@ -20,11 +20,9 @@ from crosslens.core import (
     Histogram,
     MarkedText,
     Part,
-    PictureCard,
     Section,
     Table,
     Text,
-    TextDiff,
     cell_text,
     printable,
     printable_line,
@@ -73,13 +71,34 @@ def _blocks(part: Part, width: int | None) -> Iterator[str]:
             part = part.narrow
         title = f"{_wrapped(part.title, wrapped)}\n" if part.title else ""
         grid = text_grid(part.overview)
-        grid = _cut(grid, width) if part.cut and width is not None else grid
+        if part.cut and width is not None:  # texts beside the first column in one line each, of equal room
+            names = max(len(row[0]) for row in (grid.header, *grid.rows))
+            room = max(_LEAST_LETTERS, (width - names) // (len(grid.header) - 1) - 3)
+            rows = [
+                (row[0], *(cell if len(cell) <= room else cell[: room - 1].rstrip() + "…" for cell in row[1:]))
+                for row in grid.rows
+            ]
+            grid = replace(grid, rows=tuple(rows))
         yield title + grid.text(width).lstrip("\n")
         yield "\n".join(_wrapped(note, wrapped) for note in part.notes)
     elif isinstance(part, Histogram) and part.printed:
-        yield f"{_wrapped(part.title, wrapped)}\n{_text_bars(part).text(width)}"
+        # A bar of text per interval; · marks those whose middle lies in the band.
+        low, high = (math.inf, -math.inf) if part.band is None else part.band[:2]
+        most, bars = max(*part.counts, 1), []
+        for name, count, (start, end) in zip(part.names, part.counts, pairwise(part.edges), strict=True):
+            mark = " ·" if low <= (start + end) / 2 <= high else ""
+            bars.append((name + mark, f"{count:,g}", "█" * math.ceil(_BAR * count / most)))
+        grid = Grid((part.axis, part.noun, ""), tuple(bars), "lrl")
+        yield f"{_wrapped(part.title, wrapped)}\n{grid.text(width)}"
     elif isinstance(part, Cards) and (cards := part.cards[: part.most]):
-        yield "\n".join([_wrapped(part.title, wrapped), *(line for card in cards for line in _card(card, wrapped))])
+        lines = [_wrapped(part.title, wrapped)]
+        for card in cards:
+            lines += textwrap.wrap(card.title, wrapped, initial_indent="  ", subsequent_indent="  ")
+            for text in card.lines:
+                line = " ".join(text.split())
+                line = line if len(line) <= _MOST_LETTERS else line[: _MOST_LETTERS - 1] + "…"
+                lines += textwrap.wrap(line, wrapped, initial_indent=4 * " ", subsequent_indent=8 * " ")
+        yield "\n".join(lines)
 
 
 def _diffs(part: Diffs, width: int, *, colour: bool) -> Iterator[str]:
@@ -88,22 +107,18 @@ def _diffs(part: Diffs, width: int, *, colour: bool) -> Iterator[str]:
     wrapped = partial(textwrap.wrap, width=width, subsequent_indent="  ", break_on_hyphens=False)
     yield "\n".join(line for text, indent in head for line in wrapped(printable_line(text), initial_indent=indent))
     for diff in shown:
-        yield _diff(diff, colour=colour)
+        # The text as it was and as it is; what differs in colour, or else in brackets.
+        lines = [printable_line(f"{diff.name}: {diff.about}")] if diff.about else []
+        if diff.edited:
+            for side, (sign, tone) in enumerate((("-", _RED), ("+", _GREEN))):
+                before, after = (tone, _PLAIN) if colour else ("[", "]")
+                spans = [(printable_line(span[side]), span[0] != span[1]) for span in diff.spans]
+                marked = (f"{before}{text}{after}" if text and changed else text for text, changed in spans)
+                lines.append(f"  {sign} {''.join(marked)}")
+        else:
+            lines.append(f"    {printable_line(''.join(span[0] for span in diff.spans))}")
+        yield "\n".join([*lines, *(f"    {printable_line(fact)}" for fact in diff.facts)])
     yield part.rest if len(part.diffs) > len(shown) else ""
-
-
-def _diff(diff: TextDiff, *, colour: bool) -> str:
-    """The text as it was and as it is; what differs in colour, or else in brackets."""
-    lines = [printable_line(f"{diff.name}: {diff.about}")] if diff.about else []
-    if diff.edited:
-        for side, (sign, tone) in enumerate((("-", _RED), ("+", _GREEN))):
-            before, after = (tone, _PLAIN) if colour else ("[", "]")
-            shown = [(printable_line(span[side]), span[0] != span[1]) for span in diff.spans]
-            marked = (f"{before}{text}{after}" if text and changed else text for text, changed in shown)
-            lines.append(f"  {sign} {''.join(marked)}")
-    else:
-        lines.append(f"    {printable_line(''.join(before for before, _ in diff.spans))}")
-    return "\n".join([*lines, *(f"    {printable_line(fact)}" for fact in diff.facts)])
 
 
 def text_grid(table: Table) -> Grid:
@@ -122,37 +137,6 @@ def text_grid(table: Table) -> Grid:
             columns.append([cell_text(cell) for cell in cells])
             sides += side
     return Grid(table.header, tuple(zip(*columns, strict=True)) if table.rows else (), sides, table.names)
-
-
-def _cut(grid: Grid, width: int) -> Grid:
-    """Texts beside the first column in one line each, shortened so that all columns have the same room."""
-    names = max(len(row[0]) for row in (grid.header, *grid.rows))
-    room = max(_LEAST_LETTERS, (width - names) // (len(grid.header) - 1) - 3)
-    rows = (
-        (row[0], *(cell if len(cell) <= room else cell[: room - 1].rstrip() + "…" for cell in row[1:]))
-        for row in grid.rows
-    )
-    return replace(grid, rows=tuple(rows))
-
-
-def _text_bars(chart: Histogram) -> Grid:
-    """A bar of text per interval; · marks those whose middle lies in the band."""
-    low, high = (math.inf, -math.inf) if chart.band is None else chart.band[:2]
-    most, rows = max(*chart.counts, 1), []
-    for name, count, (start, end) in zip(chart.names, chart.counts, pairwise(chart.edges), strict=True):
-        mark = " ·" if low <= (start + end) / 2 <= high else ""
-        rows.append((name + mark, f"{count:,g}", "█" * math.ceil(_BAR * count / most)))
-    return Grid((chart.axis, chart.noun, ""), tuple(rows), "lrl")
-
-
-def _card(card: PictureCard, width: int) -> list[str]:
-    indent = 4 * " "
-    lines = textwrap.wrap(card.title, width, initial_indent="  ", subsequent_indent="  ") if card.title else []
-    for line in card.lines:
-        line = " ".join(line.split())
-        line = line if len(line) <= _MOST_LETTERS else line[: _MOST_LETTERS - 1] + "…"
-        lines += textwrap.wrap(line, width, initial_indent=indent, subsequent_indent=2 * indent)
-    return lines
 
 
 def _wrapped(text: str, width: int) -> str:
