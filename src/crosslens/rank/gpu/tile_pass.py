@@ -211,8 +211,16 @@ _MANY = 1 / 128
 
 def decide(direction: TileDirection, level: Level, part: slice, items: slice, buffers: FlagBuffers) -> None:
     """Count and collect a tile of exact scores for the queries ``part`` of a direction."""
+    import torch
+
     scores, _ = level.tile(direction.axis, part, items)
-    _put_relevant(direction, scores, part, items)
+    # Relevant pairs get the scores that they are compared by: sums of another order can differ in the last bit.
+    counted = direction.counted
+    pairs = torch.arange(*direction.offsets[[part.start, part.stop]].tolist(), device=scores.device)
+    pairs = pairs[(counted.places[pairs] >= items.start) & (counted.places[pairs] < items.stop)]
+    slots = counted.owners[pairs].long() - part.start, counted.places[pairs].long() - items.start
+    scores[slots if direction.axis == 0 else slots[::-1]] = counted.scores[pairs]
+    counted.tied[pairs] -= 1  # each will be counted as a tie with itself
     for nth in range(direction.widest(part)):
         _count(direction, scores, nth, part, items.start, buffers)
     _collect(direction, scores, part, items.start, buffers)
@@ -254,18 +262,6 @@ def _collect(direction: TileDirection, exact: Tensor, part: slice, start: int, b
     slots = torch.nonzero(flags, as_tuple=True)
     queries, items = slots if direction.axis == 0 else slots[::-1]
     direction.list_candidates(_entries(queries + part.start, items + start, exact[slots]))
-
-
-def _put_relevant(direction: TileDirection, exact: Tensor, part: slice, items: slice) -> None:
-    """Give relevant pairs the scores that they are compared by: sums of another order can differ in the last bit."""
-    import torch
-
-    counted = direction.counted
-    pairs = torch.arange(*direction.offsets[[part.start, part.stop]].tolist(), device=exact.device)
-    pairs = pairs[(counted.places[pairs] >= items.start) & (counted.places[pairs] < items.stop)]
-    slots = counted.owners[pairs].long() - part.start, counted.places[pairs].long() - items.start
-    exact[slots if direction.axis == 0 else slots[::-1]] = counted.scores[pairs]
-    counted.tied[pairs] -= 1  # each will be counted as a tie with itself
 
 
 def _entries(queries: Tensor, items: Tensor, scores: Tensor) -> Entries:
