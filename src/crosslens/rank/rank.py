@@ -290,28 +290,21 @@ def rerank(ranking: Ranking, scores_of: PairScores, k: int, *, keep: int | None 
             fix=f"rank with {argument('depth', max(k, 1))} or more",
         )
     items = ranking.top_items[:, :k]
-    rows, columns = np.nonzero(items != UNRANKED)
+    listed = np.nonzero(items != UNRANKED)
     pairs = [
-        (ranking.query_ids[row], ranking.item_ids[item]) for row, item in zip(rows, items[rows, columns], strict=True)
+        (ranking.query_ids[row], ranking.item_ids[item]) for row, item in zip(listed[0], items[listed], strict=True)
     ]
     if ranking.direction == TEXT_TO_IMAGE:
         pairs = [(image, text) for text, image in pairs]
     scores = np.full(items.shape, -np.inf, np.float32)
-    scores[rows, columns] = scores_of(pairs)
+    scores[listed] = scores_of(pairs)
     # Equal scores: the lower gallery index first, which is the tie rule of every ranking.
     order = np.lexsort((np.where(items == UNRANKED, np.iinfo(np.int64).max, items), -scores))
-    reranked = _with_top(ranking, np.take_along_axis(items, order, 1), np.take_along_axis(scores, order, 1))
-    return replace(reranked, top_items=reranked.top_items[:, :keep], top_scores=reranked.top_scores[:, :keep])
-
-
-def _with_top(ranking: Ranking, items: Array, scores: Array) -> Ranking:
-    """The ranking with these lists on top, and the new rank of every relevant item."""
-    k = items.shape[1]
-    above, tied, before = (np.array(getattr(ranking, name)) for name in ("above", "tied", "tied_before"))
-    rows = ranking.rows
-    listed = items[rows] == ranking.relevant[:, None]
-    inside = listed.any(axis=1)
-    column = listed.argmax(axis=1)
+    items, scores = np.take_along_axis(items, order, 1), np.take_along_axis(scores, order, 1)
+    # The new rank of every relevant item.
+    above, tied, before, rows = ranking.above, ranking.tied, ranking.tied_before, ranking.rows
+    relevant = items[rows] == ranking.relevant[:, None]
+    inside, column = relevant.any(axis=1), relevant.argmax(axis=1)
     own_score = scores[rows, column]
     higher, equal = scores[rows] > own_score[:, None], scores[rows] == own_score[:, None]
     earlier = equal & (np.arange(k) < column[:, None])
@@ -319,8 +312,8 @@ def _with_top(ranking: Ranking, items: Array, scores: Array) -> Ranking:
     passed = np.where((above != UNRANKED) & ~inside, np.clip(np.minimum(ranking.known[rows], k) - above, 0, None), 0)
     return replace(
         ranking,
-        top_items=items,
-        top_scores=np.where(items == UNRANKED, np.nan, scores).astype(np.float32),
+        top_items=items[:, :keep],
+        top_scores=np.where(items == UNRANKED, np.nan, scores).astype(np.float32)[:, :keep],
         above=np.where(inside, higher.sum(axis=1), above + passed),
         tied=np.where(inside, equal.sum(axis=1) - 1, tied - passed),
         tied_before=np.where(inside, earlier.sum(axis=1), before - passed),

@@ -366,7 +366,18 @@ def check_plan(plan: SweepPlan, data: DataOfRecipes, output: Path, *, overwrite:
         TrainingMetrics(recipe.settings)
         check_settings(model_entry(recipe), recipe.model_settings, table="[model]", source=recipe.source)
         if any(name.startswith("model.") for name in combination.values):
-            _try_model(recipe, data.of(recipe))
+            # Make the model once: it refuses settings that it cannot have.
+            split = data.of(recipe).train
+            shapes, texts, text = split.features.shapes, split.dataset.texts, (1,) if recipe.text_model else ()
+            words = 0 if text else len(CaptionVocabulary.of(texts, recipe.least_count))
+            shape = InputShape(shapes.get("vectors", (0,))[0], words, text, shapes.get("regions", ()))
+            try:
+                prepared = prepare_model(recipe.model, recipe.model_settings, texts, recipe.source)
+                build_model(recipe.model, recipe.model_settings, shape, prepared, recipe.source)
+            except CrosslensError:
+                raise
+            except Exception:  # it needs more than shapes: its training will say what is wrong, if anything is
+                pass
         if build_loss(recipe.losses, recipe.source)[1]:
             phis.add(recipe.phi)
     for phi in sorted(phis):
@@ -386,18 +397,3 @@ def check_plan(plan: SweepPlan, data: DataOfRecipes, output: Path, *, overwrite:
         else:
             steps[training.folder] = 0
     return SweepState(finished, steps)
-
-
-def _try_model(recipe: TrainingRecipe, data: TrainingData) -> None:
-    """Make the model once: it refuses settings that it cannot have."""
-    shapes = data.train.features.shapes
-    text = (1,) if recipe.text_model else ()
-    words = 0 if text else len(CaptionVocabulary.of(data.train.dataset.texts, recipe.least_count))
-    shape = InputShape(shapes.get("vectors", (0,))[0], words, text, shapes.get("regions", ()))
-    try:
-        prepared = prepare_model(recipe.model, recipe.model_settings, data.train.dataset.texts, recipe.source)
-        build_model(recipe.model, recipe.model_settings, shape, prepared, recipe.source)
-    except CrosslensError:
-        raise
-    except Exception:  # it needs more than shapes: its training will say what is wrong, if anything is
-        return
