@@ -79,8 +79,8 @@ def measured_parts(training: Any, watch: Stopwatch) -> None:
     watch.wrap(training.model, "encode_images", "image")
     watch.wrap(training.model, "scores", "scores")
     watch.wrap(training, "loss", "loss")
-    if training.phi._prepared is not None:
-        watch.wrap(training.phi._prepared, "pairs", "φ")
+    if training.phi is not None:
+        watch.wrap(training.phi, "pairs", "φ")
     watch.wrap(training.optimizer, "step", "optimiser")
 
 

@@ -35,7 +35,7 @@ from crosslens.train import (  # noqa: E402
 )
 from crosslens.train.captions import words_of  # noqa: E402
 from crosslens.train.stored.model_folder import read_model  # noqa: E402
-from crosslens.train.training import rate_groups  # noqa: E402
+from crosslens.train.training import build_optimizer  # noqa: E402
 from tests.commands import Call as Call, call as call  # noqa: E402
 from tests.encode.tiny_models import MARKS, TEXT, TEXTS, pictures, save_model, save_tokenizer  # noqa: E402
 
@@ -214,7 +214,7 @@ def test_gradient_reaches_adapters_and_heads_only(bases: dict[str, Path], kind: 
 @pytest.mark.parametrize("kind", rest_slow(["pcme", "pvse", "dive"]))
 def test_towers_have_rates_of_their_own_and_heads_the_full_one(bases: dict[str, Path], kind: str) -> None:
     built = model(kind, bases["clip"])
-    groups = rate_groups(built, load_training_recipe("imp-pcme").settings)
+    groups = build_optimizer(built, load_training_recipe("imp-pcme").settings).param_groups
     names = {id(weight): name for name, weight in built.named_parameters()}
     for group, begins in zip(
         groups, ("parts.encoder.vision", "parts.encoder.text", ("image", "text", "s")), strict=True

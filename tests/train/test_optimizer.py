@@ -14,7 +14,7 @@ pytest.importorskip("safetensors")
 from crosslens.core import CrosslensError  # noqa: E402
 from crosslens.train import InputShape, TrainingData, TrainingRecipe, TrainingSettings, train_model  # noqa: E402
 from crosslens.train.models.vectors import Vse  # noqa: E402
-from crosslens.train.training import _FACTOR, build_optimizer, rate_factor, rate_groups  # noqa: E402
+from crosslens.train.training import _FACTOR, build_optimizer, rate_factor  # noqa: E402
 
 from .conftest import changed  # noqa: E402
 from .test_trainer import stop_after, weights  # noqa: E402
@@ -57,9 +57,8 @@ def test_a_rate_of_zero_leaves_a_tower_alone() -> None:
 def test_frozen_parameters_are_in_no_group() -> None:
     model = WithTemperature()
     model.image.head.weight.requires_grad_(False)
-    grouped = [
-        parameter for group in rate_groups(model, TrainingSettings(image_rate=0.1)) for parameter in group["params"]
-    ]
+    groups = build_optimizer(model, TrainingSettings(image_rate=0.1)).param_groups
+    grouped = [parameter for group in groups for parameter in group["params"]]
     assert {id(p) for p in grouped} == {id(p) for p in model.parameters()} - {id(model.image.head.weight)}
 
 
@@ -77,11 +76,11 @@ class Unnamed(torch.nn.Linear):  # type: ignore[misc]
 )
 def test_models_that_name_no_usable_groups(groups: Any, message: str) -> None:
     model = Unnamed(2, 2)
-    assert len(rate_groups(model, TrainingSettings())) == 1, "not asked without factors"
+    assert len(build_optimizer(model, TrainingSettings()).param_groups) == 1, "not asked without factors"
     if groups is not None:
         model.rate_groups = lambda: {name: list(model.parameters()) if value else [] for name, value in groups.items()}
     with pytest.raises(CrosslensError, match=message):
-        rate_groups(model, TrainingSettings(image_rate=0.5))
+        build_optimizer(model, TrainingSettings(image_rate=0.5))
 
 
 def test_a_resumed_training_keeps_its_rates(tmp_path: Path, recipe: TrainingRecipe, data: TrainingData) -> None:

@@ -172,7 +172,7 @@ def test_scores_of_a_split_in_blocks(name: str, monkeypatch: pytest.MonkeyPatch)
     model.eval()
     monkeypatch.setattr(evaluation, "_IMAGES", 7)
     monkeypatch.setattr(evaluation, "_CAPTIONS", 30)
-    monkeypatch.setattr(evaluation.scores_in_blocks, "__defaults__", (5_000,))
+    monkeypatch.setattr(evaluation, "LARGEST_BLOCK", 5_000)
     scores = evaluation.score_matrix(model, split, source, Group(device="cpu"))
     with torch.inference_mode():
         for image, caption in [(0, 0), (19, 99), (6, 29), (7, 30), (13, 61)]:

@@ -21,7 +21,7 @@ from crosslens.train import (
     plan_sweep,
     sweep_state,
 )
-from crosslens.train.sweep.plan import ABSENT, combinations, folder_name, read_seeds, read_variables, with_value
+from crosslens.train.sweep.plan import ABSENT, combinations, folder_name, read_variables, with_value
 from tests.tables import each_row
 
 from .conftest import changed, write_flickr8k
@@ -199,14 +199,14 @@ def test_values_that_cannot_be_trained_are_refused_before_the_first_training(
 @pytest.mark.parametrize(
     ("given", "expected"), [(3, (0, 1, 2)), ("3", (0, 1, 2)), ("0,3,7", (0, 3, 7)), ("4,", (4,)), ([5, 2], (5, 2))]
 )
-def test_seeds(given: Any, expected: tuple[int, ...]) -> None:
-    assert read_seeds(given) == expected
+def test_seeds(recipe: TrainingRecipe, given: Any, expected: tuple[int, ...]) -> None:
+    assert plan_sweep(recipe, "data", seeds=given).seeds == expected
 
 
 @each_row("given", ["0", 0, "-1", "0,-1", "many", "1,,x", ",", [], "1,1", 10**12, "9" * 5000])
-def test_wrong_seeds(given: Any) -> None:
+def test_wrong_seeds(recipe: TrainingRecipe, given: Any) -> None:
     with pytest.raises(UsageError, match="seeds are") as error:
-        read_seeds(given)
+        plan_sweep(recipe, "data", seeds=given)
     assert error.value.option == "seeds"
 
 

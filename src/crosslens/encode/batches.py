@@ -30,11 +30,10 @@ from crosslens.core import (
     InputError,
     UsageError,
     argument,
-    missing_on_node,
 )
-from crosslens.data import REPAIR_IMAGE, outer_file, read_image_bytes, readable_picture
+from crosslens.data import REPAIR_IMAGE, read_image_bytes, readable_picture
 from crosslens.encode.cache import key_of
-from crosslens.encode.encoder import IMAGES, METHODS, TEXTS, Encoder, load_encoder, loaded_as, map_path
+from crosslens.encode.encoder import IMAGES, METHODS, TEXTS, load_encoder, loaded_as, map_path
 from crosslens.encode.options import EncodeOptions
 
 T = TypeVar("T")
@@ -205,7 +204,6 @@ def _one_core_each() -> Iterator[None]:
             torch.set_num_threads(before)
 
 
-_FILES_AT_ONCE = 256
 _MOST_BATCHES = 8
 """Batches of one task, at most: a batch of short texts takes no longer than sending it."""
 _TASKS_PER_SLOT = 4
@@ -281,17 +279,6 @@ def unreadable(error: OSError | InputError) -> str:
     return "missing" if isinstance(error, FileNotFoundError) else f"cannot be opened: {error}"
 
 
-def facts_of_files(engine: Engine, files: Sequence[str | Path]) -> Iterator[FileFacts]:
-    """Key and size of each file, in order; one that this process can read and a worker cannot raises."""
-    paths = [os.path.abspath(file) for file in files]
-    parts = [paths[start : start + _FILES_AT_ONCE] for start in range(0, len(paths), _FILES_AT_ONCE)]
-    for part, facts in zip(parts, engine.run(read_facts_of, None, parts), strict=True):
-        for path, known in zip(part, facts, strict=True):
-            if known.bad == "missing" and outer_file(path).exists():
-                raise missing_on_node(f"{path} does not exist")
-            yield known
-
-
 class EncodedBatch(NamedTuple):
     """The vectors of a batch; or, in ``bad``, which of its items cannot be decoded, and why."""
 
@@ -319,19 +306,6 @@ def encode_batches(model: ModelToLoad, request: tuple[str, bool, list[list[Any]]
         if bad:
             break
     return encoded
-
-
-def run_batches(
-    engine: Engine, encoder: Encoder, modality: str, batches: Sequence[Sequence[Any]], content: Callable[[Any], Any],
-    *, are_files: bool,
-) -> Iterator[EncodedBatch]:  # fmt: skip
-    """The batches encoded, in order, up to the first with an item that cannot be decoded."""
-    groups = in_groups(batches, engine)
-    requests = ((modality, are_files, [[content(item) for item in batch] for batch in group]) for group in groups)
-    for encoded in engine.run(encode_batches, ModelToLoad.of(encoder), requests, gpu=uses_gpu(encoder)):
-        yield from encoded
-        if encoded[-1].bad:
-            return
 
 
 def in_groups(batches: Sequence[T], engine: Engine) -> list[Sequence[T]]:

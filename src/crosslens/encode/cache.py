@@ -151,9 +151,18 @@ class EmbeddingStore:
             if key in self._rows:
                 by_shard.setdefault(self._rows[key][0], []).append(key)
         for shard, keys_there in by_shard.items():
-            vectors = self._verified(shard)
-            if vectors is not None:
-                yield keys_there, vectors[[self._rows[key][1] for key in keys_there]]
+            try:
+                content = shard.read_bytes()
+                if key_of(content).hex() != shard.stem:
+                    raise ValueError("its content is not what was written")
+                stored = open_npz(content, ("vectors", "store"))
+                if str(stored["store"].unpack()) != self.folder.name:
+                    raise ValueError(f"it belongs to {stored['store'].unpack()}")
+                vectors = check_vectors(stored["vectors"].unpack(), "vectors")
+            except _DAMAGED as error:
+                self._drop(shard, str(error))
+                continue
+            yield keys_there, vectors[[self._rows[key][1] for key in keys_there]]
 
     def _read_keys(self, shard: Path) -> None:
         # Only the keys are read here; the file is verified when its vectors are read.
@@ -175,19 +184,6 @@ class EmbeddingStore:
             return
         for row, key in enumerate(rows):
             self._rows.setdefault(key.tobytes(), (shard, row))
-
-    def _verified(self, shard: Path) -> Array | None:
-        try:
-            content = shard.read_bytes()
-            if key_of(content).hex() != shard.stem:
-                raise ValueError("its content is not what was written")
-            stored = open_npz(content, ("vectors", "store"))
-            if str(stored["store"].unpack()) != self.folder.name:
-                raise ValueError(f"it belongs to {stored['store'].unpack()}")
-            return check_vectors(stored["vectors"].unpack(), "vectors")
-        except _DAMAGED as error:
-            self._drop(shard, str(error))
-            return None
 
     def _describe(self, shape: tuple[int, ...] | None) -> None:
         """Say what is kept here and, before the first of them, of what shape the vectors are."""

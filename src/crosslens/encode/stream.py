@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 from operator import attrgetter
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn, TypeAlias, Unpack
@@ -36,24 +37,31 @@ from crosslens.core import (
     check_vectors,
     current_engine,
     fingerprint,
+    missing_on_node,
     shown_progress,
     stage,
     tidy_output,
     zero_vectors,
 )
-from crosslens.data import REPAIR_IMAGE, PixelBudget, image_files, read_image_bytes
+from crosslens.data import REPAIR_IMAGE, PixelBudget, image_files, outer_file, read_image_bytes
 from crosslens.encode.batches import (
     Batches,
+    ModelToLoad,
     decode_image,
-    facts_of_files,
+    encode_batches,
+    in_groups,
     pixels_of,
     read_ahead,
-    run_batches,
+    read_facts_of,
     unreadable,
+    uses_gpu,
 )
 from crosslens.encode.cache import Cache, EmbeddingStore, key_of
 from crosslens.encode.encoder import IMAGES, METHODS, TEXTS, Encoder, FeatureReader, label, open_store, require_modality
 from crosslens.encode.options import StreamKeywords
+
+_FILES_AT_ONCE = 256
+"""Files whose keys a task reads."""
 
 
 class Item(NamedTuple):
@@ -178,13 +186,19 @@ class _Images(_Features):
             ahead.close()
 
     def read_keys(self, engine: Engine, positions: Sequence[int], cached: Callable[[bytes], bool]) -> Iterator[Item]:
-        """The items as tasks of an engine see them, with paths in place of pictures."""
-        files = [self.items[position] for position in positions]
-        for position, file, facts in zip(positions, files, facts_of_files(engine, files), strict=True):
+        """The items as tasks of an engine see them, with paths in place of pictures; a file that this process can read
+        and a worker cannot raises.
+        """
+        paths = [os.path.abspath(self.items[position]) for position in positions]
+        parts = (paths[start : start + _FILES_AT_ONCE] for start in range(0, len(paths), _FILES_AT_ONCE))
+        facts_of = chain.from_iterable(engine.run(read_facts_of, None, parts))
+        for position, path, facts in zip(positions, paths, facts_of, strict=True):
+            if facts.bad == "missing" and outer_file(path).exists():
+                raise missing_on_node(f"{path} does not exist")
             if facts.key and cached(facts.key):
                 yield Item(position, facts.key)
             else:
-                yield self.readable(Item(position, facts.key, os.path.abspath(file), facts.bad, facts.pixels))
+                yield self.readable(Item(position, facts.key, path, facts.bad, facts.pixels))
 
     def readable(self, item: Item) -> Item:
         """The item; raises for an unreadable one, unless those are skipped."""
@@ -238,8 +252,10 @@ def _encode_in_tasks(
     while remaining:
         done, bad = 0, dict[int, str]()
         planned = list(batches.of(remaining, attrgetter("amount")))
-        encoded = run_batches(engine, encoder, source.modality, planned, attrgetter("content"), are_files=are_files)
-        for batch, result in zip(planned, encoded, strict=False):
+        groups = ([[item.content for item in batch] for batch in group] for group in in_groups(planned, engine))
+        requests = ((source.modality, are_files, group) for group in groups)
+        encoded = engine.run(encode_batches, ModelToLoad.of(encoder), requests, gpu=uses_gpu(encoder))
+        for batch, result in zip(planned, chain.from_iterable(encoded), strict=False):
             if result.bad:
                 bad = {done + number: reason for number, reason in result.bad.items()}
                 break

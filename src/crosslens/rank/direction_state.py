@@ -214,6 +214,7 @@ def top_of(direction: Direction, tallies: Sequence[PassTally]) -> tuple[Array, A
     """The top lists of one direction and their exact scores, some queries at a time, on all cores."""
     items = np.full((direction.queries, direction.keep), UNRANKED, np.int64)
     scores = np.full(items.shape, np.nan, direction.scorer.precision)
+    gallery = np.arange(direction.gallery)
 
     def fill(start: int) -> None:
         part = slice(start, min(start + _QUERIES_AT_ONCE, direction.queries))
@@ -228,23 +229,17 @@ def top_of(direction: Direction, tallies: Sequence[PassTally]) -> tuple[Array, A
             _stacked([tally.candidate_item[part] for tally in tallies]),
         )
         put_in_order(rows, candidates, direction.exact(rows + start, candidates), items[part], scores[part])
-        for query in start + np.flatnonzero(overflowed):  # more near-ties than the buffer holds
-            items[query], scores[query] = _best_of_all(direction, int(query))
+        for query in start + np.flatnonzero(overflowed):  # more near-ties than the buffer holds: the whole gallery
+            exact = np.empty(len(gallery), scores.dtype)
+            for begin in range(0, len(gallery), _PAIRS_AT_ONCE):
+                some = gallery[begin : begin + _PAIRS_AT_ONCE]
+                exact[some] = direction.exact(np.full(len(some), query), some)
+            best = np.lexsort((gallery, -exact))[: direction.keep]
+            items[query], scores[query] = best, exact[best]
 
     with ThreadPoolExecutor(available_cores()) as pool:
         wait_for_all([pool.submit(fill, start) for start in range(0, direction.queries, _QUERIES_AT_ONCE)])
     return items, scores
-
-
-def _best_of_all(direction: Direction, query: int) -> tuple[Array, Array]:
-    """The top list of one query, from the exact scores of the whole gallery, a bounded number at a time."""
-    gallery = np.arange(direction.gallery)
-    scores = np.empty(len(gallery), direction.scorer.precision)
-    for start in range(0, len(gallery), _PAIRS_AT_ONCE):
-        part = gallery[start : start + _PAIRS_AT_ONCE]
-        scores[part] = direction.exact(np.full(len(part), query), part)
-    best = np.lexsort((gallery, -scores))[: direction.keep]
-    return best, scores[best]
 
 
 def _stacked(arrays: Sequence[Array]) -> Array:

@@ -38,7 +38,12 @@ class Copies:
         """The groups of float32 vectors; None if no vector occurs twice."""
         bits = vectors.view(np.uint32)
         sample = np.linspace(0, bits.shape[1] - 1, _SAMPLED).astype(np.int64)
-        suspects = _not_unique(_hashes(bits, np.arange(len(bits)), sample))
+        keys = _hashes(bits, np.arange(len(bits)), sample)
+        order = np.argsort(keys, kind="stable")
+        same = keys[order[1:]] == keys[order[:-1]]
+        suspect = np.zeros(len(keys), bool)
+        suspect[order[1:][same]] = suspect[order[:-1][same]] = True
+        suspects = np.flatnonzero(suspect)
         if len(suspects) == 0:
             return None
         hashes = _hashes(bits, suspects, np.arange(bits.shape[1]))
@@ -103,15 +108,6 @@ def _rows_of(vectors: Array, chosen: Array) -> Array:
     if len(chosen) and chosen[-1] - chosen[0] + 1 == len(chosen):
         return vectors[chosen[0] : chosen[-1] + 1]
     return vectors[chosen]
-
-
-def _not_unique(keys: Array) -> Array:
-    """Where the keys are that occur more than once, ascending."""
-    order = np.argsort(keys, kind="stable")
-    same = keys[order[1:]] == keys[order[:-1]]
-    suspect = np.zeros(len(keys), bool)
-    suspect[order[1:][same]] = suspect[order[:-1][same]] = True
-    return np.flatnonzero(suspect)
 
 
 @compiled

@@ -153,20 +153,33 @@ class Merged:
             return lists.items[queries].copy(), lists.scores[queries].copy()
 
     def add(self, pair: tuple[int, int], results: Mapping[int, Lists]) -> None:
-        """Merge what a pair of blocks (of rows, of columns) gave, per wanted direction."""
+        """Merge what a pair of blocks (of rows, of columns) gave, per wanted direction; store the state if due."""
         blocks = self.parts(pair)
         with self._lock:
             for axis, block in results.items():
                 if self.done.size == 1:  # nothing to merge it with
                     self.lists[axis] = block
                     continue
-                if axis not in self.lists:
-                    self.lists[axis] = self._empty(axis)
                 offsets, queries = self._offsets[axis], blocks[axis]
+                if axis not in self.lists:
+                    shape = len(offsets) - 1, self._depth[axis]
+                    scores = np.full(shape, np.nan, self._precision)
+                    counts = np.zeros((3, int(offsets[-1])), np.int64)
+                    self.lists[axis] = Lists(np.full(shape, UNRANKED, np.int32), scores, counts)
                 pairs = slice(int(offsets[queries.start]), int(offsets[queries.stop]))
                 self.lists[axis].merge(queries, pairs, block, blocks[1 - axis].start)
             self.done[pair if self.blocks.outer == 0 else pair[::-1]] = True
-            self._save_if_due()
+            began = time.monotonic()
+            wait = max(SECONDS_BETWEEN_CHECKPOINTS, self._saving / MOST_TIME_FOR_CHECKPOINTS)
+            due = len(self._offsets) == 1 if self.done.all() else began - self._saved >= wait
+            if self._folder is None or not due:
+                return
+            arrays = {f"{name}{axis}": part for axis, lists in self.lists.items() for name, part in vars(lists).items()}
+            header = {"key": self._key, "size": list(self.blocks.size), "outer": self.blocks.outer}
+            with atomic_folder(self._folder, _LAYOUT) as new:
+                write_parts(new, "checkpoint", header=header, arrays={"done": self.done, **arrays})
+            self._saved = time.monotonic()
+            self._saving = self._saved - began
 
     def result_bytes(self) -> int:
         """How much the lists of a pair of blocks take, at most."""
@@ -175,12 +188,6 @@ class Merged:
             self.blocks.size[axis] * (entry * self._depth[axis] + 24 * -(-int(offsets[-1]) // max(1, len(offsets) - 1)))
             for axis, offsets in self._offsets.items()
         )
-
-    def _empty(self, axis: int) -> Lists:
-        offsets = self._offsets[axis]
-        shape = len(offsets) - 1, self._depth[axis]
-        scores = np.full(shape, np.nan, self._precision)
-        return Lists(np.full(shape, UNRANKED, np.int32), scores, np.zeros((3, int(offsets[-1])), np.int64))
 
     def keep_in(self, folder: Path, key: str, fits: Callable[[Blocks], bool] = lambda blocks: True) -> None:
         """From now on store the state there; go on from a stored one of the same ``key`` whose blocks ``fits`` accepts.
@@ -200,16 +207,3 @@ class Merged:
             self.blocks, self.done = blocks, np.array(arrays["done"])
             for axis in self._offsets:
                 self.lists[axis] = Lists(*(np.array(arrays[f"{part}{axis}"]) for part in Lists.__annotations__))
-
-    def _save_if_due(self) -> None:
-        began = time.monotonic()
-        wait = max(SECONDS_BETWEEN_CHECKPOINTS, self._saving / MOST_TIME_FOR_CHECKPOINTS)
-        due = len(self._offsets) == 1 if self.done.all() else began - self._saved >= wait
-        if self._folder is None or not due:
-            return
-        arrays = {f"{name}{axis}": part for axis, lists in self.lists.items() for name, part in vars(lists).items()}
-        header = {"key": self._key, "size": list(self.blocks.size), "outer": self.blocks.outer}
-        with atomic_folder(self._folder, _LAYOUT) as new:
-            write_parts(new, "checkpoint", header=header, arrays={"done": self.done, **arrays})
-        self._saved = time.monotonic()
-        self._saving = self._saved - began

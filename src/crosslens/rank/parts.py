@@ -16,7 +16,7 @@ from crosslens.core import Array, Progress, Ranking, available_cores, current_en
 from crosslens.rank.direction_state import Direction, lists_of, ranking_of
 from crosslens.rank.merged import Blocks, Lists, Merged
 from crosslens.rank.scorers import Scorer
-from crosslens.rank.tiles import TILE, run_pass, uneven_blocks
+from crosslens.rank.tiles import TILE, run_pass, slices
 
 _FEWEST_QUERIES = 2 * TILE
 """Queries of a part, at least: for each part, the lists of the whole other axis travel and are merged."""
@@ -74,8 +74,11 @@ def rank_part(
     ]
     # Of one direction the gallery is shared out, whose vectors are the more.
     outer = work.outer if None not in directions else directions.index(None)
-    blocks = uneven_blocks(scorer.shape[outer], work.tile)
-    tallies = run_pass(scorer, directions, outer, blocks, work.tile, work.threads, advance)
+    # Blocks of a tile's width; shorter ones at the end, so that no worker waits long for another.
+    length, tile = scorer.shape[outer], work.tile
+    most, short = max(0, length // tile - 1) * tile, max(1, tile // 4)
+    blocks = slices([*range(0, most, tile), *range(most, length, short), length])
+    tallies = run_pass(scorer, directions, outer, blocks, tile, work.threads, advance)
     return {axis: lists_of(direction, tallies[axis]).packed() for axis, direction in enumerate(directions) if direction}
 
 

@@ -60,57 +60,32 @@ def rank_both(
     _check_options(backend, device, depth=depth, tile=tile, threads=threads)
     both = relevance if isinstance(relevance, Mapping) else {names[0]: relevance, names[1]: relevance.flip()}
     relevant = [both[name].relevant() for name in names]
-    _check_shape(scorer, *relevant)
+    rows, columns = relevant
+    if 0 in scorer.shape:
+        raise InputError(
+            f"nothing to rank: {scorer.shape[0]} × {scorer.shape[1]} scores", expected="a non-empty gallery"
+        )
+    shape = (len(rows.query_ids), len(rows.item_ids))
+    if scorer.shape != shape or shape != (len(columns.item_ids), len(columns.query_ids)):
+        raise InputError(
+            f"scores of shape {scorer.shape[0]} × {scorer.shape[1]} for relevance of {shape[0]} × {shape[1]}",
+            expected="a row per image and a column per caption, in the dataset's order",
+            fix="check that scores and dataset are of the same split, and not transposed",
+        )
+    if np.abs(rows.grades).sum() == 0 and np.abs(columns.grades).sum() == 0:
+        raise InputError("no relevant pair at all", fix="check that the ids of the judgements match the dataset's")
     progress = shown_progress(progress)
     if backend == "torch":
-        return _rank_with_torch(scorer, relevant, names, depth, tile, device, progress, checkpoint)
-    return _rank_with_numpy(scorer, relevant, names, depth, tile, threads, progress, checkpoint)
+        from crosslens.rank.gpu.task_ranking import ANY_MACHINE, rank_products
 
+        if isinstance(scorer, InnerProduct):
+            return rank_products(scorer, relevant, depth, names, device, tile, progress, checkpoint)
+        if device not in ANY_MACHINE or not current_engine().exceeds(available_cores()):
+            from crosslens.rank.gpu.block_ranking import devices_of
+            from crosslens.rank.gpu.tile_pass import rank_scores
 
-def _check_options(backend: str, device: str | None, **counts: int | None) -> None:
-    for name, value in counts.items():
-        if value is not None and value < 1:
-            raise UsageError(f"{name} is {value}", fix=f"use {argument(name, 1)} or more", option=name)
-    if backend not in BACKENDS:
-        raise UnknownNameError("backend", backend, BACKENDS)
-    if device is not None and backend == "numpy":
-        problem = f"the numpy backend cannot use the device {device!r}"
-        raise UsageError(problem, fix=f"use {argument('backend', 'torch')}", option="device")
-
-
-def _rank_with_torch(
-    scorer: Scorer,
-    relevant: Sequence[Relevance],
-    names: tuple[str, str],
-    depth: int,
-    tile: int | None,
-    device: str | None,
-    progress: Progress,
-    checkpoint: str | Path | None,
-) -> dict[str, Ranking]:
-    from crosslens.rank.gpu.task_ranking import rank_products
-
-    if isinstance(scorer, InnerProduct):
-        return rank_products(scorer, relevant, depth, names, device, tile, progress, checkpoint)
-    from crosslens.rank.gpu.block_ranking import devices_of
-    from crosslens.rank.gpu.task_ranking import ANY_MACHINE
-    from crosslens.rank.gpu.tile_pass import rank_scores
-
-    if device in ANY_MACHINE and current_engine().exceeds(available_cores()):  # cores make these scores, here or there
-        return _rank_with_numpy(scorer, relevant, names, depth, tile, None, progress, checkpoint)
-    return rank_scores(scorer, relevant, depth, names, devices_of(device)[0], tile, progress)
-
-
-def _rank_with_numpy(
-    scorer: Scorer,
-    relevant: Sequence[Relevance],
-    names: tuple[str, str],
-    depth: int,
-    tile: int | None,
-    threads: int | None,
-    progress: Progress,
-    checkpoint: str | Path | None,
-) -> dict[str, Ranking]:
+            return rank_scores(scorer, relevant, depth, names, devices_of(device)[0], tile, progress)
+        threads = None  # cores make these scores, here or there
     from crosslens.rank.direction_state import Direction  # compiled code: slow to import
     from crosslens.rank.distinct import without_copies
     from crosslens.rank.parts import rank_in_parts
@@ -122,10 +97,21 @@ def _rank_with_numpy(
         return Direction.of(relevant[axis], scorer, depth, as_rows=axis == 0, same_queries=queries, same_items=items)
 
     with ThreadPoolExecutor(2) as pool:
-        rows, columns = pool.map(prepared, (0, 1))
+        by_row, by_column = pool.map(prepared, (0, 1))
     return rank_in_parts(
-        scorer, (rows, columns), names, tile=tile, threads=threads, progress=progress, checkpoint=checkpoint
+        scorer, (by_row, by_column), names, tile=tile, threads=threads, progress=progress, checkpoint=checkpoint
     )
+
+
+def _check_options(backend: str, device: str | None, **counts: int | None) -> None:
+    for name, value in counts.items():
+        if value is not None and value < 1:
+            raise UsageError(f"{name} is {value}", fix=f"use {argument(name, 1)} or more", option=name)
+    if backend not in BACKENDS:
+        raise UnknownNameError("backend", backend, BACKENDS)
+    if device is not None and backend == "numpy":
+        problem = f"the numpy backend cannot use the device {device!r}"
+        raise UsageError(problem, fix=f"use {argument('backend', 'torch')}", option="device")
 
 
 def rank_queries(
@@ -164,22 +150,6 @@ def rank_queries(
     return rank_in_parts(
         scorer, directions, names, tile=tile, threads=threads, progress=progress, checkpoint=checkpoint
     )[name]
-
-
-def _check_shape(scorer: Scorer, rows: Relevance, columns: Relevance) -> None:
-    if 0 in scorer.shape:
-        raise InputError(
-            f"nothing to rank: {scorer.shape[0]} × {scorer.shape[1]} scores", expected="a non-empty gallery"
-        )
-    shape = (len(rows.query_ids), len(rows.item_ids))
-    if scorer.shape != shape or shape != (len(columns.item_ids), len(columns.query_ids)):
-        raise InputError(
-            f"scores of shape {scorer.shape[0]} × {scorer.shape[1]} for relevance of {shape[0]} × {shape[1]}",
-            expected="a row per image and a column per caption, in the dataset's order",
-            fix="check that scores and dataset are of the same split, and not transposed",
-        )
-    if np.abs(rows.grades).sum() == 0 and np.abs(columns.grades).sum() == 0:
-        raise InputError("no relevant pair at all", fix="check that the ids of the judgements match the dataset's")
 
 
 def rank_lists(
@@ -320,28 +290,21 @@ def rerank(ranking: Ranking, scores_of: PairScores, k: int, *, keep: int | None 
             fix=f"rank with {argument('depth', max(k, 1))} or more",
         )
     items = ranking.top_items[:, :k]
-    rows, columns = np.nonzero(items != UNRANKED)
+    listed = np.nonzero(items != UNRANKED)
     pairs = [
-        (ranking.query_ids[row], ranking.item_ids[item]) for row, item in zip(rows, items[rows, columns], strict=True)
+        (ranking.query_ids[row], ranking.item_ids[item]) for row, item in zip(listed[0], items[listed], strict=True)
     ]
     if ranking.direction == TEXT_TO_IMAGE:
         pairs = [(image, text) for text, image in pairs]
     scores = np.full(items.shape, -np.inf, np.float32)
-    scores[rows, columns] = scores_of(pairs)
+    scores[listed] = scores_of(pairs)
     # Equal scores: the lower gallery index first, which is the tie rule of every ranking.
     order = np.lexsort((np.where(items == UNRANKED, np.iinfo(np.int64).max, items), -scores))
-    reranked = _with_top(ranking, np.take_along_axis(items, order, 1), np.take_along_axis(scores, order, 1))
-    return replace(reranked, top_items=reranked.top_items[:, :keep], top_scores=reranked.top_scores[:, :keep])
-
-
-def _with_top(ranking: Ranking, items: Array, scores: Array) -> Ranking:
-    """The ranking with these lists on top, and the new rank of every relevant item."""
-    k = items.shape[1]
-    above, tied, before = (np.array(getattr(ranking, name)) for name in ("above", "tied", "tied_before"))
-    rows = ranking.rows
-    listed = items[rows] == ranking.relevant[:, None]
-    inside = listed.any(axis=1)
-    column = listed.argmax(axis=1)
+    items, scores = np.take_along_axis(items, order, 1), np.take_along_axis(scores, order, 1)
+    # The new rank of every relevant item.
+    above, tied, before, rows = ranking.above, ranking.tied, ranking.tied_before, ranking.rows
+    relevant = items[rows] == ranking.relevant[:, None]
+    inside, column = relevant.any(axis=1), relevant.argmax(axis=1)
     own_score = scores[rows, column]
     higher, equal = scores[rows] > own_score[:, None], scores[rows] == own_score[:, None]
     earlier = equal & (np.arange(k) < column[:, None])
@@ -349,8 +312,8 @@ def _with_top(ranking: Ranking, items: Array, scores: Array) -> Ranking:
     passed = np.where((above != UNRANKED) & ~inside, np.clip(np.minimum(ranking.known[rows], k) - above, 0, None), 0)
     return replace(
         ranking,
-        top_items=items,
-        top_scores=np.where(items == UNRANKED, np.nan, scores).astype(np.float32),
+        top_items=items[:, :keep],
+        top_scores=np.where(items == UNRANKED, np.nan, scores).astype(np.float32)[:, :keep],
         above=np.where(inside, higher.sum(axis=1), above + passed),
         tied=np.where(inside, equal.sum(axis=1) - 1, tied - passed),
         tied_before=np.where(inside, earlier.sum(axis=1), before - passed),

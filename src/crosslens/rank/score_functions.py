@@ -191,8 +191,16 @@ def scorer_of(images: Embeddings, captions: Embeddings, score: str = "cosine") -
         if key not in declarations(declared):
             known = ", ".join(f"{key}={value:g}" for key, value in vars(declared()).items()) or "none"
             raise UsageError(f"score function {name!r} has no option {key!r}", fix=f"its options: {known}")
-    options = declared(**values)
-    _check_kinds(images, captions, name, entry.details["kind"])
+    options, kind = declared(**values), entry.details["kind"]
+    for what, embeddings in (("image", images), ("caption", captions)):
+        own, shape = embeddings.kind, embeddings.shape
+        fits = own == kind or (kind == "multi" and own == "single") or shape[1:-1] == (1,)
+        if kind == "single" and own == "probabilistic":
+            fits = True  # the means are vectors like any others
+        if not fits:
+            usable = [argument("score", known.name) for known in SCORES if known.details["kind"] == own]
+            problem = f"score function {name!r} cannot score {own} {what} embeddings of shape {shape}"
+            raise InputError(problem, expected=f"{kind} embeddings", fix=f"use {' or '.join(usable)}")
     return entry.value(images, captions, **vars(options))
 
 
@@ -224,7 +232,19 @@ class ChamferOptions(Options):
 @score_function("smooth-chamfer", "multi", ChamferOptions)
 def smooth_chamfer(images: Embeddings, captions: Embeddings, alpha: float) -> Scorer:
     """Soft best matches of all vectors of both items, averaged (DivE)."""
-    return PooledProduct(*unit_sets(images, captions), _chamfer(alpha))
+
+    def log_sum_exp(values: Array, axis: int) -> Array:
+        largest = values.max(axis=axis, keepdims=True)
+        return np.asarray(np.log(np.exp(values - largest).sum(axis=axis)) + largest.squeeze(axis))
+
+    def pool(products: Array) -> Array:
+        """Every vector's soft best match on the other side, averaged over both sides."""
+        scaled = products * products.dtype.type(alpha)
+        forward = log_sum_exp(scaled, 3).mean(axis=1)
+        backward = log_sum_exp(scaled, 1).mean(axis=2)
+        return np.asarray((forward + backward) / products.dtype.type(2 * alpha))
+
+    return PooledProduct(*unit_sets(images, captions), pool)
 
 
 @score_function("csd", "probabilistic")
@@ -270,10 +290,14 @@ def match(images: Embeddings, captions: Embeddings, samples: float, a: float, b:
         ones = np.ones_like(half)
         return np.concatenate([points, half, ones] if first else [points, ones, half], axis=2)
 
+    def pool(products: Array) -> Array:
+        distance = np.sqrt(np.maximum(-2 * products, 0))  # products are minus half the squared distances
+        return np.asarray((1 / (1 + np.exp(np.clip(a * distance - b, -700, 700)))).mean(axis=(1, 3)))
+
     return PooledProduct(
         extend(draw(images, "image"), first=True),
         extend(draw(captions, "caption"), first=False),
-        _match_probability(a, b),
+        pool,
         precision=np.float64,
     )
 
@@ -327,32 +351,6 @@ class PooledProduct:
         return out
 
 
-def _chamfer(alpha: float) -> Pooling:
-    """Every vector's soft best match on the other side (log-sum-exp with ``alpha``), averaged over both sides."""
-
-    def log_sum_exp(values: Array, axis: int) -> Array:
-        largest = values.max(axis=axis, keepdims=True)
-        return np.asarray(np.log(np.exp(values - largest).sum(axis=axis)) + largest.squeeze(axis))
-
-    def pool(products: Array) -> Array:
-        scaled = products * products.dtype.type(alpha)
-        forward = log_sum_exp(scaled, 3).mean(axis=1)
-        backward = log_sum_exp(scaled, 1).mean(axis=2)
-        return np.asarray((forward + backward) / products.dtype.type(2 * alpha))
-
-    return pool
-
-
-def _match_probability(scale: float, shift: float) -> Pooling:
-    """Mean over pairs of samples of sigmoid(shift - scale · distance); expects minus half the squared distances."""
-
-    def pool(products: Array) -> Array:
-        distance = np.sqrt(np.maximum(-2 * products, 0))
-        return np.asarray((1 / (1 + np.exp(np.clip(scale * distance - shift, -700, 700)))).mean(axis=(1, 3)))
-
-    return pool
-
-
 def _parse(score: str) -> tuple[str, dict[str, float]]:
     shape = re.fullmatch(r"\s*([\w-]+)\s*(?:\[(.*)\])?\s*", score)
     try:
@@ -369,15 +367,3 @@ def _longest(vectors: VectorBlocks) -> float:
     """The length of the longest vector of all sets."""
     lengths = (norms(block.reshape(-1, block.shape[-1])) for _, block in each_block(vectors))
     return max((float(length.max(initial=0.0)) for length in lengths), default=0.0)
-
-
-def _check_kinds(images: Embeddings, captions: Embeddings, name: str, kind: str) -> None:
-    for what, embeddings in (("image", images), ("caption", captions)):
-        own, shape = embeddings.kind, embeddings.shape
-        fits = own == kind or (kind == "multi" and own == "single") or shape[1:-1] == (1,)
-        if kind == "single" and own == "probabilistic":
-            fits = True  # the means are vectors like any others
-        if not fits:
-            usable = [argument("score", entry.name) for entry in SCORES if entry.details["kind"] == own]
-            problem = f"score function {name!r} cannot score {own} {what} embeddings of shape {shape}"
-            raise InputError(problem, expected=f"{kind} embeddings", fix=f"use {' or '.join(usable)}")

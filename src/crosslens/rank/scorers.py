@@ -136,8 +136,21 @@ class ScoreMatrix:
         self.row_slack = np.zeros(self.shape[0], np.float32)
         self.column_slack = np.zeros(self.shape[1], np.float32)
         self.precision = np.float32 if np.can_cast(scores.dtype, np.float32) else np.float64
-        if self.precision is np.float64 and 0 not in self.shape:
-            self._allow_for_rounding()
+        if self.precision is np.float32 or 0 in self.shape:
+            return
+        # The slack is the rounding error of the largest score, found in a pass of its own.
+        largest = 0.0
+        for start in range(0, self.shape[0], 512):
+            rows = slice(start, min(start + 512, self.shape[0]))
+            self.tile(rows, slice(0, self.shape[1]))  # checks that all scores are finite
+            first = first_inexact(scores[rows])
+            if first is not None:  # float64 would round it: it could tie with another, or change places with it
+                row, column = rows.start + first // self.shape[1], first % self.shape[1]
+                raise inexact_score(scores[row, column], row, f"in column {column}")
+            largest = max(largest, float(np.abs(np.asarray(scores[rows], np.float64)).max()))
+        if largest > np.finfo(np.float32).max:
+            raise InputError(f"a score of size {largest:g}", expected="scores below 3e38", fix="scale them down")
+        self.row_slack[:] = self.column_slack[:] = np.float32(largest * 2 * _UNIT)
 
     def tile(self, rows: slice, columns: slice) -> Array:
         """The block itself; a NaN or infinite score raises, naming its row and column."""
@@ -155,27 +168,6 @@ class ScoreMatrix:
     def exact(self, rows: Array, columns: Array) -> Array:
         """The stored scores."""
         return np.asarray(self.scores[rows, columns], self.precision)
-
-    def _allow_for_rounding(self) -> None:
-        """Set the slack to the rounding error of the largest score, found in a pass of its own."""
-        largest = 0.0
-        for start in range(0, self.shape[0], 512):
-            rows = slice(start, min(start + 512, self.shape[0]))
-            self.tile(rows, slice(0, self.shape[1]))  # checks that all scores are finite
-            self._refuse_inexact(rows)
-            largest = max(largest, float(np.abs(np.asarray(self.scores[rows], np.float64)).max()))
-        if largest > np.finfo(np.float32).max:
-            raise InputError(f"a score of size {largest:g}", expected="scores below 3e38", fix="scale them down")
-        slack = np.float32(largest * 2 * _UNIT)
-        self.row_slack[:] = slack
-        self.column_slack[:] = slack
-
-    def _refuse_inexact(self, rows: slice) -> None:
-        """Raise for a score that float64 would round: it could tie with another, or change places with it."""
-        first = first_inexact(self.scores[rows])
-        if first is not None:
-            row, column = rows.start + first // self.shape[1], first % self.shape[1]
-            raise inexact_score(self.scores[row, column], row, f"in column {column}")
 
 
 class _Shaped(Protocol):
@@ -224,7 +216,11 @@ def norms(vectors: Array | VectorBlocks) -> Array:
 
 def unit_rows(vectors: Array, threads: int | None = None) -> Array:
     """Vectors scaled to length 1 along the last axis (in float64, rounded once, so multiples of a vector agree)."""
-    scale_to_unit = _scaler()
+    scale_to_unit: Callable[[Array, Array], int]
+    try:
+        from crosslens.rank.kernels import scale_to_unit
+    except ImportError:  # on many GPU machines there is no numba
+        scale_to_unit = _scale_to_unit
     flat = vectors.reshape(-1, vectors.shape[-1])
     out = np.empty(vectors.shape, np.float32)
     flat_out, size = out.reshape(flat.shape), _rows_at_once(flat.shape[1])
@@ -255,15 +251,6 @@ def unit_rows(vectors: Array, threads: int | None = None) -> Array:
             code="zero-vector",
         )
     return out
-
-
-def _scaler() -> Callable[[Array, Array], int]:
-    try:
-        from crosslens.rank.kernels import scale_to_unit
-    except ImportError:  # on many GPU machines there is no numba
-        return _scale_to_unit
-    compiled: Callable[[Array, Array], int] = scale_to_unit
-    return compiled
 
 
 def _scale_to_unit(vectors: Array, out: Array) -> int:

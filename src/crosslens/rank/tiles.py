@@ -173,12 +173,6 @@ def run_pass(
     return tallies
 
 
-def uneven_blocks(length: int, tile: int) -> list[slice]:
-    """An axis in blocks of a tile's width; shorter ones at the end, so that no worker waits long for another."""
-    most, short = max(0, length // tile - 1) * tile, max(1, tile // 4)
-    return slices([*range(0, most, tile), *range(most, length, short), length])
-
-
 def slices(bounds: Sequence[int]) -> list[slice]:
     """From each bound to the next."""
     return [slice(start, stop) for start, stop in pairwise(bounds)]

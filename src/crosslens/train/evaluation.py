@@ -101,7 +101,7 @@ def divide(images: int, pictures: bool, captions: CaptionSource, count: int) -> 
 
 
 def scores_in_blocks(
-    model: TrainableModel, images: Any, captions: Any, largest: int = LARGEST_BLOCK
+    model: TrainableModel, images: Any, captions: Any, largest: int
 ) -> Iterator[tuple[slice, slice, Array]]:
     """Rows, columns and scores of blocks whose pairs take at most ``largest`` numbers; a block has at least one pair.
 

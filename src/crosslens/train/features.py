@@ -222,7 +222,20 @@ def flickr8k(folder: Path, *, features: str = "efficientnet_lite0_global.npy") -
         `+`: one of global features and one of local ones
     """
     files = [folder / "features" / name.strip() for name in features.split("+")]
-    stored = [_named_rows(file) for file in files]
+    stored: list[tuple[Array, dict[str, int], Path]] = []
+    """Arrays, the row of every image by its name, and the file that says so."""
+    for file in files:
+        if file.is_dir():
+            embedded = Embeddings.load(file, mmap=True)
+            stored.append((embedded.vectors, {image: row for row, image in enumerate(embedded.ids)}, file))
+            continue
+        array, name_file = read_array(file), file.parent / "names.txt"
+        names = read_lines(name_file)
+        if len(names) != len(array):
+            raise InputError(
+                f"{len(names)} names for {len(array)} rows of {file.name}", file=name_file, expected="one name per row"
+            )
+        stored.append((array, {name.strip(): row for row, name in enumerate(names)}, name_file))
 
     def split(list_name: str) -> Split:
         dataset = load_dataset(
@@ -238,20 +251,6 @@ def flickr8k(folder: Path, *, features: str = "efficientnet_lite0_global.npy") -
             return Split(dataset, ImageFeatures.of(*arrays))
 
     return TrainingData(split("train"), split("dev"), split("test"))
-
-
-def _named_rows(file: Path) -> tuple[Array, dict[str, int], Path]:
-    """An array, the row of every image by its name, and the file that says so."""
-    if file.is_dir():
-        stored = Embeddings.load(file, mmap=True)
-        return stored.vectors, {image: row for row, image in enumerate(stored.ids)}, file
-    array, name_file = read_array(file), file.parent / "names.txt"
-    names = read_lines(name_file)
-    if len(names) != len(array):
-        raise InputError(
-            f"{len(names)} names for {len(array)} rows of {file.name}", file=name_file, expected="one name per row"
-        )
-    return array, {name.strip(): row for row, name in enumerate(names)}, name_file
 
 
 @FEATURE_SETS.register("precomp")
@@ -359,16 +358,15 @@ def images(
         raise UsageError("no encoder", fix='name it in [data]: encoder = "clip:…"', option="encoder")
     pretrained = Pretrained(encoder)
 
-    def dataset(split: str) -> Dataset:
-        if captions.endswith(".json"):
-            return load_dataset("karpathy", captions=folder / captions, split=split)
-        return load_dataset("flickr", captions=folder / captions, images=folder / f"Flickr_8k.{split}Images.txt")
+    karpathy = captions.endswith(".json")
 
     def loaded(name: str) -> Split:
-        chosen = dataset(name)
-        files = image_files(chosen, folder / pictures)
-        return Split(chosen, ImageFeatures(pixels=stored_pixels(pretrained, files)))
+        if karpathy:
+            dataset = load_dataset("karpathy", captions=folder / captions, split=name)
+        else:
+            lines = folder / f"Flickr_8k.{name}Images.txt"
+            dataset = load_dataset("flickr", captions=folder / captions, images=lines)
+        files = image_files(dataset, folder / pictures)
+        return Split(dataset, ImageFeatures(pixels=stored_pixels(pretrained, files)))
 
-    return TrainingData(
-        loaded(train), loaded(validation or ("val" if captions.endswith(".json") else "dev")), loaded(test)
-    )
+    return TrainingData(loaded(train), loaded(validation or ("val" if karpathy else "dev")), loaded(test))

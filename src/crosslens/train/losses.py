@@ -166,17 +166,16 @@ def adaptive_margin(*, sampling: str = RANDOM, tau: float = 3.0, largest: float 
     check_choice("sampling", sampling, (RANDOM, HARD, SOFT, ALL))
     check_scale("tau", tau)
 
-    def all_negatives(batch: BatchOutput) -> Tensor:
-        matching, phi = batch.scores.diagonal(), batch.phi_matrix()
-        margins = ((phi.diagonal()[:, None] - phi) / tau).clamp(max=largest)  # of image i against caption j
-        to_captions = (margins - matching[:, None] + batch.scores).clamp(min=0)
-        to_images = (margins.T - matching[None, :] + batch.scores).clamp(min=0)
-        return (to_captions + to_images).masked_fill(batch.relevant, 0).sum()
-
     def loss(batch: BatchOutput) -> Tensor:
         import torch
 
         matching = batch.scores.diagonal()
+        if sampling == ALL:
+            phi = batch.phi_matrix()
+            margins = ((phi.diagonal()[:, None] - phi) / tau).clamp(max=largest)  # of image i against caption j
+            to_captions = (margins - matching[:, None] + batch.scores).clamp(min=0)
+            to_images = (margins.T - matching[None, :] + batch.scores).clamp(min=0)
+            return (to_captions + to_images).masked_fill(batch.relevant, 0).sum()
         rows = torch.arange(len(matching), device=matching.device)
         caption = choose(batch.scores, batch.relevant, sampling, batch.generator)
         image = choose(batch.scores.T, batch.relevant.T, sampling, batch.generator)
@@ -188,7 +187,7 @@ def adaptive_margin(*, sampling: str = RANDOM, tau: float = 3.0, largest: float 
         ).clamp(min=0)
         return hinges.masked_fill(batch.relevant.all(dim=1), 0).sum()  # a pair without any negative has no loss
 
-    return all_negatives if sampling == ALL else loss
+    return loss
 
 
 def choose(scores: Tensor, matches: Tensor, sampling: str, generator: Generator) -> Tensor:
@@ -293,25 +292,20 @@ def infonce(
         logits = (batch.scores * _scale(temperature, parameters)).masked_fill(other, -torch.inf)
         target = match.to(logits.dtype)
         if self_targets:
-            similar = (own_similarity(batch) / target_temperature).masked_fill(other, -torch.inf)
+            if not all(getattr(encoded, "ndim", 0) == 2 for encoded in (batch.images, batch.captions)):
+                raise UsageError(
+                    "self_targets asks for one vector per image and per caption, and the model has others",
+                    fix="leave self_targets out, or train a model such as vse", option="self_targets",
+                )  # fmt: skip
+            images, captions = batch.images.detach(), batch.captions.detach()
+            alike = (images @ images.T + captions @ captions.T).to(batch.scores.dtype) / 2
+            similar = (alike / target_temperature).masked_fill(other, -torch.inf)
             target = (1 - self_targets) * target + self_targets * similar.softmax(dim=1)
         both = (logits.log_softmax(dim=1), logits.T.log_softmax(dim=1))
         # 0 · −∞ is no number. The target is the same in both directions: similarities are symmetric.
         return -sum((target * logs.masked_fill(other, 0)).sum() for logs in both) / (2 * len(logits))
 
     return LearningLoss(loss, parameters)
-
-
-def own_similarity(batch: BatchOutput) -> Tensor:
-    """B×B: how similar a model finds pairs, the mean over their captions and over their images; without gradient."""
-    images, captions = batch.images, batch.captions
-    if not all(getattr(encoded, "ndim", 0) == 2 for encoded in (images, captions)):
-        raise UsageError(
-            "self_targets asks for one vector per image and per caption, and the model has others",
-            fix="leave self_targets out, or train a model such as vse", option="self_targets",
-        )  # fmt: skip
-    images, captions = images.detach(), captions.detach()
-    return (images @ images.T + captions @ captions.T).to(batch.scores.dtype) / 2
 
 
 @LOSSES.register("siglip")

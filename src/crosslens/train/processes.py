@@ -10,7 +10,7 @@ import threading
 import time
 import traceback
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from multiprocessing import connection as multiprocessing_connection, parent_process
@@ -66,16 +66,6 @@ def seed_generators(seed: int, device: Any) -> None:
         torch.default_generator.manual_seed(seed)
     else:
         torch.manual_seed(seed)
-
-
-def precision_context(precision: str, device: Any) -> AbstractContextManager[Any]:
-    """Inside, a model computes in this precision; its weights stay float32."""
-    import torch
-
-    if precision == "fp32":
-        return nullcontext()
-    autocast: AbstractContextManager[Any] = torch.autocast(device.type, torch.bfloat16)
-    return autocast
 
 
 class PeerLostError(CrosslensError):
@@ -282,7 +272,9 @@ def compute_together(
         if lost:
             codes = [(worker.exitcode, rank) for rank, worker in enumerate(workers, start=1) if worker.exitcode]
             code, rank = min(codes)  # a signal before what followed from it
-            ending = f"exited unexpectedly with code {code}" if code > 0 else f"was ended by {_signal_name(-code)}"
+            signals = {each.value: each.name for each in signal.Signals}
+            ended_by = f"was ended by {signals.get(-code, f'signal {-code}')}"
+            ending = f"exited unexpectedly with code {code}" if code > 0 else ended_by
             raise CrosslensError(
                 f"process {rank} of {size} {ending}",
                 fix="see its message above; the same command resumes at the last checkpoint",
@@ -293,12 +285,6 @@ def compute_together(
             if worker.pid is not None:
                 worker.kill()
                 worker.join()
-
-
-def _signal_name(number: int) -> str:
-    with suppress(ValueError):
-        return signal.Signals(number).name
-    return f"signal {number}"
 
 
 @contextmanager

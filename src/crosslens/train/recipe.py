@@ -345,9 +345,23 @@ def load_training_recipe(name: str | Path) -> TrainingRecipe:
     for number, entry in enumerate(losses):
         _kind_of(entry, ("loss", number), file)
     file.options(TrainingSettings, "training")
+    published = content.get("published", [])
+    if not (isinstance(published, list) and all(isinstance(entry, dict) for entry in published)):
+        raise file.fail(("published",), f"published is {published!r:.60}", "tables [[published]]")
+    rows = []
+    for number, entry in enumerate(published):
+        for key in ("table", "row"):
+            if key not in entry:
+                raise file.fail(("published", number), f"[[published]] has no {key}", fix=f'write {key} = "…"')
+        values = {
+            key: file.value(("published", number, key), value, str if key in _TEXTS else float)
+            for key, value in entry.items()
+        }
+        figures = {key: value for key, value in values.items() if key not in _TEXTS}  # every other key is a metric
+        rows.append(PublishedRow(entry["table"], entry["row"], figures, entry.get("flags", "")))
     return TrainingRecipe(
         Path(str(file.file)).stem, entries.pop("about", ""), layout, data, model, model_settings, tuple(losses),
-        **entries, source=str(file.file), published=published_rows(file),
+        **entries, source=str(file.file), published=tuple(rows),
         settings=TrainingSettings(**file.table("training")),  # as written: the keys of stored models tell 2 from 2.0
     )  # fmt: skip
 
@@ -372,25 +386,6 @@ class PublishedRow:
     """By metric, as printed."""
     flags: str = ""
     """What to add to the command: the share of the data."""
-
-
-def published_rows(file: SettingsFile) -> tuple[PublishedRow, ...]:
-    """The ``[[published]]`` entries of a recipe: table, row, maybe flags; every other key is a metric."""
-    entries = file.content.get("published", [])
-    if not (isinstance(entries, list) and all(isinstance(entry, dict) for entry in entries)):
-        raise file.fail(("published",), f"published is {entries!r:.60}", "tables [[published]]")
-    rows = []
-    for number, entry in enumerate(entries):
-        for key in ("table", "row"):
-            if key not in entry:
-                raise file.fail(("published", number), f"[[published]] has no {key}", fix=f'write {key} = "…"')
-        values = {
-            key: file.value(("published", number, key), value, str if key in _TEXTS else float)
-            for key, value in entry.items()
-        }
-        figures = {key: value for key, value in values.items() if key not in _TEXTS}
-        rows.append(PublishedRow(entry["table"], entry["row"], figures, entry.get("flags", "")))
-    return tuple(rows)
 
 
 TITLES = {

@@ -73,6 +73,24 @@ class Trained(Presented):
             f"{where}{card['recipe']}, {card['parameters']:,} parameters, best at step {card['best_step']:,} of "
             f"{card['steps']:,}"
         )
+        rows: dict[str, dict[str, Figure]] = {}
+        for name, value in self.test.items():
+            direction, slash, metric = name.rpartition("/")
+            label = metric if slash else f"{metric} (both)"  # which stands in the first column
+            rows.setdefault(label, {})[direction or "i2t"] = metric_figure(name, value)
+        directions = ("i2t", "t2i")
+        cells = tuple((label, *(figures.get(way) for way in directions)) for label, figures in rows.items())
+        test = Table(("test", *(DIRECTION_LABELS[way] for way in directions)), cells, "lrr")
+        validated, history = next(iter(card["validation"])), card["history"]
+        measured: tuple[tuple[Cell, ...], ...] = tuple(
+            (
+                f"{row['step']:,}", f"{row['epoch']:g}", f"{row['loss']:.6g}", metric_figure(validated, row["value"]),
+                f"{row['rate']:.3g}" if "rate" in row else "–", "best" if row["step"] == card["best_step"] else "",
+            )
+            for row in history
+        )  # fmt: skip
+        header = ("step", "epoch", "loss", f"validation {validated}", "learning rate", "")
+        validations = Table(header, measured, "rrrrrl", title=f"Every validation ({len(history)})", folded=True)
         notes = Text.of(unit_sentence(self.test), f"With intervals: crosslens show {self.path / 'test'}")
         recipe = Table(
             ("",),
@@ -80,7 +98,7 @@ class Trained(Presented):
             title="The recipe",
             folded=True,
         )
-        yield Section(head, (Row(tuple(_charts(card))), _test_table(self.test), notes, _validations(card), recipe))
+        yield Section(head, (Row(tuple(_charts(card))), test, notes, validations, recipe))
 
 
 def _charts(card: Mapping[str, Any]) -> Iterator[Lines]:
@@ -107,31 +125,6 @@ def _charts(card: Mapping[str, Any]) -> Iterator[Lines]:
     )  # fmt: skip
     if all("rate" in row for row in history):
         yield line("Learning rate", (Figure(row["rate"], digits=7) for row in history))
-
-
-def _test_table(test: Mapping[str, float]) -> Table:
-    """A column per direction; a figure of both directions stands in the first."""
-    rows: dict[str, dict[str, Figure]] = {}
-    for name, value in test.items():
-        direction, slash, metric = name.rpartition("/")
-        label = metric if slash else f"{metric} (both)"
-        rows.setdefault(label, {})[direction or "i2t"] = metric_figure(name, value)
-    directions = ("i2t", "t2i")
-    cells = tuple((label, *(figures.get(way) for way in directions)) for label, figures in rows.items())
-    return Table(("test", *(DIRECTION_LABELS[way] for way in directions)), cells, "lrr")
-
-
-def _validations(card: Mapping[str, Any]) -> Table:
-    metric, history = next(iter(card["validation"])), card["history"]
-    rows: list[tuple[Cell, ...]] = [
-        (
-            f"{row['step']:,}", f"{row['epoch']:g}", f"{row['loss']:.6g}", metric_figure(metric, row["value"]),
-            f"{row['rate']:.3g}" if "rate" in row else "–", "best" if row["step"] == card["best_step"] else "",
-        )
-        for row in history
-    ]  # fmt: skip
-    header = ("step", "epoch", "loss", f"validation {metric}", "learning rate", "")
-    return Table(header, tuple(rows), "rrrrrl", title=f"Every validation ({len(history)})", folded=True)
 
 
 def recipe_text(identity: Mapping[str, Any]) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -21,17 +21,15 @@ from crosslens.similarity import prepare_dataset
 from crosslens.train.captions import BatchPlan, CaptionReader, CaptionVocabulary, pretrained_of
 from crosslens.train.evaluation import SplitMetrics, TrainingMetrics, score_matrix
 from crosslens.train.features import Split, TrainingData
-from crosslens.train.losses import BatchOutput, Phi, build_loss
+from crosslens.train.losses import BatchOutput, build_loss
 from crosslens.train.models.protocol import InputShape, build_model, prepare_model
-from crosslens.train.processes import Group, first_interrupt, precision_context, seed_generators
+from crosslens.train.processes import Group, first_interrupt, seed_generators
 from crosslens.train.recipe import COSINE, STEP, TrainingRecipe, TrainingSettings
 from crosslens.train.stored.checkpoint import (
     Checkpoint,
     SaveTimes,
     load_checkpoint,
     load_trained_state,
-    optimizer_tensors,
-    restore_optimizer,
     save_checkpoint,
     trained_state,
 )
@@ -41,26 +39,21 @@ _FACTOR = "factor"
 
 
 def build_optimizer(model: Any, settings: TrainingSettings) -> Any:
-    """The optimiser of a model's trainable parameters, in groups of one rate each."""
+    """The optimiser of a model's trainable parameters, in groups with the factor of their rate: the image's, the
+    text's, all others; empty groups are left out.
+    """
     import torch
 
-    kind = torch.optim.Adam if settings.optimizer == "adam" else torch.optim.AdamW
-    groups = rate_groups(model, settings)
-    return kind(groups, lr=settings.learning_rate, weight_decay=settings.weight_decay)
-
-
-def rate_groups(model: Any, settings: TrainingSettings) -> list[dict[str, Any]]:
-    """Parameters with the factor of their rate: the image's, the text's, all others; empty groups are left out."""
-    factors = {"image": settings.image_rate, "text": settings.text_rate}
-    if set(factors.values()) == {1.0}:  # also for models that name no groups
-        return [{"params": _trainable(model.parameters()), _FACTOR: 1.0}]
-    if not hasattr(model, "rate_groups"):
+    factors, named = {"image": settings.image_rate, "text": settings.text_rate}, dict[str, list[Any]]()
+    differ = set(factors.values()) != {1.0}
+    if differ and not hasattr(model, "rate_groups"):
         raise CrosslensError(
             f"image_rate is {settings.image_rate} and text_rate is {settings.text_rate}, "
             f"and {type(model).__name__} does not say which of its parameters are the image's and the text's",
             fix="leave both at 1, or give the model a method rate_groups", code="no-rate-groups",
         )  # fmt: skip
-    named = {name: _trainable(parameters) for name, parameters in model.rate_groups().items()}
+    if differ:  # else models need not name groups
+        named = {name: _trainable(parameters) for name, parameters in model.rate_groups().items()}
     unknown = named.keys() - factors.keys()
     taken = [id(parameter) for parameters in named.values() for parameter in parameters]
     if unknown or len(taken) > len(set(taken)):
@@ -71,17 +64,13 @@ def rate_groups(model: Any, settings: TrainingSettings) -> list[dict[str, Any]]:
         )  # fmt: skip
     rest = [parameter for parameter in _trainable(model.parameters()) if id(parameter) not in set(taken)]
     groups = [{"params": parameters, _FACTOR: factors[name]} for name, parameters in named.items()]
-    return [group for group in (*groups, {"params": rest, _FACTOR: 1.0}) if group["params"]]
+    groups = [group for group in (*groups, {"params": rest, _FACTOR: 1.0}) if group["params"]]
+    kind = torch.optim.Adam if settings.optimizer == "adam" else torch.optim.AdamW
+    return kind(groups, lr=settings.learning_rate, weight_decay=settings.weight_decay)
 
 
 def _trainable(parameters: Any) -> list[Any]:
     return [parameter for parameter in parameters if parameter.requires_grad]
-
-
-def set_rate(optimizer: Any, rate: float) -> None:
-    """Let every group take its next step at its share of ``rate``."""
-    for group in optimizer.param_groups:
-        group["lr"] = rate * group[_FACTOR]
 
 
 def rate_factor(settings: TrainingSettings, step: int, steps: int, per_epoch: int) -> float:
@@ -144,8 +133,8 @@ class Training:
         if learnt:  # so that they are trained, clipped and kept with the model's own
             self.model.loss = torch.nn.ParameterDict(dict(learnt)).to(self.device)
         with group.leader_first():
-            name = recipe.phi if needs_phi else ""
-            self.phi = TrainingPhi(name, self.train, threads=self.settings.threads, progress=progress)
+            dataset, threads = self.train.dataset, self.settings.threads
+            self.phi = prepare_dataset(dataset, recipe.phi, threads=threads, progress=progress) if needs_phi else None
         self.optimizer = build_optimizer(self.model, self.settings)
         self.validation = SplitMetrics(
             data.validation.dataset, self.settings.metric, threads=self.settings.threads, progress=progress
@@ -159,7 +148,11 @@ class Training:
     def _resume(self, checkpoint: Checkpoint) -> None:
         try:
             load_trained_state(self.model, checkpoint.weights)
-            restore_optimizer(self.optimizer, checkpoint.optimizer)
+            state: dict[int, dict[str, Any]] = {}
+            for name, value in checkpoint.optimizer.items():
+                parameter, _, entry = name.partition("/")
+                state.setdefault(int(parameter), {})[entry] = value
+            self.optimizer.load_state_dict({**self.optimizer.state_dict(), "state": state})
         except (RuntimeError, ValueError, KeyError) as error:
             raise InputError(
                 f"a checkpoint of another model: {error}", file=self.file, expected="a checkpoint of this training",
@@ -206,10 +199,16 @@ class Training:
 
     def _save(self) -> None:
         self.saved_step = self.step
-        if self.group.leads:
-            weights, state = trained_state(self.model), optimizer_tensors(self.optimizer)
-            with self.saved.saving():
-                save_checkpoint(self.file, Checkpoint(self.step, weights, state, self.history, self.best, self.losses))
+        if not self.group.leads:
+            return
+        weights = trained_state(self.model)
+        state = {
+            f"{parameter}/{entry}": value
+            for parameter, values in self.optimizer.state_dict()["state"].items()
+            for entry, value in values.items()
+        }
+        with self.saved.saving():
+            save_checkpoint(self.file, Checkpoint(self.step, weights, state, self.history, self.best, self.losses))
 
     def _best_row(self) -> int:
         """The validation with the best value, the first of equal ones."""
@@ -223,11 +222,13 @@ class Training:
         settings, group = self.settings, self.group
         rank = [group.rank] if group.rank else []
         seed_generators(derive_seed(settings.seed, "step", step, *rank) % 2**63, self.device)
-        set_rate(self.optimizer, self._rate(step))
+        rate = self._rate(step)
+        for parameters in self.optimizer.param_groups:
+            parameters["lr"] = rate * parameters[_FACTOR]
         self.model.train()
-        rows = self.plan.rows(step)
-        with precision_context(settings.precision, self.device):
-            loss: Any = self.loss(self._output(rows, step))
+        # In bf16 the weights stay float32.
+        with torch.autocast(self.device.type, torch.bfloat16) if settings.precision == "bf16" else nullcontext():
+            loss: Any = self.loss(self._output(self.plan.rows(step), step))
         value = float(loss.detach())
         self.optimizer.zero_grad(set_to_none=True)
         loss.backward()
@@ -256,10 +257,15 @@ class Training:
         scores = group.gather(self.model.scores(images, group.gather(captions, add_gradients=True)))
         of_image = torch.from_numpy(image_rows).to(self.device)
         generator = torch.Generator().manual_seed(derive_seed(self.settings.seed, "sampling", step) % 2**63)
-        return BatchOutput(
-            scores, of_image[:, None] == of_image[None, :], group.gather(images), group.gather(captions),
-            self.phi.of_batch(image_rows, rows, self.device), generator,
-        )  # fmt: skip
+
+        def phi(of_images: Any, of_captions: Any) -> Any:
+            if self.phi is None:
+                raise CrosslensError("a loss asks for φ without saying so", fix="register it with phi=True")
+            values = self.phi.pairs(image_rows[of_images.cpu().numpy()], rows[of_captions.cpu().numpy()])
+            return torch.from_numpy(np.asarray(values, np.float32)).to(self.device)
+
+        relevant = of_image[:, None] == of_image[None, :]
+        return BatchOutput(scores, relevant, group.gather(images), group.gather(captions), phi, generator)
 
     def _validate(self) -> None:
         scores = self._scores(self.data.validation)
@@ -323,22 +329,3 @@ def uninterrupted() -> Iterator[None]:
         yield
     if pressed.is_set():
         raise KeyboardInterrupt
-
-
-class TrainingPhi:
-    """A φ prepared for the training split; with an empty name, asking for it raises."""
-
-    def __init__(self, name: str, split: Split, *, threads: int | None, progress: Progress) -> None:
-        self._prepared = prepare_dataset(split.dataset, name, threads=threads, progress=progress) if name else None
-
-    def of_batch(self, image_rows: Array, caption_rows: Array, device: Any) -> Phi:
-        """φ of pairs of a batch, whose images and captions are these rows of the split."""
-        import torch
-
-        def phi(images: Any, captions: Any) -> Any:
-            if self._prepared is None:
-                raise CrosslensError("a loss asks for φ without saying so", fix="register it with phi=True")
-            values = self._prepared.pairs(image_rows[images.cpu().numpy()], caption_rows[captions.cpu().numpy()])
-            return torch.from_numpy(np.asarray(values, np.float32)).to(device)
-
-        return phi

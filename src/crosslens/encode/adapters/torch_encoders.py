@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 import os
@@ -32,7 +33,6 @@ from crosslens.encode.loading import (
     ids_and_mask,
     loading,
     refuse_own_modules,
-    weights_revision,
 )
 from crosslens.encode.options import EncodeOptions
 
@@ -350,7 +350,12 @@ class OpenClipEncoder(Encoder):
                 expected="an architecture and a tag that open_clip.list_pretrained() lists, or a weights file",
                 fix=f"check the name; with {argument('offline', True)} the weights must be cached, or a file",
             ) from error
-        self.revision = weights_revision(model)
+        # open_clip does not say where it took the weights from.
+        digest = hashlib.blake2b(digest_size=16)
+        for name, tensor in sorted(model.state_dict().items()):
+            digest.update(f"{name}{tuple(tensor.shape)}{tensor.dtype}".encode())
+            digest.update(tensor.detach().float().cpu().contiguous().numpy().data)
+        self.revision = digest.hexdigest()
         self.model = self._compute.prepared(model)
         self._transform, self._tokenizer = transform, library.get_tokenizer(architecture)
         scale = getattr(model, "logit_scale", None)

@@ -422,18 +422,14 @@ class SampledProducts:
         rows = torch.div(keys, width, rounding_mode="floor")
         offsets = torch.searchsorted(rows, torch.arange(count + 1, device=rows.device))
         nothing = torch.zeros(len(keys), device=rows.device)
-        pattern = _sparse(offsets.int(), (keys - rows * width).int(), nothing, (count, width))
+        parts = offsets.int(), (keys - rows * width).int(), nothing
+        with warnings.catch_warnings():
+            beta = "Sparse (CSR tensor support is in beta|invariant checks are implicitly dis)"
+            warnings.filterwarnings("ignore", beta)
+            pattern = torch.sparse_csr_tensor(*parts, (count, width), check_invariants=False)
         products = torch.sparse.sampled_addmm(pattern, self.queries, self.gallery.T, beta=0.0).values()
         scores, slack = products[inverse].double(), self.slack[queries]
         return scores - slack, scores + slack
-
-
-def _sparse(offsets: Tensor, items: Tensor, values: Tensor, shape: tuple[int, int]) -> Tensor:
-    import torch
-
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "Sparse (CSR tensor support is in beta|invariant checks are implicitly dis)")
-        return torch.sparse_csr_tensor(offsets, items, values, shape, check_invariants=False)
 
 
 _BYTES_AT_ONCE = 1 << 26

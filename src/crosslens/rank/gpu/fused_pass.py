@@ -239,7 +239,12 @@ class _FusedPass:
         """Count a block, score again what is noted in it, and cut lists back."""
         self.blocks.append((rows, columns))
         self._scan(rows, columns)
-        self._count_if_all_fit(rows, columns)
+        # Count what is surely above; if a block has too many other pairs, nothing of it is counted.
+        fits = 1 - self.full[len(self.blocks) - 1]
+        self.counts *= fits
+        for collected, part in ((self.by_row, rows), (self.by_column, columns)):
+            collected.counted.coarse[:, part] += collected.coarse[:, part] * fits
+            collected.coarse[:, part] = 0
         self._rescore(rows)
         self._cut_back(self.by_row, 0, rows, columns.start // _PANEL + 1, columns.stop == len(self.columns.queries))
         self._cut_back(self.by_column, 1, columns, rows.start // _PANEL + 1, rows.stop == len(self.rows.queries))
@@ -268,14 +273,6 @@ class _FusedPass:
             self.bits, words, used, columns.start, self.noted, self.starts, self.counts, self.length,
             len(self.noted), self.full[len(self.blocks) - 1 :], size=words,
         )  # fmt: skip
-
-    def _count_if_all_fit(self, rows: slice, columns: slice) -> None:
-        """Count what is surely above; if a block has too many other pairs, nothing of it is counted."""
-        fits = 1 - self.full[len(self.blocks) - 1]
-        self.counts *= fits
-        for collected, part in ((self.by_row, rows), (self.by_column, columns)):
-            collected.counted.coarse[:, part] += collected.coarse[:, part] * fits
-            collected.coarse[:, part] = 0
 
     def uncounted(self) -> list[tuple[slice, slice]]:
         """The blocks that are not counted."""

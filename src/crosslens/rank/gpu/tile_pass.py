@@ -211,8 +211,16 @@ _MANY = 1 / 128
 
 def decide(direction: TileDirection, level: Level, part: slice, items: slice, buffers: FlagBuffers) -> None:
     """Count and collect a tile of exact scores for the queries ``part`` of a direction."""
+    import torch
+
     scores, _ = level.tile(direction.axis, part, items)
-    _put_relevant(direction, scores, part, items)
+    # Relevant pairs get the scores that they are compared by: sums of another order can differ in the last bit.
+    counted = direction.counted
+    pairs = torch.arange(*direction.offsets[[part.start, part.stop]].tolist(), device=scores.device)
+    pairs = pairs[(counted.places[pairs] >= items.start) & (counted.places[pairs] < items.stop)]
+    slots = counted.owners[pairs].long() - part.start, counted.places[pairs].long() - items.start
+    scores[slots if direction.axis == 0 else slots[::-1]] = counted.scores[pairs]
+    counted.tied[pairs] -= 1  # each will be counted as a tie with itself
     for nth in range(direction.widest(part)):
         _count(direction, scores, nth, part, items.start, buffers)
     _collect(direction, scores, part, items.start, buffers)
@@ -240,7 +248,10 @@ def _count(direction: TileDirection, exact: Tensor, nth: int, part: slice, start
 
 
 def _collect(direction: TileDirection, exact: Tensor, part: slice, start: int, buffers: FlagBuffers) -> None:
-    """Collect candidates of a tile of exact scores, which begins at item ``start``."""
+    """Collect candidates of a tile of exact scores, which begins at item ``start``.
+
+    Of many, the best of every query by score and index, and floors are raised to the last of them.
+    """
     import torch
 
     floor = direction.counted.floor[part].to(exact.dtype)
@@ -248,36 +259,11 @@ def _collect(direction: TileDirection, exact: Tensor, part: slice, start: int, b
     floor = torch.where(direction.full[part], torch.nextafter(floor, torch.full_like(floor, torch.inf)), floor)
     flags = buffers.of(0, exact)
     torch.ge(exact, floor.unsqueeze(1 - direction.axis), out=flags[:, : exact.shape[1]])
-    if int(flags.sum()) > max(_MANY * exact.numel(), 2 * direction.counted.keep * len(floor)):
-        _collect_best(direction, exact, part, start)
+    if int(flags.sum()) <= max(_MANY * exact.numel(), 2 * direction.counted.keep * len(floor)):
+        slots = torch.nonzero(flags, as_tuple=True)
+        rows, columns = slots if direction.axis == 0 else slots[::-1]
+        direction.list_candidates(_entries(rows + part.start, columns + start, exact[slots]))
         return
-    slots = torch.nonzero(flags, as_tuple=True)
-    queries, items = slots if direction.axis == 0 else slots[::-1]
-    direction.list_candidates(_entries(queries + part.start, items + start, exact[slots]))
-
-
-def _put_relevant(direction: TileDirection, exact: Tensor, part: slice, items: slice) -> None:
-    """Give relevant pairs the scores that they are compared by: sums of another order can differ in the last bit."""
-    import torch
-
-    counted = direction.counted
-    pairs = torch.arange(*direction.offsets[[part.start, part.stop]].tolist(), device=exact.device)
-    pairs = pairs[(counted.places[pairs] >= items.start) & (counted.places[pairs] < items.stop)]
-    slots = counted.owners[pairs].long() - part.start, counted.places[pairs].long() - items.start
-    exact[slots if direction.axis == 0 else slots[::-1]] = counted.scores[pairs]
-    counted.tied[pairs] -= 1  # each will be counted as a tie with itself
-
-
-def _entries(queries: Tensor, items: Tensor, scores: Tensor) -> Entries:
-    """Exact scores, which are float64 for some scorers, between float32 ones."""
-    scores = scores.double()
-    return Entries(queries.int(), items.int(), rounded_down(scores, 24), -rounded_down(-scores, 24))
-
-
-def _collect_best(direction: TileDirection, exact: Tensor, part: slice, start: int) -> None:
-    """Collect the best items of every query of a tile, by score and index, and raise floors to the last of them."""
-    import torch
-
     exact = exact if direction.axis == 0 else exact.T
     keep = min(direction.counted.keep, exact.shape[1])
     for begin in range(0, len(exact), _QUERIES):
@@ -291,6 +277,12 @@ def _collect_best(direction: TileDirection, exact: Tensor, part: slice, start: i
         if keep == direction.counted.keep:
             direction.raise_floors(entries.lowest[keep - 1 :: keep], queries)
             direction.full[queries] |= values[:, -1] == direction.counted.floor[queries]
+
+
+def _entries(queries: Tensor, items: Tensor, scores: Tensor) -> Entries:
+    """Exact scores, which are float64 for some scorers, between float32 ones."""
+    scores = scores.double()
+    return Entries(queries.int(), items.int(), rounded_down(scores, 24), -rounded_down(-scores, 24))
 
 
 _LARGEST_TILE, _SMALLEST_TILE, _OTHER_TILE = 16_384, 2_048, 1_024

@@ -308,14 +308,6 @@ class Standardisation(nn.Module):
         return torch.where(deviation > 0, (features - mean) / deviation.clamp(min=1e-12), 0.0)
 
 
-def unit_length(images: ImageBatch) -> ImageBatch:
-    """Every vector and every region at length 1."""
-    vectors, regions = images.vectors, images.regions
-    return ImageBatch(
-        None if vectors is None else normalize(vectors, dim=-1), None if regions is None else normalize(regions, dim=-1)
-    )
-
-
 class GridImage(nn.Module):
     """Local features through one transformer layer, pooled by attention; beside them their mean and the global one."""
 
@@ -331,12 +323,15 @@ class GridImage(nn.Module):
         self.head = ResidualHead(shape.vector + local + width, dimension, dropout)
 
     def forward(self, images: ImageBatch) -> Tensor:
-        images = self.scale(images) if self.scale else unit_length(images)
-        assert images.regions is not None
-        regions = self.dropout(images.regions)
+        images = self.scale(images) if self.scale else images
+        regions, vectors = images.regions, images.vectors
+        assert regions is not None
+        if self.scale is None:
+            regions, vectors = normalize(regions, dim=-1), None if vectors is None else normalize(vectors, dim=-1)
+        regions = self.dropout(regions)
         states = self.layer(self.cells(regions) + self.position)
         pooled = (self.attention(states).softmax(dim=1) * states).sum(dim=1)
-        whole = [] if images.vectors is None else [self.dropout(images.vectors)]
+        whole = [] if vectors is None else [self.dropout(vectors)]
         return self.head(torch.cat([*whole, regions.mean(dim=1), pooled], dim=-1))
 
 
@@ -353,14 +348,6 @@ class PooledImage(nn.Module):
     def forward(self, images: ImageBatch) -> Tensor:
         vectors = self.scale(images).pooled() if self.scale else normalize(images.pooled(), dim=-1)
         return self.head(self.dropout(vectors))
-
-
-def image_tower(shape: InputShape, kind: str, dimension: int, dropout: float, standardise: bool = False) -> Any:
-    """A tower that turns a batch of images into B×dimension."""
-    check_choice("image", kind, (LINEAR, RESIDUAL, GRID))
-    if kind == GRID:
-        return GridImage(shape, dimension, dropout, standardise)
-    return PooledImage(shape, dimension, dropout, standardise, kind == RESIDUAL)
 
 
 _SLOPE = 0.1
@@ -416,18 +403,6 @@ def cross_attention(queries: Tensor, contexts: Tensor, scale: float) -> tuple[Te
     cosines = torch.einsum("crd,qld->cqlr", contexts, queries)
     scaled = normalize(leaky_relu(cosines, _SLOPE), dim=2)
     return cosines, (scale * scaled).softmax(dim=3)
-
-
-def attended_cosines(queries: Tensor, contexts: Tensor, scale: float) -> Tensor:
-    """c×q×L: the cosine of every part of a query item and what it attends to in a context item.
-
-    The attended vector Σ a_r v_r itself, of d numbers for every pair of parts, is not made: its inner product with the
-    part is Σ a_r cos_r, and its squared length is aᵀ G a with G the inner products of the context's parts.
-    """
-    cosines, attention = cross_attention(queries, contexts, scale)
-    gram = contexts @ contexts.transpose(1, 2)
-    squared = ((attention.flatten(1, 2) @ gram).view_as(attention) * attention).sum(dim=3)
-    return (attention * cosines).sum(dim=3) / squared.clamp(min=1e-12).sqrt()
 
 
 def scores_by_length(lengths: Tensor, scores_of: Callable[[Tensor, int], Tensor]) -> Tensor:

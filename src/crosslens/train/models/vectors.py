@@ -21,18 +21,21 @@ from crosslens.train.captions import FIRST, CaptionVocabulary, words_of
 from crosslens.train.models.pretrained import AdapterSettings
 from crosslens.train.models.protocol import MODELS, CaptionBatch, CosineScores, ImageBatch, InputShape
 from crosslens.train.models.towers import (
+    GRID,
     GRU,
     LINEAR,
+    RESIDUAL,
     AttentionPool,
     EncoderText,
+    GridImage,
+    PooledImage,
     RegionStates,
     WordStates,
-    image_tower,
     projection,
     text_tower,
     word_count,
 )
-from crosslens.train.recipe import check_scale, check_share, check_sizes
+from crosslens.train.recipe import check_choice, check_scale, check_share, check_sizes
 
 
 @MODELS.register("vse", vectors=True)
@@ -62,7 +65,12 @@ class Vse(CosineScores, nn.Module):
     ) -> None:
         super().__init__()
         check_sizes(dimension=dimension, word_dimension=word_dimension, dropout=dropout)
-        self.image = image_tower(shape, image, dimension, dropout, standardise)
+        check_choice("image", image, (LINEAR, RESIDUAL, GRID))
+        self.image: Any = (
+            GridImage(shape, dimension, dropout, standardise)
+            if image == GRID
+            else PooledImage(shape, dimension, dropout, standardise, image == RESIDUAL)
+        )
         self.text = text_tower(
             shape, text, dimension, word_dimension=word_dimension, both=both, dropout=dropout,
             adapters=AdapterSettings(lora_rank, lora_alpha),

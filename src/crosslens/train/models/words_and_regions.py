@@ -14,7 +14,6 @@ from crosslens.train.models.towers import (
     AttentionPool,
     RegionStates,
     WordStates,
-    attended_cosines,
     cross_attention,
     projection,
     scores_by_length,
@@ -78,7 +77,13 @@ class Scan(SharedSettings, nn.Module):
 
         def scores_of(rows: Tensor, length: int) -> Tensor:
             by_words, chosen = self.direction == TEXT_TO_IMAGE, words[rows, :length]
-            cosines = attended_cosines(*((chosen, images) if by_words else (images, chosen)), self.attention_scale)
+            queries, contexts = (chosen, images) if by_words else (images, chosen)
+            cosines, attention = cross_attention(queries, contexts, self.attention_scale)
+            # The attended vector Σ a_r v_r itself, of d numbers for every pair of parts, is not made: its inner product
+            # with the part is Σ a_r cos_r, its squared length aᵀ G a with G the inner products of the context's parts.
+            gram = contexts @ contexts.transpose(1, 2)
+            squared = ((attention.flatten(1, 2) @ gram).view_as(attention) * attention).sum(dim=3)
+            cosines = (attention * cosines).sum(dim=3) / squared.clamp(min=1e-12).sqrt()
             if self.aggregation == MEAN:
                 pooled = cosines.mean(dim=2)
             else:

@@ -103,24 +103,6 @@ def load_checkpoint(path: Path) -> Checkpoint:
         ) from error  # fmt: skip
 
 
-def optimizer_tensors(optimizer: Any) -> dict[str, Any]:
-    """The optimiser's state as named tensors: ``<parameter>/<entry>``."""
-    return {
-        f"{parameter}/{entry}": value
-        for parameter, values in optimizer.state_dict()["state"].items()
-        for entry, value in values.items()
-    }
-
-
-def restore_optimizer(optimizer: Any, tensors: Mapping[str, Any]) -> None:
-    """Put stored tensors back."""
-    state: dict[int, dict[str, Any]] = {}
-    for name, value in tensors.items():
-        parameter, _, entry = name.partition("/")
-        state.setdefault(int(parameter), {})[entry] = value
-    optimizer.load_state_dict({**optimizer.state_dict(), "state": state})
-
-
 class SaveTimes:
     """When the next checkpoint is due, so that writing them takes at most a share of the time."""
 

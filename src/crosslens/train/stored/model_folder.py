@@ -55,6 +55,17 @@ _SETTINGS = (
 def card_text(card: Mapping[str, Any]) -> str:
     """The card as Markdown, from the header of the model's folder."""
     metric = str(card["identity"]["settings"]["metric"])
+    rows = card["history"]
+    best = [row["step"] == card["best_step"] for row in rows]
+    step = -(-len(rows) // _MOST_ROWS)
+    shown = [n for n in range(len(rows)) if n % step == 0 or best[n] or n == len(rows) - 1]
+    history = [
+        (
+            f"{rows[n]['epoch']:g}", f"{rows[n]['step']:,}", f"{rows[n]['loss']:.4f}",
+            format_figure(metric, rows[n]["value"]) + (" (best)" if best[n] else ""),
+        )
+        for n in shown
+    ]  # fmt: skip
     sections = [
         f"# {card['recipe']}",
         f"A retrieval model ({card['identity']['model']}, {card['parameters']:,} parameters), trained by "
@@ -64,7 +75,7 @@ def card_text(card: Mapping[str, Any]) -> str:
         _table(("metric", "value"), [(name, format_figure(name, value)) for name, value in card["test"].items()]),
         "The checkpoint that is best on validation, measured once.",
         "## Validation",
-        _table(("epoch", "step", "loss", metric), _history(card, metric)),
+        _table(("epoch", "step", "loss", metric), history),
         "## Use",
         "```bash\ncrosslens evaluate --model path:FOLDER --dataset … -o runs/x\n```",
         '```python\nfrom crosslens.encode import load_encoder\n\nencoder = load_encoder("path:FOLDER")\n```',
@@ -100,20 +111,6 @@ def _facts(card: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 def _written(settings: Mapping[str, Any], *without: str) -> list[str]:
     return [f"{name} {value}" for name, value in settings.items() if name not in without]
-
-
-def _history(card: Mapping[str, Any], metric: str) -> list[tuple[str, ...]]:
-    rows = card["history"]
-    best = [row["step"] == card["best_step"] for row in rows]
-    step = -(-len(rows) // _MOST_ROWS)
-    shown = [n for n in range(len(rows)) if n % step == 0 or best[n] or n == len(rows) - 1]
-    return [
-        (
-            f"{rows[n]['epoch']:g}", f"{rows[n]['step']:,}", f"{rows[n]['loss']:.4f}",
-            format_figure(metric, rows[n]["value"]) + (" (best)" if best[n] else ""),
-        )
-        for n in shown
-    ]  # fmt: skip
 
 
 def _images(card: Mapping[str, Any]) -> str:

@@ -40,7 +40,7 @@ from crosslens.train.captions import CaptionSource
 from crosslens.train.evaluation import divide, score_features
 from crosslens.train.features import EMBEDDINGS, ImageFeatures, load_features
 from crosslens.train.models.protocol import MODELS, ImageBatch, InputShape
-from crosslens.train.stored.model_folder import load_model
+from crosslens.train.stored.model_folder import LoadedModel, load_model
 
 
 @dataclass(frozen=True)
@@ -76,9 +76,24 @@ class FeatureFolder:
     @cached_property
     def _index(self) -> tuple[list[str], list[tuple[ImageFeatures, int]]]:
         """All ids, and where the features of each are."""
+        if (self.folder / "images" / HEADER_FILE).is_file():
+            stored = Embeddings.load(self.folder / "images", mmap=True)
+            parts = [(stored.ids, ImageFeatures.of(stored.vectors))]
+        elif not self.folder.is_dir():
+            raise UsageError(
+                f"the features of {self.model} are not in {self.folder}",
+                fix="name the folder that has them: path:MODEL?features=FOLDER", option="features",
+            )  # fmt: skip
+        else:
+            splits = vars(load_features(self.layout, self.folder, self.options, self.model))
+            if self.split and self.split not in splits:
+                problem, fix = f"{self.folder} has no split {self.split!r}", f"choose from {', '.join(splits)}"
+                raise UsageError(problem, fix=fix, option="split")
+            chosen = [splits[self.split]] if self.split else splits.values()
+            parts = [(split.dataset.image_ids, split.features) for split in chosen]
         where: dict[str, tuple[ImageFeatures, int]] = {}
-        for ids, features in self._parts():
-            expected = input_shapes(self.shape)
+        expected = input_shapes(self.shape)
+        for ids, features in parts:
             if features.shapes != expected:
                 raise InputError(
                     f"features of shape {_written(features.shapes)}", file=self.folder,
@@ -93,22 +108,6 @@ class FeatureFolder:
                     )  # fmt: skip
                 where[image] = features, row
         return list(where), list(where.values())
-
-    def _parts(self) -> list[tuple[Sequence[str], ImageFeatures]]:
-        if (self.folder / "images" / HEADER_FILE).is_file():
-            stored = Embeddings.load(self.folder / "images", mmap=True)
-            return [(stored.ids, ImageFeatures.of(stored.vectors))]
-        if not self.folder.is_dir():
-            raise UsageError(
-                f"the features of {self.model} are not in {self.folder}",
-                fix="name the folder that has them: path:MODEL?features=FOLDER", option="features",
-            )  # fmt: skip
-        splits = vars(load_features(self.layout, self.folder, self.options, self.model))
-        if self.split and self.split not in splits:
-            problem, fix = f"{self.folder} has no split {self.split!r}", f"choose from {', '.join(splits)}"
-            raise UsageError(problem, fix=fix, option="split")
-        chosen = [splits[self.split]] if self.split else splits.values()
-        return [(split.dataset.image_ids, split.features) for split in chosen]
 
 
 def input_shapes(shape: InputShape) -> dict[str, tuple[int, ...]]:
@@ -195,7 +194,7 @@ class TrainedModel:
                 self._sentences = load_encoder(text_model, options)  # frozen, as the model was trained with it
                 require_modality(self._sentences, TEXTS)
                 _require_revision(self._sentences, str(card.get("text_revision", "")), folder)
-            self.pixels = self._picture_reader(named, loaded.revision) or _pixel_encoder(card, folder, named, options)
+            self.pixels = self._pixel_reader(loaded, folder, named, options)
         self.features = None
         stored, place = card.get("features", {}), named.get("features")
         if self.pixels is None and (place is not None or stored):  # where it is named, or where the model was trained
@@ -208,35 +207,47 @@ class TrainedModel:
         # Without one of them nobody knows whether vectors are still the same, and nothing is cached.
         known = all(revisions.values())
         self.revision = fingerprint("path", {"model": loaded.revision, **revisions}) if known else ""
-        self._other = self._averaged_with(named, options)
-        if self._other is not None:
-            self.name = f"{self.name}?with={self._other.name.partition(':')[2]}"
-            both = (self.revision, self._other.revision)
+        self._other: TrainedModel | None = None
+        if "with" in named:  # the scores are the mean of both, which are given the same features of images
+            rest = {name: value for name, value in named.items() if name != "with"}
+            other = self._other = TrainedModel(Path(named["with"]).expanduser(), rest, options)
+            inputs = [(input_shapes(part.shape), part.pixels and part.pixels.revision) for part in (self, other)]
+            if inputs[0] != inputs[1] or not inputs[0][0]:
+                raise UsageError(
+                    f"{self.name} and {other.name} do not read the same features",
+                    fix="average the scores of two models that were trained on the same features", option="model",
+                )  # fmt: skip
+            self.name = f"{self.name}?with={other.name.partition(':')[2]}"
+            both = (self.revision, other.revision)
             self.revision = fingerprint("mean", dict(zip("ab", both, strict=True))) if all(both) else ""
 
-    def _averaged_with(self, named: Mapping[str, str], options: EncodeOptions) -> TrainedModel | None:
-        """The model that ``with`` names: the scores are the mean of both. It is given the same features of images."""
-        if "with" not in named:
+    def _pixel_reader(
+        self, loaded: LoadedModel, folder: Path, named: Mapping[str, str], options: EncodeOptions
+    ) -> Encoder | None:
+        """What reads pictures for the model, or makes the embeddings that it was trained on; None where features are
+        looked up.
+        """
+        if self._pretrained is not None and self.shape.pictures:
+            if "features" in named:
+                fix = f"leave ?features={named['features']} out, and name the folder of the pictures"
+                raise UsageError(f"{self.name} reads pictures, not features", fix=fix)
+            if self.has_vectors:
+                return PixelReader(self._pretrained)
+            return PictureEncodings(self._pretrained, self.model, self.name, loaded.revision, self.device)
+        stored = loaded.card.get("features", {})
+        if "encoder" not in named and ("features" in named or stored.get("layout") != EMBEDDINGS):
             return None
-        rest = {name: value for name, value in named.items() if name != "with"}
-        other = TrainedModel(Path(named["with"]).expanduser(), rest, options)
-        inputs = [(input_shapes(part.shape), part.pixels and part.pixels.revision) for part in (self, other)]
-        if inputs[0] != inputs[1] or not inputs[0][0]:
-            raise UsageError(
-                f"{self.name} and {other.name} do not read the same features",
-                fix="average the scores of two models that were trained on the same features", option="model",
+        made_by, _, revision = str(stored.get("encoder", "")).partition("@")
+        name = str(stored.get("options", {}).get("encoder") or made_by)
+        if not name and "encoder" not in named:
+            raise InputError(
+                "the card does not say which encoder made the features", file=folder / HEADER_FILE,
+                fix="name it, path:MODEL?encoder=KIND:SOURCE, or name features: path:MODEL?features=FOLDER",
             )  # fmt: skip
-        return other
-
-    def _picture_reader(self, named: Mapping[str, str], revision: str) -> Encoder | None:
-        if self._pretrained is None or not self.shape.pictures:
-            return None
-        if "features" in named:
-            fix = f"leave ?features={named['features']} out, and name the folder of the pictures"
-            raise UsageError(f"{self.name} reads pictures, not features", fix=fix)
-        if self.has_vectors:
-            return PixelReader(self._pretrained)
-        return PictureEncodings(self._pretrained, self.model, self.name, revision, self.device)
+        encoder = load_encoder(named.get("encoder", name), options)
+        require_modality(encoder, IMAGES)
+        _require_revision(encoder, revision, folder)
+        return encoder
 
     def images(self, images: Sequence[Any]) -> ImageFeatures:
         """Features from what :meth:`FeatureReader.features_of` gives, or from pictures."""
@@ -344,28 +355,6 @@ class FeatureEncoder(_ByIds, TrainedEncoder):
 
 class FeatureScorer(_ByIds, TrainedScorer):
     """A trained model that scores pairs of stored features and captions."""
-
-
-def _pixel_encoder(
-    card: Mapping[str, Any], folder: Path, named: Mapping[str, str], options: EncodeOptions
-) -> Encoder | None:
-    """The encoder whose embeddings the model was trained on; None where features are looked up."""
-    stored = card.get("features", {})
-    if "encoder" in named:
-        encoder = load_encoder(named["encoder"], options)
-    elif "features" in named or stored.get("layout") != EMBEDDINGS:
-        return None
-    else:
-        name = str(stored.get("options", {}).get("encoder") or str(stored.get("encoder", "")).partition("@")[0])
-        if not name:
-            raise InputError(
-                "the card does not say which encoder made the features", file=folder / HEADER_FILE,
-                fix="name it, path:MODEL?encoder=KIND:SOURCE, or name features: path:MODEL?features=FOLDER",
-            )  # fmt: skip
-        encoder = load_encoder(name, options)
-    require_modality(encoder, IMAGES)
-    _require_revision(encoder, str(stored.get("encoder", "")).partition("@")[2], folder)
-    return encoder
 
 
 def _require_revision(encoder: Encoder, revision: str, folder: Path) -> None:

@@ -89,15 +89,6 @@ def read_variables(words: Sequence[str] | Mapping[str, Sequence[Any]]) -> tuple[
 
 def with_value(recipe: TrainingRecipe, name: str, text: str) -> TrainingRecipe | None:
     """The recipe with one setting changed; None where it is a setting of a loss that the recipe does not have."""
-    try:
-        return _changed(recipe, name, text)
-    except CrosslensError as error:
-        error.add_context(f"{name}={text}")
-        error.option = "settings"
-        raise
-
-
-def _changed(recipe: TrainingRecipe, name: str, text: str) -> TrainingRecipe | None:
     table, dot, setting = name.partition(".")
     if dot and table in ("model", "data", *LOSSES.names()):
         if table in ("model", "data"):
@@ -125,7 +116,11 @@ def _changed(recipe: TrainingRecipe, name: str, text: str) -> TrainingRecipe | N
         fix = f"pass it for all trainings alike, as {argument(name)}"
         raise UsageError(f"{name} does not decide about the result", fix=fix)
     if name not in types:
-        raise UnknownNameError("setting", name, known_settings(recipe))
+        training = [setting for setting in types if setting not in ("seed", *IGNORED_FOR_IDENTITY)]
+        kinds = dict.fromkeys(entry["kind"] for entry in recipe.losses)
+        of_losses = [f"{kind}.{each}" for kind in kinds for each in (*declared_settings(LOSSES[kind]), _WEIGHT)]
+        of_model = [f"model.{each}" for each in declared_settings(model_entry(recipe))]
+        raise UnknownNameError("setting", name, [RECIPE, LOSS, *ENTRIES, *training, *of_model, *of_losses])
     return recipe.with_settings({name: read_value(text, types[name])})
 
 
@@ -143,15 +138,6 @@ def model_entry(recipe: TrainingRecipe) -> Any:
         return MODELS[recipe.model]
     except ImportError as error:
         raise MissingExtraError("training", str(error.name), "train") from error
-
-
-def known_settings(recipe: TrainingRecipe) -> list[str]:
-    """Every name that can be set for a recipe."""
-    training = [entry.name for entry in fields(TrainingSettings) if entry.name not in ("seed", *IGNORED_FOR_IDENTITY)]
-    kinds = dict.fromkeys(entry["kind"] for entry in recipe.losses)
-    losses = [f"{kind}.{name}" for kind in kinds for name in (*declared_settings(LOSSES[kind]), _WEIGHT)]
-    model = [f"model.{name}" for name in declared_settings(model_entry(recipe))]
-    return [RECIPE, LOSS, *ENTRIES, *training, *model, *losses]
 
 
 def read_value(text: str, annotation: str) -> Any:
@@ -202,9 +188,15 @@ def combinations(recipe: TrainingRecipe, variables: Sequence[Variable]) -> tuple
         varied, shown = recipe, {variable.name: value for variable, value in zip(variables, values, strict=True)}
         # Recipes and losses first: the other settings are put into what those bring.
         for variable in sorted(variables, key=lambda entry: (entry.name != RECIPE, entry.name not in (RECIPE, LOSS))):
-            changed = with_value(varied, variable.name, shown[variable.name])
+            name, text = variable.name, shown[variable.name]
+            try:
+                changed = with_value(varied, name, text)
+            except CrosslensError as error:
+                error.add_context(f"{name}={text}")
+                error.option = "settings"
+                raise
             if changed is None:
-                shown[variable.name] = ABSENT
+                shown[name] = ABSENT
             varied = changed or varied
         identity = json.dumps(varied.identity(), sort_keys=True, default=str)
         number = number_of.setdefault(identity, len(made))
@@ -306,11 +298,6 @@ def plan_sweep(
         raise UsageError("no recipe", fix="name one (see crosslens train --list), or a file")
     loaded = recipe if isinstance(recipe, TrainingRecipe) else load_training_recipe(recipe)
     loaded = loaded.with_settings({"device": device, "threads": threads})
-    return SweepPlan(variables, read_seeds(seeds), combinations(loaded, variables), Path(data))
-
-
-def read_seeds(seeds: int | str | Sequence[int]) -> tuple[int, ...]:
-    """``5`` is how many, from 0; ``0,3,7`` or a sequence which ones."""
     problem = f"seeds are {seeds!r:.60}"
     fix = f"say how many, {argument('seeds', 5)}, or which, {argument('seeds', '0,3,7')}"
     try:
@@ -325,7 +312,7 @@ def read_seeds(seeds: int | str | Sequence[int]) -> tuple[int, ...]:
         raise UsageError(f"{problem}, more than {_MOST_SEEDS:,}", fix="name fewer", option="seeds")
     if len(set(chosen)) < len(chosen):
         raise UsageError(f"{problem}, one of them twice", fix="name each seed once", option="seeds")
-    return chosen
+    return SweepPlan(variables, chosen, combinations(loaded, variables), Path(data))
 
 
 def folder_name(combination: Combination) -> str:
@@ -379,7 +366,18 @@ def check_plan(plan: SweepPlan, data: DataOfRecipes, output: Path, *, overwrite:
         TrainingMetrics(recipe.settings)
         check_settings(model_entry(recipe), recipe.model_settings, table="[model]", source=recipe.source)
         if any(name.startswith("model.") for name in combination.values):
-            _try_model(recipe, data.of(recipe))
+            # Make the model once: it refuses settings that it cannot have.
+            split = data.of(recipe).train
+            shapes, texts, text = split.features.shapes, split.dataset.texts, (1,) if recipe.text_model else ()
+            words = 0 if text else len(CaptionVocabulary.of(texts, recipe.least_count))
+            shape = InputShape(shapes.get("vectors", (0,))[0], words, text, shapes.get("regions", ()))
+            try:
+                prepared = prepare_model(recipe.model, recipe.model_settings, texts, recipe.source)
+                build_model(recipe.model, recipe.model_settings, shape, prepared, recipe.source)
+            except CrosslensError:
+                raise
+            except Exception:  # it needs more than shapes: its training will say what is wrong, if anything is
+                pass
         if build_loss(recipe.losses, recipe.source)[1]:
             phis.add(recipe.phi)
     for phi in sorted(phis):
@@ -399,18 +397,3 @@ def check_plan(plan: SweepPlan, data: DataOfRecipes, output: Path, *, overwrite:
         else:
             steps[training.folder] = 0
     return SweepState(finished, steps)
-
-
-def _try_model(recipe: TrainingRecipe, data: TrainingData) -> None:
-    """Make the model once: it refuses settings that it cannot have."""
-    shapes = data.train.features.shapes
-    text = (1,) if recipe.text_model else ()
-    words = 0 if text else len(CaptionVocabulary.of(data.train.dataset.texts, recipe.least_count))
-    shape = InputShape(shapes.get("vectors", (0,))[0], words, text, shapes.get("regions", ()))
-    try:
-        prepared = prepare_model(recipe.model, recipe.model_settings, data.train.dataset.texts, recipe.source)
-        build_model(recipe.model, recipe.model_settings, shape, prepared, recipe.source)
-    except CrosslensError:
-        raise
-    except Exception:  # it needs more than shapes: its training will say what is wrong, if anything is
-        return

@@ -174,21 +174,6 @@ def _notes(sweep: Sweep) -> Iterator[str]:
         )
 
 
-def _trainings(sweep: Sweep) -> Table:
-    """Every training; its folder leads to the page of its curves."""
-    varied, rows = list(sweep.plan.varied), []
-    for training in sweep.as_dict()["trainings"]:
-        test, validation = training["test"] or {}, training["validation"] or {}
-        cells: list[Cell] = [training["settings"][name] for name in varied]
-        cells += [str(training["seed"]), ", ".join(str(metric_figure(*entry)) for entry in validation.items())]
-        cells += [metric_figure(name, test[name]) if name in test else ABSENT for name in sweep.metrics]
-        curves = Link(training["folder"], f"{quote(training['folder'])}/{CURVES}")
-        rows.append((*cells, training["failure"] or curves))
-    header = (*varied, "seed", "validation", *(f"test {name}" for name in sweep.metrics), "folder, or failure")
-    align = "l" * len(varied) + "rr" + "r" * len(sweep.metrics) + "l"
-    return Table(header, tuple(rows), align, title="Every training, with its curves", folded=True)
-
-
 PERMUTATIONS = 10_000
 
 
@@ -284,10 +269,31 @@ class Sweep(Presented):
             for outcome in self.outcomes
             if outcome.failure is not None
         ]
+        varied, rows = self.plan.varied, []
+        for training in self.as_dict()["trainings"]:
+            test, validation = training["test"] or {}, training["validation"] or {}
+            cells: list[Cell] = [training["settings"][name] for name in varied]
+            cells += [str(training["seed"]), ", ".join(str(metric_figure(*entry)) for entry in validation.items())]
+            cells += [metric_figure(name, test[name]) if name in test else ABSENT for name in self.metrics]
+            curves = Link(training["folder"], f"{quote(training['folder'])}/{CURVES}")
+            rows.append((*cells, training["failure"] or curves))
+        header = (*varied, "seed", "validation", *(f"test {name}" for name in self.metrics), "folder, or failure")
+        align = "l" * len(varied) + "rr" + "r" * len(self.metrics) + "l"
+        trainings = Table(header, tuple(rows), align, title="Every training, with its curves", folded=True)
         notes = Text(tuple(_notes(self)), note=True)
-        yield Section(title, (charts, _table(self), notes, Text(tuple(failures)), _trainings(self)))
+        yield Section(title, (charts, _table(self), notes, Text(tuple(failures)), trainings))
 
     def as_dict(self) -> dict[str, Any]:
+        trainings = []
+        for outcome in self.outcomes:
+            training, card, row = outcome.training, outcome.card or {}, self.rows[outcome.training.combination]
+            trainings.append({
+                "settings": dict(row.combination.values), "seed": training.seed, "folder": training.folder,
+                "best_step": card.get("best_step"), "steps": card.get("steps"),
+                "validation": card.get("validation"),
+                "test": {name: figure.values[training.seed] for name, figure in row.test.items()} if card else None,
+                "failure": outcome.failure and outcome.failure.problem,
+            })  # fmt: skip
         return {
             "recipe": self.plan.name, "settings": {entry.name: list(entry.values) for entry in self.plan.variables},
             "seeds": list(self.plan.seeds), "level": self.level, "correction": self.correction,
@@ -301,18 +307,7 @@ class Sweep(Presented):
                 }
                 for row in self.rows
             ],
-            "trainings": [self._training(outcome) for outcome in self.outcomes],
-        }  # fmt: skip
-
-    def _training(self, outcome: TrainingOutcome) -> dict[str, Any]:
-        training, card = outcome.training, outcome.card or {}
-        row = self.rows[training.combination]
-        return {
-            "settings": dict(row.combination.values), "seed": training.seed, "folder": training.folder,
-            "best_step": card.get("best_step"), "steps": card.get("steps"),
-            "validation": card.get("validation"),
-            "test": {name: figure.values[training.seed] for name, figure in row.test.items()} if card else None,
-            "failure": outcome.failure and outcome.failure.problem,
+            "trainings": trainings,
         }  # fmt: skip
 
 
@@ -328,28 +323,47 @@ def sweep_table(
     *, level: float = 0.95, correction: str = "holm",
 ) -> Sweep:  # fmt: skip
     """The table of all outcomes: means over seeds, and paired tests against the baselines."""
-    requested = [metrics] if isinstance(metrics, str) else list(metrics)
+    requests = parse_metrics(metrics)
     results = [_Results({}, {}, {}) for _ in plan.combinations]
     for outcome in outcomes:
         cards, values, failures = results[outcome.training.combination]
         seed = outcome.training.seed
         if outcome.failure is not None:
             failures[seed] = outcome.failure
-        elif outcome.card is not None:
-            cards[seed] = outcome.card
-            values[seed] = _test_values(output / outcome.training.folder / TEST_RUN, requested)
+        if outcome.card is None:
+            continue
+        cards[seed], values[seed] = outcome.card, {}
+        run = Run.load(output / outcome.training.folder / TEST_RUN)
+        clusters = {split_name(name)[0]: stored.clusters for name, stored in run.values.items()}
+        for request in requests:
+            names = request.names((IMAGE_TO_TEXT, TEXT_TO_IMAGE))
+            if all(name in run.values for name in names):
+                values[seed] |= {name: run[name] for name in names}
+            else:  # computed from the ranks that a trained model keeps
+                values[seed] |= measure(run.rankings, clusters, [request], resamples=0)
     rows = [
         _row(combination, result, None if (at := combination.baseline) is None else results[at], level)
         for combination, result in zip(plan.combinations, results, strict=True)
     ]
-    return Sweep(plan, _corrected(rows, correction), tuple(outcomes), level, correction)
+    tested = [
+        (number, name, figure.difference)
+        for number, row in enumerate(rows)
+        for name, figure in row.test.items()
+        if figure.difference is not None
+    ]
+    adjusted = correct([difference.over_seeds.p_value for *_, difference in tested], correction)
+    figures = [dict(row.test) for row in rows]
+    for (number, name, difference), p in zip(tested, adjusted, strict=True):
+        figures[number][name] = replace(figures[number][name], difference=replace(difference, adjusted_p=float(p)))
+    corrected = tuple(replace(row, test=test) for row, test in zip(rows, figures, strict=True))
+    return Sweep(plan, corrected, tuple(outcomes), level, correction)
 
 
 class _Results(NamedTuple):
     """The finished trainings of one combination, by seed."""
 
     cards: dict[int, Mapping[str, Any]]
-    values: dict[int, Mapping[str, MetricValues]]
+    values: dict[int, dict[str, MetricValues]]
     failures: dict[int, Failure]
 
 
@@ -363,53 +377,19 @@ def _row(combination: Combination, results: _Results, baseline: _Results | None,
         pairs = [(results.values[seed][name], theirs[seed][name]) for seed in values if seed in theirs]
         if pairs:
             over_seeds = paired_repetitions([ours.mean for ours, _ in pairs], [other.mean for _, other in pairs], level)
-            difference = SweepDifference(over_seeds, _over_queries(name, pairs, level))
-            figures[name] = replace(figures[name], difference=difference)
+            first, over_queries = pairs[0][0], None
+            if first.statistic == "mean" and not facts_of(name).pooled:
+                # Averaged over the seeds: is the difference more than the choice of test images?
+                ours, others = (
+                    np.mean([values.values[match_ids(first.query_ids, values.query_ids)] for values in side], axis=0)
+                    for side in zip(*pairs, strict=True)
+                )
+                over_queries = paired_permutation(
+                    ours, others, first.clusters, permutations=PERMUTATIONS, level=level, bounds=bounds_of(name)
+                )
+            figures[name] = replace(figures[name], difference=SweepDifference(over_seeds, over_queries))
     mean = mean_over_repetitions(list(validation.values()), level)
     return SweepRow(combination, metric, SweepFigure(validation, mean), figures, results.failures)
-
-
-def _test_values(folder: Path, metrics: Sequence[str]) -> dict[str, MetricValues]:
-    """Metrics of the run that a trained model keeps; of ranks, those that it does not hold are computed from them."""
-    run = Run.load(folder)
-    values: dict[str, MetricValues] = {}
-    for request in parse_metrics(metrics):
-        names = request.names((IMAGE_TO_TEXT, TEXT_TO_IMAGE))
-        if not all(name in run.values for name in names):
-            clusters = {split_name(name)[0]: stored.clusters for name, stored in run.values.items()}
-            values |= measure(run.rankings, clusters, [str(request)], resamples=0)
-        else:
-            values |= {name: run[name] for name in names}
-    return values
-
-
-def _over_queries(name: str, pairs: Sequence[tuple[MetricValues, MetricValues]], level: float) -> PairedTest | None:
-    """Test the queries' values, averaged over the seeds: is the difference more than the choice of test images?"""
-    first = pairs[0][0]
-    if first.statistic != "mean" or facts_of(name).pooled:
-        return None
-    sides = [
-        np.mean([values.values[match_ids(first.query_ids, values.query_ids)] for values in side], axis=0)
-        for side in zip(*pairs, strict=True)
-    ]
-    return paired_permutation(
-        sides[0], sides[1], first.clusters, permutations=PERMUTATIONS, level=level, bounds=bounds_of(name)
-    )
-
-
-def _corrected(rows: Sequence[SweepRow], correction: str) -> tuple[SweepRow, ...]:
-    """The rows with p-values adjusted for the number of comparisons in the whole table."""
-    tested = [
-        (number, name, figure.difference)
-        for number, row in enumerate(rows)
-        for name, figure in row.test.items()
-        if figure.difference is not None
-    ]
-    adjusted = correct([difference.over_seeds.p_value for *_, difference in tested], correction)
-    figures = [dict(row.test) for row in rows]
-    for (number, name, difference), p in zip(tested, adjusted, strict=True):
-        figures[number][name] = replace(figures[number][name], difference=replace(difference, adjusted_p=float(p)))
-    return tuple(replace(row, test=corrected) for row, corrected in zip(rows, figures, strict=True))
 
 
 _DIFFERENCE = {
@@ -421,42 +401,6 @@ _DIFFERENCE = {
     "sign_flip_p": "sign_flip_p",
 }
 """What is known of a difference → its column."""
-
-
-def sweep_csv(sweep: Sweep) -> str:
-    """The table for programs: a row per combination and figure, numbers as they are."""
-    rows = []
-    for row in sweep.rows:
-        figures = {f"validation {row.validation_metric}": row.validation} | {
-            f"test {name}": figure for name, figure in row.test.items()
-        }
-        for name, figure in figures.items():
-            mean = figure.mean
-            counts = {"figure": name, "n": len(figure.values), "failed": len(row.failures)}
-            columns: dict[str, Any] = {**counts, "mean": mean.mean, "low": mean.low, "high": mean.high}
-            tested = figure.difference.as_dict() if figure.difference else {}
-            columns |= {column: tested.get(name) for name, column in _DIFFERENCE.items()}
-            columns["p_over_queries"] = (tested.get("over_queries") or {}).get("p")
-            rows.append({**row.combination.values, **columns})
-    return _csv(rows)
-
-
-def trainings_csv(sweep: Sweep) -> str:
-    """A row per training."""
-    rows = []
-    for training in sweep.as_dict()["trainings"]:
-        figures = {
-            f"{split} {name}": value
-            for split in ("validation", "test")
-            for name, value in (training.pop(split) or {}).items()
-        }
-        rows.append({**training.pop("settings"), **training, **figures})
-    return _csv(rows)
-
-
-def _csv(rows: Sequence[dict[str, Any]]) -> str:
-    """A row that lacks a column has nothing there, nor where a number is not known."""
-    return pl.DataFrame(list(map(json_form, rows)), infer_schema_length=None).write_csv()
 
 
 KIND = "sweep"
@@ -523,9 +467,35 @@ def run_sweep(
 def write_sweep_files(sweep: Sweep, output: str | Path) -> list[Path]:
     """Write the tables and the page, and then everything as JSON, into the sweep's folder."""
     output = Path(output)
+    table = []  # a row per combination and figure
+    for row in sweep.rows:
+        figures = {f"validation {row.validation_metric}": row.validation} | {
+            f"test {name}": figure for name, figure in row.test.items()
+        }
+        for name, figure in figures.items():
+            mean = figure.mean
+            counts = {"figure": name, "n": len(figure.values), "failed": len(row.failures)}
+            columns: dict[str, Any] = {**counts, "mean": mean.mean, "low": mean.low, "high": mean.high}
+            tested = figure.difference.as_dict() if figure.difference else {}
+            columns |= {column: tested.get(name) for name, column in _DIFFERENCE.items()}
+            columns["p_over_queries"] = (tested.get("over_queries") or {}).get("p")
+            table.append({**row.combination.values, **columns})
+    trainings = []
+    for training in sweep.as_dict()["trainings"]:
+        measured = {
+            f"{split} {name}": value
+            for split in ("validation", "test")
+            for name, value in (training.pop(split) or {}).items()
+        }
+        trainings.append({**training.pop("settings"), **training, **measured})
+
+    def csv(rows: Sequence[dict[str, Any]]) -> str:
+        """A row that lacks a column has nothing there, nor where a number is not known."""
+        return pl.DataFrame(list(map(json_form, rows)), infer_schema_length=None).write_csv()
+
     files = {
-        "table.csv": sweep_csv(sweep),
-        "trainings.csv": trainings_csv(sweep),
+        "table.csv": csv(table),
+        "trainings.csv": csv(trainings),
         "table.tex": sweep.content(".tex").decode(),
         "sweep.html": sweep.content(".html").decode(),
     }
