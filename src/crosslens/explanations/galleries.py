@@ -122,8 +122,20 @@ class Gallery(Presented):
             head = f"{query.query}: {query.text}" if query.text is not None else query.query
             asked = self._asked(query) if self.pictures else ()
             overlap = f"overlap@{self.k}: {query.overlap:.2f}" if self.models[1:] else ""
-            parts: tuple[Part, ...] = (*asked, self._table(query), Text.of(overlap, note=True))
-            yield Section(head, (*parts, *(self._cards(ranked) for ranked in query.lists)), query.query)
+            parts: list[Part] = [*asked, self._table(query), Text.of(overlap, note=True)]
+            for ranked in query.lists:
+                cards = []
+                for item in ranked.items:
+                    title = f"{item.rank}  {item.score:.3f}{f' {_RELEVANT} relevant' if item.relevant else ''}"
+                    text = () if item.text is None else (item.text,)
+                    shared = (f"in {item.lists} of {len(self.models)} lists",) if self.models[1:] else ()
+                    mark: Literal["", "right"] = "right" if item.relevant else ""
+                    cards.append(PictureCard(title, text, item.image, mark, (item.item, *shared)))
+                below = ranked.first_relevant is not None and ranked.first_relevant > self.k
+                rank = f"{_rank_words(ranked.first_relevant)}{f', below the top {self.k}' if below else ''}"
+                title = f"{ranked.model}, first relevant item: {rank}"
+                parts.append(Cards(title, tuple(cards), self.pictures, most=0))
+            yield Section(head, tuple(parts), query.query)
         closing = f"{_RELEVANT} marks relevant items."
         if len(self.models) > 1:
             closing += (
@@ -153,19 +165,6 @@ class Gallery(Presented):
         rows = [(str(rank), *cells) for rank, cells in enumerate(zip(*columns, strict=True), start=1)]
         rows.append(("first relevant", *(_rank_words(ranked.first_relevant) for ranked in query.lists)))
         return Table(("rank", *self.models), rows, cut=True, aside=True)
-
-    def _cards(self, ranked: GalleryList) -> Cards:
-        """The list of a model; below the top k, the rank of the first relevant item says so."""
-        cards = []
-        for item in ranked.items:
-            head = f"{item.rank}  {item.score:.3f}{f' {_RELEVANT} relevant' if item.relevant else ''}"
-            text = () if item.text is None else (item.text,)
-            shared = (f"in {item.lists} of {len(self.models)} lists",) if self.models[1:] else ()
-            mark: Literal["", "right"] = "right" if item.relevant else ""
-            cards.append(PictureCard(head, text, item.image, mark, (item.item, *shared)))
-        below = ranked.first_relevant is not None and ranked.first_relevant > self.k
-        rank = f"{_rank_words(ranked.first_relevant)}{f', below the top {self.k}' if below else ''}"
-        return Cards(f"{ranked.model}, first relevant item: {rank}", tuple(cards), self.pictures, most=0)
 
 
 def _rank_words(rank: int | None) -> str:

@@ -7,7 +7,7 @@ names was judged.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from functools import cache
 from itertools import combinations
 from typing import Any
@@ -244,7 +244,21 @@ def concept_pairs(
         for image in range(objects.images)
     ]
     row_of = {name: row for row, name in enumerate(objects.synsets)}
-    match = _matcher(objects.synsets)
+    ids = load_wordnet().ids(objects.synsets) if objects.synsets else np.empty(0, np.int64)
+
+    @cache
+    def similarities(concept: int) -> Array:
+        row: Array = load_wordnet().path_similarities(ids[[concept]], ids)[0]
+        return row
+
+    @cache  # many failures lack and have the same
+    def match(missing: tuple[int, ...], extra: tuple[int, ...]) -> list[tuple[str, str, float]]:
+        weights = np.stack([similarities(concept)[list(extra)] for concept in missing])
+        return [
+            (objects.synsets[missing[row]], objects.synsets[extra[column]], float(weights[row, column]))
+            for row, column in most_similar(weights)
+        ]
+
     rows: list[tuple[int, str, str, float]] = []
     for failure, (right, wrong) in enumerate(zip(ground_truth_rows, retrieved_rows, strict=True)):
         missing = concepts[int(right)] - concepts[int(wrong)]
@@ -253,8 +267,7 @@ def concept_pairs(
             asked = {row_of[name] for name in mentioned[failure] if name in row_of}
             missing, extra = missing & asked, extra - asked
         if missing and extra:
-            matched = match(tuple(sorted(missing)), tuple(sorted(extra)))
-            rows += [(failure, objects.synsets[row], objects.synsets[other], value) for row, other, value in matched]
+            rows += [(failure, *pair) for pair in match(tuple(sorted(missing)), tuple(sorted(extra)))]
     return pl.DataFrame(rows, schema=PAIR_COLUMNS, orient="row")
 
 
@@ -292,20 +305,3 @@ def count_confusions(pairs: pl.DataFrame, queries: Sequence[str], *, depth: int 
         .select(pl.col(name).cast(kind) for name, kind in CONFUSION_COLUMNS.items())
         .sort(["count", "expected", "shown"], descending=[True, False, False])
     )
-
-
-def _matcher(synsets: tuple[str, ...]) -> Callable[[tuple[int, ...], tuple[int, ...]], list[tuple[int, int, float]]]:
-    """Matches missing concepts with extra ones, numbered as in ``synsets``; many failures lack and have the same."""
-    ids = load_wordnet().ids(synsets) if synsets else np.empty(0, np.int64)
-
-    @cache
-    def similarities(concept: int) -> Array:
-        row: Array = load_wordnet().path_similarities(ids[[concept]], ids)[0]
-        return row
-
-    @cache
-    def matched(missing: tuple[int, ...], extra: tuple[int, ...]) -> list[tuple[int, int, float]]:
-        weights = np.stack([similarities(concept)[list(extra)] for concept in missing])
-        return [(missing[row], extra[column], float(weights[row, column])) for row, column in most_similar(weights)]
-
-    return matched
