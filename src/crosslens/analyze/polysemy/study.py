@@ -160,7 +160,18 @@ def cluster_sections(
         if hidden > 0:
             parts.append(_clusters_table(result, result.clusters, title="All clusters", folded=True))
         captions = references_of(dataset)
-        parts += [_cards(cluster, result, captions, pictures) for cluster in result.clusters[:_DRAWN]]
+        for cluster in result.clusters[:_DRAWN]:
+            cards = []
+            for row in cluster.rows[:_EXAMPLES]:  # nearest to the middle; without a picture more captions
+                image = result.image_ids[row]
+                most = _CAPTIONS if image in pictures else _MOST_CAPTIONS
+                cards.append(PictureCard(image, tuple(captions[row][:most]), image))
+            category = f", {100 * cluster.purity:.0f} % {cluster.category}" if cluster.category else ""
+            heading = (
+                f"Cluster {cluster.number}: {format_count(cluster.size, 'image')}, image similarity "
+                f"{cluster.image_similarity:.3f}, caption diversity {cluster.caption_diversity:.3f}{category}"
+            )
+            parts.append(Cards(heading, tuple(cards), pictures, most=0))
     else:
         parts.append(Text.of(f"{counts}."))
     yield Section(f"Clusters of similar images: {result.name}", tuple(parts))
@@ -208,23 +219,6 @@ def _clusters_table(
     header = ("cluster", "images", "similarity", "diversity", "polysemy", *(("purity",) if pure else ()))
     header += (result.purity_by,) if result.purity_by is not None else ()
     return Table(header, tuple(rows), "rrrrr" + "rl" * pure, title=title, folded=folded)
-
-
-def _cards(
-    cluster: ImageCluster, result: PolysemyClusters, captions: Sequence[Sequence[str]], pictures: Mapping[str, str]
-) -> Cards:
-    """The images nearest to the middle of a cluster; without a picture more captions."""
-    category = f", {100 * cluster.purity:.0f} % {cluster.category}" if cluster.category else ""
-    cards = []
-    for row in cluster.rows[:_EXAMPLES]:
-        image = result.image_ids[row]
-        most = _CAPTIONS if image in pictures else _MOST_CAPTIONS
-        cards.append(PictureCard(image, tuple(captions[row][:most]), image))
-    heading = (
-        f"Cluster {cluster.number}: {format_count(cluster.size, 'image')}, image similarity "
-        f"{cluster.image_similarity:.3f}, caption diversity {cluster.caption_diversity:.3f}{category}"
-    )
-    return Cards(heading, tuple(cards), pictures, most=0)
 
 
 class Density(NamedTuple):
