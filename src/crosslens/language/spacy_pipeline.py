@@ -101,9 +101,21 @@ def parse_batches(batches: Sequence[Sequence[str]], pipeline: Pipeline, workers:
 
     def ask(batch: Sequence[str]) -> Rows:
         worker = idle.get()
-        answer = _ask(worker, batch)
+        assert worker.stdin is not None
+        assert worker.stdout is not None
+        try:
+            worker.stdin.write(json.dumps(list(batch)) + "\n")
+            worker.stdin.flush()
+            answer = worker.stdout.readline()
+        except OSError:
+            answer = ""
+        if not answer.endswith("\n"):
+            raise CrosslensError(
+                "a process that parses captions ended early (out of memory, or killed)",
+                fix=f"run it again: finished parses are cached; {argument('threads', 1)} uses one process",
+            )
         idle.put(worker)
-        return answer
+        return [tuple(row) for row in json.loads(answer)]
 
     pool = ThreadPoolExecutor(len(team))
     try:
@@ -140,23 +152,6 @@ def _start(name: str) -> subprocess.Popen[str]:
     # -P: nothing is imported from the current folder, which may be somebody else's.
     command = [sys.executable, "-P", "-m", "crosslens.language.spacy_pipeline", name]
     return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, encoding="utf-8")
-
-
-def _ask(worker: subprocess.Popen[str], texts: Sequence[str]) -> Rows:
-    assert worker.stdin is not None
-    assert worker.stdout is not None
-    try:
-        worker.stdin.write(json.dumps(list(texts)) + "\n")
-        worker.stdin.flush()
-        answer = worker.stdout.readline()
-    except OSError:
-        answer = ""
-    if not answer.endswith("\n"):
-        raise CrosslensError(
-            "a process that parses captions ended early (out of memory, or killed)",
-            fix=f"run it again: finished parses are cached; {argument('threads', 1)} uses one process",
-        )
-    return [tuple(row) for row in json.loads(answer)]
 
 
 def main() -> None:
