@@ -356,9 +356,19 @@ def find_missing_positives(
     totals = np.zeros(len(levels), np.int64)
     best = _Best(threshold, most)
     title = f"looking for missing positives by {similarity.name}"
-    with stage(shown_progress(progress), title, prepared.shape[0]) as bar:
-        for rows, values in _outside(prepared, truth):
-            best.add(rows.start, values)
+    images, captions = prepared.shape
+    step, relevant = max(1, _CELLS // max(captions, 1)), truth.relevant()
+    with stage(shown_progress(progress), title, images) as bar:
+        for start in range(0, images, step):
+            rows = slice(start, min(start + step, images))
+            values = np.array(prepared.block(rows), np.float32)
+            if np.isnan(values).any():
+                row, column = np.argwhere(np.isnan(values))[0]
+                problem = f"φ of image {truth.query_ids[start + row]!r} and caption {truth.item_ids[column]!r} is NaN"
+                raise InputError(problem, expected="finite numbers", fix="compute φ again")
+            inside = slice(relevant.offsets[rows.start], relevant.offsets[rows.stop])
+            values[relevant.rows[inside] - start, relevant.items[inside]] = -np.inf
+            best.add(start, values)
             totals += [int((values >= level).sum()) for level in levels]
             if judged is not None:
                 judged.add(rows, values)
@@ -404,23 +414,6 @@ def held_out_similarity(
         return np.empty(0, np.float32)
     prepared = similarity.prepare(references, list(held_out.values()), progress=progress, threads=threads)
     return prepared.pairs(np.array(list(held_out)), np.arange(len(held_out)))
-
-
-def _outside(prepared: PreparedSimilarity, truth: Relevance) -> Iterator[tuple[slice, Array]]:
-    """φ a few rows at a time, the pairs of the ground truth set to −∞."""
-    images, captions = prepared.shape
-    step = max(1, _CELLS // max(captions, 1))
-    relevant = truth.relevant()
-    for start in range(0, images, step):
-        rows = slice(start, min(start + step, images))
-        values = np.array(prepared.block(rows), np.float32)
-        if np.isnan(values).any():
-            row, column = np.argwhere(np.isnan(values))[0]
-            problem = f"φ of image {truth.query_ids[start + row]!r} and caption {truth.item_ids[column]!r} is NaN"
-            raise InputError(problem, expected="finite numbers", fix="compute φ again")
-        inside = slice(relevant.offsets[rows.start], relevant.offsets[rows.stop])
-        values[relevant.rows[inside] - start, relevant.items[inside]] = -np.inf
-        yield rows, values
 
 
 @dataclass

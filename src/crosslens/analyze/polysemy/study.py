@@ -107,7 +107,30 @@ class PolysemyStudy(Presented):
 def diversity_sections(results: Sequence[CaptionDiversity]) -> Iterator[Section]:
     """The density of each quantity over pairs, and its mean over images: a row per quantity, a column per dataset."""
     names = [name for name in CO_CAPTION_QUANTITIES if any(name in result.estimates for result in results)]
-    charts = [chart for name in names if (chart := _densities(results, name)) is not None]
+    charts = []
+    for name in names:
+        drawn = [
+            (result, density)
+            for result in results
+            if name in result.pairs and (density := kernel_density(result.pairs[name].values)) is not None
+        ]
+        if not drawn:
+            continue
+        at = np.concatenate([density.at[:: len(drawn)] for _, density in drawn])
+        at = np.unique(at.round(2 + max(2, -floor(log10(np.ptp(at))))))
+        means = ", ".join(f"{result.name} {interval_figure(result.estimates[name]).number}" for result, _ in drawn)
+        series = []
+        for result, density in drawn:
+            heights = np.interp(at, density.at, density.density, left=0, right=0)
+            series.append(Series(result.name, tuple(Figure(height, digits=3) for height in heights.tolist())))
+        chart = Lines(
+            title=f"Density over pairs: {CO_CAPTION_QUANTITIES[name]}",
+            about=f"mean over images: {means}",
+            across=tuple(at.tolist()),
+            series=tuple(series),
+            axis="CIDEr" if name.endswith("cider") else "F" if name.endswith("words") else "cosine",
+        )
+        charts.append(chart)
     rows: list[tuple[Cell, ...]] = [
         (CO_CAPTION_QUANTITIES[name],
          *(interval_figure(result.estimates[name]) if name in result.estimates else ABSENT for result in results))
@@ -119,29 +142,6 @@ def diversity_sections(results: Sequence[CaptionDiversity]) -> Iterator[Section]
         "Captions of one image against each other, and against the image",
         (Row(tuple(charts)), Table(header, tuple(rows), "l" * (len(results) + 1)), Text.of(note)),
     )
-
-
-def _densities(results: Sequence[CaptionDiversity], name: str) -> Lines | None:
-    """A line per dataset; None where no pair has a value."""
-    drawn = [
-        (result, density)
-        for result in results
-        if name in result.pairs and (density := kernel_density(result.pairs[name].values)) is not None
-    ]
-    if not drawn:
-        return None
-    at = np.concatenate([density.at[:: len(drawn)] for _, density in drawn])
-    at = np.unique(at.round(2 + max(2, -floor(log10(np.ptp(at))))))
-    means = ", ".join(f"{result.name} {interval_figure(result.estimates[name]).number}" for result, _ in drawn)
-    series = []
-    for result, density in drawn:
-        heights = np.interp(at, density.at, density.density, left=0, right=0)
-        series.append(Series(result.name, tuple(Figure(height, digits=3) for height in heights.tolist())))
-    return Lines(
-        title=f"Density over pairs: {CO_CAPTION_QUANTITIES[name]}", about=f"mean over images: {means}",
-        across=tuple(at.tolist()), series=tuple(series),
-        axis="CIDEr" if name.endswith("cider") else "F" if name.endswith("words") else "cosine",
-    )  # fmt: skip
 
 
 def cluster_sections(
