@@ -261,8 +261,21 @@ class Grammar:
 
     def _name(self, token: int) -> None:
         """A noun's name: with the nouns before it where WordNet lists them as one word, else alone."""
-        lemma = self.parse.lemmas[token]
-        before = self._before(token)
+        lemma, arcs, heads = self.parse.lemmas[token], self.parse.arcs, self.parse.heads
+        # The unbroken run of modifying nouns right before it, or the adjective of a fixed phrase.
+        before: list[int] = []
+        at = token - 1
+        while at >= 0 and arcs[at] in _BEFORE_NOUN:
+            head = at
+            while arcs[head] in _BEFORE_NOUN and head != token:
+                head = heads[head]
+            if head != token:
+                break
+            before.insert(0, at)
+            at -= 1
+        adjective = not before and at >= 0 and heads[at] == token and arcs[at] == "amod"
+        if adjective and self._both(at, token) in FIXED_PHRASES:
+            before = [at]
         for start in range(len(before)):
             front = before[start:]
             words = " ".join(self.parse.words[word].lower() for word in front)
@@ -274,22 +287,6 @@ class Grammar:
         else:
             self.names[token] = lemma
         self.absorbed.update(filter(self.is_noun, before))
-
-    def _before(self, token: int) -> list[int]:
-        """The unbroken run of modifying nouns right before a noun; of adjectives, those of a fixed phrase."""
-        run: list[int] = []
-        before = token - 1
-        while before >= 0 and self.parse.arcs[before] in _BEFORE_NOUN:
-            head = before
-            while self.parse.arcs[head] in _BEFORE_NOUN and head != token:
-                head = self.parse.heads[head]
-            if head != token:
-                break
-            run.insert(0, before)
-            before -= 1
-        if not run and before >= 0 and self.parse.heads[before] == token and self.parse.arcs[before] == "amod":
-            return [before] if self._both(before, token) in FIXED_PHRASES else []
-        return run
 
     def _antecedent(self, token: int) -> int | None:
         """The noun that a pronoun refers to: of a relative clause, the noun it depends on; else an earlier one.

@@ -102,29 +102,23 @@ class _Reading(Grammar):
         if referent is None:
             return
         quantity = token in self.quantity_of
-        if quantity:
-            word = self.quantity(token)
-            if word:
-                self.attributes += [(noun, word) for noun in self.referents(self.quantity_of[token])]
-        else:
-            self._modifiers(token)
+        if quantity and (word := self.quantity(token)):
+            self.attributes += [(noun, word) for noun in self.referents(self.quantity_of[token])]
+        named = self.names.get(token, "").split(" ")[:-1]
+        for child in () if quantity else self.children[token]:
+            arc = self.parse.arcs[child]
+            if arc == "amod" and child not in self.absorbed:
+                for adjective in self.listed(child):
+                    self._describe([token], adjective)
+            elif arc == "nummod":
+                self.attributes.append((token, self.numeral(child)))
+            elif arc in ("compound", "nmod") and self.parse.words[child].lower() not in named:
+                self._describe([token], child)
         for owner in self.below(token, "poss"):
             self._relate(self.referents(owner), "have", [referent])
         for name, others in self.prepositions(token):
             if not (quantity and name == "of"):
                 self._relate([referent], name, others)
-
-    def _modifiers(self, noun: int) -> None:
-        named = self.names.get(noun, "").split(" ")[:-1]
-        for child in self.children[noun]:
-            arc = self.parse.arcs[child]
-            if arc == "amod" and child not in self.absorbed:
-                for adjective in self.listed(child):
-                    self._describe([noun], adjective)
-            elif arc == "nummod":
-                self.attributes.append((noun, self.numeral(child)))
-            elif arc in ("compound", "nmod") and self.parse.words[child].lower() not in named:
-                self._describe([noun], child)
 
     def _describe(self, nouns: list[int], word: int) -> None:
         """An adjective, participle or noun as an attribute; *full of food* relates as well."""
@@ -154,10 +148,23 @@ class _Reading(Grammar):
 
     def _verb(self, verb: int) -> None:
         if self.parse.lemmas[verb] == "be":
-            self._copula(verb)
+            # *The dog is big*, *the dog is a poodle*, *the dog is on the bed*, *there is a dog on the bed*.
+            attributes = self.below(verb, "attr")
+            nouns = [noun for child in attributes for noun in self.referents(child)]
+            subjects = nouns if self.below(verb, "expl") else self.subjects(verb)
+            complements = (*self.below(verb, "acomp", "oprd"), *attributes)
+            for word in (word for child in complements for word in self.listed(child)):
+                if self.parse.pos[word] in ("ADJ", "NUM", "VERB"):
+                    self._describe(subjects, word)
+            described = [subject for subject in subjects if subject not in nouns]
+            self.attributes += [(subject, self.names[noun]) for subject in described for noun in nouns]
+            for name, others in self.prepositions(verb):
+                self._relate(subjects, name, others)
             return
         subjects = self.subjects(verb)
-        objects = self._objects(verb)
+        inner = [subject for clause in self.below(verb, "ccomp") for subject in self.below(clause, "nsubj")]
+        # Of *watches a calf drink*, the calf.
+        objects = [noun for child in (*self.below(verb, "dobj"), *inner) for noun in self.referents(child)]
         described = [child for child in self.below(verb, "acomp", "oprd") if self.parse.pos[child] == "ADJ"]
         arc, tags = self.parse.arcs[verb], self.parse.tags
         passive = bool(self.below(verb, "nsubjpass", "auxpass"))
@@ -186,27 +193,6 @@ class _Reading(Grammar):
         for child in described:
             for adjective in self.listed(child):
                 self._describe(objects or subjects, adjective)
-
-    def _objects(self, verb: int) -> list[int]:
-        """The objects of a verb; of *watches a calf drink*, the calf."""
-        direct = self.below(verb, "dobj")
-        clauses = self.below(verb, "ccomp")
-        inner = [subject for clause in clauses for subject in self.below(clause, "nsubj")]
-        return [noun for child in (*direct, *inner) for noun in self.referents(child)]
-
-    def _copula(self, verb: int) -> None:
-        """*The dog is big*, *the dog is a poodle*, *the dog is on the bed*, *there is a dog on the bed*."""
-        attributes = self.below(verb, "attr")
-        nouns = [noun for child in attributes for noun in self.referents(child)]
-        subjects = nouns if self.below(verb, "expl") else self.subjects(verb)
-        for child in (*self.below(verb, "acomp", "oprd"), *attributes):
-            for word in self.listed(child):
-                if self.parse.pos[word] in ("ADJ", "NUM", "VERB"):
-                    self._describe(subjects, word)
-        described = [subject for subject in subjects if subject not in nouns]
-        self.attributes += [(subject, self.names[noun]) for subject in described for noun in nouns]
-        for name, others in self.prepositions(verb):
-            self._relate(subjects, name, others)
 
     def _relate(self, subjects: Iterable[int], name: str, targets: Iterable[int]) -> None:
         pairs = itertools.product(subjects, targets)
