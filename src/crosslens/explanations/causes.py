@@ -134,12 +134,20 @@ def limitations(
 ) -> tuple[str, ...]:
     """Sentences about what is not annotated, and what decides instead."""
     corpus = () if dataset.corpus is None else (_CORPUS,)
+    mentions, unjudged = int(failures["mentions"].sum()), int(failures["unjudged"].sum())
+    judged = "The queries mention nothing that could be judged."
+    if mentions:
+        judged = (
+            f"Of {mentions:,} mentions in failed queries {unjudged:,} ({100 * unjudged / mentions:.0f}%) could not be "
+            "judged. Where nothing is violated, a failure is a near miss if at least as much is there as is open, else "
+            "unclear."
+        )
     if objects.source == "captions":
         return (
             *corpus,
             "No objects are annotated: concepts are those that captions mention. There are no boxes, so that size and "
             "position are not judged, and a thing that no caption mentions counts as missing.",
-            _judged_share(failures),
+            judged,
         )
     # How many of the objects that queries name can be annotated at all.
     nouns = Counter(mention.noun for query in queries for mention in query.of("object"))
@@ -166,18 +174,7 @@ def limitations(
         "Actions and details are judged by captions alone: wrong where another caption of the right image says so and "
         "none of the retrieved image does.",
     ]
-    return (*notes, _judged_share(failures))
-
-
-def _judged_share(failures: pl.DataFrame) -> str:
-    mentions, unjudged = int(failures["mentions"].sum()), int(failures["unjudged"].sum())
-    if not mentions:
-        return "The queries mention nothing that could be judged."
-    return (
-        f"Of {mentions:,} mentions in failed queries {unjudged:,} ({100 * unjudged / mentions:.0f}%) could not be "
-        "judged. Where nothing is violated, a failure is a near miss if at least as much is there as is open, else "
-        "unclear."
-    )
+    return (*notes, judged)
 
 
 CAUSES = ("object", "count", "colour", "size", "position", "action", "detail")

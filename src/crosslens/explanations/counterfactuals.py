@@ -463,8 +463,14 @@ def _most_influential_first(
 def _edit_diff(edit: Counterfactual) -> TextDiff:
     """One query: what happened, the edit, and what it did to the ranking."""
     before, after = edit.before, edit.after
+    state, made_by = "right" if before.right else "wrong", ", ".join(edit.perturbations)
     if after is None:
-        return TextDiff(edit.query, diff_spans(before.text, ()), _verdict(edit))
+        verdict = f"stays {state}: these perturbations can change nothing in it"
+        return TextDiff(edit.query, diff_spans(before.text, ()), verdict)
+    among = f"all {edit.tried:,} edits" if edit.exhaustive else f"{edit.tried:,} of {edit.candidates:,} edits"
+    verdict = f"stays {state}: no flip among {among}; the closest ({made_by}):"
+    if edit.flipped:
+        verdict = f"{edit.kind} by {format_count(edit.characters, 'character')} ({made_by})"
     top = f"top-1 {before.top} → {after.top}" if before.top != after.top else f"top-1 stays {before.top}"
     places = f"rank of its own image {before.rank:,} → {after.rank:,}"
     margins = f"margin {before.margin:+.4f} → {after.margin:+.4f}"
@@ -479,15 +485,4 @@ def _edit_diff(edit: Counterfactual) -> TextDiff:
     else:
         effort += "; not every possible edit was looked at"
     facts = (top, f"{places}; {margins}", effort)
-    return TextDiff(edit.query, diff_spans(before.text, edit.edits), _verdict(edit), facts)
-
-
-def _verdict(edit: Counterfactual) -> str:
-    """In a sentence: flipped by what, or not, and how sure that is."""
-    if edit.flipped:
-        return f"{edit.kind} by {format_count(edit.characters, 'character')} ({', '.join(edit.perturbations)})"
-    state = "right" if edit.before.right else "wrong"
-    if edit.after is None:
-        return f"stays {state}: these perturbations can change nothing in it"
-    among = f"all {edit.tried:,} edits" if edit.exhaustive else f"{edit.tried:,} of {edit.candidates:,} edits"
-    return f"stays {state}: no flip among {among}; the closest ({', '.join(edit.perturbations)}):"
+    return TextDiff(edit.query, diff_spans(before.text, edit.edits), verdict, facts)

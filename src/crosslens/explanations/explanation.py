@@ -325,7 +325,11 @@ def _tables(explained: Explanation) -> Iterator[Table]:
     relations: list[tuple[Cell, ...]] = []
     for row in compared.get("relations", ()):
         concepts = _short(", ".join(map(called, row["synsets"][:2])), 24)
-        positions = (_positions(row[side]) for side in ("ground_truth", "retrieved"))
+        positions = []
+        for side in ("ground_truth", "retrieved"):
+            shares = sorted(row[side].items(), key=lambda entry: -entry[1])
+            said = (name if share == 1 else f"{name} {share:.0%}" for name, share in shares)
+            positions.append(_short(", ".join(said), 20))
         relations.append((concepts, *positions, Figure(row["agreement"])))
     places = []
     for at in explained.competitors:
@@ -350,11 +354,6 @@ def _tables(explained: Explanation) -> Iterator[Table]:
     )
     for title, header, rows, align in tables:
         yield Table(header, rows, align, title=title, aside=True)
-
-
-def _positions(shares: dict[str, float]) -> str:
-    largest = sorted(shares.items(), key=lambda entry: -entry[1])
-    return _short(", ".join(name if share == 1 else f"{name} {share:.0%}" for name, share in largest), 20)
 
 
 def _short(text: str, most: int) -> str:

@@ -45,13 +45,6 @@ _MEANS: dict[str, Any] = {
     **dict.fromkeys(("defined", "undefined"), pl.Int64),
     **dict.fromkeys(("total", "pooled"), pl.Float64),
 }
-_TOTALS: dict[str, Any] = {
-    "scope": pl.String,
-    **dict.fromkeys(("common_synsets", "non_common_synsets", "matchings"), pl.Int64),
-    **dict.fromkeys(("same_multiplicity", "different_multiplicities"), pl.Int64),
-    **dict.fromkeys(("same_share", "different_share"), pl.Float64),
-    **dict.fromkeys(("most_common_CE", "most_common_CE_failures"), pl.Int64),
-}
 _CORRELATIONS: dict[str, Any] = {
     "first": pl.String,
     "second": pl.String,
@@ -94,26 +87,6 @@ def metric_means(failures: pl.DataFrame, draws: Bootstrap, level: float = 0.95) 
                 pooled = part / sum(whole) if sum(whole) else None
             rows.append((scope, metric, *interval, values.len() - undefined, undefined, total, pooled))
     return pl.DataFrame(rows, schema=_MEANS, orient="row")
-
-
-def failure_totals(failures: pl.DataFrame) -> pl.DataFrame:
-    """One row per scope: what EXPL counts over all failures together (its section on global evaluation).
-
-    ``common_synsets`` and ``non_common_synsets`` of the two images, ``matchings`` of the latter in pairs; how many
-    common synsets have the ``same_multiplicity`` in both images or ``different_multiplicities``, and their shares;
-    ``most_common_CE``, the smallest of several, and in how many failures it is CE.
-    """
-    rows: list[tuple[Any, ...]] = []
-    for scope in SCOPES:
-        names = ("common", "missing", "extra", "concept_pairs", "wrong_counts")
-        common, missing, extra, matchings, different = (int(failures[column_of(name, scope)].sum()) for name in names)
-        errors, counts = np.unique(failures[column_of("CE", scope)].drop_nulls().to_numpy(), return_counts=True)
-        most = int(counts.argmax()) if counts.size else None
-        multiplicities = (common - different, different)
-        shares = (count / common if common else None for count in multiplicities)
-        error = (None, 0) if most is None else (int(errors[most]), int(counts[most]))
-        rows.append((scope, common, missing + extra, matchings, *multiplicities, *shares, *error))
-    return pl.DataFrame(rows, schema=_TOTALS, orient="row")
 
 
 def metric_correlations(
