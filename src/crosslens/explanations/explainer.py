@@ -73,6 +73,8 @@ def explain_queries(
     """
     if isinstance(queries, str):
         raise UsageError("queries must be a list", fix=f"write [{queries!r}]", option="queries")
+    if not queries:
+        return []
     known = run.rankings if isinstance(run, Run) else run
     names = [ranking_of(run, direction).direction] if direction else [name for name in DIRECTIONS if name in known]
     rankings = [ranking_of(run, name, dataset) for name in names] or [ranking_of(run)]
