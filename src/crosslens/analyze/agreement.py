@@ -134,9 +134,19 @@ def _scatters(result: HumanAgreement) -> Iterator[Scatter]:
     steps = np.diff(np.unique(scores))
     step = min(float(np.median(steps)), float(np.ptp(scores)) / 12) if len(steps) else 0.0
     fewer = f", {int(drawn.sum()):,} of them drawn" if not drawn.all() else ""
+    outside = ~result.truth if (~result.truth).any() else np.ones(pairs, np.bool_)
     for name, values in result.values.items():
         if name == BINARY:
             continue
+        # The mean score over steps of φ; a far outlier must not stretch the steps over everything else.
+        edges = np.linspace(values[outside].min(), np.quantile(values[outside], 0.995), _MEAN_STEPS + 1)[1:-1]
+        steps_of = np.searchsorted(edges, values[outside], side="right")
+        counts = np.bincount(steps_of, minlength=_MEAN_STEPS)
+        there = counts >= min(_FEWEST, counts.max())  # a step with few pairs is skipped
+        across, up = (
+            (np.bincount(steps_of, column[outside], _MEAN_STEPS)[there] / counts[there]).tolist()
+            for column in (values, scores)
+        )
         estimates = [
             f"{figure} {words}"
             for part, words in ((ALL_PAIRS, "all"), (OUTSIDE_GROUND_TRUTH, "outside"))
@@ -151,21 +161,9 @@ def _scatters(result: HumanAgreement) -> Iterator[Scatter]:
                 for inside, words in _KINDS
                 if (shown_pairs := drawn & (result.truth == inside)).any()
             ),
-            axis=name, up="people's score", trends=(Cloud("", _means(result, values)),), spread=0.35 * step,
+            axis=name, up="people's score", spread=0.35 * step,
+            trends=(Cloud("", tuple(zip(across, up, strict=True))),),
         )  # fmt: skip
-
-
-def _means(result: HumanAgreement, values: Array) -> tuple[tuple[float, float], ...]:
-    """The mean score over steps of φ outside the ground truth; a step with few pairs is skipped."""
-    outside = ~result.truth if (~result.truth).any() else np.ones(len(result.truth), np.bool_)
-    values, scores = values[outside], result.judgements.scores[outside]
-    # A far outlier must not stretch the steps over everything else.
-    edges = np.linspace(values.min(), np.quantile(values, 0.995), _MEAN_STEPS + 1)[1:-1]
-    steps = np.searchsorted(edges, values, side="right")
-    counts = np.bincount(steps, minlength=_MEAN_STEPS)
-    there = counts >= min(_FEWEST, counts.max())
-    across, up = (np.bincount(steps, column, _MEAN_STEPS)[there] / counts[there] for column in (values, scores))
-    return tuple(zip(across.tolist(), up.tolist(), strict=True))
 
 
 Coefficients = Mapping[str, Estimate]
@@ -327,8 +325,20 @@ def measure_agreement(
         judgements = read_judgements(judgements, dataset)
     judgements.check(dataset)
     truth = judgements.is_relevant(ground_truth_of(dataset, ground_truth))
+    by_name: dict[str, Phi] = {}  # the names that they have in results
+    if isinstance(phi, Mapping):
+        by_name = {str(name): similarity for name, similarity in phi.items()}
+    else:
+        several = list(phi) if isinstance(phi, Sequence) and not isinstance(phi, str) else [phi]
+        for number, item in enumerate(several, start=1):
+            name = item if isinstance(item, str) else getattr(item, "name", None) or getattr(item, "__name__", None)
+            name = f"phi {number}" if not isinstance(name, str) or isinstance(item, np.ndarray) else name
+            if name in by_name:
+                fix = "drop one, or name them in a mapping: {'first': …, 'second': …}"
+                raise UsageError(f"two φ are named {name!r}", fix=fix)
+            by_name[name] = item
     values = {BINARY: truth.astype(np.float64)}
-    for name, similarity in name_similarities(phi).items():
+    for name, similarity in by_name.items():
         if isinstance(similarity, str) and similarity == BINARY:
             values[name] = values[BINARY]
         else:
@@ -336,26 +346,25 @@ def measure_agreement(
     parts = {ALL_PAIRS: np.ones(len(judgements), np.bool_), OUTSIDE_GROUND_TRUTH: ~truth}
     if without_references:
         parts[NOT_A_REFERENCE] = ~judgements.among_references(dataset)
-    resampling = {"resamples": resamples, "seed": seed, "threads": threads}
-    subsets = {part: _subset(judgements, values, rows, pooled, level, resampling) for part, rows in parts.items()}
+    resampling: dict[str, Any] = {"resamples": resamples, "seed": seed, "threads": threads}
+    subsets = {}
+    for part, chosen in parts.items():
+        rows = np.flatnonzero(chosen)
+        scores, judges = judgements.scores[rows], judgements.judges[rows]
+        people = judge_agreement(judges, judgements.same_persons)
+        if pooled:
+            single = np.isfinite(judges)
+            rows, scores = np.repeat(rows, single.sum(axis=1)), judges[single]
+        images = judgements.images[rows]
+        fits = {phi: correlations(known[rows], scores, images, **resampling) for phi, known in values.items()}
+        figures = {phi: {key: fit.estimate(key, level) for key in COEFFICIENTS} for phi, fit in fits.items()}
+        differences = {
+            (second, first): {key: fits[second].less(fits[first], key, level) for key in COEFFICIENTS}
+            for first, second in combinations(fits, 2)
+        }
+        sizes = int(chosen.sum()), len(rows), len(np.unique(images))
+        subsets[part] = AgreementSubset(*sizes, figures, differences, people)
     return HumanAgreement(dataset.name, judgements, values, truth, subsets, pooled=pooled, level=level)
-
-
-def name_similarities(phi: Phi | Sequence[Phi] | Mapping[str, Phi]) -> dict[str, Phi]:
-    """Every φ under the name that it has in results."""
-    if isinstance(phi, Mapping):
-        return {str(name): similarity for name, similarity in phi.items()}
-    several = list(phi) if isinstance(phi, Sequence) and not isinstance(phi, str) else [phi]
-    by_name: dict[str, Phi] = {}
-    for number, item in enumerate(several, start=1):
-        name = item if isinstance(item, str) else getattr(item, "name", None) or getattr(item, "__name__", None)
-        name = f"phi {number}" if not isinstance(name, str) or isinstance(item, np.ndarray) else name
-        if name in by_name:
-            raise UsageError(
-                f"two φ are named {name!r}", fix="drop one, or name them in a mapping: {'first': …, 'second': …}"
-            )
-        by_name[name] = item
-    return by_name
 
 
 def pair_similarity(
@@ -394,28 +403,3 @@ def pair_similarity(
         image = dataset.image_ids[judgements.images[row]]
         raise InputError(f"{name} of judged pair {row} (image {image!r}) is {values[row]}", expected="finite numbers")
     return values
-
-
-def _subset(
-    judgements: Judgements,
-    values: Mapping[str, Array],
-    chosen: Array,
-    pooled: bool,
-    level: float,
-    resampling: Mapping[str, Any],
-) -> AgreementSubset:
-    """The coefficients over the chosen pairs."""
-    pairs = np.flatnonzero(chosen)
-    scores = judgements.scores[pairs]
-    people = judge_agreement(judgements.judges[pairs], judgements.same_persons)
-    if pooled:
-        single = np.isfinite(judgements.judges[pairs])
-        pairs, scores = np.repeat(pairs, single.sum(axis=1)), judgements.judges[pairs][single]
-    images = judgements.images[pairs]
-    fits = {phi: correlations(phi_values[pairs], scores, images, **resampling) for phi, phi_values in values.items()}
-    figures = {phi: {key: fit.estimate(key, level) for key in COEFFICIENTS} for phi, fit in fits.items()}
-    differences = {
-        (second, first): {key: fits[second].less(fits[first], key, level) for key in COEFFICIENTS}
-        for first, second in combinations(fits, 2)
-    }
-    return AgreementSubset(int(chosen.sum()), len(pairs), len(np.unique(images)), figures, differences, people)

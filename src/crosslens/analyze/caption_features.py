@@ -215,28 +215,24 @@ class FeatureComparison(Presented, Generic[Features]):
         )
         first = self.sets[0].name
         changed = [Table(("feature", *self.changes), changes, title=f"Change against {first}")] if self.changes else []
-        return Table(("feature", *self.means), means), *changed, Text(tuple(self._explanation()), note=True)
-
-    def _explanation(self) -> Iterator[str]:
         sizes = [
             f"{format_count(len(captions.caption_ids), 'caption')} of "
             f"{format_count(len(np.unique(captions.clusters)), 'image')}"
             for captions in self.sets
         ]
+        listed = ", ".join(f"{captions.name} {size}" for captions, size in zip(self.sets, sizes, strict=True))
         if len(set(sizes)) == 1:
             listed = sizes[0] + (" each" if len(sizes) > 1 else "")
-        else:
-            listed = ", ".join(f"{captions.name} {size}" for captions, size in zip(self.sets, sizes, strict=True))
-        yield f"Means per caption: {listed}."
-        if any(isfinite(estimate.low) for means in self.means.values() for estimate in means.values()):
-            yield f"In brackets: {100 * self.level:g}% intervals from resampling images."
-        first = self.sets[0].name
-        paired = [name for name, changes in self.changes.items() if all(change.paired for change in changes.values())]
+        notes = [f"Means per caption: {listed}."]
+        if any(isfinite(estimate.low) for figures in self.means.values() for estimate in figures.values()):
+            notes.append(f"In brackets: {100 * self.level:g}% intervals from resampling images.")
+        paired = [name for name, figures in self.changes.items() if all(figure.paired for figure in figures.values())]
         unpaired = [name for name in self.changes if name not in paired]
         if paired:
-            yield f"Changes against {first} are paired by image: {', '.join(paired)}."
+            notes.append(f"Changes against {first} are paired by image: {', '.join(paired)}.")
         if unpaired:
-            yield f"Not the same images as {first}, so drawn apart: {', '.join(unpaired)}."
+            notes.append(f"Not the same images as {first}, so drawn apart: {', '.join(unpaired)}.")
+        return Table(("feature", *self.means), means), *changed, Text(tuple(notes), note=True)
 
     def as_dict(self) -> dict[str, Any]:
         datasets = []

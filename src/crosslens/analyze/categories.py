@@ -114,7 +114,21 @@ class Categories:
     @staticmethod
     def of(source: Source, column: str = DIFFICULTY) -> Categories:
         """The categories in a column of a table with the columns ``caption``, ``image`` or both."""
-        table, levels = _read(source, column)
+        levels: tuple[str, ...] = ()  # the order of the table's levels of difficulty, where it says one
+        if isinstance(source, pl.DataFrame):
+            table = source
+        elif isinstance(source, str | Path):
+            if Path(source).suffix.lower() == ".jsonl":
+                raise UsageError(f"{source} ends in '.jsonl'", fix="use .csv, .tsv or .parquet")
+            table = read_table(source).frame
+            if column == DIFFICULTY and {"caption", "image", DIFFICULTY} <= set(table.columns):
+                levels = read_difficulty(source).levels
+        elif isinstance(attached := getattr(source, "table", None), pl.DataFrame):
+            table = attached
+            if isinstance(source, Difficulty) and column == DIFFICULTY:
+                levels = source.levels
+        else:
+            raise UsageError(f"categories from {type(source).__name__}", fix="pass a table, its file or a Difficulty")
         ids = [name for name in ("caption", "image") if name in table.columns]
         if not ids:
             raise InputError(
@@ -168,22 +182,6 @@ class Categories:
     def shown(self, codes: IntArray) -> tuple[str, ...]:
         """The names to list: all of the table's, and the one for pairs without a category where there are any."""
         return self.names + ((NO_CATEGORY,) if (codes < 0).any() else ())
-
-
-def _read(source: Source, column: str) -> tuple[pl.DataFrame, tuple[str, ...]]:
-    """The table, and the order of its levels of difficulty where it says one."""
-    if isinstance(source, pl.DataFrame):
-        return source, ()
-    if isinstance(source, str | Path):
-        if Path(source).suffix.lower() == ".jsonl":
-            raise UsageError(f"{source} ends in '.jsonl'", fix="use .csv, .tsv or .parquet")
-        table = read_table(source).frame
-        known = column == DIFFICULTY and {"caption", "image", DIFFICULTY} <= set(table.columns)
-        return table, read_difficulty(source).levels if known else ()
-    attached = getattr(source, "table", None)
-    if not isinstance(attached, pl.DataFrame):
-        raise UsageError(f"categories from {type(source).__name__}", fix="pass a table, its file or a Difficulty")
-    return attached, source.levels if isinstance(source, Difficulty) and column == DIFFICULTY else ()
 
 
 def _order(values: Sequence[str | None], levels: Sequence[str]) -> tuple[str, ...]:
@@ -330,21 +328,6 @@ def _first_model(result: CategoryResults) -> pl.DataFrame:
     return result.classification.filter(pl.col("model") == result.classification["model"][0])
 
 
-def _charts(result: CategoryResults) -> Iterator[Bars]:
-    """One metric in each direction, of the category's own queries, and the AUPRC."""
-    metrics = result.retrieval["metric"].unique(maintain_order=True).to_list()
-    if metrics:
-        metric = _DRAWN if _DRAWN in metrics else metrics[0]
-        rows = result.retrieval.filter(pl.col("metric") == metric, pl.col("denominator") == CATEGORY)
-        for direction in rows["direction"].unique(maintain_order=True):
-            title = f"{metric}, {DIRECTION_LABELS.get(direction, direction)}"
-            yield _bars(result, rows.filter(pl.col("direction") == direction), metric, title)
-    if result.classification.height:
-        chance = {row["category"]: row["chance"] for row in _first_model(result).iter_rows(named=True)}
-        mark = Series("chance", tuple(_figure(AUPRC, chance.get(name)) for name in result.categories))
-        yield _bars(result, result.classification, AUPRC, AUPRC, mark)
-
-
 def _bars(result: CategoryResults, rows: pl.DataFrame, metric: str, title: str, mark: Series | None = None) -> Bars:
     series = []
     for model in result.models:
@@ -426,7 +409,20 @@ class CategoryResults(Presented):
 
     def sections(self) -> Iterator[Section]:
         """Charts, a table per direction and denominator, the AUPRC, and what the columns mean."""
-        parts: list[Part] = [Row(tuple(_charts(self)))]
+        charts = []
+        metrics = self.retrieval["metric"].unique(maintain_order=True).to_list()
+        if metrics:  # one metric in each direction, of the category's own queries
+            metric = _DRAWN if _DRAWN in metrics else metrics[0]
+            own = self.retrieval.filter(pl.col("metric") == metric, pl.col("denominator") == CATEGORY)
+            for direction in own["direction"].unique(maintain_order=True):
+                title = f"{metric}, {DIRECTION_LABELS.get(direction, direction)}"
+                charts.append(_bars(self, own.filter(pl.col("direction") == direction), metric, title))
+        chance: dict[str, float] = {}
+        if self.classification.height:
+            chance = {row["category"]: row["chance"] for row in _first_model(self).iter_rows(named=True)}
+            mark = Series("chance", tuple(_figure(AUPRC, chance.get(name)) for name in self.categories))
+            charts.append(_bars(self, self.classification, AUPRC, AUPRC, mark))
+        parts: list[Part] = [Row(tuple(charts))]
         for direction in dict.fromkeys(self.retrieval["direction"]):
             table = self.retrieval.filter(pl.col("direction") == direction)
             for denominator, words in ((ALL, "of all queries"), (CATEGORY, "of the category's queries")):
@@ -442,7 +438,6 @@ class CategoryResults(Presented):
         if self.classification.height:
             columns = (TOTAL, *self.categories)
             rows = _metric_rows(self, self.classification, AUPRC, columns)
-            chance = {row["category"]: row["chance"] for row in _first_model(self).iter_rows(named=True)}
             names = (AUPRC, "chance") if len(self.models) > 1 else ("chance",)
             rows.append((*names, *(_figure(AUPRC, chance.get(category)) for category in columns)))
             parts.append(_table(self, f"{AUPRC}: matching pairs against pairs that do not match", columns, rows))

@@ -45,22 +45,6 @@ def farthest_points(
     taken in ascending order, so copies of rows that are chosen already come last. Neither memory mapping nor the number
     of threads changes the result.
     """
-    array = _checked(vectors, metric)
-    if not 1 <= count <= len(array):
-        most = len(array)
-        problem = f"{argument('count', count)}, but there are {most:,} vectors"
-        raise UsageError(problem, fix=f"choose {argument('count')} from 1 to {most:,}", option="count")
-    first = int(random_stream(seed, "farthest points").integers(len(array)))
-    search = _Search(ScaledRows(array, one_scale=metric == "euclidean"), metric == "cosine", first, count)
-    with stage(shown_progress(progress), "farthest points", count) as shown:
-        shown.advance()
-        while search.number < count:
-            shown.advance(search.step())
-    return search.chosen
-
-
-def _checked(vectors: Embeddings | Array, metric: str) -> Array:
-    """One vector per row; numbers other than float32 and float64 are converted."""
     if metric not in METRICS:
         raise UnknownNameError("metric", metric, METRICS)
     if isinstance(vectors, Embeddings):
@@ -73,7 +57,17 @@ def _checked(vectors: Embeddings | Array, metric: str) -> Array:
         raise InputError(f"vectors of shape {array.shape}", expected="one vector per item (n×d)")
     if array.dtype not in (np.float32, np.float64):
         array = array.astype(np.float32 if array.dtype == np.float16 else np.float64)
-    return array
+    if not 1 <= count <= len(array):
+        most = len(array)
+        problem = f"{argument('count', count)}, but there are {most:,} vectors"
+        raise UsageError(problem, fix=f"choose {argument('count')} from 1 to {most:,}", option="count")
+    first = int(random_stream(seed, "farthest points").integers(len(array)))
+    search = _Search(ScaledRows(array, one_scale=metric == "euclidean"), metric == "cosine", first, count)
+    with stage(shown_progress(progress), "farthest points", count) as shown:
+        shown.advance()
+        while search.number < count:
+            shown.advance(search.step())
+    return search.chosen
 
 
 class _Search:

@@ -43,30 +43,6 @@ QUANTIFYING_NOUNS = frozenset({"none", "plenty"})
 """Quantifiers that are tagged as nouns."""
 
 
-def word_facts(words: Sequence[str]) -> pl.DataFrame:
-    """Facts about distinct words in lower case, one row each.
-
-    ``depth`` is the largest ``min_depth`` among a word's synsets of any part of speech, ``noun_depth`` that among its
-    noun synsets, null where WordNet has none; ``lemmas`` are the lemma names of all its synsets, as numbers.
-    """
-    known = load_wordnet()
-    depths = known.min_depth()
-    numbers: dict[str, int] = {}
-    rows = []
-    for word in words:
-        synsets, nouns = known.synsets(word), known.synsets(word, "n")
-        names = dict.fromkeys(name for synset in synsets for name in known.lemmas(int(synset)))
-        deepest = (float(depths[senses].max()) if senses.size else None for senses in (synsets, nouns))
-        rows.append((word, *deepest, [numbers.setdefault(name, len(numbers)) for name in names]))
-    schema: dict[str, Any] = {
-        "words": pl.String,
-        "depth": pl.Float64,
-        "noun_depth": pl.Float64,
-        "lemmas": pl.List(pl.UInt32),
-    }
-    return pl.DataFrame(rows, schema=schema, orient="row")
-
-
 FEATURES: Mapping[str, str] = {
     "adjectives": "adjectives",
     "complement_phrases": "complement phrases",
@@ -91,7 +67,19 @@ def caption_features(texts: Sequence[str], parses: Parses) -> dict[str, Array]:
     """For every feature one value per caption; NaN where a mean has nothing to be taken of."""
     table = parses.table.select("words", "tags", "arcs", "heads").with_row_index("caption")
     distinct = table.select(pl.col("words").explode().str.to_lowercase()).drop_nulls().unique()
-    facts = word_facts(distinct["words"].to_list())
+    # Of each distinct word: the largest ``min_depth`` among its synsets and among its noun synsets, null where WordNet
+    # has none; and the lemma names of all its synsets, as numbers.
+    wordnet = load_wordnet()
+    depths = wordnet.min_depth()
+    numbers: dict[str, int] = {}
+    rows = []
+    for token in distinct["words"]:
+        synsets, nouns = wordnet.synsets(token), wordnet.synsets(token, "n")
+        names = dict.fromkeys(name for synset in synsets for name in wordnet.lemmas(int(synset)))
+        deepest = (float(depths[senses].max()) if senses.size else None for senses in (synsets, nouns))
+        rows.append((token, *deepest, [numbers.setdefault(name, len(numbers)) for name in names]))
+    schema: dict[str, Any] = {"words": pl.String, **dict.fromkeys(("depth", "noun_depth"), pl.Float64)}
+    facts = pl.DataFrame(rows, schema=schema | {"lemmas": pl.List(pl.UInt32)}, orient="row")
     words = pl.DataFrame({"words": count_words(pl.Series(texts, dtype=pl.String)).cast(pl.Float64)})
     lengths = pl.Series("characters", [len(text) for text in texts], dtype=pl.Float64)
     blocks = [_features(table[start : start + _BLOCK], facts) for start in range(0, table.height, _BLOCK)]

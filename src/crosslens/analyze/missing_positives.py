@@ -207,7 +207,29 @@ class MissingPositives(Presented):
             f"{format_count(self.levels[0].pairs, 'pair')} outside the ground truth "
             f"of {others:,} reach φ ≥ {self.threshold:.4g}"
         )
-        parts: list[Part] = [self._levels(), Text(tuple(self._notes()), note=True)]
+        rows: list[tuple[Cell, ...]] = []
+        for level in sorted(self.levels, key=lambda level: -level.threshold):
+            reached = float(np.mean(self.annotated >= np.float32(level.threshold))) if len(self.annotated) else nan
+            mark = " ←" if level is self.levels[0] else ""
+            row = (f"{level.threshold:.4g}{mark}", Figure(reached, scale=100, digits=0, unit=" %"), level.pairs)
+            rows.append((*row, *map(_percent, self._shares(level))))
+        judged = () if self.verification is None else ("precision", "recall")
+        header = ("φ at least", "annotated pairs", "missing positives", *judged)
+        notes = ["← the threshold. Annotated pairs: how many captions, each against the others of its image, reach it."]
+        if self.left_out:
+            more = format_count(self.left_out, "pair")
+            notes.append(f"Kept: the {len(self):,} highest; {more} more reach the threshold.")
+        if (verified := self.verification) is not None:
+            precision, recall = (
+                _percent(share.mean, share.low, share.high) for share in (verified.precision, verified.recall)
+            )
+            notes.append(
+                f"Measured on the {verified.pairs:,} pairs of queries that people judged, {verified.positives:,} of "
+                f"them verified: precision {precision}, recall {recall}, average precision "
+                f"{_percent(verified.average_precision)} (guessing: {_percent(verified.chance)}). A pair "
+                "that nobody looked at counts as wrong: precision is a lower bound."
+            )
+        parts: list[Part] = [Table(header, tuple(rows), "l" + "r" * (len(header) - 1)), Text(tuple(notes), note=True)]
         if len(self):
             table = self.table.head(_EXAMINED).with_columns(
                 pl.col("text", "image_caption").str.replace_all(r"\s+", " ")
@@ -221,38 +243,11 @@ class MissingPositives(Presented):
             parts.append(Cards("The first:", tuple(cards)))
         yield Section(head, tuple(parts))
 
-    def _levels(self) -> Table:
-        """A row per threshold, the highest first."""
-        rows: list[tuple[Cell, ...]] = []
-        for level in sorted(self.levels, key=lambda level: -level.threshold):
-            reached = float(np.mean(self.annotated >= np.float32(level.threshold))) if len(self.annotated) else nan
-            mark = " ←" if level is self.levels[0] else ""
-            row = (f"{level.threshold:.4g}{mark}", Figure(reached, scale=100, digits=0, unit=" %"), level.pairs)
-            rows.append((*row, *map(_percent, self._shares(level))))
-        judged = () if self.verification is None else ("precision", "recall")
-        header = ("φ at least", "annotated pairs", "missing positives", *judged)
-        return Table(header, tuple(rows), "l" + "r" * (len(header) - 1))
-
     def _shares(self, level: ThresholdCount) -> tuple[float, ...]:
         """Precision and recall among the judged pairs, if there are any."""
         if self.verification is None:
             return ()
         return level.hits / level.found if level.found else nan, level.hits / self.verification.positives
-
-    def _notes(self) -> Iterator[str]:
-        yield "← the threshold. Annotated pairs: how many captions, each against the others of its image, reach it."
-        if self.left_out:
-            yield f"Kept: the {len(self):,} highest; {format_count(self.left_out, 'pair')} more reach the threshold."
-        if (verified := self.verification) is not None:
-            precision, recall = (
-                _percent(share.mean, share.low, share.high) for share in (verified.precision, verified.recall)
-            )
-            yield (
-                f"Measured on the {verified.pairs:,} pairs of queries that people judged, {verified.positives:,} of "
-                f"them verified: precision {precision}, recall {recall}, average precision "
-                f"{_percent(verified.average_precision)} (guessing: {_percent(verified.chance)}). A pair "
-                "that nobody looked at counts as wrong: precision is a lower bound."
-            )
 
     @property
     def left_out(self) -> int:
@@ -361,9 +356,19 @@ def find_missing_positives(
     totals = np.zeros(len(levels), np.int64)
     best = _Best(threshold, most)
     title = f"looking for missing positives by {similarity.name}"
-    with stage(shown_progress(progress), title, prepared.shape[0]) as bar:
-        for rows, values in _outside(prepared, truth):
-            best.add(rows.start, values)
+    images, captions = prepared.shape
+    step, relevant = max(1, _CELLS // max(captions, 1)), truth.relevant()
+    with stage(shown_progress(progress), title, images) as bar:
+        for start in range(0, images, step):
+            rows = slice(start, min(start + step, images))
+            values = np.array(prepared.block(rows), np.float32)
+            if np.isnan(values).any():
+                row, column = np.argwhere(np.isnan(values))[0]
+                problem = f"φ of image {truth.query_ids[start + row]!r} and caption {truth.item_ids[column]!r} is NaN"
+                raise InputError(problem, expected="finite numbers", fix="compute φ again")
+            inside = slice(relevant.offsets[rows.start], relevant.offsets[rows.stop])
+            values[relevant.rows[inside] - start, relevant.items[inside]] = -np.inf
+            best.add(start, values)
             totals += [int((values >= level).sum()) for level in levels]
             if judged is not None:
                 judged.add(rows, values)
@@ -409,23 +414,6 @@ def held_out_similarity(
         return np.empty(0, np.float32)
     prepared = similarity.prepare(references, list(held_out.values()), progress=progress, threads=threads)
     return prepared.pairs(np.array(list(held_out)), np.arange(len(held_out)))
-
-
-def _outside(prepared: PreparedSimilarity, truth: Relevance) -> Iterator[tuple[slice, Array]]:
-    """φ a few rows at a time, the pairs of the ground truth set to −∞."""
-    images, captions = prepared.shape
-    step = max(1, _CELLS // max(captions, 1))
-    relevant = truth.relevant()
-    for start in range(0, images, step):
-        rows = slice(start, min(start + step, images))
-        values = np.array(prepared.block(rows), np.float32)
-        if np.isnan(values).any():
-            row, column = np.argwhere(np.isnan(values))[0]
-            problem = f"φ of image {truth.query_ids[start + row]!r} and caption {truth.item_ids[column]!r} is NaN"
-            raise InputError(problem, expected="finite numbers", fix="compute φ again")
-        inside = slice(relevant.offsets[rows.start], relevant.offsets[rows.stop])
-        values[relevant.rows[inside] - start, relevant.items[inside]] = -np.inf
-        yield rows, values
 
 
 @dataclass

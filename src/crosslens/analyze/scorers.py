@@ -74,15 +74,6 @@ def _score(value: float | None, low: float = nan, high: float = nan) -> Figure:
     return Figure(value, low, high, digits=1 if large else 3)
 
 
-def _facts(result: ScorerComparison, row: Mapping[str, Any]) -> str:
-    """What both say of a pair, and which of them ranks it higher."""
-    scores = ", ".join(f"{name} {_score(row[f'score[{name}]'])}" for name in (result.first, result.second))
-    higher = result.second if row["rank_difference"] > 0 else result.first
-    gap = f"{higher} ranks it {100 * abs(row['rank_difference']):.0f} points higher"
-    category = f", {row['category']}" if "category" in row else ""
-    return f"{scores}; {gap}; image {row['image']}{category}"
-
-
 def _members(result: ScorerComparison) -> dict[str, Any]:
     """Which pairs are in each category; of pairs without categories, all."""
     if not result.categories:
@@ -212,9 +203,15 @@ class ScorerComparison(Presented):
             ),
         )
         if self.shown:
-            listed = self.disagreements(self.shown).iter_rows(named=True)
-            cards = tuple(PictureCard(_facts(self, row), (row["text"],), image=row["image"]) for row in listed)
-            yield Section("", (Cards("Largest disagreements, by rank", cards, self.pictures),))
+            cards = []
+            for row in self.disagreements(self.shown).iter_rows(named=True):
+                scored = ", ".join(f"{name} {_score(row[f'score[{name}]'])}" for name in (self.first, self.second))
+                higher = self.second if row["rank_difference"] > 0 else self.first
+                gap = f"{higher} ranks it {100 * abs(row['rank_difference']):.0f} points higher"
+                category = f", {row['category']}" if "category" in row else ""
+                facts = f"{scored}; {gap}; image {row['image']}{category}"
+                cards.append(PictureCard(facts, (row["text"],), image=row["image"]))
+            yield Section("", (Cards("Largest disagreements, by rank", tuple(cards), self.pictures),))
 
     def __len__(self) -> int:
         return self.table.height

@@ -146,7 +146,17 @@ def dataset_change(run: Run, dataset: Dataset) -> str | None:
     """A warning where the dataset is no longer what the run was made from."""
     known = run.provenance.get("dataset")
     stored = known.get("fingerprint") if isinstance(known, Mapping) else None
-    same = stored is None or stored in (dataset.fingerprint, _evaluated_part(run, dataset).fingerprint)
+    same = stored is None or stored == dataset.fingerprint
+    ranking = next(iter(run.rankings.values()), None)
+    if not same and ranking is not None:
+        # What was ranked may be a part: images that could be read; of text-only retrieval, captions that are queries.
+        forward = ranking.direction == IMAGE_TO_TEXT
+        images, captions = (ranking.query_ids, ranking.item_ids)[:: 1 if forward else -1]
+        if set(images) <= set(dataset.image_ids) and set(captions) <= set(dataset.caption_ids):
+            part = dataset if images == dataset.image_ids else dataset.select(images)
+            order = pl.DataFrame({"caption": captions}, schema={"caption": pl.String})
+            rows = order.join(part.captions, on="caption", how="inner", maintain_order="left")
+            same = stored == replace(part, captions=rows.select(part.captions.columns)).fingerprint
     # Of a run over two text sets, the dataset's captions are its queries; its corpus is another dataset.
     ranked = (run.provenance.get("text_sets") or {}).get("corpus", {}).get("fingerprint")
     if ranked is not None and _recipe_table(run, "queries"):
@@ -155,24 +165,6 @@ def dataset_change(run: Run, dataset: Dataset) -> str | None:
     if same:
         return None
     return f"The dataset {dataset.name} has changed since the run was made: explanations use its current content."
-
-
-def _evaluated_part(run: Run, dataset: Dataset) -> Dataset:
-    """What the run ranked of the dataset: images that could be read; of text-only retrieval, captions that are queries.
-
-    The dataset itself where that is not known.
-    """
-    ranking = next(iter(run.rankings.values()), None)
-    if ranking is None:
-        return dataset
-    forward = ranking.direction == IMAGE_TO_TEXT
-    images, captions = (ranking.query_ids, ranking.item_ids)[:: 1 if forward else -1]
-    if not (set(images) <= set(dataset.image_ids) and set(captions) <= set(dataset.caption_ids)):
-        return dataset
-    part = dataset if images == dataset.image_ids else dataset.select(images)
-    order = pl.DataFrame({"caption": captions}, schema={"caption": pl.String})
-    rows = order.join(part.captions, on="caption", how="inner", maintain_order="left").select(part.captions.columns)
-    return replace(part, captions=rows)
 
 
 def image_folder_of(run: Run) -> Path | None:

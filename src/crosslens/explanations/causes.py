@@ -134,12 +134,20 @@ def limitations(
 ) -> tuple[str, ...]:
     """Sentences about what is not annotated, and what decides instead."""
     corpus = () if dataset.corpus is None else (_CORPUS,)
+    mentions, unjudged = int(failures["mentions"].sum()), int(failures["unjudged"].sum())
+    judged = "The queries mention nothing that could be judged."
+    if mentions:
+        judged = (
+            f"Of {mentions:,} mentions in failed queries {unjudged:,} ({100 * unjudged / mentions:.0f}%) could not be "
+            "judged. Where nothing is violated, a failure is a near miss if at least as much is there as is open, else "
+            "unclear."
+        )
     if objects.source == "captions":
         return (
             *corpus,
             "No objects are annotated: concepts are those that captions mention. There are no boxes, so that size and "
             "position are not judged, and a thing that no caption mentions counts as missing.",
-            _judged_share(failures),
+            judged,
         )
     # How many of the objects that queries name can be annotated at all.
     nouns = Counter(mention.noun for query in queries for mention in query.of("object"))
@@ -166,18 +174,7 @@ def limitations(
         "Actions and details are judged by captions alone: wrong where another caption of the right image says so and "
         "none of the retrieved image does.",
     ]
-    return (*notes, _judged_share(failures))
-
-
-def _judged_share(failures: pl.DataFrame) -> str:
-    mentions, unjudged = int(failures["mentions"].sum()), int(failures["unjudged"].sum())
-    if not mentions:
-        return "The queries mention nothing that could be judged."
-    return (
-        f"Of {mentions:,} mentions in failed queries {unjudged:,} ({100 * unjudged / mentions:.0f}%) could not be "
-        "judged. Where nothing is violated, a failure is a near miss if at least as much is there as is open, else "
-        "unclear."
-    )
+    return (*notes, judged)
 
 
 CAUSES = ("object", "count", "colour", "size", "position", "action", "detail")
@@ -277,9 +274,19 @@ class _Judge:
 
     def judge(self, mention: Mention) -> MentionJudgement | None:
         """A count, attribute, action or relation is judged where its objects are there."""
+        noun = mention.noun
         if mention.kind == "object":
-            return self._object(mention.noun)
-        nouns = (mention.noun, mention.other) if mention.kind == "relation" else (mention.noun,)
+            # Missing where the annotation of the right image has it, and neither annotation nor captions of the wrong.
+            if noun in GENERIC_NOUNS or (self.source == "captions" and not is_object_word(noun)):
+                return None
+            if self.evidence.has(self.wrong, noun):
+                return MentionJudgement("object", True, self.source)
+            if not self.evidence.has(self.right, noun):
+                return self._by_words("detail", ("n", noun))
+            if self.evidence.words[self.wrong].contain("n", noun):
+                return MentionJudgement("object", True, "captions")
+            return MentionJudgement("object", False, self.source)
+        nouns = (noun, mention.other) if mention.kind == "relation" else (noun,)
         words = self.evidence.words[self.wrong]
         if not all(self.evidence.has(self.wrong, noun) or words.contain("n", noun) for noun in nouns):
             return None
@@ -304,34 +311,29 @@ class _Judge:
             return self._by_words(cause, ("a", mention.value), ("v", verb))
         # By the attributes that captions state: contradicted only where they state another value.
         image = self.evidence.mentioned.get(self.wrong)
-        if self.source == "captions" or image is None or not image.of(mention.noun):
+        if self.source == "captions" or image is None or not image.of(noun):
             return MentionJudgement(cause, None)
         verdict = check_mention(mention, image, Vocabulary((), (), complete=True)).verdict
         return MentionJudgement(cause, {SATISFIED: True, VIOLATED: False, OPEN: None}[verdict], "captions")
 
-    def _object(self, noun: str) -> MentionJudgement | None:
-        """Missing where the annotation of the right image has it, and neither annotation nor captions of the wrong."""
-        if noun in GENERIC_NOUNS or (self.source == "captions" and not is_object_word(noun)):
-            return None
-        if self.evidence.has(self.wrong, noun):
-            return MentionJudgement("object", True, self.source)
-        if not self.evidence.has(self.right, noun):
-            return self._by_words("detail", ("n", noun))
-        if self.evidence.words[self.wrong].contain("n", noun):
-            return MentionJudgement("object", True, "captions")
-        return MentionJudgement("object", False, self.source)
-
     def _count(self, mention: Mention) -> MentionJudgement:
-        """Whether the number lies between how many objects stand out and how many there are, in either image."""
-        required = mention.number
-        right, wrong = (
-            _count_range(self.evidence.annotated[image], mention.noun) for image in (self.right, self.wrong)
-        )
-        if required is None or right is None or wrong is None:
-            return MentionJudgement("count", None, self.source)
-        if wrong[0] <= required <= wrong[1]:
-            return MentionJudgement("count", True, self.source)
-        return MentionJudgement("count", False if right[0] <= required <= right[1] else None, self.source)
+        """Whether the number lies between the fewest and the most that a person would count, in either image.
+
+        Two men are among the persons annotated: at most all of them, at least none. A crowd cannot be counted.
+        """
+        required, noun = mention.number, mention.noun
+        fits = []
+        for image in (self.evidence.annotated[self.right], self.evidence.annotated[self.wrong]):
+            certain = image.of(noun)
+            possible = [item for item in image.objects if item.may_be_a(noun) and not item.is_a(noun)]
+            crowded = any(item.crowd for item in (*certain, *possible))
+            if required is None or image.source == "captions" or crowded:
+                return MentionJudgement("count", None, self.source)
+            areas = [item.area or 0.0 for item in certain]
+            fewest = sum(area >= SALIENT * max(areas) for area in areas)
+            fits.append(fewest <= required <= len(certain) + len(possible))
+        right, wrong = fits
+        return MentionJudgement("count", True if wrong else False if right else None, self.source)
 
     def _by_words(self, cause: str, *words: tuple[str, str]) -> MentionJudgement:
         """By the words of captions: contradicted where another caption of the right image has one, and none here."""
@@ -340,19 +342,6 @@ class _Judge:
             return MentionJudgement(cause, True, "captions")
         confirmed = any(right.contain(*word, query=self.query) for word in words)
         return MentionJudgement(cause, False if confirmed and wrong.words else None, "captions")
-
-
-def _count_range(image: AnnotatedImage, noun: str) -> tuple[int, int] | None:
-    """The fewest and the most that a person would count; None where that is impossible, as in a crowd.
-
-    Two men are among the persons annotated: at most all of them, at least none.
-    """
-    certain = image.of(noun)
-    possible = [item for item in image.objects if item.may_be_a(noun) and not item.is_a(noun)]
-    if image.source == "captions" or any(item.crowd for item in (*certain, *possible)):
-        return None
-    areas = [item.area or 0.0 for item in certain]
-    return sum(area >= SALIENT * max(areas) for area in areas), len(certain) + len(possible)
 
 
 @lru_cache(maxsize=1 << 14)

@@ -330,7 +330,15 @@ def concept_table(
         offsets = np.concatenate([[0], np.cumsum([len(own) for own in known])]).astype(np.int64)
         mentions = np.array([row for own in known for row in own], dtype=np.int64)
     failures = FailureRows(positions[: rows.size], positions[rows.size :], mentioned is not None, offsets, mentions)
-    weights = Weights(path_steps(synsets), sizes.threshold, sizes.base == "min")
+    # Steps between every two synsets, as bytes: a matrix of similarities is eight times as large. There always is a
+    # path: nouns share a root, and for other words one is simulated.
+    wordnet = load_wordnet()
+    ids = wordnet.ids(synsets)
+    steps = np.empty((ids.size, ids.size), dtype=np.uint8)
+    for start in range(0, ids.size, _ROWS_AT_ONCE):
+        block = slice(start, start + _ROWS_AT_ONCE)
+        steps[block] = np.rint(1.0 / wordnet.path_similarities(ids[block], ids) - 1.0)
+    weights = Weights(steps, sizes.threshold, sizes.base == "min")
     in_parallel(partial(_solve, index, failures, weights, sums), rows.size, thread_count(threads))
     whole = sums.common + sums.missing
     columns = {
@@ -394,20 +402,6 @@ def index_objects(objects: ImageObjects, images: Array) -> tuple[ObjectIndex, li
         bits=bits,
     )
     return index, synsets
-
-
-def path_steps(synsets: Sequence[str]) -> Array:
-    """Steps between every two synsets, as bytes: a matrix of similarities is eight times as large.
-
-    There always is a path: nouns share a root, and for other words one is simulated.
-    """
-    wn = load_wordnet()
-    rows = wn.ids(synsets)
-    steps = np.empty((rows.size, rows.size), dtype=np.uint8)
-    for start in range(0, rows.size, _ROWS_AT_ONCE):
-        block = slice(start, start + _ROWS_AT_ONCE)
-        steps[block] = np.rint(1.0 / wn.path_similarities(rows[block], rows) - 1.0)
-    return steps
 
 
 def _solve(

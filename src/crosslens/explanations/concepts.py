@@ -196,14 +196,18 @@ def overlap(values: frozenset[str], others: frozenset[str]) -> float:
 
 
 def _relations(left: _Concepts, right: _Concepts, common: list[str]) -> list[dict[str, Any]]:
-    """The spatial relations of each two common concepts in both images, each two once."""
+    """The spatial relations of each two common concepts in both images, each two once: the share of all pairs of their
+    boxes that are in each relation; relations without a pair are left out."""
     boxes = {
         synset: [[item.box for item in side[synset] if not np.isnan(item.box).any()] for side in (left, right)]
         for synset in common
     }
     relations = []
     for first, second in combinations((synset for synset in common if all(boxes[synset])), 2):
-        shares = [relation_shares(mine, theirs) for mine, theirs in zip(boxes[first], boxes[second], strict=True)]
+        shares = []
+        for mine, theirs in zip(boxes[first], boxes[second], strict=True):
+            counts = Counter(relation(box, other) for box in mine for other in theirs)
+            shares.append({name: counts[name] / counts.total() for name in RELATIONS if name in counts})
         agreement = sum(min(share.get(name, 0.0) for share in shares) for name in RELATIONS)
         relations.append(
             {"synsets": (first, second), "ground_truth": shares[0], "retrieved": shares[1], "agreement": agreement}
@@ -236,12 +240,6 @@ def relation_number(box: Array, other: Array) -> int:
 def relation(box: Array, other: Array) -> str:
     """How ``box`` is positioned to ``other``."""
     return RELATIONS[relation_number(box, other)]
-
-
-def relation_shares(boxes: Sequence[Array], others: Sequence[Array]) -> dict[str, float]:
-    """Of all pairs of a box and another, the share in each relation; relations without a pair are left out."""
-    counts = Counter(relation(box, other) for box in boxes for other in others)
-    return {name: counts[name] / (len(boxes) * len(others)) for name in RELATIONS if name in counts}
 
 
 def most_similar(similarities: Array) -> list[tuple[int, int]]:

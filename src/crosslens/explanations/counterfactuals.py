@@ -174,9 +174,50 @@ class Counterfactuals(Presented):
         flips = sorted((edit for edit in self if edit.flipped), key=lambda edit: (edit.characters, edit.words))
         diffs = map(_edit_diff, [*flips, *(edit for edit in self if not edit.flipped)])
         more = f"… and {format_count(len(self) - self.shown, 'more query')} (--show N prints more)"
-        parts: list[Part] = [Text.of(head), *_curve(self), Diffs(tuple(diffs), most=self.shown, rest=more)]
+        kinds = ((kind, len(self.of(right=right)), self.radii(right=right)) for kind, right in _KINDS)
+        groups = [(f"{kind} (of {queries:,})", radii) for kind, queries, radii in kinds if queries and radii]
+        parts: list[Part] = [Text.of(head)]
+        if len(self.steps) > 1:
+            series = []
+            for kind, radii in groups:
+                ends = ((radius.share, radius.at_most) if radius.open else (math.nan, math.nan) for radius in radii)
+                figures = (Figure.percent(radius.share, *both) for radius, both in zip(radii, ends, strict=True))
+                series.append(Series(kind, tuple(figures)))
+            curve = Lines(
+                title="Queries that an edit of at most so many characters flips",
+                about="In percent; a band where the budget did not reach all edits.",
+                across=tuple(map(float, self.steps)),
+                series=tuple(series),
+                axis="characters",
+                limits=(0.0, 1.0),
+            )
+            parts.append(curve)
+        parts.append(Diffs(tuple(diffs), most=self.shown, rest=more))
         if len(self) > 1:
-            parts += [*_radius_table(self), *_perturbation_table(self), Text.of(*_notes(self))]
+            rows = []
+            for index, step in enumerate(self.steps):
+                cells = (
+                    f"{100 * at.share:.1f} to {100 * at.at_most:.1f} %" if at.open else f"{100 * at.share:.1f} %"
+                    for at in (radii[index] for _, radii in groups)
+                )
+                rows.append((f"≤ {step}", *cells))
+            if rows:
+                parts.append(Table(("characters", *(kind for kind, _ in groups)), rows, "r" + "l" * len(groups)))
+            counts = [self.by_perturbation(right=right) for _, right in _KINDS]
+            names = sorted({*counts[0], *counts[1]}, key=lambda name: -sum(by_name.get(name, 0) for by_name in counts))
+            if names:
+                header = ("smallest flip by", *(kind for kind, _ in _KINDS))
+                parts.append(Table(header, [(name, *(by_name.get(name, 0) for by_name in counts)) for name in names]))
+            notes = [
+                f"{len(flips):,} of {format_count(len(self), 'query')} flipped by a single edit of a perturbation."
+            ]
+            if any(radius.open for _, radii in groups for radius in radii):
+                notes.append(
+                    "Where a range is given, the budget did not reach all edits: the share is between the two."
+                )
+            if any(len(edit.perturbations) > 1 for edit in flips):
+                notes.append("An edit that several perturbations make counts for each.")
+            parts.append(Text.of(*notes))
         yield Section("", tuple(parts))
 
     def __iter__(self) -> Iterator[Counterfactual]:
@@ -422,91 +463,26 @@ def _most_influential_first(
 def _edit_diff(edit: Counterfactual) -> TextDiff:
     """One query: what happened, the edit, and what it did to the ranking."""
     before, after = edit.before, edit.after
+    state, made_by = "right" if before.right else "wrong", ", ".join(edit.perturbations)
     if after is None:
-        return TextDiff(edit.query, diff_spans(before.text, ()), _verdict(edit))
+        verdict = f"stays {state}: these perturbations can change nothing in it"
+        return TextDiff(edit.query, diff_spans(before.text, ()), verdict)
+    among = f"all {edit.tried:,} edits" if edit.exhaustive else f"{edit.tried:,} of {edit.candidates:,} edits"
+    verdict = f"stays {state}: no flip among {among}; the closest ({made_by}):"
+    if edit.flipped:
+        verdict = f"{edit.kind} by {format_count(edit.characters, 'character')} ({made_by})"
     top = f"top-1 {before.top} → {after.top}" if before.top != after.top else f"top-1 stays {before.top}"
     places = f"rank of its own image {before.rank:,} → {after.rank:,}"
     margins = f"margin {before.margin:+.4f} → {after.margin:+.4f}"
-    facts = (top, f"{places}; {margins}", _effort(edit))
-    return TextDiff(edit.query, diff_spans(before.text, edit.edits), _verdict(edit), facts)
-
-
-def _verdict(edit: Counterfactual) -> str:
-    """In a sentence: flipped by what, or not, and how sure that is."""
-    if edit.flipped:
-        return f"{edit.kind} by {format_count(edit.characters, 'character')} ({', '.join(edit.perturbations)})"
-    state = "right" if edit.before.right else "wrong"
-    if edit.after is None:
-        return f"stays {state}: these perturbations can change nothing in it"
-    among = f"all {edit.tried:,} edits" if edit.exhaustive else f"{edit.tried:,} of {edit.candidates:,} edits"
-    return f"stays {state}: no flip among {among}; the closest ({', '.join(edit.perturbations)}):"
-
-
-def _effort(edit: Counterfactual) -> str:
-    spent = format_count(edit.encodings, "encoding")
+    effort = format_count(edit.encodings, "encoding")
     if not edit.flipped:
-        reach = f"every edit of up to {format_count(edit.searched, 'character')} tried" if edit.searched else ""
-        return "; ".join(part for part in (spent, reach if not edit.exhaustive else "") if part)
-    if edit.exhaustive:
-        return f"{spent}; every edit of up to {format_count(edit.characters, 'character')} tried: none is smaller"
-    if edit.complete:
-        return f"{spent}; no edit of fewer characters flips it; not all as small were tried"
-    return f"{spent}; not every possible edit was looked at"
-
-
-def _groups(result: Counterfactuals) -> list[tuple[str, tuple[Radius, ...]]]:
-    """The kinds of flips that there can be, and how many queries flip at each step."""
-    kinds = ((kind, len(result.of(right=right)), result.radii(right=right)) for kind, right in _KINDS)
-    return [(f"{kind} (of {queries:,})", radii) for kind, queries, radii in kinds if queries and radii]
-
-
-def _curve(result: Counterfactuals) -> Iterator[Lines]:
-    if len(result.steps) < 2:
-        return
-    series = []
-    for kind, radii in _groups(result):
-        ends = ((radius.share, radius.at_most) if radius.open else (math.nan, math.nan) for radius in radii)
-        figures = (Figure.percent(radius.share, *both) for radius, both in zip(radii, ends, strict=True))
-        series.append(Series(kind, tuple(figures)))
-    yield Lines(
-        title="Queries that an edit of at most so many characters flips",
-        about="In percent; a band where the budget did not reach all edits.",
-        across=tuple(map(float, result.steps)),
-        series=tuple(series),
-        axis="characters",
-        limits=(0.0, 1.0),
-    )
-
-
-def _radius_table(result: Counterfactuals) -> Iterator[Table]:
-    """The share of queries that an edit of at most so many characters flips; a range where the budget left it open."""
-    rows = []
-    groups = _groups(result)
-    for index, step in enumerate(result.steps):
-        shares = ((radii[index].share, radii[index].at_most, radii[index].open) for _, radii in groups)
-        cells = (
-            f"{100 * least:.1f} to {100 * most:.1f} %" if open else f"{100 * least:.1f} %"
-            for least, most, open in shares
-        )
-        rows.append((f"≤ {step}", *cells))
-    if rows:
-        yield Table(("characters", *(kind for kind, _ in groups)), rows, "r" + "l" * len(groups))
-
-
-def _perturbation_table(result: Counterfactuals) -> Iterator[Table]:
-    """How many of the smallest flips each perturbation makes."""
-    counts = [result.by_perturbation(right=right) for _, right in _KINDS]
-    names = sorted({*counts[0], *counts[1]}, key=lambda name: -sum(flips.get(name, 0) for flips in counts))
-    if names:
-        header = ("smallest flip by", *(kind for kind, _ in _KINDS))
-        yield Table(header, [(name, *(flips.get(name, 0) for flips in counts)) for name in names])
-
-
-def _notes(result: Counterfactuals) -> Iterator[str]:
-    """How many queries flipped, and how to read the tables."""
-    flipped = sum(edit.flipped for edit in result)
-    yield f"{flipped:,} of {format_count(len(result), 'query')} flipped by a single edit of a perturbation."
-    if any(radius.open for _, radii in _groups(result) for radius in radii):
-        yield "Where a range is given, the budget did not reach all edits: the share is between the two."
-    if any(len(edit.perturbations) > 1 for edit in result if edit.flipped):
-        yield "An edit that several perturbations make counts for each."
+        if edit.searched and not edit.exhaustive:
+            effort += f"; every edit of up to {format_count(edit.searched, 'character')} tried"
+    elif edit.exhaustive:
+        effort += f"; every edit of up to {format_count(edit.characters, 'character')} tried: none is smaller"
+    elif edit.complete:
+        effort += "; no edit of fewer characters flips it; not all as small were tried"
+    else:
+        effort += "; not every possible edit was looked at"
+    facts = (top, f"{places}; {margins}", effort)
+    return TextDiff(edit.query, diff_spans(before.text, edit.edits), verdict, facts)

@@ -36,9 +36,10 @@ from crosslens.explanations.mentions import (
 from crosslens.explanations.objects import (
     AnnotatedImage,
     ImageObjects,
-    annotated_image,
     crowd_flags,
     finite,
+    image_object,
+    object_name,
     objects_of,
 )
 from crosslens.explanations.sentences import Findings, image_findings, listed, mention_findings, sentences
@@ -72,32 +73,28 @@ def explain_queries(
     """
     if isinstance(queries, str):
         raise UsageError("queries must be a list", fix=f"write [{queries!r}]", option="queries")
-    searched = [_find_query(run, str(query), direction, dataset) for query in queries]
+    if not queries:
+        return []
+    known = run.rankings if isinstance(run, Run) else run
+    names = [ranking_of(run, direction).direction] if direction else [name for name in DIRECTIONS if name in known]
+    rankings = [ranking_of(run, name, dataset) for name in names] or [ranking_of(run)]
+    searched = []  # each query as the dataset writes it, and the direction that has it
     by_direction: dict[str, list[str]] = {}
-    for query, name in searched:
-        by_direction.setdefault(name, []).append(query)
+    for asked_for in map(str, queries):
+        rows = ((ranking, int(match_ids([asked_for], ranking.query_ids)[0])) for ranking in rankings)
+        ranking, row = next((pair for pair in rows if pair[1] >= 0), (None, -1))
+        if ranking is None:
+            ids = [query_id for ranking in rankings for query_id in ranking.query_ids]
+            near = difflib.get_close_matches(asked_for, ids[:100_000], n=_SUGGESTED, cutoff=0.5)
+            fix = f"did you mean {' or '.join(near)}?" if near else f"ids look like {', '.join(ids[:_SUGGESTED])}"
+            raise UsageError(f"no query {asked_for!r} in this run", fix=fix, code="unknown-id", subject=asked_for)
+        searched.append((ranking.query_ids[row], ranking.direction))
+        by_direction.setdefault(ranking.direction, []).append(ranking.query_ids[row])
     sizes = SizeComparison(threshold, base)
     explainers = {name: _Explainer(run, dataset, name, asked, sizes) for name, asked in by_direction.items()}
     compared = {image for query, name in searched for image in explainers[name].cases[query].images}
     shared = (objects or DatasetObjects(dataset, areas)).of(compared)
     return [explainers[name].explain(query, shared, competitors) for query, name in searched]
-
-
-def _find_query(
-    run: Run | Mapping[str, Ranking], query: str, direction: str | None, dataset: Dataset
-) -> tuple[str, str]:
-    """The query as the dataset writes it, and the direction that has it."""
-    rankings = run.rankings if isinstance(run, Run) else run
-    names = [ranking_of(run, direction).direction] if direction else [name for name in DIRECTIONS if name in rankings]
-    searched = [ranking_of(run, name, dataset) for name in names] or [ranking_of(run)]
-    for ranking in searched:
-        row = int(match_ids([query], ranking.query_ids)[0])
-        if row >= 0:
-            return ranking.query_ids[row], ranking.direction
-    known = [query_id for ranking in searched for query_id in ranking.query_ids]
-    near = difflib.get_close_matches(query, known[:100_000], n=_SUGGESTED, cutoff=0.5)
-    fix = f"did you mean {' or '.join(near)}?" if near else f"ids look like {', '.join(known[:_SUGGESTED])}"
-    raise UsageError(f"no query {query!r} in this run", fix=fix, code="unknown-id", subject=query)
 
 
 class DatasetObjects:
@@ -129,7 +126,19 @@ class DatasetObjects:
         return DatasetObjects(self.dataset.select(images), self.areas)
 
     def image(self, image: str) -> AnnotatedImage:
-        return annotated_image(self.dataset, self.objects, image, self.crowds)
+        """The image with this id; its objects in the order of the annotation, each with a readable name.
+
+        Its captions are the texts that say what is in it: those of the corpus, if there is one.
+        """
+        objects, data = self.objects, self.dataset
+        columns = data.images.row(data.image_ids.index(image), named=True)
+        captions = data.described.captions.filter(pl.col("image") == image)["text"]
+        items = tuple(
+            image_object(objects, index, object_name(objects.names[index], objects.synset(index)), self.crowds)
+            for index in objects.inside(int(objects.rows([image])[0]))
+        )
+        width, height = finite(columns.get("width")), finite(columns.get("height"))
+        return AnnotatedImage(image, items, objects.source, tuple(captions), width, height, columns.get("file"))
 
 
 class _Case(NamedTuple):

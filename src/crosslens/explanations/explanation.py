@@ -211,8 +211,18 @@ def explanation_sections(explained: Explanation, pictures: Mapping[str, str]) ->
     parts += [Text.of(explained.summary), picture_cards(explained, pictures)]
     if by_image and explained.spoken is not None:
         parts.append(marked_words(explained, "The caption", f"({explained.other_item})"))
-    if explained.words:
-        parts.append(_word_table(explained))
+    if explained.words:  # each word, what it asks for, and whether either picture has it
+        verdicts: list[tuple[Cell, ...]] = []
+        for right, other in explained.words:
+            word = right.word
+            content = word.kind if word.kind == "object" else f"{word.kind} of {word.noun}"
+            if word.kind == "relation":
+                content = f"{word.noun} {word.value} {word.other}"
+            signs = (_MARKS[side.verdict].replace("unknown", "?") for side in (right, other))
+            why = _short(right.why if by_image else other.why, _LONGEST_CELL)
+            verdicts.append((_short(word.text, 14), _short(content, 20), *signs, why))
+        title = "Words of the caption" if by_image else "Words of the query"
+        parts.append(Table(("word", "asks", *_short_names(explained), "why"), verdicts, title=title))
     if explained.comparison:
         rows = []
         for kind in ("common", "missing", "extra"):
@@ -291,21 +301,6 @@ def picture_cards(explained: Explanation, pictures: Mapping[str, str]) -> Cards:
     return Cards("Pictures", tuple(cards), pictures, large=True, key=key if boxed else "")
 
 
-def _word_table(explained: Explanation) -> Table:
-    """Each word, what it asks for, and whether either picture has it."""
-    rows = []
-    by_image = explained.direction == "i2t"
-    for verdict in explained.words:
-        word = verdict.right.word
-        about = "" if word.kind == "object" else f" of {word.noun}"
-        content = f"{word.kind}{about}" if word.kind != "relation" else f"{word.noun} {word.value} {word.other}"
-        why = verdict.right.why if by_image else verdict.other.why
-        signs = (_MARKS[side.verdict].replace("unknown", "?") for side in (verdict.right, verdict.other))
-        rows.append((_short(word.text, 14), _short(content, 20), *signs, _short(why, _LONGEST_CELL)))
-    title = "Words of the caption" if by_image else "Words of the query"
-    return Table(("word", "asks", *_short_names(explained), "why"), rows, title=title)
-
-
 def _short_names(explained: Explanation) -> tuple[str, str]:
     return ("query", "other") if explained.direction == "i2t" else picture_names(explained)
 
@@ -330,7 +325,11 @@ def _tables(explained: Explanation) -> Iterator[Table]:
     relations: list[tuple[Cell, ...]] = []
     for row in compared.get("relations", ()):
         concepts = _short(", ".join(map(called, row["synsets"][:2])), 24)
-        positions = (_positions(row[side]) for side in ("ground_truth", "retrieved"))
+        positions = []
+        for side in ("ground_truth", "retrieved"):
+            shares = sorted(row[side].items(), key=lambda entry: -entry[1])
+            said = (name if share == 1 else f"{name} {share:.0%}" for name, share in shares)
+            positions.append(_short(", ".join(said), 20))
         relations.append((concepts, *positions, Figure(row["agreement"])))
     places = []
     for at in explained.competitors:
@@ -355,11 +354,6 @@ def _tables(explained: Explanation) -> Iterator[Table]:
     )
     for title, header, rows, align in tables:
         yield Table(header, rows, align, title=title, aside=True)
-
-
-def _positions(shares: dict[str, float]) -> str:
-    largest = sorted(shares.items(), key=lambda entry: -entry[1])
-    return _short(", ".join(name if share == 1 else f"{name} {share:.0%}" for name, share in largest), 20)
 
 
 def _short(text: str, most: int) -> str:

@@ -120,10 +120,34 @@ class Gallery(Presented):
         """Per query a table with a row per rank and a column per model; on pages, the pictures of each list."""
         for query in self.queries:
             head = f"{query.query}: {query.text}" if query.text is not None else query.query
-            asked = self._asked(query) if self.pictures else ()
+            columns, places, lists = [], [], []
+            for ranked in query.lists:
+                cells, cards = [], []
+                for item in ranked.items:
+                    mark: Literal["", "right"] = "right" if item.relevant else ""
+                    text = item.item if item.text is None else item.text
+                    cells.append(f"{_RELEVANT if mark else ' '} {item.score:.3f} {text}")
+                    title = f"{item.rank}  {item.score:.3f}{f' {_RELEVANT} relevant' if mark else ''}"
+                    said = () if item.text is None else (item.text,)
+                    shared = (f"in {item.lists} of {len(self.models)} lists",) if self.models[1:] else ()
+                    cards.append(PictureCard(title, said, item.image, mark, (item.item, *shared)))
+                columns.append(cells + [ABSENT] * (self.k - len(cells)))
+                first = ranked.first_relevant
+                places.append("none in the list" if first is None else f"rank {first:,}")
+                below = f", below the top {self.k}" if first is not None and first > self.k else ""
+                title = f"{ranked.model}, first relevant item: {places[-1]}{below}"
+                lists.append(Cards(title, tuple(cards), self.pictures, most=0))
+            rows = [(str(rank), *cells) for rank, cells in enumerate(zip(*columns, strict=True), start=1)]
+            table = Table(("rank", *self.models), [*rows, ("first relevant", *places)], cut=True, aside=True)
             overlap = f"overlap@{self.k}: {query.overlap:.2f}" if self.models[1:] else ""
-            parts: tuple[Part, ...] = (*asked, self._table(query), Text.of(overlap, note=True))
-            yield Section(head, (*parts, *(self._cards(ranked) for ranked in query.lists)), query.query)
+            parts: list[Part] = [table, Text.of(overlap, note=True), *lists]
+            if self.pictures:  # first that of the query, or those of the images that are relevant to its text
+                asked = [PictureCard("relevant", image=image, details=(image,)) for image in query.right[:_MOST_RIGHT]]
+                title = format_count(query.relevant, "relevant item")
+                if query.image is not None:
+                    asked, title = [PictureCard("query image", image=query.image, details=(query.query,))], ""
+                parts.insert(0, Cards(title, tuple(asked), self.pictures, most=0))
+            yield Section(head, tuple(parts), query.query)
         closing = f"{_RELEVANT} marks relevant items."
         if len(self.models) > 1:
             closing += (
@@ -132,44 +156,6 @@ class Gallery(Presented):
             )
         problem = f"note: the pictures are missing: {self.problem}" if self.problem else ""
         yield Section("", (Text.of(closing, *(f"note: {note}" for note in self.notes), problem, note=True),))
-
-    def _asked(self, query: GalleryQuery) -> tuple[Cards, ...]:
-        """The picture of the query, or those of the images that are relevant to its text."""
-        if query.image is not None:
-            card = PictureCard("query image", image=query.image, details=(query.query,))
-            return (Cards("", (card,), self.pictures, most=0),)
-        shown = tuple(PictureCard("relevant", image=image, details=(image,)) for image in query.right[:_MOST_RIGHT])
-        return (Cards(format_count(query.relevant, "relevant item"), shown, self.pictures, most=0),)
-
-    def _table(self, query: GalleryQuery) -> Table:
-        columns = []
-        for ranked in query.lists:
-            marks = (_RELEVANT if item.relevant else " " for item in ranked.items)
-            said = (item.item if item.text is None else item.text for item in ranked.items)
-            cells = [
-                f"{mark} {item.score:.3f} {text}" for mark, item, text in zip(marks, ranked.items, said, strict=True)
-            ]
-            columns.append(cells + [ABSENT] * (self.k - len(cells)))
-        rows = [(str(rank), *cells) for rank, cells in enumerate(zip(*columns, strict=True), start=1)]
-        rows.append(("first relevant", *(_rank_words(ranked.first_relevant) for ranked in query.lists)))
-        return Table(("rank", *self.models), rows, cut=True, aside=True)
-
-    def _cards(self, ranked: GalleryList) -> Cards:
-        """The list of a model; below the top k, the rank of the first relevant item says so."""
-        cards = []
-        for item in ranked.items:
-            head = f"{item.rank}  {item.score:.3f}{f' {_RELEVANT} relevant' if item.relevant else ''}"
-            text = () if item.text is None else (item.text,)
-            shared = (f"in {item.lists} of {len(self.models)} lists",) if self.models[1:] else ()
-            mark: Literal["", "right"] = "right" if item.relevant else ""
-            cards.append(PictureCard(head, text, item.image, mark, (item.item, *shared)))
-        below = ranked.first_relevant is not None and ranked.first_relevant > self.k
-        rank = f"{_rank_words(ranked.first_relevant)}{f', below the top {self.k}' if below else ''}"
-        return Cards(f"{ranked.model}, first relevant item: {rank}", tuple(cards), self.pictures, most=0)
-
-
-def _rank_words(rank: int | None) -> str:
-    return "none in the list" if rank is None else f"rank {rank:,}"
 
 
 def retrieval_gallery(
@@ -214,8 +200,22 @@ def retrieval_gallery(
     listed = {name: _Lists(ranking, k) for name, ranking in rankings.items()}
     notes: list[str] = []
     shown: dict[str, None] = {}
+    keys = dataset.caption_ids
+    if direction == IMAGE_TO_TEXT:
+        keys = tuple(dataset.image_ids[row] for row in dataset.caption_image)
     for word in queries:
-        matches = [word] if word in common else _matching(word, shared, dataset, direction)
+        matches, part = [word] if word in common else [], word.casefold()
+        if not matches and part.strip():  # queries whose text contains the word, in any case
+            containing = {key for key, text in zip(keys, dataset.texts, strict=True) if part in text.casefold()}
+            matches = [query for query in shared if query in containing]
+        if not matches:
+            raise InputError(
+                f"no {direction} query has the id {word!r} or contains it",
+                expected="the id of a query, or a part of its text",
+                fix=f"check the spelling, or name the other direction: {argument('direction')}",
+                code="unknown-id",
+                subject=word,
+            )
         if len(matches) > _MOST_MATCHES:
             notes.append(f"{len(matches):,} queries contain {word!r}: the first {_MOST_MATCHES} are shown")
         shown.update(dict.fromkeys(matches[:_MOST_MATCHES]))
@@ -254,25 +254,6 @@ class _Lists:
         part = slice(self.ranking.offsets[row], self.ranking.offsets[row + 1])
         items = self.ranking.relevant[part][self.ranking.grades[part] > 0]
         return [self.ranking.item_ids[item] for item in items]
-
-
-def _matching(word: str, shared: Sequence[str], dataset: Dataset, direction: str) -> list[str]:
-    """The queries whose text contains the word, in any case."""
-    part = word.casefold()
-    keys = dataset.caption_ids
-    if direction == IMAGE_TO_TEXT:
-        keys = tuple(dataset.image_ids[row] for row in dataset.caption_image)
-    containing = {key for key, text in zip(keys, dataset.texts, strict=True) if part in text.casefold()}
-    matches = [query for query in shared if query in containing] if part.strip() else []
-    if not matches:
-        raise InputError(
-            f"no {direction} query has the id {word!r} or contains it",
-            expected="the id of a query, or a part of its text",
-            fix=f"check the spelling, or name the other direction: {argument('direction')}",
-            code="unknown-id",
-            subject=word,
-        )
-    return matches
 
 
 def _overlap(lists: Sequence[Sequence[str]]) -> float:

@@ -127,14 +127,16 @@ def _mentions(text: str, parse: Parse) -> tuple[Mention, ...]:
         if (noun := nouns.get(token)) is None or (token, attribute) in graph.loose:
             continue
         span, is_verb = spans.attribute(token, attribute)
-        if is_number(attribute) and spans.belongs_between(span, token):
-            continue
-        families = zip(ATTRIBUTE_FAMILIES, attribute_values((attribute,)), strict=True)
-        kinds = [(family, value) for family, values in families for value in sorted(values)]  # *dark brown* is brown
         if is_number(attribute):
+            name, start, _ = spans.name(token)
+            plural = is_plural(name.lower()) or pluralise(name.lower()) == name.lower()
+            if text[span[2] : start].strip(" -") and not plural and span[0].lower() not in ("one", "1"):
+                continue  # it belongs to a word before the noun: a *four sided clock* is a single clock
             kinds = [("count", attribute)]
-        elif not kinds:
-            kinds = [("action" if is_verb else "detail", attribute)]
+        else:
+            families = zip(ATTRIBUTE_FAMILIES, attribute_values((attribute,)), strict=True)
+            kinds = [(family, value) for family, values in families for value in sorted(values)]  # *dark brown*: brown
+            kinds = kinds or [("action" if is_verb else "detail", attribute)]
         mentions += [Mention(kind, *span, noun, meaning(noun), value) for kind, value in kinds]
     for token, stated, other_token in graph.relations:
         if (noun := nouns.get(token)) is None or (other := nouns.get(other_token)) is None:
@@ -179,13 +181,6 @@ class _TokenSpans:
             return self.span(noun, noun), False
         nearest = min(tokens, key=lambda token: (abs(token - noun), token))
         return self.span(nearest, nearest), self.parse.pos[nearest] == "VERB"
-
-    def belongs_between(self, number: Span, noun: int) -> bool:
-        """Whether a number belongs to a word before the noun: a *four sided clock* is a single clock."""
-        name, start, _ = self.name(noun)
-        plural = is_plural(name.lower()) or pluralise(name.lower()) == name.lower()
-        between = self.text[number[2] : start].strip(" -")
-        return bool(between) and not plural and number[0].lower() not in ("one", "1")
 
     def relation(self, noun: int, name: str, other: int) -> Span:
         """The words of a relation: the last of them nearest before the other noun, the first nearest before that."""
@@ -280,19 +275,44 @@ def check_mentions(query: QueryMentions, image: AnnotatedImage, vocabulary: Voca
 
 
 def check_mention(word: Mention, image: AnnotatedImage, vocabulary: Vocabulary) -> MentionCheck:
-    """One mention, checked against an image."""
+    """One mention, checked against an image.
+
+    A colour, size or material is violated only where every such object has another value; what captions have near the
+    noun without describing it decides nothing, neither for nor against.
+    """
     presence = _check_presence(word, image, vocabulary)
     if word.kind == "object" or presence.verdict != SATISFIED:
         return presence
     objects = image.of(word.noun)
     if word.kind == "count":
-        return _check_count(word, objects, image, vocabulary)
+        required, number = word.number, _countable_number(objects)
+        if image.source == "captions":
+            if required == len(objects) > 1:
+                return MentionCheck(word, SATISFIED, "mentioned")
+            return MentionCheck(word, OPEN, "captions rarely count")
+        if required is None or number is None or image.may_have(word.noun):
+            return MentionCheck(word, OPEN, "they cannot be counted")
+        if number != required and not vocabulary.has(word.noun):
+            return MentionCheck(word, OPEN, f"{number} of those kinds that are annotated", (), number)
+        return MentionCheck(word, SATISFIED if number == required else VIOLATED, f"{number} there", (), number)
     if word.kind in ATTRIBUTE_FAMILIES:
-        return _check_attribute(word, objects, image)
+        family = ATTRIBUTE_FAMILIES.index(word.kind)
+        loose = [attribute_values(item.loose)[family] for item in objects]
+        values = [attribute_values(item.attributes)[family] - near for item, near in zip(objects, loose, strict=True)]
+        observed = tuple(sorted(frozenset[str]().union(*values)))
+        listed = ", ".join(observed)
+        if word.value in observed:
+            return MentionCheck(word, SATISFIED, f"{word.noun}: {listed}", observed)
+        if not all(values) or any(word.value in near for near in loose) or image.may_have(word.noun):
+            return MentionCheck(word, OPEN, f"partly {listed}" if observed else f"the {word.kind} is not annotated")
+        return MentionCheck(word, VIOLATED, f"{word.noun}: {listed}", observed, len(objects))
     if word.kind == "relation":
         return _check_relation(word, objects, image, vocabulary)
-    annotated = any(_same_word(word.value, attribute) for item in objects for attribute in item.attributes)
-    return MentionCheck(word, SATISFIED, "annotated so") if annotated else MentionCheck(word, OPEN, "not annotated")
+    wordnet = load_wordnet()
+    for attribute in (attribute.lower() for item in objects for attribute in item.attributes):
+        if word.value in (attribute, wordnet.morphy(attribute, "v"), wordnet.morphy(attribute, "a")):
+            return MentionCheck(word, SATISFIED, "annotated so")  # *running* satisfies *run*
+    return MentionCheck(word, OPEN, "not annotated")
 
 
 def _check_presence(word: Mention, image: AnnotatedImage, vocabulary: Vocabulary) -> MentionCheck:
@@ -325,39 +345,6 @@ def _countable_number(objects: Sequence[ImageObject]) -> int | None:
     return None if any(item.crowd or is_plural(item.name) for item in objects) else len(objects)
 
 
-def _check_count(
-    word: Mention, objects: Sequence[ImageObject], image: AnnotatedImage, vocabulary: Vocabulary
-) -> MentionCheck:
-    required, number = word.number, _countable_number(objects)
-    if image.source == "captions":
-        stated = required == len(objects) and len(objects) > 1
-        return (
-            MentionCheck(word, SATISFIED, "mentioned") if stated else MentionCheck(word, OPEN, "captions rarely count")
-        )
-    if required is None or number is None or image.may_have(word.noun):
-        return MentionCheck(word, OPEN, "they cannot be counted")
-    if number != required and not vocabulary.has(word.noun):
-        return MentionCheck(word, OPEN, f"{number} of those kinds that are annotated", (), number)
-    return MentionCheck(word, SATISFIED if number == required else VIOLATED, f"{number} there", (), number)
-
-
-def _check_attribute(word: Mention, objects: Sequence[ImageObject], image: AnnotatedImage) -> MentionCheck:
-    """A colour, size or material: violated only where every such object has another value.
-
-    What captions have near the noun without describing it decides nothing, neither for nor against.
-    """
-    family = ATTRIBUTE_FAMILIES.index(word.kind)
-    loose = frozenset[str]().union(*(attribute_values(item.loose)[family] for item in objects))
-    values = [attribute_values(item.attributes)[family] - attribute_values(item.loose)[family] for item in objects]
-    observed = tuple(sorted(frozenset[str]().union(*values)))
-    listed = ", ".join(observed)
-    if word.value in observed:
-        return MentionCheck(word, SATISFIED, f"{word.noun}: {listed}", observed)
-    if not all(values) or word.value in loose or image.may_have(word.noun):
-        return MentionCheck(word, OPEN, f"partly {listed}" if observed else f"the {word.kind} is not annotated")
-    return MentionCheck(word, VIOLATED, f"{word.noun}: {listed}", observed, len(objects))
-
-
 def _check_relation(
     word: Mention, objects: Sequence[ImageObject], image: AnnotatedImage, vocabulary: Vocabulary
 ) -> MentionCheck:
@@ -387,9 +374,3 @@ def _check_relation(
 @lru_cache(maxsize=1 << 12)
 def _lemmas(synset: str) -> frozenset[str]:
     return frozenset(plain_name(word) for word in load_wordnet().lemmas(synset))
-
-
-def _same_word(required: str, annotated: str) -> bool:
-    """*Running* satisfies *run*."""
-    lower = annotated.lower()
-    return required == lower or required in (load_wordnet().morphy(lower, "v"), load_wordnet().morphy(lower, "a"))

@@ -165,7 +165,19 @@ def image_objects(dataset: Dataset, *, areas: str = "share") -> ImageObjects:
             width, height = (dataset.images[name].cast(pl.Float64) for name in ("width", "height"))
             pixels = (width * height).fill_null(float("nan")).to_numpy()
         sizes = sizes / np.where(pixels > 0, pixels, np.nan)[rows]
-    synsets = [_synset(*row) for row in table.select("synset", "name", "object", "image").iter_rows()]
+    synsets: list[str | None] = []
+    for annotated, name, object_id, image in table.select("synset", "name", "object", "image").iter_rows():
+        if annotated is None or not annotated.strip():
+            synsets.append(synset_of_name(name) if name else None)
+            continue
+        try:
+            synsets.append(canonical_synset(annotated))
+        except InputError as error:
+            raise InputError(
+                f"object {object_id!r} of image {image!r}: {error.problem}",
+                expected="a synset of WordNet 3.0, such as 'dog.n.01'",
+                fix=error.fix or "correct the synset, or leave it empty: the name is then used",
+            ) from None
     return ImageObjects.of(
         dataset.image_ids,
         np.bincount(rows, minlength=len(dataset.image_ids)),
@@ -183,19 +195,6 @@ def in_image_order(dataset: Dataset) -> pl.DataFrame:
     assert dataset.objects is not None
     rows = pl.DataFrame({"image": dataset.image_ids, "row": range(len(dataset.image_ids))})
     return dataset.objects.join(rows, on="image", how="left", maintain_order="left").sort("row", maintain_order=True)
-
-
-def _synset(annotated: str | None, name: str | None, object_id: str | None, image: str) -> str | None:
-    if annotated is None or not annotated.strip():
-        return synset_of_name(name) if name else None
-    try:
-        return canonical_synset(annotated)
-    except InputError as error:
-        raise InputError(
-            f"object {object_id!r} of image {image!r}: {error.problem}",
-            expected="a synset of WordNet 3.0, such as 'dog.n.01'",
-            fix=error.fix or "correct the synset, or leave it empty: the name is then used",
-        ) from None
 
 
 @dataclass
@@ -309,22 +308,6 @@ class AnnotatedImage:
         about = {"image": self.image, "file": self.file, "width": self.width, "height": self.height}
         objects = [{name: value for name, value in vars(item).items() if name != "loose"} for item in self.objects]
         return {**about, "captions": self.captions, "objects": objects}
-
-
-def annotated_image(dataset: Dataset, objects: ImageObjects, image: str, crowds: Any = None) -> AnnotatedImage:
-    """The image with this id; its objects in the order of the annotation, each with a readable name.
-
-    Its captions are the texts that say what is in it: those of the corpus, if there is one.
-    """
-    row = int(objects.rows([image])[0])
-    columns = dataset.images.row(dataset.image_ids.index(image), named=True)
-    captions = dataset.described.captions.filter(pl.col("image") == image)["text"]
-    items = tuple(
-        image_object(objects, index, object_name(objects.names[index], objects.synset(index)), crowds)
-        for index in objects.inside(row)
-    )
-    width, height = finite(columns.get("width")), finite(columns.get("height"))
-    return AnnotatedImage(image, items, objects.source, tuple(captions), width, height, columns.get("file"))
 
 
 def annotated_images(objects: ImageObjects, images: Sequence[str], crowds: Any = None) -> Mapping[str, AnnotatedImage]:

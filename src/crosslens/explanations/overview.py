@@ -56,10 +56,11 @@ from crosslens.explanations.mentions import QueryMentions, mentioned_concepts
 from crosslens.explanations.objects import objects_of
 from crosslens.explanations.statistics import (
     QUERY,
+    SCOPES,
     association_rules,
+    column_of,
     concept_pairs,
     count_confusions,
-    failure_totals,
     metric_correlations,
     metric_means,
 )
@@ -68,6 +69,13 @@ from crosslens.statistics import Bootstrap
 
 TOP = 20
 """Confusions that a summary lists; all of them are a table of its own."""
+_TOTALS: dict[str, Any] = {
+    "scope": pl.String,
+    **dict.fromkeys(("common_synsets", "non_common_synsets", "matchings"), pl.Int64),
+    **dict.fromkeys(("same_multiplicity", "different_multiplicities"), pl.Int64),
+    **dict.fromkeys(("same_share", "different_share"), pl.Float64),
+    **dict.fromkeys(("most_common_CE", "most_common_CE_failures"), pl.Int64),
+}
 _SUMMARY, _COMPARISON = "overview.json", "comparison.json"
 _LAYOUT = Layout(
     "an overview of failures",
@@ -118,7 +126,25 @@ class Overview(Presented):
 
     @cached_property
     def totals(self) -> pl.DataFrame:
-        return failure_totals(self.failures)
+        """One row per scope: what EXPL counts over all failures together (its section on global evaluation).
+
+        ``common_synsets`` and ``non_common_synsets`` of the two images, ``matchings`` of the latter in pairs; how many
+        common synsets have the ``same_multiplicity`` in both images or ``different_multiplicities``, and their shares;
+        ``most_common_CE``, the smallest of several, and in how many failures it is CE.
+        """
+        counted = ("common", "missing", "extra", "concept_pairs", "wrong_counts")
+        rows = []
+        for scope in SCOPES:
+            sums = (int(self.failures[column_of(name, scope)].sum()) for name in counted)
+            common, missing, extra, matchings, different = sums
+            values = self.failures[column_of("CE", scope)].drop_nulls().to_numpy()
+            errors, counts = np.unique(values, return_counts=True)
+            most = int(counts.argmax()) if counts.size else None
+            multiplicities = (common - different, different)
+            shares = (count / common if common else None for count in multiplicities)
+            error = (None, 0) if most is None else (int(errors[most]), int(counts[most]))
+            rows.append((scope, common, missing + extra, matchings, *multiplicities, *shares, *error))
+        return pl.DataFrame(rows, schema=_TOTALS, orient="row")
 
     @property
     def title(self) -> str:

@@ -127,10 +127,16 @@ def compare_overviews(
         column = cause_column(cause)
         queries = [frozenset(table.filter(pl.col(column))["query"] if column in table else ()) for table in tables]
         causes.append({"cause": cause, **compare(queries)})
-    pairs = [_queries_by_pair(overview, rows, depth) for overview in (first, second)]
+    pairs: dict[tuple[str, str], tuple[set[str], set[str]]] = {}  # the queries that confuse both, in either run
+    for run, overview in enumerate((first, second)):
+        names = overview.failures["query"].to_list()
+        for failure, expected, shown, _ in overview.pairs.iter_rows():
+            if names[failure] in rows:
+                pair = (ancestor_at(expected, depth), ancestor_at(shown, depth))
+                pairs.setdefault(pair, (set(), set()))[run].add(names[failure])
     confusions = []
-    for expected, shown in sorted({*pairs[0], *pairs[1]}):
-        confusing = [by_pair.get((expected, shown), set()) for by_pair in pairs]
+    for expected, shown in sorted(pairs):
+        confusing = pairs[expected, shown]
         if max(map(len, confusing)) >= minimum:
             confusions.append({"expected": expected, "shown": shown, **compare(confusing)})
     table = pl.DataFrame(confusions, schema={"expected": pl.String, "shown": pl.String, **_NUMBERS})
@@ -160,17 +166,6 @@ def _draws(overview: Overview, queries: pl.DataFrame) -> Bootstrap:
     """Resamples the relevant images of these queries."""
     clusters = np.unique(queries["ground_truth"].to_numpy(), return_inverse=True)[1]
     return Bootstrap(clusters, overview.resamples, overview.seed)
-
-
-def _queries_by_pair(overview: Overview, known: Collection[str], depth: int | None) -> dict[tuple[str, str], set[str]]:
-    """The queries that confuse each expected with each shown concept."""
-    names = overview.failures["query"].to_list()
-    queries: dict[tuple[str, str], set[str]] = {}
-    for failure, expected, shown, _ in overview.pairs.iter_rows():
-        if names[failure] in known:
-            pair = (ancestor_at(expected, depth), ancestor_at(shown, depth))
-            queries.setdefault(pair, set()).add(names[failure])
-    return queries
 
 
 @dataclass(frozen=True, eq=False)

@@ -168,22 +168,20 @@ def _by_name(image: AnnotatedImage) -> dict[str, list[ImageObject]]:
 def _only(
     by_name: Mapping[str, Sequence[ImageObject]], other: AnnotatedImage, reported: Collection[str]
 ) -> tuple[ObjectPhrase, ...]:
-    """What the other image lacks."""
-    return tuple(
-        ObjectPhrase(name, len(items) > 1)
-        for name, items in by_name.items()
-        if _is_absent(name, items, other) and not any(item.is_a(noun) for item in items for noun in reported)
-    )
+    """What the other image lacks: it has nothing of that name, no synonym, and nothing that may be the same after all.
 
-
-def _is_absent(name: str, objects: Sequence[ImageObject], image: AnnotatedImage) -> bool:
-    """Whether an image has nothing of that name, no synonym of it, and nothing that may be the same after all."""
-    if image.of(name) or image.may_have(name) or (image.source == "captions" and image.says(name)):
-        return False
-    if any(item.synset is None for item in objects):  # what it is is unknown
-        return False
-    present = {item.synset for item in image.objects if item.synset is not None}
-    return not any(are_related(item.synset, synset) for item in objects if item.synset for synset in present)
+    Of an object without a synset it is unknown what it is.
+    """
+    present = {item.synset for item in other.objects if item.synset is not None}
+    phrases = []
+    for name, items in by_name.items():
+        if other.of(name) or other.may_have(name) or (other.source == "captions" and other.says(name)):
+            continue
+        if any(item.synset is None or any(map(item.is_a, reported)) for item in items):
+            continue
+        if not any(are_related(item.synset, synset) for item in items if item.synset for synset in present):
+            phrases.append(ObjectPhrase(name, len(items) > 1))
+    return tuple(phrases)
 
 
 def _is_countable(name: str, image: AnnotatedImage) -> bool:
@@ -332,11 +330,24 @@ def _about_words(findings: Findings, terms: _Terms) -> Sentence:
     if faults:
         text = f"; it also {terms.verb} ".join(clause.text for clause in faults)
         return Sentence(f"{terms.subject} {terms.verb} {text}.", _claims(faults))
-    if findings.lacking_both:
-        clause = _lacking_both(findings)
-        return Sentence(f"{terms.subject} names {clause.text}.", clause.claims)
-    if findings.fitting:
-        return _fitting(findings, terms)
+    if shown := findings.lacking_both[:_MOST_NAMES]:
+        alone = "one" if with_article(shown[0].noun) != spelled(shown[0].noun) and not shown[0].plural else "any"
+        text = f"neither picture has {(alone, 'either', 'any of them')[len(shown) - 1]}"
+        if findings.source == "captions":
+            text = f"no caption of either picture mentions {'that' if len(shown) == 1 else 'any of them'}"
+        lacks = [Claim(about, "lacks", asked.noun) for asked in shown for about in (RIGHT, OTHER)]
+        names = listed([_called(asked) for asked in shown])
+        return Sentence(f"{terms.subject} names {names}, but {text}.", (*_as_claimed(shown), *lacks))
+    if shown := findings.fitting[:_MOST_NAMES]:
+        names = listed([_plainly(asked) for asked in shown])
+        fits = f"{terms.checked} fits: it has {names}"
+        if findings.source == "captions":
+            fits = f"the captions of {terms.checked} fit: they mention {names}"
+        claims = [
+            Claim(about, kind, asked.noun) for asked in shown for about, kind in ((WORDS, "name"), (terms.about, "has"))
+        ]
+        text = f"As far as the words of {terms.lower_subject} can be checked, {fits}."
+        return Sentence(text, (*claims, Claim(WORDS, "no fault")))
     if not findings.checked:
         return Sentence(f"{terms.subject} was not read word by word.")
     seen = "captions" if findings.source == "captions" else "annotated objects"
@@ -346,7 +357,15 @@ def _about_words(findings: Findings, terms: _Terms) -> Sentence:
 
 def _faults(findings: Findings, terms: _Terms) -> list[Sentence]:
     """What is wrong with the checked image, the plainest first; each continues after *asks for*."""
-    faults = [_lacking(findings, terms)] if findings.lacking else []
+    faults = []
+    if shown := findings.lacking[:_MOST_NAMES]:
+        text = f"but {terms.checked} has {('none', 'neither', 'none of them')[len(shown) - 1]}"
+        if findings.source == "captions":
+            them = ("", " either of them", " any of them")[len(shown) - 1]
+            text = f"{'which' if len(shown) == 1 else 'but'} no caption of {terms.checked} mentions{them}"
+        lacks = [Claim(terms.about, "lacks", asked.noun) for asked in shown]
+        names = listed([_called(asked) for asked in shown])
+        faults.append(Sentence(f"{names}, {text}", (*_as_claimed(shown), *lacks)))
     for noun, asked, observed in findings.wrong_counts:
         text = f"{counted(asked, noun)}, but {terms.checked} has {number_word(observed)}"
         faults.append(Sentence(text, (Claim(WORDS, "count", noun, asked), Claim(terms.about, "count", noun, observed))))
@@ -357,28 +376,6 @@ def _faults(findings: Findings, terms: _Terms) -> list[Sentence]:
         claims = Claim(WORDS, "place", noun, (side, other)), Claim(terms.about, "not placed", noun, (side, other))
         faults.append(Sentence(text, claims))
     return faults
-
-
-def _lacking(findings: Findings, terms: _Terms) -> Sentence:
-    shown = findings.lacking[:_MOST_NAMES]
-    if findings.source == "captions":
-        them = ("", " either of them", " any of them")[len(shown) - 1]
-        text = f"{'which' if len(shown) == 1 else 'but'} no caption of {terms.checked} mentions{them}"
-    else:
-        text = f"but {terms.checked} has {('none', 'neither', 'none of them')[len(shown) - 1]}"
-    claims = (*_as_claimed(shown), *(Claim(terms.about, "lacks", asked.noun) for asked in shown))
-    return Sentence(f"{listed([_called(asked) for asked in shown])}, {text}", claims)
-
-
-def _lacking_both(findings: Findings) -> Sentence:
-    shown = findings.lacking_both[:_MOST_NAMES]
-    alone = "one" if with_article(shown[0].noun) != spelled(shown[0].noun) and not shown[0].plural else "any"
-    if findings.source == "captions":
-        text = f"no caption of either picture mentions {'that' if len(shown) == 1 else 'any of them'}"
-    else:
-        text = f"neither picture has {(alone, 'either', 'any of them')[len(shown) - 1]}"
-    lacks = [Claim(about, "lacks", asked.noun) for asked in shown for about in (RIGHT, OTHER)]
-    return Sentence(f"{listed([_called(asked) for asked in shown])}, but {text}", (*_as_claimed(shown), *lacks))
 
 
 def _as_claimed(phrases: Sequence[ObjectPhrase]) -> list[Claim]:
@@ -404,20 +401,6 @@ def _wrong_value(wrong: WrongValue, findings: Findings, terms: _Terms) -> Senten
         Claim(terms.about, "several" if wrong.number > 1 else "single", name, wrong.number),
     )
     return Sentence(text, claims[:2] if findings.source == "captions" else claims)
-
-
-def _fitting(findings: Findings, terms: _Terms) -> Sentence:
-    shown = findings.fitting[:_MOST_NAMES]
-    names = listed([_plainly(asked) for asked in shown])
-    if findings.source == "captions":
-        fits = f"the captions of {terms.checked} fit: they mention {names}"
-    else:
-        fits = f"{terms.checked} fits: it has {names}"
-    claims = [
-        Claim(about, kind, asked.noun) for asked in shown for about, kind in ((WORDS, "name"), (terms.about, "has"))
-    ]
-    text = f"As far as the words of {terms.lower_subject} can be checked, {fits}."
-    return Sentence(text, (*claims, Claim(WORDS, "no fault")))
 
 
 # The rank of the relevant item, and how the images differ

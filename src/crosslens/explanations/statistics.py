@@ -7,7 +7,7 @@ names was judged.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from functools import cache
 from itertools import combinations
 from typing import Any
@@ -44,13 +44,6 @@ _MEANS: dict[str, Any] = {
     **dict.fromkeys(("mean", "low", "high"), pl.Float64),
     **dict.fromkeys(("defined", "undefined"), pl.Int64),
     **dict.fromkeys(("total", "pooled"), pl.Float64),
-}
-_TOTALS: dict[str, Any] = {
-    "scope": pl.String,
-    **dict.fromkeys(("common_synsets", "non_common_synsets", "matchings"), pl.Int64),
-    **dict.fromkeys(("same_multiplicity", "different_multiplicities"), pl.Int64),
-    **dict.fromkeys(("same_share", "different_share"), pl.Float64),
-    **dict.fromkeys(("most_common_CE", "most_common_CE_failures"), pl.Int64),
 }
 _CORRELATIONS: dict[str, Any] = {
     "first": pl.String,
@@ -94,26 +87,6 @@ def metric_means(failures: pl.DataFrame, draws: Bootstrap, level: float = 0.95) 
                 pooled = part / sum(whole) if sum(whole) else None
             rows.append((scope, metric, *interval, values.len() - undefined, undefined, total, pooled))
     return pl.DataFrame(rows, schema=_MEANS, orient="row")
-
-
-def failure_totals(failures: pl.DataFrame) -> pl.DataFrame:
-    """One row per scope: what EXPL counts over all failures together (its section on global evaluation).
-
-    ``common_synsets`` and ``non_common_synsets`` of the two images, ``matchings`` of the latter in pairs; how many
-    common synsets have the ``same_multiplicity`` in both images or ``different_multiplicities``, and their shares;
-    ``most_common_CE``, the smallest of several, and in how many failures it is CE.
-    """
-    rows: list[tuple[Any, ...]] = []
-    for scope in SCOPES:
-        names = ("common", "missing", "extra", "concept_pairs", "wrong_counts")
-        common, missing, extra, matchings, different = (int(failures[column_of(name, scope)].sum()) for name in names)
-        errors, counts = np.unique(failures[column_of("CE", scope)].drop_nulls().to_numpy(), return_counts=True)
-        most = int(counts.argmax()) if counts.size else None
-        multiplicities = (common - different, different)
-        shares = (count / common if common else None for count in multiplicities)
-        error = (None, 0) if most is None else (int(errors[most]), int(counts[most]))
-        rows.append((scope, common, missing + extra, matchings, *multiplicities, *shares, *error))
-    return pl.DataFrame(rows, schema=_TOTALS, orient="row")
 
 
 def metric_correlations(
@@ -244,7 +217,21 @@ def concept_pairs(
         for image in range(objects.images)
     ]
     row_of = {name: row for row, name in enumerate(objects.synsets)}
-    match = _matcher(objects.synsets)
+    ids = load_wordnet().ids(objects.synsets) if objects.synsets else np.empty(0, np.int64)
+
+    @cache
+    def similarities(concept: int) -> Array:
+        row: Array = load_wordnet().path_similarities(ids[[concept]], ids)[0]
+        return row
+
+    @cache  # many failures lack and have the same
+    def match(missing: tuple[int, ...], extra: tuple[int, ...]) -> list[tuple[str, str, float]]:
+        weights = np.stack([similarities(concept)[list(extra)] for concept in missing])
+        return [
+            (objects.synsets[missing[row]], objects.synsets[extra[column]], float(weights[row, column]))
+            for row, column in most_similar(weights)
+        ]
+
     rows: list[tuple[int, str, str, float]] = []
     for failure, (right, wrong) in enumerate(zip(ground_truth_rows, retrieved_rows, strict=True)):
         missing = concepts[int(right)] - concepts[int(wrong)]
@@ -253,8 +240,7 @@ def concept_pairs(
             asked = {row_of[name] for name in mentioned[failure] if name in row_of}
             missing, extra = missing & asked, extra - asked
         if missing and extra:
-            matched = match(tuple(sorted(missing)), tuple(sorted(extra)))
-            rows += [(failure, objects.synsets[row], objects.synsets[other], value) for row, other, value in matched]
+            rows += [(failure, *pair) for pair in match(tuple(sorted(missing)), tuple(sorted(extra)))]
     return pl.DataFrame(rows, schema=PAIR_COLUMNS, orient="row")
 
 
@@ -292,20 +278,3 @@ def count_confusions(pairs: pl.DataFrame, queries: Sequence[str], *, depth: int 
         .select(pl.col(name).cast(kind) for name, kind in CONFUSION_COLUMNS.items())
         .sort(["count", "expected", "shown"], descending=[True, False, False])
     )
-
-
-def _matcher(synsets: tuple[str, ...]) -> Callable[[tuple[int, ...], tuple[int, ...]], list[tuple[int, int, float]]]:
-    """Matches missing concepts with extra ones, numbered as in ``synsets``; many failures lack and have the same."""
-    ids = load_wordnet().ids(synsets) if synsets else np.empty(0, np.int64)
-
-    @cache
-    def similarities(concept: int) -> Array:
-        row: Array = load_wordnet().path_similarities(ids[[concept]], ids)[0]
-        return row
-
-    @cache
-    def matched(missing: tuple[int, ...], extra: tuple[int, ...]) -> list[tuple[int, int, float]]:
-        weights = np.stack([similarities(concept)[list(extra)] for concept in missing])
-        return [(missing[row], extra[column], float(weights[row, column])) for row, column in most_similar(weights)]
-
-    return matched

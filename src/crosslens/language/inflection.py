@@ -222,7 +222,11 @@ def _compared(adjective: str, degree: int) -> str:
     if adjective in _TABLES["compared"]:
         return str(_TABLES["compared"][adjective][degree])
     ending, word = (("er", "more"), ("est", "most"))[degree]
-    if not _takes_ending(adjective):
+    # Short words take *-er* and *-est*: one syllable, or two with a light ending; no participles, no compounds.
+    syllables = len(_SYLLABLE.findall(adjective if adjective.endswith("le") else adjective.removesuffix("e")))
+    short = syllables <= 1 or (syllables == 2 and adjective.endswith(("y", "le", "ow")))
+    participle = adjective.endswith(("ed", "ing")) and len(adjective) > 4
+    if not short or participle or not adjective.isalpha():
         return f"{word} {adjective}"
     if adjective.endswith("e"):
         return adjective + ending[1:]
@@ -231,14 +235,6 @@ def _compared(adjective: str, degree: int) -> str:
     if _ONE_SYLLABLE_DOUBLING.fullmatch(adjective):
         return adjective + adjective[-1] + ending
     return adjective + ending
-
-
-def _takes_ending(adjective: str) -> bool:
-    """Short words take *-er* and *-est*: one syllable, or two with a light ending; no participles, no compounds."""
-    if not adjective.isalpha() or (adjective.endswith(("ed", "ing")) and len(adjective) > 4):
-        return False
-    syllables = len(_SYLLABLE.findall(adjective.removesuffix("e") if not adjective.endswith("le") else adjective))
-    return syllables <= 1 or (syllables == 2 and adjective.endswith(("y", "le", "ow")))
 
 
 # Any word

@@ -168,8 +168,20 @@ class Grammar:
         self.names: dict[int, str] = {}
         nouns = [token for token in range(len(parse)) if self.is_noun(token)]
         for token in range(len(parse)):
-            if parse.words[token].lower() == "of" and parse.arcs[token] == "prep":
-                self._see_of(parse.heads[token], token)
+            if parse.words[token].lower() != "of" or parse.arcs[token] != "prep":
+                continue
+            if not (wholes := self.below(token, "pobj")):
+                continue
+            first = parse.heads[token]
+            lemma = parse.lemmas[first]
+            quantity = lemma in CO_CAPTION_QUANTITIES or lemma in COUNTED_AS or lemma in KINDS
+            # *a group of people*, *two of the sheep*: the first word is absorbed, and refers to the second.
+            if (self.is_noun(first) and quantity) or parse.pos[first] in ("NUM", "DET", "PRON"):
+                self.quantity_of[first] = wholes[-1]
+                self.absorbed.add(first)
+            if parse.words[first].lower() in SIDES and parse.arcs[first] == "pobj":
+                self.side_of[first] = token
+                self.absorbed.add(first)
         for token in nouns:
             if parse.arcs[token] not in _BEFORE_NOUN:
                 self._name(token)
@@ -238,17 +250,6 @@ class Grammar:
     def _both(self, first: int, second: int) -> str:
         return f"{self.parse.words[first]} {self.parse.words[second]}".lower()
 
-    def _see_of(self, token: int, of: int) -> None:
-        """*a group of people*, *two of the sheep*: the first word is absorbed, and refers to the second."""
-        wholes, lemma = self.below(of, "pobj"), self.parse.lemmas[token]
-        noun = lemma in CO_CAPTION_QUANTITIES or lemma in COUNTED_AS or lemma in KINDS
-        if wholes and ((self.is_noun(token) and noun) or self.parse.pos[token] in ("NUM", "DET", "PRON")):
-            self.quantity_of[token] = wholes[-1]
-            self.absorbed.add(token)
-        if wholes and self.parse.words[token].lower() in SIDES and self.parse.arcs[token] == "pobj":
-            self.side_of[token] = of
-            self.absorbed.add(token)
-
     def quantity(self, token: int) -> str | None:
         """What a quantity says of its object: *two* for a couple, *group* for a group, nothing for a kind."""
         lemma = self.parse.lemmas[token]
@@ -260,8 +261,21 @@ class Grammar:
 
     def _name(self, token: int) -> None:
         """A noun's name: with the nouns before it where WordNet lists them as one word, else alone."""
-        lemma = self.parse.lemmas[token]
-        before = self._before(token)
+        lemma, arcs, heads = self.parse.lemmas[token], self.parse.arcs, self.parse.heads
+        # The unbroken run of modifying nouns right before it, or the adjective of a fixed phrase.
+        before: list[int] = []
+        at = token - 1
+        while at >= 0 and arcs[at] in _BEFORE_NOUN:
+            head = at
+            while arcs[head] in _BEFORE_NOUN and head != token:
+                head = heads[head]
+            if head != token:
+                break
+            before.insert(0, at)
+            at -= 1
+        adjective = not before and at >= 0 and heads[at] == token and arcs[at] == "amod"
+        if adjective and self._both(at, token) in FIXED_PHRASES:
+            before = [at]
         for start in range(len(before)):
             front = before[start:]
             words = " ".join(self.parse.words[word].lower() for word in front)
@@ -273,22 +287,6 @@ class Grammar:
         else:
             self.names[token] = lemma
         self.absorbed.update(filter(self.is_noun, before))
-
-    def _before(self, token: int) -> list[int]:
-        """The unbroken run of modifying nouns right before a noun; of adjectives, those of a fixed phrase."""
-        run: list[int] = []
-        before = token - 1
-        while before >= 0 and self.parse.arcs[before] in _BEFORE_NOUN and self._leads_to(before, token):
-            run.insert(0, before)
-            before -= 1
-        if not run and before >= 0 and self.parse.heads[before] == token and self.parse.arcs[before] == "amod":
-            return [before] if self._both(before, token) in FIXED_PHRASES else []
-        return run
-
-    def _leads_to(self, token: int, target: int) -> bool:
-        while self.parse.arcs[token] in _BEFORE_NOUN and token != target:
-            token = self.parse.heads[token]
-        return token == target
 
     def _antecedent(self, token: int) -> int | None:
         """The noun that a pronoun refers to: of a relative clause, the noun it depends on; else an earlier one.

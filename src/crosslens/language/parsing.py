@@ -141,25 +141,15 @@ def parse_texts(
     store = None if cache is False else ParseCache(parser, None if cache is True else cache)
     tables = [store.fetch(distinct) if store else as_table([], [])]
     missing = distinct.filter(~distinct.is_in(tables[0]["text"].implode())).to_list()
-    tables += _parse_missing(missing, parser, store, threads or available_cores(), shown_progress(progress))
+    if missing:
+        batches = [missing[start : start + BATCH] for start in range(0, len(missing), BATCH)]
+        workers = 1 if len(missing) < _WORTH_A_PROCESS else threads or available_cores()
+        with stage(shown_progress(progress), "parsing captions", len(missing)) as shown:
+            for batch, rows in zip(batches, parse_batches(batches, parser, workers), strict=True):
+                tables.append(store.add(batch, rows) if store else as_table(batch, rows))
+                shown.advance(len(batch))
     table = column.to_frame().join(pl.concat(tables), on="text", how="left", maintain_order="left")
     return Parses(table.select(list(PARSE_COLUMNS)).rechunk(), str(parser))
-
-
-def _parse_missing(
-    missing: list[str], pipeline: Pipeline, store: ParseCache | None, workers: int, progress: Progress
-) -> list[pl.DataFrame]:
-    if not missing:
-        return []
-    batches = [missing[start : start + BATCH] for start in range(0, len(missing), BATCH)]
-    if len(missing) < _WORTH_A_PROCESS:
-        workers = 1
-    tables = []
-    with stage(progress, "parsing captions", len(missing)):
-        for batch, rows in zip(batches, parse_batches(batches, pipeline, workers), strict=True):
-            tables.append(store.add(batch, rows) if store else as_table(batch, rows))
-            progress.advance(len(batch))
-    return tables
 
 
 def require_texts(texts: Sequence[str]) -> None:

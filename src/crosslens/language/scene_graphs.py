@@ -53,8 +53,15 @@ def positioned_graph(parse: Parse) -> PositionedGraph:
     reading.graph()
     names = {token: reading.names[token] for token in sorted(reading.objects())}
     attributes, relations = dict.fromkeys(sorted(reading.attributes)), dict.fromkeys(sorted(reading.relations))
-    stated = set(attributes) - reading.loose
-    loose = reading.loose.union((token, word) for token in names for word in reading.words_before(token)) - stated
+    loose = set(reading.loose)
+    for noun in names:  # colours and sizes before it, wherever the parser attached them: *brown and white dog*
+        for token in range(noun - 1, -1, -1):
+            word = reading.parse.words[token].lower()
+            if word in COLOURS or word in SIZES:
+                loose.add((noun, word))
+            elif reading.parse.pos[token] not in _BEFORE_NOUN or token in names:
+                break
+    loose -= set(attributes) - reading.loose
     return PositionedGraph(reading.parse, names, tuple(attributes), tuple(relations), frozenset(loose))
 
 
@@ -95,29 +102,23 @@ class _Reading(Grammar):
         if referent is None:
             return
         quantity = token in self.quantity_of
-        if quantity:
-            word = self.quantity(token)
-            if word:
-                self.attributes += [(noun, word) for noun in self.referents(self.quantity_of[token])]
-        else:
-            self._modifiers(token)
+        if quantity and (word := self.quantity(token)):
+            self.attributes += [(noun, word) for noun in self.referents(self.quantity_of[token])]
+        named = self.names.get(token, "").split(" ")[:-1]
+        for child in () if quantity else self.children[token]:
+            arc = self.parse.arcs[child]
+            if arc == "amod" and child not in self.absorbed:
+                for adjective in self.listed(child):
+                    self._describe([token], adjective)
+            elif arc == "nummod":
+                self.attributes.append((token, self.numeral(child)))
+            elif arc in ("compound", "nmod") and self.parse.words[child].lower() not in named:
+                self._describe([token], child)
         for owner in self.below(token, "poss"):
             self._relate(self.referents(owner), "have", [referent])
         for name, others in self.prepositions(token):
             if not (quantity and name == "of"):
                 self._relate([referent], name, others)
-
-    def _modifiers(self, noun: int) -> None:
-        named = self.names.get(noun, "").split(" ")[:-1]
-        for child in self.children[noun]:
-            arc = self.parse.arcs[child]
-            if arc == "amod" and child not in self.absorbed:
-                for adjective in self.listed(child):
-                    self._describe([noun], adjective)
-            elif arc == "nummod":
-                self.attributes.append((noun, self.numeral(child)))
-            elif arc in ("compound", "nmod") and self.parse.words[child].lower() not in named:
-                self._describe([noun], child)
 
     def _describe(self, nouns: list[int], word: int) -> None:
         """An adjective, participle or noun as an attribute; *full of food* relates as well."""
@@ -136,17 +137,6 @@ class _Reading(Grammar):
         for name, others in self.prepositions(word):
             self._relate(nouns, f"{self._attribute(word)} {name}", others)
 
-    def words_before(self, noun: int) -> list[str]:
-        """The colours and sizes before a noun, wherever the parser attached them: *brown and white dog*."""
-        words = []
-        for token in range(noun - 1, -1, -1):
-            word = self.parse.words[token].lower()
-            if word in COLOURS or word in SIZES:
-                words.append(word)
-            elif self.parse.pos[token] not in _BEFORE_NOUN or token in self.objects():
-                break
-        return words
-
     def _attribute(self, token: int) -> str:
         word, lemma = self.parse.words[token].lower(), self.parse.lemmas[token]
         if self.parse.pos[token] == "NUM":
@@ -158,12 +148,34 @@ class _Reading(Grammar):
 
     def _verb(self, verb: int) -> None:
         if self.parse.lemmas[verb] == "be":
-            self._copula(verb)
+            # *The dog is big*, *the dog is a poodle*, *the dog is on the bed*, *there is a dog on the bed*.
+            attributes = self.below(verb, "attr")
+            nouns = [noun for child in attributes for noun in self.referents(child)]
+            subjects = nouns if self.below(verb, "expl") else self.subjects(verb)
+            complements = (*self.below(verb, "acomp", "oprd"), *attributes)
+            for word in (word for child in complements for word in self.listed(child)):
+                if self.parse.pos[word] in ("ADJ", "NUM", "VERB"):
+                    self._describe(subjects, word)
+            described = [subject for subject in subjects if subject not in nouns]
+            self.attributes += [(subject, self.names[noun]) for subject in described for noun in nouns]
+            for name, others in self.prepositions(verb):
+                self._relate(subjects, name, others)
             return
         subjects = self.subjects(verb)
-        objects = self._objects(verb)
+        inner = [subject for clause in self.below(verb, "ccomp") for subject in self.below(clause, "nsubj")]
+        # Of *watches a calf drink*, the calf.
+        objects = [noun for child in (*self.below(verb, "dobj"), *inner) for noun in self.referents(child)]
         described = [child for child in self.below(verb, "acomp", "oprd") if self.parse.pos[child] == "ADJ"]
-        passive = self._is_passive(verb)
+        arc, tags = self.parse.arcs[verb], self.parse.tags
+        passive = bool(self.below(verb, "nsubjpass", "auxpass"))
+        if not passive and tags[verb] == "VBN" and not self.below(verb, "aux", "nsubj"):
+            passive = arc != "conj" or tags[self.parse.heads[verb]] == "VBN"
+        gap = False
+        if arc == "relcl" and (own := self.below(verb, "nsubj")):
+            # *the ball the boy kicks*: a clause with a subject of its own, whose object is the noun it hangs on.
+            relative = any(tags[subject] in ("WP", "WDT") for subject in own)
+            dangling = any(not self.children[child] for child in self.below(verb, "prep"))
+            gap = not relative and not dangling
         agents = [agent for name, others in self.prepositions(verb) if name == "by" for agent in others]
         particles = (self.parse.words[child].lower() for child in self.below(verb, "prt"))
         name = " ".join((self.parse.lemmas[verb], *particles))
@@ -171,7 +183,7 @@ class _Reading(Grammar):
             self._relate(agents, name, subjects)
         elif objects and not passive:
             self._relate(subjects, name, objects)
-        elif self._gap(verb):
+        elif gap:
             self._relate(subjects, name, self.referents(self.parse.heads[verb]))
         elif self.parse.lemmas[verb] not in LIGHT_VERBS and not self.below(verb, "acomp"):
             self.attributes += [(subject, name) for subject in subjects]
@@ -181,42 +193,6 @@ class _Reading(Grammar):
         for child in described:
             for adjective in self.listed(child):
                 self._describe(objects or subjects, adjective)
-
-    def _objects(self, verb: int) -> list[int]:
-        """The objects of a verb; of *watches a calf drink*, the calf."""
-        direct = self.below(verb, "dobj")
-        clauses = self.below(verb, "ccomp")
-        inner = [subject for clause in clauses for subject in self.below(clause, "nsubj")]
-        return [noun for child in (*direct, *inner) for noun in self.referents(child)]
-
-    def _gap(self, verb: int) -> bool:
-        """*the ball the boy kicks*: a clause with a subject of its own, whose object is the noun it hangs on."""
-        subjects = self.below(verb, "nsubj")
-        relative = any(self.parse.tags[subject] in ("WP", "WDT") for subject in subjects)
-        dangling = any(not self.children[child] for child in self.below(verb, "prep"))
-        return self.parse.arcs[verb] == "relcl" and bool(subjects) and not relative and not dangling
-
-    def _is_passive(self, verb: int) -> bool:
-        if self.below(verb, "nsubjpass", "auxpass"):
-            return True
-        if self.parse.tags[verb] != "VBN" or self.below(verb, "aux", "nsubj"):
-            return False
-        head = self.parse.heads[verb]
-        return self.parse.arcs[verb] != "conj" or self.parse.tags[head] == "VBN"
-
-    def _copula(self, verb: int) -> None:
-        """*The dog is big*, *the dog is a poodle*, *the dog is on the bed*, *there is a dog on the bed*."""
-        attributes = self.below(verb, "attr")
-        nouns = [noun for child in attributes for noun in self.referents(child)]
-        subjects = nouns if self.below(verb, "expl") else self.subjects(verb)
-        for child in (*self.below(verb, "acomp", "oprd"), *attributes):
-            for word in self.listed(child):
-                if self.parse.pos[word] in ("ADJ", "NUM", "VERB"):
-                    self._describe(subjects, word)
-        described = [subject for subject in subjects if subject not in nouns]
-        self.attributes += [(subject, self.names[noun]) for subject in described for noun in nouns]
-        for name, others in self.prepositions(verb):
-            self._relate(subjects, name, others)
 
     def _relate(self, subjects: Iterable[int], name: str, targets: Iterable[int]) -> None:
         pairs = itertools.product(subjects, targets)

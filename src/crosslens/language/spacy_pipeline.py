@@ -95,15 +95,32 @@ def parse_batches(batches: Sequence[Sequence[str]], pipeline: Pipeline, workers:
             yield parse_rows(nlp, batch)
         return
     idle: queue.SimpleQueue[subprocess.Popen[str]] = queue.SimpleQueue()
-    team = [_start(pipeline.name) for _ in range(min(workers, len(batches)))]
+    # -P: nothing is imported from the current folder, which may be somebody else's.
+    command = [sys.executable, "-P", "-m", "crosslens.language.spacy_pipeline", pipeline.name]
+    team = [
+        subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, encoding="utf-8")
+        for _ in range(min(workers, len(batches)))
+    ]
     for worker in team:
         idle.put(worker)
 
     def ask(batch: Sequence[str]) -> Rows:
         worker = idle.get()
-        answer = _ask(worker, batch)
+        assert worker.stdin is not None
+        assert worker.stdout is not None
+        try:
+            worker.stdin.write(json.dumps(list(batch)) + "\n")
+            worker.stdin.flush()
+            answer = worker.stdout.readline()
+        except OSError:
+            answer = ""
+        if not answer.endswith("\n"):
+            raise CrosslensError(
+                "a process that parses captions ended early (out of memory, or killed)",
+                fix=f"run it again: finished parses are cached; {argument('threads', 1)} uses one process",
+            )
         idle.put(worker)
-        return answer
+        return [tuple(row) for row in json.loads(answer)]
 
     pool = ThreadPoolExecutor(len(team))
     try:
@@ -119,44 +136,21 @@ def parse_batches(batches: Sequence[Sequence[str]], pipeline: Pipeline, workers:
 
 def parse_rows(nlp: Any, texts: Sequence[str]) -> Rows:
     """The parses of ``texts`` as rows of plain values."""
-    return [astuple(_parse(document)) for document in nlp.pipe(texts, batch_size=_AT_ONCE)]
-
-
-def _parse(document: Any) -> Parse:
-    chunks = list(document.noun_chunks)
-    return Parse(
-        words=[token.text for token in document],
-        lemmas=[repaired_lemma(token.text, token.lemma_, token.tag_) for token in document],
-        pos=[token.pos_ for token in document],
-        tags=[token.tag_ for token in document],
-        arcs=[token.dep_ for token in document],
-        heads=[token.head.i for token in document],
-        chunk_starts=[chunk.start for chunk in chunks],
-        chunk_ends=[chunk.end for chunk in chunks],
-    )
-
-
-def _start(name: str) -> subprocess.Popen[str]:
-    # -P: nothing is imported from the current folder, which may be somebody else's.
-    command = [sys.executable, "-P", "-m", "crosslens.language.spacy_pipeline", name]
-    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, encoding="utf-8")
-
-
-def _ask(worker: subprocess.Popen[str], texts: Sequence[str]) -> Rows:
-    assert worker.stdin is not None
-    assert worker.stdout is not None
-    try:
-        worker.stdin.write(json.dumps(list(texts)) + "\n")
-        worker.stdin.flush()
-        answer = worker.stdout.readline()
-    except OSError:
-        answer = ""
-    if not answer.endswith("\n"):
-        raise CrosslensError(
-            "a process that parses captions ended early (out of memory, or killed)",
-            fix=f"run it again: finished parses are cached; {argument('threads', 1)} uses one process",
+    rows = []
+    for document in nlp.pipe(texts, batch_size=_AT_ONCE):
+        chunks = list(document.noun_chunks)
+        parse = Parse(
+            words=[token.text for token in document],
+            lemmas=[repaired_lemma(token.text, token.lemma_, token.tag_) for token in document],
+            pos=[token.pos_ for token in document],
+            tags=[token.tag_ for token in document],
+            arcs=[token.dep_ for token in document],
+            heads=[token.head.i for token in document],
+            chunk_starts=[chunk.start for chunk in chunks],
+            chunk_ends=[chunk.end for chunk in chunks],
         )
-    return [tuple(row) for row in json.loads(answer)]
+        rows.append(astuple(parse))
+    return rows
 
 
 def main() -> None:

@@ -70,12 +70,6 @@ def _any(words: tuple[str, ...]) -> str:
     return "|".join(sorted(words, key=len, reverse=True)).replace("'", _APOSTROPHE)
 
 
-def _abbreviations() -> str:
-    small = (*SMALL_ABBREVIATIONS, *(word.title() for word in SMALL_ABBREVIATIONS))
-    proper = (*PROPER_ABBREVIATIONS, *(word.upper() for word in PROPER_ABBREVIATIONS))
-    return rf"(?:(?i:{_any(ABBREVIATIONS)})|{_any(small)}|{_any(proper)}|{_ACRONYM})\."
-
-
 # Where a group is named "token", what follows it must be there but is read again.
 _WORDS = (
     rf"(?P<token>{_WORD}){_CLITICS}",
@@ -99,8 +93,10 @@ _WORDS = (
     rf"(?:{_ALNUM}+[-_])*(?i:o{_APOSTROPHE}clock)(?:[-_]{_ALNUM}+)*",
 )
 _STARTS = (*SENTENCE_STARTS, *(word.upper() for word in SENTENCE_STARTS))
+_SMALL = (*SMALL_ABBREVIATIONS, *(word.title() for word in SMALL_ABBREVIATIONS))
+_PROPER = (*PROPER_ABBREVIATIONS, *(word.upper() for word in PROPER_ABBREVIATIONS))
 _SHORTENED = (
-    _abbreviations(),
+    rf"(?:(?i:{_any(ABBREVIATIONS)})|{_any(_SMALL)}|{_any(_PROPER)}|{_ACRONYM})\.",
     r"[Pp]h\.[Dd]\.",
     rf"[A-Za-z]\.(?!{_SPACE}*(?:$|(?:{_any(_STARTS)})(?:{_SPACE}|$)))",
     rf"(?P<token>(?i:{_any(NUMBERED)})\.)(?:[;:,]|{_SPACE}*[0-9])",
@@ -168,35 +164,29 @@ def _chunk_tokens(chunk: str) -> tuple[str, ...]:
 
 
 def _read(text: str) -> tuple[str, ...]:
+    """The tokens as they are printed: at each position, what the rule that reaches farthest reads."""
     tokens: list[str] = []
     position = 0
     while position < len(text):
-        position, token = _longest(text, position)
-        tokens += [part for part in _written(token).split() if part not in PUNCTUATION]
+        reach, best = position, None
+        for rule in _RULES:
+            match = rule.match(text, position)
+            if match and match.end() > reach:
+                reach, best = match.end(), match
+        end = position + 1
+        if best is not None:
+            end = best.end("token") if "token" in best.re.groupindex else best.end()
+        token, position = text[position:end], end
+        if token in _WRITTEN:
+            token = _WRITTEN[token]
+        elif (len(token) > 1 and set(token) <= set("-.")) or _UNREADABLE.search(token):
+            continue
+        else:
+            if _CLITIC.fullmatch(token):  # elsewhere (’90s) an apostrophe stays as it is written
+                token = token.replace("\u2019", "'").replace("\u0092", "'")
+            token = token.translate(_WITHIN).lower()
+        tokens += [part for part in token.split() if part not in PUNCTUATION]
     return tuple(tokens)
-
-
-def _longest(text: str, position: int) -> tuple[int, str]:
-    reach, best = position, None
-    for rule in _RULES:
-        match = rule.match(text, position)
-        if match and match.end() > reach:
-            reach, best = match.end(), match
-    if best is None:
-        return position + 1, text[position]
-    end = best.end("token") if "token" in best.re.groupindex else best.end()
-    return end, text[position:end]
-
-
-def _written(token: str) -> str:
-    """A token as it is printed."""
-    if token in _WRITTEN:
-        return _WRITTEN[token]
-    if (len(token) > 1 and set(token) <= set("-.")) or _UNREADABLE.search(token):
-        return ""
-    if _CLITIC.fullmatch(token):  # elsewhere (’90s) an apostrophe stays as it is written
-        token = token.replace("\u2019", "'").replace("\u0092", "'")
-    return token.translate(_WITHIN).lower()
 
 
 def split_tokens(text: str) -> list[str]:

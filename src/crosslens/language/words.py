@@ -149,13 +149,12 @@ def lab(rgb: ColourValues) -> ColourValues:
     """CIELAB of a colour of sRGB: lightness from 0 to 100, then green–red and blue–yellow."""
     linear = [value / 12.92 if value <= 0.04045 else ((value + 0.055) / 1.055) ** 2.4 for value in rgb]
     xyz = [sum(weight * value for weight, value in zip(row, linear, strict=True)) for row in _LINEAR_TO_XYZ]
-    x, y, z = (_compressed(value / white) for value, white in zip(xyz, _WHITE, strict=True))
+    shares = (value / white for value, white in zip(xyz, _WHITE, strict=True))
+    # The cube root, with a straight line near black.
+    x, y, z = (
+        float(share ** (1 / 3)) if share > (6 / 29) ** 3 else share * (29 / 6) ** 2 / 3 + 4 / 29 for share in shares
+    )
     return 116 * y - 16, 500 * (x - y), 200 * (y - z)
-
-
-def _compressed(value: float) -> float:
-    """The cube root, with a straight line near black."""
-    return float(value ** (1 / 3)) if value > (6 / 29) ** 3 else value * (29 / 6) ** 2 / 3 + 4 / 29
 
 
 def colour_distance(first: ColourValues, second: ColourValues, space: ColourSpace = "rgb") -> float:

@@ -80,7 +80,13 @@ def write_perturbations(
     chosen = chosen_perturbations(names)
     folder = Path(output)
     of_captions = [name for name in chosen if not is_image_perturbation(name)]
-    requests = {name: _request(name, seed, options, pipeline) for name in chosen}
+    requests: dict[str, dict[str, Any]] = {}  # what decides the content of each folder, besides the dataset
+    for name in chosen:
+        requests[name] = {"kind": "image", "seed": seed}
+        if name in of_captions:
+            details, known = PERTURBATIONS[name].details, _known([name], options)
+            tagged = {"pipeline": pipeline} if details["tags"] else {}
+            requests[name] = {"kind": details["level"], "seed": seed, "options": known, **tagged, "drawing": _DRAWING}
     check_options([PERTURBATIONS[name] for name in of_captions], options)
     common: dict[str, Any] = {"seed": seed, "progress": progress, "threads": threads}
     pictures: dict[str, Any] = {"image_folder": image_folder, "skip_bad": skip_bad}
@@ -175,15 +181,6 @@ def read_perturbed(dataset: Dataset) -> tuple[Perturbed, ...]:
             raise InputError(problem, row=row, expected="a list of edits", fix=fix) from error
         results.append(Perturbed(original, text, applied, reason, edits))
     return tuple(results)
-
-
-def _request(name: str, seed: int, options: Mapping[str, Any], pipeline: str | None) -> dict[str, Any]:
-    """What decides the content of a folder, besides the dataset."""
-    if is_image_perturbation(name):
-        return {"kind": "image", "seed": seed}
-    details = PERTURBATIONS[name].details
-    tagged = {"pipeline": pipeline} if details["tags"] else {}
-    return {"kind": details["level"], "seed": seed, "options": _known([name], options), **tagged, "drawing": _DRAWING}
 
 
 def _known(names: Sequence[str], options: Mapping[str, Any]) -> dict[str, Any]:

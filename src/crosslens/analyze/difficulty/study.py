@@ -225,8 +225,15 @@ class DifficultyStudy(Presented):
             ]  # fmt: skip
             header = ("without", "changed", "κ", *names)
             parts.append(Table(header, tuple(rows), "l" + "r" * (2 + len(names)), notes=(_LEFT_OUT,)))
-        if self.stability is not None:
-            parts.append(Text.of(stability_line(self.stability)))
+        if (stability := self.stability) is not None:
+            text = (
+                f"Stability: {len(stability.panels)} random panels of {stability.size} of the {stability.models} "
+                f"models; Cohen's κ between their levels is {_kappa(stability.mean)} on average, "
+                f"from {_kappa(stability.lowest)} to {_kappa(stability.highest)}."
+            )
+            if undefined := len(stability.kappas) - len(stability.defined):
+                text += f" {format_count(undefined, 'pair of panels')} without κ: both give every pair the same level."
+            parts.append(Text.of(text))
         if self.disagreements is not None:
             labels = {model: rows[DIFFICULTY].to_list() for model, rows in self.disagreements.items()}
             levels = list(dict.fromkeys(level for named in labels.values() for level in reversed(named)))
@@ -315,19 +322,6 @@ def _points(curve: PrecisionRecall, rows: Sequence[int] | None = None) -> tuple[
         spread = np.linspace(0, last, min(last + 1, _MOST_POINTS)).round().astype(int)
         rows = np.unique([curve.best, *spread]).tolist()
     return tuple(zip((100 * curve.recall[rows]).tolist(), (100 * curve.precision[rows]).tolist(), strict=True))
-
-
-def stability_line(stability: Stability) -> str:
-    """κ between the panels, in a sentence."""
-    undefined = len(stability.kappas) - len(stability.defined)
-    text = (
-        f"Stability: {len(stability.panels)} random panels of {stability.size} of the {stability.models} models; "
-        f"Cohen's κ between their levels is {_kappa(stability.mean)} on average, "
-        f"from {_kappa(stability.lowest)} to {_kappa(stability.highest)}."
-    )
-    if undefined:
-        text += f" {format_count(undefined, 'pair of panels')} without κ: both give every pair the same level."
-    return text
 
 
 def _kappa(value: float) -> Figure | str:

@@ -205,7 +205,16 @@ class HardNegativesStudy(Presented):
             parts.append(Text(tuple(_notes(result)), note=True))
             shown = self.failures if self.seeing is None or number < self.seeing else 0
             if shown and (failures := result.failures(shown)).height:
-                parts.append(Cards("Furthest from right:", tuple(map(_failure, failures.to_dicts()))))
+                cards = []
+                for row in failures.to_dicts():
+                    if "right" in row:
+                        margin, image = row["margin"], row["image"]
+                        lines = f"right: {row['right']}", f"wrong: {row['wrong']}"
+                    else:  # two captions, two pictures
+                        margin, image = row["group_margin"], row["image_0"]
+                        lines = row["caption_0"], row["caption_1"]
+                    cards.append(PictureCard(f"{margin:+.4g}  {row['case']}, {image}", lines, image=image))
+                parts.append(Cards("Furthest from right:", tuple(cards)))
             yield Section(f"{result.model} on {negatives.name}: {cases}", tuple(parts))
         for comparison in self.comparisons:
             yield from comparison.sections()
@@ -295,16 +304,6 @@ def _notes(result: HardNegativesResult) -> Iterator[str]:
     if result.left_out:
         yield f"{format_count(result.left_out, 'case')} without a score left out."
     yield from negatives.notes
-
-
-def _failure(row: dict[str, Any]) -> PictureCard:
-    margin = row["margin" if "margin" in row else "group_margin"]
-    image = row.get("image", row.get("image_0"))
-    if "right" in row:
-        lines = (f"right: {row['right']}", f"wrong: {row['wrong']}")
-    else:
-        lines = row["caption_0"], row["caption_1"]
-    return PictureCard(f"{margin:+.4g}  {row['case']}, {image}", lines, image=image)
 
 
 @dataclass(frozen=True, eq=False)

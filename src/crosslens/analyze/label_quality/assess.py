@@ -335,16 +335,29 @@ def assess_label_quality(
         dataset, pictures, images, bits=settings.bits, cosine=settings.cosine, progress=progress
     )
     evidence = _Evidence(dataset, settings, concepts, duplicates, duplicate_captions(dataset))
-    for run in named.values():
+    image_rows = dataset.image_rows
+    remaining: list[tuple[object, ...]] = []
+    for name, run in named.items():
         for row, rank in own_image_ranks(run, dataset, direction).items():
             evidence.ranks.setdefault(row, []).append(rank)
-    captions = map(evidence.about, range(len(dataset.texts)))
-    table = review_table(dataset, captions, duplicates)
-    failures = [evidence.run_row(name, run, direction) for name, run in named.items()]
+        # How many failures of the run are annotation problems, by reason, and how many remain the model's.
+        ranking = caption_ranking(run, direction)
+        rankings = {ranking.direction: ranking}
+        failures = failed_queries(rankings, dataset, ranking.direction)
+        counts = [0, 0, 0, 0]
+        for query, truth, retrieved in failures.select("query", "ground_truth", "retrieved").iter_rows():
+            row, image = dataset.caption_rows[query], image_rows[retrieved]
+            copied = any(owner == image for owner, _ in evidence.copies.get(row, NO_COPIES).captions)
+            same_picture = image in evidence.duplicates_of.get(image_rows[truth], ())
+            reasons = (evidence.filtered(row), copied, same_picture)
+            counts = [total + applies for total, applies in zip(counts, (*reasons, any(reasons)), strict=True)]
+        queries = query_outcomes(rankings, dataset, ranking.direction).height
+        remaining.append((name, ranking.direction, queries, failures.height, *counts, failures.height - counts[-1]))
+    table = review_table(dataset, map(evidence.about, range(len(dataset.texts))), duplicates)
     return LabelQuality(
         dataset,
         table,
-        pl.DataFrame(failures, schema=dict(RUN_COLUMNS), orient="row"),
+        pl.DataFrame(remaining, schema=dict(RUN_COLUMNS), orient="row"),
         asdict(settings),
         tuple(_notes(dataset, table, named, concepts, compared_pictures=bool(pictures) or images is not None)),
         pictures or {},
@@ -392,21 +405,6 @@ class _Evidence:
         agreement = self.agreements[row]
         share = None if agreement is None else agreement.share
         return share is not None and share < self.settings.threshold
-
-    def run_row(self, name: str, run: AnyRun, direction: str | None) -> tuple[object, ...]:
-        """How many failures of a run are annotation problems, by reason, and how many remain the model's."""
-        ranking = caption_ranking(run, direction)
-        rankings = {ranking.direction: ranking}
-        failures = failed_queries(rankings, self.dataset, ranking.direction)
-        caption, image = self.dataset.caption_rows, self.dataset.image_rows
-        counts = [0, 0, 0, 0]
-        for query, truth, retrieved in failures.select("query", "ground_truth", "retrieved").iter_rows():
-            row = caption[query]
-            copied = any(owner == image[retrieved] for owner, _ in self.copies.get(row, NO_COPIES).captions)
-            reasons = (self.filtered(row), copied, image[retrieved] in self.duplicates_of.get(image[truth], ()))
-            counts = [total + applies for total, applies in zip(counts, (*reasons, any(reasons)), strict=True)]
-        queries = query_outcomes(rankings, self.dataset, ranking.direction).height
-        return (name, ranking.direction, queries, failures.height, *counts, failures.height - counts[-1])
 
 
 def _notes(

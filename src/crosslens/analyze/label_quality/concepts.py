@@ -17,7 +17,7 @@ from crosslens.explanations import (
     same_meaning,
     senses,
 )
-from crosslens.language import Parse, load_wordnet, parse_texts, scene_graph
+from crosslens.language import load_wordnet, parse_texts, scene_graph
 
 _GROUPS = frozenset("audience band class couple crowd family group people player team trio".split())  # noqa: SIM905
 _COLOURS = frozenset("black blue brown green grey gray orange pink purple red tan white".split())  # noqa: SIM905
@@ -99,20 +99,33 @@ class DatasetConcepts:
 
 
 def extract_concepts(dataset: Dataset, progress: Progress | None = None) -> DatasetConcepts:
-    """Parse the texts (each distinct one once; parses are cached)."""
+    """Parse the texts (each distinct one once; parses are cached).
+
+    The nouns of a text are the objects of its scene graph, nouns inside compounds, and the people it means. The parser
+    reads *a dog watches* as a name of two words, and *a skateboarder rides* as an adjective and a noun: no object may
+    be lost that way. *They* and *someone* are people.
+    """
     texts = label_texts(dataset)
     distinct = list(dict.fromkeys((*dataset.texts, *texts.texts)))
-    parses = parse_texts(distinct, progress=progress)
-    named = {text: extract_nouns(parse) for text, parse in zip(distinct, parses, strict=True)}
+    named = {}
+    for text, parse in zip(distinct, parse_texts(distinct, progress=progress), strict=True):
+        names = [name for name in scene_graph(parse).objects if name not in _IGNORED]
+        inside = {word for name in names for word in name.split()}
+        tagged = (lemma for lemma, pos in zip(parse.lemmas, parse.pos, strict=True) if _may_be_noun(lemma, pos))
+        loose = [noun for noun in dict.fromkeys(tagged) if noun not in _IGNORED]
+        candidates = (*names, *(noun for noun in loose if noun not in inside))
+        visible = [noun for noun in candidates if is_tangible(noun) or _is_person(noun)]
+        if any(word.lower() in _PERSONAL_PRONOUNS for word in parse.words) and not any(map(_is_person, visible)):
+            visible.append("person")
+        named[text] = CaptionNouns(tuple(dict.fromkeys(visible)), tuple(dict.fromkeys((*visible, *names, *loose))))
     described: list[list[str]] = [[] for _ in dataset.image_ids]
     for text, image in zip(texts.texts, texts.caption_image.tolist(), strict=True):
         described[image].append(text)
-    names: dict[str, set[str]] = {image: set() for image in dataset.image_ids}
+    objects: dict[str, set[str]] = {image_id: set() for image_id in dataset.image_ids}
     if dataset.objects is not None:
         for image_id, name in dataset.objects.select("image", "name").drop_nulls().iter_rows():
-            names[image_id].add(name.replace("_", " ").lower())
-    objects = tuple(frozenset(names[image_id]) for image_id in dataset.image_ids)
-    return DatasetConcepts(dataset, named, objects, tuple(map(tuple, described)))
+            objects[image_id].add(name.replace("_", " ").lower())
+    return DatasetConcepts(dataset, named, tuple(map(frozenset, objects.values())), tuple(map(tuple, described)))
 
 
 def label_texts(dataset: Dataset) -> Dataset:
@@ -177,23 +190,6 @@ def _is_person(noun: str) -> bool:
         return True
     known = senses(last)
     return last.endswith(_AGENT_SUFFIXES) and (not known or any(PERSON in hypernyms_of(sense) for sense in known))
-
-
-def extract_nouns(parse: Parse) -> CaptionNouns:
-    """The nouns of a caption: the objects of its scene graph, nouns inside compounds, and the people it means.
-
-    The parser reads *a dog watches* as a name of two words, and *a skateboarder rides* as an adjective and a noun:
-    no object may be lost that way. *They* and *someone* are people.
-    """
-    names = [name for name in scene_graph(parse).objects if name not in _IGNORED]
-    inside = {word for name in names for word in name.split()}
-    tagged = (lemma for lemma, pos in zip(parse.lemmas, parse.pos, strict=True) if _may_be_noun(lemma, pos))
-    loose = [noun for noun in dict.fromkeys(tagged) if noun not in _IGNORED]
-    candidates = (*names, *(noun for noun in loose if noun not in inside))
-    visible = [noun for noun in candidates if is_tangible(noun) or _is_person(noun)]
-    if any(word.lower() in _PERSONAL_PRONOUNS for word in parse.words) and not any(map(_is_person, visible)):
-        visible.append("person")
-    return CaptionNouns(tuple(dict.fromkeys(visible)), tuple(dict.fromkeys((*visible, *names, *loose))))
 
 
 @lru_cache(maxsize=1 << 16)

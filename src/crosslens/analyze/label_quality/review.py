@@ -32,15 +32,6 @@ from crosslens.metrics import format_count
 _SHOWN, _ON_PAGES = 10, 60
 
 
-def _card(row: dict[str, Any]) -> PictureCard:
-    label = f"image {row['image']}"
-    label += f", caption {row['caption']}" if row["caption"] is not None else f" and image {row['suggested_image']}"
-    text = (f"“{' '.join(row['text'].split())}”",) if row["text"] else ()
-    evidence = (row["evidence"],) if row["evidence"] else ()
-    title = f"{row['place']}. {label}: {row['reason']} → {row['proposal']}"
-    return PictureCard(title, (*text, *evidence), image=row["image"])
-
-
 WORDS, EMPTY, ANOTHER_IMAGE, FAR = "words", "says nothing", "another image", "far"
 SAME_CAPTION, SAME_PICTURE = "same caption", "same picture"
 REASONS: Mapping[str, str] = {
@@ -112,8 +103,14 @@ class LabelQuality(Presented):
         shown = _SHOWN if self.shown is None else self.shown
         first = self.table.head(min(self.suspects, max(shown, _ON_PAGES)))
         if first.height:
-            cards = tuple(map(_card, first.iter_rows(named=True)))
-            parts.append(Cards("The first:", cards, self.pictures, most=shown))
+            cards = []
+            for row in first.iter_rows(named=True):
+                caption, text = row["caption"], f"“{' '.join(row['text'].split())}”" if row["text"] else ""
+                other = f" and image {row['suggested_image']}" if caption is None else f", caption {caption}"
+                title = f"{row['place']}. image {row['image']}{other}: {row['reason']} → {row['proposal']}"
+                said = tuple(line for line in (text, row["evidence"]) if line)
+                cards.append(PictureCard(title, said, image=row["image"]))
+            parts.append(Cards("The first:", tuple(cards), self.pictures, most=shown))
         if missed := len(self) - self.suspects:
             parts.append(
                 Text.of(

@@ -153,10 +153,13 @@ def cluster_images(
             named = Counter(str(categories[row]) for row in rows if categories[row] is not None)
             category = min(named, key=lambda name: (-named[name], name), default=None)
             purity = float("nan") if category is None else named[category] / named.total()
-            order = rows[np.argsort(-(unit[rows] @ unit[rows].mean(axis=0)), kind="stable")]
-            measured.append(
-                ImageCluster(0, tuple(order.tolist()), _similarity(unit[rows]), diversity, purity, category)
-            )
+            members, count = unit[rows], len(rows)
+            order = rows[np.argsort(-(members @ members.mean(axis=0)), kind="stable")]
+            # The mean cosine of two different ones, from the length of their sum: no matrix of all pairs. The squares
+            # are fewer than the members where vectors of zeros are among them.
+            cosines = float((members.sum(axis=0) ** 2).sum()) - float((members * members).sum())
+            similarity = cosines / (count * (count - 1)) if count > 1 else float("nan")
+            measured.append(ImageCluster(0, tuple(order.tolist()), similarity, diversity, purity, category))
             progress.advance()
     measured.sort(key=lambda cluster: (-np.nan_to_num(cluster.polysemy, nan=-np.inf), -cluster.size, cluster.rows))
     clusters = tuple(replace(cluster, number=number) for number, cluster in enumerate(measured, start=1))
@@ -191,10 +194,3 @@ def caption_diversity(captions: Array, rows: Array, images: Array) -> float:
         angles = np.arccos(np.clip(unit[start:stop] @ unit.T, -1.0, 1.0))
         total, count = total + float(angles[others].sum()), count + int(others.sum())
     return total / count if count else float("nan")
-
-
-def _similarity(unit: Array) -> float:
-    """The mean cosine of two different rows, from the length of their sum: no matrix of all pairs."""
-    count = len(unit)
-    squares = float((unit * unit).sum())  # less than the number of rows where vectors of zeros are among them
-    return (float((unit.sum(axis=0) ** 2).sum()) - squares) / (count * (count - 1)) if count > 1 else float("nan")

@@ -397,7 +397,16 @@ def measure_caption_diversity(
         vectors = single_vectors(sentences, dataset.caption_ids, "caption")
         compared["co_caption_sentence"] = PairValues(cosines_between(vectors, first, vectors, second), owner)
     if words is not None:
-        compared["co_caption_words"] = PairValues(_matched(dataset.texts, first, second, words, progress), owner)
+        values = np.empty(len(first))
+        with stage(progress, "matching words", len(first)):
+            for part in _parts(len(first), _PAIRS_AT_ONCE):  # word vectors take far more room than the captions'
+                rows = np.unique(np.concatenate([first[part], second[part]])).tolist()
+                encoded = words([dataset.texts[row] for row in rows], None)
+                vectors_of = {row: unit_vectors(vectors) for row, (_, vectors) in zip(rows, encoded, strict=True)}
+                pairs = zip(first[part].tolist(), second[part].tolist(), strict=True)
+                values[part] = [match_words(vectors_of[one], vectors_of[other]) for one, other in pairs]
+                progress.advance(part.stop - part.start)
+        compared["co_caption_words"] = PairValues(values, owner)
     if cider:
         values = np.zeros(0)
         if len(first):
@@ -444,19 +453,6 @@ def cosines_between(left: Array, left_rows: Array, right: Array, right_rows: Arr
         np.divide(products, lengths, out=cosines[part], where=lengths > 0)
         cosines[part][lengths == 0] = 0.0
     return np.clip(cosines, -1.0, 1.0)
-
-
-def _matched(texts: Sequence[str], first: Array, second: Array, words: WordVectors, progress: Progress) -> Array:
-    values = np.empty(len(first))
-    with stage(progress, "matching words", len(first)):
-        for part in _parts(len(first), _PAIRS_AT_ONCE):  # word vectors take far more room than the captions'
-            rows = np.unique(np.concatenate([first[part], second[part]]))
-            encoded = words([texts[row] for row in rows], None)
-            vectors = {row: unit_vectors(words_of) for row, (_, words_of) in zip(rows.tolist(), encoded, strict=True)}
-            pairs = zip(first[part].tolist(), second[part].tolist(), strict=True)
-            values[part] = [match_words(vectors[left], vectors[right]) for left, right in pairs]
-            progress.advance(part.stop - part.start)
-    return values
 
 
 def _parts(size: int, most: int) -> Iterator[slice]:

@@ -107,7 +107,30 @@ class PolysemyStudy(Presented):
 def diversity_sections(results: Sequence[CaptionDiversity]) -> Iterator[Section]:
     """The density of each quantity over pairs, and its mean over images: a row per quantity, a column per dataset."""
     names = [name for name in CO_CAPTION_QUANTITIES if any(name in result.estimates for result in results)]
-    charts = [chart for name in names if (chart := _densities(results, name)) is not None]
+    charts = []
+    for name in names:
+        drawn = [
+            (result, density)
+            for result in results
+            if name in result.pairs and (density := kernel_density(result.pairs[name].values)) is not None
+        ]
+        if not drawn:
+            continue
+        at = np.concatenate([density.at[:: len(drawn)] for _, density in drawn])
+        at = np.unique(at.round(2 + max(2, -floor(log10(np.ptp(at))))))
+        means = ", ".join(f"{result.name} {interval_figure(result.estimates[name]).number}" for result, _ in drawn)
+        series = []
+        for result, density in drawn:
+            heights = np.interp(at, density.at, density.density, left=0, right=0)
+            series.append(Series(result.name, tuple(Figure(height, digits=3) for height in heights.tolist())))
+        chart = Lines(
+            title=f"Density over pairs: {CO_CAPTION_QUANTITIES[name]}",
+            about=f"mean over images: {means}",
+            across=tuple(at.tolist()),
+            series=tuple(series),
+            axis="CIDEr" if name.endswith("cider") else "F" if name.endswith("words") else "cosine",
+        )
+        charts.append(chart)
     rows: list[tuple[Cell, ...]] = [
         (CO_CAPTION_QUANTITIES[name],
          *(interval_figure(result.estimates[name]) if name in result.estimates else ABSENT for result in results))
@@ -119,29 +142,6 @@ def diversity_sections(results: Sequence[CaptionDiversity]) -> Iterator[Section]
         "Captions of one image against each other, and against the image",
         (Row(tuple(charts)), Table(header, tuple(rows), "l" * (len(results) + 1)), Text.of(note)),
     )
-
-
-def _densities(results: Sequence[CaptionDiversity], name: str) -> Lines | None:
-    """A line per dataset; None where no pair has a value."""
-    drawn = [
-        (result, density)
-        for result in results
-        if name in result.pairs and (density := kernel_density(result.pairs[name].values)) is not None
-    ]
-    if not drawn:
-        return None
-    at = np.concatenate([density.at[:: len(drawn)] for _, density in drawn])
-    at = np.unique(at.round(2 + max(2, -floor(log10(np.ptp(at))))))
-    means = ", ".join(f"{result.name} {interval_figure(result.estimates[name]).number}" for result, _ in drawn)
-    series = []
-    for result, density in drawn:
-        heights = np.interp(at, density.at, density.density, left=0, right=0)
-        series.append(Series(result.name, tuple(Figure(height, digits=3) for height in heights.tolist())))
-    return Lines(
-        title=f"Density over pairs: {CO_CAPTION_QUANTITIES[name]}", about=f"mean over images: {means}",
-        across=tuple(at.tolist()), series=tuple(series),
-        axis="CIDEr" if name.endswith("cider") else "F" if name.endswith("words") else "cosine",
-    )  # fmt: skip
 
 
 def cluster_sections(
@@ -160,7 +160,18 @@ def cluster_sections(
         if hidden > 0:
             parts.append(_clusters_table(result, result.clusters, title="All clusters", folded=True))
         captions = references_of(dataset)
-        parts += [_cards(cluster, result, captions, pictures) for cluster in result.clusters[:_DRAWN]]
+        for cluster in result.clusters[:_DRAWN]:
+            cards = []
+            for row in cluster.rows[:_EXAMPLES]:  # nearest to the middle; without a picture more captions
+                image = result.image_ids[row]
+                most = _CAPTIONS if image in pictures else _MOST_CAPTIONS
+                cards.append(PictureCard(image, tuple(captions[row][:most]), image))
+            category = f", {100 * cluster.purity:.0f} % {cluster.category}" if cluster.category else ""
+            heading = (
+                f"Cluster {cluster.number}: {format_count(cluster.size, 'image')}, image similarity "
+                f"{cluster.image_similarity:.3f}, caption diversity {cluster.caption_diversity:.3f}{category}"
+            )
+            parts.append(Cards(heading, tuple(cards), pictures, most=0))
     else:
         parts.append(Text.of(f"{counts}."))
     yield Section(f"Clusters of similar images: {result.name}", tuple(parts))
@@ -208,23 +219,6 @@ def _clusters_table(
     header = ("cluster", "images", "similarity", "diversity", "polysemy", *(("purity",) if pure else ()))
     header += (result.purity_by,) if result.purity_by is not None else ()
     return Table(header, tuple(rows), "rrrrr" + "rl" * pure, title=title, folded=folded)
-
-
-def _cards(
-    cluster: ImageCluster, result: PolysemyClusters, captions: Sequence[Sequence[str]], pictures: Mapping[str, str]
-) -> Cards:
-    """The images nearest to the middle of a cluster; without a picture more captions."""
-    category = f", {100 * cluster.purity:.0f} % {cluster.category}" if cluster.category else ""
-    cards = []
-    for row in cluster.rows[:_EXAMPLES]:
-        image = result.image_ids[row]
-        most = _CAPTIONS if image in pictures else _MOST_CAPTIONS
-        cards.append(PictureCard(image, tuple(captions[row][:most]), image))
-    heading = (
-        f"Cluster {cluster.number}: {format_count(cluster.size, 'image')}, image similarity "
-        f"{cluster.image_similarity:.3f}, caption diversity {cluster.caption_diversity:.3f}{category}"
-    )
-    return Cards(heading, tuple(cards), pictures, most=0)
 
 
 class Density(NamedTuple):

@@ -63,7 +63,14 @@ def read_tables(path: str | Path) -> Tables:
     path = Path(path)
     try:
         archive = open_npz(path)
-        _check_format(path, _from_text(archive["format"].unpack()))
+        kind, version = _from_text(archive["format"].unpack())
+        if kind != FORMAT:
+            raise ValueError(f"holds {kind}, not {FORMAT}")
+        if int(version) > VERSION:
+            raise FormatVersionError(
+                f"{path} has format version {version}, this crosslens reads up to version {VERSION}",
+                fix="pip install --upgrade crosslens",
+            )
         stored = {field.name: archive[field.name].unpack() for field in fields(Tables)}
     except NPZ_ERRORS as error:
         raise InputError(
@@ -71,17 +78,6 @@ def read_tables(path: str | Path) -> Tables:
         ) from error
     values: dict[str, Any] = {name: _from_text(array) if name in TEXTS else array for name, array in stored.items()}
     return Tables(**values)
-
-
-def _check_format(path: Path, lines: list[str]) -> None:
-    kind, version = lines
-    if kind != FORMAT:
-        raise ValueError(f"holds {kind}, not {FORMAT}")
-    if int(version) > VERSION:
-        raise FormatVersionError(
-            f"{path} has format version {version}, this crosslens reads up to version {VERSION}",
-            fix="pip install --upgrade crosslens",
-        )
 
 
 def _add(archive: zipfile.ZipFile, name: str, array: Array) -> None:

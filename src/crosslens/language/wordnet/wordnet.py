@@ -68,12 +68,19 @@ class WordNet:
         """The id of ``dog.n.01``; any word of a synset names it, with the number of that sense of the word."""
         if not isinstance(name, str):
             return self._existing(index(name))
-        word, part, number = _split_name(name)
+        words, _, number = name.strip().lower().replace(" ", "_").rpartition(".")
+        word, _, part = words.rpartition(".")  # the word itself may hold dots
+        if not word or part not in (*FILED, "s") or not number.isdecimal():
+            raise InputError(f"not the name of a synset: {name!r}", expected="word.part.number, such as 'dog.n.01'")
         members = self._lexicon.sense_members_as_written(word, filed_under(part))
-        if not 1 <= number <= members.size:
+        if not 1 <= int(number) <= members.size:
             have = f"{members.size} senses" if members.size else "no sense"
-            raise InputError(f"no synset {name!r}: {word!r} has {have} as {part!r}", fix=self._near(word))
-        synset = int(self._lexicon.member_synsets[members[number - 1]])
+            senses = [self.name(int(synset)) for synset in self.synsets(word)[:4]]
+            fix = (
+                f"its senses: {', '.join(senses)}" if senses else "WordNet does not list this word: check its spelling"
+            )
+            raise InputError(f"no synset {name!r}: {word!r} has {have} as {part!r}", fix=fix)
+        synset = int(self._lexicon.member_synsets[members[int(number) - 1]])
         if part == "s" and self._tables.parts[synset] != SATELLITE:
             raise InputError(f"no synset {name!r}: that sense is no satellite", fix=f"write {self.name(synset)!r}")
         return synset
@@ -301,16 +308,3 @@ class WordNet:
         if not 0 <= row < len(self):
             raise InputError(f"no synset has the id {row}", expected=f"0 to {len(self) - 1}")
         return row
-
-    def _near(self, word: str) -> str:
-        senses = [self.name(int(synset)) for synset in self.synsets(word)[:4]]
-        return f"its senses: {', '.join(senses)}" if senses else "WordNet does not list this word: check its spelling"
-
-
-def _split_name(name: str) -> tuple[str, str, int]:
-    """``dog.n.01`` → (dog, n, 1). The word itself may hold dots."""
-    word, _, rest = name.strip().lower().replace(" ", "_").rpartition(".")
-    word, _, part = word.rpartition(".")
-    if not word or part not in (*FILED, "s") or not rest.isdecimal():
-        raise InputError(f"not the name of a synset: {name!r}", expected="word.part.number, such as 'dog.n.01'")
-    return word, part, int(rest)

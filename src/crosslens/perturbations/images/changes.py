@@ -74,7 +74,13 @@ def from_picture(picture: Any) -> Pixels:
 def split(picture: Any) -> tuple[Pixels, Pixels | None]:
     """The colours of a Pillow picture or an array, and its transparency if it has one."""
     if isinstance(picture, np.ndarray):
-        pixels = _checked(picture)
+        if picture.dtype != np.uint8 or not (picture.ndim == 2 or (picture.ndim == 3 and 1 <= picture.shape[2] <= 4)):
+            raise InputError(
+                f"an array of shape {picture.shape} and type {picture.dtype} is not a picture",
+                expected="numbers of type uint8, height × width or height × width × 1 to 4 channels",
+                fix="round colours to 0…255 and convert: array.astype(numpy.uint8)",
+            )
+        pixels = from_picture(picture)
     elif not isinstance(picture, pillow().Image.Image):
         raise InputError(f"{picture!r:.60} is not a picture", expected="a Pillow picture or a uint8 array")
     else:
@@ -99,16 +105,6 @@ def join(colours: Pixels, alpha: Pixels | None, like: Any) -> Any:
 
 def _kept_info(picture: Any) -> dict[str, Any]:
     return {name: picture.info[name] for name in _KEPT if name in picture.info}
-
-
-def _checked(array: np.ndarray[Any, Any]) -> Pixels:
-    if array.dtype != np.uint8 or array.ndim not in (2, 3) or (array.ndim == 3 and not 1 <= array.shape[2] <= 4):
-        raise InputError(
-            f"an array of shape {array.shape} and type {array.dtype} is not a picture",
-            expected="numbers of type uint8, height × width or height × width × 1 to 4 channels",
-            fix="round colours to 0…255 and convert: array.astype(numpy.uint8)",
-        )
-    return array[..., None] if array.ndim == 2 else array
 
 
 Change = Callable[..., Pixels]

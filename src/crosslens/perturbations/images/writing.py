@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -237,19 +237,53 @@ class ChangedImages:
         return png(perturb_picture(self.change, _opened(source), seed=self.seed, key=image))
 
     def _with_moved_boxes(self, dataset: Dataset, folder: Path) -> tuple[Dataset, int]:
-        """The dataset with boxes where the objects now are, and how many objects are gone."""
-        move = self.change.entry.details["move"]
-        if move is None:
+        """The dataset with boxes where the objects now are, and how many objects are gone.
+
+        Boxes are cut off at the frame. An object of which less than a tenth is left is gone, with its relations; one
+        without a box stays.
+        """
+        move_of = self.change.entry.details["move"]
+        if move_of is None:
             return dataset, 0
-        moves = {}
-        for image, file in dataset.images.select("image", "file").iter_rows():
-            with pillow().Image.open(folder / file) as picture:  # reads no more than the size
-                size = picture.size
-            moves[image] = move(size, self.change.amount, image_draws(self.change, self.seed, image)), size
         schema = dataset.captions.schema
         regions = [pl.lit(None).cast(schema[side]).alias(side) for side in REGION_SIDES if side in schema]
         dataset = replace(dataset, captions=dataset.captions.with_columns(regions)) if regions else dataset
-        return _moved_objects(dataset, moves)
+        if dataset.objects is None or not dataset.objects["x"].count():
+            return dataset, 0
+        objects = dataset.objects.with_row_index("_row")
+        boxed = objects.filter(pl.col("x").is_not_null())
+        images = boxed["image"].to_list()
+        sizes: dict[str, Size] = {}  # in pixels
+        for image, file in dataset.images.select("image", "file").iter_rows():
+            with pillow().Image.open(folder / file) as picture:  # reads no more than the size
+                sizes[image] = picture.size
+        # Boxes may be given for another size than the file has.
+        declared: dict[str, Sequence[float | None]] = dict(sizes)
+        if {"width", "height"} <= set(dataset.images.columns):
+            declared = {image: size for image, *size in dataset.images.select("image", "width", "height").rows()}
+        frame = np.array([sizes[image] * 2 for image in images], float)
+        units = [
+            [side or pixels for side, pixels in zip(declared[image], sizes[image], strict=True)] for image in images
+        ]
+        stretch = frame / np.tile(units, 2)
+        moves = {
+            image: move_of(sizes[image], self.change.amount, image_draws(self.change, self.seed, image))
+            for image in dict.fromkeys(images)
+        }
+        move = Move(*np.transpose([moves[image] for image in images]))
+        corners = move.corners(boxed.select("x", "y", "w", "h").to_numpy() * stretch)
+        inside = np.clip(corners, 0, frame)
+        whole, seen = (np.prod(each[:, 2:] - each[:, :2], axis=1) for each in (corners, inside))
+        x, y, right, bottom = (inside / stretch).T
+        moved = boxed.with_columns(x=x.copy(), y=y.copy(), w=right - x, h=bottom - y)
+        moved = moved.filter(pl.Series(seen >= LEAST_LEFT * whole) & (moved["w"] > 0) & (moved["h"] > 0))
+        left = pl.concat([objects.filter(pl.col("x").is_null()), moved]).sort("_row").drop("_row")
+        relations = dataset.relations
+        if relations is not None:
+            for end in ("subject", "object"):
+                ends = left.select("image", pl.col("object").alias(end)).unique()
+                relations = relations.join(ends, on=["image", end], how="semi", maintain_order="left")
+        return replace(dataset, objects=left, relations=relations), objects.height - left.height
 
 
 def _opened(source: str) -> Any:
@@ -268,40 +302,6 @@ def file_names(ids: Sequence[str]) -> list[str]:
     if not distinct or not all(0 < len(name.encode()) <= _LONGEST for name in names):
         names = [f"{row:07d}" for row in range(len(ids))]
     return [f"images/{name}.png" for name in names]
-
-
-def _moved_objects(dataset: Dataset, moves: Mapping[str, tuple[Move, Size]]) -> tuple[Dataset, int]:
-    """The dataset with boxes where the objects now are, and how many objects are gone.
-
-    ``moves`` has, for every image, what happened to it and its size in pixels. Boxes are cut off at the frame. An
-    object of which less than a tenth is left is gone, with its relations; one without a box stays.
-    """
-    if dataset.objects is None or not dataset.objects["x"].count():
-        return dataset, 0
-    objects = dataset.objects.with_row_index("_row")
-    boxed = objects.filter(pl.col("x").is_not_null())
-    images, sizes = boxed["image"].to_list(), {image: size for image, (_, size) in moves.items()}
-    # Boxes may be given for another size than the file has.
-    declared: dict[str, Sequence[float | None]] = dict(sizes)
-    if {"width", "height"} <= set(dataset.images.columns):
-        declared = {image: size for image, *size in dataset.images.select("image", "width", "height").rows()}
-    frame = np.array([sizes[image] * 2 for image in images], float)
-    units = [[side or pixels for side, pixels in zip(declared[image], sizes[image], strict=True)] for image in images]
-    stretch = frame / np.tile(units, 2)
-    move = Move(*np.transpose([moves[image][0] for image in images]))
-    corners = move.corners(boxed.select("x", "y", "w", "h").to_numpy() * stretch)
-    inside = np.clip(corners, 0, frame)
-    whole, seen = (np.prod(each[:, 2:] - each[:, :2], axis=1) for each in (corners, inside))
-    x, y, right, bottom = (inside / stretch).T
-    moved = boxed.with_columns(x=x.copy(), y=y.copy(), w=right - x, h=bottom - y)
-    moved = moved.filter(pl.Series(seen >= LEAST_LEFT * whole) & (moved["w"] > 0) & (moved["h"] > 0))
-    left = pl.concat([objects.filter(pl.col("x").is_null()), moved]).sort("_row").drop("_row")
-    relations = dataset.relations
-    if relations is not None:
-        for end in ("subject", "object"):
-            ends = left.select("image", pl.col("object").alias(end)).unique()
-            relations = relations.join(ends, on=["image", end], how="semi", maintain_order="left")
-    return replace(dataset, objects=left, relations=relations), objects.height - left.height
 
 
 SHEET_IMAGES = 3

@@ -153,17 +153,16 @@ class NumberAgreement:
     @cached_property
     def _has_stray_verb(self) -> bool:
         """Whether a verb that shows number has no subject in the parse: its subject may be any noun."""
-        return any(
-            self._is_stray(position) if token.tag in ("VBZ", "VBP") else self.is_hidden_verb(position)
-            for position, token in enumerate(self.tokens)
-        )
-
-    def _is_stray(self, verb: int) -> bool:
-        while not self.below(verb, *_SUBJECTS, "expl"):
-            token = self.tokens[verb]
-            if token.head == verb or token.arc not in ("conj", "aux", "auxpass"):
-                return True
-            verb = token.head
+        for verb, token in enumerate(self.tokens):
+            if token.tag not in ("VBZ", "VBP"):
+                if self.is_hidden_verb(verb):
+                    return True
+                continue
+            while not self.below(verb, *_SUBJECTS, "expl"):
+                token = self.tokens[verb]
+                if token.head == verb or token.arc not in ("conj", "aux", "auxpass"):
+                    return True
+                verb = token.head
         return False
 
     def is_hidden_verb(self, position: int) -> bool:
@@ -175,13 +174,6 @@ class NumberAgreement:
         if after_noun and behind == "IN" and token.tag == "NNS":  # around his neck points at
             return is_often_verb(token.lemma, share=0.1)
         return is_often_verb(token.lemma) and (behind == "DT" or after_noun or not is_noun_first(token.lemma))
-
-    def is_predicate(self, position: int) -> bool:
-        """Whether a noun says what the subject is (*This is a dog*), alone or in a list: it follows the subject."""
-        while self.tokens[position].arc == "conj" and self.tokens[position].head != position:
-            position = self.tokens[position].head
-        token = self.tokens[position]
-        return token.arc == "attr" and not self.below(token.head, "expl")
 
 
 @lru_cache(maxsize=1 << 12)
@@ -224,7 +216,18 @@ def number_change(caption: Caption, draws: Draws) -> Edits:
             changes = _to_plural(agreement, noun) if caption.tokens[noun].tag == "NN" else _to_one(agreement, noun)
         except Unclear:
             continue
-        return tuple(_edits(caption, changes))
+        edits = []
+        for position in sorted(changes):
+            token, new = caption.tokens[position], changes[position]
+            if position and changes.get(position - 1) == "":
+                continue
+            if new == "":  # a word that goes takes the blank behind it, and leaves its capital
+                behind = caption.tokens[position + 1]
+                after = cased_like(token.text[:1], changes.get(position + 1, behind.text))
+                edits.append(Edit(token.start, behind.end, caption.text[token.start : behind.end], after))
+            elif (cased := cased_like(token.text, new)) != token.text:
+                edits.append(Edit(token.start, token.end, token.text, cased))
+        return tuple(edits)
     has_noun = any(token.tag in _TAGS for token in caption.tokens)
     raise CannotApply("no noun whose number can change" if has_noun else "no common noun")
 
@@ -234,24 +237,24 @@ def _may_change(agreement: NumberAgreement, noun: int, token: Token) -> bool:
         return False
     if not is_noun_first(singularise(token.text.lower())) or agreement.below(noun, "predet"):
         return False
-    if token.lemma in SAME_IN_PLURAL or agreement.below(noun, "case") or not _whole(agreement.caption, noun):
+    if token.lemma in SAME_IN_PLURAL or agreement.below(noun, "case"):
+        return False
+    before, behind = (agreement.caption.token(noun + step) for step in (-1, 1))
+    tied = before.end == token.start and before.text[-1:] in "-/'"  # a piece of a longer word: *t-shirt*
+    if tied or (behind.start == token.end and (behind.text[:1] in "-/'’" or behind.text[:1].isalpha())):
         return False
     # Where the next word is a noun, too, whatever it was taken for, the parser tore *microwave oven* apart.
-    behind = agreement.caption.token(noun + 1)
     torn = behind.pos == "VERB" and load_wordnet().morphy(behind.text.lower(), "v") is None
-    if agreement.is_hidden_verb(noun) or agreement.is_predicate(noun) or behind.tag in _TAGS or torn:
+    if agreement.is_hidden_verb(noun) or behind.tag in _TAGS or torn:
+        return False
+    # What the subject is (*This is a dog*), alone or in a list, follows the subject.
+    first = token
+    while first.arc == "conj" and agreement.tokens[first.head] is not first:
+        first = agreement.tokens[first.head]
+    if first.arc == "attr" and not agreement.below(first.head, "expl"):
         return False
     return token.lemma not in CO_CAPTION_QUANTITIES | KINDS | _IDIOMS | set(COUNTED_AS) and (
         token.text.islower() or noun == 0
-    )
-
-
-def _whole(caption: Caption, noun: int) -> bool:
-    """Not a piece of a longer word: *t-shirt*."""
-    before, token, behind = (caption.token(noun + step) for step in (-1, 0, 1))
-    tied_before = before.end == token.start and before.text[-1:] in "-/'"
-    return not tied_before and not (
-        behind.start == token.end and (behind.text[:1] in "-/'’" or behind.text[:1].isalpha())
     )
 
 
@@ -274,7 +277,12 @@ def _to_plural(agreement: NumberAgreement, noun: int) -> dict[int, str]:
 def _to_one(agreement: NumberAgreement, noun: int) -> dict[int, str]:
     tokens, edge = agreement.tokens, _left_edge(agreement, noun)
     single = singularise(tokens[noun].text.lower())
-    if single == tokens[noun].text.lower() or _counted(agreement, noun):
+    # What counts it from outside: *a group of dogs*, *the rest of the dogs*, *between two dogs*.
+    link = tokens[tokens[noun].head]
+    whole, word = tokens[link.head], link.text.lower()
+    counts = whole.pos != "NOUN" or whole.lemma in CO_CAPTION_QUANTITIES | set(COUNTED_AS) | _PARTS
+    counted = tokens[noun].arc == "pobj" and ((word == "of" and counts) or word in _TOGETHER)
+    if counted or single == tokens[noun].text.lower():
         raise Unclear
     # A subject may do what only several can do: look at each other.
     together = any(token.text.lower() in _TOGETHER for token in tokens[noun + 1 :])
@@ -311,27 +319,3 @@ def _left_edge(agreement: NumberAgreement, noun: int) -> int:
     if done or any(token.arc == "det" for token in tokens[edge + 1 : noun]):
         raise Unclear
     return edge
-
-
-def _counted(agreement: NumberAgreement, noun: int) -> bool:
-    """Whether something counts it from outside: *a group of dogs*, *the rest of the dogs*, *between two dogs*."""
-    tokens = agreement.tokens
-    link = tokens[tokens[noun].head]
-    whole, word = tokens[link.head], link.text.lower()
-    counts = whole.pos != "NOUN" or whole.lemma in CO_CAPTION_QUANTITIES | set(COUNTED_AS) | _PARTS
-    return tokens[noun].arc == "pobj" and ((word == "of" and counts) or word in _TOGETHER)
-
-
-def _edits(caption: Caption, changes: dict[int, str]) -> Iterator[Edit]:
-    """One edit for every token that changes; a word that goes takes the blank behind it, and leaves its capital."""
-    tokens = caption.tokens
-    for position in sorted(changes):
-        token, new = tokens[position], changes[position]
-        if position and changes.get(position - 1) == "":
-            continue
-        if new == "":
-            behind = tokens[position + 1]
-            after = cased_like(token.text[:1], changes.get(position + 1, behind.text))
-            yield Edit(token.start, behind.end, caption.text[token.start : behind.end], after)
-        elif (cased := cased_like(token.text, new)) != token.text:
-            yield Edit(token.start, token.end, token.text, cased)

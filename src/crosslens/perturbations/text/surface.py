@@ -14,7 +14,7 @@ from itertools import pairwise
 from string import ascii_lowercase
 from typing import Literal
 
-from crosslens.perturbations.caption import Caption, Draws, Edit, Edits, Token
+from crosslens.perturbations.caption import Caption, Draws, Edit, Edits
 from crosslens.perturbations.perturbing import CannotApply, check_count, perturbation
 
 ROWS = (("qwertyuiop", 0.0), ("asdfghjkl", 0.25), ("zxcvbnm", 0.75))
@@ -233,38 +233,17 @@ def slot_kinds(caption: Caption) -> list[Kind]:
         if len(parts) > 1:
             outside = (part for part in parts if not first <= part.head < at or part.arc == "ROOT")
             parts = (next((part for part in outside if part.pos not in ("PUNCT", "SPACE")), parts[-1]),)
-        kinds.append(_kind(parts[0]) if parts else "other")
+        tag, pos = (parts[0].tag, parts[0].pos) if parts else ("", "")
+        kind: Kind = "adjective" if tag.startswith("JJ") else "other"
+        if tag.startswith("NN"):  # "someone", "nothing" are tagged like nouns, and yet none
+            kind = "pronoun" if pos == "PRON" else "name" if tag.startswith("NNP") else "noun"
+        kinds.append(kind)
     return kinds
-
-
-def _kind(token: Token) -> Kind:
-    tag = token.tag
-    if tag.startswith("JJ"):
-        return "adjective"
-    if not tag.startswith("NN"):
-        return "other"
-    if token.pos == "PRON":  # "someone", "nothing": tagged like nouns, and yet none
-        return "pronoun"
-    return "name" if tag.startswith("NNP") else "noun"
 
 
 _STOP = re.compile(r"[.!?…]")
 _ABBREVIATION = re.compile(r"(?:mr|mrs|ms|dr|st|vs|no|jr|sr|prof|[a-z])\Z", re.IGNORECASE)
 _FIRST_PERSON = re.compile(r"I(?:['’]\w+)?\Z")
-
-
-def sentence_starts(caption: Caption) -> frozenset[int]:
-    """The words (by position) that begin a sentence and have a capital for it; none in a caption all in capitals."""
-    words, text = caption.words, caption.text
-    if not words or text.isupper():
-        return frozenset()
-    starts = {0} if words[0].text[0].isupper() else set()
-    if _STOP.search(text, words[0].end, words[-1].start):
-        for position, (before, word) in enumerate(pairwise(words), 1):
-            ends = _STOP.search(text, before.end, word.start)
-            if ends and word.text[0].isupper() and not _ABBREVIATION.match(before.text):
-                starts.add(position)
-    return frozenset(starts)
 
 
 @perturbation("shuffle_nouns_and_adj", level="sentence", tags=True, order=9, brit=True, aro=True)
@@ -342,13 +321,20 @@ def _moved(caption: Caption, sources: Sequence[int], kinds: Sequence[str] | None
     A word that leaves the start of a sentence loses its capital, one that enters it gets one. A name keeps its capital;
     so does *I*, and what has capitals further on: *SUV*, *T-Shirt*, *McDonald*.
     """
-    words = caption.words
-    starts = sentence_starts(caption)
+    words, text = caption.words, caption.text
+    starts = set()  # of sentences, where they have a capital for it; none in a caption all in capitals
+    if words and not text.isupper():
+        starts = {0} if words[0].text[0].isupper() else set()
+        stops = _STOP.search(text, words[0].end, words[-1].start) is not None
+        for position, (before, word) in enumerate(pairwise(words), 1) if stops else ():
+            ends = _STOP.search(text, before.end, word.start)
+            if ends and word.text[0].isupper() and not _ABBREVIATION.match(before.text):
+                starts.add(position)
     edits = []
     for slot, source in enumerate(sources):
         if slot == source:
             continue
-        start, end, before = words[slot]
+        start, end, old = words[slot]
         after = new = words[source].text
         if (source in starts) != (slot in starts) and after[1:] == after[1:].lower():
             if slot in starts:
@@ -357,6 +343,6 @@ def _moved(caption: Caption, sources: Sequence[int], kinds: Sequence[str] | None
                 new = after[0].lower() + after[1:]
             # A few letters (the dotless ı) become another letter in the other case: those stay as they are.
             after = new if new.casefold() == after.casefold() else after
-        if after != before:
-            edits.append(Edit(start, end, before, after))
+        if after != old:
+            edits.append(Edit(start, end, old, after))
     return tuple(edits)

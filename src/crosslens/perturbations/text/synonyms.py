@@ -70,7 +70,17 @@ def same_sense(word: str, part: str) -> tuple[str, ...]:
     words = load_wordnet()
     lemmas = zip(map(spelled_out, words.lemmas(synset)), words.sense_numbers(synset), strict=True)
     fit = (lemma for lemma, number in lemmas if (number == 1 or lemma in reviewed) and lemma.islower())
-    return tuple(lemma for lemma in fit if lemma not in NEVER[part] and _differs(lemma, word, part))
+    synonyms = []
+    for lemma in (lemma for lemma in fit if lemma not in NEVER[part]):
+        # Not the word in another spelling, nor a process, nor a compound that narrows the word (*dark-brown*).
+        process = lemma.endswith("ing") and not word.endswith("ing")
+        if process or lemma == pluralise(word) or _same_spelling(lemma, word):
+            continue
+        if part == "n" and is_plural(lemma) != is_plural(word) and word not in SENSES[part]:
+            continue
+        if lemma in EVERYDAY[part] or word not in lemma.replace("-", " ").split():
+            synonyms.append(lemma)
+    return tuple(synonyms)
 
 
 @lru_cache(maxsize=1 << 14)
@@ -130,16 +140,6 @@ def _membership(synset: int, word: str) -> tuple[int, int]:
     net = load_wordnet()
     members = zip(net.lemmas(synset), net.sense_numbers(synset), net.uses(synset), strict=True)
     return next(((number, uses) for lemma, number, uses in members if spelled_out(lemma).lower() == word), (0, 0))
-
-
-def _differs(synonym: str, word: str, part: str) -> bool:
-    """Not the word in another spelling, nor a process, nor a compound that narrows the word (*dark-brown*)."""
-    process = synonym.endswith("ing") and not word.endswith("ing")
-    if process or synonym == pluralise(word) or _same_spelling(synonym, word):
-        return False
-    if part == "n" and is_plural(synonym) != is_plural(word) and word not in SENSES[part]:
-        return False
-    return synonym in EVERYDAY[part] or word not in synonym.replace("-", " ").split()
 
 
 def _same_spelling(word: str, other: str) -> bool:
