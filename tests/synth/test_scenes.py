@@ -155,17 +155,18 @@ def printed(source: str) -> str:
 
 def test_code_captions_state_what_snippets_print() -> None:
     from crosslens.core.hashing import random_stream
-    from crosslens.synth.tasks.worked_out import CodeFacts
+    from crosslens.synth.tasks.worked_out import CODE, CodeFacts
 
     seen = set()
     for number in range(300):
         facts = CodeFacts.draw(random_stream(11, number))
-        five = facts.describe((), random_stream(12, number))
+        captions = CODE.describe(facts, (), random_stream(12, number))
         expected = printed(facts.source)
         assert facts.output == expected
         assert facts.plan().parts[0].text == facts.source
         whole = re.compile(rf"(?<![\w.-]){re.escape(expected)}(?!\w|\.\d)")  # 5 is not what 50 or 1.5 says
-        assert all(whole.search(getattr(five, style)) for style in STYLES), facts
+        assert all(whole.search(caption.text) for caption in captions), facts
+        assert tuple(caption.style for caption in captions) == STYLES
         seen.add(facts.snippet)
     assert seen == set(SNIPPETS)
 

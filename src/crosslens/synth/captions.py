@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from functools import lru_cache
+from operator import attrgetter
+from string import Formatter
+from types import SimpleNamespace
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -21,6 +25,7 @@ _IRREGULAR = dict(pair.split() for pair in _PLURALS.split(", "))
 _TENS = ["zero", "ten", "twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety"]
 
 
+@lru_cache(maxsize=4096)
 def a(noun: str) -> str:
     """The noun with ``a`` or ``an``, as its sound requires."""
     return f"{'an' if takes_an(noun) else 'a'} {noun}"
@@ -32,11 +37,9 @@ def pluralise(noun: str) -> str:
         head, separator, rest = noun.partition(link)
         if separator:
             return pluralise(head) + link + rest
-    stem, _, last = noun.rpartition(" ")
-    return f"{stem} {_plural_word(last)}".strip()
-
-
-def _plural_word(word: str) -> str:
+    stem, space, word = noun.rpartition(" ")
+    if space:
+        return f"{stem} {pluralise(word)}"
     if word in _IRREGULAR:
         return _IRREGULAR[word]
     for ending, plural in (("woman", "women"), ("man", "men"), ("fish", "fish")):
@@ -103,21 +106,6 @@ class SceneCaption:
         return DIFFICULTY[self.style]
 
 
-@dataclass(frozen=True)
-class CaptionStyles:
-    """The five texts of one picture, before they are captions."""
-
-    literal: str
-    sparse: str
-    detailed: str
-    paraphrased: str
-    figurative: str
-
-    def captions(self) -> tuple[SceneCaption, ...]:
-        """With capitals and full stops."""
-        return tuple(SceneCaption(sentence(getattr(self, style)), style) for style in STYLES)
-
-
 def pick(random: np.random.Generator, *options: T) -> T:
     """One of the options; always draws exactly one number, so that a changed fact does not change later picks."""
     return options[int(random.random() * len(options))]
@@ -134,13 +122,17 @@ def coloured(kind: Kind, colour: str, name: str | None = None) -> str:
 class Wording:
     """The phrases for one kind of object in one colour.
 
-    ``plain`` is ``red car``, ``riddle`` ``petrol-thirsty commuter``, ``hue`` ``the colour of ripe tomatoes``.
+    ``plain``, which is also its text, is ``red car``, ``riddle`` ``petrol-thirsty commuter``, ``hue`` ``the colour of
+    ripe tomatoes``.
     """
 
     def __init__(self, name: str, colour: str) -> None:
         self.kind = kind_named(name)
         self.plain, self.riddle = coloured(self.kind, colour), self.kind.riddle
         self._other_colour, self.hue = COLOUR_WORDS[colour]
+
+    def __str__(self) -> str:
+        return self.plain
 
     def other(self, random: np.random.Generator) -> str:
         """``scarlet automobile``."""
@@ -150,3 +142,37 @@ class Wording:
 def many(number: int, noun: str) -> str:
     """``one red car``, ``three red cars``."""
     return f"one {noun}" if number == 1 else f"{number_word(number)} {pluralise(noun)}"
+
+
+_FORMS: dict[str, Callable[[Any], str]] = {"": str, "a": lambda noun: a(str(noun)), "word": number_word}
+Template = list[tuple[str, Callable[[Any], Any] | None, Callable[[Any], str]]]
+"""Pieces of text; after each the value that follows it, and how that is written."""
+
+
+def _read_templates(rows: Sequence[str]) -> dict[str, list[Template]]:
+    """Style → the ways to say it."""
+    templates: dict[str, list[Template]] = {style: [] for style in STYLES}
+    for style, text in (row.split(maxsplit=1) for row in rows):
+        pieces = Formatter().parse(text)
+        templates[style].append(
+            [(before, attrgetter(name) if name else None, _FORMS[form or ""]) for before, name, form, _ in pieces]
+        )
+    return templates
+
+
+_TEMPLATES = {task: _read_templates(rows) for task, rows in read_table("tasks/captions.txt").items()}
+
+
+def write_captions(task: str, words: SimpleNamespace, random: np.random.Generator) -> tuple[SceneCaption, ...]:
+    """One in each style. Every way to say it is filled in, whichever is picked: each draws its own words."""
+    captions = []
+    for style, templates in _TEMPLATES[task].items():
+        texts = []
+        for template in templates:
+            text = ""
+            for before, value_of, form in template:
+                value = value_of(words) if value_of else ""
+                text += before + form(value(random) if callable(value) else value)
+            texts.append(text)
+        captions.append(SceneCaption(sentence(pick(random, *texts) if len(texts) > 1 else texts[0]), style))
+    return tuple(captions)

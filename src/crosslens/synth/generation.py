@@ -139,7 +139,7 @@ def make_scene(
         variant=variant,
         objects=objects,
         relations=relations_between([item.box for item in objects], inside),
-        captions=facts.describe(objects, random("captions")).captions() if role != "similar" else (),
+        captions=task.describe(facts, objects, random("captions")) if role != "similar" else (),
     )
 
 

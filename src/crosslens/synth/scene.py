@@ -18,7 +18,7 @@ import numpy as np
 from crosslens.core import CrosslensError
 from crosslens.synth.backdrops import BACKDROPS, paint
 from crosslens.synth.captions import SceneCaption
-from crosslens.synth.drawing import Look, Pen, Surface, outlined, shade
+from crosslens.synth.drawing import Look, Pen, Surface, shade
 from crosslens.synth.kinds import kind_named
 
 if TYPE_CHECKING:
@@ -159,7 +159,7 @@ def sprite(look: Look) -> Image.Image:
     side = look.length + 2 * margin
     surface = Surface(side, side)
     kind_named(look.kind).drawing.draw(Pen(surface, look.length / 100, (margin, margin), look))
-    return outlined(surface.drawn(), look.rgb)
+    return surface.outlined(look.rgb)
 
 
 def arrange(slots: Sequence[Slot], size: int, random: np.random.Generator) -> tuple[Placed, ...]:

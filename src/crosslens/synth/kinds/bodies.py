@@ -27,59 +27,38 @@ class Build:
     coat: str = ""
 
 
-@dataclass(frozen=True)
-class _Pose:
-    """Where the body lies, where the neck begins, and where each leg goes (hip, foot)."""
-
-    body: Point
-    turn: float
-    shoulder: Point
-    rump: Point
-    legs: tuple[tuple[Point, Point], ...]
-
-
-def _pose(name: str, build: Build) -> _Pose:
-    y = 100 - build.leg - build.thick * 0.6
-    hip = y + build.thick * 0.3
-    low = 100 - build.thick
-    ends: tuple[tuple[float, float, float, float], ...]
-    if name == "running":
-        ends = ((27, hip, 6, 94), (34, hip, 46, 99), (62, hip, 50, 99), (68, hip, 92, 92))
-        return _Pose((46, y), -4, (68, y - 6), (20, y - 4), _legs(ends))
-    if name == "sitting":
-        ends = ((26, 86, 46, 97), (52, 66, 58, 98), (58, 64, 64, 98))
-        return _Pose((42, 70), -52, (56, 48), (24, 88), _legs(ends))
-    if name == "sleeping":
-        ends = ((26, low + 4, 40, 97), (60, low + 4, 76, 97))
-        return _Pose((44, low), 0, (66, low - 2), (18, low + 2), _legs(ends))
-    ends = ((25, hip, 24, 98), (34, hip, 35, 98), (59, hip, 58, 98), (67, hip, 68, 98))
-    return _Pose((46, y), 0, (68, y - 5), (20, y - 4), _legs(ends))
-
-
-def _legs(ends: tuple[tuple[float, float, float, float], ...]) -> tuple[tuple[Point, Point], ...]:
-    return tuple(((a, b), (c, d)) for a, b, c, d in ends)
-
-
 def _draw_quadruped(pen: Pen, build: Build) -> None:
     """The animal in the pen's pose, looking to the right."""
-    name = pen.pose or "standing"
-    if name == "jumping":
-        pen, name = pen.turned(-28), "running"
-    pose = _pose(name, build)
-    _tail(pen, build, pose.rump, name)
-    for number, (start, end) in enumerate(pose.legs):
-        pen.line([start, end], build.leg_width, "dark" if number % 2 == 0 else "main")
-        pen.oval(end[0] + 1.5, end[1] - 1, build.leg_width * 0.62, 3, "deep")
-    pen.oval(*pose.body, 28, build.thick, "main", pose.turn)
-    if name == "sitting":
+    pose = pen.pose or "standing"
+    if pose == "jumping":
+        pen, pose = pen.turned(-28), "running"
+    y = 100 - build.leg - build.thick * 0.6
+    hip, low = y + build.thick * 0.3, 100 - build.thick
+    # Where the body lies, where the neck begins, and where each leg goes: x and y of hip and foot.
+    body, turn, shoulder, rump = (46.0, y), 0, (68.0, y - 5), (20.0, y - 4)
+    legs = [(25, hip, 24, 98), (34, hip, 35, 98), (59, hip, 58, 98), (67, hip, 68, 98)]
+    if pose == "running":
+        turn, shoulder = -4, (68, y - 6)
+        legs = [(27, hip, 6, 94), (34, hip, 46, 99), (62, hip, 50, 99), (68, hip, 92, 92)]
+    elif pose == "sitting":
+        body, turn, shoulder, rump = (42, 70), -52, (56, 48), (24, 88)
+        legs = [(26, 86, 46, 97), (52, 66, 58, 98), (58, 64, 64, 98)]
+    elif pose == "sleeping":
+        body, shoulder, rump = (44, low), (66, low - 2), (18, low + 2)
+        legs = [(26, low + 4, 40, 97), (60, low + 4, 76, 97)]
+    _tail(pen, build, rump, pose)
+    for number, (hip_x, hip_y, foot_x, foot_y) in enumerate(legs):
+        pen.line([(hip_x, hip_y), (foot_x, foot_y)], build.leg_width, "dark" if number % 2 == 0 else "main")
+        pen.oval(foot_x + 1.5, foot_y - 1, build.leg_width * 0.62, 3, "deep")
+    pen.oval(*body, 28, build.thick, "main", turn)
+    if pose == "sitting":
         pen.disc(33, 84, build.thick * 0.95, "main")
-    _coat(pen, build, pose)
-    _head(pen, build, pose, name)
+    _coat(pen, build, body)
+    _head(pen, build, shoulder, asleep=pose == "sleeping")
 
 
-def _head(pen: Pen, build: Build, pose: _Pose, name: str) -> None:
-    x, y = pose.shoulder
-    asleep = name == "sleeping"
+def _head(pen: Pen, build: Build, shoulder: Point, asleep: bool) -> None:
+    x, y = shoulder
     rise = 0.0 if asleep else build.neck
     at = (x + 8 + (8 if asleep else rise * 0.25), y - rise + (2 if asleep else -2))
     if asleep:
@@ -132,25 +111,18 @@ def _ears(pen: Pen, build: Build, at: Point, behind: bool) -> None:
         for shift in (-0.5, 0.2):
             pen.line([(x + r * shift, y - r * 0.5), (x + r * shift, y - r * 1.5)], 2.4, "deep")
             pen.disc(x + r * shift, y - r * 1.5, 2.4, "deep")
-    elif style == "trunk":
-        _trunk(pen, at, r, behind)
-
-
-def _trunk(pen: Pen, at: Point, r: float, behind: bool) -> None:
-    x, y = at
-    if behind:
-        pen.curve([(x + r * 0.7, y), (x + r * 1.35, y + r), (x + r * 1.2, y + r * 2), (x + r * 1.6, y + r * 2.4)], 7)
-        pen.curve(
-            [(x + r * 0.7, y), (x + r * 1.35, y + r), (x + r * 1.2, y + r * 2), (x + r * 1.6, y + r * 2.4)], 6.4, "main"
-        )
+    elif style == "trunk" and behind:
+        trunk = [(x + r * 0.7, y), (x + r * 1.35, y + r), (x + r * 1.2, y + r * 2), (x + r * 1.6, y + r * 2.4)]
+        pen.curve(trunk, 7)
+        pen.curve(trunk, 6.4, "main")
         pen.curve([(x + r * 0.6, y + r * 0.7), (x + r * 1.0, y + r * 1.3), (x + r * 1.6, y + r * 1.2)], 3, "snow")
-    else:
+    elif style == "trunk":
         pen.oval(x - r * 0.75, y + r * 0.05, r * 0.72, r, "dark")
 
 
-def _tail(pen: Pen, build: Build, rump: Point, name: str) -> None:
+def _tail(pen: Pen, build: Build, rump: Point, pose: str) -> None:
     x, y = rump
-    low = name in ("sitting", "sleeping")
+    low = pose in ("sitting", "sleeping")
     end = (x - 14, min(y + 6, 96)) if low else (x - 12, y - 12)
     if build.tail == "long":
         pen.curve([(x + 3, y), (x - 8, y + (2 if low else -1)), end, (end[0] + 1, end[1] - 7)], 4.2, "dark")
@@ -169,8 +141,8 @@ def _tail(pen: Pen, build: Build, rump: Point, name: str) -> None:
         pen.disc(x, y + 2, 7, "pale")
 
 
-def _coat(pen: Pen, build: Build, pose: _Pose) -> None:
-    x, y = pose.body
+def _coat(pen: Pen, build: Build, body: Point) -> None:
+    x, y = body
     if build.coat == "spots":
         for dx, dy, wide in ((-14, -4, 6), (2, 4, 7), (14, -4, 5)):
             pen.oval(x + dx, y + dy, wide, wide * 0.8, "deep", 20)
@@ -188,15 +160,10 @@ def _coat(pen: Pen, build: Build, pose: _Pose) -> None:
             pen.arc(x + dx, y + dy, 4.5, 4, 20, 200, 1.6, "dark")
 
 
-def _build(row: str) -> Build:
-    fields: dict[str, Any] = {}
-    for name, value in (item.split("=") for item in row.split()):
-        fields[name] = value if value.isalpha() else float(value)
-    return Build(**fields)
-
-
 for _name, (_row,) in read_table("kinds/builds.txt").items():
-    drawing(_name, _POSES)(partial(_draw_quadruped, build=_build(_row)))
+    _fields: dict[str, Any] = dict(item.split("=") for item in _row.split())
+    _fields |= {_field: float(_value) for _field, _value in _fields.items() if not _value.isalpha()}
+    drawing(_name, _POSES)(partial(_draw_quadruped, build=Build(**_fields)))
 
 
 _HIP, _SHOULDER = (50.0, 62.0), (50.0, 34.0)
