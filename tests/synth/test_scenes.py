@@ -123,7 +123,8 @@ def test_figures_have_the_sizes_that_are_said() -> None:
     for scene in generate(30, "figure", seed=8):
         large, small = scene.objects
         assert (large.size, small.size) == ("large", "small")
-        assert ("inside" in texts(scene)["literal"]) == scene.facts.inside == large.box.holds(small.box)
+        assert ("inside" in texts(scene)["literal"]) == scene.facts.inside
+        assert (relation(small.box, large.box) == "inside") == scene.facts.inside
 
 
 def test_signs_show_their_word() -> None:

@@ -22,6 +22,12 @@ _PLURALS = (
     "scissors scissors, tomato tomatoes, potato potatoes, hero heroes"
 )
 _IRREGULAR = dict(pair.split() for pair in _PLURALS.split(", "))
+_SETTING_NAMES = {
+    "open sea": "the open sea",
+    "underwater": "the world under water",
+    "outer space": "outer space",
+    "mountains": "the mountains",
+}
 _TENS = ["zero", "ten", "twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety"]
 
 
@@ -72,6 +78,21 @@ def listing(parts: Sequence[str]) -> str:
     return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
 
 
+def setting_name(backdrop: str) -> str:
+    """A backdrop with its article, if it takes one."""
+    return _SETTING_NAMES.get(backdrop) or a(backdrop)
+
+
+def part_of_picture(across: float, down: float) -> str:
+    """In which part of the picture a point lies, given in parts of its sides."""
+    side = "left" if across < 0.375 else "right" if across > 0.625 else ""
+    level = "upper" if down < 0.375 else "lower" if down > 0.625 else ""
+    if side and not level:
+        return f"on the {side} side of the picture"
+    part = " ".join(filter(None, (level, side)))
+    return f"in the {part} part of the picture" if part else "in the middle of the picture"
+
+
 def sentence(text: str) -> str:
     """With a capital at the start and a full stop at the end."""
     text = text[0].upper() + text[1:]
@@ -111,12 +132,12 @@ def pick(random: np.random.Generator, *options: T) -> T:
     return options[int(random.random() * len(options))]
 
 
-def coloured(kind: Kind, colour: str, name: str | None = None) -> str:
-    """``red car``, ``woman in red``, ``lamp with a red shade``; of another ``name`` if given."""
-    name = kind.name if name is None else name
-    pattern = COLOURED.get(kind.name, COLOURED.get(kind.category, "{colour} {name}"))
-    text = pattern.format(name=name, colour=colour)
-    return text.replace(f"a {colour}", a(colour)) if f"with a {colour}" in text or f"on a {colour}" in text else text
+def coloured(phrase: str, kind: Kind | None, colour: str) -> str:
+    """The word with the colour where it belongs: ``red car``, ``woman in red``, ``lamp with a red shade``."""
+    pattern = "{colour} {name}"
+    if kind is not None:
+        pattern = COLOURED.get(kind.name, COLOURED.get(kind.category, pattern))
+    return pattern.replace("a {colour}", a(colour)).format(name=phrase, colour=colour)
 
 
 class Wording:
@@ -128,7 +149,7 @@ class Wording:
 
     def __init__(self, name: str, colour: str) -> None:
         self.kind = kind_named(name)
-        self.plain, self.riddle = coloured(self.kind, colour), self.kind.riddle
+        self.plain, self.riddle = coloured(name, self.kind, colour), self.kind.riddle
         self._other_colour, self.hue = COLOUR_WORDS[colour]
 
     def __str__(self) -> str:
@@ -136,7 +157,7 @@ class Wording:
 
     def other(self, random: np.random.Generator) -> str:
         """``scarlet automobile``."""
-        return coloured(self.kind, self._other_colour, pick(random, *self.kind.also))
+        return coloured(pick(random, *self.kind.also), self.kind, self._other_colour)
 
 
 def many(number: int, noun: str) -> str:
@@ -149,18 +170,17 @@ Template = list[tuple[str, Callable[[Any], Any] | None, Callable[[Any], str]]]
 """Pieces of text; after each the value that follows it, and how that is written."""
 
 
-def _read_templates(rows: Sequence[str]) -> dict[str, list[Template]]:
-    """Style → the ways to say it."""
-    templates: dict[str, list[Template]] = {style: [] for style in STYLES}
-    for style, text in (row.split(maxsplit=1) for row in rows):
-        pieces = Formatter().parse(text)
-        templates[style].append(
-            [(before, attrgetter(name) if name else None, _FORMS[form or ""]) for before, name, form, _ in pieces]
+_TEMPLATES: dict[str, dict[str, list[Template]]] = {}
+"""Task → style → the ways to say it."""
+for _task, _rows in read_table("tasks/captions.txt").items():
+    _TEMPLATES[_task] = {style: [] for style in STYLES}
+    for _style, _text in (row.split(maxsplit=1) for row in _rows):
+        _TEMPLATES[_task][_style].append(
+            [
+                (before, attrgetter(name) if name else None, _FORMS[form or ""])
+                for before, name, form, _ in Formatter().parse(_text)
+            ]
         )
-    return templates
-
-
-_TEMPLATES = {task: _read_templates(rows) for task, rows in read_table("tasks/captions.txt").items()}
 
 
 def write_captions(task: str, words: SimpleNamespace, random: np.random.Generator) -> tuple[SceneCaption, ...]:

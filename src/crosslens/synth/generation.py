@@ -231,7 +231,7 @@ def record(scene: SyntheticScene) -> dict[str, list[dict[str, Any]]]:
             "object": id,
             "name": item.name,
             "synset": item.synset,
-            **asdict(item.box),
+            **item.box._asdict(),
             "attributes": list(item.attributes),
             "category": item.category,
             "colour": item.colour if item.category != "landmark" else None,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
@@ -184,7 +183,7 @@ _STANCES = {
 _PROPS = read_drawings("kinds/props.txt")
 
 
-def _draw_person(pen: Pen, *, hair: Callable[[Pen, float], None], dress: bool, head: float) -> None:
+def _draw_person(pen: Pen, *, hair: str, dress: bool, head: float) -> None:
     """The figure in the pen's pose, looking to the right."""
     stance = _STANCES[pen.pose or "standing"]
     drop = stance.drop
@@ -208,7 +207,18 @@ def _draw_person(pen: Pen, *, hair: Callable[[Pen, float], None], dress: bool, h
     pen.line([shift(_SHOULDER), shift(front[0])], 7.5, "dark")
     pen.disc(front[1][0], front[1][1] + drop, 3.6, "skin")
     pen.disc(50, 18 + drop, head, "skin")
-    hair(pen, drop)
+    if hair == "short":
+        pen.sector(50, 16 + drop, 12.5, 12.5, 180, 360, "bark")
+    elif hair == "long":
+        pen.sector(50, 17 + drop, 13.5, 14, 175, 365, "bark")
+        pen.blob([(38, 14 + drop), (42, 14 + drop), (42, 38 + drop), (34, 40 + drop)], "bark")
+    elif hair == "under a cap":
+        pen.sector(50, 14 + drop, 13.5, 12, 180, 360, "dark")
+        pen.box(50, 11 + drop, 70, 15 + drop, "deep", 2)
+    else:
+        pen.sector(50, 16 + drop, 13.5, 13, 180, 360, "gold")
+        for x in (34, 66):
+            pen.oval(x, 20 + drop, 4.5, 8, "gold", 20 if x < 50 else -20)
     pen.disc(50 + head * 0.42, 17 + drop, 1.7, "ink")
     pen.disc(50 - head * 0.05, 17 + drop, 1.7, "ink")
     pen.arc(50 + head * 0.2, 21 + drop, 4, 3.4, 20, 160, 1.6, (170, 60, 60))
@@ -216,30 +226,10 @@ def _draw_person(pen: Pen, *, hair: Callable[[Pen, float], None], dress: bool, h
         before(pen)
 
 
-def _short_hair(pen: Pen, drop: float) -> None:
-    pen.sector(50, 16 + drop, 12.5, 12.5, 180, 360, "bark")
-
-
-def _long_hair(pen: Pen, drop: float) -> None:
-    pen.sector(50, 17 + drop, 13.5, 14, 175, 365, "bark")
-    pen.blob([(38, 14 + drop), (42, 14 + drop), (42, 38 + drop), (34, 40 + drop)], "bark")
-
-
-def _cap(pen: Pen, drop: float) -> None:
-    pen.sector(50, 14 + drop, 13.5, 12, 180, 360, "dark")
-    pen.box(50, 11 + drop, 70, 15 + drop, "deep", 2)
-
-
-def _pigtails(pen: Pen, drop: float) -> None:
-    pen.sector(50, 16 + drop, 13.5, 13, 180, 360, "gold")
-    for x in (34, 66):
-        pen.oval(x, 20 + drop, 4.5, 8, "gold", 20 if x < 50 else -20)
-
-
 for _name, _hair, _dress, _size in (
-    ("man", _short_hair, False, 12),
-    ("woman", _long_hair, True, 12),
-    ("boy", _cap, False, 14),
-    ("girl", _pigtails, True, 14),
+    ("man", "short", False, 12),
+    ("woman", "long", True, 12),
+    ("boy", "under a cap", False, 14),
+    ("girl", "pigtails", True, 14),
 ):
     drawing(_name, tuple(_STANCES))(partial(_draw_person, hair=_hair, dress=_dress, head=_size))

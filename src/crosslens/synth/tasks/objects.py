@@ -202,7 +202,8 @@ ACTORS = tuple(kind.name for kind in KINDS.values() if len(kind.poses) > 1)
 _EXTRAS = tuple(name for name in EVERYDAY if name not in ACTORS)
 POSE_PHRASES = {pose: (other, story) for pose, other, story in WORDS["poses"]}
 """Pose → another way to say it, and one that does not say it."""
-_PERSON_STANDING = "upright on both feet"
+PERSON_STANDING = "upright on both feet"
+"""The other way to say it of a person who is standing."""
 
 
 @dataclass(frozen=True)
@@ -234,7 +235,7 @@ class ActionFacts(Facts):
         actor, extra = Wording(self.actor, self.colour), Wording(self.extra, self.extra_colour)
         phrase, story = POSE_PHRASES[self.action]
         if self.action == "standing" and actor.kind.category == "person":
-            phrase = _PERSON_STANDING
+            phrase = PERSON_STANDING
         return {"actor": actor, "extra": extra, "phrase": phrase, "story": story}
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from crosslens.synth.captions import WORDS, Wording, a, pick
+from crosslens.synth.captions import WORDS, Wording, a, pick, setting_name
 from crosslens.synth.kinds import KINDS, kinds_of
 from crosslens.synth.scene import OPPOSITE, Part, Plan, Zone
 from crosslens.synth.tasks.task import (
@@ -25,13 +25,6 @@ from crosslens.synth.tasks.task import (
     choose,
     usual_colour,
 )
-
-_NAMES = {
-    "open sea": "the open sea",
-    "underwater": "the world under water",
-    "outer space": "outer space",
-    "mountains": "the mountains",
-}
 
 
 @dataclass(frozen=True)
@@ -55,7 +48,7 @@ class SceneFacts(Facts):
 
     def phrases(self, objects: Objects, random: Random) -> dict[str, Any]:
         return {
-            "name": _NAMES.get(self.backdrop, a(self.backdrop)),
+            "name": setting_name(self.backdrop),
             "main": Wording(self.kind, self.colour),
             "other": Wording(self.other_kind, self.other_colour),
         }
