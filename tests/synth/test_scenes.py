@@ -123,7 +123,8 @@ def test_figures_have_the_sizes_that_are_said() -> None:
     for scene in generate(30, "figure", seed=8):
         large, small = scene.objects
         assert (large.size, small.size) == ("large", "small")
-        assert ("inside" in texts(scene)["literal"]) == scene.facts.inside == large.box.holds(small.box)
+        assert ("inside" in texts(scene)["literal"]) == scene.facts.inside
+        assert (relation(small.box, large.box) == "inside") == scene.facts.inside
 
 
 def test_signs_show_their_word() -> None:
@@ -155,17 +156,18 @@ def printed(source: str) -> str:
 
 def test_code_captions_state_what_snippets_print() -> None:
     from crosslens.core.hashing import random_stream
-    from crosslens.synth.tasks.worked_out import CodeFacts
+    from crosslens.synth.tasks.worked_out import CODE, CodeFacts
 
     seen = set()
     for number in range(300):
         facts = CodeFacts.draw(random_stream(11, number))
-        five = facts.describe((), random_stream(12, number))
+        captions = CODE.describe(facts, (), random_stream(12, number))
         expected = printed(facts.source)
         assert facts.output == expected
         assert facts.plan().parts[0].text == facts.source
         whole = re.compile(rf"(?<![\w.-]){re.escape(expected)}(?!\w|\.\d)")  # 5 is not what 50 or 1.5 says
-        assert all(whole.search(getattr(five, style)) for style in STYLES), facts
+        assert all(whole.search(caption.text) for caption in captions), facts
+        assert tuple(caption.style for caption in captions) == STYLES
         seen.add(facts.snippet)
     assert seen == set(SNIPPETS)
 

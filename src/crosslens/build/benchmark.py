@@ -8,11 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import polars as pl
-
 from crosslens.analyze import Discriminability, entropy_band, entropy_histogram
 from crosslens.build.candidates import CandidatePool
-from crosslens.build.descriptions import CANDIDATE, KEPT, PURPOSE, SHARP, UNGRAMMATICAL, VAGUE
+from crosslens.build.descriptions import CANDIDATE, KEPT, SHARP, UNGRAMMATICAL, VAGUE
 from crosslens.build.folder import DecisionLog, FolderPage
 from crosslens.build.settings import RecosSettings
 from crosslens.build.verification import BAD, CORRECTION, OK, SHEET, VerificationSheet
@@ -105,17 +103,6 @@ def verification_counts(log: DecisionLog, versions: Mapping[str, Dataset]) -> di
     counts = Counter(verdicts.values())
     unread = sum(not verdicts.get(caption) for caption in versions["v1"].caption_ids)
     return {**{verdict: counts[verdict] for verdict in (OK, BAD, CORRECTION)}, "unread": unread}
-
-
-def regeneration_list(recos: Recos) -> pl.DataFrame:
-    """Every candidate description outside the band, and what should replace it."""
-    rows = [
-        (entry["caption"], entry["image"], entry["dis"], entry["verdict"], PURPOSE[entry["verdict"]])
-        for entry in recos.log.of("check")
-        if entry["verdict"] != KEPT
-    ]
-    columns = dict.fromkeys(("caption", "image", "dis", "verdict", "wanted"), pl.String) | {"dis": pl.Float64}
-    return pl.DataFrame(rows, schema=columns, orient="row")
 
 
 def check_section(check: Discriminability, settings: RecosSettings, log: DecisionLog) -> Section:

@@ -15,7 +15,7 @@ from crosslens.analyze import entropy_band
 from crosslens.build.candidates import CandidatePool, EncodedCandidates
 from crosslens.build.folder import DecisionLog
 from crosslens.build.generators.contents import Annotations
-from crosslens.build.generators.protocol import CONFUSABLE, DESCRIBE, SHARPER, VAGUER, AnswerSource, Request
+from crosslens.build.generators.protocol import CONFUSABLE, DESCRIBE, SHARPER, VAGUER, AnswerSource, Request, folded
 from crosslens.build.grammar import GrammarCheck
 from crosslens.build.verification import BAD, CORRECTION, SheetRow, VerificationSheet
 from crosslens.core import Array, Embeddings, UsageError, argument
@@ -94,7 +94,7 @@ class KnownTexts:
         return list((stored | {caption: self._from_sheet[caption] for caption in listed}).values())
 
     def _rows(self, image: int) -> Sequence[SheetRow]:
-        return self._sheet.of_image(self._encoded.dataset.image_ids[image])
+        return self._sheet.by_image.get(self._encoded.dataset.image_ids[image], ())
 
     def _encode(self, texts: Sequence[str]) -> Array:
         if self._encoded.encode_texts is None:
@@ -177,7 +177,17 @@ class DescriptionEditor:
         if self.candidates.checks_selected:
             self.gallery = self.candidates.gallery_of(images)
             self.release(images)
-        drafts = self._drafts(images)
+        drafts = {image: _Draft() for image in images}
+        for checked in self._check((image, text) for image in images for text in self._texts.of(image)):
+            draft, verdict = drafts[checked.image], self._verdict_on(checked)
+            if verdict in draft.failed:
+                draft.failed[verdict].append(checked.description.text)
+                self._add_rivals(draft, checked.nearest)
+            elif (verdict := self._take(checked, draft.kept)) != KEPT:
+                self._log_new("passed over", checked, verdict)
+        for image, draft in drafts.items():
+            if not draft.rivals:
+                self._add_rivals(draft, [other for other, _ in islice(self.candidates.nearest(image), _RIVAL_IMAGES)])
         for attempt in self._attempts:
             requests = [request for image, draft in drafts.items() for request in self._requests(image, draft, attempt)]
             for checked, problems in self._written(requests, attempt):
@@ -244,26 +254,13 @@ class DescriptionEditor:
             seed=self.candidates.settings.seed,
         )
 
-    def _drafts(self, images: Sequence[int]) -> dict[int, _Draft]:
-        """What is known of each image already, and its rivals."""
-        drafts = {image: _Draft() for image in images}
-        for checked in self._check((image, text) for image in images for text in self._texts.of(image)):
-            draft, verdict = drafts[checked.image], self._verdict_on(checked)
-            if verdict in draft.failed:
-                draft.failed[verdict].append(checked.description.text)
-                self._add_rivals(draft, checked.nearest)
-            elif (verdict := self._take(checked, draft.kept)) != KEPT:
-                self._log_new("passed over", checked, verdict)
-        for image, draft in drafts.items():
-            if not draft.rivals:
-                self._add_rivals(draft, [other for other, _ in islice(self.candidates.nearest(image), _RIVAL_IMAGES)])
-        return drafts
-
     def _verdict_on(self, checked: _Checked, problems: Sequence[str] = (), *, band: bool = True) -> str:
         """Whether a text may be used. What people corrected is used wherever it lies."""
         if checked.description.origin == CORRECTION:
             return KEPT
-        if self._sheet.rejects(self.candidates.ids[checked.image], checked.description.text):
+        text = folded(checked.description.text)
+        said = self._sheet.by_image.get(self.candidates.ids[checked.image], ())
+        if any(row.verdict == BAD and folded(row.description) == text for row in said):
             return REJECTED
         return UNGRAMMATICAL if problems else self.verdict(checked.description.dis) if band else KEPT
 

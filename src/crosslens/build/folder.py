@@ -232,25 +232,6 @@ def absolute_file(file: str) -> str:
     return f"{Path(archive).expanduser().resolve()}{mark}{member}"
 
 
-def copy_pictures(dataset: Dataset, folder: Path) -> dict[str, str]:
-    """Copy every picture once; returns each image's path, seen from the folder of a version."""
-    folder.mkdir()
-    files: dict[str, str] = {}
-    used: set[str] = set()
-    for image, file in dataset.images.select("image", "file").iter_rows():
-        stem = re.sub(r"[^\w.-]+", "_", image)[:100].strip(".") or "image"
-        ending = Path(file.partition(MEMBER_SEPARATOR)[2] or file).suffix
-        stem = stem.removesuffix(ending) if ending else stem
-        name, number = f"{stem}{ending}", 1
-        while name.casefold() in used:
-            number += 1
-            name = f"{stem}-{number}{ending}"
-        used.add(name.casefold())
-        files[image] = f"../images/{name}"
-        (folder / name).write_bytes(read_image_bytes(file))
-    return files
-
-
 LOG = "decisions.jsonl"
 
 
@@ -298,7 +279,20 @@ class BenchmarkFolder:
         remove(work.new)
         work.new.mkdir()
         if datasets and copy_images:
-            files = copy_pictures(list(datasets.values())[-1], work.new / IMAGES)
+            (work.new / IMAGES).mkdir()
+            files: dict[str, str] = {}  # image → its path, seen from the folder of a dataset
+            used: set[str] = set()
+            for image, file in list(datasets.values())[-1].images.select("image", "file").iter_rows():
+                stem = re.sub(r"[^\w.-]+", "_", image)[:100].strip(".") or "image"
+                ending = Path(file.partition(MEMBER_SEPARATOR)[2] or file).suffix
+                stem = stem.removesuffix(ending) if ending else stem
+                name, number = f"{stem}{ending}", 1
+                while name.casefold() in used:
+                    number += 1
+                    name = f"{stem}-{number}{ending}"
+                used.add(name.casefold())
+                files[image] = f"../{IMAGES}/{name}"
+                (work.new / IMAGES / name).write_bytes(read_image_bytes(file))
             paths = pl.col("image").replace_strict(files, return_dtype=pl.String).alias("file")
             datasets = {
                 name: replace(dataset, images=dataset.images.with_columns(paths), home=self.target / name)

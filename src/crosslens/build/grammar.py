@@ -166,7 +166,12 @@ def problems_of_parse(parse: Parse) -> Iterator[str]:
 def _numbers(parse: Parse) -> Iterator[str]:
     for token, (arc, head) in enumerate(zip(parse.arcs, parse.heads, strict=True)):
         word, noun = parse.words[token].lower(), parse.words[head].lower()
-        if head <= token or parse.arcs[head] in _WITHIN - {"pobj"} or not _are_adjectives(parse, token + 1, head):
+        if head <= token or parse.arcs[head] in _WITHIN - {"pobj"}:
+            continue
+        # Between them adjectives and nothing else: not *few*, nor nouns that the parser took for adjectives.
+        between = [word.lower() for word in parse.words[token + 1 : head]]
+        plain = all(word in COLOURS | SIZES or not is_phrase(word) for word in between)
+        if not plain or not _COUNTING.isdisjoint(between) or set(parse.pos[token + 1 : head]) - {"ADJ"}:
             continue
         changes = singularise(noun) != noun if is_plural(noun) else pluralise(noun) != noun
         if not changes or not noun.isalpha():
@@ -177,13 +182,6 @@ def _numbers(parse: Parse) -> Iterator[str]:
         many_of_one &= parse.pos[max(token - 1, 0)] != "DET" and parse.tags[min(head + 1, len(parse) - 1)] not in _MORE
         if one_of_many or many_of_one:
             yield f"number: {word} {noun}"
-
-
-def _are_adjectives(parse: Parse, start: int, end: int) -> bool:
-    """Whether words are adjectives and nothing else: not *few*, nor nouns that the parser took for adjectives."""
-    words = [word.lower() for word in parse.words[start:end]]
-    plain = all(word in COLOURS | SIZES or not is_phrase(word) for word in words)
-    return plain and _COUNTING.isdisjoint(words) and all(pos == "ADJ" for pos in parse.pos[start:end])
 
 
 def _agreement(parse: Parse) -> Iterator[str]:

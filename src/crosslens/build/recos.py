@@ -7,10 +7,12 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Unpack
 
+import polars as pl
+
 from crosslens.analyze import Discriminability
-from crosslens.build.benchmark import Recos, build_notes, build_page, check_section, regeneration_list, version_page
+from crosslens.build.benchmark import Recos, build_notes, build_page, check_section, version_page
 from crosslens.build.candidates import CandidatePool, Encoders, encode_candidates
-from crosslens.build.descriptions import DescriptionEditor
+from crosslens.build.descriptions import KEPT, PURPOSE, DescriptionEditor
 from crosslens.build.folder import LOG, RECOS, BenchmarkFolder, DecisionLog, check_inputs, log_head, write_sheet
 from crosslens.build.generators.protocol import AnswerSource, Generator, Recorded, Request, identity, load_generator
 from crosslens.build.grammar import GrammarCheck, load_grammar_check
@@ -109,7 +111,11 @@ def build_recos(
             encoding.notify(f"note: {unused}: pass {argument('verified', str(folder.target / SHEET))}")
         assert folder.log is not None
         versions = {name: Dataset.load(folder.target / name) for name in VERSIONS}
-        check, notes = _check(candidates, versions), build_notes(candidates, folder.log, versions)
+        gallery, images = candidates.whole, None
+        if candidates.checks_selected:
+            images = positions(versions["v0"].image_ids, candidates.ids, "image").tolist()
+            gallery = candidates.gallery_of(images)
+        check, notes = candidates.check(gallery, images), build_notes(candidates, folder.log, versions)
         return Recos(versions, check, candidates.quotas, candidates.settings, folder.log, notes, sheet, already=True)
 
 
@@ -148,18 +154,17 @@ class RecosFolder(BenchmarkFolder):
         for name, dataset in versions.items():
             version_page(dataset).save(work.new / name / "README.md")
         build_page(recos, versions, copied=copy_images).save(work.new / "README.md")
-        write_sheet(regeneration_list(recos), work.new / "regenerate.csv")
+        # Every candidate description outside the band, and what should replace it.
+        rows = [
+            (entry["caption"], entry["image"], entry["dis"], entry["verdict"], PURPOSE[entry["verdict"]])
+            for entry in recos.log.of("check")
+            if entry["verdict"] != KEPT
+        ]
+        columns = dict.fromkeys(("caption", "image", "dis", "verdict", "wanted"), pl.String) | {"dis": pl.Float64}
+        write_sheet(pl.DataFrame(rows, schema=columns, orient="row"), work.new / "regenerate.csv")
         write_sheet(sheet_table(versions, recos.sheet), work.new / SHEET)
         self.publish(work, recos.log)
         return versions
-
-
-def _check(candidates: CandidatePool, versions: Mapping[str, Dataset]) -> Discriminability:
-    """dis(t) of the candidates' descriptions; against selected images only those of the originals."""
-    if not candidates.checks_selected:
-        return candidates.check(candidates.whole)
-    originals = positions(versions["v0"].image_ids, candidates.ids, "image").tolist()
-    return candidates.check(candidates.gallery_of(originals), originals)
 
 
 def _build(

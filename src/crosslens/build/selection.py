@@ -81,10 +81,22 @@ class ImageSelector:
         move each entropy, so all are judged again until a round drops none: then every description lies in the band of
         the gallery that v0 has in the end. A dropped image does not return, so the rounds come to an end.
         """
-        against_selected = self.candidates.checks_selected
+        against_selected, needed = self.candidates.checks_selected, self.candidates.settings.descriptions
         batch = self._draw()
         while batch:
-            dropped = self._judge(batch, log_kept=not against_selected)
+            described = self.editor.describe(batch)
+            dropped = {image for image in batch if len(described[image]) < needed}
+            for image in batch:
+                if image in dropped:
+                    self._release(image)
+                    del self.chosen[image]
+                    self._open[self.candidates.tasks[image]] += 1
+                    self._kept.pop(image, None)
+                else:
+                    self._kept[image] = described[image]
+                if image in dropped or not against_selected:
+                    self._log_original(image, described[image])
+            self.editor.release(dropped)
             drawn = self._draw()
             batch = drawn if not against_selected else [*self._kept, *drawn] if dropped else []
         if against_selected:
@@ -94,23 +106,6 @@ class ImageSelector:
             BenchmarkImage(image, "original", None, self.candidates.tasks[image], tuple(self._kept[image]))
             for image in sorted(self._kept)
         ]
-
-    def _judge(self, batch: Sequence[int], *, log_kept: bool) -> set[int]:
-        """Choose the descriptions of these images; those with too few are dropped, and returned."""
-        described = self.editor.describe(batch)
-        dropped = {image for image in batch if len(described[image]) < self.candidates.settings.descriptions}
-        for image in batch:
-            if image in dropped:
-                self._release(image)
-                del self.chosen[image]
-                self._open[self.candidates.tasks[image]] += 1
-                self._kept.pop(image, None)
-            else:
-                self._kept[image] = described[image]
-            if image in dropped or log_kept:
-                self._log_original(image, described[image])
-        self.editor.release(dropped)
-        return dropped
 
     def _draw(self) -> list[int]:
         """The next images of every task below its quota.
@@ -186,8 +181,13 @@ class ImageSelector:
                 else:
                     self.editor.release([image])
                     short.append(original)
-            replaced = [(original, self._replaced(original, search=left > 0)) for original in short]
-            pairs = [(original, image) for original, image in replaced if image is not None]
+            pairs = []
+            for original in short:
+                self._wordless.add(self._confusable(original))
+                self._release(original.image)
+                if left and self._reserve(original.image):
+                    pairs.append((original, self._confusable(original)))
+                self._log_confusable(original.image)
         return [chosen[original.image] for original in originals if original.image in chosen]
 
     def _nearest_free(self, originals: Sequence[BenchmarkImage]) -> list[tuple[BenchmarkImage, int]]:
@@ -212,15 +212,6 @@ class ImageSelector:
                 self._reserve(original.image)
             self._log_confusable(original.image)
         return [(original, self._confusable(original)) for original in originals if original.image in self.reserved]
-
-    def _replaced(self, original: BenchmarkImage, *, search: bool) -> int | None:
-        """The next confusable of an original, whose own got too few descriptions; None: there is none, or no search."""
-        self._wordless.add(self._confusable(original))
-        self._release(original.image)
-        if search:
-            self._reserve(original.image)
-        self._log_confusable(original.image)
-        return self._confusable(original) if original.image in self.reserved else None
 
     def _confusable(self, original: BenchmarkImage) -> int:
         return self.reserved[original.image][-1][0]

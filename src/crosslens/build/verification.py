@@ -15,7 +15,6 @@ from typing import Any
 import polars as pl
 
 from crosslens.build.folder import read_columns
-from crosslens.build.generators.protocol import folded
 from crosslens.core import Dataset, InputError, fingerprint, reading
 from crosslens.data import check_known, check_unique, existing_file
 
@@ -54,18 +53,11 @@ class VerificationSheet:
         return {row.caption: row for row in self.rows}
 
     @cached_property
-    def _by_image(self) -> Mapping[str, list[SheetRow]]:
+    def by_image(self) -> Mapping[str, Sequence[SheetRow]]:
         rows: dict[str, list[SheetRow]] = {}
         for row in self.rows:
             rows.setdefault(row.image, []).append(row)
         return rows
-
-    def of_image(self, image: str) -> Sequence[SheetRow]:
-        return self._by_image.get(image, ())
-
-    def rejects(self, image: str, text: str) -> bool:
-        """Whether people called this text of this image bad."""
-        return any(row.verdict == BAD and folded(row.description) == folded(text) for row in self.of_image(image))
 
     @cached_property
     def judged(self) -> tuple[SheetRow, ...]:

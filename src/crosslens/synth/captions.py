@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from functools import lru_cache
+from operator import attrgetter
+from string import Formatter
+from types import SimpleNamespace
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -18,9 +22,16 @@ _PLURALS = (
     "scissors scissors, tomato tomatoes, potato potatoes, hero heroes"
 )
 _IRREGULAR = dict(pair.split() for pair in _PLURALS.split(", "))
+_SETTING_NAMES = {
+    "open sea": "the open sea",
+    "underwater": "the world under water",
+    "outer space": "outer space",
+    "mountains": "the mountains",
+}
 _TENS = ["zero", "ten", "twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety"]
 
 
+@lru_cache(maxsize=4096)
 def a(noun: str) -> str:
     """The noun with ``a`` or ``an``, as its sound requires."""
     return f"{'an' if takes_an(noun) else 'a'} {noun}"
@@ -32,11 +43,9 @@ def pluralise(noun: str) -> str:
         head, separator, rest = noun.partition(link)
         if separator:
             return pluralise(head) + link + rest
-    stem, _, last = noun.rpartition(" ")
-    return f"{stem} {_plural_word(last)}".strip()
-
-
-def _plural_word(word: str) -> str:
+    stem, space, word = noun.rpartition(" ")
+    if space:
+        return f"{stem} {pluralise(word)}"
     if word in _IRREGULAR:
         return _IRREGULAR[word]
     for ending, plural in (("woman", "women"), ("man", "men"), ("fish", "fish")):
@@ -67,6 +76,21 @@ def number_word(number: int) -> str:
 def listing(parts: Sequence[str]) -> str:
     """``a, b and c``."""
     return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
+
+
+def setting_name(backdrop: str) -> str:
+    """A backdrop with its article, if it takes one."""
+    return _SETTING_NAMES.get(backdrop) or a(backdrop)
+
+
+def part_of_picture(across: float, down: float) -> str:
+    """In which part of the picture a point lies, given in parts of its sides."""
+    side = "left" if across < 0.375 else "right" if across > 0.625 else ""
+    level = "upper" if down < 0.375 else "lower" if down > 0.625 else ""
+    if side and not level:
+        return f"on the {side} side of the picture"
+    part = " ".join(filter(None, (level, side)))
+    return f"in the {part} part of the picture" if part else "in the middle of the picture"
 
 
 def sentence(text: str) -> str:
@@ -103,50 +127,72 @@ class SceneCaption:
         return DIFFICULTY[self.style]
 
 
-@dataclass(frozen=True)
-class CaptionStyles:
-    """The five texts of one picture, before they are captions."""
-
-    literal: str
-    sparse: str
-    detailed: str
-    paraphrased: str
-    figurative: str
-
-    def captions(self) -> tuple[SceneCaption, ...]:
-        """With capitals and full stops."""
-        return tuple(SceneCaption(sentence(getattr(self, style)), style) for style in STYLES)
-
-
 def pick(random: np.random.Generator, *options: T) -> T:
     """One of the options; always draws exactly one number, so that a changed fact does not change later picks."""
     return options[int(random.random() * len(options))]
 
 
-def coloured(kind: Kind, colour: str, name: str | None = None) -> str:
-    """``red car``, ``woman in red``, ``lamp with a red shade``; of another ``name`` if given."""
-    name = kind.name if name is None else name
-    pattern = COLOURED.get(kind.name, COLOURED.get(kind.category, "{colour} {name}"))
-    text = pattern.format(name=name, colour=colour)
-    return text.replace(f"a {colour}", a(colour)) if f"with a {colour}" in text or f"on a {colour}" in text else text
+def coloured(phrase: str, kind: Kind | None, colour: str) -> str:
+    """The word with the colour where it belongs: ``red car``, ``woman in red``, ``lamp with a red shade``."""
+    pattern = "{colour} {name}"
+    if kind is not None:
+        pattern = COLOURED.get(kind.name, COLOURED.get(kind.category, pattern))
+    return pattern.replace("a {colour}", a(colour)).format(name=phrase, colour=colour)
 
 
 class Wording:
     """The phrases for one kind of object in one colour.
 
-    ``plain`` is ``red car``, ``riddle`` ``petrol-thirsty commuter``, ``hue`` ``the colour of ripe tomatoes``.
+    ``plain``, which is also its text, is ``red car``, ``riddle`` ``petrol-thirsty commuter``, ``hue`` ``the colour of
+    ripe tomatoes``.
     """
 
     def __init__(self, name: str, colour: str) -> None:
         self.kind = kind_named(name)
-        self.plain, self.riddle = coloured(self.kind, colour), self.kind.riddle
+        self.plain, self.riddle = coloured(name, self.kind, colour), self.kind.riddle
         self._other_colour, self.hue = COLOUR_WORDS[colour]
+
+    def __str__(self) -> str:
+        return self.plain
 
     def other(self, random: np.random.Generator) -> str:
         """``scarlet automobile``."""
-        return coloured(self.kind, self._other_colour, pick(random, *self.kind.also))
+        return coloured(pick(random, *self.kind.also), self.kind, self._other_colour)
 
 
 def many(number: int, noun: str) -> str:
     """``one red car``, ``three red cars``."""
     return f"one {noun}" if number == 1 else f"{number_word(number)} {pluralise(noun)}"
+
+
+_FORMS: dict[str, Callable[[Any], str]] = {"": str, "a": lambda noun: a(str(noun)), "word": number_word}
+Template = list[tuple[str, Callable[[Any], Any] | None, Callable[[Any], str]]]
+"""Pieces of text; after each the value that follows it, and how that is written."""
+
+
+_TEMPLATES: dict[str, dict[str, list[Template]]] = {}
+"""Task → style → the ways to say it."""
+for _task, _rows in read_table("tasks/captions.txt").items():
+    _TEMPLATES[_task] = {style: [] for style in STYLES}
+    for _style, _text in (row.split(maxsplit=1) for row in _rows):
+        _TEMPLATES[_task][_style].append(
+            [
+                (before, attrgetter(name) if name else None, _FORMS[form or ""])
+                for before, name, form, _ in Formatter().parse(_text)
+            ]
+        )
+
+
+def write_captions(task: str, words: SimpleNamespace, random: np.random.Generator) -> tuple[SceneCaption, ...]:
+    """One in each style. Every way to say it is filled in, whichever is picked: each draws its own words."""
+    captions = []
+    for style, templates in _TEMPLATES[task].items():
+        texts = []
+        for template in templates:
+            text = ""
+            for before, value_of, form in template:
+                value = value_of(words) if value_of else ""
+                text += before + form(value(random) if callable(value) else value)
+            texts.append(text)
+        captions.append(SceneCaption(sentence(pick(random, *texts) if len(texts) > 1 else texts[0]), style))
+    return tuple(captions)

@@ -196,34 +196,21 @@ class Surface:
         reduced: Image.Image = self.image.reduce(FINE)
         return reduced
 
-    def drawn(self) -> Image.Image:
-        """The part drawn on, at its final size, with a margin: most of a sheet is empty, and reducing it is slow."""
-        drawn = self.image.getbbox()
+    def outlined(self, colour: RGB) -> Image.Image:
+        """What is drawn, at its final size, with a thin line around it that sets it off from any background."""
+        library, drawn = pillow(), self.image.getbbox()
         assert drawn is not None, "nothing was drawn"
+        # Only the part drawn on, with a margin: most of a sheet is empty, and reducing it is slow.
         box = [(edge // FINE + step) * FINE for edge, step in zip(drawn, (-2, -2, 3, 3), strict=True)]
-        part: Image.Image = self.image.crop(box).reduce(FINE)
-        return part
-
-
-def outlined(drawing: Image.Image, colour: RGB) -> Image.Image:
-    """The drawing with a thin line around it that sets it off from any background, cut to what is drawn."""
-    library = pillow()
-    line = tone(colour, "deep") if brightness(colour) > 70 else (176, 176, 180)
-    alpha = drawing.getchannel("A").point(_SOLID)
-    around = alpha.filter(library.ImageFilter.MaxFilter(2 * _OUTLINE - 1))
-    sheet = library.Image.new("RGBA", drawing.size, (*line, 0))
-    sheet.putalpha(around)
-    sheet.alpha_composite(drawing)
-    # Half-transparent fringes would leave the question open which pixels belong to the object.
-    cut: Image.Image = sheet.crop(drawn_box(sheet))
-    return cut
-
-
-def drawn_box(image: Image.Image) -> tuple[int, int, int, int]:
-    """Left, top, right, bottom of the pixels that are more solid than not."""
-    box: tuple[int, int, int, int] | None = image.getchannel("A").point(_SOLID).getbbox()
-    assert box is not None, "nothing was drawn"
-    return box
+        drawing = self.image.crop(box).reduce(FINE)
+        line = tone(colour, "deep") if brightness(colour) > 70 else (176, 176, 180)
+        sheet = library.Image.new("RGBA", drawing.size, (*line, 0))
+        solid = drawing.getchannel("A").point(_SOLID)
+        sheet.putalpha(solid.filter(library.ImageFilter.MaxFilter(2 * _OUTLINE - 1)))
+        sheet.alpha_composite(drawing)
+        # Half-transparent fringes would leave the question open which pixels belong to the object.
+        cut: Image.Image = sheet.crop(sheet.getchannel("A").point(_SOLID).getbbox())
+        return cut
 
 
 COMPILED = Path(__file__).with_name("glyphs.json.gz")

@@ -139,7 +139,7 @@ def make_scene(
         variant=variant,
         objects=objects,
         relations=relations_between([item.box for item in objects], inside),
-        captions=facts.describe(objects, random("captions")).captions() if role != "similar" else (),
+        captions=task.describe(facts, objects, random("captions")) if role != "similar" else (),
     )
 
 
@@ -231,7 +231,7 @@ def record(scene: SyntheticScene) -> dict[str, list[dict[str, Any]]]:
             "object": id,
             "name": item.name,
             "synset": item.synset,
-            **asdict(item.box),
+            **item.box._asdict(),
             "attributes": list(item.attributes),
             "category": item.category,
             "colour": item.colour if item.category != "landmark" else None,

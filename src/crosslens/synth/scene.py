@@ -11,14 +11,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from itertools import combinations
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from crosslens.core import CrosslensError
 from crosslens.synth.backdrops import BACKDROPS, paint
-from crosslens.synth.captions import SceneCaption
-from crosslens.synth.drawing import Look, Pen, Surface, outlined, shade
+from crosslens.synth.captions import SceneCaption, part_of_picture
+from crosslens.synth.drawing import Look, Pen, Surface, shade
 from crosslens.synth.kinds import kind_named
 
 if TYPE_CHECKING:
@@ -36,8 +36,7 @@ _GAP = 3
 _TRIES, _SHRINKS, _SHRINK = 40, 14, 0.9
 
 
-@dataclass(frozen=True)
-class Box:
+class Box(NamedTuple):
     """A rectangle in pixels: left, top, width, height."""
 
     x: int
@@ -63,10 +62,6 @@ class Box:
         """Whether the two share a pixel, or come closer than ``gap``."""
         across = self.x < other.right + gap and other.x < self.right + gap
         return across and self.y < other.bottom + gap and other.y < self.bottom + gap
-
-    def holds(self, other: Box) -> bool:
-        """Whether the other lies wholly inside."""
-        return self.x <= other.x and self.y <= other.y and other.right <= self.right and other.bottom <= self.bottom
 
 
 @dataclass(frozen=True)
@@ -159,7 +154,7 @@ def sprite(look: Look) -> Image.Image:
     side = look.length + 2 * margin
     surface = Surface(side, side)
     kind_named(look.kind).drawing.draw(Pen(surface, look.length / 100, (margin, margin), look))
-    return outlined(surface.drawn(), look.rgb)
+    return surface.outlined(look.rgb)
 
 
 def arrange(slots: Sequence[Slot], size: int, random: np.random.Generator) -> tuple[Placed, ...]:
@@ -229,13 +224,8 @@ class SceneObject:
     @property
     def whereabouts(self) -> str:
         """In which part of the picture it lies."""
-        x, y = (round(middle / SIZE * 1000) for middle in self.box.middle)
-        across = "left" if x < 375 else "right" if x > 625 else ""
-        down = "upper" if y < 375 else "lower" if y > 625 else ""
-        if across and not down:
-            return f"on the {across} side of the picture"
-        part = " ".join(word for word in (down, across) if word)
-        return f"in the {part} part of the picture" if part else "in the middle of the picture"
+        x, y = (round(middle / SIZE, 3) for middle in self.box.middle)
+        return part_of_picture(x, y)
 
     @property
     def attributes(self) -> tuple[str, ...]:
@@ -311,14 +301,18 @@ def relations_between(boxes: Sequence[Box], known: Mapping[tuple[int, int], str]
     return tuple(relations)
 
 
-def relation(box: Box, other: Box) -> str | None:
-    """Left of, right of, above, below or inside, seen from the first; None where it is none of them clearly."""
-    if other.holds(box):
+def relation(box: tuple[float, float, float, float], other: tuple[float, float, float, float]) -> str | None:
+    """Left of, right of, above, below or inside, seen from the first; None where it is none of them clearly.
+
+    Boxes are left, top, width, height, in any unit.
+    """
+    (left, top, width, height), (other_left, other_top, other_width, other_height) = box, other
+    across = min(left + width, other_left + other_width) - max(left, other_left)
+    down = min(top + height, other_top + other_height) - max(top, other_top)
+    if across >= width - 1e-9 and down >= height - 1e-9:
         return "inside"
-    across = min(box.right, other.right) - max(box.x, other.x)
-    down = min(box.bottom, other.bottom) - max(box.y, other.y)
-    if across <= 0 and down >= _SHARED * min(box.h, other.h):
-        return "left of" if box.x < other.x else "right of"
-    if down <= 0 and across >= _SHARED * min(box.w, other.w):
-        return "above" if box.y < other.y else "below"
+    if across <= 0 and down >= _SHARED * min(height, other_height):
+        return "left of" if left < other_left else "right of"
+    if down <= 0 and across >= _SHARED * min(width, other_width):
+        return "above" if top < other_top else "below"
     return None

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from crosslens.build import near_duplicates
-from crosslens.build.imp.cleaning.duplicates import band_shape, found_share
+from crosslens.build.imp.cleaning.duplicates import band_shape
 from crosslens.core import UsageError
 from crosslens.language import word_set
 
@@ -96,7 +96,6 @@ def test_recall_at_the_threshold() -> None:
     similarity = jaccard(texts[0], texts[1])
     groups = near_duplicates(texts, threshold=similarity, seed=3)
     assert np.mean(groups[1::2] == groups[::2]) >= 0.98
-    assert found_share(similarity, band_shape(similarity)[0]) >= 0.99
 
 
 @pytest.mark.parametrize("threshold", [0.1, 0.25, 0.5, 0.75, 0.9, 0.99, 1.0])

@@ -11,7 +11,7 @@ from typing import Any
 import polars as pl
 
 from crosslens.core import Dataset, UnknownNameError
-from crosslens.synth import BACKDROPS, COLOUR_WORDS, COLOURED, KINDS, a, number_word, pluralise
+from crosslens.synth import BACKDROPS, COLOUR_WORDS, KINDS, Kind, a, coloured, number_word, part_of_picture, pluralise
 
 _TABLE = Path(__file__).with_name("nouns.txt")
 _WIDER = {
@@ -55,12 +55,6 @@ class Noun:
         forms += [(word, NARROW) for word in self.narrow]
         return forms + ([(self.riddle, RIDDLE)] if self.riddle else [])
 
-    def word_for(self, register: str) -> str | None:
-        """Its word of one register; a narrower word is not known to fit, so the plain one is used."""
-        if register == RIDDLE:
-            return self.riddle
-        return self.other[0] if register == OTHER and self.other else self.plain
-
     @property
     def definite(self) -> bool:
         return self.unique and self.plain not in _NO_ARTICLE
@@ -97,15 +91,6 @@ def _common() -> dict[str, Noun]:
             words = [tuple(part.split(", ")) if part else () for part in (other, narrow)]
             nouns[name] = Noun(name, plain or name, words[0], words[1], None, wider if wider != name else None)
     return nouns
-
-
-def coloured(phrase: str, name: str, category: str | None, colour: str) -> str:
-    """``red car``, ``woman in red``, ``lamp with a red shade``: the colour where it belongs."""
-    pattern = "{colour} {name}"
-    if name in KINDS and category == KINDS[name].category:
-        pattern = COLOURED.get(name, COLOURED.get(category, pattern))
-    text = pattern.format(colour=colour, name=phrase)
-    return text.replace(f" a {colour}", f" an {colour}") if colour[0] in "aeiou" else text
 
 
 COLOUR_MEANINGS = {
@@ -214,6 +199,12 @@ class ObjectGroup:
     def name(self) -> str:
         return self.members[0].name
 
+    @property
+    def kind(self) -> Kind | None:
+        """What is drawn under this name, if it is a drawing."""
+        kind = KINDS.get(self.name)
+        return kind if kind and kind.category == self.members[0].category else None
+
     @cached_property
     def colours(self) -> tuple[str, ...]:
         """The colours among its members; empty where one of them has none."""
@@ -245,13 +236,7 @@ class ObjectGroup:
         if not self.single or not self.single.box:
             return ""
         left, top, width, height = self.single.box
-        across, down = left + width / 2, top + height / 2
-        side = "left" if across < 0.375 else "right" if across > 0.625 else ""
-        level = "upper" if down < 0.375 else "lower" if down > 0.625 else ""
-        if side and not level:
-            return f" on the {side} side of the picture"
-        part = " ".join(filter(None, (level, side)))
-        return f" in the {part} part of the picture" if part else " in the middle of the picture"
+        return f" {part_of_picture(left + width / 2, top + height / 2)}"
 
     @property
     def action(self) -> str | None:
@@ -272,7 +257,7 @@ class ObjectGroup:
             return f"the {words.plain}" if words.definite else words.plain
         phrase = words.plain
         if colour and len(self.colours) == 1:
-            phrase = coloured(phrase, self.name, self.members[0].category, self.colours[0])
+            phrase = coloured(phrase, self.kind, self.colours[0])
         if many == 1:
             return a(phrase)
         several = plural(phrase)
@@ -309,19 +294,6 @@ class ImageContents:
         """`` on a beach``, with the space before it; empty where the setting is not known."""
         backdrop = BACKDROPS.get(self.setting or "")
         return f" {backdrop.at}" if backdrop else ""
-
-
-def spatial_relation(box: Box, other: Box) -> str | None:
-    """Left, right, above, below or inside, seen from the first; None where it is none of them clearly."""
-    across = min(box[0] + box[2], other[0] + other[2]) - max(box[0], other[0])
-    down = min(box[1] + box[3], other[1] + other[3]) - max(box[1], other[1])
-    if across >= box[2] - 1e-9 and down >= box[3] - 1e-9:
-        return "inside"
-    if across <= 0 and down >= 0.3 * min(box[3], other[3]):
-        return "left" if box[0] < other[0] else "right"
-    if down <= 0 and across >= 0.3 * min(box[2], other[2]):
-        return "above" if box[1] < other[1] else "below"
-    return None
 
 
 def counterparts(source: ImageContents, target: ImageContents, turn: int = 0) -> dict[str, ObjectGroup]:

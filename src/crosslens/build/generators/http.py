@@ -14,7 +14,6 @@ from crosslens.build.generators.protocol import (
     VAGUER,
     Generator,
     GeneratorSettings,
-    Notify,
     Request,
     folded,
 )
@@ -24,6 +23,7 @@ from crosslens.core import (
     InputError,
     InvalidAnswer,
     Message,
+    Notify,
     Reading,
     answers_of,
     argument,

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import NamedTuple
 
 from crosslens.build.generators.contents import COLOUR_MEANINGS, OTHER, PLAIN, RIDDLE, ImageContents, plural
-from crosslens.synth import BACKDROPS, POSE_PHRASES, a, number_word
+from crosslens.synth import BACKDROPS, PERSON_STANDING, POSE_PHRASES, a, number_word, setting_name
 
 SIZES = ("small", "medium", "large", "big", "little", "tiny", "huge", "tall")
 GROUPED = {"a lone": 1, "a pair of": 2, "a couple of": 2, "a trio of": 3, "a quartet of": 4, "half a dozen": 6}
@@ -19,24 +19,14 @@ VAGUE = (*(f"a {words}" for words in _GATHERED), *_GATHERED, *_SEVERAL)
 NUMBERS = {number_word(number): number for number in range(1, 21)}
 NEAR, INSIDE = "near", "inside"
 RELATIONS = {
-    "to the left of": "left", "left of": "left", "on the left of": "left",
-    "to the right of": "right", "right of": "right", "on the right of": "right",
+    "to the left of": "left of", "left of": "left of", "on the left of": "left of",
+    "to the right of": "right of", "right of": "right of", "on the right of": "right of",
     "above": "above", "over": "above", "below": "below", "under": "below", "beneath": "below",
     "inside": INSIDE, "enclosed by": INSIDE, "next to": NEAR, "not far from": NEAR, "near": NEAR,
     "beside": NEAR, "close to": NEAR,
 }  # fmt: skip
-STANDING_ON_TWO = "upright on both feet"
-_NAMED = {
-    "open sea": "the open sea", "underwater": "the world under water", "outer space": "outer space",
-    "mountains": "the mountains",
-}  # fmt: skip
 _WITH = "hat and scarf|plate|shade|rim|bands|handles|handle|ribbon|blanket|frame|border|handwriting"
 _ALREADY_A_PAIR = "scissors|skis|glasses|shears|spectacles|eyeglasses"
-
-
-def setting_name(name: str) -> str:
-    """A setting with its article, if it takes one."""
-    return _NAMED.get(name) or a(name)
 
 
 _SETTINGS = {
@@ -50,7 +40,7 @@ _SETTINGS = {
         (setting_name(name), "named"),  # last: "the mountains" is the name itself
     )
 }
-_ACTIONS = {STANDING_ON_TWO: ("standing", OTHER)} | {
+_ACTIONS = {PERSON_STANDING: ("standing", OTHER)} | {
     form: (action, register)
     for action, (other, story) in POSE_PHRASES.items()
     for form, register in ((action, PLAIN), (other, OTHER), (story, RIDDLE))
@@ -128,7 +118,14 @@ class PhraseReader:
         """The phrases of a text, in order; only spaces lie between them."""
         if text not in self._seen:  # the same rivals are compared with every text of an image
             phrases = self._seen[text] = list[Phrase]()
-            for match in self._matches(text):
+            place = 0
+            while place < len(text):
+                if text[place].isspace():
+                    place += 1
+                    continue
+                tried = (pattern.match(text, place) for pattern in self._patterns)
+                match = next(match for match in tried if match)  # the last one matches any word or mark
+                place = match.end()
                 kind = match.lastgroup or ""  # of the groups within a noun phrase the outer one ends last
                 if kind == "noun":
                     phrases.append(self._noun_phrase(match, text))
@@ -136,17 +133,6 @@ class PhraseReader:
                     meaning, register = _MEANINGS[kind][match[0].lower()] if kind in _MEANINGS else (match[0], PLAIN)
                     phrases.append(Phrase(kind, match.start(), match.end(), match[0], meaning, register))
         return self._seen[text]
-
-    def _matches(self, text: str) -> Iterator[re.Match[str]]:
-        place = 0
-        while place < len(text):
-            if text[place].isspace():
-                place += 1
-                continue
-            tried = (pattern.match(text, place) for pattern in self._patterns)
-            match = next(match for match in tried if match)  # the last one matches any word or mark
-            yield match
-            place = match.end()
 
     def noun_phrases(self, text: str) -> list[NounPhrase]:
         """The noun phrases about annotated objects."""

@@ -11,6 +11,7 @@ from crosslens.build.generators.contents import ObjectAnnotation
 from crosslens.core import (
     ConflictError,
     InputError,
+    Notify,
     Progress,
     Registry,
     UnknownNameError,
@@ -26,8 +27,6 @@ from crosslens.core import (
     unsealed,
     write_header,
 )
-
-Notify = Callable[[str], None]
 
 SHARPER, VAGUER, DESCRIBE, CONFUSABLE = "sharper", "vaguer", "describe", "confusable"
 PURPOSES = (SHARPER, VAGUER, DESCRIBE, CONFUSABLE)

@@ -13,9 +13,7 @@ from crosslens.build.generators.contents import (
     RIDDLE,
     ImageContents,
     ObjectGroup,
-    coloured,
     plural,
-    spatial_relation,
 )
 from crosslens.build.generators.phrases import (
     INSIDE,
@@ -40,7 +38,7 @@ from crosslens.build.generators.protocol import (
 )
 from crosslens.build.generators.transfer import fits, transfer
 from crosslens.core import UsageError, random_stream
-from crosslens.synth import listing, number_word, sentence
+from crosslens.synth import coloured, listing, number_word, relation, sentence
 
 _MOST_ADDED = 3
 _PREPOSITIONS = "with near beside past by behind and of are has have holding on in at"
@@ -129,7 +127,7 @@ def _within(phrase: NounPhrase, group: ObjectGroup, rivals: Sequence[str], text:
         edit = PhraseEdit(phrase.start, phrase.end, f"{number_word(many)} {plural(phrase.word)}")
         yield Addition(about, sum(f"{number_word(many)} " in rival.lower() for rival in rivals), edit)
     if len(group.colours) == 1 and phrase.plural == (many != 1):
-        new = coloured(phrase.word, group.name, group.members[0].category, group.colours[0])
+        new = coloured(phrase.word, group.kind, group.colours[0])
         edit = PhraseEdit(phrase.noun_start, phrase.noun_end, plural(new) if phrase.plural else new)
         yield Addition(about, sum(group.colours[0] in rival.lower() for rival in rivals), edit)
 
@@ -224,7 +222,7 @@ def _cut(text: str) -> str | None:
 
 
 _RELATION_PHRASES = {
-    "left": "to the left of", "right": "to the right of", "above": "above", "below": "below", INSIDE: "inside",
+    "left of": "to the left of", "right of": "to the right of", "above": "above", "below": "below", INSIDE: "inside",
 }  # fmt: skip
 
 
@@ -286,32 +284,22 @@ def _describe(contents: ImageContents, rivals: Sequence[str]) -> list[str]:
     if not groups:
         return []
     sentences: list[str] = []
+    rich_phrases: dict[str, str] = {}  # with what is written on it, or what it is doing
+    for group in groups:
+        doing = f' that says "{group.text}"' if group.text else f" {group.action}" if group.action else ""
+        rich_phrases[group.name] = group.phrase() + doing
+    at = contents.setting_phrase
     for size in (2, 1, 3):
         for chosen in combinations(groups, min(size, len(groups))):
-            sentences += _about(chosen, contents.setting_phrase)
+            rich = listing([rich_phrases[group.name] for group in chosen])
+            plain = listing([group.phrase(colour=False) for group in chosen])
+            sentences += [f"{rich}{at}", f"{there_is(chosen)} {rich}{at}", f"a picture of {rich}{at}"]
+            if any(group.position for group in chosen):
+                sentences.append(listing([group.phrase() + group.position for group in chosen]))
+            sentences += [plain, f"{plain}{at}" if at else f"a view of {plain}"]
     for first, other in combinations(groups, 2):  # how two single objects lie to each other
         if first.single and other.single and first.single.box and other.single.box:
-            relation = spatial_relation(first.single.box, other.single.box)
-            if relation is not None:
-                words = _RELATION_PHRASES[relation]
-                sentences.append(f"{first.phrase()} {words} {other.phrase()}{contents.setting_phrase}")
+            where = relation(first.single.box, other.single.box)
+            if where is not None:
+                sentences.append(f"{first.phrase()} {_RELATION_PHRASES[where]} {other.phrase()}{at}")
     return list(dict.fromkeys(sentences))
-
-
-def _about(groups: Sequence[ObjectGroup], at: str) -> Iterator[str]:
-    rich = listing([_doing(group) for group in groups])
-    plain = listing([group.phrase(colour=False) for group in groups])
-    yield f"{rich}{at}"
-    yield f"{there_is(groups)} {rich}{at}"
-    yield f"a picture of {rich}{at}"
-    if any(group.position for group in groups):
-        yield listing([group.phrase() + group.position for group in groups])
-    yield plain
-    yield f"{plain}{at}" if at else f"a view of {plain}"
-
-
-def _doing(group: ObjectGroup) -> str:
-    """With what is written on it, or what it is doing."""
-    if group.text:
-        return f'{group.phrase()} that says "{group.text}"'
-    return f"{group.phrase()} {group.action}" if group.action else group.phrase()

@@ -14,28 +14,25 @@ from crosslens.build.generators.contents import (
     NARROW,
     OTHER,
     PLAIN,
+    RIDDLE,
     ImageContents,
     ObjectGroup,
     colour_word,
-    coloured,
     counterparts,
     plural,
-    spatial_relation,
 )
 from crosslens.build.generators.phrases import (
     GROUPED,
     INSIDE,
     NEAR,
     RELATIONS,
-    STANDING_ON_TWO,
     NounPhrase,
     Phrase,
     PhraseEdit,
     apply_phrase_edits,
     reader_of,
-    setting_name,
 )
-from crosslens.synth import BACKDROPS, POSE_PHRASES, a, number_word
+from crosslens.synth import BACKDROPS, PERSON_STANDING, POSE_PHRASES, a, coloured, number_word, relation, setting_name
 
 T = TypeVar("T")
 
@@ -106,7 +103,14 @@ class _Transfer:
             new = getattr(self, f"_{phrase.kind}")(at, phrase)
             if new != phrase.text:
                 self.edits.append(PhraseEdit(phrase.start, phrase.end, new))
-        self._agree()
+        words = {phrase.text.lower() for phrase in self.phrases if phrase.kind == "word"}
+        if self.crossed and words & _REFERRING:
+            raise UnsupportedClaim
+        for at, several in self.crossed.items():  # verbs follow the number of their subject
+            joined = at > 0 and self.phrases[at - 1].text.lower() in ("and", ",")
+            self._turn_verb(at + 1, several or joined)
+            if at > 1 and self.phrases[at - 2].text.lower() == "there":
+                self._turn_verb(at - 1, several)
         if "nothing else" in self.text.lower():
             nouns = {self._counterpart(phrase.meaning).name for phrase in self.phrases if phrase.kind == "noun"}
             if nouns != {group.name for group in self.target.groups}:
@@ -129,28 +133,27 @@ class _Transfer:
         colour = noun_phrase.colour
         if colour and not (colour in group.colours and group.name == noun_phrase.meaning):
             colour = _only(group.colours)
-        word = _known(group.noun.word_for(noun_phrase.register))
-        if noun_phrase.register != NARROW and group.name == noun_phrase.meaning:
+        # A narrower word is not known to fit the counterpart, so the plain one is used.
+        noun, register = group.noun, noun_phrase.register
+        word = _known(noun.riddle) if register == RIDDLE else noun.plain
+        if register == OTHER and noun.other:
+            word = noun.other[0]
+        if register != NARROW and group.name == noun_phrase.meaning:
             word = noun_phrase.word
         many = group.count(colour or None)
         if colour:
             word_for_colour = _known(colour_word(colour, noun_phrase.colour_register))
-            word = coloured(word, group.name, group.members[0].category, word_for_colour)
-        phrase = f"{self._size(noun_phrase, group)} {word}".strip()
+            word = coloured(word, group.kind, word_for_colour)
+        if noun_phrase.size:  # a size word stays where both are annotated as equally large
+            source, now = self.source.by_name.get(noun_phrase.meaning), group.attributes
+            if len(now) != 1 or now == {()} or (source and source.attributes != now):
+                raise UnsupportedClaim
+        phrase = f"{noun_phrase.size} {word}".strip()
         if group.noun.unique:
             return f"the {phrase}" if group.noun.definite else phrase
         if (many != 1) != noun_phrase.plural:
             self.crossed[at] = many != 1
         return _determined(noun_phrase, phrase, many)
-
-    def _size(self, noun_phrase: NounPhrase, group: ObjectGroup) -> str:
-        """A size word stays where both are annotated as equally large."""
-        if not noun_phrase.size:
-            return ""
-        source, now = self.source.by_name.get(noun_phrase.meaning), group.attributes
-        if len(now) != 1 or now == {()} or (source and source.attributes != now):
-            raise UnsupportedClaim
-        return noun_phrase.size
 
     def _setting(self, at: int, phrase: Phrase) -> str:
         name = _known(self.target.setting)
@@ -171,7 +174,7 @@ class _Transfer:
         follows = self.phrases[at + 1].text if at + 1 < len(self.phrases) else ""
         subject, other = (after, before) if follows == "it" else (before, after)
         boxes = [_known(_known(group.single).box) for group in (subject, other)]
-        now = spatial_relation(boxes[0], boxes[1])
+        now = relation(boxes[0], boxes[1])
         for wording in (phrase.text, _TURNED.get(phrase.text.lower(), "")):
             meaning = RELATIONS.get(wording.lower())
             if meaning is not None and (meaning == now or (meaning == NEAR and now != INSIDE)):
@@ -192,7 +195,7 @@ class _Transfer:
         if phrase.register == PLAIN:
             return action
         if action == "standing" and phrase.register == OTHER and actor.noun.wider == "person":
-            return STANDING_ON_TWO
+            return PERSON_STANDING
         return _known(POSE_PHRASES.get(action))[0 if phrase.register == OTHER else 1]
 
     def _quote(self, at: int, phrase: Phrase) -> str:
@@ -213,19 +216,6 @@ class _Transfer:
 
     def _mark(self, at: int, phrase: Phrase) -> str:
         return phrase.text
-
-    # What the phrases need around them.
-
-    def _agree(self) -> None:
-        """Verbs follow the number of their subject."""
-        words = {phrase.text.lower() for phrase in self.phrases if phrase.kind == "word"}
-        if self.crossed and words & _REFERRING:
-            raise UnsupportedClaim
-        for at, several in self.crossed.items():
-            joined = at > 0 and self.phrases[at - 1].text.lower() in ("and", ",")
-            self._turn_verb(at + 1, several or joined)
-            if at > 1 and self.phrases[at - 2].text.lower() == "there":
-                self._turn_verb(at - 1, several)
 
     def _turn_verb(self, at: int, several: bool) -> None:
         if 0 <= at < len(self.phrases):
@@ -252,7 +242,14 @@ def _determined(noun_phrase: NounPhrase, phrase: str, many: int | None) -> str:
     determiner = noun_phrase.determiner.lower()
     several = plural(phrase)
     if noun_phrase.number is not None:
-        return _numbered(noun_phrase, phrase, _known(many))
+        noun, many = phrase if many == 1 else several, _known(many)
+        exactly = "exactly " if determiner.startswith("exactly ") else ""
+        if determiner.removeprefix("exactly ").isdigit():
+            return f"{exactly}{many} {noun}"
+        if determiner in GROUPED:
+            again = {number: group for group, number in GROUPED.items() if group != "a couple of"}.get(many)
+            return f"{determiner if GROUPED[determiner] == many else again or number_word(many)} {noun}"
+        return f"{exactly}{number_word(many)} {noun}"
     if determiner in ("a", "an", "another"):
         if many == 1:
             return a(phrase) if determiner != "another" else _known(None)
@@ -260,15 +257,3 @@ def _determined(noun_phrase: NounPhrase, phrase: str, many: int | None) -> str:
     if determiner in ("the", ""):
         return f"{determiner} {phrase if many == 1 else several}".strip()
     return a(phrase) if many == 1 else f"{determiner} {several}"
-
-
-def _numbered(noun_phrase: NounPhrase, phrase: str, many: int) -> str:
-    determiner = noun_phrase.determiner.lower()
-    exactly = "exactly " if determiner.startswith("exactly ") else ""
-    noun = phrase if many == 1 else plural(phrase)
-    if determiner.removeprefix("exactly ").isdigit():
-        return f"{exactly}{many} {noun}"
-    if determiner in GROUPED:
-        again = {number: group for group, number in GROUPED.items() if group != "a couple of"}.get(many)
-        return f"{determiner if GROUPED[determiner] == many else again or number_word(many)} {noun}"
-    return f"{exactly}{number_word(many)} {noun}"

@@ -182,16 +182,6 @@ def benchmark_dataset(
     return Dataset("imp", table, pl.DataFrame(rows, schema=_CAPTIONS, orient="row"), card=card)
 
 
-def rejected_captions(candidates: pl.DataFrame, verdicts: Mapping[str, Verdict]) -> pl.DataFrame:
-    """The captions that people did not accept, and what they said."""
-    rows = [
-        (image, caption, text, verdicts[caption].verdict, f"annotators: {verdicts[caption].verdict}")
-        for image, caption, text in candidates.select("image", "caption", "text").iter_rows()
-        if verdicts[caption].verdict != GOOD
-    ]
-    return pl.DataFrame(rows, schema=REJECTED_COLUMNS, orient="row")
-
-
 MOST_SHOWN = 100
 """How many images the page shows: pictures are part of it."""
 DISTANCES = (
@@ -256,7 +246,12 @@ def imp_page(imp: Imp) -> FolderPage:
     captions: dict[str, list[str]] = {}
     for row in dataset.captions.iter_rows(named=True):
         numbered = captions.setdefault(row["image"], [])
-        numbered.append(f"{len(numbered) + 1}. {_caption(row)}")
+        before = f"{row['before']} → " if row["before"] else ""
+        change = f", corrected: {row['change']}" if row["change"] else ", corrected" if row["before"] else ""
+        origin = "a title of the image"
+        if row["pool_image"] is not None:
+            origin = f"from {row['pool_image']}, cosine {row['cosine']:.2f}"
+        numbered.append(f"{len(numbered) + 1}. {before}{row['text']} ({origin}{change})")
     refused = imp.rejected.select("image", "verdict", "text").rows()
     counts, shown = Counter(image for image, *_ in refused), dataset.image_ids[:MOST_SHOWN]
     cards = [PictureCard(image, (*captions[image], f"{counts[image]:,} rejected"), image) for image in shown]
@@ -271,14 +266,6 @@ def imp_page(imp: Imp) -> FolderPage:
     agreement = agreement_line(imp) if imp.agreement is not None else ""
     built = Section("How it was built", (*count_tables(imp), Text.of(DISTANCES, agreement, *imp.notes)))
     return FolderPage("An IMP benchmark", (shown_images, built))
-
-
-def _caption(row: dict[str, Any]) -> str:
-    before = f"{row['before']} → " if row["before"] else ""
-    change = f", corrected: {row['change']}" if row["change"] else ", corrected" if row["before"] else ""
-    is_title = row["pool_image"] is None
-    origin = "a title of the image" if is_title else f"from {row['pool_image']}, cosine {row['cosine']:.2f}"
-    return f"{before}{row['text']} ({origin}{change})"
 
 
 def readme(imp: Imp, *, copied: bool) -> FolderPage:

@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any, Unpack
 
 import numpy as np
+import polars as pl
 
 from crosslens.build.folder import IMP, DecisionLog, check_inputs, log_head
-from crosslens.build.imp.benchmark import Imp, benchmark_dataset, build_notes, good_captions, rejected_captions
+from crosslens.build.imp.benchmark import REJECTED_COLUMNS, Imp, benchmark_dataset, build_notes, good_captions
 from crosslens.build.imp.candidates import (
     TITLE,
     Candidates,
@@ -21,7 +22,7 @@ from crosslens.build.imp.candidates import (
 from crosslens.build.imp.diversity import pairwise_mean, select_diverse
 from crosslens.build.imp.folder import STAGES, ImpFolder, building, tables_fingerprint
 from crosslens.build.imp.leakage import Corpus, find_leaks, read_corpus
-from crosslens.build.imp.people import DONE, PeoplesVerdicts, Verdict, measure_agreement, read_verdicts
+from crosslens.build.imp.people import DONE, GOOD, PeoplesVerdicts, Verdict, measure_agreement, read_verdicts
 from crosslens.build.imp.sampling import SampleSpread
 from crosslens.build.options import ImpKeywords, ImpOptions
 from crosslens.build.settings import SamplingSettings
@@ -109,11 +110,28 @@ class _Build:
 
     def begin(self, candidates: Candidates, sampling: Tables | DecisionLog, people: PeoplesVerdicts) -> Imp:
         """The build up to the verdicts, with the log so far."""
-        head = self._head(sampling, people)
+        inputs = {
+            **self.stages.inputs,
+            "candidates_key": self.stages.key,
+            "selection": asdict(self.asked.selection),
+            "text_encoder": self.stages.sources.identity(self.stages.sources.text_encoder),
+            "corpora": [corpus.describe() for corpus in self.corpora],
+            "copy_images": self.asked.copy_images,
+            "verdicts": people.key,
+        }
+        key = fingerprint("imp", {**inputs, "status": people.status})
+        for part in ("settings", "cleaning"):  # as JSON has them
+            listed = {name: list(value) for name, value in inputs[part].items() if isinstance(value, tuple)}
+            inputs[part] = {**inputs[part], **listed}
+        if isinstance(sampling, DecisionLog):
+            rows, about = sampling.of("spread"), {name: sampling.head[name] for name in ("left_out", "notes")}
+        else:
+            rows = sampling["spreads"].to_dicts()
+            about = {"left_out": dict(sampling["left_out"].iter_rows()), "notes": sampling["notes"]["note"].to_list()}
+        head = log_head(IMP, key, inputs, **about, origin=dict(self.asked.origin or {}), status=people.status)
         if self.repeat is not None:
             check_inputs(self.repeat.head, head, _ABOUT)
         log = DecisionLog([head])
-        rows = sampling.of("spread") if isinstance(sampling, DecisionLog) else sampling["spreads"].to_dicts()
         spreads = tuple(SampleSpread(**{name: value for name, value in row.items() if name != "step"}) for row in rows)
         for spread in spreads:
             log("spread", **asdict(spread))
@@ -149,26 +167,6 @@ class _Build:
             imp = replace(imp, log=self.repeat)
         return replace(imp, notes=build_notes(imp))
 
-    def _head(self, sampling: Tables | DecisionLog, people: PeoplesVerdicts) -> dict[str, Any]:
-        inputs = {
-            **self.stages.inputs,
-            "candidates_key": self.stages.key,
-            "selection": asdict(self.asked.selection),
-            "text_encoder": self.stages.sources.identity(self.stages.sources.text_encoder),
-            "corpora": [corpus.describe() for corpus in self.corpora],
-            "copy_images": self.asked.copy_images,
-            "verdicts": people.key,
-        }
-        if isinstance(sampling, DecisionLog):
-            about = {name: sampling.head[name] for name in ("left_out", "notes")}
-        else:
-            about = {"left_out": dict(sampling["left_out"].iter_rows()), "notes": sampling["notes"]["note"].to_list()}
-        key = fingerprint("imp", {**inputs, "status": people.status})
-        for part in ("settings", "cleaning"):  # as JSON has them
-            listed = {name: list(value) for name, value in inputs[part].items() if isinstance(value, tuple)}
-            inputs[part] = {**inputs[part], **listed}
-        return log_head(IMP, key, inputs, **about, origin=dict(self.asked.origin or {}), status=people.status)
-
     def _select(self, imp: Imp, verdicts: Mapping[str, Verdict]) -> Imp:
         """Leakage, and five diverse captions of each image."""
         for caption, verdict in verdicts.items():
@@ -191,7 +189,12 @@ class _Build:
                 fix=f"judge more candidates, or pass fewer {argument('captions')}",
             )
         dataset = benchmark_dataset(imp.candidates, chosen, verdicts, self.stages.sources.images, imp.log)
-        rejected = rejected_captions(imp.candidates.kept, verdicts)
+        refused = [
+            (image, caption, text, verdicts[caption].verdict, f"annotators: {verdicts[caption].verdict}")
+            for image, caption, text in imp.candidates.kept.select("image", "caption", "text").iter_rows()
+            if verdicts[caption].verdict != GOOD
+        ]
+        rejected = pl.DataFrame(refused, schema=REJECTED_COLUMNS, orient="row")
         sizes = {"images": len(dataset.image_ids), "captions": len(dataset.caption_ids), "rejected": rejected.height}
         if "titles" in imp.log.head:
             sizes["titles"] = dataset.captions.filter(source=TITLE).height

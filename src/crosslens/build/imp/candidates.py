@@ -85,21 +85,6 @@ class ImpSources:
             raise InputError("the pool has no captions", expected="captions with their images", fix=fix)
         assert self.own_titles is not None  # those of unknown images are refused here, before anything is encoded
 
-    @property
-    def key_parts(self) -> dict[str, Any]:
-        """What decides the candidates, besides settings: for the key of a build."""
-        asked = self.asked
-        image_vectors, pool_vectors, titles = asked.image_embeddings, asked.pool_embeddings, asked.titles
-        return {
-            "images": _about(self.images),
-            "pool": {**_about(self.pool), "captions": self.pool.captions.height},
-            "encoder": None if self.encoder is None else self.identity(self.encoder),
-            "image_vectors": None if image_vectors is None else image_vectors.fingerprint,
-            "pool_vectors": None if pool_vectors is None else pool_vectors.fingerprint,
-            # Not named where there are none, so that earlier builds keep their key.
-            **({} if titles is None else {"titles": {**_about(titles), "captions": titles.captions.height}}),
-        }
-
     def identity(self, encoder: Encoder) -> dict[str, Any]:
         """What the vectors of an encoder depend on."""
         names = ("name", "revision", "preprocessing")
@@ -345,11 +330,20 @@ class CandidateStages:
 
     @cached_property
     def inputs(self) -> dict[str, Any]:
+        """What decides the candidates."""
+        sources, asked = self.sources, self.sources.asked
+        image_vectors, pool_vectors, titles = asked.image_embeddings, asked.pool_embeddings, asked.titles
         return {
             "settings": asdict(self.settings),
-            "cleaning": asdict(self.sources.asked.cleaning),
-            "skip_bad": self.sources.options.skip_bad,
-            **self.sources.key_parts,
+            "cleaning": asdict(asked.cleaning),
+            "skip_bad": sources.options.skip_bad,
+            "images": _about(sources.images),
+            "pool": {**_about(sources.pool), "captions": sources.pool.captions.height},
+            "encoder": None if sources.encoder is None else sources.identity(sources.encoder),
+            "image_vectors": None if image_vectors is None else image_vectors.fingerprint,
+            "pool_vectors": None if pool_vectors is None else pool_vectors.fingerprint,
+            # Not named where there are none, so that earlier builds keep their key.
+            **({} if titles is None else {"titles": {**_about(titles), "captions": titles.captions.height}}),
         }
 
     def run(self, folder: Path | None) -> tuple[Candidates, Tables]:

@@ -85,7 +85,14 @@ def sample_images(vectors: Array, settings: SamplingSettings, progress: Progress
         notes = ("umap-learn is not installed: the spread of the paper's sampling is not shown",)
     elif settings.compare_sampling:
         spaces.append(FULL if settings.sampling == UMAP else UMAP)
-    rows = {space: _sample(vectors, space, count, settings.seed, progress) for space in spaces}
+    rows: dict[str, Array] = {}
+    for space in spaces:
+        if count == len(vectors):
+            rows[space] = np.arange(count)  # nothing to choose, and no map to compute
+            continue
+        points, metric = (vectors, "cosine") if space == FULL else (planar_map(vectors, settings.seed), "euclidean")
+        chosen = farthest_points(points, count, seed=settings.seed, metric=metric, progress=progress)
+        rows[space] = np.asarray(chosen)
     spreads = tuple(measure_spread(space, vectors, chosen) for space, chosen in rows.items())
     return Sample(rows[settings.sampling], spreads, notes)
 
@@ -97,13 +104,6 @@ def measure_spread(space: str, vectors: Array, rows: Array) -> SampleSpread:
     nearest = _nearest_distances(chosen, chosen, skip_own=True) if len(rows) > 1 else np.zeros(1)
     values = (round(float(value), 6) for value in (nearest.mean(), nearest.min(), covered.mean(), covered.max()))
     return SampleSpread(space, *values)
-
-
-def _sample(vectors: Array, space: str, count: int, seed: int, progress: Progress | None) -> Array:
-    if count == len(vectors):
-        return np.arange(count)  # nothing to choose, and no map to compute
-    points, metric = (vectors, "cosine") if space == FULL else (planar_map(vectors, seed), "euclidean")
-    return np.asarray(farthest_points(points, count, seed=seed, metric=metric, progress=progress))
 
 
 def _nearest_distances(queries: Array, items: Array, *, skip_own: bool = False) -> Array:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
@@ -27,59 +26,38 @@ class Build:
     coat: str = ""
 
 
-@dataclass(frozen=True)
-class _Pose:
-    """Where the body lies, where the neck begins, and where each leg goes (hip, foot)."""
-
-    body: Point
-    turn: float
-    shoulder: Point
-    rump: Point
-    legs: tuple[tuple[Point, Point], ...]
-
-
-def _pose(name: str, build: Build) -> _Pose:
-    y = 100 - build.leg - build.thick * 0.6
-    hip = y + build.thick * 0.3
-    low = 100 - build.thick
-    ends: tuple[tuple[float, float, float, float], ...]
-    if name == "running":
-        ends = ((27, hip, 6, 94), (34, hip, 46, 99), (62, hip, 50, 99), (68, hip, 92, 92))
-        return _Pose((46, y), -4, (68, y - 6), (20, y - 4), _legs(ends))
-    if name == "sitting":
-        ends = ((26, 86, 46, 97), (52, 66, 58, 98), (58, 64, 64, 98))
-        return _Pose((42, 70), -52, (56, 48), (24, 88), _legs(ends))
-    if name == "sleeping":
-        ends = ((26, low + 4, 40, 97), (60, low + 4, 76, 97))
-        return _Pose((44, low), 0, (66, low - 2), (18, low + 2), _legs(ends))
-    ends = ((25, hip, 24, 98), (34, hip, 35, 98), (59, hip, 58, 98), (67, hip, 68, 98))
-    return _Pose((46, y), 0, (68, y - 5), (20, y - 4), _legs(ends))
-
-
-def _legs(ends: tuple[tuple[float, float, float, float], ...]) -> tuple[tuple[Point, Point], ...]:
-    return tuple(((a, b), (c, d)) for a, b, c, d in ends)
-
-
 def _draw_quadruped(pen: Pen, build: Build) -> None:
     """The animal in the pen's pose, looking to the right."""
-    name = pen.pose or "standing"
-    if name == "jumping":
-        pen, name = pen.turned(-28), "running"
-    pose = _pose(name, build)
-    _tail(pen, build, pose.rump, name)
-    for number, (start, end) in enumerate(pose.legs):
-        pen.line([start, end], build.leg_width, "dark" if number % 2 == 0 else "main")
-        pen.oval(end[0] + 1.5, end[1] - 1, build.leg_width * 0.62, 3, "deep")
-    pen.oval(*pose.body, 28, build.thick, "main", pose.turn)
-    if name == "sitting":
+    pose = pen.pose or "standing"
+    if pose == "jumping":
+        pen, pose = pen.turned(-28), "running"
+    y = 100 - build.leg - build.thick * 0.6
+    hip, low = y + build.thick * 0.3, 100 - build.thick
+    # Where the body lies, where the neck begins, and where each leg goes: x and y of hip and foot.
+    body, turn, shoulder, rump = (46.0, y), 0, (68.0, y - 5), (20.0, y - 4)
+    legs = [(25, hip, 24, 98), (34, hip, 35, 98), (59, hip, 58, 98), (67, hip, 68, 98)]
+    if pose == "running":
+        turn, shoulder = -4, (68, y - 6)
+        legs = [(27, hip, 6, 94), (34, hip, 46, 99), (62, hip, 50, 99), (68, hip, 92, 92)]
+    elif pose == "sitting":
+        body, turn, shoulder, rump = (42, 70), -52, (56, 48), (24, 88)
+        legs = [(26, 86, 46, 97), (52, 66, 58, 98), (58, 64, 64, 98)]
+    elif pose == "sleeping":
+        body, shoulder, rump = (44, low), (66, low - 2), (18, low + 2)
+        legs = [(26, low + 4, 40, 97), (60, low + 4, 76, 97)]
+    _tail(pen, build, rump, pose)
+    for number, (hip_x, hip_y, foot_x, foot_y) in enumerate(legs):
+        pen.line([(hip_x, hip_y), (foot_x, foot_y)], build.leg_width, "dark" if number % 2 == 0 else "main")
+        pen.oval(foot_x + 1.5, foot_y - 1, build.leg_width * 0.62, 3, "deep")
+    pen.oval(*body, 28, build.thick, "main", turn)
+    if pose == "sitting":
         pen.disc(33, 84, build.thick * 0.95, "main")
-    _coat(pen, build, pose)
-    _head(pen, build, pose, name)
+    _coat(pen, build, body)
+    _head(pen, build, shoulder, asleep=pose == "sleeping")
 
 
-def _head(pen: Pen, build: Build, pose: _Pose, name: str) -> None:
-    x, y = pose.shoulder
-    asleep = name == "sleeping"
+def _head(pen: Pen, build: Build, shoulder: Point, asleep: bool) -> None:
+    x, y = shoulder
     rise = 0.0 if asleep else build.neck
     at = (x + 8 + (8 if asleep else rise * 0.25), y - rise + (2 if asleep else -2))
     if asleep:
@@ -132,25 +110,18 @@ def _ears(pen: Pen, build: Build, at: Point, behind: bool) -> None:
         for shift in (-0.5, 0.2):
             pen.line([(x + r * shift, y - r * 0.5), (x + r * shift, y - r * 1.5)], 2.4, "deep")
             pen.disc(x + r * shift, y - r * 1.5, 2.4, "deep")
-    elif style == "trunk":
-        _trunk(pen, at, r, behind)
-
-
-def _trunk(pen: Pen, at: Point, r: float, behind: bool) -> None:
-    x, y = at
-    if behind:
-        pen.curve([(x + r * 0.7, y), (x + r * 1.35, y + r), (x + r * 1.2, y + r * 2), (x + r * 1.6, y + r * 2.4)], 7)
-        pen.curve(
-            [(x + r * 0.7, y), (x + r * 1.35, y + r), (x + r * 1.2, y + r * 2), (x + r * 1.6, y + r * 2.4)], 6.4, "main"
-        )
+    elif style == "trunk" and behind:
+        trunk = [(x + r * 0.7, y), (x + r * 1.35, y + r), (x + r * 1.2, y + r * 2), (x + r * 1.6, y + r * 2.4)]
+        pen.curve(trunk, 7)
+        pen.curve(trunk, 6.4, "main")
         pen.curve([(x + r * 0.6, y + r * 0.7), (x + r * 1.0, y + r * 1.3), (x + r * 1.6, y + r * 1.2)], 3, "snow")
-    else:
+    elif style == "trunk":
         pen.oval(x - r * 0.75, y + r * 0.05, r * 0.72, r, "dark")
 
 
-def _tail(pen: Pen, build: Build, rump: Point, name: str) -> None:
+def _tail(pen: Pen, build: Build, rump: Point, pose: str) -> None:
     x, y = rump
-    low = name in ("sitting", "sleeping")
+    low = pose in ("sitting", "sleeping")
     end = (x - 14, min(y + 6, 96)) if low else (x - 12, y - 12)
     if build.tail == "long":
         pen.curve([(x + 3, y), (x - 8, y + (2 if low else -1)), end, (end[0] + 1, end[1] - 7)], 4.2, "dark")
@@ -169,8 +140,8 @@ def _tail(pen: Pen, build: Build, rump: Point, name: str) -> None:
         pen.disc(x, y + 2, 7, "pale")
 
 
-def _coat(pen: Pen, build: Build, pose: _Pose) -> None:
-    x, y = pose.body
+def _coat(pen: Pen, build: Build, body: Point) -> None:
+    x, y = body
     if build.coat == "spots":
         for dx, dy, wide in ((-14, -4, 6), (2, 4, 7), (14, -4, 5)):
             pen.oval(x + dx, y + dy, wide, wide * 0.8, "deep", 20)
@@ -188,15 +159,10 @@ def _coat(pen: Pen, build: Build, pose: _Pose) -> None:
             pen.arc(x + dx, y + dy, 4.5, 4, 20, 200, 1.6, "dark")
 
 
-def _build(row: str) -> Build:
-    fields: dict[str, Any] = {}
-    for name, value in (item.split("=") for item in row.split()):
-        fields[name] = value if value.isalpha() else float(value)
-    return Build(**fields)
-
-
 for _name, (_row,) in read_table("kinds/builds.txt").items():
-    drawing(_name, _POSES)(partial(_draw_quadruped, build=_build(_row)))
+    _fields: dict[str, Any] = dict(item.split("=") for item in _row.split())
+    _fields |= {_field: float(_value) for _field, _value in _fields.items() if not _value.isalpha()}
+    drawing(_name, _POSES)(partial(_draw_quadruped, build=Build(**_fields)))
 
 
 _HIP, _SHOULDER = (50.0, 62.0), (50.0, 34.0)
@@ -217,7 +183,7 @@ _STANCES = {
 _PROPS = read_drawings("kinds/props.txt")
 
 
-def _draw_person(pen: Pen, *, hair: Callable[[Pen, float], None], dress: bool, head: float) -> None:
+def _draw_person(pen: Pen, *, hair: str, dress: bool, head: float) -> None:
     """The figure in the pen's pose, looking to the right."""
     stance = _STANCES[pen.pose or "standing"]
     drop = stance.drop
@@ -241,7 +207,18 @@ def _draw_person(pen: Pen, *, hair: Callable[[Pen, float], None], dress: bool, h
     pen.line([shift(_SHOULDER), shift(front[0])], 7.5, "dark")
     pen.disc(front[1][0], front[1][1] + drop, 3.6, "skin")
     pen.disc(50, 18 + drop, head, "skin")
-    hair(pen, drop)
+    if hair == "short":
+        pen.sector(50, 16 + drop, 12.5, 12.5, 180, 360, "bark")
+    elif hair == "long":
+        pen.sector(50, 17 + drop, 13.5, 14, 175, 365, "bark")
+        pen.blob([(38, 14 + drop), (42, 14 + drop), (42, 38 + drop), (34, 40 + drop)], "bark")
+    elif hair == "under a cap":
+        pen.sector(50, 14 + drop, 13.5, 12, 180, 360, "dark")
+        pen.box(50, 11 + drop, 70, 15 + drop, "deep", 2)
+    else:
+        pen.sector(50, 16 + drop, 13.5, 13, 180, 360, "gold")
+        for x in (34, 66):
+            pen.oval(x, 20 + drop, 4.5, 8, "gold", 20 if x < 50 else -20)
     pen.disc(50 + head * 0.42, 17 + drop, 1.7, "ink")
     pen.disc(50 - head * 0.05, 17 + drop, 1.7, "ink")
     pen.arc(50 + head * 0.2, 21 + drop, 4, 3.4, 20, 160, 1.6, (170, 60, 60))
@@ -249,30 +226,10 @@ def _draw_person(pen: Pen, *, hair: Callable[[Pen, float], None], dress: bool, h
         before(pen)
 
 
-def _short_hair(pen: Pen, drop: float) -> None:
-    pen.sector(50, 16 + drop, 12.5, 12.5, 180, 360, "bark")
-
-
-def _long_hair(pen: Pen, drop: float) -> None:
-    pen.sector(50, 17 + drop, 13.5, 14, 175, 365, "bark")
-    pen.blob([(38, 14 + drop), (42, 14 + drop), (42, 38 + drop), (34, 40 + drop)], "bark")
-
-
-def _cap(pen: Pen, drop: float) -> None:
-    pen.sector(50, 14 + drop, 13.5, 12, 180, 360, "dark")
-    pen.box(50, 11 + drop, 70, 15 + drop, "deep", 2)
-
-
-def _pigtails(pen: Pen, drop: float) -> None:
-    pen.sector(50, 16 + drop, 13.5, 13, 180, 360, "gold")
-    for x in (34, 66):
-        pen.oval(x, 20 + drop, 4.5, 8, "gold", 20 if x < 50 else -20)
-
-
 for _name, _hair, _dress, _size in (
-    ("man", _short_hair, False, 12),
-    ("woman", _long_hair, True, 12),
-    ("boy", _cap, False, 14),
-    ("girl", _pigtails, True, 14),
+    ("man", "short", False, 12),
+    ("woman", "long", True, 12),
+    ("boy", "under a cap", False, 14),
+    ("girl", "pigtails", True, 14),
 ):
     drawing(_name, tuple(_STANCES))(partial(_draw_person, hair=_hair, dress=_dress, head=_size))

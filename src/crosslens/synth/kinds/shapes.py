@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from crosslens.synth.drawing import Pen, Point, Points, arc, drawing, ellipse, polar, regular, star
+from crosslens.synth.drawing import Pen, Points, arc, drawing, ellipse, polar, regular, star
 
 _CROSS = [(36, 2), (64, 2), (64, 36), (98, 36), (98, 64), (64, 64),
           (64, 98), (36, 98), (36, 64), (2, 64), (2, 36), (36, 36)]  # fmt: skip
@@ -245,18 +245,13 @@ def _golden_gate(pen: Pen) -> None:
         for y in (18, 34, 50):
             pen.line([(x - 4, y), (x + 4, y)], 3, "vermilion")
     for start, end, sag in (((18, 14), (82, 14), 48), ((-26, 62), (18, 14), 14), ((82, 14), (126, 62), 14)):
-        cable = _hanging(start, end, sag)
+        (ax, ay), (bx, by) = start, end
+        parts = [step / 12 for step in range(13)]
+        cable = [(ax + (bx - ax) * t, ay + (by - ay) * t + sag * 4 * t * (1 - t)) for t in parts]
         pen.line(cable, 1.8, "vermilion")
         for point in cable[1:-1]:
             pen.line([point, (point[0], 66)], 0.9, "vermilion")
     pen.box(-28, 66, 128, 71, "vermilion")
-
-
-def _hanging(start: Point, end: Point, sag: float) -> list[Point]:
-    """A cable between two points that hangs through."""
-    (ax, ay), (bx, by) = start, end
-    parts = [step / 12 for step in range(13)]
-    return [(ax + (bx - ax) * t, ay + (by - ay) * t + sag * 4 * t * (1 - t)) for t in parts]
 
 
 @drawing("Arc de Triomphe")

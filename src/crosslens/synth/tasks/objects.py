@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 from crosslens.synth.backdrops import BACKDROPS
-from crosslens.synth.captions import WORDS, CaptionStyles, Wording, a, listing, many, number_word, pick, pluralise
+from crosslens.synth.captions import WORDS, Wording, a, listing, many, number_word, pluralise
 from crosslens.synth.kinds import KINDS, kind_named
 from crosslens.synth.scene import Part, Plan, Zone
 from crosslens.synth.tasks.task import (
@@ -43,34 +44,10 @@ class ColourFacts(Facts):
     def plan(self) -> Plan:
         return Plan(self.backdrop, (Part(self.kind, self.colour), Part(self.other_kind, self.other_colour)), 1.15)
 
-    def describe(self, objects: Objects, random: Random) -> CaptionStyles:
-        backdrop = BACKDROPS[self.backdrop]
+    def phrases(self, objects: Objects, random: Random) -> dict[str, Any]:
         main, other = Wording(self.kind, self.colour), Wording(self.other_kind, self.other_colour)
-        both = f"{a(main.plain)} and {a(other.plain)}"
         paraphrase = f"{a(main.other(random))} and {a(other.other(random))}"
-        return CaptionStyles(
-            literal=pick(
-                random, f"{both} {backdrop.at}", f"there is {both} {backdrop.at}", f"a picture of {both} {backdrop.at}"
-            ),
-            sparse=pick(
-                random, f"{a(main.plain)}, and {a(other.kind.name)}", f"{a(other.kind.name)} and {a(main.plain)}"
-            ),
-            detailed=(
-                f"{backdrop.at} there is {a(main.plain)} {objects[0].whereabouts}, "
-                f"and with it {a(other.plain)} {objects[1].whereabouts}"
-            ),
-            paraphrased=pick(
-                random,
-                f"{backdrop.also} one sees {paraphrase}",
-                f"{paraphrase} {backdrop.also}",
-                f"someone put {paraphrase} {backdrop.also}",
-            ),
-            figurative=pick(
-                random,
-                f"{a(main.riddle)}, {main.hue}, shares the stage with {a(other.riddle)} {backdrop.riddle}",
-                f"{backdrop.riddle}, {a(main.riddle)} wears {main.hue} beside {a(other.riddle)}",
-            ),
-        )
+        return {"main": main, "other": other, "paraphrase": paraphrase}
 
 
 COLOUR = Task(
@@ -125,33 +102,21 @@ class CountFacts(Facts):
         zone = Zone(0.03, max(0.03, BACKDROPS[self.backdrop].floor / 100 - 0.25), 0.97, 0.97)
         return Plan(self.backdrop, (Part(self.kind, self.colour, size, zone=zone),) * self.count)
 
-    def describe(self, objects: Objects, random: Random) -> CaptionStyles:
-        backdrop, wording = BACKDROPS[self.backdrop], Wording(self.kind, self.colour)
-        number, several = self.count, many(self.count, wording.plain)
-        be = "is" if number == 1 else "are"
+    def phrases(self, objects: Objects, random: Random) -> dict[str, Any]:
+        wording, number = Wording(self.kind, self.colour), self.count
         other = wording.other(random)
         group = _GROUPS.get(number, f"{number_word(number)} {{}} in all")
-        paraphrase = group.format(other if number == 1 else pluralise(other))
         rest = "with nothing else around" if number == 1 else "and nothing else"
         if number > 1 and len({item.size for item in objects}) == 1:
             rest = f"each of them {_SIZED[objects[0].size]}, {rest}"
-        return CaptionStyles(
-            literal=pick(
-                random,
-                f"{several} {backdrop.at}",
-                f"there {be} {several} {backdrop.at}",
-                f"a picture of {several} {backdrop.at}",
-            ),
-            sparse=several,
-            detailed=f"{backdrop.at} there {be} exactly {several}, {rest}",
-            paraphrased=pick(
-                random,
-                f"{paraphrase}, {backdrop.also}",
-                f"{backdrop.also}: {paraphrase}",
-                f"someone left {paraphrase}, {backdrop.also}",
-            ),
-            figurative=f"as many {pluralise(wording.riddle)} as {_RIDDLES[number]}, {backdrop.riddle}",
-        )
+        return {
+            "several": many(number, wording.plain),
+            "be": "is" if number == 1 else "are",
+            "rest": rest,
+            "paraphrase": group.format(other if number == 1 else pluralise(other)),
+            "riddles": pluralise(wording.riddle),
+            "comparison": _RIDDLES[number],
+        }
 
 
 def _change_count(facts: CountFacts, random: Random) -> CountFacts:
@@ -205,26 +170,16 @@ class ObjectFacts(Facts):
     def plan(self) -> Plan:
         return Plan(self.backdrop, tuple(Part(kind, colour) for kind, colour in self.coloured))
 
-    def describe(self, objects: Objects, random: Random) -> CaptionStyles:
-        backdrop = BACKDROPS[self.backdrop]
+    def phrases(self, objects: Objects, random: Random) -> dict[str, Any]:
         wordings = [Wording(kind, colour) for kind, colour in self.coloured]
-        plain = listing([a(wording.plain) for wording in wordings])
-        paraphrase = listing([a(wording.other(random)) for wording in wordings])
-        riddles = listing([a(wording.riddle) for wording in wordings])
-        spots = listing(
-            [f"{a(wording.plain)} {item.whereabouts}" for wording, item in zip(wordings, objects, strict=True)]
-        )
-        return CaptionStyles(
-            literal=pick(
-                random, f"{plain} {backdrop.at}", f"there are {plain} {backdrop.at}", f"{backdrop.at} are {plain}"
-            ),
-            sparse=listing([a(wording.kind.name) for wording in wordings]),
-            detailed=f"{backdrop.at} one can see {spots}",
-            paraphrased=pick(
-                random, f"{paraphrase}, all {backdrop.also}", f"{backdrop.also}, somebody has gathered {paraphrase}"
-            ),
-            figurative=f"{riddles} have met {backdrop.riddle}",
-        )
+        spots = [f"{a(wording.plain)} {item.whereabouts}" for wording, item in zip(wordings, objects, strict=True)]
+        return {
+            "plain": listing([a(wording.plain) for wording in wordings]),
+            "names": listing([a(wording.kind.name) for wording in wordings]),
+            "spots": listing(spots),
+            "paraphrase": listing([a(wording.other(random)) for wording in wordings]),
+            "riddles": listing([a(wording.riddle) for wording in wordings]),
+        }
 
 
 OBJECT = Task(
@@ -247,7 +202,8 @@ ACTORS = tuple(kind.name for kind in KINDS.values() if len(kind.poses) > 1)
 _EXTRAS = tuple(name for name in EVERYDAY if name not in ACTORS)
 POSE_PHRASES = {pose: (other, story) for pose, other, story in WORDS["poses"]}
 """Pose → another way to say it, and one that does not say it."""
-_PERSON_STANDING = "upright on both feet"
+PERSON_STANDING = "upright on both feet"
+"""The other way to say it of a person who is standing."""
 
 
 @dataclass(frozen=True)
@@ -275,36 +231,12 @@ class ActionFacts(Facts):
             self.backdrop, (Part(self.actor, self.colour, pose=self.action), Part(self.extra, self.extra_colour)), 1.2
         )
 
-    def describe(self, objects: Objects, random: Random) -> CaptionStyles:
-        backdrop = BACKDROPS[self.backdrop]
+    def phrases(self, objects: Objects, random: Random) -> dict[str, Any]:
         actor, extra = Wording(self.actor, self.colour), Wording(self.extra, self.extra_colour)
         phrase, story = POSE_PHRASES[self.action]
         if self.action == "standing" and actor.kind.category == "person":
-            phrase = _PERSON_STANDING
-        near = a(extra.plain)
-        return CaptionStyles(
-            literal=pick(
-                random,
-                f"{a(actor.plain)} is {self.action} near {near} {backdrop.at}",
-                f"{a(actor.plain)} {self.action} {backdrop.at}, close to {near}",
-                f"{backdrop.at}, {a(actor.plain)} is {self.action} near {near}",
-            ),
-            sparse=pick(
-                random,
-                f"{a(actor.kind.name)} {self.action} by {a(extra.kind.name)}",
-                f"{self.action}: {a(actor.kind.name)}",
-            ),
-            detailed=(
-                f"{a(actor.plain)} is {self.action} {objects[0].whereabouts}; the scene is set {backdrop.at}, "
-                f"and {near} can be seen {objects[1].whereabouts}"
-            ),
-            paraphrased=pick(
-                random,
-                f"{a(actor.other(random))} {phrase} {backdrop.also}, with {a(extra.other(random))} nearby",
-                f"{backdrop.also}, {a(actor.other(random))} is {phrase}; {a(extra.other(random))} is nearby",
-            ),
-            figurative=f"{a(actor.riddle)} is {story} {backdrop.riddle}, watched by {a(extra.riddle)}",
-        )
+            phrase = PERSON_STANDING
+        return {"actor": actor, "extra": extra, "phrase": phrase, "story": story}
 
 
 def _recast(facts: ActionFacts, random: Random) -> ActionFacts:

@@ -5,9 +5,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
-from crosslens.synth.backdrops import BACKDROPS
-from crosslens.synth.captions import WORDS, CaptionStyles, Wording, a, pick
+from crosslens.synth.captions import WORDS, Wording, a, pick, setting_name
 from crosslens.synth.kinds import KINDS, kinds_of
 from crosslens.synth.scene import OPPOSITE, Part, Plan, Zone
 from crosslens.synth.tasks.task import (
@@ -25,13 +25,6 @@ from crosslens.synth.tasks.task import (
     choose,
     usual_colour,
 )
-
-_NAMES = {
-    "open sea": "the open sea",
-    "underwater": "the world under water",
-    "outer space": "outer space",
-    "mountains": "the mountains",
-}
 
 
 @dataclass(frozen=True)
@@ -53,27 +46,12 @@ class SceneFacts(Facts):
     def plan(self) -> Plan:
         return Plan(self.backdrop, (Part(self.kind, self.colour), Part(self.other_kind, self.other_colour)), 0.85)
 
-    def describe(self, objects: Objects, random: Random) -> CaptionStyles:
-        backdrop = BACKDROPS[self.backdrop]
-        name = _NAMES.get(backdrop.name, a(backdrop.name))
-        main, other = Wording(self.kind, self.colour), Wording(self.other_kind, self.other_colour)
-        both = f"{a(main.plain)} and {a(other.plain)}"
-        return CaptionStyles(
-            literal=pick(
-                random, f"{name} with {both}", f"a picture of {name} with {both}", f"this is {name}, with {both}"
-            ),
-            sparse=pick(random, f"{name} with {a(main.kind.name)}", f"{a(main.kind.name)}, and {name} around it"),
-            detailed=(
-                f"the picture shows {name}; {a(main.plain)} is {objects[0].whereabouts}, "
-                f"{a(other.plain)} {objects[1].whereabouts}"
-            ),
-            paraphrased=pick(
-                random,
-                f"{backdrop.also}, in the company of {a(main.other(random))} and {a(other.other(random))}",
-                f"{a(main.other(random))} and {a(other.other(random))} {backdrop.also}",
-            ),
-            figurative=f"{a(main.riddle)} has found its way to a spot {backdrop.riddle}, and so has {a(other.riddle)}",
-        )
+    def phrases(self, objects: Objects, random: Random) -> dict[str, Any]:
+        return {
+            "name": setting_name(self.backdrop),
+            "main": Wording(self.kind, self.colour),
+            "other": Wording(self.other_kind, self.other_colour),
+        }
 
 
 SCENE = Task(
@@ -110,31 +88,16 @@ class LandmarkFacts(Facts):
     def plan(self) -> Plan:
         return Plan(self.backdrop, (Part(self.landmark, "grey"), Part(self.extra, self.extra_colour, "small")))
 
-    def describe(self, objects: Objects, random: Random) -> CaptionStyles:
-        backdrop, extra = BACKDROPS[self.backdrop], Wording(self.extra, self.extra_colour)
+    def phrases(self, objects: Objects, random: Random) -> dict[str, Any]:
         article, country = LANDMARKS[self.landmark]
-        name = f"{article} {self.landmark}".strip()
         kind = KINDS[self.landmark]
-        other = f"the {pick(random, *kind.also)}"
-        return CaptionStyles(
-            literal=pick(
-                random,
-                f"{name} {backdrop.at} with {a(extra.plain)} in front",
-                f"{backdrop.at}, {name} and {a(extra.plain)}",
-                f"a picture of {name} {backdrop.at}, with {a(extra.plain)}",
-            ),
-            sparse=pick(random, f"{name} and {a(extra.kind.name)}", f"{a(extra.kind.name)} at {name}"),
-            detailed=(
-                f"{name}, known from pictures of {country}, {objects[0].whereabouts}, {backdrop.at}; "
-                f"there is also {a(extra.plain)} {objects[1].whereabouts}"
-            ),
-            paraphrased=pick(
-                random,
-                f"{other} {backdrop.also}, with {a(extra.other(random))} passing by",
-                f"{backdrop.also}, {a(extra.other(random))} passes {other}",
-            ),
-            figurative=f"{a(extra.riddle)} has come to see the {kind.riddle} {backdrop.riddle}",
-        )
+        return {
+            "name": f"{article} {self.landmark}".strip(),
+            "country": country,
+            "other": pick(random, *kind.also),
+            "riddle": kind.riddle,
+            "extra": Wording(self.extra, self.extra_colour),
+        }
 
 
 LANDMARK = Task(
@@ -187,36 +150,22 @@ class LocationFacts(Facts):
         main = Part(self.kind, self.colour, "medium", zone=zone)
         return Plan(self.backdrop, (main, Part(self.other_kind, self.other_colour, "medium", zone=other_zone)))
 
-    def describe(self, objects: Objects, random: Random) -> CaptionStyles:
-        backdrop = BACKDROPS[self.backdrop]
+    def phrases(self, objects: Objects, random: Random) -> dict[str, Any]:
         main, other = Wording(self.kind, self.colour), Wording(self.other_kind, self.other_colour)
-        phrase, reverse = _PHRASES[self.relation], _PHRASES[OPPOSITE[self.relation]]
-        first, second = main.other(random), other.other(random)
-        return CaptionStyles(
-            literal=pick(
-                random,
-                f"{a(main.plain)} {phrase} {a(other.plain)} {backdrop.at}",
-                f"{backdrop.at} there is {a(main.plain)} {phrase} {a(other.plain)}",
-            ),
-            sparse=f"{a(main.kind.name)} {_SHORT[self.relation]} {a(other.kind.name)}",
-            detailed=(
-                f"{a(main.plain)} {objects[0].whereabouts} and {a(other.plain)} {objects[1].whereabouts}, "
-                f"{backdrop.at}: the {main.kind.name} is {phrase} the {other.kind.name}"
-            ),
-            paraphrased=pick(
-                random,
-                f"{a(second)} {reverse} {a(first)}, {backdrop.also}",
-                f"{backdrop.also}, {a(second)} is {reverse} {a(first)}",
-            ),
-            figurative=_location_riddle(self.relation, main.riddle, other.riddle, backdrop.riddle),
-        )
-
-
-def _location_riddle(relation: str, main: str, other: str, where: str) -> str:
-    first, second = (main, other) if relation in _ZONES else (other, main)
-    if relation in ("left of", "right of"):
-        return f"read like a line of text, {a(first)} comes before {a(second)}, {where}"
-    return f"if {a(first)} fell straight down, it would land on {a(second)}, {where}"
+        before, after = (main, other) if self.relation in _ZONES else (other, main)
+        riddle = "if {} fell straight down, it would land on {}"
+        if self.relation in ("left of", "right of"):
+            riddle = "read like a line of text, {} comes before {}"
+        return {
+            "main": main,
+            "other": other,
+            "first": main.other(random),
+            "second": other.other(random),
+            "phrase": _PHRASES[self.relation],
+            "reverse": _PHRASES[OPPOSITE[self.relation]],
+            "short": _SHORT[self.relation],
+            "riddle": riddle.format(a(before.riddle), a(after.riddle)),
+        }
 
 
 LOCATION = Task(
@@ -262,30 +211,14 @@ class FigureFacts(Facts):
         small = Part(self.shape, self.colour, "small", zone=zone, inside=0 if self.inside else None)
         return Plan(self.backdrop, (large, small))
 
-    def describe(self, objects: Objects, random: Random) -> CaptionStyles:
-        backdrop = BACKDROPS[self.backdrop]
-        small, large = Wording(self.shape, self.colour), Wording(self.large_shape, self.large_colour)
-        link = "inside" if self.inside else "next to"
-        phrase = "enclosed by" if self.inside else "not far from"
-        story = "lives within" if self.inside else "keeps company with"
-        return CaptionStyles(
-            literal=pick(
-                random,
-                f"a small {small.plain} {link} a large {large.plain} {backdrop.at}",
-                f"{backdrop.at}: a small {small.plain} {link} a large {large.plain}",
-            ),
-            sparse=f"{a(small.plain)} {link} {a(large.kind.name)}",
-            detailed=(
-                f"two figures are drawn {backdrop.at}: a large {large.plain} {objects[0].whereabouts} "
-                f"and {link} it a small {small.plain}"
-            ),
-            paraphrased=pick(
-                random,
-                f"{a(small.other(random))} {phrase} {a(large.other(random))}, {backdrop.also}",
-                f"{backdrop.also}, {a(small.other(random))} is {phrase} {a(large.other(random))}",
-            ),
-            figurative=f"{a(small.riddle)}, {small.hue}, {story} {a(large.riddle)}, {backdrop.riddle}",
-        )
+    def phrases(self, objects: Objects, random: Random) -> dict[str, Any]:
+        return {
+            "small": Wording(self.shape, self.colour),
+            "large": Wording(self.large_shape, self.large_colour),
+            "link": "inside" if self.inside else "next to",
+            "phrase": "enclosed by" if self.inside else "not far from",
+            "story": "lives within" if self.inside else "keeps company with",
+        }
 
 
 FIGURE = Task(

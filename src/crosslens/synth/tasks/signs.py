@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
-from crosslens.synth.backdrops import BACKDROPS
-from crosslens.synth.captions import WORDS, CaptionStyles, Wording, a, many, pick
+from crosslens.synth.captions import WORDS, Wording, many
 from crosslens.synth.kinds import KINDS
 from crosslens.synth.scene import Part, Plan
 from crosslens.synth.tasks.task import (
@@ -55,6 +54,9 @@ class PanelFacts(Facts):
         panel = Part(self.panel, self.colour, text=self.word)
         return Plan(self.backdrop, (panel, Part(self.extra, self.extra_colour, "small")))
 
+    def phrases(self, objects: Objects, random: Random) -> dict[str, Any]:
+        return {"panel": Wording(self.panel, self.colour), "extra": Wording(self.extra, self.extra_colour)}
+
 
 class OcrFacts(PanelFacts):
     """A word in capitals."""
@@ -65,29 +67,12 @@ class OcrFacts(PanelFacts):
         "brick wall, striped wallpaper"
     )
 
-    def describe(self, objects: Objects, random: Random) -> CaptionStyles:
-        backdrop = BACKDROPS[self.backdrop]
-        panel, extra = Wording(self.panel, self.colour), Wording(self.extra, self.extra_colour)
-        word = self.word
-        return CaptionStyles(
-            literal=pick(
-                random,
-                f'{a(panel.plain)} that says "{word}" next to {a(extra.plain)} {backdrop.at}',
-                f'{backdrop.at}, {a(panel.plain)} with the word "{word}" and {a(extra.plain)}',
-                f'the word "{word}" on {a(panel.plain)}, with {a(extra.plain)} {backdrop.at}',
-            ),
-            sparse=pick(random, f'{a(panel.kind.name)} reading "{word}"', f'"{word}" on {a(panel.kind.name)}'),
-            detailed=(
-                f"{a(panel.plain)} {objects[0].whereabouts} carries a single word in capitals, "
-                f'"{word}"; {a(extra.plain)} is {objects[1].whereabouts}, {backdrop.at}'
-            ),
-            paraphrased=pick(
-                random,
-                f"somebody wrote {word.lower()} on {a(panel.other(random))}, {backdrop.also}",
-                f"{backdrop.also}, {a(panel.other(random))} spells out {'-'.join(word)}",
-            ),
-            figurative=f"{backdrop.riddle}, {a(panel.riddle)} near {a(extra.riddle)} lets you know: {SIGNS[word]}",
-        )
+    def phrases(self, objects: Objects, random: Random) -> dict[str, Any]:
+        return super().phrases(objects, random) | {
+            "lower": self.word.lower(),
+            "spelled": "-".join(self.word),
+            "hint": SIGNS[self.word],
+        }
 
 
 class TranslationFacts(PanelFacts):
@@ -103,35 +88,11 @@ class TranslationFacts(PanelFacts):
     def meaning(self) -> str:
         return CHINESE[self.word][0]
 
-    def describe(self, objects: Objects, random: Random) -> CaptionStyles:
-        backdrop = BACKDROPS[self.backdrop]
-        panel, extra = Wording(self.panel, self.colour), Wording(self.extra, self.extra_colour)
+    def phrases(self, objects: Objects, random: Random) -> dict[str, Any]:
         meaning, paraphrase, hint = CHINESE[self.word]
-        return CaptionStyles(
-            literal=pick(
-                random,
-                f'{a(panel.plain)} with Chinese writing that means "{meaning}" next to {a(extra.plain)} {backdrop.at}',
-                f'the Chinese for "{meaning}" on {a(panel.plain)} {backdrop.at}, with {a(extra.plain)}',
-            ),
-            sparse=pick(
-                random,
-                f'{a(panel.kind.name)} saying "{meaning}" in Chinese',
-                f'"{meaning}" in Chinese on {a(panel.kind.name)}',
-            ),
-            detailed=(
-                f"{a(panel.plain)} {objects[0].whereabouts} shows {many(len(self.word), 'Chinese character')} "
-                f'meaning "{meaning}"; {a(extra.plain)} is {objects[1].whereabouts}, {backdrop.at}'
-            ),
-            paraphrased=pick(
-                random,
-                f"{a(panel.other(random))} {backdrop.also} speaks of {paraphrase} in the language of Beijing",
-                f"{backdrop.also}, {a(panel.other(random))} in Mandarin is about {paraphrase}",
-            ),
-            figurative=(
-                f"for those who read Chinese, {a(panel.riddle)} near {a(extra.riddle)} tells of {hint}, "
-                f"{backdrop.riddle}"
-            ),
-        )
+        characters = many(len(self.word), "Chinese character")
+        texts = {"meaning": meaning, "paraphrase": paraphrase, "hint": hint, "characters": characters}
+        return super().phrases(objects, random) | texts
 
 
 def _similar_sign(facts: OcrFacts, random: Random) -> OcrFacts:
@@ -150,9 +111,9 @@ def _edits(word: str, other: str) -> int:
     return row[-1]
 
 
-def _same_length(word: str) -> tuple[str, ...]:
+def _same_length(facts: TranslationFacts) -> tuple[str, ...]:
     """Chinese words as long as this one, or all if it is the only one so long."""
-    same = tuple(other for other in CHINESE if len(other) == len(word))
+    same = tuple(word for word in CHINESE if len(word) == len(facts.word))
     return same if len(same) > 1 else tuple(CHINESE)
 
 
@@ -168,4 +129,4 @@ def _panel_task(name: str, facts: type[PanelFacts], change_word: Change) -> Task
 
 
 OCR = _panel_task("ocr", OcrFacts, _similar_sign)
-TRANSLATION = _panel_task("translation", TranslationFacts, another("word", lambda facts: _same_length(facts.word)))
+TRANSLATION = _panel_task("translation", TranslationFacts, another("word", _same_length))

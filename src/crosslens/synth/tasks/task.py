@@ -5,12 +5,13 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import SimpleNamespace
 from typing import Any, TypeVar
 
 import numpy as np
 
-from crosslens.synth.backdrops import backdrops_of
-from crosslens.synth.captions import CaptionStyles
+from crosslens.synth.backdrops import BACKDROPS, backdrops_of
+from crosslens.synth.captions import SceneCaption, write_captions
 from crosslens.synth.drawing import COLOURS
 from crosslens.synth.kinds import KINDS, kinds_of
 from crosslens.synth.scene import Plan, SceneObject
@@ -35,6 +36,8 @@ COLOUR_NAMES = tuple(COLOURS)
 class Facts(ABC):
     """What the captions of a scene are about; every task has a frozen dataclass of its own."""
 
+    backdrop: str
+
     @classmethod
     @abstractmethod
     def draw(cls, random: Random) -> Facts:
@@ -45,8 +48,8 @@ class Facts(ABC):
         """The backdrop and the objects that show them."""
 
     @abstractmethod
-    def describe(self, objects: Objects, random: Random) -> CaptionStyles:
-        """Five texts about them; ``objects`` are where they were drawn."""
+    def phrases(self, objects: Objects, random: Random) -> dict[str, Any]:
+        """What the captions of the task (``captions.txt``) are filled with; ``objects`` are where they were drawn."""
 
 
 @dataclass(frozen=True)
@@ -67,6 +70,12 @@ class Task:
 
     def essence_of(self, facts: Facts) -> tuple[Any, ...]:
         return tuple(getattr(facts, name) for name in self.essence)
+
+    def describe(self, facts: Facts, objects: Objects, random: Random) -> tuple[SceneCaption, ...]:
+        """Five captions; ``objects`` are those drawn."""
+        words = SimpleNamespace(facts=facts, backdrop=BACKDROPS[facts.backdrop], **facts.phrases(objects, random))
+        vars(words).update(zip(("here", "there"), (item.whereabouts for item in objects), strict=False))
+        return write_captions(self.name, words, random)
 
     def twin(self, facts: Facts, random: Random) -> tuple[Facts, tuple[str, ...]]:
         """The facts with one core fact changed."""

@@ -13,8 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from crosslens.synth.backdrops import BACKDROPS
-from crosslens.synth.captions import CaptionStyles, Wording, a, number_word, pick
+from crosslens.synth.captions import Wording, a, number_word, pick
 from crosslens.synth.kinds import KINDS
 from crosslens.synth.scene import Part, Plan
 from crosslens.synth.tasks.task import Change, Facts, Objects, Random, Task, another, choose, names, usual_colour
@@ -45,6 +44,10 @@ class BoardFacts(Facts):
 
     def plan(self) -> Plan:
         return Plan(self.backdrop, (Part(self.board, self.colour, text=self.text),))
+
+    def phrases(self, objects: Objects, random: Random) -> dict[str, Any]:
+        board = Wording(self.board, self.colour)
+        return {"board": board, "other": pick(random, *board.kind.also)}
 
 
 def _board_task(name: str, facts: type[Facts], change_number: Change, label: str = "") -> Task:
@@ -85,53 +88,28 @@ class CalculationFacts(BoardFacts):
     @classmethod
     def draw(cls, random: Random) -> CalculationFacts:
         operator = choose(random, tuple(_OPERATORS))
-        left, right = _numbers(operator, random)
+        if operator == "+":
+            left, right = int(random.integers(2, 100)), int(random.integers(2, 100))
+        elif operator == "-":
+            right = int(random.integers(2, 70))
+            left = right + int(random.integers(1, 60))
+        elif operator == "×":
+            left, right = int(random.integers(2, 20)), int(random.integers(2, 10))
+        else:
+            right = int(random.integers(2, 10))
+            left = right * int(random.integers(2, 13))
         board = choose(random, BOARDS)
         return cls(left, operator, right, board, usual_colour(random, board), choose(random, NUMBER_BACKDROPS))
 
-    def describe(self, objects: Objects, random: Random) -> CaptionStyles:
-        backdrop, board = BACKDROPS[self.backdrop], Wording(self.board, self.colour)
+    def phrases(self, objects: Objects, random: Random) -> dict[str, Any]:
         verb, phrase, operation = _OPERATORS[self.operator]
-        left, right, result = number_word(self.left), number_word(self.right), self.result
-        formula = f"{self.left} {self.operator} {self.right}"
-        question = phrase.format(left=left, right=right)
-        plain, other = board.kind.name, pick(random, *board.kind.also)
-        return CaptionStyles(
-            literal=pick(
-                random,
-                f"{formula} = {result}, written on {a(board.plain)} {backdrop.at}",
-                f"{a(board.plain)} {backdrop.at} with the calculation {formula}, which gives {result}",
-                f"the calculation {formula} on {a(board.plain)} {backdrop.at}; the answer is {result}",
-            ),
-            sparse=pick(
-                random, f"{result} is the answer on the {plain}", f"a {plain} with a calculation that gives {result}"
-            ),
-            detailed=(
-                f"{a(board.plain)} {backdrop.at} shows {a(operation)} in handwriting, {self.left} {verb} {self.right}, "
-                f"followed by a question mark; the missing result is {result}"
-            ),
-            paraphrased=pick(
-                random,
-                f"{question}, jotted down on {a(other)}, makes {number_word(result)}",
-                f"on {a(other)} someone asks for {question}, which is {number_word(result)}",
-            ),
-            figurative=(
-                f"{backdrop.riddle}, whoever solves {a(board.riddle.split()[0])} riddle of figures about {left} and "
-                f"{right} will say {number_word(result)}"
-            ),
-        )
-
-
-def _numbers(operator: str, random: Random) -> tuple[int, int]:
-    if operator == "+":
-        return int(random.integers(2, 100)), int(random.integers(2, 100))
-    if operator == "-":
-        right = int(random.integers(2, 70))
-        return right + int(random.integers(1, 60)), right
-    if operator == "×":
-        return int(random.integers(2, 20)), int(random.integers(2, 10))
-    right = int(random.integers(2, 10))
-    return right * int(random.integers(2, 13)), right
+        return super().phrases(objects, random) | {
+            "formula": f"{self.left} {self.operator} {self.right}",
+            "question": phrase.format(left=number_word(self.left), right=number_word(self.right)),
+            "verb": verb,
+            "operation": operation,
+            "material": KINDS[self.board].riddle.split()[0],
+        }
 
 
 def _change_number(facts: CalculationFacts, random: Random) -> CalculationFacts:
@@ -148,9 +126,9 @@ CALCULATION = _board_task("calculation", CalculationFacts, _change_number)
 
 _SIGNS = {"rectangle": "▭", "square": "□", "triangle": "△"}
 _MEASURES = {
-    "rectangle": "{width} long and {height} wide",
-    "square": "with sides of {width}",
-    "triangle": "with a base of {width} and a height of {height}",
+    "rectangle": "{} long and {} wide",
+    "square": "with sides of {}",
+    "triangle": "with a base of {} and a height of {}",
 }
 _AREA_RIDDLES = {
     "rectangle": "stretched square",
@@ -199,38 +177,13 @@ class AreaFacts(BoardFacts):
         all_facts = [cls(shape, width, height, board, colour, backdrop) for width, height in sides]
         return choose(random, [facts for facts in all_facts if facts.is_possible])
 
-    def describe(self, objects: Objects, random: Random) -> CaptionStyles:
-        backdrop, board = BACKDROPS[self.backdrop], Wording(self.board, self.colour)
-        plain, other = board.kind.name, pick(random, *board.kind.also)
-        figure = f"{a(self.shape)} {_MEASURES[self.shape].format(width=self.width, height=self.height)}"
-        words = {"width": number_word(self.width), "height": number_word(self.height)}
-        spoken = f"{a(self.shape)} {_MEASURES[self.shape].format(**words)}"
-        result, result_word = self.result, number_word(self.result)
-        return CaptionStyles(
-            literal=pick(
-                random,
-                f"{figure}, drawn on {a(board.plain)} {backdrop.at}; its area is {result}",
-                f"{a(board.plain)} {backdrop.at} with {figure}, which has an area of {result}",
-            ),
-            sparse=pick(
-                random,
-                f"a figure with an area of {result} on the {plain}",
-                f"{a(plain)} with {a(self.shape)} whose area is {result}",
-            ),
-            detailed=(
-                f"{a(board.plain)} {backdrop.at} shows {figure}, drawn by hand, with the lengths beside the lines "
-                f"and a question mark; the missing area is {result}"
-            ),
-            paraphrased=pick(
-                random,
-                f"{spoken}, sketched on {a(other)}, covers {result_word} units",
-                f"on {a(other)} someone asks how large {spoken} is, which comes to {result_word}",
-            ),
-            figurative=(
-                f"{backdrop.riddle}, whoever fences in the {_AREA_RIDDLES[self.shape]} by {words['width']} and "
-                f"{words['height']} owns {result_word} tiles"
-            ),
-        )
+    def phrases(self, objects: Objects, random: Random) -> dict[str, Any]:
+        measures, words = _MEASURES[self.shape], (number_word(self.width), number_word(self.height))
+        return super().phrases(objects, random) | {
+            "figure": f"{a(self.shape)} {measures.format(self.width, self.height)}",
+            "spoken": f"{a(self.shape)} {measures.format(*words)}",
+            "riddle": _AREA_RIDDLES[self.shape],
+        }
 
 
 def _change_length(facts: AreaFacts, random: Random) -> AreaFacts:
@@ -323,30 +276,17 @@ class CodeFacts(Facts):
     def plan(self) -> Plan:
         return Plan(self.backdrop, (Part("computer screen", self.colour, text=self.source),))
 
-    def describe(self, objects: Objects, random: Random) -> CaptionStyles:
-        backdrop, screen = BACKDROPS[self.backdrop], Wording("computer screen", self.colour)
-        output, gist = self.output, SNIPPETS[self.snippet].gist.format(*self.values)
-        lines = self.source.count("\n") + 1
-        length = "a single line" if lines == 1 else f"{lines} lines"
+    def phrases(self, objects: Objects, random: Random) -> dict[str, Any]:
+        screen, lines = Wording("computer screen", self.colour), self.source.count("\n") + 1
         other = pick(random, *screen.kind.also)
-        return CaptionStyles(
-            literal=pick(
-                random,
-                f"{a(screen.plain)} {backdrop.at} with Python code that {gist} and prints {output}",
-                f"Python code on {a(screen.plain)} {backdrop.at}: it {gist} and prints {output}",
-            ),
-            sparse=pick(random, f"code that prints {output}", f"the program prints {output}", f"it prints {output}"),
-            detailed=(
-                f"{a(screen.plain)} {backdrop.at} shows {length} of Python; the program {gist}, "
-                f"so that running it prints exactly this: {output}"
-            ),
-            paraphrased=pick(
-                random,
-                f"on {a(other)} {backdrop.also}, a little script {gist}; its output reads {output}",
-                f"run the script on the {other.split(' of ')[0]} and you will see {output}, because it {gist}",
-            ),
-            figurative=f"{backdrop.riddle}, a snake-named interpreter fed with these lines would answer {output}",
-        )
+        return {
+            "screen": screen,
+            "output": self.output,
+            "gist": SNIPPETS[self.snippet].gist.format(*self.values),
+            "length": "a single line" if lines == 1 else f"{lines} lines",
+            "other": other,
+            "short": other.split(" of ")[0],
+        }
 
 
 def _change_values(facts: CodeFacts, random: Random) -> CodeFacts:

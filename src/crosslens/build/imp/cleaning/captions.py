@@ -14,7 +14,7 @@ import polars as pl
 
 from crosslens.build.imp.cleaning import characters, titles
 from crosslens.build.imp.cleaning.duplicates import near_duplicates
-from crosslens.build.imp.cleaning.words import DIGIT, FUNCTION_WORDS, count_words, non_latin_share, words_of
+from crosslens.build.imp.cleaning.words import DIGIT, FUNCTION_WORDS, LETTER, NON_LATIN, count_words, words_of
 from crosslens.build.settings import ANY_LANGUAGE, CleaningSettings
 from crosslens.core import (
     PAGE_WIDTH,
@@ -65,7 +65,7 @@ _NUMBER = re.compile(r"[\d.,:/x×-]*\d[\d.,:/x×-]*(?:st|nd|rd|th|am|pm|px|cm|mm
 _KEYWORD_MARKS = re.compile(r"\s*[,;|/·•]\s*|\s+[-–]\s+")
 _KEYWORDS, _KEYWORD_WORDS = 5, 2.5
 _REPETITION_WORDS = 5
-_LETTER = re.compile(r"[^\W_]")
+_SIGN = re.compile(r"[^\W_]")
 
 
 def is_keyword_list(text: str) -> bool:
@@ -102,7 +102,7 @@ CHECKS: dict[str, tuple[str, Check]] = {
         "It has more characters than a caption, before any repair (setting maximum_characters).",
         lambda text, settings: len(text) > settings.maximum_characters,
     ),
-    "empty": ("Nothing is left but punctuation.", lambda text, _: _LETTER.search(text) is None),
+    "empty": ("Nothing is left but punctuation.", lambda text, _: _SIGN.search(text) is None),
     "garbled": (
         "Characters were lost before the text came here.",
         lambda text, _: "\ufffd" in text or "????" in text,
@@ -200,7 +200,8 @@ class LanguageFilter:
 
     def language(self, text: str) -> str | None:
         """The code of the language; None where it is not wanted."""
-        if self._only_latin and non_latin_share(text) > _MOSTLY:
+        foreign = [] if text.isascii() or not self._only_latin else NON_LATIN.findall(text)
+        if foreign and len(foreign) > _MOSTLY * len(LETTER.findall(text)):
             return None
         ranked = self._identifier.rank(text.lower())
         likeliest, score = ranked[0]
@@ -266,8 +267,21 @@ class CleanedCaptions(Presented):
         remaining = int(self.rows["kept"].sum())
         changed = self.rows.filter(pl.col("kept") & (pl.col("text") != pl.col("cleaned"))).height
         title = f"{format_count(self.rows.height, 'caption')}: {remaining:,} kept, {changed:,} of them repaired"
-        named = (("dropped because", self.reasons), ("repaired", self.repairs))
-        yield Section(title, tuple(_examples(name, table, self.rows.height) for name, table in named if table.height))
+        tables = []
+        for name, counted in (("dropped because", self.reasons), ("repaired", self.repairs)):
+            if counted.is_empty():
+                continue
+            rows = [
+                (rule, count, Figure.percent(count / self.rows.height, unit="%"), printable_line(example))
+                for rule, count, example in counted.iter_rows()
+            ]
+            # Of an example as much is shown as fits a page of text.
+            header = (name, "captions", "share", "for example")
+            plain = tuple((rule, f"{count:,}", str(share)) for rule, count, share, _ in rows)
+            room = max(PAGE_WIDTH - Grid(header[:3], plain, "lrr").width - 3, _NARROWEST)
+            cut = tuple((*row, text if len(text) <= room else text[: room - 1] + "…") for *row, text in rows)
+            tables.append(Table(header, cut, "lrrl"))
+        yield Section(title, tuple(tables))
 
     def as_dict(self) -> dict[str, Any]:
         """The JSON form: counts, and an example of each reason and repair."""
@@ -307,26 +321,9 @@ class CleanedCaptions(Presented):
         return replace(self, rows=table)
 
 
-def _examples(title: str, table: pl.DataFrame, total: int) -> Table:
-    """How many captions each reason has, with an example, of which as much is shown as fits a page of text."""
-    rows = [
-        (name, count, Figure.percent(count / total, unit="%"), printable_line(example))
-        for name, count, example in table.iter_rows()
-    ]
-    header = (title, "captions", "share", "for example")
-    used = Grid(header[:3], tuple((name, f"{count:,}", str(share)) for name, count, share, _ in rows), "lrr").width + 3
-    room = max(PAGE_WIDTH - used, _NARROWEST)
-    cut = tuple((*row, text if len(text) <= room else text[: room - 1] + "…") for *row, text in rows)
-    return Table(header, cut, "lrrl")
-
-
 def _counted(table: pl.DataFrame, name: str) -> pl.DataFrame:
     counted = table.group_by(name, maintain_order=True).agg(captions=pl.len(), example=pl.col("example").first())
     return counted.sort("captions", descending=True, maintain_order=True)
-
-
-Row = tuple[str, str, str | None, list[str], str | None]
-"""A text, cleaned, the reason to drop it, the repairs, and its language."""
 
 
 def clean_captions(
@@ -341,7 +338,9 @@ def clean_captions(
     require_texts(texts)
     languages = LanguageFilter(settings.languages)
     needs_language = settings.tagging or ANY_LANGUAGE not in settings.languages
-    rows: list[Row] = []
+    rows: list[tuple[str, str, list[str]]] = []  # a text, cleaned, and its repairs
+    reasons: list[str | None] = []
+    english: list[int] = []
     with stage(progress, "cleaning captions", len(texts)):
         for number, text in enumerate(texts, start=1):
             cleaned, changes = repair(text, settings)
@@ -349,37 +348,30 @@ def clean_captions(
             if reason is None and needs_language:
                 language = languages.language(cleaned)
                 reason = None if language else "language"
-            rows.append((text, cleaned, reason, changes, language))
+            if reason is None and language == _ENGLISH:
+                english.append(len(rows))
+            rows.append((text, cleaned, changes))
+            reasons.append(reason)
             if number % _EVERY == 0:
                 progress.advance(_EVERY)
-    if settings.tagging:
-        rows = _tagged(rows, progress)
+    # Which English captions lack a noun, or a verb or adjective. A tagger takes capitalised words for names: a second
+    # look, in lower case, at those where it fails.
+    for in_lower_case in (False, True) if settings.tagging and english else ():
+        plain = [_PLACEHOLDER.sub(r"\1", rows[row][1]) for row in english]  # placeholders as words
+        lowered = [text.lower() for text in plain] if in_lower_case else plain
+        parses = parse_texts(lowered, progress=progress).table
+        for row, pos, tags in zip(english, parses["pos"].to_list(), parses["tags"].to_list(), strict=True):
+            reasons[row] = missing_part(pos, tags)
+        english = [row for row in english if reasons[row] is not None]
     table = pl.DataFrame(
         [
             (text, cleaned if reason is None else None, reason is None, reason, changes)
-            for text, cleaned, reason, changes, _ in rows
+            for (text, cleaned, changes), reason in zip(rows, reasons, strict=True)
         ],
         schema=_SCHEMA,
         orient="row",
     )
     return CleanedCaptions(table, settings)
-
-
-def _tagged(rows: list[Row], progress: Progress) -> list[Row]:
-    """The rows, where English captions without a noun, or a verb or adjective, have this as their reason."""
-    english = [row for row, (_, _, reason, _, language) in enumerate(rows) if reason is None and language == _ENGLISH]
-    if not english:
-        return rows
-    rows = list(rows)
-    for in_lower_case in (False, True):  # a tagger takes capitalised words for names: a second look where it fails
-        texts = [_PLACEHOLDER.sub(r"\1", rows[row][1]) for row in english]  # placeholders as words
-        lowered = [text.lower() for text in texts] if in_lower_case else texts
-        parses = parse_texts(lowered, progress=progress).table
-        for row, pos, tags in zip(english, parses["pos"].to_list(), parses["tags"].to_list(), strict=True):
-            text, cleaned, _, changes, language = rows[row]
-            rows[row] = (text, cleaned, missing_part(pos, tags), changes, language)
-        english = [row for row in english if rows[row][2] is not None]
-    return rows
 
 
 def cleaning_rules() -> pl.DataFrame:

@@ -191,8 +191,16 @@ def remove_repeats(text: str, settings: CleaningSettings) -> str:
         if not length:
             position += 1
             continue
-        # The second copy stays: its punctuation leads on to what follows. The first keeps the capital.
-        tokens[position + length] = _with_case(tokens[position], tokens[position + length])
+        # The second copy stays: its punctuation leads on to what follows. It begins as the first does: with the same
+        # capital letter, and an opening quote or bracket.
+        first, second = tokens[position], tokens[position + length]
+        opening = first[: len(first) - len(first.lstrip(_EDGES))]
+        if not second.startswith(opening):
+            second = opening + second
+        letter = len(opening)
+        if first[letter : letter + 1].casefold() == second[letter : letter + 1].casefold():
+            second = first[: letter + 1] + second[letter + 1 :]
+        tokens[position + length] = second
         del tokens[position : position + length], keys[position : position + length]
     return text if len(tokens) == count else " ".join(tokens)
 
@@ -218,16 +226,6 @@ def _repeated(tokens: list[str], keys: list[str], start: int) -> int:
         if phrase[0] not in _OPENERS and phrase[-1] not in FUNCTION_WORDS and not all(map(str.isdigit, phrase)):
             return length
     return 0
-
-
-def _with_case(first: str, second: str) -> str:
-    """The second copy with what the first begins with: its capital letter, an opening quote or bracket."""
-    opening = first[: len(first) - len(first.lstrip(_EDGES))]
-    if not second.startswith(opening):
-        second = opening + second
-    letter = len(opening)
-    same = first[letter : letter + 1].casefold() == second[letter : letter + 1].casefold()
-    return first[: letter + 1] + second[letter + 1 :] if same else second
 
 
 def lower_capitals(text: str, settings: CleaningSettings) -> str:

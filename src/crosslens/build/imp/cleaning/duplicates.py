@@ -60,14 +60,9 @@ def near_duplicates(texts: Sequence[str], *, threshold: float, seed: int = 0) ->
 
 def band_shape(threshold: float) -> tuple[int, int]:
     """How many orders make a band, and how many bands there are: the highest bands that reach the recall."""
-    heights = (height for height in range(_ORDERS, 0, -1) if found_share(threshold, height) >= _RECALL)
-    height = next(heights)
-    return height, _ORDERS // height
-
-
-def found_share(similarity: float, height: int) -> float:
-    """The probability that a pair of this Jaccard index agrees in at least one band."""
-    return float(1 - (1 - similarity**height) ** (_ORDERS // height))
+    shapes = ((height, _ORDERS // height) for height in range(_ORDERS, 0, -1))
+    # A pair of this Jaccard index agrees in at least one band with this probability.
+    return next((height, bands) for height, bands in shapes if 1 - (1 - threshold**height) ** bands >= _RECALL)
 
 
 @_compiled

@@ -16,8 +16,8 @@ _HAN_LETTERS, _SOUTH_EAST_ASIAN_LETTERS = 2, 4
 _HAN = re.compile(f"[{_HAN_AND_KANA}]+")
 _THAI = re.compile(f"[{_SOUTH_EAST_ASIAN}]+")
 _WORD = re.compile(r"[^\W_](?:(?:[\w’'.&+-]|,(?=\d))*[\w+])?")
-_NON_LATIN = re.compile(r"[^\W\d_\u0000-\u024f\u1e00-\u1eff]")
-_LETTER = re.compile(r"[^\W\d_]")
+NON_LATIN = re.compile(r"[^\W\d_\u0000-\u024f\u1e00-\u1eff]")
+LETTER = re.compile(r"[^\W\d_]")
 
 FUNCTION_WORDS = word_set(
     """a an the this that these those his her its their my our your some any each every no and or but nor so as if than
@@ -41,17 +41,9 @@ def count_words(text: str) -> int:
     count = 0
     for pattern, letters in ((_HAN, _HAN_LETTERS), (_THAI, _SOUTH_EAST_ASIAN_LETTERS)):
         for run in pattern.findall(text):
-            count += -(-len(_LETTER.findall(run)) // letters)
+            count += -(-len(LETTER.findall(run)) // letters)
         text = pattern.sub(" ", text)
     return count + len(_WORD.findall(text))
-
-
-def non_latin_share(text: str) -> float:
-    """The share of a text's letters that are not Latin; 0 without letters."""
-    if text.isascii():
-        return 0.0
-    letters = len(_LETTER.findall(text))
-    return len(_NON_LATIN.findall(text)) / letters if letters else 0.0
 
 
 _LAST_WORD = re.compile(r"([^\W_][\w’'-]*)\s*$")
