@@ -222,29 +222,26 @@ def perturbations_of(tables: QueryTables, run: str, direction: str | None, query
             continue
         changes = study.queries.filter((pl.col("query") == query) & (pl.col("seed") == pl.col("seed").min()))
         captions = study.captions.filter(pl.col("caption") == query) if study.captions.height else study.captions
-        texts = {(caption["perturbation"], caption["seed"]): caption for caption in captions.to_dicts()}
+        edited: dict[tuple[Any, Any], list[dict[str, str]]] = {}
+        for caption in captions.to_dicts():  # from left to right: what stayed, what was changed, what stayed, …
+            original, position, parts = str(caption["original"]), 0, []
+            for edit in caption["edits"] or ():
+                stayed = original[position : edit["start"]]
+                parts += [(stayed, stayed), (edit["before"], edit["after"])]
+                position = edit["end"]
+            parts.append((original[position:], original[position:]))
+            shown = [{"before": before, "after": after} for before, after in parts if before or after]
+            edited[caption["perturbation"], caption["seed"]] = shown
         for change in changes.to_dicts():
             ranks = {
                 name: None if change[name] is None or change[name] != change[name] else int(change[name])
                 for name in ("rank_before", "rank_after")
             }
-            spans = _spans(texts.get((change["perturbation"], change["seed"])))
             facts = {"model": change["model"], "perturbation": change["perturbation"]}
-            rows.append({"study": location, **facts, "applied": bool(change["applied"]), **ranks, "spans": spans})
+            facts |= {"applied": bool(change["applied"]), **ranks}
+            spans = edited.get((change["perturbation"], change["seed"]), [])
+            rows.append({"study": location, **facts, "spans": spans})
     return QueryPerturbations(tuple(sorted(rows, key=lambda row: row["model"] != summary.name)))
-
-
-def _spans(caption: dict[str, Any] | None) -> list[dict[str, str]]:
-    """The caption from left to right: what stayed, what was changed, what stayed, …"""
-    if caption is None:
-        return []
-    original, position, spans = str(caption["original"]), 0, []
-    for edit in caption["edits"] or ():
-        stayed = original[position : edit["start"]]
-        spans += [(stayed, stayed), (edit["before"], edit["after"])]
-        position = edit["end"]
-    spans.append((original[position:], original[position:]))
-    return [{"before": before, "after": after} for before, after in spans if before or after]
 
 
 class Explanations:
@@ -380,7 +377,19 @@ class _Preparation:
 
         def work() -> None:
             try:
-                self._future.set_result(_prepare(dataset))
+                if len(dataset.caption_ids) > _MOST_CAPTIONS:
+                    raise UsageError(
+                        f"{dataset.name} has more than {_MOST_CAPTIONS:,} captions, "
+                        "too many to compare while a page waits",
+                        fix="use crosslens missing-positives",
+                        code="too-large",
+                    )
+                similarity = load_similarity(PHI)
+                annotated = held_out_similarity(dataset, similarity)
+                if not len(annotated):
+                    raise UsageError("no image has two captions to derive the threshold from", code="no-threshold")
+                prepared = prepare_dataset(dataset, similarity), float(np.quantile(annotated, QUANTILE))
+                self._future.set_result(prepared)
             except BaseException as error:  # raised where somebody waits for the result
                 self._future.set_exception(error)
 
@@ -390,14 +399,3 @@ class _Preparation:
         """What was prepared; raises TimeoutError where it is not there ``patience`` seconds after the beginning."""
         left = None if patience is None else max(0.0, self._began + patience - time.monotonic())
         return self._future.result(left)
-
-
-def _prepare(dataset: Dataset) -> tuple[PreparedSimilarity, float]:
-    if len(dataset.caption_ids) > _MOST_CAPTIONS:
-        problem = f"{dataset.name} has more than {_MOST_CAPTIONS:,} captions, too many to compare while a page waits"
-        raise UsageError(problem, fix="use crosslens missing-positives", code="too-large")
-    similarity = load_similarity(PHI)
-    annotated = held_out_similarity(dataset, similarity)
-    if not len(annotated):
-        raise UsageError("no image has two captions to derive the threshold from", code="no-threshold")
-    return prepare_dataset(dataset, similarity), float(np.quantile(annotated, QUANTILE))

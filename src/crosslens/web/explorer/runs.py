@@ -226,7 +226,13 @@ class ServedDataset(Presented):
         if self.card:
             yield Section("", (FactList(tuple(self.card.items()), "Card"),))
         if self.word_counts:
-            yield Section("", (length_chart(self.word_counts),))
+            lengths = range(min(self.word_counts), max(self.word_counts) + 1)
+            chart = Histogram(
+                title="Captions by number of words", edges=(*lengths, lengths.stop), unit=Figure(None, digits=0),
+                counts=tuple(self.word_counts.get(length, 0) for length in lengths), noun="captions", whole=True,
+                axis=f"words, {LONGEST} or more together" if lengths[-1] >= LONGEST else "words",
+            )  # fmt: skip
+            yield Section("", (chart,))
         if self.groups:
             rows = tuple(
                 (
@@ -241,16 +247,6 @@ class ServedDataset(Presented):
     def as_dict(self) -> dict[str, Any]:
         counted = {"word_counts": self.word_counts, "groups": self.groups, "card": self.card}
         return {"id": self.id, **self.description.as_dict(), **counted}
-
-
-def length_chart(counts: dict[int, int]) -> Histogram:
-    """How many captions have each number of words; those of ``LONGEST`` words and more stand together."""
-    lengths = range(min(counts), max(counts) + 1)
-    axis = f"words, {LONGEST} or more together" if max(counts) >= LONGEST else "words"
-    return Histogram(
-        title="Captions by number of words", edges=(*lengths, max(counts) + 1), unit=Figure(None, digits=0),
-        counts=tuple(counts.get(length, 0) for length in lengths), axis=axis, noun="captions", whole=True,
-    )  # fmt: skip
 
 
 class DatasetPages:

@@ -35,10 +35,11 @@ from crosslens.pipeline import RunVectors, recipe_of_run, vectors_key, vectors_o
 from crosslens.web.background import DONE, JobProgress, Jobs
 from crosslens.web.map.projection import (
     METHODS,
+    MOST_FOR_UMAP,
     PCA,
+    UMAP,
     Region,
     assign_clusters,
-    default_method,
     describe_clusters,
     has_umap,
     project,
@@ -143,20 +144,24 @@ class Maps:
 
     def state(self, run_id: str, run: Run, method: str | None = None) -> MapState:
         """Where the map of a run stands, without computing anything."""
-        chosen = str(method) if has_umap() else PCA
-        if method not in METHODS:  # the usual one for a map of this size
-            queries = {len(values.query_ids) for values in run.values.values()}
-            chosen = default_method(sum(sorted(queries)[-2:]))
+        chosen = PCA
+        if has_umap():
+            queries = sorted({len(values.query_ids) for values in run.values.values()})
+            usual = UMAP if sum(queries[-2:]) <= MOST_FOR_UMAP else PCA
+            chosen = usual if method not in METHODS else str(method)
         try:
             reason = without_vectors(recipe_of_run(run))
         except CrosslensError as error:
             reason = error.problem
         if reason is not None:
             return MapState(IMPOSSIBLE, chosen, reason)
-        drawn = self._load(run_id, run, chosen)
-        if drawn is not None:
+        job = _job(run_id, run, chosen)
+        key = self._keys.get(job) or self._stated_key(run, chosen)
+        if key is not None and key not in self._loaded and (loaded := self.store.load(key)) is not None:
+            self._loaded = {**dict(list(self._loaded.items())[-3:]), key: loaded}
+        if key is not None and (drawn := self._loaded.get(key)) is not None:
             return MapState(READY, chosen, drawn=drawn)
-        progress = self.jobs.progress(_job(run_id, run, chosen))
+        progress = self.jobs.progress(job)
         if progress is None or progress.state == DONE:
             return MapState(ABSENT, chosen)
         return MapState(progress.state, chosen, progress.problem, progress)
@@ -188,12 +193,6 @@ class Maps:
             self.jobs.start(job, work)
             return self.state(run_id, run, chosen)
         return state
-
-    def _load(self, run_id: str, run: Run, method: str) -> EmbeddingMap | None:
-        key = self._keys.get(_job(run_id, run, method)) or self._stated_key(run, method)
-        if key is not None and key not in self._loaded and (drawn := self.store.load(key)) is not None:
-            self._loaded = {**dict(list(self._loaded.items())[-3:]), key: drawn}
-        return None if key is None else self._loaded.get(key)
 
     def _stated_key(self, run: Run, method: str) -> str | None:
         recipe = recipe_of_run(run)

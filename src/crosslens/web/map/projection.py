@@ -36,11 +36,6 @@ _NEIGHBOURS = 15
 _POLL = 0.2
 
 
-def default_method(points: int) -> str:
-    """The method of a map of so many points where none is named."""
-    return UMAP if points <= MOST_FOR_UMAP and has_umap() else PCA
-
-
 def has_umap() -> bool:
     """Whether umap-learn is installed, without the seconds that importing it takes."""
     return importlib.util.find_spec("umap") is not None
@@ -69,7 +64,9 @@ def project(
         points = _umap(groups, seed, progress, is_stopped)
     else:
         points = principal_components(groups, progress)
-    return fitted(points)
+    low, high = points.min(axis=0), points.max(axis=0)
+    reach = float((high - low).max()) / 2 or 1.0
+    return np.ascontiguousarray((points - (low + high) / 2) / reach, np.float32)
 
 
 def blocks(groups: Sequence[Embeddings]) -> Iterator[Array]:
@@ -108,13 +105,6 @@ def principal_components(groups: Sequence[Embeddings], progress: Progress) -> Ar
             start += len(block)
             progress.advance(len(block))
     return points
-
-
-def fitted(points: Array) -> Array:
-    """The points moved and scaled to −1…1 around their centre; the aspect ratio stays."""
-    low, high = points.min(axis=0), points.max(axis=0)
-    reach = float((high - low).max()) / 2 or 1.0
-    return np.ascontiguousarray((points - (low + high) / 2) / reach, np.float32)
 
 
 def _umap(groups: Sequence[Embeddings], seed: int, progress: Progress, is_stopped: Callable[[], bool]) -> Array:
@@ -196,30 +186,31 @@ def assign_clusters(points: Array, seed: int = 0) -> tuple[Array, Array]:
 
 
 def describe_clusters(numbers: Array, centres: Array, images: int, texts: list[str] | None) -> list[Region]:
-    """The clusters with their names; ``texts`` are those of the captions, whose points come after the ``images``."""
+    """The clusters with their names; ``texts`` are those of the captions, whose points come after the ``images``.
+
+    A name is the words whose share of captions is highest, weighed by how much it exceeds that of all captions.
+    """
+    named: dict[int, str] = {}
+    if texts is not None:
+        step = max(1, len(texts) // _TEXTS)
+        table = pl.DataFrame({"cluster": numbers[images::step].astype(np.int64), "text": texts[::step]})
+        words = (
+            table.with_columns(word=pl.col("text").str.to_lowercase().str.extract_all(_WORD).list.unique())
+            .select("cluster", "word")
+            .explode("word")
+            .filter(pl.col("word").is_not_null() & ~pl.col("word").is_in(list(STOP_WORDS)))
+        )
+        sizes = table.group_by("cluster").agg(size=pl.len())
+        overall = words.group_by("word").agg(overall=pl.len() / table.height)
+        shares = words.group_by("cluster", "word").agg(uses=pl.len()).join(sizes, on="cluster").join(overall, on="word")
+        shares = shares.with_columns(share=pl.col("uses") / pl.col("size"))
+        shares = shares.with_columns(weight=pl.col("share") * (pl.col("share") / pl.col("overall")).log())
+        best = shares.filter(pl.col("weight") > 0).sort(["weight", "word"], descending=[True, False])
+        grouped = best.group_by("cluster", maintain_order=True).agg(pl.col("word").head(_WORDS))
+        named = {int(number): ", ".join(words) for number, words in grouped.iter_rows()}
     count = len(centres)
-    names = [""] * count if texts is None else characteristic_words(numbers[images:], texts, count)
-    sizes = [np.bincount(part, minlength=count).tolist() for part in (numbers[:images], numbers[images:])]
-    parts = zip(names, *sizes, centres.tolist(), strict=True)
-    return [Region(n, name or f"region {n + 1}", *counts, *centre) for n, (name, *counts, centre) in enumerate(parts)]
-
-
-def characteristic_words(numbers: Array, texts: list[str], count: int) -> list[str]:
-    """Per cluster the words whose share of captions is highest, weighed by how much it exceeds that of all captions."""
-    step = max(1, len(texts) // _TEXTS)
-    table = pl.DataFrame({"cluster": numbers[::step].astype(np.int64), "text": texts[::step]})
-    words = (
-        table.with_columns(word=pl.col("text").str.to_lowercase().str.extract_all(_WORD).list.unique())
-        .select("cluster", "word")
-        .explode("word")
-        .filter(pl.col("word").is_not_null() & ~pl.col("word").is_in(list(STOP_WORDS)))
-    )
-    sizes = table.group_by("cluster").agg(size=pl.len())
-    overall = words.group_by("word").agg(overall=pl.len() / table.height)
-    shares = words.group_by("cluster", "word").agg(uses=pl.len()).join(sizes, on="cluster").join(overall, on="word")
-    shares = shares.with_columns(share=pl.col("uses") / pl.col("size"))
-    shares = shares.with_columns(weight=pl.col("share") * (pl.col("share") / pl.col("overall")).log())
-    best = shares.filter(pl.col("weight") > 0).sort(["weight", "word"], descending=[True, False])
-    grouped = best.group_by("cluster", maintain_order=True).agg(pl.col("word").head(_WORDS))
-    named = {int(number): ", ".join(words) for number, words in grouped.iter_rows()}
-    return [named.get(number, "") for number in range(count)]
+    counts = [np.bincount(part, minlength=count).tolist() for part in (numbers[:images], numbers[images:])]
+    return [
+        Region(number, named.get(number) or f"region {number + 1}", *sizes, *centre)
+        for number, (*sizes, centre) in enumerate(zip(*counts, centres.tolist(), strict=True))
+    ]
