@@ -25,7 +25,7 @@ from crosslens.web.judging.database.assigning import (
 )
 from crosslens.web.judging.database.engine import Database, open_database
 from crosslens.web.judging.database.judgements import judge, record_judgement, undo
-from crosslens.web.judging.database.projects import JudgingProject, ProjectSettings, join, set_overlap
+from crosslens.web.judging.database.projects import JudgingProject, ProjectSettings, change_project, join
 from crosslens.web.judging.database.tables import AssignmentRow, ItemRow, JudgementRow
 from crosslens.web.judging.tasks import Answer, checks_due, in_order, shuffled_positions
 from tests.tables import rest_slow
@@ -80,7 +80,7 @@ def test_too_few_people_leave_items_vacant(sqlite_database: Database) -> None:
     assert len(work(sqlite_database, made, who)) == 4
     assert next_item(sqlite_database, made, who) is None
     assert project_progress(sqlite_database, made.id).done == 4
-    set_overlap(sqlite_database, made.id, 1)
+    change_project(sqlite_database, made.id, 1)
     other = person(sqlite_database, "ben", project=made.id)
     assert next_item(sqlite_database, made, other) is None
 

@@ -28,7 +28,7 @@ from sqlalchemy.orm import Session
 
 from crosslens.core import CrosslensError
 from crosslens.web.judging.database.engine import Database
-from crosslens.web.judging.database.judgements import NEWEST_JUDGEMENTS, answer_taken_back, new_assignment
+from crosslens.web.judging.database.judgements import NEWEST_JUDGEMENTS, new_assignment
 from crosslens.web.judging.database.projects import JudgingProject, StoredItem, as_item, locked_project
 from crosslens.web.judging.database.tables import (
     DONE,
@@ -36,6 +36,7 @@ from crosslens.web.judging.database.tables import (
     PERSON,
     AssignmentRow,
     ItemRow,
+    JudgementHistoryRow,
     JudgementRow,
     MembershipRow,
     ProjectRow,
@@ -217,6 +218,12 @@ _LEFT_OPEN = (
     .limit(1)
 )
 """What was opened last comes first: after an undo, the item to be judged again."""
+_TAKEN_BACK = (
+    select(JudgementHistoryRow.labels, JudgementHistoryRow.rating, JudgementHistoryRow.text)
+    .where(JudgementHistoryRow.assignment == bindparam("assignment"))
+    .order_by(JudgementHistoryRow.id.desc())
+    .limit(1)
+)
 _SINCE = select(GIVEN, _LEFT_OPEN.with_only_columns(AssignmentRow.id).order_by(None).scalar_subquery())
 """How many items the account has been given, and one that it has open: whether anything has changed."""
 _RENEW = (
@@ -246,7 +253,9 @@ def next_item(database: Database, project: JudgingProject, account: int) -> Assi
         with database.reading_rows() as connection:
             counts = account_counts(connection, project, account, now)
             left_open = connection.execute(_LEFT_OPEN, whose).one_or_none() if counts.has_open else None
-            taken_back = None if left_open is None else answer_taken_back(connection, left_open.assignment)
+            earlier = None  # what was last answered to it and taken back, as a start for the new answer
+            if left_open is not None:
+                earlier = connection.execute(_TAKEN_BACK, {"assignment": left_open.assignment}).one_or_none()
             positions = _candidates(connection, project, account, counts)
             items = connection.execute(_AT, {"project": project.id, "positions": positions}) if positions else ()
             rows = sorted(items, key=lambda row: positions.index(row.position))
@@ -265,7 +274,8 @@ def next_item(database: Database, project: JudgingProject, account: int) -> Assi
                 if connection.scalar(_RENEW, {"renewed": left_open.assignment, "now": now}) is None:
                     continue
                 following = as_item(rows[0]) if rows else None
-                return Assigned(left_open.assignment, as_item(left_open), counts.progress, following, taken_back)
+                answer = None if earlier is None else Answer(tuple(earlier.labels), earlier.rating, earlier.text)
+                return Assigned(left_open.assignment, as_item(left_open), counts.progress, following, answer)
             if connection.execute(_SINCE, whose).one() != (counts.given, None):
                 continue
             if not rows:

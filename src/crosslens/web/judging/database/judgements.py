@@ -11,7 +11,7 @@ from sqlalchemy.orm import Session
 
 from crosslens.core import CrosslensError, Tokens
 from crosslens.web.judging.database.engine import Database
-from crosslens.web.judging.database.projects import StoredItem, as_item, locked_project
+from crosslens.web.judging.database.projects import locked_project
 from crosslens.web.judging.database.tables import (
     DONE,
     OPEN,
@@ -72,12 +72,6 @@ _EARLIER = select(JudgementRow).where(JudgementRow.assignment == bindparam("assi
 _ADD = insert(JudgementRow).returning(JudgementRow.id)
 _ASSIGN = insert(AssignmentRow).returning(AssignmentRow.id)
 _CLOSE = update(AssignmentRow).where(AssignmentRow.id == bindparam("assignment")).values(state=DONE)
-_TAKEN_BACK = (
-    select(JudgementHistoryRow.labels, JudgementHistoryRow.rating, JudgementHistoryRow.text)
-    .where(JudgementHistoryRow.assignment == bindparam("assignment"))
-    .order_by(JudgementHistoryRow.id.desc())
-    .limit(1)
-)
 
 
 def judge(database: Database, assignment: int, account: int, answer: Answer, seconds: float | None = None) -> Judged:
@@ -161,20 +155,6 @@ def undo(database: Database, project: int, account: int, judgement: int | None =
         return last.assignment
 
 
-def own_judgement(database: Database, judgement: int, account: int) -> tuple[StoredItem, Answer] | None:
-    """A judgement of the account and its item; None for a judgement of somebody else."""
-    query = select(JudgementRow, ItemRow).join(ItemRow, ItemRow.id == JudgementRow.item)
-    with database.reading() as session:
-        row = session.execute(query.where(JudgementRow.id == judgement, JudgementRow.account == account)).one_or_none()
-        return None if row is None else (as_item(row[1]), Answer(tuple(row[0].labels), row[0].rating, row[0].text))
-
-
-def answer_taken_back(connection: Connection, assignment: int) -> Answer | None:
-    """What was last answered to an assignment and taken back, as a start for the new answer."""
-    row = connection.execute(_TAKEN_BACK, {"assignment": assignment}).one_or_none()
-    return None if row is None else Answer(tuple(row.labels), row.rating, row.text)
-
-
 def _store(
     connection: Connection, state: str, kind: str, expected: dict[str, Any] | None, answer: Answer, **row: Any
 ) -> Judged:
@@ -238,17 +218,6 @@ class ModelRequests:
     requests: int
     tokens: Tokens
     cost: float | None
-
-
-def add_requests(database: Database, project: int, account: int, asked: ModelRequests) -> None:
-    """Keep what one run of the command took."""
-    with database.writing() as session:
-        session.add(
-            ModelRequestsRow(
-                project=project, account=account, requests=asked.requests, **asdict(asked.tokens), cost=asked.cost,
-                created=session.now,
-            )
-        )  # fmt: skip
 
 
 def requests_by_model(database: Database, project: int) -> dict[str, ModelRequests]:
