@@ -37,6 +37,7 @@ from crosslens.web.map.projection import (
     METHODS,
     MOST_FOR_UMAP,
     PCA,
+    SEED,
     UMAP,
     Region,
     assign_clusters,
@@ -74,9 +75,9 @@ class EmbeddingMap:
         return (*self.image_ids, *self.caption_ids)
 
 
-def map_key(source: str, method: str, seed: int = 0) -> str:
+def map_key(source: str, method: str) -> str:
     """Under which name the map of these vectors is kept."""
-    return fingerprint("map", {"source": source, "method": method, "seed": str(seed), "version": str(_VERSION)})[:32]
+    return fingerprint("map", {"source": source, "method": method, "seed": str(SEED), "version": str(_VERSION)})[:32]
 
 
 class MapStore:
@@ -118,7 +119,6 @@ class MapStore:
 
 
 ABSENT, READY, IMPOSSIBLE = "absent", "ready", "impossible"
-SEED = 0
 
 
 @dataclass(frozen=True)
@@ -185,7 +185,7 @@ class Maps:
                 key = self._stated_key(run, chosen)
                 if key is None:
                     content = {"images": vectors.images.fingerprint, "captions": vectors.captions.fingerprint}
-                    key = map_key(fingerprint("vectors", content), chosen, SEED)
+                    key = map_key(fingerprint("vectors", content), chosen)
                 if self.store.load(key) is None:
                     self.store.save(draw(key, vectors, chosen, progress, is_stopped))
                 self._keys[job] = key
@@ -197,7 +197,7 @@ class Maps:
     def _stated_key(self, run: Run, method: str) -> str | None:
         recipe = recipe_of_run(run)
         source = None if recipe is None else vectors_key(recipe)
-        return None if source is None else map_key(source, method, SEED)
+        return None if source is None else map_key(source, method)
 
 
 def draw(
@@ -206,8 +206,8 @@ def draw(
 ) -> EmbeddingMap:  # fmt: skip
     """The map of these vectors."""
     images, captions = vectors.images, vectors.captions
-    points = project((images, captions), method, seed=SEED, progress=progress, is_stopped=is_stopped)
-    numbers, centres = assign_clusters(points, SEED)
+    points = project((images, captions), method, progress=progress, is_stopped=is_stopped)
+    numbers, centres = assign_clusters(points)
     data = vectors.dataset
     known = {} if data is None else dict(zip(data.caption_ids, data.texts, strict=True))
     texts = [known[caption] for caption in captions.ids] if known and known.keys() >= set(captions.ids) else None

@@ -31,6 +31,7 @@ METHODS = (PCA, UMAP)
 MOST_FOR_UMAP = 100_000
 """With more points than this, principal components are the default: UMAP would take hours."""
 
+SEED = 0
 _BLOCK = 65_536
 _NEIGHBOURS = 15
 _POLL = 0.2
@@ -45,7 +46,6 @@ def project(
     groups: Sequence[Embeddings],
     method: str,
     *,
-    seed: int = 0,
     progress: Progress | None = None,
     is_stopped: Callable[[], bool] = lambda: False,
 ) -> Array:
@@ -61,7 +61,7 @@ def project(
         widths = " and ".join(str(group.dimension) for group in groups)
         raise CrosslensError(f"images and captions have vectors of different lengths, {widths}", fix="use one encoder")
     if method == UMAP and sum(len(group.ids) for group in groups) > _NEIGHBOURS:
-        points = _umap(groups, seed, progress, is_stopped)
+        points = _umap(groups, progress, is_stopped)
     else:
         points = principal_components(groups, progress)
     low, high = points.min(axis=0), points.max(axis=0)
@@ -107,7 +107,7 @@ def principal_components(groups: Sequence[Embeddings], progress: Progress) -> Ar
     return points
 
 
-def _umap(groups: Sequence[Embeddings], seed: int, progress: Progress, is_stopped: Callable[[], bool]) -> Array:
+def _umap(groups: Sequence[Embeddings], progress: Progress, is_stopped: Callable[[], bool]) -> Array:
     """UMAP in another process: its compiled code would hold up every page of the server."""
     if not has_umap():
         raise MissingExtraError("a UMAP map", "umap-learn", "polysemy")
@@ -115,7 +115,7 @@ def _umap(groups: Sequence[Embeddings], seed: int, progress: Progress, is_stoppe
         vectors, points = Path(folder) / "vectors.npy", Path(folder) / "points.npy"
         np.save(vectors, np.concatenate(list(blocks(groups))))
         worker = multiprocessing.get_context("spawn").Process(
-            target=lay_out, args=(str(vectors), str(points), seed), daemon=True
+            target=lay_out, args=(str(vectors), str(points)), daemon=True
         )
         worker.start()
         try:
@@ -130,7 +130,7 @@ def _umap(groups: Sequence[Embeddings], seed: int, progress: Progress, is_stoppe
         return np.asarray(np.load(points, allow_pickle=False))
 
 
-def lay_out(vectors: str, points: str, seed: int) -> None:
+def lay_out(vectors: str, points: str) -> None:
     """UMAP of the vectors in a file, written to another: the work of the other process."""
     import warnings
 
@@ -140,7 +140,7 @@ def lay_out(vectors: str, points: str, seed: int) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # it says that a seed means one thread
         mapper = umap.UMAP(
-            n_neighbors=min(_NEIGHBOURS, len(rows) - 1), min_dist=0.1, metric="cosine", random_state=seed
+            n_neighbors=min(_NEIGHBOURS, len(rows) - 1), min_dist=0.1, metric="cosine", random_state=SEED
         )
         np.save(points, np.asarray(mapper.fit_transform(rows), np.float32))
 
@@ -166,13 +166,13 @@ class Region:
     y: float
 
 
-def assign_clusters(points: Array, seed: int = 0) -> tuple[Array, Array]:
+def assign_clusters(points: Array) -> tuple[Array, Array]:
     """The number of every point's cluster, and the clusters' centres: k-means on the map, the largest cluster first."""
     from scipy.cluster.vq import kmeans2, vq
 
     distinct = np.unique(points[:: max(1, len(points) // _SAMPLE)], axis=0)
     count = min(MOST_CLUSTERS, max(1, int(np.sqrt(len(points) / 2))), len(distinct))
-    stream = random_stream(seed, "map clusters")
+    stream = random_stream(SEED, "map clusters")
     rows = np.sort(stream.permutation(len(points))[:_SAMPLE])
     sample = points[rows].astype(np.float64)
     centres, _ = kmeans2(sample, count, minit="++", seed=stream, missing="raise" if count == 1 else "warn")
