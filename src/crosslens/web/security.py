@@ -96,6 +96,8 @@ _NEW_TOKEN = "new_csrf_token"
 _HOST = re.compile(
     r"(?:\[(?P<ipv6>[0-9A-Fa-f:.]+)\]|(?P<name>[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+)*))(?::(?P<port>[0-9]{1,5}))?"
 )
+_OWN_COOKIE = re.compile(rb"\s*crosslens_[^\\]*")
+"""Only these are parsed: a foreign one takes Python time that grows with the square of its length."""
 _NUMBER = re.compile(r"[0-9]+|0[xX][0-9A-Fa-f]*")
 _STEERING = re.compile(r"[\x00-\x20\x7f-\x9f\\]")
 """Control characters, blanks and backslashes, which browsers drop from addresses or read as slashes."""
@@ -137,13 +139,10 @@ class Guard:
                 await self._app(scope, receive, send)
             return
         scope.setdefault("state", {})
-        headers = []
-        for name, value in scope["headers"]:
-            if name == b"cookie":  # a foreign one takes Python time that grows with the square of its length
-                cookies = (part for part in value.split(b";") if part.strip().startswith(b"crosslens_"))
-                value = b";".join(part for part in cookies if b"\\" not in part)
-            headers.append((name, value))
-        scope["headers"] = headers
+        scope["headers"] = [
+            (name, b";".join(filter(_OWN_COOKIE.fullmatch, value.split(b";"))) if name == b"cookie" else value)
+            for name, value in scope["headers"]
+        ]
         request = Request(scope, receive)
         limit = self._services.body_limit(scope["path"])
         body = _LimitedBody(receive, limit)

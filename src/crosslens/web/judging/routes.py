@@ -314,10 +314,9 @@ def _add_annotating(routes: APIRouter, context: JudgingContext) -> None:
         query = select(JudgementRow, ItemRow).join(ItemRow, ItemRow.id == JudgementRow.item).where(*own, *practice)
         with context.database.reading() as session:
             row = session.execute(query).one_or_none()
-        if row is None:
-            raise HTTPException(404, "There is nothing to show here.")
-        judged, item = row[0], as_item(row[1])
-        answer = Answer(tuple(judged.labels), judged.rating, judged.text)
+            if row is None:
+                raise HTTPException(404, "There is nothing to show here.")
+            answer, item = Answer(tuple(row[0].labels), row[0].rating, row[0].text), as_item(row[1])
         is_right = is_expected(item.expected, answer)
         return page(request, member, "feedback", item=item, answer=answer, is_right=is_right, judgement=judgement)
 
@@ -345,12 +344,8 @@ def routers(services: Services) -> list[APIRouter]:
     services.navigation.append(("/judging", "Judging"))
     services.open_paths += ["/login", "/logout", "/join/", "/setup/", "/reset/"]
     services.may_see_picture = context.may_see_picture
-
-    async def require_login(request: Request) -> Response | None:
-        return await run_in_threadpool(context.require_login, request)
-
     if context.has_owner:
-        services.require_login = require_login
+        services.require_login = partial(run_in_threadpool, context.require_login)
     if context.setup_path is not None:
         services.start_notes.append(f"to judge, make the first account at {{address}}{context.setup_path[1:]}")
     pages = feature_router(include_in_schema=False, responses=None)

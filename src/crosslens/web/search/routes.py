@@ -6,6 +6,7 @@ import time
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from threading import Lock
@@ -202,11 +203,8 @@ class SearchService:
                     del self._preparing[key]
                 return known
             progress = JobProgress(is_stopped=self.worker.stopped.is_set)
-
-            def work() -> None:
-                carry_out(progress, lambda: self.worker.gallery(choice, data, modality, folders, progress))
-
-            self.worker.submit(work)
+            encode = partial(self.worker.gallery, choice, data, modality, folders, progress)
+            self.worker.submit(partial(carry_out, progress, encode))
             self._preparing[key] = progress
             return progress
 

@@ -45,15 +45,10 @@ from crosslens.web.judging.tasks import SHARED_KINDS, WINDOW, Answer, checks_due
 
 _RECENT = 50
 """How many of the last judgements say how long one takes."""
-
-
-def is_vacant() -> ColumnElement[bool]:
-    """Items that need more people; spelled like the partial index, so that the index is used."""
-    return ItemRow.vacancies > literal_column("0")
-
-
+_IS_VACANT = ItemRow.vacancies > literal_column("0")
+"""Items that need more people; spelled like the partial index, so that the index is used."""
 _OWN_COUNTS = (
-    select(ItemRow.kind, AssignmentRow.state, func.count(), func.sum(case((is_vacant(), 1), else_=0)))
+    select(ItemRow.kind, AssignmentRow.state, func.count(), func.sum(case((_IS_VACANT, 1), else_=0)))
     .join(AssignmentRow, AssignmentRow.item == ItemRow.id)
     # Of the items that the person has had: few, which an index of all items of the project would not find.
     .where(AssignmentRow.account == bindparam("account"), ItemRow.project + literal_column("0") == bindparam("project"))
@@ -81,7 +76,7 @@ EXPIRED = (
 """Assignments that others have left open too long."""
 _TOTALS = select(
     *(_OF_PROJECT.where(ItemRow.kind == kind).scalar_subquery() for kind in ("practice", "check")),
-    _OF_PROJECT.where(is_vacant()).scalar_subquery(),
+    _OF_PROJECT.where(_IS_VACANT).scalar_subquery(),
     EXPIRED.exists(),
     GIVEN,
 )
@@ -199,7 +194,7 @@ def _positions_where(condition: ColumnElement[bool]) -> Select[int]:
 
 
 _PRACTICE, _CHECKS = (_positions_where(ItemRow.kind == kind) for kind in ("practice", "check"))
-_VACANT = _positions_where(is_vacant())
+_VACANT = _positions_where(_IS_VACANT)
 _LOCKED_MEMBER = (
     select(MembershipRow.account)
     .where(MembershipRow.project == bindparam("project"), MembershipRow.account == bindparam("account"))
@@ -237,7 +232,7 @@ _AT = select(*_ITEM).where(
 )
 _TAKE_VACANCY = (
     update(ItemRow)
-    .where(ItemRow.id == bindparam("taken"), is_vacant())
+    .where(ItemRow.id == bindparam("taken"), _IS_VACANT)
     .values(vacancies=ItemRow.vacancies - 1)
     .returning(ItemRow.id)
 )
