@@ -16,7 +16,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
 from crosslens import __version__
-from crosslens.core import UsageError, argument
+from crosslens.core import UsageError, argument, cache_folder
 from crosslens.web.access import password_login
 from crosslens.web.library import RunLibrary
 from crosslens.web.pages import RESPONSES, add_pages
@@ -36,7 +36,7 @@ def create_app(settings: WebSettings) -> FastAPI:
     """The application for these settings; refuses an address that others can reach while nobody has to log in."""
     library = RunLibrary(settings.folder, settings.datasets)
     pictures = PictureStore(
-        library, settings.image_folders, settings.cache_folder, settings.thumbnails << 20,
+        library, settings.image_folders, cache_folder(settings.cache) / "web", settings.thumbnails << 20,
         linked_folders=settings.is_local,
     )  # fmt: skip
     services = Services(settings, library, pictures)

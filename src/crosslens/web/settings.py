@@ -129,12 +129,6 @@ class WebSettings:
         """Whether only this computer is to reach the server: neither by its address nor through a proxy do others."""
         return is_loopback(self.host) and not self.proxies and all(map(is_loopback, self.allowed_hosts))
 
-    @property
-    def cache_folder(self) -> Path:
-        from crosslens.core import cache_folder  # storage brings numpy, and the flags are read for every help text
-
-        return cache_folder(self.cache) / "web"
-
 
 def is_loopback(host: str) -> bool:
     """Whether an address is this computer's own."""

@@ -149,18 +149,14 @@ class ModelJudge:
         """The request about the first item as a person reads it; of a picture only how large it is."""
         if not contents:
             raise UsageError("there is no item to show a prompt for", fix="import items first")
-        lines = []
-        for message in self.messages(contents[0]):
-            content = message["content"]
-            parts: list[dict[str, Any]] = [{"type": "text", "text": content}] if isinstance(content, str) else content
-            lines += ["", f"[{message['role']}]"]
-            for part in parts:
-                if part["type"] == "text":
-                    lines.append(part["text"])
-                else:
-                    kind, _, encoded = part["image_url"]["url"].partition(";base64,")
-                    lines.append(f"<{kind.removeprefix('data:')}, {len(encoded) * 3 // 4:,} bytes>")
-        return "\n".join(lines[1:])
+        lines = ["[system]", SYSTEM, "", "[user]"]
+        for part in self.messages(contents[0])[1]["content"]:
+            if part["type"] == "text":
+                lines.append(part["text"])
+            else:
+                kind, _, encoded = part["image_url"]["url"].partition(";base64,")
+                lines.append(f"<{kind.removeprefix('data:')}, {len(encoded) * 3 // 4:,} bytes>")
+        return "\n".join(lines)
 
     def judge(self, endpoint: Endpoint, content: ItemContent) -> tuple[Answer | str, float] | None:
         """The answer about an item, or why none can be used, and its seconds; None where the limit is reached.

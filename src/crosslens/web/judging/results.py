@@ -101,35 +101,11 @@ class ProjectAnswers:
         return (ordered[-1], ordered[0]) if ordered else None
 
     @cached_property
-    def expected(self) -> dict[str, list[str]]:
-        """The known answers, by item; a true negative in a survey of pairs does not fit, also where nobody said so."""
-        negative = [] if self.verdicts is None else [self.verdicts[1]]
-        known = {name: (item.expected or {}).get("labels") or (negative if item.kind == DISTRACTOR else [])
-                 for name, item in self.items.items()}  # fmt: skip
-        return {name: list(labels) for name, labels in known.items() if labels}
-
-    @cached_property
     def pairs(self) -> dict[str, tuple[str, str]]:
         """Image and caption of the items that count and name both."""
         named = {name: (item.content.about.get("image"), item.content.about.get("caption"))
                  for name, item in self.items.items() if item.kind == "real"}  # fmt: skip
         return {name: (str(image), str(caption)) for name, (image, caption) in named.items() if image and caption}
-
-    @cached_property
-    def metrics(self) -> dict[str, dict[str, float]]:
-        """The numbers that came with the items: name → by item."""
-        numbers: dict[str, dict[str, float]] = {}
-        for name, item in self.items.items():
-            stored: Mapping[str, Any] = item.content.about.get("metrics") or {}
-            for metric, value in stored.items():
-                if is_finite_number(value):
-                    numbers.setdefault(metric, {})[name] = float(value)
-        return numbers
-
-    @cached_property
-    def causes(self) -> dict[str, dict[str, bool | None]]:
-        """The causes that were derived for items: by item, cause → whether it holds, None where that is open."""
-        return {name: dict(causes) for name, item in self.items.items() if (causes := item.content.about.get("causes"))}
 
     @cached_property
     def queries(self) -> dict[str, str]:
@@ -487,7 +463,9 @@ class ProjectResults(Presented):
     @cached_property
     def derived_causes(self) -> CauseAgreement | None:
         """People's causes against those that were derived; None where no judged item came with any."""
-        return compare_causes(self.decided, self.answers.labels, self.answers.causes, self.answers.queries)
+        about = {name: item.content.about for name, item in self.answers.items.items()}
+        causes = {name: facts["causes"] for name, facts in about.items() if facts.get("causes")}
+        return compare_causes(self.decided, self.answers.labels, causes, self.answers.queries)
 
     @cached_property
     def together(self) -> pl.DataFrame:
@@ -507,7 +485,13 @@ class ProjectResults(Presented):
 
     @cached_property
     def people(self) -> pl.DataFrame:
-        return people_table(self.answers.table, self.answers.expected)
+        # A true negative in a survey of pairs does not fit, also where nobody said so.
+        negative = [] if self.answers.verdicts is None else [self.answers.verdicts[1]]
+        expected = {
+            name: (item.expected or {}).get("labels") or (negative if item.kind == DISTRACTOR else [])
+            for name, item in self.answers.items.items()
+        }
+        return people_table(self.answers.table, {name: labels for name, labels in expected.items() if labels})
 
     @cached_property
     def disagreements(self) -> tuple[Disagreement, ...]:
@@ -532,7 +516,13 @@ class ProjectResults(Presented):
 
     @cached_property
     def _with_items(self) -> pl.DataFrame:
-        return metric_correlations(self._quantities, self.answers.metrics, self.answers.queries)
+        """What people said against the numbers that came with the items."""
+        metrics: dict[str, dict[str, float]] = {}
+        for name, item in self.answers.items.items():
+            for metric, value in (item.content.about.get("metrics") or {}).items():
+                if is_finite_number(value):
+                    metrics.setdefault(metric, {})[name] = float(value)
+        return metric_correlations(self._quantities, metrics, self.answers.queries)
 
     def correlations(self, further: Mapping[str, Mapping[str, float]] | None = None) -> pl.DataFrame:
         """What people said against the numbers that came with the items, and ``further`` ones, such as a run's."""

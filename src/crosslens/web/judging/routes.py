@@ -345,7 +345,7 @@ def routers(services: Services) -> list[APIRouter]:
     services.open_paths += ["/login", "/logout", "/join/", "/setup/", "/reset/"]
     services.may_see_picture = context.may_see_picture
     if context.has_owner:
-        services.require_login = partial(run_in_threadpool, context.require_login)
+        services.require_login = lambda request: run_in_threadpool(context.require_login, request)
     if context.setup_path is not None:
         services.start_notes.append(f"to judge, make the first account at {{address}}{context.setup_path[1:]}")
     pages = feature_router(include_in_schema=False, responses=None)
