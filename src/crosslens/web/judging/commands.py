@@ -177,7 +177,7 @@ def judge_project(
     """Ask the model about every item of a project that it has not judged yet; its judgements are kept as a model's."""
     account = model_account(database, source.name)
     with database.reading() as session:
-        done = {entry.item for entry in judgements(session, project.id) if entry.account == account.name}
+        done = {row["item"] for row in judgements(session, project.id) if row["account"] == account.name}
         open_items = [item for item in items(session, project.id) if item.id not in done]
 
     def keep(number: int, answer: Answer, seconds: float) -> None:

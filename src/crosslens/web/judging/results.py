@@ -139,7 +139,7 @@ def load_answers(database: Database, project: int) -> ProjectAnswers:
     names = {item.id: str(item.content.about.get(EXPORTED_AS, item.id)) for item in stored}
     if len(set(names.values())) < len(names):
         names = {item.id: str(item.id) for item in stored}
-    rows = [{**vars(entry), "item": names[entry.item], "labels": list(entry.labels)} for entry in judged]
+    rows = [row | {"item": names[row["item"]]} for row in judged]
     adjudicated = {names[item]: answer for item, answer in decided}
     return ProjectAnswers(known, {names[item.id]: item for item in stored}, judgement_table(rows), adjudicated)
 
