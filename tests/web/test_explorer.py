@@ -15,10 +15,12 @@ from hypothesis import given, strategies as st
 
 import crosslens as cl
 from crosslens.analyze import find_missing_positives
+from crosslens.core import Histogram
+from crosslens.data import describe
 from crosslens.language import count_words
 from crosslens.pipeline import Robustness, compare, group_runs
 from crosslens.web.explorer.retrieval import QueryFilter, Retrieval
-from crosslens.web.explorer.runs import RunFilter, length_chart, run_list
+from crosslens.web.explorer.runs import RunFilter, ServedDataset, run_list
 from crosslens.web.library import RunSummary
 from tests.web.conftest import IMAGES, copy_of, explorer_of, toys, write_run
 
@@ -343,5 +345,6 @@ def test_the_runs_are_a_table_of_figures() -> None:
 
 
 def test_caption_lengths() -> None:
-    chart = length_chart({3: 2, 5: 4})
+    served = ServedDataset("toys", describe(toys()), {3: 2, 5: 4}, (), {})
+    (chart,) = (part for section in served.sections() for part in section.parts if isinstance(part, Histogram))
     assert chart.table.rows == (("3", "2"), ("4", "0"), ("5", "4")), "an empty length leaves a gap"

@@ -16,7 +16,7 @@ from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from crosslens.core.errors import InputError, UsageError
 from crosslens.web import WebSettings, create_app
 from crosslens.web.security import CSRF_COOKIE, check_csrf, csrf_token, is_allowed_host
-from crosslens.web.settings import ServeOptions, is_loopback, read_password
+from crosslens.web.settings import ServeOptions, is_loopback
 from tests.tables import each_row
 from tests.web.conftest import NASTY, client_of
 
@@ -216,15 +216,15 @@ def test_accounts_can_take_over_the_login(runs_folder: Path, tmp_path: Path) -> 
 
 def test_password_files(tmp_path: Path) -> None:
     file = tmp_path / "password"
+    options = ServeOptions(password_file=file)
     with pytest.raises(InputError, match="no such file"):
-        read_password(file)
+        WebSettings.of(tmp_path, options)
     for content in (b"", b"short", b"\n a long enough password"):
         file.write_bytes(content)
         with pytest.raises(InputError, match="characters"):
-            read_password(file)
+            WebSettings.of(tmp_path, options)
     file.write_text(f"{PASSWORD} \nsecond line")
-    assert read_password(file) == PASSWORD
-    assert WebSettings.of(tmp_path, ServeOptions(password_file=file)).password == PASSWORD
+    assert WebSettings.of(tmp_path, options).password == PASSWORD
 
 
 @pytest.mark.parametrize(

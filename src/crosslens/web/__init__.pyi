@@ -3,6 +3,7 @@ from crosslens.web.judging.accounts import (
     OpenInvitation as OpenInvitation,
     account_named as account_named,
     close_account as close_account,
+    create_invitation as create_invitation,
     end_sessions as end_sessions,
     list_accounts as list_accounts,
     make_reset_link as make_reset_link,
@@ -13,7 +14,6 @@ from crosslens.web.judging.accounts import (
 from crosslens.web.judging.commands import (
     JudgedByModel as JudgedByModel,
     ModelSource as ModelSource,
-    invitation_path as invitation_path,
     judge_project as judge_project,
     judge_table as judge_table,
     judging_database as judging_database,

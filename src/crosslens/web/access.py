@@ -95,13 +95,27 @@ class LoginLimit:
                 await self._sleep(delay)
             yield attempt
         finally:
-            self._end(keys, attempt.is_right)
+            with self._lock:
+                for key in keys:
+                    count = self._counts.setdefault(key, _Count())
+                    count.pending = max(0, count.pending - 1)
+                    if not attempt.is_right:
+                        count.wrong = [*count.wrong, self._clock()][-_MOST_MOMENTS:]
+                    elif not count.wrong and not count.pending:
+                        del self._counts[key]
+                if attempt.is_right:
+                    self._known[address, account] = None
+                    self._known.move_to_end((address, account))
+                    if len(self._known) > _MOST_KEPT:
+                        self._known.popitem(last=False)
 
     def _begin(self, address: str, account: str, keys: tuple[tuple[str, str], ...]) -> float | None:
         """Reserve the attempt and return its delay; None where those before it have to be known first."""
         with self._lock:
             now = self._clock()
-            by_address, by_account, by_both = (self._count(key, now) for key in keys)
+            by_address, by_account, by_both = counts = [self._counts.get(key, _Count()) for key in keys]
+            for count in counts:
+                count.wrong = [moment for moment in count.wrong if now - moment < REMEMBERED]
             failed, is_own = len(by_address.wrong), address == THIS_COMPUTER
             if failed >= TRIES:
                 wait = OWN_WAIT if is_own else min(FIRST_WAIT * 2.0 ** (failed - TRIES), LONGEST_WAIT)
@@ -121,26 +135,6 @@ class LoginLimit:
             while len(self._counts) > _MOST_KEPT:
                 self._counts.popitem(last=False)
             return delay
-
-    def _count(self, key: tuple[str, str], now: float) -> _Count:
-        count = self._counts.get(key, _Count())
-        count.wrong = [moment for moment in count.wrong if now - moment < REMEMBERED]
-        return count
-
-    def _end(self, keys: tuple[tuple[str, str], ...], is_right: bool) -> None:
-        with self._lock:
-            for key in keys:
-                count = self._counts.setdefault(key, _Count())
-                count.pending = max(0, count.pending - 1)
-                if not is_right:
-                    count.wrong = [*count.wrong, self._clock()][-_MOST_MOMENTS:]
-                elif not count.wrong and not count.pending:
-                    del self._counts[key]
-            if is_right:
-                self._known[keys[2]] = None
-                self._known.move_to_end(keys[2])
-                if len(self._known) > _MOST_KEPT:
-                    self._known.popitem(last=False)
 
 
 def address_of(request: Request) -> str:

@@ -16,12 +16,13 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
 from crosslens import __version__
+from crosslens.core import UsageError, argument, cache_folder
 from crosslens.web.access import password_login
 from crosslens.web.library import RunLibrary
-from crosslens.web.pages import RESPONSES, add_error_pages, add_static_files, add_templates
+from crosslens.web.pages import RESPONSES, add_pages
 from crosslens.web.pictures import PictureStore, Size
 from crosslens.web.security import Guard, Services, check_csrf
-from crosslens.web.settings import WebSettings, refuse_open_server
+from crosslens.web.settings import WebSettings, is_loopback
 
 FEATURES = ("explorer", "map", "search", "judging")
 """The folders that hold pages. Each has a module ``routes`` with ``routers(services) -> list[APIRouter]``; it may
@@ -35,7 +36,7 @@ def create_app(settings: WebSettings) -> FastAPI:
     """The application for these settings; refuses an address that others can reach while nobody has to log in."""
     library = RunLibrary(settings.folder, settings.datasets)
     pictures = PictureStore(
-        library, settings.image_folders, settings.cache_folder, settings.thumbnails << 20,
+        library, settings.image_folders, cache_folder(settings.cache) / "web", settings.thumbnails << 20,
         linked_folders=settings.is_local,
     )  # fmt: skip
     services = Services(settings, library, pictures)
@@ -51,7 +52,7 @@ def create_app(settings: WebSettings) -> FastAPI:
         dependencies=[Depends(check_csrf)], responses=RESPONSES, lifespan=stopping,
     )  # fmt: skip
     app.state.services = services
-    add_static_files(app)
+    add_pages(app, services)
     jpeg: dict[int | str, dict[str, Any]] = {200: {"content": {"image/jpeg": {}}}}
 
     @app.get("/pictures/{dataset}/{image:path}", response_class=Response, tags=["pictures"], responses=jpeg)
@@ -71,8 +72,14 @@ def create_app(settings: WebSettings) -> FastAPI:
     if settings.password is not None:
         services.require_login = password_login(settings.password, services.login_limit)
     if not settings.is_local and services.require_login is None:
-        raise refuse_open_server(settings)
-    add_templates(app, services)
-    add_error_pages(app)
+        if not is_loopback(settings.host):
+            name, reached = "host", f"the address {settings.host}"
+        else:
+            name, reached = "forwarded_allow_ips" if settings.proxies else "allowed_hosts", "a server behind a proxy"
+        raise UsageError(
+            f"{reached} can be reached from other computers, and no login is set up",
+            fix=f"pass {argument('password_file', 'FILE')}, or leave {argument(name)} out and use an SSH tunnel",
+            option=name,
+        )
     app.add_middleware(Guard, services=services)
     return app

@@ -7,7 +7,7 @@ folder part: a script can import another one by its relative path.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ from urllib.parse import quote, urlencode
 
 from fastapi import APIRouter, Depends, FastAPI
 from fastapi.exceptions import RequestValidationError
-from jinja2 import Environment, FunctionLoader, StrictUndefined
+from jinja2 import ChoiceLoader, Environment, FileSystemLoader, PrefixLoader, StrictUndefined
 from markupsafe import Markup
 from pydantic import BaseModel
 from starlette.exceptions import HTTPException
@@ -70,11 +70,35 @@ def static_address(name: str) -> str:
     return f"/static/{version()}/{name}"
 
 
-def add_static_files(app: FastAPI) -> None:
-    """Serve the static files, and the style that charts have on all pages and in reports."""
+def cache_control(hashed: str) -> str:
+    """How long browsers keep a file under this hash: for good, unless it is that of another version."""
+    return "public, max-age=31536000, immutable" if hashed == version() else "no-store"
+
+
+def add_pages(app: FastAPI, services: Services) -> None:
+    """Give the application its templates, its static files and an answer to every error.
+
+    In templates everything is escaped, and an unknown name is an error. Every form with ``method="post"`` has the
+    hidden field ``{{ csrf_field(request) }}``.
+    """
+    # A template is beside the code of its feature; one without a folder belongs to the layout.
+    features = {folder.parent.name: FileSystemLoader(folder) for folder in _FOLDER.glob("*/templates")}
+    environment = Environment(
+        loader=ChoiceLoader([PrefixLoader(features), features["layout"]]), autoescape=True, auto_reload=False,
+        undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True,
+    )  # fmt: skip
+    hidden = Markup('<input type="hidden" name="{}" value="{}">')
+    environment.globals |= {
+        "static": static_address, "csrf_field": lambda request: hidden.format(CSRF_FIELD, csrf_token(request)),
+        "address": address, "query_address": query_address, "navigation": services.navigation,
+        "folder_name": services.settings.folder.resolve().name,
+    }  # fmt: skip
+    environment.filters |= {"segment": lambda text: quote(str(text), safe="")}
+    app.state.templates = environment
 
     @app.get("/charts.css", include_in_schema=False)
     def chart_style() -> Response:
+        """The style that charts have on all pages and in reports."""
         return Response(CHART_STYLE, media_type="text/css", headers={"Cache-Control": "max-age=3600"})
 
     @app.get("/static/{hashed}/{name:path}", include_in_schema=False)
@@ -84,39 +108,18 @@ def add_static_files(app: FastAPI) -> None:
             raise HTTPException(404, "There is no such file.")
         return FileResponse(file, media_type=_MEDIA[file.suffix], headers={"Cache-Control": cache_control(hashed)})
 
+    @app.exception_handler(CrosslensError)
+    def known(request: Request, error: CrosslensError) -> Response:
+        # The file is left out: who reads the page need not know where things are on this computer.
+        row = f"row {error.row}: " if isinstance(error, InputError) and error.row is not None else ""
+        return answer(request, status_of(error), printable(row + error.problem), error.fix)
 
-def cache_control(hashed: str) -> str:
-    """How long browsers keep a file under this hash: for good, unless it is that of another version."""
-    return "public, max-age=31536000, immutable" if hashed == version() else "no-store"
+    app.add_exception_handler(HTTPException, refused)  # type: ignore[arg-type]
 
-
-def _template(name: str) -> tuple[str, str, Callable[[], bool]] | None:
-    """A template beside the code of its feature; one without a folder belongs to the layout."""
-    feature, _, file_name = name.rpartition("/")
-    file = _FOLDER / (feature or "layout") / "templates" / file_name
-    return (file.read_text(encoding="utf-8"), str(file), lambda: True) if file.is_file() else None
-
-
-def _csrf_field(request: Request) -> Markup:
-    """The hidden field that every form with ``method="post"`` has: ``{{ csrf_field(request) }}``."""
-    return Markup('<input type="hidden" name="{}" value="{}">').format(CSRF_FIELD, csrf_token(request))
-
-
-def add_templates(app: FastAPI, services: Services) -> None:
-    """Give the application its templates, with everything escaped and an unknown name as an error.
-
-    To be called when the features have extended the navigation.
-    """
-    environment = Environment(
-        loader=FunctionLoader(_template), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
-        lstrip_blocks=True,
-    )  # fmt: skip
-    environment.globals |= {
-        "static": static_address, "csrf_field": _csrf_field, "address": address, "query_address": query_address,
-        "navigation": tuple(services.navigation), "folder_name": services.settings.folder.resolve().name,
-    }  # fmt: skip
-    environment.filters |= {"segment": lambda text: quote(str(text), safe="")}
-    app.state.templates = environment
+    @app.exception_handler(RequestValidationError)
+    def invalid(request: Request, error: RequestValidationError) -> Response:
+        parts = [f"{'.'.join(map(str, part['loc'][1:]))}: {part['msg']}" for part in error.errors()[:5]]
+        return answer(request, 422, printable("; ".join(parts)))
 
 
 def sections_html(sections: Iterable[Section]) -> Markup:
@@ -176,23 +179,6 @@ def status_of(error: CrosslensError) -> int:
     if isinstance(error, ConflictError):
         return 409
     return 501 if isinstance(error, MissingExtraError) else 422
-
-
-def add_error_pages(app: FastAPI) -> None:
-    """Answer every error."""
-
-    @app.exception_handler(CrosslensError)
-    def known(request: Request, error: CrosslensError) -> Response:
-        # The file is left out: who reads the page need not know where things are on this computer.
-        row = f"row {error.row}: " if isinstance(error, InputError) and error.row is not None else ""
-        return answer(request, status_of(error), printable(row + error.problem), error.fix)
-
-    app.add_exception_handler(HTTPException, refused)  # type: ignore[arg-type]
-
-    @app.exception_handler(RequestValidationError)
-    def invalid(request: Request, error: RequestValidationError) -> Response:
-        parts = [f"{'.'.join(map(str, part['loc'][1:]))}: {part['msg']}" for part in error.errors()[:5]]
-        return answer(request, 422, printable("; ".join(parts)))
 
 
 def refused(request: Request, error: HTTPException) -> Response:

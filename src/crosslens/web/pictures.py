@@ -43,7 +43,10 @@ class ThumbnailCache:
         return content
 
     def put(self, key: str, content: bytes) -> None:
-        """Keep a content, whole or not at all; a full disk costs only the cache."""
+        """Keep a content, whole or not at all; a full disk costs only the cache.
+
+        Where there is too much, what was not used for longest is removed.
+        """
         file = self._file(key)
         try:
             file.parent.mkdir(parents=True, exist_ok=True)
@@ -52,30 +55,25 @@ class ThumbnailCache:
         except (OSError, CrosslensError):  # or another request that writes the same
             return
         with self._lock:
-            self._bytes = None if self._bytes is None else self._bytes + len(content)
-            if self._bytes is None or self._bytes > self._most:
-                self._bytes = self._shrink()
+            if self._bytes is not None and self._bytes + len(content) <= self._most:
+                self._bytes += len(content)
+                return
+            files: list[tuple[float, int, Path]] = []
+            for path in self._folder.glob("??/*.jpg"):
+                with suppress(OSError):  # another process removed it
+                    status = path.stat()
+                    files.append((status.st_mtime, status.st_size, path))
+            self._bytes = sum(size for _, size, _ in files)
+            left = self._most if self._bytes <= self._most else self._most * _SHRUNK_TO
+            for _, size, path in sorted(files):
+                if self._bytes <= left:
+                    break
+                with suppress(OSError):
+                    path.unlink()
+                    self._bytes -= size
 
     def _file(self, key: str) -> Path:
         return self._folder / key[:2] / f"{key}.jpg"
-
-    def _shrink(self) -> int:
-        """Remove what was not used for longest, where there is too much; returns what is left, in bytes."""
-        files: list[tuple[float, int, Path]] = []
-        for path in self._folder.glob("??/*.jpg"):
-            with suppress(OSError):  # another process removed it
-                status = path.stat()
-                files.append((status.st_mtime, status.st_size, path))
-        total = sum(size for _, size, _ in files)
-        if total <= self._most:
-            return total
-        for _, size, path in sorted(files):
-            if total <= self._most * _SHRUNK_TO:
-                break
-            with suppress(OSError):
-                path.unlink()
-                total -= size
-        return total
 
 
 Size = Literal[96, 160, 256, 320, 640, 1280]
@@ -166,10 +164,12 @@ def picture_file(dataset: Dataset, image: str, roots: Sequence[Path], *, linked_
     Raises for an image that the dataset does not have, and for a path that leaves the roots, by ``..`` or by a link.
     With ``linked_folders`` it may leave them by a folder that is a link, never by a file that is one.
     """
-    name = file_name(dataset, image)
+    if image not in dataset.image_rows:
+        raise InputError(f"no image {image!r} in {dataset.name}", fix="check the id", code="unknown-id", subject=image)
+    name = dataset.images["file"][dataset.image_rows[image]] if "file" in dataset.images.columns else None
     outside = False
     for root in roots:
-        path = f"{root}{os.sep}{name}"
+        path = f"{root}{os.sep}{name or image}"
         try:
             file = outer_file(path)
             resolved = file.resolve()
@@ -189,12 +189,3 @@ def picture_file(dataset: Dataset, image: str, roots: Sequence[Path], *, linked_
         fix="name the folder of the pictures when the server starts, as its data",
         code="gone",
     )
-
-
-def file_name(dataset: Dataset, image: str) -> str:
-    """The file of an image as the dataset names it; its id where it names none."""
-    if image not in dataset.image_rows:
-        raise InputError(f"no image {image!r} in {dataset.name}", fix="check the id", code="unknown-id", subject=image)
-    if "file" not in dataset.images.columns:
-        return image
-    return dataset.images["file"][dataset.image_rows[image]] or image

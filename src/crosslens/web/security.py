@@ -19,7 +19,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from starlette.concurrency import run_in_threadpool
-from starlette.datastructures import FormData, Headers, MutableHeaders
+from starlette.datastructures import FormData, MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
@@ -96,6 +96,8 @@ _NEW_TOKEN = "new_csrf_token"
 _HOST = re.compile(
     r"(?:\[(?P<ipv6>[0-9A-Fa-f:.]+)\]|(?P<name>[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+)*))(?::(?P<port>[0-9]{1,5}))?"
 )
+_OWN_COOKIE = re.compile(rb"\s*crosslens_[^\\]*")
+"""Only these are parsed: a foreign one takes Python time that grows with the square of its length."""
 _NUMBER = re.compile(r"[0-9]+|0[xX][0-9A-Fa-f]*")
 _STEERING = re.compile(r"[\x00-\x20\x7f-\x9f\\]")
 """Control characters, blanks and backslashes, which browsers drop from addresses or read as slashes."""
@@ -138,7 +140,8 @@ class Guard:
             return
         scope.setdefault("state", {})
         scope["headers"] = [
-            (name, _own_cookies(value) if name == b"cookie" else value) for name, value in scope["headers"]
+            (name, b";".join(filter(_OWN_COOKIE.fullmatch, value.split(b";"))) if name == b"cookie" else value)
+            for name, value in scope["headers"]
         ]
         request = Request(scope, receive)
         limit = self._services.body_limit(scope["path"])
@@ -203,8 +206,11 @@ class Guard:
             return refuse(request, 400, "Content-Length is not a number.")
         if len(length) > 15 or int(length) > limit:
             return _too_large(request, limit)
-        if request.method not in _SAFE_METHODS and is_cross_site(request.headers):
-            return refuse(request, 403, "Refused: the request comes from a page of another site.")
+        if request.method not in _SAFE_METHODS:  # browsers say which site's page sent it
+            origin, host = request.headers.get("origin"), hosts[0].lower()
+            is_same = origin is None or origin.lower() in (f"http://{host}", f"https://{host}")
+            if not is_same or request.headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
+                return refuse(request, 403, "Refused: the request comes from a page of another site.")
         if self._services.is_open(path):
             return None
         login = self._services.require_login
@@ -216,12 +222,6 @@ class Guard:
             if (match := pattern.match(path)) is not None:
                 return await run_in_threadpool(check, request, match.groupdict())
         return None
-
-
-def _own_cookies(cookies: bytes) -> bytes:
-    """The cookies of this application: a foreign one takes Python time that grows with the square of its length."""
-    parts = cookies.split(b";")
-    return b";".join(part for part in parts if part.strip().startswith(b"crosslens_") and b"\\" not in part)
 
 
 def _too_large(request: Request, limit: int) -> Response:
@@ -277,14 +277,6 @@ def local_path(address: str) -> str | None:
         path = plain
     is_path = path.startswith("/") and "//" not in path and not _STEERING.search(path)
     return address if is_path and address.isascii() and not _STEERING.search(address) else None
-
-
-def is_cross_site(headers: Headers) -> bool:
-    """Whether a browser says that a page of another origin sent the request."""
-    if headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
-        return True
-    origin, host = headers.get("origin"), headers.get("host", "").lower()
-    return origin is not None and origin.lower() not in (f"http://{host}", f"https://{host}")
 
 
 def csrf_token(request: Request) -> str:

@@ -27,7 +27,20 @@ def serve_pages(settings: WebSettings, warn: Callable[[str], None], announce: Ca
             raise
         raise MissingExtraError("the web application", error.name or "fastapi", "web") from error
     app = create_app(settings)
-    listener = _listen(settings)
+    try:  # here, so that an occupied port is an error of ours
+        family, kind, protocol, _, place = socket.getaddrinfo(
+            settings.host.strip("[]"), settings.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+        listener = socket.socket(family, kind, protocol)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(place)
+        listener.listen(128)
+    except OSError as error:
+        raise UsageError(
+            f"cannot listen on {settings.host}, port {settings.port}: {error.strerror or error}",
+            fix=f"choose another port: {argument('port', settings.port + 1)}",
+            option="port",
+        ) from error
     host = f"[{settings.host}]" if ":" in settings.host and not settings.host.startswith("[") else settings.host
     address = f"http://{host}:{listener.getsockname()[1]}/"
     if not is_loopback(settings.host):
@@ -80,22 +93,3 @@ def _address_file(folder: Path) -> Path:
     from crosslens.core import cache_folder, fingerprint
 
     return cache_folder() / "servers" / fingerprint("served folder", {"path": str(folder.resolve())})
-
-
-def _listen(settings: WebSettings) -> socket.socket:
-    """A socket at the address, opened here so that an occupied port is an error of ours."""
-    try:
-        family, kind, protocol, _, address = socket.getaddrinfo(
-            settings.host.strip("[]"), settings.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-        )[0]
-        listener = socket.socket(family, kind, protocol)
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.bind(address)
-        listener.listen(128)
-    except OSError as error:
-        raise UsageError(
-            f"cannot listen on {settings.host}, port {settings.port}: {error.strerror or error}",
-            fix=f"choose another port: {argument('port', settings.port + 1)}",
-            option="port",
-        ) from error
-    return listener

@@ -104,8 +104,21 @@ class WebSettings:
     def of(
         folder: Path, options: ServeOptions, datasets: tuple[Dataset, ...] = (), image_folders: tuple[Path, ...] = ()
     ) -> WebSettings:
-        """The settings that the options of the command stand for."""
-        password = None if options.password_file is None else read_password(options.password_file)
+        """The settings that the options of the command stand for; the password is the first line of its file."""
+        password = None
+        if (file := options.password_file) is not None:
+            if not file.is_file():
+                raise InputError("no such file", file=file, expected="a file with a password", fix="check the path")
+            with file.open("rb") as stream:
+                lines = stream.read(_LONGEST_PASSWORD_FILE).decode("utf-8", errors="replace").splitlines()
+            password = lines[0].strip() if lines else ""
+            if len(password) < _SHORTEST_PASSWORD:
+                raise InputError(
+                    f"the password has {len(password)} characters",
+                    file=file,
+                    expected=f"at least {_SHORTEST_PASSWORD}",
+                    fix="write a longer one, for example with: openssl rand -base64 24",
+                )
         return WebSettings(
             folder, datasets, image_folders, options.host, options.port, options.allowed_hosts, password,
             options.database, options.cache, options.models, options.thumbnails, options.proxies,
@@ -116,12 +129,6 @@ class WebSettings:
         """Whether only this computer is to reach the server: neither by its address nor through a proxy do others."""
         return is_loopback(self.host) and not self.proxies and all(map(is_loopback, self.allowed_hosts))
 
-    @property
-    def cache_folder(self) -> Path:
-        from crosslens.core import cache_folder  # storage brings numpy, and the flags are read for every help text
-
-        return cache_folder(self.cache) / "web"
-
 
 def is_loopback(host: str) -> bool:
     """Whether an address is this computer's own."""
@@ -129,33 +136,3 @@ def is_loopback(host: str) -> bool:
         return ipaddress.ip_address(host.strip("[]")).is_loopback
     except ValueError:
         return host.lower() == "localhost"
-
-
-def read_password(file: Path) -> str:
-    """The first line of a password file, which must be long enough to be worth asking for."""
-    if not file.is_file():
-        raise InputError("no such file", file=file, expected="a file with a password", fix="check the path")
-    with file.open("rb") as stream:
-        lines = stream.read(_LONGEST_PASSWORD_FILE).decode("utf-8", errors="replace").splitlines()
-    password = lines[0].strip() if lines else ""
-    if len(password) < _SHORTEST_PASSWORD:
-        raise InputError(
-            f"the password has {len(password)} characters",
-            file=file,
-            expected=f"at least {_SHORTEST_PASSWORD}",
-            fix="write a longer one, for example with: openssl rand -base64 24",
-        )
-    return password
-
-
-def refuse_open_server(settings: WebSettings) -> UsageError:
-    """The error for a server that others could reach without logging in."""
-    if not is_loopback(settings.host):
-        name, reached = "host", f"the address {settings.host}"
-    else:
-        name, reached = "forwarded_allow_ips" if settings.proxies else "allowed_hosts", "a server behind a proxy"
-    return UsageError(
-        f"{reached} can be reached from other computers, and no login is set up",
-        fix=f"pass {argument('password_file', 'FILE')}, or leave {argument(name)} out and use an SSH tunnel",
-        option=name,
-    )

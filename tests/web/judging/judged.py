@@ -9,6 +9,9 @@ import numpy as np
 import polars as pl
 
 from crosslens.web.judging.agreement import judgement_table
+from crosslens.web.judging.database.projects import JudgingProject, ProjectSettings
+from crosslens.web.judging.results import ProjectAnswers, ProjectResults
+from crosslens.web.judging.tasks import AnswerForm, AnswerLabel, RatingScale
 
 LABELS = ("object class", "colour", "count", "action", "size", "details", "successful alternative")
 
@@ -17,6 +20,14 @@ def said(rows: Iterable[Sequence[Any]]) -> pl.DataFrame:
     """From (item, account, labels[, rating[, kind[, seconds]]])."""
     names = ("item", "account", "labels", "rating", "kind", "seconds")
     return judgement_table([dict(zip(names, row, strict=False)) for row in rows])
+
+
+def results_of(table: pl.DataFrame, labels: Sequence[str] = LABELS) -> ProjectResults:
+    """The results of a project with these labels, of which the last stands alone, and ratings from 1 to 10."""
+    choices = [AnswerLabel(name, name, str(key), alone=name == labels[-1]) for key, name in enumerate(labels)]
+    form = AnswerForm("What is wrong?", tuple(choices), several=True, rating=RatingScale(1, 10))
+    project = JudgingProject(1, "p", "failures", form, "", 2, 0, ProjectSettings())
+    return ProjectResults(ProjectAnswers(project, {}, table, {}))
 
 
 def drawn(seed: int, items: int = 30, judges: int = 4, missing: float = 0.3) -> pl.DataFrame:

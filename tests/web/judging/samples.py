@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 from sqlalchemy import select
 
 from crosslens.web.judging.accounts import Account, add_account, hash_password
 from crosslens.web.judging.database.engine import Database, open_database
-from crosslens.web.judging.database.judgements import JudgementEntry, judgements as stored_judgements, record_judgement
+from crosslens.web.judging.database.judgements import judgements as stored_judgements, record_judgement
 from crosslens.web.judging.database.projects import (
     JudgingProject,
     ProjectSettings,
@@ -54,9 +56,10 @@ def items(database: Database, project: int) -> list[StoredItem]:
         return stored_items(session, project)
 
 
-def judgements(database: Database, project: int) -> list[JudgementEntry]:
+def judgements(database: Database, project: int) -> list[Any]:
     with database.reading() as session:
-        return stored_judgements(session, project)
+        rows = stored_judgements(session, project)
+    return [SimpleNamespace(**row | {"labels": tuple(row["labels"])}) for row in rows]
 
 
 def item(text: str, kind: str = "real", labels: tuple[str, ...] = ()) -> NewItem:

@@ -25,9 +25,9 @@ from crosslens.web.judging.database.assigning import (
 )
 from crosslens.web.judging.database.engine import Database, open_database
 from crosslens.web.judging.database.judgements import judge, record_judgement, undo
-from crosslens.web.judging.database.projects import JudgingProject, ProjectSettings, join, set_overlap
+from crosslens.web.judging.database.projects import JudgingProject, ProjectSettings, change_project, join
 from crosslens.web.judging.database.tables import AssignmentRow, ItemRow, JudgementRow
-from crosslens.web.judging.tasks import Answer, checks_due, in_order, shuffled_positions
+from crosslens.web.judging.tasks import Answer, checks_due, in_order, is_expected, shuffled_positions
 from tests.tables import rest_slow
 from tests.web.judging.conftest import Clock
 from tests.web.judging.samples import add_items, item, items, judgements, person, project, taken_back
@@ -80,7 +80,7 @@ def test_too_few_people_leave_items_vacant(sqlite_database: Database) -> None:
     assert len(work(sqlite_database, made, who)) == 4
     assert next_item(sqlite_database, made, who) is None
     assert project_progress(sqlite_database, made.id).done == 4
-    set_overlap(sqlite_database, made.id, 1)
+    change_project(sqlite_database, made.id, 1)
     other = person(sqlite_database, "ben", project=made.id)
     assert next_item(sqlite_database, made, other) is None
 
@@ -182,9 +182,10 @@ def test_practice_comes_first_and_everybody_gets_it(sqlite_database: Database) -
         for text in ("practice 0", "practice 1"):
             assigned = given_to(sqlite_database, made, who)
             assert assigned.item.content.texts[0].text == text
-            judged = judge(sqlite_database, assigned.assignment, who, GOOD if text == "practice 0" else BAD)
-            assert judged.is_right is (text == "practice 0")
-            assert judged.expected == {"labels": ["good"], "why": f"because of {text}"}
+            assert assigned.item.expected == {"labels": ["good"], "why": f"because of {text}"}
+            answer = GOOD if text == "practice 0" else BAD
+            assert judge(sqlite_database, assigned.assignment, who, answer).kind == "practice"
+            assert is_expected(assigned.item.expected, answer) is (text == "practice 0")
         assert given_to(sqlite_database, made, who).item.kind == "real"
 
 

@@ -22,11 +22,11 @@ from crosslens.web.judging.database import engine
 from crosslens.web.judging.database.engine import Database, open_database
 from crosslens.web.judging.database.projects import (
     ProjectSettings,
+    change_project,
     create_project,
     join,
     members,
     projects,
-    set_overlap,
 )
 from crosslens.web.judging.database.tables import (
     AccountRow,
@@ -273,7 +273,7 @@ def test_positions_are_drawn_from_the_seed(sqlite_database: Database) -> None:
 
 def test_overlap_can_be_raised(sqlite_database: Database) -> None:
     made = project(sqlite_database, 3, practice=1, overlap=2)
-    set_overlap(sqlite_database, made.id, 5)
+    change_project(sqlite_database, made.id, 5)
     with sqlite_database.reading() as session:
         assert sorted(session.scalars(select(ItemRow.vacancies))) == [0, 5, 5, 5]
 

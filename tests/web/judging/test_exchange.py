@@ -18,14 +18,11 @@ from crosslens.core import InputError, UnknownNameError, UsageError, parquet_byt
 from crosslens.data import read_judgements, read_relevance
 from crosslens.explanations import concept_metrics, explain_run, save_overview
 from crosslens.web.judging.agreement import judgement_table
-from crosslens.web.judging.exporting import (
-    answers_csv,
-    answers_jsonl,
-    judged_pairs,
-    with_ground_truth,
-)
+from crosslens.web.judging.database.projects import StoredItem
+from crosslens.web.judging.exporting import export_content, judged_pairs
 from crosslens.web.judging.importing import pair_items, run_items, survey_items
-from crosslens.web.judging.options import ImportOptions
+from crosslens.web.judging.options import ExportOptions, ImportOptions
+from crosslens.web.judging.results import ProjectAnswers
 from crosslens.web.judging.tasks import (
     TASKS,
     Answer,
@@ -33,10 +30,9 @@ from crosslens.web.judging.tasks import (
     NewItem,
     ShownPicture,
     ShownText,
-    check_items,
     label_grades,
 )
-from tests.web.judging.judged import said
+from tests.web.judging.judged import results_of, said
 
 FAILURES, VALIDITY, PAIRS, RELEVANCE = TASKS.values()
 
@@ -70,7 +66,7 @@ def test_failures_of_text_queries(run: cl.Run) -> None:
     assert about["metrics"]["margin"] == pytest.approx(0.7)
     assert note == "no concept metrics and causes: the dataset toys has no objects"
     assert not {"causes", "CA"} & {*about, *about["metrics"]}
-    check_items([first, second], [label.name for label in FAILURES.form.labels])
+    assert second.content.texts
     json.dumps(first.content.as_dict(), allow_nan=False)
 
 
@@ -201,7 +197,6 @@ def test_the_survey_has_the_hard_pairs_with_the_lowest_scores(tmp_path: Path, mo
         assert (item.kind, item.expected) == ("distractor", {"labels": ["bad"]})
         assert not about["caption"].startswith(about["image"] + "#")
     assert len({item.content.about["image"] for item in survey[4:]}) == 5
-    check_items(survey, [label.name for label in PAIRS.form.labels])
     assert survey_items(path, dataset, options, shown_as="t") == survey
     everything = survey_items(path, dataset, replace(options, hardest=100, distractors=0), shown_as="t")
     assert len(everything) == len(hard)
@@ -295,12 +290,20 @@ def test_a_pair_in_two_items_is_one_pair() -> None:
     assert judged.select("judge", "score", "grade").rows() == [("ann", 2, 2), ("bob", 1, 2)]
 
 
+def relevance_of(table: pl.DataFrame, pairs: dict[str, tuple[str, str]], **final: Answer) -> ProjectAnswers:
+    items = {
+        name: StoredItem(ItemContent(about={"image": image, "caption": caption}), id=int(name), project=1)
+        for name, (image, caption) in pairs.items()
+    }
+    project = replace(results_of(table).answers.project, form=RELEVANCE.form)
+    return ProjectAnswers(project, items, table, final)
+
+
 def test_exported_pairs_are_qrels_and_judgements(tmp_path: Path) -> None:
-    judged = judged_pairs(JUDGED, ITEM_PAIRS, RELEVANCE.form, adjudicated={"3": Answer(("1",))})
-    whole = with_ground_truth(judged, DATASET, 3.0)
+    answers = relevance_of(JUDGED, ITEM_PAIRS, **{"3": Answer(("1",))})
     for name in ("judgements.parquet", "judgements.csv"):
         path = tmp_path / name
-        path.write_bytes(parquet_bytes(whole) if name.endswith("parquet") else whole.write_csv().encode())
+        path.write_bytes(export_content(answers, path, ExportOptions(form="qrels", truth_grade=3.0), DATASET))
         relevance = read_relevance(path)
         assert isinstance(relevance, cl.Relevance)
         triples = zip(relevance.rows, relevance.items, relevance.grades, strict=True)
@@ -328,7 +331,7 @@ def test_a_table_of_scores_is_qrels_too_and_grades_must_agree(tmp_path: Path) ->
     with pytest.raises(InputError, match="no pair has a grade"):
         read_relevance(path)
     with pytest.raises(InputError, match="is not in toys"):
-        with_ground_truth(judged_pairs(said([("1", "a", ["1"])]), {"1": ("z", "b#0")}, RELEVANCE.form), DATASET, 3)
+        export_content(relevance_of(said([("1", "a", ["1"])]), {"1": ("z", "b#0")}), "x.parquet", None, DATASET)
 
 
 # Out: files
@@ -338,7 +341,7 @@ CONTENT = ItemContent(
     (ShownPicture("toys-1", "b"),), (ShownText("=1+1 <b>a dog</b>", "Query"),),
     {"image": "b", "caption": "a#1", "query": "a#1", "run": "model a", "metrics": {"rank": 2}},
 )  # fmt: skip
-ITEMS = {"7": NewItem(CONTENT, "real", {"labels": ["colour"]})}
+ITEMS = {"7": StoredItem(CONTENT, "real", {"labels": ["colour"]}, id=7, project=1)}
 ANSWERS = judgement_table(
     [
         {"item": "7", "account": "ann", "labels": ["colour", "count"], "rating": 3, "text": "a, \"b\"", "seconds": 4.5},
@@ -349,11 +352,12 @@ FINAL = {"7": Answer(("count",), 2)}
 
 
 def test_csv_and_jsonl_hold_every_answer_and_no_formula() -> None:
-    rows = list(csv.DictReader(io.StringIO(answers_csv(ANSWERS, ITEMS, FINAL))))
+    answers = replace(results_of(ANSWERS).answers, items=ITEMS, adjudicated=FINAL)
+    rows = list(csv.DictReader(io.StringIO(export_content(answers, "answers.csv").decode())))
     assert [row["source"] for row in rows] == ["person", "model", "adjudicated"]
     assert (rows[0]["labels"], rows[0]["text"], rows[0]["expected"]) == ("colour; count", 'a, "b"', "colour")
     assert rows[0]["shown_text"].startswith("'=1+1")
-    lines = [json.loads(line) for line in answers_jsonl(ANSWERS, ITEMS, FINAL).splitlines()]
+    lines = [json.loads(line) for line in export_content(answers, "answers.jsonl").splitlines()]
     assert lines[0]["labels"] == ["colour", "count"]
     assert lines[0]["shown_text"].startswith("=1+1")
     assert lines[0]["metrics"] == {"rank": 2}

@@ -16,7 +16,7 @@ from xml.etree import ElementTree
 import pytest
 
 from crosslens.web.judging.agreement import judgement_table
-from crosslens.web.judging.exporting import label_studio_config, label_studio_tasks
+from crosslens.web.judging.exporting import interface_of, label_studio_tasks
 from crosslens.web.judging.tasks import (
     TASKS,
     Answer,
@@ -105,7 +105,7 @@ def test_tasks_fit_their_interface(task: str, pictures: int, texts: int) -> None
     form, shown = TASKS[task].form, items(pictures, texts)
     table, final = answered(form)
     tasks = json.loads(json.dumps(label_studio_tasks(table, shown, final, "http://127.0.0.1:8000/pictures/")))
-    assert problems(tasks, label_studio_config(form, shown)) == []
+    assert problems(tasks, interface_of(form, shown)) == []
     annotations = tasks[0]["annotations"]
     assert tasks[0]["data"]["judges"] == ["ann", "ben", "adjudicated"]
     assert [entry["ground_truth"] for entry in annotations] == [False, False, True]
@@ -120,14 +120,14 @@ def test_tasks_fit_their_interface(task: str, pictures: int, texts: int) -> None
 def test_labels_with_markup_stay_labels() -> None:
     form = AnswerForm('Is <this> "good" & right?', (AnswerLabel('a "b" <c>', "A", "1"), AnswerLabel("d&e", "D", "2")))
     table, _ = answered(form)
-    interface = label_studio_config(read_form(form.as_dict()), items(1, 1))
+    interface = interface_of(read_form(form.as_dict()), items(1, 1))
     assert problems(label_studio_tasks(table, items(1, 1), {}), interface) == []
 
 
 def test_the_check_can_fail() -> None:
     form, shown = TASKS["failures"].form, items(1, 1)
     table, final = answered(form)
-    interface = label_studio_config(form, shown)
+    interface = interface_of(form, shown)
 
     def broken(path: tuple[Any, ...], value: Any) -> list[str]:
         tasks = json.loads(json.dumps(label_studio_tasks(table, shown, final)))

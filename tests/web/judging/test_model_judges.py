@@ -19,10 +19,8 @@ from crosslens.core import CrosslensError, Endpoint, InputError, InvalidAnswer, 
 from crosslens.web.judging.model_judges import (
     ModelJudge,
     ask_and_keep,
-    item_messages,
     picture_for_model,
     read_item_answer,
-    shown_prompt,
 )
 from crosslens.web.judging.options import AskingOptions
 from crosslens.web.judging.tasks import (
@@ -67,6 +65,10 @@ def judge(server: Server, kind: Any = PAIRS, record: RecordedAnswers | None = No
     return ModelJudge(endpoint, kind.form, kind.guidelines, no_picture, asked, record, replay_only=replay_only)
 
 
+def messages(kind: Any, number: int) -> list[Any]:
+    return ModelJudge(Endpoint("http://x", "vlm"), kind.form, kind.guidelines, no_picture).messages(CONTENTS[number])
+
+
 def ask(judging: ModelJudge, contents: list[ItemContent]) -> tuple[dict[int, Answer], Any]:
     kept: dict[int, Answer] = {}
     outcome = ask_and_keep(judging, contents, lambda number, answer, _: kept.__setitem__(number, answer))
@@ -78,7 +80,7 @@ def ask(judging: ModelJudge, contents: list[ItemContent]) -> tuple[dict[int, Ans
 
 @pytest.mark.parametrize("kind", TASKS.values(), ids=list(TASKS))
 def test_the_prompt_says_all_that_people_are_told(kind: Any) -> None:
-    system, user = item_messages(kind.form, kind.guidelines, CONTENTS[0], no_picture)
+    system, user = messages(kind, 0)
     text = "\n".join(part["text"] for part in user["content"] if part["type"] == "text")
     assert system["role"] == "system"
     assert kind.guidelines.splitlines()[0] in text
@@ -92,7 +94,7 @@ def test_the_prompt_says_all_that_people_are_told(kind: Any) -> None:
 
 
 def test_pictures_travel_as_data_and_texts_of_items_are_quoted() -> None:
-    _, user = item_messages(PAIRS.form, PAIRS.guidelines, CONTENTS[1], no_picture)
+    _, user = messages(PAIRS, 1)
     (picture,) = [part for part in user["content"] if part["type"] == "image_url"]
     kind, _, data = picture["image_url"]["url"].partition(";base64,")
     assert (kind, base64.b64decode(data)) == ("data:image/jpeg", b"jpeg of img1")
@@ -100,10 +102,13 @@ def test_pictures_travel_as_data_and_texts_of_items_are_quoted() -> None:
 
 
 def test_a_dry_run_shows_the_prompt_without_the_bytes_of_pictures() -> None:
-    shown = shown_prompt(item_messages(FAILURES.form, FAILURES.guidelines, CONTENTS[0], no_picture))
+    judging = ModelJudge(Endpoint("http://x", "vlm"), FAILURES.form, FAILURES.guidelines, no_picture)
+    shown = judging.first_prompt(CONTENTS)
     assert shown.startswith("[system]\n")
     assert "<image/jpeg, 12 bytes>" in shown
     assert "base64" not in shown
+    with pytest.raises(UsageError, match="no item"):
+        judging.first_prompt([])
 
 
 def test_pictures_are_made_small(tmp_path: Path) -> None:

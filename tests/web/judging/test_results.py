@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from itertools import combinations
 from math import isnan
 
@@ -18,31 +19,21 @@ from crosslens.web.judging.agreement import (
     ALL,
     MAJORITY,
     UNDECIDED,
+    compare_causes,
     decide,
     disagreements,
-    item_agreement,
     judged_by,
     judgement_table,
     measure_project,
+    metric_correlations,
     model_agreement,
     people_table,
     person_agreement,
 )
-from crosslens.web.judging.shares import (
-    cause_numbers,
-    co_occurrence,
-    compare_causes,
-    label_rules,
-    label_shares,
-    label_shares_of_items,
-    metric_correlations,
-    rating_counts,
-    rating_mean,
-    run_metrics,
-)
-from crosslens.web.judging.tasks import Answer
+from crosslens.web.judging.database.projects import StoredItem
+from crosslens.web.judging.tasks import Answer, ItemContent
 from tests.report.conftest import run as run  # a run made by hand
-from tests.web.judging.judged import LABELS, drawn, said
+from tests.web.judging.judged import LABELS, drawn, results_of, said
 
 
 def test_a_judge_judges_an_item_once() -> None:
@@ -104,10 +95,10 @@ def test_mean_and_minimum_agreement_as_imp_counts() -> None:
     table = said(
         (item, person, ["good" if (item, person) != ("1", "d") else "bad"]) for item in "12" for person in "abcd"
     )
-    shares = item_agreement(table, "good")
+    shares = measure_project(table, fits="good").by_item
     assert (shares.mean, shares.minimum, shares.least) == (0.875, 0.75, "1")
-    assert item_agreement(table).minimum == 0.75  # without a survey of pairs, the most frequent answer
-    assert item_agreement(table, "bad").mean == 0.125
+    assert measure_project(table).by_item.minimum == 0.75  # without a survey of pairs, the most frequent answer
+    assert measure_project(table, fits="bad").by_item.mean == 0.125
     people = person_agreement(table)
     assert people.each == {"a": 1.0, "b": 1.0, "c": 1.0, "d": 0.5}
     assert person_agreement(said([("1", "a", ["x"]), ("1", "b", ["y"]), ("1", "c", ["z"])])).each == {}
@@ -190,7 +181,7 @@ def test_disagreements_the_most_disputed_first_adjudicated_last() -> None:
 
 def test_shares_of_labels_with_intervals() -> None:
     table = drawn(5)
-    shares = label_shares(table, LABELS)
+    shares = results_of(table).shares
     counts = Counter(label for labels in table["labels"].to_list() for label in labels)
     assert shares["label"].to_list() == list(LABELS)
     for label, count, share, low, high in shares.iter_rows():
@@ -205,7 +196,8 @@ def test_numbers_of_causes_as_in_the_paper() -> None:
     causes = LABELS[:6]
     rows = [("one", 1)] * 85 + [("two", 2)] * 15 + [("three", 3)] * 3 + [("none", 0)] * 24
     table = said((str(i), "a", causes[:number] or ["successful alternative"]) for i, (_, number) in enumerate(rows))
-    numbers = cause_numbers(decide(table), causes)
+    numbers = results_of(table).numbers_of_causes
+    assert numbers is not None
     assert numbers["causes"].to_list() == [0, 1, 2, 3]
     assert numbers["count"].to_list() == [24, 85, 15, 3]
     assert [round(100 * share, 2) for share in numbers["of_caused"].to_list()[1:]] == [82.52, 14.56, 2.91]
@@ -214,11 +206,11 @@ def test_numbers_of_causes_as_in_the_paper() -> None:
 
 def test_labels_together_and_rules_between_them() -> None:
     answers = [["action", "details"]] * 6 + [["action"]] * 2 + [["details"]] * 4 + [["colour"]] * 8
-    decided = decide(said((str(i), "a", labels) for i, labels in enumerate(answers)))
-    together = {(a, b): (count, share) for a, b, count, share in co_occurrence(decided, LABELS).iter_rows()}
+    results = results_of(said((str(i), "a", labels) for i, labels in enumerate(answers)))
+    together = {(a, b): (count, share) for a, b, count, share in results.together.iter_rows()}
     assert together["action", "details"] == (6, 0.3)
     assert together["colour", "count"] == (0, 0)
-    rules = label_rules(decided, LABELS)
+    rules = results.rules
     rule = rules.filter((pl.col("if") == ["action"]) & (pl.col("then") == "details")).row(0, named=True)
     assert (rule["count"], rule["support"], rule["confidence"]) == (6, 0.3, 0.75)
     back = rules.filter((pl.col("if") == ["details"]) & (pl.col("then") == "action")).row(0, named=True)
@@ -227,10 +219,12 @@ def test_labels_together_and_rules_between_them() -> None:
 
 def test_ratings() -> None:
     table = said([("1", "a", [], 1), ("1", "b", [], 10), ("2", "a", [], 7.5), ("2", "b", [])])
-    counts = dict(rating_counts(table).select("rating", "count").iter_rows())
+    ratings = results_of(table).ratings
+    assert ratings is not None
+    counts = dict(ratings.select("rating", "count").iter_rows())
     assert counts == {**dict.fromkeys(range(1, 11), 0), 1: 1, 8: 1, 10: 1}
-    assert rating_mean(table).mean == pytest.approx(18.5 / 3)
-    assert isnan(rating_mean(said([])).mean)
+    assert results_of(table).mean_rating.mean == pytest.approx(18.5 / 3)
+    assert isnan(results_of(said([])).mean_rating.mean)
 
 
 # People
@@ -321,11 +315,13 @@ def test_causes_of_people_against_derived_ones() -> None:
 
 def test_shares_of_labels_by_item_and_metrics_of_a_run(run) -> None:  # type: ignore[no-untyped-def]
     table = said([("1", "a", ["good"]), ("1", "b", ["bad"]), ("2", "a", ["good"])])
-    assert label_shares_of_items(table, ("good", "bad", "unsure")) == {
-        "good": {"1": 0.5, "2": 1.0},
-        "bad": {"1": 0.5, "2": 0.0},
+    results = results_of(table, ("good", "bad", "unsure"))
+    assert results._quantities == {"good": {"1": 0.5, "2": 1.0}, "bad": {"1": 0.5, "2": 0.0}}
+    items = {
+        name: StoredItem(ItemContent(about={"query": query}), id=int(name), project=1)
+        for name, query in {"1": "img1#0", "2": "img2#0", "3": "elsewhere"}.items()
     }
-    metrics = run_metrics(run, "t2i", {"1": "img1#0", "2": "img2#0", "3": "elsewhere"})
+    metrics = replace(results.answers, items=items).run_metrics(run)
     assert metrics["t2i/Hit@1"] == {"1": 1.0, "2": 0.0}
     assert not [name for name in metrics if name.startswith("i2t/")]
 

@@ -111,7 +111,7 @@ def test_metrics_and_causes_of_items_that_are_there_already(database: Database) 
     assert (again.added, again.known, again.updated) == ({}, 1, 1)
     (stored,) = items(database, number)
     assert stored.content.about["metrics"] == {"rank": 2, "CA": 0.5}
-    assert load_answers(database, number).causes == {str(stored.id): {"colour": True}}
+    assert stored.content.about["causes"] == {"colour": True}
     assert [(picture.image, picture.title) for picture in stored.content.pictures] == [("r", ""), ("t", "True image")]
     assert add_new_items(database, number, [plain], "toys").updated == 0
     (project,) = projects(database)

@@ -11,6 +11,8 @@ import pytest
 from hypothesis import given, strategies as st
 
 from crosslens.core import InputError, SettingsFile
+from crosslens.web.judging.database.projects import as_item
+from crosslens.web.judging.database.tables import ItemRow
 from crosslens.web.judging.tasks import (
     RESERVED_KEYS,
     TASKS,
@@ -22,7 +24,6 @@ from crosslens.web.judging.tasks import (
     ShownText,
     check_answer,
     is_expected,
-    read_content,
     read_form,
 )
 
@@ -178,4 +179,5 @@ def test_expected_answers() -> None:
 
 def test_content_is_stored_and_read() -> None:
     content = ItemContent((ShownPicture("d", "i", "t"),), (ShownText("x", "y"),), {"query": "q"})
-    assert read_content(json.loads(json.dumps(content.as_dict()))) == content
+    row = ItemRow(id=1, project=1, kind="real", content=json.loads(json.dumps(content.as_dict())), expected=None)
+    assert as_item(row).content == content

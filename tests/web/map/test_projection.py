@@ -8,15 +8,10 @@ from hypothesis import given, strategies as st
 
 from crosslens.core import CrosslensError, Embeddings, UsageError
 from crosslens.web.map.projection import (
-    MOST_FOR_UMAP,
     PCA,
     UMAP,
     assign_clusters,
-    characteristic_words,
-    default_method,
     describe_clusters,
-    fitted,
-    has_umap,
     project,
 )
 
@@ -57,7 +52,9 @@ def test_principal_components_are_those_of_svd(seed: int, images: int, captions:
     points = project(pair, PCA)
     assert points.shape == (images + captions, 2)
     assert points.dtype == np.float32
-    spread = (expected.max(axis=0) - expected.min(axis=0)).max() / 2
+    assert np.abs(points).max() == pytest.approx(1)
+    np.testing.assert_allclose(points.max(axis=0), -points.min(axis=0), atol=1e-6)
+    spread = (expected.max(axis=0) - expected.min(axis=0)).max() / 2  # one for both axes
     for axis in (0, 1):  # up to sign and place
         own, slow = points[:, axis] - points[:, axis].mean(), expected[:, axis] / spread
         sign = 1 if own @ (slow - slow.mean()) > 0 else -1
@@ -91,22 +88,12 @@ def test_one_dimension_and_equal_points() -> None:
     assert len(centres) == 1
 
 
-def test_fitted_keeps_the_aspect_ratio() -> None:
-    points = fitted(np.array([[0.0, 0.0], [10.0, 4.0]]))
-    np.testing.assert_allclose(points, [[-1, -0.4], [1, 0.4]])
-
-
 def test_mistakes() -> None:
     with pytest.raises(UsageError, match="unknown projection 'tsne'"):
         project(sides(), "tsne")
     other = Embeddings.of(np.ones((3, 9), np.float32))
     with pytest.raises(CrosslensError, match="different lengths, 6 and 9"):
         project((sides()[0], other), PCA)
-
-
-def test_the_default_method_depends_on_the_number_of_points() -> None:
-    assert default_method(MOST_FOR_UMAP + 1) == PCA
-    assert default_method(MOST_FOR_UMAP) == (UMAP if has_umap() else PCA)
 
 
 @pytest.mark.slow
@@ -137,19 +124,19 @@ def test_clusters_are_nearest_centres_largest_first() -> None:
         rng.normal(size=(count, 2)) * 0.02 + centre for count, centre in ((30, (0, 0)), (60, (1, 1)), (15, (-1, 1)))
     ]
     points = np.concatenate(blobs).astype(np.float32)
-    numbers, centres = assign_clusters(points, seed=4)
+    numbers, centres = assign_clusters(points)
     sizes = np.bincount(numbers)
     assert list(sizes) == sorted(sizes, reverse=True)
     for row, point in enumerate(points):
         slow = min(range(len(centres)), key=lambda n: float(((point - centres[n]) ** 2).sum()))
         assert numbers[row] == slow
-    assert np.array_equal(numbers, assign_clusters(points, seed=4)[0])
+    assert np.array_equal(numbers, assign_clusters(points)[0])
 
 
 def test_clusters_are_named_by_words_that_others_do_not_use() -> None:
     texts = ["a dog runs on the beach", "the dog sleeps on a sofa", "a red car in the city", "a red bus in the city"]
     numbers = np.array([0, 0, 1, 1])
-    names = characteristic_words(numbers, texts, 2)
+    names = [region.name for region in describe_clusters(numbers, np.zeros((2, 2)), 0, texts)]
     assert names[0].split(", ")[0] == "dog"
     assert set(names[1].split(", ")[:2]) == {"city", "red"}
     regions = describe_clusters(np.array([1, 0, 0, 1, 1]), np.zeros((2, 2)), 1, texts)

@@ -57,6 +57,18 @@ def test_a_map_is_computed_once_and_survives_a_restart(
     assert again.drawn("first", run, "pca").regions == drawn.regions
 
 
+def test_the_usual_method_depends_on_the_number_of_points(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run, maps = Run.load(folder / "first"), Maps(tmp_path)
+    points = len(toys().image_ids) + len(toys().caption_ids)
+    for most, installed, usual in ((points, True, "umap"), (points - 1, True, "pca"), (points, False, "pca")):
+        monkeypatch.setattr("crosslens.web.map.maps.MOST_FOR_UMAP", most)
+        monkeypatch.setattr("crosslens.web.map.maps.has_umap", lambda installed=installed: installed)
+        assert maps.state("first", run).method == usual
+        assert maps.state("first", run, "umap").method == ("umap" if installed else "pca")
+
+
 def test_equal_vectors_share_a_map_and_others_do_not(folder: Path, tmp_path: Path) -> None:
     maps = Maps(tmp_path)
     assert finished(maps, Run.load(folder / "first")) == READY
@@ -136,8 +148,8 @@ def test_a_process_killed_while_it_writes_leaves_nothing_broken(folder: Path, tm
 
 
 def test_keys_tell_maps_apart() -> None:
-    keys = {map_key("a", "pca"), map_key("b", "pca"), map_key("a", "umap"), map_key("a", "pca", 1)}
-    assert len(keys) == 4
+    keys = {map_key("a", "pca"), map_key("b", "pca"), map_key("a", "umap")}
+    assert len(keys) == 3
     assert map_key("a", "pca") == map_key("a", "pca")
 
 

@@ -19,7 +19,7 @@ from PIL import Image
 from crosslens.core import ConflictError, InputError, Run, UntrustedCodeError, UsageError
 from crosslens.encode import IMAGES, TEXTS
 from crosslens.web.library import RunLibrary
-from crosslens.web.search.encoders import MOST_BYTES, EncoderChoice, EncoderWorker, decoded_upload, encoder_choices
+from crosslens.web.search.encoders import MOST_BYTES, EncoderChoice, EncoderWorker, LoadedEncoder, encoder_choices
 from tests.web.conftest import toys
 
 
@@ -34,8 +34,17 @@ class Counting:
         self.threads.add(threading.current_thread().name)
         return np.array([[len(text), 1.0] for text in texts], np.float32)
 
-    def encode_images(self, images: list[object]) -> np.ndarray:
+    def encode_images(self, images: list[Image.Image]) -> np.ndarray:
         raise AssertionError
+
+
+class Measuring(Counting):
+    """An encoder whose vectors are width, height and number of channels."""
+
+    abilities = frozenset((IMAGES,))
+
+    def encode_images(self, images: list[Image.Image]) -> np.ndarray:
+        return np.array([(*image.size, len(image.getbands())) for image in images], np.float32)
 
 
 def choice(name: str) -> EncoderChoice:
@@ -125,8 +134,7 @@ def bomb() -> bytes:
 
 @pytest.mark.parametrize("kind", ["JPEG", "PNG", "WEBP", "GIF", "BMP"])
 def test_pictures_are_decoded(kind: str) -> None:
-    with decoded_upload(encoded(kind)) as picture:
-        assert (picture.mode, picture.size) == ("RGB", (8, 6))
+    assert LoadedEncoder(choice("a"), Measuring()).embed_picture(encoded(kind)).vectors.tolist() == [[8, 6, 3]]
 
 
 @pytest.mark.parametrize(
@@ -140,5 +148,5 @@ def test_pictures_are_decoded(kind: str) -> None:
     ids=["empty", "markup", "tiff", "cut off", "too large", "bomb", "strip"],
 )  # fmt: skip
 def test_other_uploads_are_refused(content: bytes, problem: str) -> None:
-    with pytest.raises(InputError, match=problem), decoded_upload(content):
-        pass
+    with pytest.raises(InputError, match=problem):
+        LoadedEncoder(choice("a"), Measuring()).embed_picture(content)

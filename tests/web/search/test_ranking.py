@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from crosslens.core import Embeddings, InputError
-from crosslens.web.search.encoders import MOST_WORDS, SearchGallery, without, word_effects, words_of
+from crosslens.web.search.encoders import MOST_WORDS, SearchGallery, word_effects, words_of
 from crosslens.web.search.routes import check_text, shared_words
 
 VOCABULARY = ("a", "red", "dog", "near", "the", "car")
@@ -78,9 +78,13 @@ def test_the_effect_of_a_word_is_what_leaving_it_out_changes(words: list[str]) -
 def test_words() -> None:
     text = "Two dogs' half-eaten  cake, 3 o'clock — naïve!"
     assert [word[0] for word in words_of(text)] == ["Two", "dogs", "half-eaten", "cake", "3", "o'clock", "naïve"]
-    assert without("a big dog", words_of("a big dog")[1]) == "a dog"
-    long = " ".join(["dog"] * 100)
     gallery = SearchGallery(encode(["a dog", "the car"]))
+    shortened: list[str] = []
+    text = "a red dog"
+    hits = gallery.search(encode([text]), 2)
+    word_effects(text, hits, gallery, lambda texts: shortened.extend(texts) or encode(texts))
+    assert shortened == ["red dog", "a dog", "a red"]
+    long = " ".join(["dog"] * 100)
     assert len(word_effects(long, gallery.search(encode([long]), 2), gallery, encode)) == MOST_WORDS
     assert word_effects("dog !!", gallery.search(encode(["dog"]), 2), gallery, encode) == []
 

@@ -165,7 +165,7 @@ def export(
     else:
         files = {output: web.export_content(answers, output, options, dataset.load_if_given())}
         if interface is not None:
-            files[interface] = web.interface_of(answers).encode()
+            files[interface] = web.interface_of(answers.project.form, answers.items).encode()
         written = list(files)
         for path, content in files.items():
             with data.writing_bytes(path) as out:
@@ -211,7 +211,8 @@ def invite(
     """
     database = web.judging_database(location)
     server = _address(address, location.folder)  # asked for before there is an invitation
-    link = f"{server}{web.invitation_path(database, project, role=role, uses=uses, days=days)}"
+    number = None if project is None else web.project_named(database, project).id
+    link = f"{server}/join/{web.create_invitation(database, number, role=role, uses=uses, days=days)}"
     return CommandAnswer("An invitation", (_unbroken(link),), {"link": link})
 
 

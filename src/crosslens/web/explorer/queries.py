@@ -1,15 +1,13 @@
-"""Queries of a run: a page of them, and one with what several runs retrieve, why, and what perturbations do to it."""
+"""What is shown of queries: in a list, one by one with what several runs retrieve, why, and under perturbations."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from concurrent.futures import Future
-from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from threading import Thread
 from typing import Any
-from urllib.parse import quote
 
 import numpy as np
 import polars as pl
@@ -19,25 +17,19 @@ from crosslens.core import (
     CrosslensError,
     Dataset,
     Diffs,
-    InputError,
     Presented,
     Section,
     TextDiff,
     UsageError,
 )
-from crosslens.explanations import DatasetObjects, Explanation, explain_queries
-from crosslens.language import find_pipeline, load_wordnet
-from crosslens.report import EmbeddedImage, section_html
 from crosslens.similarity import PreparedSimilarity, load_similarity, prepare_dataset
 from crosslens.web.background import RecentCache
-from crosslens.web.explorer.retrieval import MOST_VALUES, ItemView, QueryFilter, QueryTables, Retrieval, directions_of
+from crosslens.web.explorer.retrieval import ItemView, QueryTables, Retrieval
 from crosslens.web.library import RunSummary
 
 PHI, QUANTILE = "cider", 0.75
 """The similarity, and which quantile of annotated pairs has to be reached: a mark on a page should rarely be wrong."""
-STRIP = 5
-"""Items shown beside each query of a list."""
-_MOST_RELEVANT, _SIDE_BY_SIDE, _LONGEST_VALUE, _MOST_CAPTIONS = 12, 4, 200, 500_000
+_LONGEST_VALUE, _MOST_CAPTIONS = 200, 500_000
 _NOT_FACTS = ("image", "file", "caption", "text", "width", "height")
 _PATIENCE = 0.5
 """Seconds after which pages no longer wait for the first marks: they are renewed when these are there."""
@@ -89,6 +81,11 @@ class RunResult:
     values: dict[str, float | None]
     items: list[ItemView]
 
+    @staticmethod
+    def of(summary: RunSummary, retrieval: Retrieval, row: int, k: int) -> RunResult:
+        outcome, rank = str(retrieval.outcomes[row]), retrieval.rank(row)
+        return RunResult(summary.id, summary.name, outcome, rank, retrieval.values(row), retrieval.top(row, k))
+
 
 @dataclass(frozen=True)
 class QueryView:
@@ -109,72 +106,6 @@ class QueryView:
     results: list[RunResult]
     other_runs: dict[str, str]
     notes: list[str]
-
-
-def query_list(
-    tables: QueryTables, run: str, direction: str | None, chosen: QueryFilter, offset: int, limit: int
-) -> QueryList:
-    """The queries that match from ``offset`` on, at most ``limit``."""
-    retrieval = tables.retrieval(run, direction)
-    matching = retrieval.select(chosen)
-    members = list(retrieval.group_rows(chosen.group).items()) if chosen.group else []
-    rows = []
-    for row in map(int, matching[offset : offset + limit]):
-        image = retrieval.query_names[row] if retrieval.forward else None
-        rows.append(
-            QueryRow(
-                query=retrieval.query_ids[row], text=retrieval.texts[row], image=image,
-                has_picture=retrieval.has_picture(image), outcome=str(retrieval.outcomes[row]),
-                rank=retrieval.rank(row), values=retrieval.values(row),
-                expected=next(iter(retrieval.relevant(row, 1)), None), top=retrieval.top(row, STRIP),
-            )
-        )  # fmt: skip
-    return QueryList(
-        run=run, direction=retrieval.direction, directions=directions_of(retrieval.run),
-        queries=len(retrieval.query_ids), matching=len(matching), offset=offset, limit=limit,
-        metrics=list(retrieval.metrics), groups=retrieval.groups,
-        group_values={value: len(queries) for value, queries in members[:MOST_VALUES]}, rows=rows,
-    )  # fmt: skip
-
-
-def query_view(
-    tables: QueryTables, run: str, direction: str | None, query: str, others: Sequence[str], k: int
-) -> QueryView:
-    """A query of a run beside what ``others`` retrieve for it; without any, the first runs over the same dataset."""
-    library = tables.library
-    retrieval = tables.retrieval(run, direction)
-    row, dataset = retrieval.row(query), library.summary(run).dataset
-    members = library.dataset_summary(dataset).runs if dataset else ()
-    same = {member: library.summary(member).name for member in members if member != run}
-    shown = [other for other in others if other in same] or list(same)[: _SIDE_BY_SIDE - 1]
-    results, notes = [_result(library.summary(run), retrieval, row, k)], []
-    for other in shown[: _SIDE_BY_SIDE - 1]:
-        listed = tables.retrieval_if_known(other, retrieval.direction)
-        if listed is not None and query in listed.rows:
-            results.append(_result(library.summary(other), listed, listed.row(query), k))
-        elif other in others:
-            notes.append(f"{same[other]} has no such query.")
-    data, problem = tables.dataset_if_known(run)
-    notes += [] if problem is None else [f"Texts and pictures are missing: {problem}."]
-    image = retrieval.query_names[row] if retrieval.forward else None
-    captions: list[str] = []
-    if image is not None and data is not None:
-        captions = data.described.captions.filter(pl.col("image") == image)["text"].to_list()
-    columns = retrieval.run.columns.get(retrieval.direction)
-    compared = {result.run for result in results}
-    return QueryView(
-        dataset=dataset, direction=retrieval.direction, query=query,
-        text=None if retrieval.forward else retrieval.texts[row], image=image,
-        has_picture=retrieval.has_picture(image), captions=captions,
-        columns={} if columns is None else shown_facts(columns.row(row, named=True)),
-        relevant=retrieval.relevant(row, _MOST_RELEVANT), results=results,
-        other_runs={member: name for member, name in same.items() if member not in compared}, notes=notes,
-    )  # fmt: skip
-
-
-def _result(summary: RunSummary, retrieval: Retrieval, row: int, k: int) -> RunResult:
-    outcome, rank = str(retrieval.outcomes[row]), retrieval.rank(row)
-    return RunResult(summary.id, summary.name, outcome, rank, retrieval.values(row), retrieval.top(row, k))
 
 
 def shown_facts(row: dict[str, Any]) -> dict[str, str]:
@@ -222,77 +153,26 @@ def perturbations_of(tables: QueryTables, run: str, direction: str | None, query
             continue
         changes = study.queries.filter((pl.col("query") == query) & (pl.col("seed") == pl.col("seed").min()))
         captions = study.captions.filter(pl.col("caption") == query) if study.captions.height else study.captions
-        texts = {(caption["perturbation"], caption["seed"]): caption for caption in captions.to_dicts()}
+        edited: dict[tuple[Any, Any], list[dict[str, str]]] = {}
+        for caption in captions.to_dicts():  # from left to right: what stayed, what was changed, what stayed, …
+            original, position, parts = str(caption["original"]), 0, []
+            for edit in caption["edits"] or ():
+                stayed = original[position : edit["start"]]
+                parts += [(stayed, stayed), (edit["before"], edit["after"])]
+                position = edit["end"]
+            parts.append((original[position:], original[position:]))
+            shown = [{"before": before, "after": after} for before, after in parts if before or after]
+            edited[caption["perturbation"], caption["seed"]] = shown
         for change in changes.to_dicts():
             ranks = {
                 name: None if change[name] is None or change[name] != change[name] else int(change[name])
                 for name in ("rank_before", "rank_after")
             }
-            spans = _spans(texts.get((change["perturbation"], change["seed"])))
             facts = {"model": change["model"], "perturbation": change["perturbation"]}
-            rows.append({"study": location, **facts, "applied": bool(change["applied"]), **ranks, "spans": spans})
+            facts |= {"applied": bool(change["applied"]), **ranks}
+            spans = edited.get((change["perturbation"], change["seed"]), [])
+            rows.append({"study": location, **facts, "spans": spans})
     return QueryPerturbations(tuple(sorted(rows, key=lambda row: row["model"] != summary.name)))
-
-
-def _spans(caption: dict[str, Any] | None) -> list[dict[str, str]]:
-    """The caption from left to right: what stayed, what was changed, what stayed, …"""
-    if caption is None:
-        return []
-    original, position, spans = str(caption["original"]), 0, []
-    for edit in caption["edits"] or ():
-        stayed = original[position : edit["start"]]
-        spans += [(stayed, stayed), (edit["before"], edit["after"])]
-        position = edit["end"]
-    spans.append((original[position:], original[position:]))
-    return [{"before": before, "after": after} for before, after in spans if before or after]
-
-
-class Explanations:
-    """Why queries retrieved what they did, computed when somebody asks and kept."""
-
-    def __init__(self, tables: QueryTables) -> None:
-        self._tables, self._library = tables, tables.library
-        self._cache: RecentCache[Explanation] = RecentCache(256)
-        self._objects: RecentCache[DatasetObjects] = RecentCache(4)
-
-    def explanation(self, run: str, direction: str | None, query: str) -> Explanation:
-        """The explanation of a query; raises where the dataset is not there."""
-        retrieval = self._tables.retrieval(run, direction)
-        retrieval.row(query)
-
-        def make() -> Explanation:
-            dataset = self._library.dataset_of(run)
-            objects = self._objects.get(dataset.fingerprint, lambda: DatasetObjects(dataset))
-            ranking = retrieval.run.rankings[retrieval.direction]
-            if query not in ranking.query_ids:
-                problem = f"this run keeps no list for the query {query!r:.200}"
-                raise InputError(problem, code="no-list", subject=query)
-            # The ranking of a single query: what is computed from it does not grow with the run.
-            single = {retrieval.direction: ranking.of_queries([ranking.query_ids.index(query)])}
-            alone = replace(retrieval.run, rankings=single)
-            return explain_queries(alone, dataset, [query], retrieval.direction, objects=objects)[0]
-
-        return self._cache.get((run, self._library.summary(run).signature, retrieval.direction, query), make)
-
-    def load_parser(self) -> None:
-        """Load the parser and WordNet, which take seconds: the first explanation need not wait for them."""
-        if self._library.runs():
-            with suppress(CrosslensError):  # not installed: explanations say so
-                find_pipeline().load()
-                load_wordnet().hypernym_closure("dog.n.01")
-
-    def article(self, run: str, direction: str | None, query: str) -> str:
-        """The explanation as HTML, its pictures under their addresses."""
-        explained = self.explanation(run, direction, query)
-        dataset = self._library.summary(run).dataset
-        drawn = {}
-        for picture in (explained.right, explained.other):
-            if picture is not None and dataset:
-                address = f"/pictures/{quote(dataset, safe='')}/{quote(picture.image, safe='')}?size=640"
-                with suppress(CrosslensError, OSError):  # there is no picture
-                    size = self._tables.services.pictures.size(dataset, picture.image)
-                    drawn[picture.image] = EmbeddedImage(address, *size)
-        return "".join(section_html(section, drawn) for section in explained.sections())
 
 
 @dataclass(frozen=True)
@@ -380,7 +260,19 @@ class _Preparation:
 
         def work() -> None:
             try:
-                self._future.set_result(_prepare(dataset))
+                if len(dataset.caption_ids) > _MOST_CAPTIONS:
+                    raise UsageError(
+                        f"{dataset.name} has more than {_MOST_CAPTIONS:,} captions, "
+                        "too many to compare while a page waits",
+                        fix="use crosslens missing-positives",
+                        code="too-large",
+                    )
+                similarity = load_similarity(PHI)
+                annotated = held_out_similarity(dataset, similarity)
+                if not len(annotated):
+                    raise UsageError("no image has two captions to derive the threshold from", code="no-threshold")
+                prepared = prepare_dataset(dataset, similarity), float(np.quantile(annotated, QUANTILE))
+                self._future.set_result(prepared)
             except BaseException as error:  # raised where somebody waits for the result
                 self._future.set_exception(error)
 
@@ -390,14 +282,3 @@ class _Preparation:
         """What was prepared; raises TimeoutError where it is not there ``patience`` seconds after the beginning."""
         left = None if patience is None else max(0.0, self._began + patience - time.monotonic())
         return self._future.result(left)
-
-
-def _prepare(dataset: Dataset) -> tuple[PreparedSimilarity, float]:
-    if len(dataset.caption_ids) > _MOST_CAPTIONS:
-        problem = f"{dataset.name} has more than {_MOST_CAPTIONS:,} captions, too many to compare while a page waits"
-        raise UsageError(problem, fix="use crosslens missing-positives", code="too-large")
-    similarity = load_similarity(PHI)
-    annotated = held_out_similarity(dataset, similarity)
-    if not len(annotated):
-        raise UsageError("no image has two captions to derive the threshold from", code="no-threshold")
-    return prepare_dataset(dataset, similarity), float(np.quantile(annotated, QUANTILE))

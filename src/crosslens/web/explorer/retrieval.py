@@ -143,6 +143,12 @@ class Retrieval:
         rank = int(self.ranks[row])
         return None if rank == UNRANKED else rank
 
+    def rank_of(self, query: str) -> int | None:
+        return self.rank(self.rows[query]) if query in self.rows else None
+
+    def text_of(self, query: str) -> str | None:
+        return self.texts[self.rows[query]] if query in self.rows else None
+
     def values(self, row: int) -> dict[str, float | None]:
         return {name: json_form(float(metric.values[row])) for name, metric in self.metrics.items()}
 
@@ -192,6 +198,16 @@ class Retrieval:
         order = [index for index in np.argsort(ranks, kind="stable") if self.ranking.grades[part][index] > 0][:most]
         known = [(self.ranking.relevant[part][index], above[index] != UNRANKED, ranks[index]) for index in order]
         return [self._item(int(item), int(rank) if is_ranked else None, None, True) for item, is_ranked, rank in known]
+
+    def wrong_queries(self, item: str) -> list[tuple[int, str]]:
+        """Queries with the item in their kept list although it is not relevant to them, with its rank, best first."""
+        if self.ranking is None or item not in self.item_rows:
+            return []
+        number, ids = self.item_rows[item], self.run.rankings[self.direction].query_ids
+        rows, ranks = np.nonzero(self.ranking.top_items == number)
+        relevant = set(self.ranking.rows[(self.ranking.relevant == number) & (self.ranking.grades > 0)].tolist())
+        order = [index for index in np.argsort(ranks, kind="stable") if int(rows[index]) not in relevant]
+        return [(int(ranks[index]) + 1, ids[rows[index]]) for index in order]
 
     def _part(self, row: int) -> slice:
         assert self.ranking is not None

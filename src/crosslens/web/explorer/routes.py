@@ -2,29 +2,49 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import asdict, replace
 from typing import Annotated, Any, Literal
 from urllib.parse import quote
 
+import polars as pl
 from fastapi import APIRouter, Depends, Query
 from markupsafe import Markup
 from starlette.requests import Request
 from starlette.responses import HTMLResponse
 
-from crosslens.core import Link, Section, Table, UsageError
+from crosslens.core import (
+    BOTH,
+    IMAGE_TO_TEXT,
+    TEXT_TO_IMAGE,
+    Cell,
+    CrosslensError,
+    InputError,
+    Link,
+    Section,
+    Table,
+    UsageError,
+    split_name,
+)
+from crosslens.explanations import DatasetObjects, Explanation, explain_queries
+from crosslens.language import find_pipeline, load_wordnet
+from crosslens.metrics import metric_figure
+from crosslens.pipeline import Comparison, compare
+from crosslens.report import EmbeddedImage, section_html
+from crosslens.web.background import RecentCache
 from crosslens.web.explorer.queries import (
-    Explanations,
     LikelyPositives,
     LikelyPositiveSearch,
     QueryList,
+    QueryRow,
     QueryView,
+    RunResult,
     perturbations_of,
-    query_list,
-    query_view,
+    shown_facts,
 )
-from crosslens.web.explorer.retrieval import ORDER, RANK, QueryFilter, QueryTables
-from crosslens.web.explorer.runs import Comparisons, DatasetPages, RunFilter, comparison_sections, run_list
-from crosslens.web.pages import feature_router, render, sections_html
+from crosslens.web.explorer.retrieval import MOST_VALUES, ORDER, RANK, QueryFilter, QueryTables, directions_of
+from crosslens.web.explorer.runs import RunFilter, ServedDataset, run_list
+from crosslens.web.pages import feature_router, query_address, render, sections_html
 from crosslens.web.security import Services
 
 Words = Annotated[str, Query(max_length=500)]
@@ -34,7 +54,11 @@ Limit = Annotated[int, Query(ge=1, le=200)]
 TopK = Annotated[int, Query(ge=1, le=100)]
 Others = Annotated[list[str] | None, Query(alias="with", max_length=16)]
 OutcomeFilter = Literal["", "hit", "failed"]
-_PAGE, _IMAGES = 25, 24
+_PAGE, _IMAGES, _WRONG, _RUNS = 25, 24, 10, 8
+_STRIP = 5
+"""Items shown beside each query of a list."""
+_MOST_RELEVANT, _SIDE_BY_SIDE = 12, 4
+_MANY_VALUES, _PERMUTATIONS, _FEW = 200_000, 10_000, 1_000
 
 
 def _chosen_queries(
@@ -60,13 +84,31 @@ def routers(services: Services) -> list[APIRouter]:
     api = feature_router(prefix="/api", tags=["explorer"])
     pages = feature_router(include_in_schema=False, responses=None, default_response_class=HTMLResponse)
     tables = QueryTables(services)
-    for add in (_add_runs, _add_queries, _add_datasets):
+    for add in (_add_runs, _add_queries, _add_explanations, _add_datasets):
         add(api, pages, tables)
     return [api, pages]
 
 
 def _add_runs(api: APIRouter, pages: APIRouter, tables: QueryTables) -> None:
-    library, comparisons = tables.library, Comparisons(tables)
+    library = tables.library
+    comparisons: RecentCache[Comparison] = RecentCache(32)
+
+    def compared(baseline: str, other: str, metric: str) -> Comparison:
+        """Two runs on the metrics that they share and that contain a word of ``metric``.
+
+        Large runs are tested with fewer permutations, so that a page does not take minutes: the notes say how many.
+        """
+        if baseline == other:
+            raise UsageError("a run is compared with itself", fix="choose two different runs")
+        words = metric.lower().split() or [""]
+        first, second = (
+            replace(run, values={name: run[name] for name in run if any(word in name.lower() for word in words)})
+            for run in map(library.run, (baseline, other))
+        )
+        size = sum(len(first[name].values) for name in first if name in second.values)
+        permutations = _PERMUTATIONS if size <= _MANY_VALUES else _FEW
+        key = (baseline, other, library.summary(baseline).signature, library.summary(other).signature, metric)
+        return comparisons.get(key, lambda: compare(first, second, permutations=permutations))
 
     @api.get("/runs")
     def runs(chosen: ChosenRuns) -> dict[str, Any]:
@@ -89,7 +131,7 @@ def _add_runs(api: APIRouter, pages: APIRouter, tables: QueryTables) -> None:
     @api.get("/comparison")
     def comparison(baseline: Name, other: Name, metric: Words = "") -> dict[str, Any]:
         """Two runs on the same queries, as ``crosslens compare --json`` prints it: differences, intervals, tests."""
-        content = comparisons.compare(baseline, other, metric).as_dict()
+        content = compared(baseline, other, metric).as_dict()
         return {**content, "metrics": content["comparisons"]}
 
     @pages.get("/compare")
@@ -100,21 +142,52 @@ def _add_runs(api: APIRouter, pages: APIRouter, tables: QueryTables) -> None:
         if len(chosen) != 2:
             raise UsageError(f"{len(chosen)} runs are chosen", fix="Go back and choose two different runs.")
         baseline, other = chosen
-        result = comparisons.compare(baseline, other, metric)
-        article = sections_html(comparison_sections(result, baseline, other))
+        result = compared(baseline, other, metric)
+        sections = [replace(section, title="") for section in result.sections(queries=False)]
+        rows: list[tuple[Cell, ...]] = []  # the queries that differ most lead to their pages
+        for entry in result.results:
+            plain = replace(metric_figure(entry.metric, None), digits=3)
+            direction = split_name(entry.metric)[0]
+            state = {"with": other, **({} if direction == BOTH else {"direction": direction})}
+            for better, cases in ((entry.other, entry.largest_gains), (entry.baseline, entry.largest_losses)):
+                for case in cases:
+                    values = (replace(plain, value=value, plain=True) for value in (case.baseline, case.other))
+                    page = Link(case.query, query_address(baseline, case.query, state))
+                    rows.append((entry.metric, page, *values, better))
+        header = ("metric", "query", result.baseline, result.others[0], "better")
+        table = Table(header, rows, title="The queries that differ most", folded=True)
+        article = sections_html([*sections, Section("", (table,) if rows else ())])
         return render(request, "explorer/compare.html", result=result, article=article, chosen=chosen, metric=metric)
 
 
 def _add_queries(api: APIRouter, pages: APIRouter, tables: QueryTables) -> None:
-    library, explanations, likely = tables.library, Explanations(tables), LikelyPositiveSearch(tables)
-    tables.services.start_work.append(explanations.load_parser)
+    library, likely = tables.library, LikelyPositiveSearch(tables)
 
     @api.get("/runs/{run}/queries")
     def queries(
         run: str, chosen: Chosen, direction: Name | None = None, offset: Offset = 0, limit: Limit = 50
     ) -> QueryList:
         """A page of the queries of a run."""
-        return query_list(tables, run, direction, chosen, offset, limit)
+        retrieval = tables.retrieval(run, direction)
+        matching = retrieval.select(chosen)
+        members = list(retrieval.group_rows(chosen.group).items()) if chosen.group else []
+        rows = []
+        for row in map(int, matching[offset : offset + limit]):
+            image = retrieval.query_names[row] if retrieval.forward else None
+            rows.append(
+                QueryRow(
+                    query=retrieval.query_ids[row], text=retrieval.texts[row], image=image,
+                    has_picture=retrieval.has_picture(image), outcome=str(retrieval.outcomes[row]),
+                    rank=retrieval.rank(row), values=retrieval.values(row),
+                    expected=next(iter(retrieval.relevant(row, 1)), None), top=retrieval.top(row, _STRIP),
+                )
+            )  # fmt: skip
+        return QueryList(
+            run=run, direction=retrieval.direction, directions=directions_of(retrieval.run),
+            queries=len(retrieval.query_ids), matching=len(matching), offset=offset, limit=limit,
+            metrics=list(retrieval.metrics), groups=retrieval.groups,
+            group_values={value: len(queries) for value, queries in members[:MOST_VALUES]}, rows=rows,
+        )  # fmt: skip
 
     @pages.get("/runs/{run}")
     def queries_page(
@@ -132,7 +205,35 @@ def _add_queries(api: APIRouter, pages: APIRouter, tables: QueryTables) -> None:
     @api.get("/runs/{run}/query")
     def query(run: str, id: Name, direction: Name | None = None, k: TopK = 10, others: Others = None) -> QueryView:
         """A query: what is relevant to it, and what this run and others over the same dataset retrieve."""
-        return query_view(tables, run, direction, id, others or (), k)
+        retrieval, asked = tables.retrieval(run, direction), others or ()
+        row, dataset = retrieval.row(id), library.summary(run).dataset
+        members = library.dataset_summary(dataset).runs if dataset else ()
+        same = {member: library.summary(member).name for member in members if member != run}
+        # Without any that are asked for, the first runs over the same dataset.
+        shown = [other for other in asked if other in same] or list(same)[: _SIDE_BY_SIDE - 1]
+        results, notes = [RunResult.of(library.summary(run), retrieval, row, k)], []
+        for other in shown[: _SIDE_BY_SIDE - 1]:
+            listed = tables.retrieval_if_known(other, retrieval.direction)
+            if listed is not None and id in listed.rows:
+                results.append(RunResult.of(library.summary(other), listed, listed.row(id), k))
+            elif other in asked:
+                notes.append(f"{same[other]} has no such query.")
+        data, problem = tables.dataset_if_known(run)
+        notes += [] if problem is None else [f"Texts and pictures are missing: {problem}."]
+        image = retrieval.query_names[row] if retrieval.forward else None
+        captions: list[str] = []
+        if image is not None and data is not None:
+            captions = data.described.captions.filter(pl.col("image") == image)["text"].to_list()
+        columns = retrieval.run.columns.get(retrieval.direction)
+        compared = {result.run for result in results}
+        return QueryView(
+            dataset=dataset, direction=retrieval.direction, query=id,
+            text=None if retrieval.forward else retrieval.texts[row], image=image,
+            has_picture=retrieval.has_picture(image), captions=captions,
+            columns={} if columns is None else shown_facts(columns.row(row, named=True)),
+            relevant=retrieval.relevant(row, _MOST_RELEVANT), results=results,
+            other_runs={member: name for member, name in same.items() if member not in compared}, notes=notes,
+        )  # fmt: skip
 
     viewed = Depends(query)
 
@@ -153,18 +254,6 @@ def _add_queries(api: APIRouter, pages: APIRouter, tables: QueryTables) -> None:
             perturbations=sections_html(changed.sections()) if changed.rows else "",
         )  # fmt: skip
 
-    @api.get("/runs/{run}/explanation")
-    def explanation(run: str, id: Name, direction: Name | None = None) -> dict[str, Any]:
-        """Why a query retrieved what it did, as ``crosslens explain --json`` prints it."""
-        return explanations.explanation(run, direction, id).as_dict()
-
-    @pages.get("/runs/{run}/explanation")
-    def explanation_page(request: Request, run: str, id: Name, direction: Name | None = None) -> HTMLResponse:
-        """The explanation alone: the query's page loads it, and it is a page of its own without scripts."""
-        article = Markup(explanations.article(run, direction, id))
-        summary = library.summary(run)
-        return render(request, "explorer/explanation.html", run=summary, query=id, direction=direction, article=article)
-
     @api.get("/runs/{run}/perturbations")
     def perturbations(run: str, id: Name, direction: Name | None = None) -> dict[str, Any]:
         """What perturbations do to a query, from the robustness studies in the folder."""
@@ -176,13 +265,84 @@ def _add_queries(api: APIRouter, pages: APIRouter, tables: QueryTables) -> None:
         return likely.search(run, direction, id, k=k)
 
 
+def _add_explanations(api: APIRouter, pages: APIRouter, tables: QueryTables) -> None:
+    library, services = tables.library, tables.services
+    explanations: RecentCache[Explanation] = RecentCache(256)
+    objects: RecentCache[DatasetObjects] = RecentCache(4)
+
+    def load_parser() -> None:
+        """Load the parser and WordNet, which take seconds: the first explanation need not wait for them."""
+        if library.runs():
+            with suppress(CrosslensError):  # not installed: explanations say so
+                find_pipeline().load()
+                load_wordnet().hypernym_closure("dog.n.01")
+
+    services.start_work.append(load_parser)
+
+    def explained(run: str, direction: str | None, query: str) -> Explanation:
+        """The explanation of a query, computed when somebody asks; raises where the dataset is not there."""
+        retrieval = tables.retrieval(run, direction)
+        retrieval.row(query)
+
+        def make() -> Explanation:
+            dataset = library.dataset_of(run)
+            known = objects.get(dataset.fingerprint, lambda: DatasetObjects(dataset))
+            ranking = retrieval.run.rankings[retrieval.direction]
+            if query not in ranking.query_ids:
+                problem = f"this run keeps no list for the query {query!r:.200}"
+                raise InputError(problem, code="no-list", subject=query)
+            # The ranking of a single query: what is computed from it does not grow with the run.
+            single = {retrieval.direction: ranking.of_queries([ranking.query_ids.index(query)])}
+            alone = replace(retrieval.run, rankings=single)
+            return explain_queries(alone, dataset, [query], retrieval.direction, objects=known)[0]
+
+        return explanations.get((run, library.summary(run).signature, retrieval.direction, query), make)
+
+    @api.get("/runs/{run}/explanation")
+    def explanation(run: str, id: Name, direction: Name | None = None) -> dict[str, Any]:
+        """Why a query retrieved what it did, as ``crosslens explain --json`` prints it."""
+        return explained(run, direction, id).as_dict()
+
+    @pages.get("/runs/{run}/explanation")
+    def explanation_page(request: Request, run: str, id: Name, direction: Name | None = None) -> HTMLResponse:
+        """The explanation alone: the query's page loads it, and it is a page of its own without scripts."""
+        shown, summary = explained(run, direction, id), library.summary(run)
+        drawn = {}
+        for picture in (shown.right, shown.other):
+            if picture is not None and (dataset := summary.dataset):
+                address = f"/pictures/{quote(dataset, safe='')}/{quote(picture.image, safe='')}?size=640"
+                with suppress(CrosslensError, OSError):  # there is no picture
+                    drawn[picture.image] = EmbeddedImage(address, *services.pictures.size(dataset, picture.image))
+        article = Markup("".join(section_html(section, drawn) for section in shown.sections()))
+        return render(request, "explorer/explanation.html", run=summary, query=id, direction=direction, article=article)
+
+
 def _add_datasets(api: APIRouter, pages: APIRouter, tables: QueryTables) -> None:
-    served = DatasetPages(tables)
+    library = tables.library
+    described: RecentCache[ServedDataset] = RecentCache(8)
+    searched: RecentCache[pl.DataFrame] = RecentCache(4)
+
+    def names_of_runs(dataset: str) -> dict[str, str]:
+        return {run: library.summary(run).name for run in library.dataset_summary(dataset).runs}
+
+    def served(name: str) -> ServedDataset:
+        dataset = library.dataset(name)
+        return described.get((name, dataset.fingerprint), lambda: ServedDataset.of(name, dataset))
 
     @api.get("/datasets")
     def datasets() -> list[dict[str, Any]]:
         """All datasets of the runs."""
-        return served.rows()
+        rows = []
+        for summary in library.datasets():
+            row = {"id": summary.id, "name": summary.name, "runs": list(summary.runs)}
+            known: dict[str, Any] = {"images": None, "captions": None, "problem": None}
+            try:
+                dataset = library.dataset(summary.id)
+                known |= {"images": len(dataset.image_ids), "captions": len(dataset.caption_ids)}
+            except (CrosslensError, OSError) as error:
+                known["problem"] = error.problem if isinstance(error, CrosslensError) else "the dataset cannot be read"
+            rows.append(row | known)
+        return rows
 
     @pages.get("/datasets")
     def datasets_page(request: Request) -> HTMLResponse:
@@ -201,26 +361,79 @@ def _add_datasets(api: APIRouter, pages: APIRouter, tables: QueryTables) -> None
     @api.get("/datasets/{dataset}")
     def dataset_description(dataset: str) -> dict[str, Any]:
         """What a dataset is like."""
-        shown, runs = served.dataset(dataset)
-        return {**shown.as_dict(), "runs": runs}
+        return {**served(dataset).as_dict(), "runs": names_of_runs(dataset)}
 
     @api.get("/datasets/{dataset}/images")
     def images(dataset: str, search: Words = "", offset: Offset = 0, limit: Limit = 50) -> dict[str, Any]:
         """A page of the images of a dataset with their captions."""
-        return served.images(dataset, search, offset, limit)
+        data = library.dataset(dataset)
+
+        def words() -> pl.DataFrame:
+            """One row per image: its captions, and all that can be searched for in lower case."""
+            captions = data.captions.group_by("image", maintain_order=True).agg(pl.col("text").alias("captions"))
+            joined = data.images.select("image").join(captions, on="image", how="left", maintain_order="left")
+            said = pl.col("captions").list.join("\n").fill_null("")
+            return joined.with_columns(words=pl.concat_str(said, pl.lit("\n"), pl.col("image")).str.to_lowercase())
+
+        table = searched.get((dataset, data.fingerprint), words)
+        total = table.height
+        for word in search.lower().split():
+            table = table.filter(pl.col("words").str.contains(word, literal=True))
+        rows = [
+            {"image": image, "has_picture": tables.has_picture(dataset, image), "captions": captions or []}
+            for image, captions in table[offset : offset + limit].select("image", "captions").iter_rows()
+        ]
+        counts = {"images": total, "matching": table.height, "offset": offset, "limit": limit}
+        return {"dataset": dataset, **counts, "rows": rows}
 
     @pages.get("/datasets/{dataset}")
     def dataset_page(request: Request, dataset: str, search: Words = "", offset: Offset = 0) -> HTMLResponse:
-        shown, runs = served.dataset(dataset)
+        shown = served(dataset)
         return render(
-            request, "explorer/dataset.html", dataset=shown, runs=runs, search=search,
+            request, "explorer/dataset.html", dataset=shown, runs=names_of_runs(dataset), search=search,
             article=sections_html(shown.sections()), images=images(dataset, search, offset, _IMAGES),
         )  # fmt: skip
 
     @api.get("/datasets/{dataset}/image")
     def image(dataset: str, id: Name) -> dict[str, Any]:
         """An image with all captions, and who retrieves it."""
-        return served.image(dataset, id)
+        runs, data = dict(list(names_of_runs(dataset).items())[:_RUNS]), library.dataset(dataset)
+        if id not in data.image_rows:
+            raise InputError(f"no image {id!r:.200} in {data.name}", code="unknown-id", subject=id)
+        by_text, by_image = (
+            {run: known for run in runs if (known := tables.retrieval_if_known(run, direction)) is not None}
+            for direction in (TEXT_TO_IMAGE, IMAGE_TO_TEXT)
+        )
+        wrong = {run: retrieval.wrong_queries(id) for run, retrieval in by_text.items()}
+        objects: list[str] = []
+        if data.objects is not None:
+            counted = data.objects.filter(pl.col("image") == id)["name"].drop_nulls().value_counts(sort=True)
+            objects = [f"{count} × {label}" if count > 1 else str(label) for label, count in counted.iter_rows()]
+        captions = data.captions.filter(pl.col("image") == id).select("caption", "text").iter_rows()
+        return {
+            "dataset": dataset,
+            "dataset_name": data.name,
+            "image": id,
+            "has_picture": tables.has_picture(dataset, id),
+            "columns": shown_facts(data.images.row(data.image_rows[id], named=True)),
+            "captions": [
+                {"caption": caption, "text": text, "ranks": {run: by_text[run].rank_of(caption) for run in by_text}}
+                for caption, text in captions
+            ],
+            "objects": objects,
+            "runs": runs,
+            # The ranks of the first of its captions, when the image is the query.
+            "image_ranks": {run: retrieval.rank_of(id) for run, retrieval in by_image.items()},
+            # Caption queries of other images with this image in their list, the highest ranks first.
+            "retrieved_wrongly": {
+                run: [
+                    {"query": query, "text": retrieval.text_of(query), "rank": rank}
+                    for rank, query in wrong[run][:_WRONG]
+                ]
+                for run, retrieval in by_text.items()
+            },
+            "wrong_counts": {run: len(queries) for run, queries in wrong.items()},
+        }
 
     @pages.get("/datasets/{dataset}/image")
     def image_page(request: Request, dataset: str, id: Name) -> HTMLResponse:

@@ -1,4 +1,4 @@
-"""All runs in one table, two of them compared, and datasets: what they are like, and who retrieves an image."""
+"""All runs in one table, and what a dataset is like."""
 
 from __future__ import annotations
 
@@ -7,42 +7,30 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 from urllib.parse import quote
 
-import numpy as np
 import polars as pl
 
 from crosslens.core import (
     BOTH,
     TEXT_TO_IMAGE,
-    Cell,
-    CrosslensError,
     Dataset,
     FactList,
     Figure,
     Histogram,
-    InputError,
     Link,
     Presented,
     Section,
     Table,
-    UsageError,
     split_name,
 )
 from crosslens.data import DatasetDescription, describe
 from crosslens.language import count_words
-from crosslens.metrics import facts_of, metric_figure, unit_sentence
-from crosslens.pipeline import Comparison, compare
-from crosslens.web.background import RecentCache
-from crosslens.web.explorer.queries import shown_facts
-from crosslens.web.explorer.retrieval import QueryTables, Retrieval
+from crosslens.metrics import facts_of, unit_sentence
 from crosslens.web.library import RunSummary
-from crosslens.web.pages import query_address
 
 LONGEST = 40
 """Longer captions are counted as having so many words."""
 _USUAL = ("Hit@1", "Hit@5", "Hit@10", "Recall@1", "Recall@5", "Recall@10", "MRR", "mAP@R", "MedR", "Rsum")
-_SHOWN = 8
-_MANY_VALUES, _PERMUTATIONS, _FEW = 200_000, 10_000, 1_000
-_VALUES, _WRONG, _RUNS = 10, 10, 8
+_SHOWN, _VALUES = 8, 10
 
 
 @dataclass(frozen=True)
@@ -139,50 +127,6 @@ def run_list(summaries: Sequence[RunSummary], chosen: RunFilter) -> RunList:
     return RunList(tuple(runs), len(summaries), tuple(shown), every, datasets)
 
 
-class Comparisons:
-    """Paired comparisons of two runs, kept."""
-
-    def __init__(self, tables: QueryTables) -> None:
-        self._library = tables.library
-        self._cache: RecentCache[Comparison] = RecentCache(32)
-
-    def compare(self, baseline: str, other: str, metric: str = "") -> Comparison:
-        """Two runs on the metrics that they share and that contain a word of ``metric``.
-
-        Large runs are tested with fewer permutations, so that a page does not take minutes: the notes say how many.
-        """
-        if baseline == other:
-            raise UsageError("a run is compared with itself", fix="choose two different runs")
-        words = metric.lower().split() or [""]
-        first, second = (
-            replace(run, values={name: run[name] for name in run if any(word in name.lower() for word in words)})
-            for run in map(self._library.run, (baseline, other))
-        )
-        size = sum(len(first[name].values) for name in first if name in second.values)
-        permutations = _PERMUTATIONS if size <= _MANY_VALUES else _FEW
-        signatures = (self._library.summary(run).signature for run in (baseline, other))
-        key = (baseline, other, *signatures, metric)
-        return self._cache.get(key, lambda: compare(first, second, permutations=permutations))
-
-
-def comparison_sections(comparison: Comparison, baseline: str, other: str) -> Iterator[Section]:
-    """As everywhere, but the queries that differ most lead to their pages."""
-    yield from (replace(section, title="") for section in comparison.sections(queries=False))
-    rows: list[tuple[Cell, ...]] = []
-    for result in comparison.results:
-        plain = replace(metric_figure(result.metric, None), digits=3)
-        direction = split_name(result.metric)[0]
-        state = {"with": other, **({} if direction == BOTH else {"direction": direction})}
-        for better, queries in ((result.other, result.largest_gains), (result.baseline, result.largest_losses)):
-            for case in queries:
-                values = (replace(plain, value=value, plain=True) for value in (case.baseline, case.other))
-                page = Link(case.query, query_address(baseline, case.query, state))
-                rows.append((result.metric, page, *values, better))
-    header = ("metric", "query", comparison.baseline, comparison.others[0], "better")
-    title = "The queries that differ most"
-    yield Section("", (Table(header, rows, title=title, folded=True),) if rows else ())
-
-
 @dataclass(frozen=True)
 class ServedDataset(Presented):
     """A dataset as its page shows it: its statistics, lengths of captions and the most frequent values of columns.
@@ -225,7 +169,13 @@ class ServedDataset(Presented):
         if self.card:
             yield Section("", (FactList(tuple(self.card.items()), "Card"),))
         if self.word_counts:
-            yield Section("", (length_chart(self.word_counts),))
+            lengths = range(min(self.word_counts), max(self.word_counts) + 1)
+            chart = Histogram(
+                title="Captions by number of words", edges=(*lengths, lengths.stop), unit=Figure(None, digits=0),
+                counts=tuple(self.word_counts.get(length, 0) for length in lengths), noun="captions", whole=True,
+                axis=f"words, {LONGEST} or more together" if lengths[-1] >= LONGEST else "words",
+            )  # fmt: skip
+            yield Section("", (chart,))
         if self.groups:
             rows = tuple(
                 (
@@ -240,126 +190,3 @@ class ServedDataset(Presented):
     def as_dict(self) -> dict[str, Any]:
         counted = {"word_counts": self.word_counts, "groups": self.groups, "card": self.card}
         return {"id": self.id, **self.description.as_dict(), **counted}
-
-
-def length_chart(counts: dict[int, int]) -> Histogram:
-    """How many captions have each number of words; those of ``LONGEST`` words and more stand together."""
-    lengths = range(min(counts), max(counts) + 1)
-    axis = f"words, {LONGEST} or more together" if max(counts) >= LONGEST else "words"
-    return Histogram(
-        title="Captions by number of words", edges=(*lengths, max(counts) + 1), unit=Figure(None, digits=0),
-        counts=tuple(counts.get(length, 0) for length in lengths), axis=axis, noun="captions", whole=True,
-    )  # fmt: skip
-
-
-class DatasetPages:
-    """Datasets of the served folder, their images with captions, and who retrieves an image."""
-
-    def __init__(self, tables: QueryTables) -> None:
-        self._tables, self._library = tables, tables.library
-        self._cache: RecentCache[ServedDataset] = RecentCache(8)
-        self._words: RecentCache[pl.DataFrame] = RecentCache(4)
-
-    def rows(self) -> list[dict[str, Any]]:
-        """All datasets, those that cannot be read with the reason."""
-        rows = []
-        for summary in self._library.datasets():
-            row = {"id": summary.id, "name": summary.name, "runs": list(summary.runs)}
-            known: dict[str, Any] = {"images": None, "captions": None, "problem": None}
-            try:
-                dataset = self._library.dataset(summary.id)
-                known |= {"images": len(dataset.image_ids), "captions": len(dataset.caption_ids)}
-            except (CrosslensError, OSError) as error:
-                known["problem"] = error.problem if isinstance(error, CrosslensError) else "the dataset cannot be read"
-            rows.append(row | known)
-        return rows
-
-    def dataset(self, name: str) -> tuple[ServedDataset, dict[str, str]]:
-        """What a dataset is like, and the names of the runs over it by their ids."""
-        summary, dataset = self._library.dataset_summary(name), self._library.dataset(name)
-        served = self._cache.get((name, dataset.fingerprint), lambda: ServedDataset.of(name, dataset))
-        return served, {run: self._library.summary(run).name for run in summary.runs}
-
-    def images(self, name: str, search: str, offset: int, limit: int) -> dict[str, Any]:
-        """The images whose captions or ids contain every word, a page at a time."""
-        dataset = self._library.dataset(name)
-        table = self._words.get((name, dataset.fingerprint), lambda: _image_words(dataset))
-        total = table.height
-        for word in search.lower().split():
-            table = table.filter(pl.col("words").str.contains(word, literal=True))
-        rows = [
-            {"image": image, "has_picture": self._tables.has_picture(name, image), "captions": captions or []}
-            for image, captions in table[offset : offset + limit].select("image", "captions").iter_rows()
-        ]
-        counts = {"images": total, "matching": table.height, "offset": offset, "limit": limit}
-        return {"dataset": name, **counts, "rows": rows}
-
-    def image(self, name: str, image: str) -> dict[str, Any]:
-        """An image with its captions, and who retrieves it.
-
-        ``image_ranks`` are by run the ranks of the first of its captions when the image is the query,
-        ``retrieved_wrongly`` caption queries of other images with this image in their list, the highest ranks first.
-        """
-        (_, names), dataset = self.dataset(name), self._library.dataset(name)
-        if image not in dataset.image_rows:
-            raise InputError(f"no image {image!r:.200} in {dataset.name}", code="unknown-id", subject=image)
-        runs = dict(list(names.items())[:_RUNS])
-        by_text, by_image = (
-            {run: known for run in runs if (known := self._tables.retrieval_if_known(run, direction)) is not None}
-            for direction in (TEXT_TO_IMAGE, "i2t")
-        )
-        wrong = {run: _wrong_queries(retrieval, image) for run, retrieval in by_text.items()}
-        objects: list[str] = []
-        if dataset.objects is not None:
-            counted = dataset.objects.filter(pl.col("image") == image)["name"].drop_nulls().value_counts(sort=True)
-            objects = [f"{count} × {label}" if count > 1 else str(label) for label, count in counted.iter_rows()]
-        captions = dataset.captions.filter(pl.col("image") == image).select("caption", "text").iter_rows()
-        return {
-            "dataset": name,
-            "dataset_name": dataset.name,
-            "image": image,
-            "has_picture": self._tables.has_picture(name, image),
-            "columns": shown_facts(dataset.images.row(dataset.image_rows[image], named=True)),
-            "captions": [
-                {"caption": caption, "text": text, "ranks": {run: _rank_of(by_text[run], caption) for run in by_text}}
-                for caption, text in captions
-            ],
-            "objects": objects,
-            "runs": runs,
-            "image_ranks": {run: _rank_of(retrieval, image) for run, retrieval in by_image.items()},
-            "retrieved_wrongly": {run: queries[:_WRONG] for run, queries in wrong.items()},
-            "wrong_counts": {run: len(queries) for run, queries in wrong.items()},
-        }
-
-
-def _image_words(dataset: Dataset) -> pl.DataFrame:
-    """One row per image: its captions, and all that can be searched for in lower case."""
-    captions = dataset.captions.group_by("image", maintain_order=True).agg(pl.col("text").alias("captions"))
-    joined = dataset.images.select("image").join(captions, on="image", how="left", maintain_order="left")
-    words = pl.concat_str(
-        pl.col("captions").list.join("\n").fill_null(""), pl.lit("\n"), pl.col("image")
-    ).str.to_lowercase()
-    return joined.with_columns(words.alias("words"))
-
-
-def _rank_of(retrieval: Retrieval, query: str) -> int | None:
-    row = retrieval.rows.get(query)
-    return None if row is None else retrieval.rank(row)
-
-
-def _wrong_queries(retrieval: Retrieval, image: str) -> list[dict[str, Any]]:
-    """Caption queries with the image in their kept list although it is not relevant to them, the best ranks first."""
-    ranking = retrieval.ranking
-    if ranking is None or image not in retrieval.item_rows:
-        return []
-    item = retrieval.item_rows[image]
-    rows, ranks = np.nonzero(ranking.top_items == item)
-    relevant = set(ranking.rows[(ranking.relevant == item) & (ranking.grades > 0)].tolist())
-    wrong: list[dict[str, Any]] = []
-    for index in np.argsort(ranks, kind="stable"):
-        if int(rows[index]) not in relevant:
-            query = retrieval.run.rankings[retrieval.direction].query_ids[rows[index]]
-            row = retrieval.rows.get(query)
-            text = None if row is None or len(wrong) >= _WRONG else retrieval.texts[row]
-            wrong.append({"query": query, "text": text, "rank": int(ranks[index]) + 1})
-    return wrong

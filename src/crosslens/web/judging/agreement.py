@@ -1,4 +1,4 @@
-"""The table of judgements that all results are computed from, and judgements as matrices."""
+"""The table of judgements, and how far judges agree with each other, with models and with what is computed."""
 
 from __future__ import annotations
 
@@ -12,7 +12,15 @@ import numpy as np
 import polars as pl
 
 from crosslens.core import FloatArray, InputError, IntArray, json_form
-from crosslens.statistics import JudgeAgreement, cohen_kappa, correlations, judge_agreement, krippendorff_alpha
+from crosslens.statistics import (
+    COEFFICIENTS,
+    JudgeAgreement,
+    cohen_kappa,
+    correlations,
+    judge_agreement,
+    kappa_estimate,
+    krippendorff_alpha,
+)
 from crosslens.web.judging.tasks import Answer
 
 PERSON, MODEL = "person", "model"
@@ -213,7 +221,8 @@ class ProjectAgreement:
     """Of whole answers, all labels together."""
     labels: Mapping[str, Reliability]
     by_item: AgreementShares
-    """Share of an item's judges who say that it fits (as IMP counts) or, without ``fits``, its most frequent answer."""
+    """Share of an item's judges who say that it fits (as IMP counts) or, without ``fits``, its most frequent answer of
+    several."""
     by_person: AgreementShares
     """Share of a person's items on which they give the answer of most others."""
     fits: str | None = None
@@ -251,6 +260,14 @@ def measure_project(
     answers, scores = answer_matrix(table), matrix(table, judgement_scores(table, grades))
     judges = np.isfinite(answers).sum(axis=1)
     several = (np.isfinite(scores).sum(axis=1) > 1).any()
+    # Five people who all call a pair bad agree with each other, but none of them that it fits: 0 in IMP's Table 1.
+    by_item = {}
+    for (item,), part in table.group_by(["item"], maintain_order=True):
+        given = [frozenset(said) for said in part["labels"].to_list()]
+        if fits is not None:
+            by_item[str(item)] = sum(fits in answer for answer in given) / len(given)
+        elif len(given) > 1:
+            by_item[str(item)] = Counter(given).most_common(1)[0][1] / len(given)
     return ProjectAgreement(
         items=len(answers),
         repeated=int((judges > 1).sum()),
@@ -259,7 +276,7 @@ def measure_project(
         judges=table["account"].n_unique(),
         answers=_reliability(answers),
         labels={label: _reliability(label_matrix(table, label)) for label in labels_of(table, labels)},
-        by_item=item_agreement(table, fits),
+        by_item=AgreementShares(by_item),
         by_person=person_agreement(table),
         fits=fits,
         scores=judge_agreement(scores) if several else None,
@@ -276,21 +293,6 @@ def judgement_scores(table: pl.DataFrame, grades: Mapping[str, float] | None = N
         for labels in table["labels"].to_list()
     ]
     return pl.Series("score", scores, dtype=pl.Float64)
-
-
-def item_agreement(table: pl.DataFrame, fits: str | None = None) -> AgreementShares:
-    """Of each item, the share of judges who give the label ``fits``; without it, the most frequent of several answers.
-
-    Five people who all call a pair bad agree with each other, but none of them that it fits: 0 in IMP's Table 1.
-    """
-    shares = {}
-    for (item,), part in table.group_by(["item"], maintain_order=True):
-        given = [frozenset(labels) for labels in part["labels"].to_list()]
-        if fits is not None:
-            shares[str(item)] = sum(fits in answer for answer in given) / len(given)
-        elif len(given) > 1:
-            shares[str(item)] = Counter(given).most_common(1)[0][1] / len(given)
-    return AgreementShares(shares)
 
 
 def person_agreement(table: pl.DataFrame) -> AgreementShares:
@@ -393,3 +395,102 @@ def model_agreement(
             kappas = {label: cohen_kappa(label_matrix(against, label)) for label in labels}
         results.append(ModelAgreement(str(name), judged.height, len(same), share, person, kappa, kappas, fit))
     return tuple(results)
+
+
+_CORRELATIONS: dict[str, Any] = {
+    "judged": pl.String,
+    "metric": pl.String,
+    "items": pl.Int64,
+    **{f"{name}{end}": pl.Float64 for name in COEFFICIENTS for end in ("", "_low", "_high")},
+}
+
+_DERIVED = {"object_class": "object", "details": "detail", "successful_alternative": "near miss"}
+"""Labels of the task failures whose derived cause has another name."""
+_CAUSES: dict[str, Any] = {
+    **dict.fromkeys(("label", "cause"), pl.String),
+    **dict.fromkeys(("items", "both", "people", "derived", "neither"), pl.Int64),
+    **dict.fromkeys(("kappa", "kappa_low", "kappa_high"), pl.Float64),
+}
+
+
+@dataclass(frozen=True, eq=False)
+class CauseAgreement:
+    """What people decided against the causes that were derived, over the ``items`` that have both.
+
+    ``table``  a row per label, and the number of its items with each derived cause; an item may have several of both
+    ``kappa``  a row per label that has a derived counterpart: of the items where that is not open, how many have
+               ``both``, only that of ``people``, only the ``derived`` one or ``neither``; Cohen's κ, and its interval
+    """
+
+    items: int
+    table: pl.DataFrame
+    kappa: pl.DataFrame
+
+    @property
+    def causes(self) -> list[str]:
+        return self.table.columns[2:]
+
+    def as_dict(self) -> dict[str, Any]:
+        return {"items": self.items, "table": self.table.to_dicts(), "kappa": self.kappa.to_dicts()}
+
+
+def compare_causes(
+    decided: pl.DataFrame, labels: Sequence[str], causes: Mapping[str, Mapping[str, bool | None]],
+    queries: Mapping[str, str] | None = None,
+) -> CauseAgreement | None:  # fmt: skip
+    """Decided labels (see :func:`decide`) against derived causes, by item; None where no decided item has any.
+
+    Intervals resample the ``queries`` of items, or the items themselves.
+    """
+    said = {
+        item: set(given)
+        for item, given, by in decided.select("item", "labels", "by").iter_rows()
+        if by != UNDECIDED and item in causes
+    }
+    if not said:
+        return None
+    names = list(dict.fromkeys(name for item in said for name in causes[item]))
+    rows, kappas = [], []
+    for label in labels:
+        given = [item for item in said if label in said[item]]
+        rows.append((label, len(given), *(sum(causes[item].get(name) is True for item in given) for name in names)))
+        if (cause := _DERIVED.get(label, label)) in names:
+            known = [item for item in said if causes[item].get(cause) is not None]
+            pairs = [(label in said[item], bool(causes[item][cause])) for item in known]
+            cells = [pairs.count(cell) for cell in ((True, True), (True, False), (False, True), (False, False))]
+            asked = _groups([(queries or {}).get(item, item) for item in known])
+            kappa = kappa_estimate([people for people, _ in pairs], [derived for _, derived in pairs], asked)
+            kappas.append((label, cause, len(pairs), *cells, *kappa.cells))
+    schema = {"label": pl.String, "items": pl.Int64, **dict.fromkeys(names, pl.Int64)}
+    table = pl.DataFrame(rows, schema=schema, orient="row")
+    return CauseAgreement(len(said), table, pl.DataFrame(kappas, schema=_CAUSES, orient="row"))
+
+
+def metric_correlations(
+    judged: Mapping[str, Mapping[str, float]],
+    metrics: Mapping[str, Mapping[str, float]],
+    queries: Mapping[str, str] | None = None,
+    *,
+    resamples: int = 1000,
+) -> pl.DataFrame:
+    """Pearson, Spearman and Kendall of each judged quantity with each metric, over the items that have both.
+
+    ``judged`` and ``metrics`` map names to numbers by item. Intervals resample the ``queries`` of items, or the items
+    themselves. A metric that fewer than three items have is left out.
+    """
+    rows = []
+    for quantity, values in judged.items():
+        for metric, numbers in metrics.items():
+            both = [item for item in values if np.isfinite(values[item]) and np.isfinite(numbers.get(item, np.nan))]
+            if len(both) < 3:
+                continue
+            groups = _groups([(queries or {}).get(item, item) for item in both])
+            said, computed = (np.array([known[item] for item in both], np.float64) for known in (values, numbers))
+            fit = correlations(said, computed, groups, resamples=resamples, threads=1)
+            ends = [end for name in COEFFICIENTS for end in fit.estimate(name).cells]
+            rows.append((quantity, metric, len(both), *ends))
+    return pl.DataFrame(rows, schema=_CORRELATIONS, orient="row")
+
+
+def _groups(names: Sequence[str]) -> IntArray:
+    return np.unique(np.array(names, dtype=object).astype(str), return_inverse=True)[1].astype(np.int64)

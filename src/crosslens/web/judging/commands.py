@@ -26,11 +26,11 @@ from crosslens.core import (
     write_text,
 )
 from crosslens.data import read_records
-from crosslens.web.judging.accounts import create_invitation, model_account
+from crosslens.web.judging.accounts import model_account
 from crosslens.web.judging.agreement import ProjectAgreement
 from crosslens.web.judging.database.assigning import ProjectProgress, project_progress
 from crosslens.web.judging.database.engine import Database, open_database
-from crosslens.web.judging.database.judgements import ModelRequests, add_requests, judgements, record_judgement
+from crosslens.web.judging.database.judgements import ModelRequests, judgements, record_judgement
 from crosslens.web.judging.database.projects import (
     JudgingProject,
     ProjectSettings,
@@ -38,12 +38,12 @@ from crosslens.web.judging.database.projects import (
     items,
     projects,
 )
-from crosslens.web.judging.database.tables import MODEL
+from crosslens.web.judging.database.tables import MODEL, ModelRequestsRow
 from crosslens.web.judging.importing import pair_items
-from crosslens.web.judging.model_judges import AskingOutcome, ModelJudge, Pictures, ask_and_keep, shown_prompt
+from crosslens.web.judging.model_judges import AskingOutcome, ModelJudge, Pictures, ask_and_keep
 from crosslens.web.judging.options import AskingOptions, JudgingFolder, ProjectOptions
 from crosslens.web.judging.results import ProjectResults, load_answers
-from crosslens.web.judging.tasks import Answer, AnswerForm, ItemContent, TaskKind, read_form, task_kind
+from crosslens.web.judging.tasks import Answer, ItemContent, TaskKind, read_form, task_kind
 
 _PAIR = ("image", "caption", "text")
 
@@ -109,12 +109,6 @@ def list_projects(database: Database) -> list[ProjectLine]:
 def results_of(database: Database, project: int) -> ProjectResults:
     """The results of a project."""
     return ProjectResults(load_answers(database, project))
-
-
-def invitation_path(database: Database, project: str | None, *, role: str, uses: int, days: float) -> str:
-    """The path of a new link to the project of this number or name; without one, for an owner of the server."""
-    number = None if project is None else project_named(database, project).id
-    return f"/join/{create_invitation(database, number, role=role, uses=uses, days=days)}"
 
 
 def new_project(database: Database, name: str, options: ProjectOptions) -> JudgingProject:
@@ -183,7 +177,7 @@ def judge_project(
     """Ask the model about every item of a project that it has not judged yet; its judgements are kept as a model's."""
     account = model_account(database, source.name)
     with database.reading() as session:
-        done = {entry.item for entry in judgements(session, project.id) if entry.account == account.name}
+        done = {row["item"] for row in judgements(session, project.id) if row["account"] == account.name}
         open_items = [item for item in items(session, project.id) if item.id not in done]
 
     def keep(number: int, answer: Answer, seconds: float) -> None:
@@ -196,7 +190,14 @@ def judge_project(
         outcome = ask_and_keep(judge, contents, keep, progress)
     finally:
         if judge.requests.requests:
-            add_requests(database, project.id, account.id, judge.requests)
+            asked = judge.requests
+            with database.writing() as session:
+                session.add(
+                    ModelRequestsRow(
+                        project=project.id, account=account.id, requests=asked.requests, **asdict(asked.tokens),
+                        cost=asked.cost, created=session.now,
+                    )
+                )  # fmt: skip
     return JudgedByModel(account.name, outcome, len(done), names, judge.requests)
 
 
@@ -218,7 +219,20 @@ def judge_table(
     """
     kind = task_kind(task)
     contents = [item.content for item in pair_items(table, dataset, shown_as=dataset.name)]
-    rows = {} if overwrite else earlier_answers(output, contents, source.name, kind.form)
+    rows: dict[int, Mapping[str, Any]] = {}
+    if output.exists() and not overwrite:
+        labels = {label.name for label in kind.form.labels}
+        numbers = {tuple(pair_row(content).values()): number for number, content in enumerate(contents)}
+        for row in read_records(output).rows:
+            number = numbers.get(tuple(row.get(name) for name in _PAIR))
+            given = row.get("labels")
+            is_own = row.get("judge") == source.name and isinstance(given, list) and set(given) <= labels
+            if number is None or not is_own:
+                raise ConflictError(
+                    f"{output} holds other answers than those of {source.name} about this table",
+                    fix=f"choose another output, or pass {argument('overwrite', True)}",
+                )
+            rows[number] = row
     known, left = len(rows), [number for number in range(len(contents)) if number not in rows]
 
     def keep(number: int, answer: Answer, _: float) -> None:
@@ -241,43 +255,16 @@ def project_prompt(database: Database, project: JudgingProject, source: ModelSou
     """The request about the first item of a project, as a person reads it."""
     with database.reading() as session:
         contents = [item.content for item in items(session, project.id)]
-    return _first_prompt(source.judge(project, pictures, AskingOptions()), contents)
+    return source.judge(project, pictures, AskingOptions()).first_prompt(contents)
 
 
 def table_prompt(table: Path, dataset: Dataset, task: str, source: ModelSource, pictures: Pictures) -> str:
     """The request about the first row of a table, as a person reads it."""
     contents = [item.content for item in pair_items(table, dataset, shown_as=dataset.name)]
-    return _first_prompt(source.judge(task_kind(task), pictures, AskingOptions()), contents)
-
-
-def _first_prompt(judge: ModelJudge, contents: Sequence[ItemContent]) -> str:
-    if not contents:
-        raise UsageError("there is no item to show a prompt for", fix="import items first")
-    return shown_prompt(judge.messages(contents[0]))
+    return source.judge(task_kind(task), pictures, AskingOptions()).first_prompt(contents)
 
 
 def pair_row(content: ItemContent) -> dict[str, Any]:
     """What is judged: the image, the caption's id where it has one, and its text."""
     about = content.about
     return {"image": about["image"], "caption": about["caption"], "text": content.texts[0].text}
-
-
-def earlier_answers(
-    file: Path, contents: Sequence[ItemContent], judge: str, form: AnswerForm
-) -> dict[int, Mapping[str, Any]]:
-    """Number of the pair → its line in a file that an interrupted command left; another file raises."""
-    if not file.exists():
-        return {}
-    numbers: dict[tuple[Any, ...], int] = {tuple(pair_row(content).values()): n for n, content in enumerate(contents)}
-    known: dict[int, Mapping[str, Any]] = {}
-    labels = {label.name for label in form.labels}
-    for row in read_records(file).rows:
-        number = numbers.get(tuple(row.get(name) for name in _PAIR))
-        given = row.get("labels")
-        if number is None or row.get("judge") != judge or not isinstance(given, list) or not set(given) <= labels:
-            raise ConflictError(
-                f"{file} holds other answers than those of {judge} about this table",
-                fix=f"choose another output, or pass {argument('overwrite', True)}",
-            )
-        known[number] = row
-    return known

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import secrets
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from threading import Lock
@@ -54,7 +53,7 @@ class JudgingContext:
         self._address: str | Path = settings.database or settings.folder / DATABASE_FILE
         self._database: Database | None = None
         self._opening = Lock()
-        self._setup_token = new_token()
+        self.setup_token = new_token()
         if self.exists:
             self._database = open_database(self._address)
 
@@ -82,11 +81,7 @@ class JudgingContext:
     @property
     def setup_path(self) -> str | None:
         """Where the first account is made; only the terminal of the server shows it."""
-        return None if self.has_owner else f"/setup/{self._setup_token}"
-
-    def may_set_up(self, token: str) -> bool:
-        """Whether this is the token of the set-up page, and it has not been used yet."""
-        return secrets.compare_digest(token.encode(), self._setup_token.encode()) and not self.has_owner
+        return None if self.has_owner else f"/setup/{self.setup_token}"
 
     def account(self, request: Request) -> Account | None:
         token = request.cookies.get(SESSION_COOKIE)

@@ -42,40 +42,25 @@ Items = Mapping[str, NewItem]
 """What was judged, by the names that items have in results and exports."""
 
 
-def answers_csv(table: pl.DataFrame, items: Items, adjudicated: Mapping[str, Answer]) -> str:
-    """A row per judgement, labels joined by ``; ``; no spreadsheet program runs a cell as a formula."""
-    rows = [
-        {**row, "labels": "; ".join(row["labels"]), "metrics": json.dumps(row["metrics"], ensure_ascii=False)}
-        for row in answer_rows(table, items, adjudicated)
-    ]
-    schema = dict.fromkeys(_COLUMNS, pl.String) | {"rating": pl.Float64, "seconds": pl.Float64}
-    frame = pl.DataFrame(rows, schema=schema)
-    return frame.with_columns(pl.col(pl.String).str.replace(f"^('*{_FORMULA})", "'${1}")).write_csv()
-
-
-def answers_jsonl(table: pl.DataFrame, items: Items, adjudicated: Mapping[str, Answer]) -> str:
-    """A JSON object per judgement, each in a line."""
-    return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in answer_rows(table, items, adjudicated))
-
-
 _COLUMNS = (
     "item", "kind", "judge", "source", "labels", "rating", "text", "seconds", "created", "image", "caption",
     "shown_text", "expected", "metrics",
 )  # fmt: skip
 
 
-def answer_rows(table: pl.DataFrame, items: Items, adjudicated: Mapping[str, Answer]) -> list[dict[str, Any]]:
+def answer_rows(answers: ProjectAnswers) -> list[dict[str, Any]]:
     """A row per judgement and per adjudicated answer, whose source is ``adjudicated``."""
     said = [
         {**row, "judge": row["account"], "created": row["created"].isoformat() if row["created"] else None}
-        for row in table.iter_rows(named=True)
+        for row in answers.table.iter_rows(named=True)
     ]
     said += [
-        {**asdict(answer), "item": name, "judge": "", "source": ADJUDICATED} for name, answer in adjudicated.items()
+        {**asdict(answer), "item": name, "judge": "", "source": ADJUDICATED}
+        for name, answer in answers.adjudicated.items()
     ]
     rows = []
     for row in said:
-        item = items[row["item"]]
+        item = answers.items[row["item"]]
         about = item.content.about
         shown = {
             "kind": item.kind, "labels": list(row["labels"]), "text": row["text"] or "", "image": about.get("image"),
@@ -277,23 +262,6 @@ def _of_labels(labels: Sequence[str], by_label: Mapping[str, float] | None) -> f
     return min((by_label[label] for label in labels if label in by_label), default=None) if by_label else None
 
 
-def with_ground_truth(judged: pl.DataFrame, dataset: Dataset, grade: float) -> pl.DataFrame:
-    """The judged pairs and the dataset's own, which have this grade unless somebody judged them."""
-    known = set(judged.select("image", "caption").iter_rows())
-    unknown = judged.filter(~pl.col("image").is_in(list(dataset.image_ids)))
-    if unknown.height:
-        image = unknown["image"][0]
-        raise InputError(
-            f"image {image!r} was judged, but is not in {dataset.name}", fix="pass the dataset of the items"
-        )
-    others = [
-        (image, caption, None, None, grade, "ground truth")
-        for image, caption in dataset.captions.select("image", "caption").iter_rows()
-        if (image, caption) not in known
-    ]
-    return pl.concat([judged, pl.DataFrame(others, schema=PAIR_COLUMNS, orient="row")])
-
-
 CHOICES, RATING, CORRECTION = "labels", "rating", "correction"
 """Names of the controls."""
 
@@ -362,7 +330,7 @@ def _result(said: Mapping[str, Any], judged: str, name: str) -> list[dict[str, A
     ]
 
 
-def label_studio_config(form: AnswerForm, items: Items) -> str:
+def interface_of(form: AnswerForm, items: Items) -> str:
     """The labelling interface that shows the tasks of these items in Label Studio."""
     images, passages, judged = _variables(items)
     parts = [f'  <Image name="{name}" value="${name}"/>' for name in images]
@@ -448,12 +416,21 @@ def export_content(
     if form == LABEL_STUDIO:
         tasks = label_studio_tasks(answers.table, answers.items, answers.adjudicated, options.pictures)
         return (json.dumps(tasks, ensure_ascii=False, indent=1) + "\n").encode()
-    write = answers_csv if suffix == ".csv" else answers_jsonl
-    return write(answers.table, answers.items, answers.adjudicated).encode()
+    rows = answer_rows(answers)
+    if suffix == ".jsonl":
+        return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows).encode()
+    for row in rows:
+        row |= {"labels": "; ".join(row["labels"]), "metrics": json.dumps(row["metrics"], ensure_ascii=False)}
+    schema = dict.fromkeys(_COLUMNS, pl.String) | {"rating": pl.Float64, "seconds": pl.Float64}
+    safe = pl.col(pl.String).str.replace(f"^('*{_FORMULA})", "'${1}")
+    return pl.DataFrame(rows, schema=schema).with_columns(safe).write_csv().encode()
 
 
 def qrels_table(answers: ProjectAnswers, options: ExportOptions, dataset: Dataset | None = None) -> pl.DataFrame:
-    """The judged pairs of a project (see :data:`PAIR_COLUMNS`), with those of the dataset where there is one."""
+    """The judged pairs of a project (see :data:`PAIR_COLUMNS`), with those of the dataset where there is one.
+
+    The dataset's own pairs have the truth grade unless somebody judged them.
+    """
     form, given = answers.project.form, dict[str, float]()
     for pair in options.grade:
         label, equals, number = pair.rpartition("=")
@@ -478,9 +455,15 @@ def qrels_table(answers: ProjectAnswers, options: ExportOptions, dataset: Datase
     highest = options.truth_grade
     if highest is None and options.rule == "rating" and form.rating is not None:
         highest = float(form.rating.high)
-    return with_ground_truth(judged, dataset, max(label_grades(form, given).values()) if highest is None else highest)
-
-
-def interface_of(answers: ProjectAnswers) -> str:
-    """The labelling interface of Label Studio for the tasks of this project."""
-    return label_studio_config(answers.project.form, answers.items)
+    grade = max(label_grades(form, given).values()) if highest is None else highest
+    for image in judged["image"]:
+        if image not in dataset.image_rows:
+            problem = f"image {image!r} was judged, but is not in {dataset.name}"
+            raise InputError(problem, fix="pass the dataset of the items")
+    known = set(judged.select("image", "caption").iter_rows())
+    others = [
+        (image, caption, None, None, grade, "ground truth")
+        for image, caption in dataset.captions.select("image", "caption").iter_rows()
+        if (image, caption) not in known
+    ]
+    return pl.concat([judged, pl.DataFrame(others, schema=PAIR_COLUMNS, orient="row")])

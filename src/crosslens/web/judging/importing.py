@@ -356,7 +356,11 @@ def add_new_items(
     with database.writing() as session:
         row = locked_project(session, project)
         if as_project(row).settings.with_truth:
-            new = [_with_truth(item) for item in new]
+            for number, item in enumerate(new):
+                pictures, image = item.content.pictures, item.content.about.get("expected_image")
+                if image is not None and image not in {picture.image for picture in pictures}:
+                    truth = ShownPicture(pictures[0].dataset, image, TRUE_IMAGE)
+                    new[number] = replace(item, content=replace(item.content, pictures=(*pictures, truth)))
         known = {_key(item): item for item in items(session, project)}
         fresh = [item for item in new if _key(item) not in known]
         add_items(session, row, fresh)
@@ -478,15 +482,6 @@ def _account(session: Transaction, known: dict[tuple[str, str], int], name: str,
 def shown_as(dataset: Dataset) -> str:
     """The name under which the server offers the pictures of a dataset."""
     return dataset_id(dataset.name, dataset.fingerprint)
-
-
-def _with_truth(item: NewItem) -> NewItem:
-    content = item.content
-    image = content.about.get("expected_image")
-    if image is None or any(picture.image == image for picture in content.pictures):
-        return item
-    truth = ShownPicture(content.pictures[0].dataset, image, TRUE_IMAGE)
-    return replace(item, content=replace(content, pictures=(*content.pictures, truth)))
 
 
 def _key(item: NewItem) -> str:

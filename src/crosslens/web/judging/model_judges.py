@@ -20,6 +20,7 @@ from crosslens.core import (
     Progress,
     RecordedAnswers,
     UnknownNameError,
+    UsageError,
     answers_of,
     derive_seed,
     parse_answer,
@@ -45,34 +46,6 @@ SYSTEM = (
 )
 
 
-def item_messages(form: AnswerForm, guidelines: str, content: ItemContent, pictures: Pictures) -> list[Message]:
-    """The request about one item: guidelines, question, labels, then the item with its pictures."""
-    parts: list[dict[str, Any]] = [{"type": "text", "text": f"Guidelines\n\n{guidelines.strip()}\n\n{question(form)}"}]
-    quoted = ((text.title or "Text", json.dumps(text.text, ensure_ascii=False)) for text in content.texts)
-    parts += [{"type": "text", "text": f"{title}: {text}"} for title, text in quoted]
-    for number, picture in enumerate(content.pictures, start=1):
-        parts.append({"type": "text", "text": f"{picture.title or f'Picture {number}'}:"})
-        parts.append({"type": "image_url", "image_url": {"url": picture_url(pictures(picture), "jpeg")}})
-    return [{"role": "system", "content": SYSTEM}, {"role": "user", "content": parts}]
-
-
-def question(form: AnswerForm) -> str:
-    """The question, the labels with their meaning, and the form of the answer."""
-    alone = " (never together with another label)"
-    labels = "\n".join(
-        f"- {json.dumps(label.name, ensure_ascii=False)}: "
-        + f"{label.title}{alone if label.alone else ''}. {label.help}".strip()
-        for label in form.labels
-    )
-    how = "all labels that apply" if form.several else "exactly one label"
-    entries = [f'"labels": [{how}]']
-    if form.rating is not None:
-        entries.append(f'"rating": a whole number from {form.rating.low} to {form.rating.high} ({form.rating.title})')
-    if form.text is not None:
-        entries.append(f'"text": {form.text.title.lower()}, or "" for none')
-    return f"Question: {form.question}\n\nLabels:\n{labels}\n\nAnswer: {{{', '.join(entries)}}}"
-
-
 def read_item_answer(form: AnswerForm, content: str) -> Answer:
     """The answer, if it has the required form and the project allows it; everything else is invalid."""
     answer = parse_answer(content)
@@ -92,22 +65,6 @@ def read_item_answer(form: AnswerForm, content: str) -> Answer:
         return check_answer(form, Answer(tuple(labels), rating, text or ""))
     except CrosslensError as error:
         raise InvalidAnswer(error.problem) from None
-
-
-def shown_prompt(messages: list[Message]) -> str:
-    """The request as a person reads it; of a picture only how large it is."""
-    lines = []
-    for message in messages:
-        content = message["content"]
-        parts: list[dict[str, Any]] = [{"type": "text", "text": content}] if isinstance(content, str) else content
-        lines += ["", f"[{message['role']}]"]
-        for part in parts:
-            if part["type"] == "text":
-                lines.append(part["text"])
-            else:
-                kind, _, encoded = part["image_url"]["url"].partition(";base64,")
-                lines.append(f"<{kind.removeprefix('data:')}, {len(encoded) * 3 // 4:,} bytes>")
-    return "\n".join(lines[1:])
 
 
 def library_pictures(
@@ -165,7 +122,41 @@ class ModelJudge:
         return ModelRequests(self.sent, tokens, tokens.cost(price) if any(price) else None)
 
     def messages(self, content: ItemContent) -> list[Message]:
-        return item_messages(self.form, self.guidelines, content, self.pictures)
+        """The request about one item: guidelines, question, labels, then the item with its pictures."""
+        form, alone = self.form, " (never together with another label)"
+        labels = "\n".join(
+            f"- {json.dumps(label.name, ensure_ascii=False)}: "
+            + f"{label.title}{alone if label.alone else ''}. {label.help}".strip()
+            for label in form.labels
+        )
+        entries = [f'"labels": [{"all labels that apply" if form.several else "exactly one label"}]']
+        if form.rating is not None:
+            low, high = form.rating.low, form.rating.high
+            entries.append(f'"rating": a whole number from {low} to {high} ({form.rating.title})')
+        if form.text is not None:
+            entries.append(f'"text": {form.text.title.lower()}, or "" for none')
+        question = f"Question: {form.question}\n\nLabels:\n{labels}\n\nAnswer: {{{', '.join(entries)}}}"
+        asked = f"Guidelines\n\n{self.guidelines.strip()}\n\n{question}"
+        parts: list[dict[str, Any]] = [{"type": "text", "text": asked}]
+        quoted = ((text.title or "Text", json.dumps(text.text, ensure_ascii=False)) for text in content.texts)
+        parts += [{"type": "text", "text": f"{title}: {text}"} for title, text in quoted]
+        for number, picture in enumerate(content.pictures, start=1):
+            parts.append({"type": "text", "text": f"{picture.title or f'Picture {number}'}:"})
+            parts.append({"type": "image_url", "image_url": {"url": picture_url(self.pictures(picture), "jpeg")}})
+        return [{"role": "system", "content": SYSTEM}, {"role": "user", "content": parts}]
+
+    def first_prompt(self, contents: Sequence[ItemContent]) -> str:
+        """The request about the first item as a person reads it; of a picture only how large it is."""
+        if not contents:
+            raise UsageError("there is no item to show a prompt for", fix="import items first")
+        lines = ["[system]", SYSTEM, "", "[user]"]
+        for part in self.messages(contents[0])[1]["content"]:
+            if part["type"] == "text":
+                lines.append(part["text"])
+            else:
+                kind, _, encoded = part["image_url"]["url"].partition(";base64,")
+                lines.append(f"<{kind.removeprefix('data:')}, {len(encoded) * 3 // 4:,} bytes>")
+        return "\n".join(lines)
 
     def judge(self, endpoint: Endpoint, content: ItemContent) -> tuple[Answer | str, float] | None:
         """The answer about an item, or why none can be used, and its seconds; None where the limit is reached.
@@ -222,12 +213,14 @@ def ask_and_keep(
 ) -> AskingOutcome:  # fmt: skip
     """Ask about every item; ``keep`` takes its number, the answer and the seconds as soon as the answer is there."""
     answered, unusable = 0, {}
-
-    def ask(endpoint: Endpoint, number: int) -> tuple[Answer | str, float] | None:
-        return judge.judge(endpoint, contents[number])
-
     with stage(shown_progress(progress), "judging", len(contents)) as shown:
-        for number, said in answers_of(judge.endpoint, len(contents), ask, judge.options.workers):
+        answers = answers_of(
+            judge.endpoint,
+            len(contents),
+            lambda endpoint, number: judge.judge(endpoint, contents[number]),
+            judge.options.workers,
+        )
+        for number, said in answers:
             if said is None:
                 continue
             answer, seconds = said

@@ -35,7 +35,7 @@ from crosslens.web.judging.accounts import (
 from crosslens.web.judging.context import JudgingContext, RowId, sentence
 from crosslens.web.judging.database.assigning import project_progress
 from crosslens.web.judging.database.judgements import requests_by_model
-from crosslens.web.judging.database.projects import audit_log, members, note_export, set_guidelines, set_overlap
+from crosslens.web.judging.database.projects import audit_log, change_project, members, note_export
 from crosslens.web.judging.database.tables import (
     OWNER,
     AccountRow,
@@ -57,7 +57,6 @@ from crosslens.web.judging.results import (
     overview_sections,
     withdraw_decision,
 )
-from crosslens.web.judging.shares import run_metrics
 from crosslens.web.judging.tasks import Answer
 from crosslens.web.pages import feature_router, render, sections_html
 from crosslens.web.security import Services, own_address
@@ -126,21 +125,15 @@ def _add_results(routes: APIRouter, pages: OwnerPages) -> None:
         guidelines: Annotated[str, Form()] = "",
     ) -> Response:
         account = context.require_owner(request, project)
-        set_overlap(context.database, project, overlap, account.id)
         text = guidelines.replace("\r\n", "\n")[:_LONGEST_GUIDELINES]
-        set_guidelines(context.database, project, text, account.id)
+        change_project(context.database, project, overlap, text, account.id)
         return RedirectResponse(f"/projects/{project}/owner?note=saved", 303)
 
     @routes.get("/projects/{project}/owner/correlations")
     def correlations(request: Request, project: RowId, run: str = "") -> Response:
         results = pages.results(project)
         runs = [summary for summary in library.runs() if summary.problem is None]
-        further: dict[str, dict[str, float]] = {}
-        if run:
-            directions = {str(item.content.about.get("direction", "t2i")) for item in results.answers.items.values()}
-            loaded = library.run(run)
-            for direction in sorted(directions):
-                further |= run_metrics(loaded, direction, results.answers.queries)
+        further = results.answers.run_metrics(library.run(run)) if run else {}
         article = sections_html(correlation_sections(results, further))
         return pages.page(request, project, "correlations", article=article, runs=runs, chosen=run)
 
@@ -404,7 +397,7 @@ def _add_exchange(routes: APIRouter, pages: OwnerPages) -> None:
             raise HTTPException(404, "There is no such file.")
         answers = pages.results(project).answers
         if name == "label-studio.xml":
-            content = interface_of(answers).encode()
+            content = interface_of(answers.project.form, answers.items).encode()
         else:
             form = {"answers": ANSWERS, "judgements": QRELS}.get(name.partition(".")[0], LABEL_STUDIO)
             options = ExportOptions(form=form, rule=rule, pictures=f"{own_address(request)}/pictures/")

@@ -6,13 +6,16 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from functools import cached_property
+from itertools import combinations
 from math import isfinite, nan
 from typing import Any
 
+import numpy as np
 import polars as pl
 from sqlalchemy import select
 
 from crosslens.core import (
+    BOTH,
     Bars,
     Cell,
     Chart,
@@ -25,6 +28,7 @@ from crosslens.core import (
     Part,
     Presented,
     Row,
+    Run,
     Section,
     Series,
     Table,
@@ -32,21 +36,29 @@ from crosslens.core import (
     is_finite_number,
     json_form,
     percent,
+    split_name,
 )
-from crosslens.statistics import Estimate
+from crosslens.explanations import association_rules, cause_numbers
+from crosslens.statistics import Bootstrap, Estimate
 from crosslens.web.judging.agreement import (
     CHECK,
     DISTRACTOR,
     MODEL,
     PRACTICE,
+    UNDECIDED,
+    CauseAgreement,
     Disagreement,
     ModelAgreement,
     ProjectAgreement,
+    codes,
+    compare_causes,
     decide,
     disagreements,
     judged_by,
     judgement_table,
+    labels_of,
     measure_project,
+    metric_correlations,
     model_agreement,
     people_table,
 )
@@ -60,18 +72,6 @@ from crosslens.web.judging.database.projects import (
     locked_project,
 )
 from crosslens.web.judging.database.tables import AdjudicationRow, ItemRow, ProjectRow
-from crosslens.web.judging.shares import (
-    CauseAgreement,
-    cause_numbers,
-    co_occurrence,
-    compare_causes,
-    label_rules,
-    label_shares,
-    label_shares_of_items,
-    metric_correlations,
-    rating_counts,
-    rating_mean,
-)
 from crosslens.web.judging.tasks import EXPORTED_AS, PAIRS, Answer, check_answer, label_grades, read_form
 
 
@@ -101,14 +101,6 @@ class ProjectAnswers:
         return (ordered[-1], ordered[0]) if ordered else None
 
     @cached_property
-    def expected(self) -> dict[str, list[str]]:
-        """The known answers, by item; a true negative in a survey of pairs does not fit, also where nobody said so."""
-        negative = [] if self.verdicts is None else [self.verdicts[1]]
-        known = {name: (item.expected or {}).get("labels") or (negative if item.kind == DISTRACTOR else [])
-                 for name, item in self.items.items()}  # fmt: skip
-        return {name: list(labels) for name, labels in known.items() if labels}
-
-    @cached_property
     def pairs(self) -> dict[str, tuple[str, str]]:
         """Image and caption of the items that count and name both."""
         named = {name: (item.content.about.get("image"), item.content.about.get("caption"))
@@ -116,25 +108,19 @@ class ProjectAnswers:
         return {name: (str(image), str(caption)) for name, (image, caption) in named.items() if image and caption}
 
     @cached_property
-    def metrics(self) -> dict[str, dict[str, float]]:
-        """The numbers that came with the items: name → by item."""
-        numbers: dict[str, dict[str, float]] = {}
-        for name, item in self.items.items():
-            stored: Mapping[str, Any] = item.content.about.get("metrics") or {}
-            for metric, value in stored.items():
-                if is_finite_number(value):
-                    numbers.setdefault(metric, {})[name] = float(value)
-        return numbers
-
-    @cached_property
-    def causes(self) -> dict[str, dict[str, bool | None]]:
-        """The causes that were derived for items: by item, cause → whether it holds, None where that is open."""
-        return {name: dict(causes) for name, item in self.items.items() if (causes := item.content.about.get("causes"))}
-
-    @cached_property
     def queries(self) -> dict[str, str]:
         """The query of each item; items of one query are resampled together."""
         return {name: str(query) for name, item in self.items.items() if (query := item.content.about.get("query"))}
+
+    def run_metrics(self, run: Run) -> dict[str, dict[str, float]]:
+        """Every per-query metric of a run, in the directions of the items: name → by item."""
+        metrics: dict[str, dict[str, float]] = {}
+        for direction in sorted({str(item.content.about.get("direction", "t2i")) for item in self.items.values()}):
+            for name, values in run.values.items():
+                if split_name(name)[0] in (direction, BOTH):
+                    by_query = dict(zip(values.query_ids, values.values.tolist(), strict=True))
+                    metrics[name] = {item: by_query[query] for item, query in self.queries.items() if query in by_query}
+        return {name: numbers for name, numbers in metrics.items() if numbers}
 
 
 def load_answers(database: Database, project: int) -> ProjectAnswers:
@@ -153,7 +139,7 @@ def load_answers(database: Database, project: int) -> ProjectAnswers:
     names = {item.id: str(item.content.about.get(EXPORTED_AS, item.id)) for item in stored}
     if len(set(names.values())) < len(names):
         names = {item.id: str(item.id) for item in stored}
-    rows = [{**vars(entry), "item": names[entry.item], "labels": list(entry.labels)} for entry in judged]
+    rows = [row | {"item": names[row["item"]]} for row in judged]
     adjudicated = {names[item]: answer for item, answer in decided}
     return ProjectAnswers(known, {names[item.id]: item for item in stored}, judgement_table(rows), adjudicated)
 
@@ -187,6 +173,7 @@ def withdraw_decision(database: Database, project: int, item: int, by: int | Non
         session.note("decision taken back", by, project=project, detail=f"item {item}")
 
 
+_SHARE = dict.fromkeys(("share", "low", "high"), pl.Float64)
 _CAUSES = ("no cause", "one cause", "two causes", "three causes")
 _COEFFICIENTS = {"pearson": "Pearson's r", "spearman": "Spearman's ρ", "kendall-b": "Kendall's τ-b"}
 
@@ -278,18 +265,6 @@ def _share_bars(title: str, groups: list[str], shares: pl.DataFrame, heading: st
     figures = (Figure.percent(None).of_row(row, "share") for row in shares.to_dicts())
     series = (Series("share", tuple(figures)),)
     return Bars(title=title, groups=tuple(groups), series=series, heading=heading, axis=axis)
-
-
-def people_sections(results: ProjectResults) -> Iterator[Section]:
-    """Each person: how much, how fast, how often as most others, and known answers that were right."""
-    known = {CHECK: "checks right", DISTRACTOR: "true negatives right"}
-    rows = [
-        (row["account"], row["judged"], Figure(row["seconds"], digits=1), Figure.percent(row["agreement"]),
-         *(f"{row[f'{kind}_right']} of {row[f'{kind}_given']}" if row[f"{kind}_given"] else "–" for kind in known))
-        for row in results.people.iter_rows(named=True)
-    ]  # fmt: skip
-    header = ("person", "items", "seconds", "agrees, %", *known.values())
-    yield Section("People", (Table(header, rows, "lrrrrr"),) if rows else ())
 
 
 def model_sections(results: ProjectResults) -> Iterator[Section]:
@@ -394,8 +369,17 @@ class ProjectResults(Presented):
 
     def sections(self) -> Iterator[Section]:
         """Agreement, labels, ratings, causes, people, models, and what is automatic beside them."""
-        for sections in (overview_sections, people_sections, model_sections, correlation_sections):
-            yield from sections(self)
+        yield from overview_sections(self)
+        known = {CHECK: "checks right", DISTRACTOR: "true negatives right"}
+        rows = [
+            (row["account"], row["judged"], Figure(row["seconds"], digits=1), Figure.percent(row["agreement"]),
+             *(f"{row[f'{kind}_right']} of {row[f'{kind}_given']}" if row[f"{kind}_given"] else "–" for kind in known))
+            for row in self.people.iter_rows(named=True)
+        ]  # fmt: skip
+        header = ("person", "items", "seconds", "agrees, %", *known.values())
+        yield Section("People", (Table(header, rows, "lrrrrr"),) if rows else ())
+        yield from model_sections(self)
+        yield from correlation_sections(self)
 
     @cached_property
     def judged(self) -> pl.DataFrame:
@@ -433,40 +417,81 @@ class ProjectResults(Presented):
 
     @cached_property
     def shares(self) -> pl.DataFrame:
-        return label_shares(self.judged, self.answers.labels)
+        """One row per label: how many judgements gave it, their share, and its interval over items."""
+        draws = Bootstrap(codes(self.judged["item"]))
+        rows = []
+        for label in labels_of(self.judged, self.answers.labels):
+            given = self.judged["labels"].list.contains(label).cast(pl.Float64).to_numpy()
+            rows.append((label, int(given.sum()), *draws.estimate(given, bounds=(0, 1)).cells))
+        schema = {"label": pl.String, "count": pl.Int64, **_SHARE}
+        return pl.DataFrame(rows, schema=schema, orient="row")
 
     @cached_property
     def ratings(self) -> pl.DataFrame | None:
-        """How often each rating was given; None where there are no ratings."""
+        """One row per rating: how many judgements have it (rounded half up), and their share of those with a rating.
+
+        None where there are no ratings.
+        """
         scale = self.answers.project.form.rating
-        return None if scale is None else rating_counts(self.judged, range(scale.low, scale.high + 1))
+        if scale is None:
+            return None
+        given = self.judged["rating"].drop_nulls().to_numpy()
+        whole = np.floor(given + 0.5).astype(np.int64)
+        rows = [(rating, int((whole == rating).sum())) for rating in range(scale.low, scale.high + 1)]
+        counts = pl.DataFrame(rows, schema={"rating": pl.Int64, "count": pl.Int64}, orient="row")
+        return counts.with_columns(share=pl.col("count") / max(len(given), 1))
 
     @cached_property
     def mean_rating(self) -> Estimate:
-        return rating_mean(self.judged)
+        """The mean rating with its interval over items."""
+        rated = self.judged.filter(pl.col("rating").is_not_null())
+        return Bootstrap(codes(rated["item"])).estimate(rated["rating"].to_numpy())
+
+    @cached_property
+    def _decided_labels(self) -> pl.DataFrame:
+        """One row per decided item and a boolean column per label."""
+        final = self.decided.filter(pl.col("by") != UNDECIDED)
+        labels = labels_of(final, self.answers.labels)
+        return final.select(pl.col("labels").list.contains(label).alias(label) for label in labels)
 
     @cached_property
     def numbers_of_causes(self) -> pl.DataFrame | None:
         """How many items have no cause, one, two, …; None where labels are no causes."""
-        return cause_numbers(self.decided, self.causes) if self.causes else None
+        frame = self._decided_labels.select(self.causes)
+        return cause_numbers(frame, Bootstrap(np.arange(frame.height))) if self.causes else None
 
     @cached_property
     def derived_causes(self) -> CauseAgreement | None:
         """People's causes against those that were derived; None where no judged item came with any."""
-        return compare_causes(self.decided, self.answers.labels, self.answers.causes, self.answers.queries)
+        about = {name: item.content.about for name, item in self.answers.items.items()}
+        causes = {name: facts["causes"] for name, facts in about.items() if facts.get("causes")}
+        return compare_causes(self.decided, self.answers.labels, causes, self.answers.queries)
 
     @cached_property
     def together(self) -> pl.DataFrame:
-        return co_occurrence(self.decided, self.answers.labels)
+        """Every two labels that hold together for an item: how many items, and their share of the decided ones."""
+        frame = self._decided_labels
+        rows = []
+        for first, second in combinations(frame.columns, 2):
+            count = int((frame[first] & frame[second]).sum())
+            rows.append((first, second, count, count / frame.height if frame.height else None))
+        schema = {"first": pl.String, "second": pl.String, "count": pl.Int64, "share": pl.Float64}
+        return pl.DataFrame(rows, schema=schema, orient="row")
 
     @cached_property
     def rules(self) -> pl.DataFrame:
-        """Rules between labels, where an item can have several."""
-        return label_rules(self.decided, self.answers.labels)
+        """Every rule "if label A, then label B" over the decided items, where an item can have several."""
+        return association_rules(self._decided_labels)
 
     @cached_property
     def people(self) -> pl.DataFrame:
-        return people_table(self.answers.table, self.answers.expected)
+        # A true negative in a survey of pairs does not fit, also where nobody said so.
+        negative = [] if self.answers.verdicts is None else [self.answers.verdicts[1]]
+        expected = {
+            name: (item.expected or {}).get("labels") or (negative if item.kind == DISTRACTOR else [])
+            for name, item in self.answers.items.items()
+        }
+        return people_table(self.answers.table, {name: labels for name, labels in expected.items() if labels})
 
     @cached_property
     def disagreements(self) -> tuple[Disagreement, ...]:
@@ -479,14 +504,25 @@ class ProjectResults(Presented):
 
     @cached_property
     def _quantities(self) -> dict[str, dict[str, float]]:
-        """What is correlated: the mean rating of items and, of each label, the share of judges who gave it."""
+        """What is correlated: the mean rating of items and, of each label that was given, the share of its judges."""
         ratings = dict(self.decided.filter(pl.col("rating").is_not_null()).select("item", "rating").iter_rows())
-        shares = label_shares_of_items(self.judged, self.answers.labels)
-        return ({"rating": ratings} if ratings else {}) | shares
+        quantities = {"rating": ratings} if ratings else {}
+        for label in self.answers.labels:
+            given = self.judged.select("item", given=pl.col("labels").list.contains(label))
+            shares = given.group_by("item").agg(pl.col("given").mean()).sort("item")
+            if shares["given"].sum():
+                quantities[label] = dict(shares.iter_rows())
+        return quantities
 
     @cached_property
     def _with_items(self) -> pl.DataFrame:
-        return metric_correlations(self._quantities, self.answers.metrics, self.answers.queries)
+        """What people said against the numbers that came with the items."""
+        metrics: dict[str, dict[str, float]] = {}
+        for name, item in self.answers.items.items():
+            for metric, value in (item.content.about.get("metrics") or {}).items():
+                if is_finite_number(value):
+                    metrics.setdefault(metric, {})[name] = float(value)
+        return metric_correlations(self._quantities, metrics, self.answers.queries)
 
     def correlations(self, further: Mapping[str, Mapping[str, float]] | None = None) -> pl.DataFrame:
         """What people said against the numbers that came with the items, and ``further`` ones, such as a run's."""

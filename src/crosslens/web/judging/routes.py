@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import secrets
 from functools import partial
 from typing import Annotated
 
 from fastapi import APIRouter, Depends, Form
+from sqlalchemy import select
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -41,9 +43,9 @@ from crosslens.web.judging.context import (
     start_session,
 )
 from crosslens.web.judging.database.assigning import Assigned, annotator_progress, assigned_item, next_item
-from crosslens.web.judging.database.judgements import judge, own_judgement, undo
-from crosslens.web.judging.database.projects import join, projects
-from crosslens.web.judging.database.tables import OPEN, OWNER
+from crosslens.web.judging.database.judgements import judge, undo
+from crosslens.web.judging.database.projects import as_item, join, projects
+from crosslens.web.judging.database.tables import OPEN, OWNER, ItemRow, JudgementRow
 from crosslens.web.judging.owner_pages import owner_routers
 from crosslens.web.judging.tasks import MOST_CHARACTERS, Answer, InvalidChoice, is_expected
 from crosslens.web.pages import feature_router, render
@@ -177,7 +179,8 @@ def _add_invitations(routes: APIRouter, context: JudgingContext) -> None:
 
 def _add_setup(routes: APIRouter, context: JudgingContext) -> None:
     def check(token: str) -> None:
-        if not context.may_set_up(token):
+        is_right = secrets.compare_digest(token.encode(), context.setup_token.encode())
+        if not is_right or context.has_owner:  # it has been used
             raise HTTPException(404, "This link is not valid. The terminal of the server shows it at each start.")
 
     @routes.get("/setup/{token}")
@@ -306,10 +309,14 @@ def _add_annotating(routes: APIRouter, context: JudgingContext) -> None:
 
     @routes.get("/projects/{project}/feedback/{judgement}")
     def feedback(request: Request, judgement: RowId, member: Member = of_project) -> Response:
-        judged = own_judgement(context.database, judgement, member.account.id)
-        if judged is None or judged[0].project != member.project.id or judged[0].kind != "practice":
-            raise HTTPException(404, "There is nothing to show here.")
-        item, answer = judged
+        own = (JudgementRow.id == judgement, JudgementRow.account == member.account.id)
+        practice = (ItemRow.project == member.project.id, ItemRow.kind == "practice")
+        query = select(JudgementRow, ItemRow).join(ItemRow, ItemRow.id == JudgementRow.item).where(*own, *practice)
+        with context.database.reading() as session:
+            row = session.execute(query).one_or_none()
+            if row is None:
+                raise HTTPException(404, "There is nothing to show here.")
+            answer, item = Answer(tuple(row[0].labels), row[0].rating, row[0].text), as_item(row[1])
         is_right = is_expected(item.expected, answer)
         return page(request, member, "feedback", item=item, answer=answer, is_right=is_right, judgement=judgement)
 
@@ -337,12 +344,8 @@ def routers(services: Services) -> list[APIRouter]:
     services.navigation.append(("/judging", "Judging"))
     services.open_paths += ["/login", "/logout", "/join/", "/setup/", "/reset/"]
     services.may_see_picture = context.may_see_picture
-
-    async def require_login(request: Request) -> Response | None:
-        return await run_in_threadpool(context.require_login, request)
-
     if context.has_owner:
-        services.require_login = require_login
+        services.require_login = lambda request: run_in_threadpool(context.require_login, request)
     if context.setup_path is not None:
         services.start_notes.append(f"to judge, make the first account at {{address}}{context.setup_path[1:]}")
     pages = feature_router(include_in_schema=False, responses=None)

@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
-from crosslens.core import CrosslensError, InputError, SettingsFile, UnknownNameError, UsageError
+from crosslens.core import CrosslensError, SettingsFile, UnknownNameError, UsageError
 
 RESERVED_KEYS = {"u": "undo", "g": "guidelines", "t": "the text"}
 """Keys of the annotating page that no label can have."""
@@ -294,29 +294,6 @@ def picture_keys(stored: Mapping[str, Any]) -> list[str]:
     """The keys of the pictures in stored content."""
     shown = [(picture["dataset"], picture["image"]) for picture in stored.get("pictures", ())]
     return [picture_key(*picture) for picture in dict.fromkeys(shown)]
-
-
-def read_content(stored: Mapping[str, Any]) -> ItemContent:
-    """Stored content."""
-    return ItemContent(
-        tuple(ShownPicture(**picture) for picture in stored.get("pictures", ())),
-        tuple(ShownText(**text) for text in stored.get("texts", ())),
-        dict(stored.get("about", {})),
-    )
-
-
-def check_items(items: Sequence[NewItem], labels: Sequence[str]) -> None:
-    """Refuse items that could not be shown or compared."""
-    for row, item in enumerate(items, start=1):
-        if item.kind not in KINDS:
-            raise InputError(f"unknown kind of item {item.kind!r}", row=row, expected="one of " + ", ".join(KINDS))
-        if not item.content.pictures and not item.content.texts:
-            raise InputError("an item has neither picture nor text", row=row)
-        known = (item.expected or {}).get("labels")
-        if item.kind in ("practice", "check") and not known:
-            raise InputError(f"a {item.kind} item has no known answer", row=row, fix="give its expected labels")
-        if unknown := sorted(set(known or ()) - set(labels)):
-            raise InputError(f"expected label {unknown[0]!r} is not a label of the project", row=row)
 
 
 WINDOW = 16

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -47,9 +46,6 @@ class Colouring:
     high: float | None = None
     scale: str = "linear"
     missing: int = 0
-
-    def about(self) -> dict[str, Any]:
-        return {name: value for name, value in vars(self).items() if name != "codes"}
 
 
 @dataclass(frozen=True, eq=False)

@@ -35,10 +35,12 @@ from crosslens.pipeline import RunVectors, recipe_of_run, vectors_key, vectors_o
 from crosslens.web.background import DONE, JobProgress, Jobs
 from crosslens.web.map.projection import (
     METHODS,
+    MOST_FOR_UMAP,
     PCA,
+    SEED,
+    UMAP,
     Region,
     assign_clusters,
-    default_method,
     describe_clusters,
     has_umap,
     project,
@@ -73,9 +75,9 @@ class EmbeddingMap:
         return (*self.image_ids, *self.caption_ids)
 
 
-def map_key(source: str, method: str, seed: int = 0) -> str:
+def map_key(source: str, method: str) -> str:
     """Under which name the map of these vectors is kept."""
-    return fingerprint("map", {"source": source, "method": method, "seed": str(seed), "version": str(_VERSION)})[:32]
+    return fingerprint("map", {"source": source, "method": method, "seed": str(SEED), "version": str(_VERSION)})[:32]
 
 
 class MapStore:
@@ -117,7 +119,6 @@ class MapStore:
 
 
 ABSENT, READY, IMPOSSIBLE = "absent", "ready", "impossible"
-SEED = 0
 
 
 @dataclass(frozen=True)
@@ -143,20 +144,24 @@ class Maps:
 
     def state(self, run_id: str, run: Run, method: str | None = None) -> MapState:
         """Where the map of a run stands, without computing anything."""
-        chosen = str(method) if has_umap() else PCA
-        if method not in METHODS:  # the usual one for a map of this size
-            queries = {len(values.query_ids) for values in run.values.values()}
-            chosen = default_method(sum(sorted(queries)[-2:]))
+        chosen = PCA
+        if has_umap():
+            queries = sorted({len(values.query_ids) for values in run.values.values()})
+            usual = UMAP if sum(queries[-2:]) <= MOST_FOR_UMAP else PCA
+            chosen = usual if method not in METHODS else str(method)
         try:
             reason = without_vectors(recipe_of_run(run))
         except CrosslensError as error:
             reason = error.problem
         if reason is not None:
             return MapState(IMPOSSIBLE, chosen, reason)
-        drawn = self._load(run_id, run, chosen)
-        if drawn is not None:
+        job = _job(run_id, run, chosen)
+        key = self._keys.get(job) or self._stated_key(run, chosen)
+        if key is not None and key not in self._loaded and (loaded := self.store.load(key)) is not None:
+            self._loaded = {**dict(list(self._loaded.items())[-3:]), key: loaded}
+        if key is not None and (drawn := self._loaded.get(key)) is not None:
             return MapState(READY, chosen, drawn=drawn)
-        progress = self.jobs.progress(_job(run_id, run, chosen))
+        progress = self.jobs.progress(job)
         if progress is None or progress.state == DONE:
             return MapState(ABSENT, chosen)
         return MapState(progress.state, chosen, progress.problem, progress)
@@ -180,7 +185,7 @@ class Maps:
                 key = self._stated_key(run, chosen)
                 if key is None:
                     content = {"images": vectors.images.fingerprint, "captions": vectors.captions.fingerprint}
-                    key = map_key(fingerprint("vectors", content), chosen, SEED)
+                    key = map_key(fingerprint("vectors", content), chosen)
                 if self.store.load(key) is None:
                     self.store.save(draw(key, vectors, chosen, progress, is_stopped))
                 self._keys[job] = key
@@ -189,16 +194,10 @@ class Maps:
             return self.state(run_id, run, chosen)
         return state
 
-    def _load(self, run_id: str, run: Run, method: str) -> EmbeddingMap | None:
-        key = self._keys.get(_job(run_id, run, method)) or self._stated_key(run, method)
-        if key is not None and key not in self._loaded and (drawn := self.store.load(key)) is not None:
-            self._loaded = {**dict(list(self._loaded.items())[-3:]), key: drawn}
-        return None if key is None else self._loaded.get(key)
-
     def _stated_key(self, run: Run, method: str) -> str | None:
         recipe = recipe_of_run(run)
         source = None if recipe is None else vectors_key(recipe)
-        return None if source is None else map_key(source, method, SEED)
+        return None if source is None else map_key(source, method)
 
 
 def draw(
@@ -207,8 +206,8 @@ def draw(
 ) -> EmbeddingMap:  # fmt: skip
     """The map of these vectors."""
     images, captions = vectors.images, vectors.captions
-    points = project((images, captions), method, seed=SEED, progress=progress, is_stopped=is_stopped)
-    numbers, centres = assign_clusters(points, SEED)
+    points = project((images, captions), method, progress=progress, is_stopped=is_stopped)
+    numbers, centres = assign_clusters(points)
     data = vectors.dataset
     known = {} if data is None else dict(zip(data.caption_ids, data.texts, strict=True))
     texts = [known[caption] for caption in captions.ids] if known and known.keys() >= set(captions.ids) else None

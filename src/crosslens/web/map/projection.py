@@ -31,14 +31,10 @@ METHODS = (PCA, UMAP)
 MOST_FOR_UMAP = 100_000
 """With more points than this, principal components are the default: UMAP would take hours."""
 
+SEED = 0
 _BLOCK = 65_536
 _NEIGHBOURS = 15
 _POLL = 0.2
-
-
-def default_method(points: int) -> str:
-    """The method of a map of so many points where none is named."""
-    return UMAP if points <= MOST_FOR_UMAP and has_umap() else PCA
 
 
 def has_umap() -> bool:
@@ -50,7 +46,6 @@ def project(
     groups: Sequence[Embeddings],
     method: str,
     *,
-    seed: int = 0,
     progress: Progress | None = None,
     is_stopped: Callable[[], bool] = lambda: False,
 ) -> Array:
@@ -66,10 +61,12 @@ def project(
         widths = " and ".join(str(group.dimension) for group in groups)
         raise CrosslensError(f"images and captions have vectors of different lengths, {widths}", fix="use one encoder")
     if method == UMAP and sum(len(group.ids) for group in groups) > _NEIGHBOURS:
-        points = _umap(groups, seed, progress, is_stopped)
+        points = _umap(groups, progress, is_stopped)
     else:
         points = principal_components(groups, progress)
-    return fitted(points)
+    low, high = points.min(axis=0), points.max(axis=0)
+    reach = float((high - low).max()) / 2 or 1.0
+    return np.ascontiguousarray((points - (low + high) / 2) / reach, np.float32)
 
 
 def blocks(groups: Sequence[Embeddings]) -> Iterator[Array]:
@@ -110,14 +107,7 @@ def principal_components(groups: Sequence[Embeddings], progress: Progress) -> Ar
     return points
 
 
-def fitted(points: Array) -> Array:
-    """The points moved and scaled to −1…1 around their centre; the aspect ratio stays."""
-    low, high = points.min(axis=0), points.max(axis=0)
-    reach = float((high - low).max()) / 2 or 1.0
-    return np.ascontiguousarray((points - (low + high) / 2) / reach, np.float32)
-
-
-def _umap(groups: Sequence[Embeddings], seed: int, progress: Progress, is_stopped: Callable[[], bool]) -> Array:
+def _umap(groups: Sequence[Embeddings], progress: Progress, is_stopped: Callable[[], bool]) -> Array:
     """UMAP in another process: its compiled code would hold up every page of the server."""
     if not has_umap():
         raise MissingExtraError("a UMAP map", "umap-learn", "polysemy")
@@ -125,7 +115,7 @@ def _umap(groups: Sequence[Embeddings], seed: int, progress: Progress, is_stoppe
         vectors, points = Path(folder) / "vectors.npy", Path(folder) / "points.npy"
         np.save(vectors, np.concatenate(list(blocks(groups))))
         worker = multiprocessing.get_context("spawn").Process(
-            target=lay_out, args=(str(vectors), str(points), seed), daemon=True
+            target=lay_out, args=(str(vectors), str(points)), daemon=True
         )
         worker.start()
         try:
@@ -140,7 +130,7 @@ def _umap(groups: Sequence[Embeddings], seed: int, progress: Progress, is_stoppe
         return np.asarray(np.load(points, allow_pickle=False))
 
 
-def lay_out(vectors: str, points: str, seed: int) -> None:
+def lay_out(vectors: str, points: str) -> None:
     """UMAP of the vectors in a file, written to another: the work of the other process."""
     import warnings
 
@@ -150,7 +140,7 @@ def lay_out(vectors: str, points: str, seed: int) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # it says that a seed means one thread
         mapper = umap.UMAP(
-            n_neighbors=min(_NEIGHBOURS, len(rows) - 1), min_dist=0.1, metric="cosine", random_state=seed
+            n_neighbors=min(_NEIGHBOURS, len(rows) - 1), min_dist=0.1, metric="cosine", random_state=SEED
         )
         np.save(points, np.asarray(mapper.fit_transform(rows), np.float32))
 
@@ -176,13 +166,13 @@ class Region:
     y: float
 
 
-def assign_clusters(points: Array, seed: int = 0) -> tuple[Array, Array]:
+def assign_clusters(points: Array) -> tuple[Array, Array]:
     """The number of every point's cluster, and the clusters' centres: k-means on the map, the largest cluster first."""
     from scipy.cluster.vq import kmeans2, vq
 
     distinct = np.unique(points[:: max(1, len(points) // _SAMPLE)], axis=0)
     count = min(MOST_CLUSTERS, max(1, int(np.sqrt(len(points) / 2))), len(distinct))
-    stream = random_stream(seed, "map clusters")
+    stream = random_stream(SEED, "map clusters")
     rows = np.sort(stream.permutation(len(points))[:_SAMPLE])
     sample = points[rows].astype(np.float64)
     centres, _ = kmeans2(sample, count, minit="++", seed=stream, missing="raise" if count == 1 else "warn")
@@ -196,30 +186,31 @@ def assign_clusters(points: Array, seed: int = 0) -> tuple[Array, Array]:
 
 
 def describe_clusters(numbers: Array, centres: Array, images: int, texts: list[str] | None) -> list[Region]:
-    """The clusters with their names; ``texts`` are those of the captions, whose points come after the ``images``."""
+    """The clusters with their names; ``texts`` are those of the captions, whose points come after the ``images``.
+
+    A name is the words whose share of captions is highest, weighed by how much it exceeds that of all captions.
+    """
+    named: dict[int, str] = {}
+    if texts is not None:
+        step = max(1, len(texts) // _TEXTS)
+        table = pl.DataFrame({"cluster": numbers[images::step].astype(np.int64), "text": texts[::step]})
+        words = (
+            table.with_columns(word=pl.col("text").str.to_lowercase().str.extract_all(_WORD).list.unique())
+            .select("cluster", "word")
+            .explode("word")
+            .filter(pl.col("word").is_not_null() & ~pl.col("word").is_in(list(STOP_WORDS)))
+        )
+        sizes = table.group_by("cluster").agg(size=pl.len())
+        overall = words.group_by("word").agg(overall=pl.len() / table.height)
+        shares = words.group_by("cluster", "word").agg(uses=pl.len()).join(sizes, on="cluster").join(overall, on="word")
+        shares = shares.with_columns(share=pl.col("uses") / pl.col("size"))
+        shares = shares.with_columns(weight=pl.col("share") * (pl.col("share") / pl.col("overall")).log())
+        best = shares.filter(pl.col("weight") > 0).sort(["weight", "word"], descending=[True, False])
+        grouped = best.group_by("cluster", maintain_order=True).agg(pl.col("word").head(_WORDS))
+        named = {int(number): ", ".join(words) for number, words in grouped.iter_rows()}
     count = len(centres)
-    names = [""] * count if texts is None else characteristic_words(numbers[images:], texts, count)
-    sizes = [np.bincount(part, minlength=count).tolist() for part in (numbers[:images], numbers[images:])]
-    parts = zip(names, *sizes, centres.tolist(), strict=True)
-    return [Region(n, name or f"region {n + 1}", *counts, *centre) for n, (name, *counts, centre) in enumerate(parts)]
-
-
-def characteristic_words(numbers: Array, texts: list[str], count: int) -> list[str]:
-    """Per cluster the words whose share of captions is highest, weighed by how much it exceeds that of all captions."""
-    step = max(1, len(texts) // _TEXTS)
-    table = pl.DataFrame({"cluster": numbers[::step].astype(np.int64), "text": texts[::step]})
-    words = (
-        table.with_columns(word=pl.col("text").str.to_lowercase().str.extract_all(_WORD).list.unique())
-        .select("cluster", "word")
-        .explode("word")
-        .filter(pl.col("word").is_not_null() & ~pl.col("word").is_in(list(STOP_WORDS)))
-    )
-    sizes = table.group_by("cluster").agg(size=pl.len())
-    overall = words.group_by("word").agg(overall=pl.len() / table.height)
-    shares = words.group_by("cluster", "word").agg(uses=pl.len()).join(sizes, on="cluster").join(overall, on="word")
-    shares = shares.with_columns(share=pl.col("uses") / pl.col("size"))
-    shares = shares.with_columns(weight=pl.col("share") * (pl.col("share") / pl.col("overall")).log())
-    best = shares.filter(pl.col("weight") > 0).sort(["weight", "word"], descending=[True, False])
-    grouped = best.group_by("cluster", maintain_order=True).agg(pl.col("word").head(_WORDS))
-    named = {int(number): ", ".join(words) for number, words in grouped.iter_rows()}
-    return [named.get(number, "") for number in range(count)]
+    counts = [np.bincount(part, minlength=count).tolist() for part in (numbers[:images], numbers[images:])]
+    return [
+        Region(number, named.get(number) or f"region {number + 1}", *sizes, *centre)
+        for number, (*sizes, centre) in enumerate(zip(*counts, centres.tolist(), strict=True))
+    ]

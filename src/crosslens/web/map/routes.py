@@ -42,7 +42,8 @@ def pack_points(drawn: EmbeddingMap) -> bytes:
 
 def pack_colouring(colouring: Colouring) -> bytes:
     """The colours of all points."""
-    return pack(colouring.about(), np.ascontiguousarray(colouring.codes, np.uint8).tobytes())
+    header = {name: value for name, value in vars(colouring).items() if name != "codes"}
+    return pack(header, np.ascontiguousarray(colouring.codes, np.uint8).tobytes())
 
 
 FRAME = "/map-frame"

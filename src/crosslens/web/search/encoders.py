@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, TimeoutError as FutureTimeout
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
@@ -54,13 +54,6 @@ def check_upload(content: bytes) -> bytes:
             problem = f"the picture is a {picture.format} file"
             raise InputError(problem, expected=", ".join(FORMATS), fix="save it as JPEG or PNG")
     return content
-
-
-@contextmanager
-def decoded_upload(content: bytes) -> Iterator[Any]:
-    """The picture in an upload, as RGB, when there is room for it. Nothing of it is written to disk."""
-    with readable_picture(check_upload(content)) as picture, IN_FLIGHT.decoded(picture) as decoded:
-        yield decoded
 
 
 MOST_WORDS = 24
@@ -123,17 +116,12 @@ def words_of(text: str) -> list[re.Match[str]]:
     return list(re.finditer(r"[^\W_]+(?:['’-][^\W_]+)*", text))
 
 
-def without(text: str, word: re.Match[str]) -> str:
-    """The sentence without one of its words."""
-    return re.sub(r"\s+", " ", text[: word.start()] + text[word.end() :]).strip()
-
-
 def word_effects(
     text: str, hits: Sequence[Hit], gallery: SearchGallery, encode: Callable[[Sequence[str]], Embeddings]
 ) -> list[WordAnswer]:
     """What each word of a sentence contributes to the score of the first hit, and to its lead over the second."""
     words = words_of(text)[:MOST_WORDS]
-    shortened = [without(text, word) for word in words]
+    shortened = [re.sub(r"\s+", " ", text[: word.start()] + text[word.end() :]).strip() for word in words]
     left_out = [(word, rest) for word, rest in zip(words, shortened, strict=True) if re.search(r"\w", rest)]
     if not left_out or not hits:
         return []
@@ -206,9 +194,10 @@ class LoadedEncoder:
         return _embeddings(self.encoder.encode_texts(list(texts)))
 
     def embed_picture(self, content: bytes) -> Embeddings:
+        """The picture in an upload, decoded when there is room for it. Nothing of it is written to disk."""
         require_modality(self.encoder, IMAGES)
-        with decoded_upload(content) as picture:
-            return _embeddings(self.encoder.encode_images([picture]))
+        with readable_picture(check_upload(content)) as picture, IN_FLIGHT.decoded(picture) as decoded:
+            return _embeddings(self.encoder.encode_images([decoded]))
 
 
 def _embeddings(vectors: Any) -> Embeddings:

@@ -6,6 +6,7 @@ import time
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from threading import Lock
@@ -139,17 +140,15 @@ class SearchService:
     _preparing: dict[tuple[str, str, str], JobProgress] = field(default_factory=dict)
     _lock: Lock = field(default_factory=Lock)
 
-    def encoders(self) -> list[EncoderChoice]:
-        return encoder_choices(self.services.library, self.services.settings.models)
-
     def chosen(self, dataset: str, encoder: str) -> tuple[EncoderChoice, Dataset, tuple[Path, ...]]:
         """The encoder, the dataset, and the folders that may hold its pictures."""
-        library, known = self.services.library, {choice.id: choice for choice in self.encoders()}
+        library, settings = self.services.library, self.services.settings
+        known = {choice.id: choice for choice in encoder_choices(library, settings.models)}
         data = library.dataset(dataset)
         if encoder not in known:
             raise UnknownNameError("encoder", encoder, known)
         choice = known[encoder]
-        folders = [*self.services.settings.image_folders, *([choice.image_folder] if choice.image_folder else [])]
+        folders = [*settings.image_folders, *([choice.image_folder] if choice.image_folder else [])]
         with suppress(CrosslensError):
             folders += library.image_folders(dataset)
         return choice, data, tuple(dict.fromkeys(folders))
@@ -204,11 +203,8 @@ class SearchService:
                     del self._preparing[key]
                 return known
             progress = JobProgress(is_stopped=self.worker.stopped.is_set)
-
-            def work() -> None:
-                carry_out(progress, lambda: self.worker.gallery(choice, data, modality, folders, progress))
-
-            self.worker.submit(work)
+            encode = partial(self.worker.gallery, choice, data, modality, folders, progress)
+            self.worker.submit(partial(carry_out, progress, encode))
             self._preparing[key] = progress
             return progress
 
@@ -225,9 +221,8 @@ def routers(services: Services) -> list[APIRouter]:
     def search_choices() -> Choices:
         """The datasets that can be searched, and the encoders that can be used."""
         datasets = [Choice(id=data.id, name=data.name) for data in services.library.datasets()]
-        return Choices(
-            datasets=datasets, encoders=[Choice(id=choice.id, name=choice.name) for choice in service.encoders()]
-        )
+        known = encoder_choices(services.library, services.settings.models)
+        return Choices(datasets=datasets, encoders=[Choice(id=choice.id, name=choice.name) for choice in known])
 
     @routes.get("/search", response_class=HTMLResponse, include_in_schema=False)
     def search_page(request: Request, dataset: str = "", text: str = "") -> HTMLResponse:

@@ -28,7 +28,7 @@ from sqlalchemy.orm import Session
 
 from crosslens.core import CrosslensError
 from crosslens.web.judging.database.engine import Database
-from crosslens.web.judging.database.judgements import NEWEST_JUDGEMENTS, answer_taken_back, new_assignment
+from crosslens.web.judging.database.judgements import NEWEST_JUDGEMENTS, new_assignment
 from crosslens.web.judging.database.projects import JudgingProject, StoredItem, as_item, locked_project
 from crosslens.web.judging.database.tables import (
     DONE,
@@ -36,6 +36,7 @@ from crosslens.web.judging.database.tables import (
     PERSON,
     AssignmentRow,
     ItemRow,
+    JudgementHistoryRow,
     JudgementRow,
     MembershipRow,
     ProjectRow,
@@ -44,15 +45,10 @@ from crosslens.web.judging.tasks import SHARED_KINDS, WINDOW, Answer, checks_due
 
 _RECENT = 50
 """How many of the last judgements say how long one takes."""
-
-
-def is_vacant() -> ColumnElement[bool]:
-    """Items that need more people; spelled like the partial index, so that the index is used."""
-    return ItemRow.vacancies > literal_column("0")
-
-
+_IS_VACANT = ItemRow.vacancies > literal_column("0")
+"""Items that need more people; spelled like the partial index, so that the index is used."""
 _OWN_COUNTS = (
-    select(ItemRow.kind, AssignmentRow.state, func.count(), func.sum(case((is_vacant(), 1), else_=0)))
+    select(ItemRow.kind, AssignmentRow.state, func.count(), func.sum(case((_IS_VACANT, 1), else_=0)))
     .join(AssignmentRow, AssignmentRow.item == ItemRow.id)
     # Of the items that the person has had: few, which an index of all items of the project would not find.
     .where(AssignmentRow.account == bindparam("account"), ItemRow.project + literal_column("0") == bindparam("project"))
@@ -80,7 +76,7 @@ EXPIRED = (
 """Assignments that others have left open too long."""
 _TOTALS = select(
     *(_OF_PROJECT.where(ItemRow.kind == kind).scalar_subquery() for kind in ("practice", "check")),
-    _OF_PROJECT.where(is_vacant()).scalar_subquery(),
+    _OF_PROJECT.where(_IS_VACANT).scalar_subquery(),
     EXPIRED.exists(),
     GIVEN,
 )
@@ -198,7 +194,7 @@ def _positions_where(condition: ColumnElement[bool]) -> Select[int]:
 
 
 _PRACTICE, _CHECKS = (_positions_where(ItemRow.kind == kind) for kind in ("practice", "check"))
-_VACANT = _positions_where(is_vacant())
+_VACANT = _positions_where(_IS_VACANT)
 _LOCKED_MEMBER = (
     select(MembershipRow.account)
     .where(MembershipRow.project == bindparam("project"), MembershipRow.account == bindparam("account"))
@@ -217,6 +213,12 @@ _LEFT_OPEN = (
     .limit(1)
 )
 """What was opened last comes first: after an undo, the item to be judged again."""
+_TAKEN_BACK = (
+    select(JudgementHistoryRow.labels, JudgementHistoryRow.rating, JudgementHistoryRow.text)
+    .where(JudgementHistoryRow.assignment == bindparam("assignment"))
+    .order_by(JudgementHistoryRow.id.desc())
+    .limit(1)
+)
 _SINCE = select(GIVEN, _LEFT_OPEN.with_only_columns(AssignmentRow.id).order_by(None).scalar_subquery())
 """How many items the account has been given, and one that it has open: whether anything has changed."""
 _RENEW = (
@@ -230,7 +232,7 @@ _AT = select(*_ITEM).where(
 )
 _TAKE_VACANCY = (
     update(ItemRow)
-    .where(ItemRow.id == bindparam("taken"), is_vacant())
+    .where(ItemRow.id == bindparam("taken"), _IS_VACANT)
     .values(vacancies=ItemRow.vacancies - 1)
     .returning(ItemRow.id)
 )
@@ -246,7 +248,9 @@ def next_item(database: Database, project: JudgingProject, account: int) -> Assi
         with database.reading_rows() as connection:
             counts = account_counts(connection, project, account, now)
             left_open = connection.execute(_LEFT_OPEN, whose).one_or_none() if counts.has_open else None
-            taken_back = None if left_open is None else answer_taken_back(connection, left_open.assignment)
+            earlier = None  # what was last answered to it and taken back, as a start for the new answer
+            if left_open is not None:
+                earlier = connection.execute(_TAKEN_BACK, {"assignment": left_open.assignment}).one_or_none()
             positions = _candidates(connection, project, account, counts)
             items = connection.execute(_AT, {"project": project.id, "positions": positions}) if positions else ()
             rows = sorted(items, key=lambda row: positions.index(row.position))
@@ -265,7 +269,8 @@ def next_item(database: Database, project: JudgingProject, account: int) -> Assi
                 if connection.scalar(_RENEW, {"renewed": left_open.assignment, "now": now}) is None:
                     continue
                 following = as_item(rows[0]) if rows else None
-                return Assigned(left_open.assignment, as_item(left_open), counts.progress, following, taken_back)
+                answer = None if earlier is None else Answer(tuple(earlier.labels), earlier.rating, earlier.text)
+                return Assigned(left_open.assignment, as_item(left_open), counts.progress, following, answer)
             if connection.execute(_SINCE, whose).one() != (counts.given, None):
                 continue
             if not rows:

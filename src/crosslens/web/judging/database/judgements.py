@@ -11,7 +11,7 @@ from sqlalchemy.orm import Session
 
 from crosslens.core import CrosslensError, Tokens
 from crosslens.web.judging.database.engine import Database
-from crosslens.web.judging.database.projects import StoredItem, as_item, locked_project
+from crosslens.web.judging.database.projects import locked_project
 from crosslens.web.judging.database.tables import (
     DONE,
     OPEN,
@@ -24,7 +24,7 @@ from crosslens.web.judging.database.tables import (
     ModelRequestsRow,
     ProjectRow,
 )
-from crosslens.web.judging.tasks import SHARED_KINDS, Answer, check_answer, is_expected, read_form
+from crosslens.web.judging.tasks import SHARED_KINDS, Answer, check_answer, read_form
 
 LONGEST_SECONDS = 24 * 3600.0
 
@@ -37,9 +37,6 @@ class Judged:
     is_new: bool
     """False where this assignment had been judged before: the first answer stands."""
     kind: str
-    expected: dict[str, Any] | None
-    is_right: bool | None
-    """Whether the answer is the known one; None where none is known."""
 
 
 _HELD = (
@@ -48,7 +45,6 @@ _HELD = (
         AssignmentRow.state,
         AssignmentRow.created,
         ItemRow.kind,
-        ItemRow.expected,
         ProjectRow.labels,
     )
     .join(ItemRow, ItemRow.id == AssignmentRow.item)
@@ -68,16 +64,10 @@ NEWEST_JUDGEMENTS = (
 )
 """An account's judgements in a project; the first is the one that :func:`undo` would take back."""
 _NEWEST = NEWEST_JUDGEMENTS.limit(1).with_for_update(of=JudgementRow)
-_EARLIER = select(JudgementRow).where(JudgementRow.assignment == bindparam("assignment"))
+_EARLIER = select(JudgementRow.id).where(JudgementRow.assignment == bindparam("assignment"))
 _ADD = insert(JudgementRow).returning(JudgementRow.id)
 _ASSIGN = insert(AssignmentRow).returning(AssignmentRow.id)
 _CLOSE = update(AssignmentRow).where(AssignmentRow.id == bindparam("assignment")).values(state=DONE)
-_TAKEN_BACK = (
-    select(JudgementHistoryRow.labels, JudgementHistoryRow.rating, JudgementHistoryRow.text)
-    .where(JudgementHistoryRow.assignment == bindparam("assignment"))
-    .order_by(JudgementHistoryRow.id.desc())
-    .limit(1)
-)
 
 
 def judge(database: Database, assignment: int, account: int, answer: Answer, seconds: float | None = None) -> Judged:
@@ -97,8 +87,8 @@ def judge(database: Database, assignment: int, account: int, answer: Answer, sec
         answer = check_answer(read_form(held.labels), answer)
         took = (now - held.created).total_seconds() if seconds is None else seconds
         return _store(
-            connection, held.state, held.kind, held.expected, answer, assignment=assignment, item=held.item,
-            account=account, seconds=took, created=now, source=PERSON,
+            connection, held.state, held.kind, answer, assignment=assignment, item=held.item, account=account,
+            seconds=took, created=now, source=PERSON,
         )  # fmt: skip
 
 
@@ -131,8 +121,8 @@ def record_within(
         if source == PERSON and item.kind in SHARED_KINDS:
             session.execute(update(ItemRow).where(ItemRow.id == item.id).values(vacancies=ItemRow.vacancies - 1))
     return _store(
-        connection, state, item.kind, item.expected, answer, assignment=assignment, item=item.id, account=account,
-        seconds=seconds, created=created, source=source,
+        connection, state, item.kind, answer, assignment=assignment, item=item.id, account=account, seconds=seconds,
+        created=created, source=source,
     )  # fmt: skip
 
 
@@ -161,57 +151,23 @@ def undo(database: Database, project: int, account: int, judgement: int | None =
         return last.assignment
 
 
-def own_judgement(database: Database, judgement: int, account: int) -> tuple[StoredItem, Answer] | None:
-    """A judgement of the account and its item; None for a judgement of somebody else."""
-    query = select(JudgementRow, ItemRow).join(ItemRow, ItemRow.id == JudgementRow.item)
-    with database.reading() as session:
-        row = session.execute(query.where(JudgementRow.id == judgement, JudgementRow.account == account)).one_or_none()
-        return None if row is None else (as_item(row[1]), Answer(tuple(row[0].labels), row[0].rating, row[0].text))
-
-
-def answer_taken_back(connection: Connection, assignment: int) -> Answer | None:
-    """What was last answered to an assignment and taken back, as a start for the new answer."""
-    row = connection.execute(_TAKEN_BACK, {"assignment": assignment}).one_or_none()
-    return None if row is None else Answer(tuple(row.labels), row.rating, row.text)
-
-
-def _store(
-    connection: Connection, state: str, kind: str, expected: dict[str, Any] | None, answer: Answer, **row: Any
-) -> Judged:
+def _store(connection: Connection, state: str, kind: str, answer: Answer, **row: Any) -> Judged:
     """Store a judgement, and close its assignment, which is in this state: only one that is done has been judged."""
     whose = {"assignment": row["assignment"]}
-    earlier = connection.execute(_EARLIER, whose).one_or_none() if state == DONE else None
-    if earlier is not None:
-        first = Answer(tuple(earlier.labels), earlier.rating, earlier.text)
-        return Judged(earlier.id, False, kind, expected, is_expected(expected, first))
+    if state == DONE and (earlier := connection.scalar(_EARLIER, whose)) is not None:
+        return Judged(earlier, False, kind)
     row["seconds"] = min(max(row["seconds"], 0.0), LONGEST_SECONDS)
     stored = connection.execute(_ADD, row | asdict(answer) | {"labels": list(answer.labels)}).scalar_one()
     connection.execute(_CLOSE, whose)
-    return Judged(stored, True, kind, expected, is_expected(expected, answer))
+    return Judged(stored, True, kind)
 
 
-@dataclass(frozen=True)
-class JudgementEntry:
-    """A judgement with what is needed to analyse it."""
-
-    item: int
-    account: str
-    labels: tuple[str, ...]
-    rating: int | None
-    text: str
-    kind: str
-    source: str
-    created: datetime
-    seconds: float
-    expected: dict[str, Any] | None
-
-
-def judgements(session: Session, project: int) -> list[JudgementEntry]:
-    """All judgements of a project, oldest first."""
+def judgements(session: Session, project: int) -> list[dict[str, Any]]:
+    """All judgements of a project, oldest first: the columns of a table of judgements."""
     query = (
         select(
             JudgementRow.item,
-            AccountRow.name,
+            AccountRow.name.label("account"),
             JudgementRow.labels,
             JudgementRow.rating,
             JudgementRow.text,
@@ -219,16 +175,13 @@ def judgements(session: Session, project: int) -> list[JudgementEntry]:
             JudgementRow.source,
             JudgementRow.created,
             JudgementRow.seconds,
-            ItemRow.expected,
         )
         .join(ItemRow, ItemRow.id == JudgementRow.item)
         .join(AccountRow, AccountRow.id == JudgementRow.account)
         .where(ItemRow.project == project)
         .order_by(JudgementRow.id)
     )
-    return [
-        JudgementEntry(item, account, tuple(labels), *rest) for item, account, labels, *rest in session.execute(query)
-    ]
+    return [dict(row) for row in session.execute(query).mappings()]
 
 
 @dataclass(frozen=True)
@@ -238,17 +191,6 @@ class ModelRequests:
     requests: int
     tokens: Tokens
     cost: float | None
-
-
-def add_requests(database: Database, project: int, account: int, asked: ModelRequests) -> None:
-    """Keep what one run of the command took."""
-    with database.writing() as session:
-        session.add(
-            ModelRequestsRow(
-                project=project, account=account, requests=asked.requests, **asdict(asked.tokens), cost=asked.cost,
-                created=session.now,
-            )
-        )  # fmt: skip
 
 
 def requests_by_model(database: Database, project: int) -> dict[str, ModelRequests]:

@@ -23,12 +23,14 @@ from crosslens.web.judging.database.tables import (
     ProjectRow,
 )
 from crosslens.web.judging.tasks import (
+    KINDS,
     SHARED_KINDS,
     AnswerForm,
+    ItemContent,
     NewItem,
-    check_items,
+    ShownPicture,
+    ShownText,
     picture_keys,
-    read_content,
     read_form,
     shuffled_positions,
     task_kind,
@@ -182,9 +184,20 @@ def create_project(
 def add_items(session: Session, project: ProjectRow, items: Sequence[NewItem]) -> list[int]:
     """Add items to a project that the transaction has locked; returns their ids.
 
-    Practice items keep their order, before the others, which are shown in an order drawn from the project's seed.
+    Practice items keep their order, before the others, which are shown in an order drawn from the project's seed. Items
+    that could not be shown or compared are refused.
     """
-    check_items(items, [label.name for label in read_form(project.labels).labels])
+    labels = {label.name for label in read_form(project.labels).labels}
+    for number, item in enumerate(items, start=1):
+        if item.kind not in KINDS:
+            raise InputError(f"unknown kind of item {item.kind!r}", row=number, expected="one of " + ", ".join(KINDS))
+        if not item.content.pictures and not item.content.texts:
+            raise InputError("an item has neither picture nor text", row=number)
+        known = (item.expected or {}).get("labels") or ()
+        if item.kind in ("practice", "check") and not known:
+            raise InputError(f"a {item.kind} item has no known answer", row=number, fix="give its expected labels")
+        if unknown := sorted(set(known) - labels):
+            raise InputError(f"expected label {unknown[0]!r} is not a label of the project", row=number)
     largest = session.scalar(select(func.max(ItemRow.position)).where(ItemRow.project == project.id))
     first = 0 if largest is None else largest + 1
     practice = sum(item.kind == "practice" for item in items)
@@ -207,28 +220,26 @@ def add_items(session: Session, project: ProjectRow, items: Sequence[NewItem]) -
     return [row.id for row in rows]
 
 
-def set_overlap(database: Database, project: int, overlap: int, by: int | None = None) -> None:
-    """Give each item to ``overlap`` people from now on; judgements that exist already are kept."""
+def change_project(
+    database: Database, project: int, overlap: int, guidelines: str | None = None, by: int | None = None
+) -> None:
+    """Give each item to ``overlap`` people from now on, and replace the guidelines where there are new ones.
+
+    Judgements that exist already are kept.
+    """
     with database.writing() as session:
         row = locked_project(session, project)
-        if overlap == row.overlap:
-            return
-        _check_numbers(overlap, as_project(row).settings)
-        session.execute(
-            update(ItemRow)
-            .where(ItemRow.project == project, ItemRow.kind.in_(SHARED_KINDS))
-            .values(vacancies=ItemRow.vacancies + (overlap - row.overlap))
-        )
-        detail = f"people per item: {row.overlap} → {overlap}"
-        session.note("settings changed", by, project=project, detail=detail)
-        row.overlap = overlap
-
-
-def set_guidelines(database: Database, project: int, guidelines: str, by: int | None = None) -> None:
-    """Replace the guidelines."""
-    with database.writing() as session:
-        row = locked_project(session, project)
-        if guidelines != row.guidelines:
+        if overlap != row.overlap:
+            _check_numbers(overlap, as_project(row).settings)
+            session.execute(
+                update(ItemRow)
+                .where(ItemRow.project == project, ItemRow.kind.in_(SHARED_KINDS))
+                .values(vacancies=ItemRow.vacancies + (overlap - row.overlap))
+            )
+            detail = f"people per item: {row.overlap} → {overlap}"
+            session.note("settings changed", by, project=project, detail=detail)
+            row.overlap = overlap
+        if guidelines is not None and guidelines != row.guidelines:
             row.guidelines = guidelines
             session.note("settings changed", by, project=project, detail="guidelines")
 
@@ -302,7 +313,11 @@ def as_project(row: ProjectRow | Row[Any]) -> JudgingProject:
 
 def as_item(row: ItemRow | Row[Any]) -> StoredItem:
     """The item in a row."""
-    content = read_content(row.content)
+    content = ItemContent(
+        tuple(ShownPicture(**picture) for picture in row.content.get("pictures", ())),
+        tuple(ShownText(**text) for text in row.content.get("texts", ())),
+        dict(row.content.get("about", {})),
+    )
     return StoredItem(id=row.id, project=row.project, kind=row.kind, content=content, expected=row.expected)
 
 

@@ -78,7 +78,7 @@ class ProjectRow(JudgingTable):
     name: Mapped[str]
     task: Mapped[str]
     labels: Mapped[dict[str, Any]]
-    """The answer form (``tasks/form.py``)."""
+    """The answer form (``tasks.py``)."""
     guidelines: Mapped[str]
     overlap: Mapped[int]
     seed: Mapped[int] = mapped_column(BigInteger)
