@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.extras import skip_without
 from tests.tables import rest_slow
 
 torch = pytest.importorskip("torch")
-for package in ("transformers", "peft", "PIL"):
-    pytest.importorskip(package, reason="pip install 'crosslens[train,encoders]'")
+skip_without("train,encoders", "transformers", "peft", "PIL")
 
 from crosslens.core import InputError, MissingExtraError, UsageError  # noqa: E402
 from crosslens.encode import Pretrained, load_encoder  # noqa: E402
