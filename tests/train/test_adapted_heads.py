@@ -104,7 +104,7 @@ def compared(kind: str, built: Any, images: Any, captions: Any) -> Any:
             ("dive", "clip"),
             ("pcme", "siglip"),
         ],
-        fast=3,
+        fast=2,
     ),
 )
 def test_at_step_0_the_scores_rank_as_the_encoders_own(bases: dict[str, Path], kind: str, base: str) -> None:

@@ -47,7 +47,7 @@ from .conftest import changed  # noqa: E402
 # What the model computes
 
 
-@pytest.mark.parametrize("kind", ["clip", "siglip"])
+@pytest.mark.parametrize("kind", rest_slow(["clip", "siglip"]))
 def test_at_first_adapters_change_no_score(bases: dict[str, Path], kind: str) -> None:
     base = load_encoder(f"{kind}:{bases[kind]}", device="cpu")
     images, captions = base.encode_images(pictures()), base.encode_texts(TEXTS)
