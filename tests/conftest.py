@@ -59,6 +59,8 @@ class FastTests:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    for unused in filter(config.pluginmanager.has_plugin, ("schemathesis", "anyio")):
+        config.pluginmanager.unregister(name=unused)  # it would look at every test and report
     if leaves_out_slow(config):
         config.pluginmanager.register(FastTests(), "fast-tests")
 
@@ -74,6 +76,34 @@ def pytest_collection() -> Generator[None, object, object]:
         gc.unfreeze()
         gc.set_threshold(20_000, 20, 1_000_000)  # the old one is looked through below, seldom
         gc.enable()
+
+
+SERVED = ("tests/web/", "tests/report/")
+"""Folders of tests that start Chromium or PostgreSQL."""
+TRAINED = (
+    "tests/encode/",
+    "tests/hostile/test_options.py",
+    "tests/reproduce/",
+    "tests/similarity/",
+    "tests/train/",
+    "tests/training_loop/",
+)
+"""Folders of tests that import transformers, sentence-transformers or peft, and a module that imports everything."""
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Let one of two processes start all servers, and the other import the heaviest packages.
+
+    Each gets one half of the tests; what it does not come to is taken by the other, from the end of the half.
+    """
+    groups: dict[tuple[str, ...], list[pytest.Item]] = {SERVED: [], TRAINED: [], (): []}
+    for item in items:
+        group = next((names for names in (SERVED, TRAINED) if item.nodeid.startswith(names)), ())
+        groups[group].append(item)
+    others = groups[()]
+    here = max(0, len(items) // 2 - len(groups[SERVED]))
+    items[:] = groups[SERVED] + others[:here] + groups[TRAINED] + others[here:]
 
 
 @pytest.hookimpl(trylast=True)

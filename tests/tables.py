@@ -14,11 +14,17 @@ Test = Callable[..., None]
 
 
 def each_row(
-    names: str | Sequence[str], values: Iterable[Any], *, ids: Callable[[Any], object] | Sequence[object] | None = None
+    names: str | Sequence[str],
+    values: Iterable[Any] | Callable[[], Iterable[Any]],
+    *,
+    ids: Callable[[Any], object] | Sequence[object] | None = None,
 ) -> Callable[[Test], Test]:
-    """``pytest.mark.parametrize`` within one case, for rows that can share their fixtures."""
+    """``pytest.mark.parametrize`` within one case, for rows that can share their fixtures.
+
+    Rows that take time to make are a function's: it is called by the process that runs the test.
+    """
     columns = [name.strip() for name in names.split(",")] if isinstance(names, str) else list(names)
-    table = list(values)
+    rows = values if callable(values) else list(values)
     single = isinstance(names, str) and len(columns) == 1
 
     def decorated(test: Test) -> Test:
@@ -26,7 +32,7 @@ def each_row(
 
         @functools.wraps(test)
         def every_row(*args: Any, **fixtures: Any) -> None:
-            failures: list[Exception] = []
+            table, failures = list(rows() if callable(rows) else rows), list[Exception]()
             for number, row in enumerate(table):
                 cells = (row,) if single else row
                 try:

@@ -200,6 +200,7 @@ def test_a_phi_that_knows_the_truth_reaches_the_ceiling(pooled: bool) -> None:
     assert result.figure("truth").mean == pytest.approx(result.judges.ceiling(pooled), abs=0.02)
 
 
+@pytest.mark.slow
 def test_published_kendall_of_cider_on_flickr8k(shared_data: Path) -> None:
     """Hessel et al. (2021), table 1: τ-c of CIDEr on Flickr8k-Expert is 43.9, own captions left out, judges pooled."""
     folder = shared_data / "flickr8k"

@@ -17,6 +17,7 @@ from tests.build.toy_models import Fickle, Words
 from tests.tables import rest_slow
 
 
+@pytest.mark.slow
 def test_the_same_build_gives_the_same_bytes(
     scenes: cl.Dataset, folder: Path, built_recos: tuple[Recos, Path], tmp_path: Path
 ) -> None:

@@ -280,8 +280,7 @@ def test_a_saved_dataset_of_that_name_is_meant_before(tmp_path: Path, monkeypatc
             ("flickr8k", 1000, 5000),
             ("eccv", 5000, 25000),
             ("coco-val2017", 4339, 21707),
-        ],
-        fast=2,
+        ]
     ),
 )
 def test_real_ones(shared_data: Path, name: str, images: int, captions: int) -> None:

@@ -12,14 +12,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-pytest.importorskip("transformers", reason="pip install 'crosslens[encoders]'")
-pytest.importorskip("onnxruntime", reason="pip install 'crosslens[onnx]'")
-
 import crosslens.train.stored.encoder  # noqa: F401  # where crosslens is installed, an entry point imports it
 from crosslens.core import CrosslensError, Embeddings, UsageError
 from crosslens.encode import ENCODERS, PAIR_SCORERS, Encoder, StoredEmbeddings, load_encoder, load_pair_scorer
 from tests.encode.tiny_models import MODELS, TEXTS, pictures, save_llava, save_model
+from tests.extras import skip_without
 from tests.tables import each_row, rest_slow
+
+skip_without("encoders", "transformers")
+pytest.importorskip("onnxruntime", reason="pip install 'crosslens[onnx]'")
 
 OWN = """
 import numpy as np

@@ -9,13 +9,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-pytest.importorskip("torch", reason="pip install 'crosslens[encoders]'")
-pytest.importorskip("transformers", reason="pip install 'crosslens[encoders]'")
-
 from crosslens.core.errors import InputError, UsageError
 from crosslens.encode import ENCODERS, load_encoder
 from tests.encode.tiny_models import MODELS, TEXTS, pictures, save_model
+from tests.extras import skip_without
 from tests.tables import rest_slow
+
+pytest.importorskip("torch", reason="pip install 'crosslens[encoders]'")
+skip_without("encoders", "transformers")
 
 DUAL = [kind for kind in MODELS if kind != "dinov2"]
 

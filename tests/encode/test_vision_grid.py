@@ -8,8 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.extras import skip_without
+
 torch = pytest.importorskip("torch", reason="pip install 'crosslens[encoders]'")
-transformers = pytest.importorskip("transformers", reason="pip install 'crosslens[encoders]'")
+skip_without("encoders", "transformers")
 
 from crosslens.core import Dataset, UsageError  # noqa: E402
 from crosslens.encode import encode_dataset, load_encoder  # noqa: E402
@@ -20,6 +22,8 @@ from tests.tables import rest_slow  # noqa: E402
 
 def tokens_of(kind: str, folder: Path) -> np.ndarray[Any, Any]:
     """The last states as the library gives them."""
+    import transformers
+
     model = transformers.AutoModel.from_pretrained(folder).eval()
     processor = transformers.AutoImageProcessor.from_pretrained(folder, backend="pil")
     with torch.inference_mode():

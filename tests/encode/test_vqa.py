@@ -11,8 +11,9 @@ import crosslens as cl
 from crosslens.core import InputError, UsageError
 from crosslens.encode import PAIR_SCORERS, load_pair_scorer
 from tests.encode.tiny_models import TEXTS, pictures, save_llava
+from tests.extras import skip_without
 
-pytest.importorskip("transformers", reason="pip install 'crosslens[encoders]'")
+skip_without("encoders", "transformers")
 
 TEMPLATE = (
     "{% for message in messages %}{% for part in message['content'] %}"

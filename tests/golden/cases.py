@@ -140,11 +140,11 @@ CASES: dict[str, tuple[Case, ...]] = {
     ),
     "caption-sets": (
         Case("styles", f"caption-sets --dataset scenes --by style --before sparse --after detailed --model tiny {_RESAMPLES}", seldom=("json",)),
-        Case("wide", f"caption-sets --dataset scenes --by style --before sparse --after detailed --model tiny {_RESAMPLES} --no-granularity --wide", forms=("80", "120")),
+        Case("wide", f"caption-sets --dataset scenes --by style --before sparse --after detailed --model tiny {_RESAMPLES} --no-granularity --wide", forms=("80", "120"), slow=True),
     ),
     "curve": (
         Case("m", f"curve runs/tiny runs/noisy --m 1,2,5,10 {_RESAMPLES}", files="--write out/curve.html", also=figure("--write", "curve")),
-        Case("protocol", f"curve runs/tiny --protocol five --phi cider --m 1,5 {_RESAMPLES}"),
+        Case("protocol", f"curve runs/tiny --protocol five --phi cider --m 1,5 {_RESAMPLES}", slow=True),
         Case(
             "gallery", f"curve {_MODELS} --over gallery --metrics 't2i/Hit@1 t2i/MedR' --sizes 5,10,24,100 {_RESAMPLES}",
             files="--write out/sizes.html", slow=True,
@@ -223,7 +223,7 @@ CASES: dict[str, tuple[Case, ...]] = {
     ),
     "counterfactual": (
         Case("sample", "counterfactual --dataset few --model tiny --sample 4 --budget 20 --perturbations char_swap,synonym_noun --threads 1", files="--write out/flips.html --write out/flips.tex"),
-        Case("colour", "counterfactual --dataset few --model tiny --sample 2 --budget 20 --perturbations char_swap --threads 1", forms=("80",), colour=True),
+        Case("colour", "counterfactual --dataset few --model tiny --sample 2 --budget 20 --perturbations char_swap --threads 1", forms=("80",), colour=True, slow=True),
     ),
     "explain": (
         Case("query", "explain runs/noisy --query 102 --query 101", files="--write out/why.html"),
@@ -233,7 +233,7 @@ CASES: dict[str, tuple[Case, ...]] = {
         ),
         Case("protocol", "explain runs/noisy --protocol expl --depth 6 --show 3", forms=("80", "120")),
         Case("compare", "explain runs/noisy --compare runs/tiny"),
-        Case("groups", "explain runs/noisy --by style", seldom=("json",)),
+        Case("groups", "explain runs/noisy --by style", seldom=("json",), slow=True),
         Case("several", f"explain {_MODELS}", slow=True),
         Case("several-files", f"explain {_MODELS}", files="--write out/several.csv --write out/several.tex --write out/several.md", forms=("80",), slow=True),
     ),
@@ -251,7 +251,7 @@ CASES: dict[str, tuple[Case, ...]] = {
     ),
     "train": (
         Case("list", "train --list", part="", seldom=("120",)),
-        Case("list-words", "train --list 'flickr8k vse'", part="", forms=("80",)),
+        Case("list-words", "train --list 'flickr8k vse'", part="", forms=("80",), slow=True),
         Case("small", "train small.toml --data flickr8k --device cpu --threads 1 -o models/small", part="training", keeps=("models/small/*.html",)),
     ),
     "sweep": (
@@ -315,7 +315,7 @@ CASES: dict[str, tuple[Case, ...]] = {
         ),
         Case(
             "disagree", f"analyze difficulty --runs {_MODELS} --calibration self --disagree tiny noisy --beside difficulty.parquet --show 2",
-            files="--write out/disagreements.html", part="tables", seldom=("json",),
+            files="--write out/disagreements.html", part="tables", seldom=("json",), slow=True,
         ),
     ),
     "analyze filter-loss": (
@@ -329,7 +329,7 @@ CASES: dict[str, tuple[Case, ...]] = {
             "levels", f"analyze categories runs/tiny runs/noisy --difficulty difficulty.parquet {_RESAMPLES}", files="--write out/plot.html -o out/levels.csv",
             also=("-o out/levels.parquet", "--write out/levels.tex", *figure("--write", "plot")), part="tables",
         ),
-        Case("negatives", f"analyze categories runs/tiny --difficulty scenes/captions.parquet --by style --metrics Hit@1 --negatives 1 {_RESAMPLES}", seldom=("json",)),
+        Case("negatives", f"analyze categories runs/tiny --difficulty scenes/captions.parquet --by style --metrics Hit@1 --negatives 1 {_RESAMPLES}", seldom=("json",), slow=True),
     ),
     "analyze scorers": (
         Case(
@@ -341,7 +341,7 @@ CASES: dict[str, tuple[Case, ...]] = {
     "judging new": (Case("project", "judging new Relevance --task relevance"),),
     "judging import": (
         Case("run", "judging import 2 runs/tiny --limit 4", part="judging"),
-        Case("again", "judging import 1 runs/noisy --limit 12", part="judging", forms=("80",)),
+        Case("again", "judging import 1 runs/noisy --limit 12", part="judging", forms=("80",), slow=True),
     ),
     "judging export": (
         Case(

@@ -7,6 +7,7 @@ import inspect
 import math
 import pkgutil
 from dataclasses import fields
+from functools import cache
 from typing import Any, get_args
 
 import numpy as np
@@ -18,6 +19,7 @@ from crosslens.core import LIMITS, Embeddings, Options, declarations
 from crosslens.metrics import parse_metrics
 from crosslens.rank import scorer_of
 from tests.hostile.conftest import Refused, Refuses
+from tests.tables import each_row
 
 HOSTILE = {
     "NaN": math.nan,
@@ -34,6 +36,7 @@ HOSTILE = {
 TYPED = ("", "nan", "-inf", "1e400", "9" * 400, "9" * 5000, "0x10", "1 2", "\x00", "１" * 400, "--", "-" + "9" * 30)
 
 
+@cache
 def options_classes() -> list[type[Options]]:
     for module in pkgutil.walk_packages(crosslens.__path__, "crosslens."):
         # Alembic's own, and kernels, which need Triton.
@@ -53,11 +56,17 @@ def numeric(kind: type[Options]) -> list[str]:
     return [entry.name for entry in fields(kind) if entry.name in declared and str(entry.type) in numbers]
 
 
-CASES = [(kind, name) for kind in options_classes() for name in numeric(kind)]
+@pytest.fixture(scope="module")
+def _whole_package() -> None:
+    """Imported before the time of a test begins, and only where one asks for it."""
+    assert len(options_classes()) > 20
 
 
-@pytest.mark.parametrize("value", HOSTILE)
-@pytest.mark.parametrize(("kind", "name"), CASES, ids=[f"{kind.__name__}.{name}" for kind, name in CASES])
+@each_row(
+    ("kind", "name", "value"),
+    lambda: ((kind, name, value) for kind in options_classes() for name in numeric(kind) for value in HOSTILE),
+)
+@pytest.mark.usefixtures("_whole_package")
 def test_value_from_python(kind: type[Options], name: str, value: str, refuses: Refuses) -> None:
     message = refuses(lambda: kind(**{name: HOSTILE[value]}))
     assert name in message

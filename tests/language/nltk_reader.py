@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import os
 import warnings
+from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -15,17 +17,14 @@ NEEDED = [f"{kind}.{part}" for kind in ("data", "index") for part in ("noun", "v
 NEEDED += [f"{part}.exc" for part in ("noun", "verb", "adj", "adv")] + ["index.sense"]
 
 
+@cache
 def missing(folder: Path = FOLDER) -> str | None:
     """Why the reference cannot be asked here; None where it can."""
     if absent := [name for name in NEEDED if not (folder / name).exists()]:
         return f"no {absent[0]} in {folder}: apt install wordnet-base wordnet-sense-index"
     if "02423762 41 v 03 inhibit 0 bottle_up 0 suppress 0 005 @ 02422663" in (folder / "data.verb").read_text("utf-8"):
         return f"{folder} holds Princeton's own files, whose verbs run in a circle; ours are Debian's"
-    try:
-        import nltk  # noqa: F401
-    except ImportError:
-        return "nltk is not installed: pip install nltk"
-    return None
+    return None if find_spec("nltk") else "nltk is not installed: pip install nltk"
 
 
 def open_reader(place: Path, folder: Path = FOLDER) -> Any:

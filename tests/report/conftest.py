@@ -11,7 +11,7 @@ import pytest
 
 from crosslens.core import MetricValues, Run
 from crosslens.core.ranking import Ranking
-from tests.report.browser import Watched
+from tests.report.browser import Watched, opened_browser
 
 IMAGES = ("img1", "img2", "img3", "img4")
 CAPTIONS = tuple(f"img{n}#{m}" for n in range(1, 5) for m in range(2))
@@ -87,6 +87,13 @@ def run() -> Run:
         {"i2t": images, "t2i": captions},
         {"dataset": {"name": "toys", "fingerprint": "abc"}},
     )
+
+
+@pytest.fixture(scope="package")
+def browser(chromium_address: str) -> Iterator[Any]:
+    """The browser that all tests share, opened once for all pages here: nothing in this folder runs an event loop."""
+    with opened_browser(chromium_address) as opened:
+        yield opened
 
 
 @pytest.fixture

@@ -15,8 +15,9 @@ from typing import Any
 import polars as pl
 import pytest
 
-for _package in ("torch", "transformers", "sentence_transformers", "spacy", "sqlalchemy", "eccv_caption"):
-    pytest.importorskip(_package, reason="pip install 'crosslens[all]'")
+from tests.extras import skip_without
+
+skip_without("all", "torch", "transformers", "sentence_transformers", "spacy", "sqlalchemy", "eccv_caption")
 
 from crosslens.cli.app import GROUPS, _command_of  # noqa: E402
 from crosslens.core import Run, split_name  # noqa: E402

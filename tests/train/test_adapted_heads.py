@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.extras import skip_without
 from tests.tables import rest_slow
 
 torch = pytest.importorskip("torch")
-for package in ("transformers", "peft", "PIL"):
-    pytest.importorskip(package, reason="pip install 'crosslens[train,encoders]'")
+skip_without("train,encoders", "transformers", "peft", "PIL")
 
 from torch.nn.functional import normalize  # noqa: E402
 
@@ -104,7 +104,7 @@ def compared(kind: str, built: Any, images: Any, captions: Any) -> Any:
             ("dive", "clip"),
             ("pcme", "siglip"),
         ],
-        fast=3,
+        fast=2,
     ),
 )
 def test_at_step_0_the_scores_rank_as_the_encoders_own(bases: dict[str, Path], kind: str, base: str) -> None:

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.extras import skip_without
 from tests.tables import rest_slow
 
 torch = pytest.importorskip("torch")
-for package in ("transformers", "peft", "PIL"):
-    pytest.importorskip(package, reason="pip install 'crosslens[train,encoders]'")
+skip_without("train,encoders", "transformers", "peft", "PIL")
 
 from crosslens.core import InputError, MissingExtraError, UsageError  # noqa: E402
 from crosslens.encode import Pretrained, load_encoder  # noqa: E402
@@ -47,7 +47,7 @@ from .conftest import changed  # noqa: E402
 # What the model computes
 
 
-@pytest.mark.parametrize("kind", ["clip", "siglip"])
+@pytest.mark.parametrize("kind", rest_slow(["clip", "siglip"]))
 def test_at_first_adapters_change_no_score(bases: dict[str, Path], kind: str) -> None:
     base = load_encoder(f"{kind}:{bases[kind]}", device="cpu")
     images, captions = base.encode_images(pictures()), base.encode_texts(TEXTS)

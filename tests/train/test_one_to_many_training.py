@@ -64,7 +64,8 @@ def test_they_learn(tmp_path: Path, recipe: TrainingRecipe, local_data: Training
     assert trained.test["Rsum"] > chance + 60
 
 
-@pytest.mark.parametrize("name", rest_slow(PACKAGED))
+@pytest.mark.slow
+@pytest.mark.parametrize("name", PACKAGED)
 def test_packaged_recipes_run(call: Call, tmp_path: Path, local_data: TrainingData, name: str) -> None:
     folder = write_flickr8k(tmp_path / "flickr8k", local_data)
     words = ("--fraction", "0.5", "--epochs", "1", "--batch-size", "25", "--device", "cpu", "--threads", "1", "--json")

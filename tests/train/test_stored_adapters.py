@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.extras import skip_without
+
 torch = pytest.importorskip("torch")
-for package in ("transformers", "peft", "PIL"):
-    pytest.importorskip(package, reason="pip install 'crosslens[train,encoders]'")
+skip_without("train,encoders", "transformers", "peft", "PIL")
 
 import crosslens as cl  # noqa: E402
 from crosslens.core import CrosslensError, InputError, UsageError  # noqa: E402

@@ -11,10 +11,16 @@ import pytest
 import torch
 
 import crosslens as cl
-from crosslens.torch import RetrievalMetric
 
 METRICS = "t2i/Hit@1 i2t/Hit@1 t2i/MedR i2t/mAP@R Rsum"
 IMAGES, CAPTIONS, WIDTH = 31, 93, 12
+
+
+def new_metric(metrics: str, **options: Any) -> Any:
+    """Imported here: torchmetrics brings transformers and matplotlib, into every process that collects tests."""
+    from crosslens.torch import RetrievalMetric
+
+    return RetrievalMetric(metrics, **options)
 
 
 def features(noise: float = 1.0) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
@@ -41,7 +47,7 @@ def as_floats(values: dict[str, torch.Tensor]) -> dict[str, float]:
 
 def test_batches_of_either_side_in_any_order_give_what_evaluate_gives() -> None:
     images, captions, owners = features()
-    metric = RetrievalMetric(METRICS)
+    metric = new_metric(METRICS)
     order = torch.randperm(CAPTIONS, generator=torch.Generator().manual_seed(1))
     metric.update(caption_features=captions[order[:40]], caption_images=owners[order[:40]])
     metric.update(image_features=images[20:], image_ids=torch.arange(20, IMAGES))
@@ -58,7 +64,7 @@ def test_batches_of_either_side_in_any_order_give_what_evaluate_gives() -> None:
 @pytest.mark.parametrize("kind", [torch.float16, torch.bfloat16, torch.float64])
 def test_features_of_any_precision(kind: torch.dtype) -> None:
     images, captions, owners = features()
-    metric = RetrievalMetric(METRICS)
+    metric = new_metric(METRICS)
     names = [f"image-{number}" for number in range(IMAGES)]
     metric.update(images.to(kind), captions.to(kind), names, [names[owner] for owner in owners])
     assert as_floats(metric.compute()) == expected(images.to(kind), captions.to(kind), owners)
@@ -68,7 +74,7 @@ def test_a_repeated_image_counts_once_and_equal_captions_of_one_process_each() -
     images, captions, owners = features()
     captions[1] = captions[0]
     assert owners[0] == owners[1]
-    metric = RetrievalMetric(METRICS)
+    metric = new_metric(METRICS)
     metric.update(images, captions, torch.arange(IMAGES), owners)
     metric.update(image_features=images[:5], image_ids=torch.arange(5))
     assert as_floats(metric.compute()) == expected(images, captions, owners)
@@ -76,7 +82,7 @@ def test_a_repeated_image_counts_once_and_equal_captions_of_one_process_each() -
 
 def test_captions_with_ids_count_once() -> None:
     images, captions, owners = features()
-    metric = RetrievalMetric(METRICS)
+    metric = new_metric(METRICS)
     ids = torch.arange(CAPTIONS)
     metric.update(images, captions, torch.arange(IMAGES), owners, ids)
     metric.update(caption_features=captions[:9] + 1e-6, caption_images=owners[:9], caption_ids=ids[:9])
@@ -99,12 +105,12 @@ def test_wrong_batches_are_explained(change: dict[str, Any], message: str) -> No
         "caption_images": owners,
     }  # fmt: skip
     with pytest.raises(cl.InputError, match=message):
-        RetrievalMetric(METRICS).update(**(batch | change))
+        new_metric(METRICS).update(**(batch | change))
 
 
 def test_a_caption_of_an_unknown_image_is_named() -> None:
     images, captions, owners = features()
-    metric = RetrievalMetric(METRICS)
+    metric = new_metric(METRICS)
     metric.update(images[1:], captions, torch.arange(1, IMAGES), owners)
     with pytest.raises(cl.InputError, match="names the image '0', which has no vector"):
         metric.compute()
@@ -112,7 +118,7 @@ def test_a_caption_of_an_unknown_image_is_named() -> None:
 
 def test_a_metric_of_texts_is_refused() -> None:
     with pytest.raises(cl.CrosslensError, match=r"NCS\[cider\]@10 compares the texts"):
-        RetrievalMetric("t2i/NCS[cider]@10")
+        new_metric("t2i/NCS[cider]@10")
 
 
 def _process(rank: int, folder: str) -> None:
@@ -122,7 +128,7 @@ def _process(rank: int, folder: str) -> None:
         group = torch.distributed.new_group(list(range(count)))
         if rank >= count:
             continue
-        metric = RetrievalMetric(METRICS, process_group=group)
+        metric = new_metric(METRICS, process_group=group)
         if rank != count - 1:  # the last process sees no image at all
             mine = torch.arange(rank, IMAGES, count - 1)
             metric.update(image_features=images[mine], image_ids=mine)
@@ -158,7 +164,7 @@ def test_lightning_logs_it(tmp_path: Path) -> None:
     class Towers(lightning.LightningModule):  # type: ignore[misc]
         def __init__(self) -> None:
             super().__init__()
-            self.metric = RetrievalMetric(METRICS)
+            self.metric = new_metric(METRICS)
 
         def validation_step(self, batch: tuple[torch.Tensor, ...], index: int) -> None:
             rows, texts, owned = batch
