@@ -59,8 +59,6 @@ class FastTests:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    for unused in filter(config.pluginmanager.has_plugin, ("schemathesis", "anyio")):
-        config.pluginmanager.unregister(name=unused)  # it would look at every test and report
     if leaves_out_slow(config):
         config.pluginmanager.register(FastTests(), "fast-tests")
 

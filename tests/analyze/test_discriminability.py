@@ -11,13 +11,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 import crosslens as cl
-from crosslens.analyze import (
-    entropy,
-    entropy_band,
-    entropy_histogram,
-    measure_discriminability,
-    nearest_items,
-)
+from crosslens.analyze import entropy, entropy_band, entropy_histogram, measure_discriminability, nearest_items
 from crosslens.core.errors import InputError, UsageError
 
 Array = np.ndarray[Any, Any]

@@ -9,15 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from crosslens.core import (
-    InputError,
-    cache_folder,
-    derive_seed,
-    json_form,
-    random_stream,
-    read_folder,
-    write_folder,
-)
+from crosslens.core import InputError, cache_folder, derive_seed, json_form, random_stream, read_folder, write_folder
 
 
 def test_a_missing_part_is_named(tmp_path: Path) -> None:

@@ -12,12 +12,7 @@ import numpy as np
 import pytest
 
 from crosslens.explanations.concept_batches import concept_table
-from crosslens.explanations.concepts import (
-    METRICS,
-    TALLIES,
-    concept_metrics,
-    plain_objects,
-)
+from crosslens.explanations.concepts import METRICS, TALLIES, concept_metrics, plain_objects
 from crosslens.explanations.objects import ImageObjects
 from crosslens.language.wordnet import load_wordnet
 from tests.explanations.random_objects import COMMON, random_objects, rare_nouns

@@ -16,12 +16,7 @@ from crosslens.core.dataset import Dataset
 from crosslens.core.embeddings import Embeddings
 from crosslens.core.errors import CrosslensError, InputError, UsageError
 from crosslens.encode import Cache
-from crosslens.explanations.counterfactuals import (
-    Counterfactual,
-    find_counterfactual,
-    find_counterfactuals,
-    search,
-)
+from crosslens.explanations.counterfactuals import Counterfactual, find_counterfactual, find_counterfactuals, search
 from crosslens.explanations.query_set import ImageGallery, QueryResult
 from crosslens.perturbations.caption import Edit
 from crosslens.perturbations.outcomes import Candidate, CandidateEdits, candidate_edits

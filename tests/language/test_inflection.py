@@ -5,14 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, strategies as st
 
-from crosslens.language.inflection import (
-    PAST_FORMS,
-    PLURALS,
-    inflected,
-    is_plural,
-    pluralise,
-    singularise,
-)
+from crosslens.language.inflection import PAST_FORMS, PLURALS, inflected, is_plural, pluralise, singularise
 from crosslens.language.wordnet import load_wordnet
 from tests.tables import each_row, rest_slow
 

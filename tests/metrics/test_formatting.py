@@ -8,13 +8,7 @@ import pytest
 
 from crosslens.core import percent
 from crosslens.metrics import MetricSpec
-from crosslens.metrics.family import (
-    format_count,
-    format_figure,
-    spec_of,
-    unit_of,
-    unit_sentence,
-)
+from crosslens.metrics.family import format_count, format_figure, spec_of, unit_of, unit_sentence
 from crosslens.metrics.request import split_metrics
 
 

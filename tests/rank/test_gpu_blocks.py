@@ -16,13 +16,7 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from crosslens.core import (
-    CrosslensError,
-    Embeddings,
-    Relevance,
-    ShardedBlocks,
-    SilentProgress,
-)
+from crosslens.core import CrosslensError, Embeddings, Relevance, ShardedBlocks, SilentProgress
 from crosslens.rank import InnerProduct, merged, rank_both, scorer_of
 from tests.rank.test_checkpoint import Interrupting
 from tests.rank.test_exactness import check, exact_matrix, many, random_relevance

@@ -18,11 +18,7 @@ from crosslens.encode.encoder import load_encoder
 from crosslens.encode.loading import package_folder
 from crosslens.similarity.embedding import Vectors
 from crosslens.similarity.matrix import load_similarity
-from crosslens.similarity.semantic import (
-    PreparedSemantic,
-    Semantic,
-    packaged_semantic_fits,
-)
+from crosslens.similarity.semantic import PreparedSemantic, Semantic, packaged_semantic_fits
 
 from .graded_captions import SCENES
 

@@ -11,10 +11,7 @@ from hypothesis import given, strategies as st
 
 from crosslens.core.errors import InputError, UsageError
 from crosslens.statistics import Bootstrap
-from crosslens.statistics.correlation import (
-    COEFFICIENTS,
-    correlations,
-)
+from crosslens.statistics.correlation import COEFFICIENTS, correlations
 
 
 def by_scipy(first: np.ndarray, second: np.ndarray) -> dict[str, float]:

@@ -9,15 +9,7 @@ import numpy as np
 import pytest
 
 from crosslens.core import Dataset
-from crosslens.train import (
-    ImageFeatures,
-    Split,
-    TrainingData,
-    TrainingRecipe,
-    TrainingSettings,
-    plan_sweep,
-    run_sweep,
-)
+from crosslens.train import ImageFeatures, Split, TrainingData, TrainingRecipe, TrainingSettings, plan_sweep, run_sweep
 
 WORDS = ["dog", "cat", "red", "blue", "runs", "sleeps", "tree", "house", "boy", "girl", "ball", "water"]
 DIMENSION = 16

@@ -39,14 +39,7 @@ from crosslens.train.training import build_optimizer  # noqa: E402
 from tests.commands import Call as Call, call as call  # noqa: E402
 from tests.encode.tiny_models import MARKS, TEXT, TEXTS, pictures, save_model, save_tokenizer  # noqa: E402
 
-from .adapted_models import (  # noqa: E402
-    bases as bases,
-    own_cache as own_cache,
-    photos as photos,
-    shape_of,
-    tokens_of,
-    with_pixels,
-)
+from .adapted_models import bases as bases, own_cache as own_cache, photos as photos, shape_of, tokens_of, with_pixels  # noqa: E402
 from .conftest import changed  # noqa: E402
 
 HEADS: dict[str, dict[str, Any]] = {"pvse": {"k": 3}, "dive": {"k": 3}, "pcme": {}}

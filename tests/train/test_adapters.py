@@ -18,14 +18,7 @@ skip_without("train,encoders", "transformers", "peft", "PIL")
 
 from crosslens.core import InputError, MissingExtraError, UsageError  # noqa: E402
 from crosslens.encode import Pretrained, load_encoder  # noqa: E402
-from crosslens.train import (  # noqa: E402
-    MODELS,
-    ImageBatch,
-    InputShape,
-    TrainingData,
-    load_features,
-    train_model,
-)
+from crosslens.train import MODELS, ImageBatch, InputShape, TrainingData, load_features, train_model  # noqa: E402
 from crosslens.train.models.pretrained import target_names  # noqa: E402
 from crosslens.train.stored.checkpoint import load_trained_state, trained_state  # noqa: E402
 from crosslens.train.stored.model_folder import read_model  # noqa: E402

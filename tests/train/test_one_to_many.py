@@ -14,12 +14,7 @@ from hypothesis import given, strategies as st  # noqa: E402
 
 from crosslens.core import UsageError  # noqa: E402
 from crosslens.train import LOSSES, MODELS, BatchOutput, CaptionBatch, ImageBatch, InputShape  # noqa: E402
-from crosslens.train.models.one_to_many import (  # noqa: E402
-    LocalAttention,
-    match_log_odds,
-    slot_weights,
-    smooth_chamfer,
-)
+from crosslens.train.models.one_to_many import LocalAttention, match_log_odds, slot_weights, smooth_chamfer  # noqa: E402
 from crosslens.train.models.protocol import Parts  # noqa: E402
 from tests.tables import each_row, rest_slow  # noqa: E402
 

@@ -23,14 +23,7 @@ from crosslens.train import CaptionBatch, ImageBatch, Trained, load_model, train
 from tests.commands import Call as Call, call as call  # noqa: E402
 from tests.encode.tiny_models import TEXTS, pictures, save_model  # noqa: E402
 
-from .adapted_models import (  # noqa: E402
-    adapted,
-    bases as bases,
-    own_cache as own_cache,
-    photos as photos,
-    text_recipe,
-    with_pixels,
-)
+from .adapted_models import adapted, bases as bases, own_cache as own_cache, photos as photos, text_recipe, with_pixels  # noqa: E402
 from .conftest import changed, made_data  # noqa: E402
 from .trained_models import train_on_files  # noqa: E402
 

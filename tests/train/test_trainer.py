@@ -21,23 +21,9 @@ pytest.importorskip("safetensors")
 
 from crosslens.core import ConflictError, CrosslensError, InputError, MissingExtraError, UsageError  # noqa: E402
 from crosslens.encode import load_encoder  # noqa: E402
-from crosslens.train import (  # noqa: E402
-    MODELS,
-    InputShape,
-    TrainingData,
-    TrainingRecipe,
-    captions,
-    train_model,
-    trainer,
-    training,
-)
+from crosslens.train import MODELS, InputShape, TrainingData, TrainingRecipe, captions, train_model, trainer, training  # noqa: E402
 from crosslens.train.processes import seed_generators  # noqa: E402
-from crosslens.train.stored.checkpoint import (  # noqa: E402
-    Checkpoint,
-    load_checkpoint,
-    load_trained_state,
-    save_checkpoint,
-)
+from crosslens.train.stored.checkpoint import Checkpoint, load_checkpoint, load_trained_state, save_checkpoint  # noqa: E402
 from crosslens.train.stored.model_folder import read_model  # noqa: E402
 
 from .conftest import changed  # noqa: E402

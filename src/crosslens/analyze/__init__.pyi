@@ -1,7 +1,4 @@
-from crosslens.analyze.agreement import (
-    HumanAgreement as HumanAgreement,
-    measure_agreement as measure_agreement,
-)
+from crosslens.analyze.agreement import HumanAgreement as HumanAgreement, measure_agreement as measure_agreement
 from crosslens.analyze.categories import (
     ALL as ALL,
     CATEGORY as CATEGORY,
@@ -12,9 +9,7 @@ from crosslens.analyze.categories import (
     ClassificationPairs as ClassificationPairs,
     category_results as category_results,
 )
-from crosslens.analyze.classification import (
-    classification_pairs as classification_pairs,
-)
+from crosslens.analyze.classification import classification_pairs as classification_pairs
 from crosslens.analyze.difficulty.assignment import (
     Difficulty as Difficulty,
     measure_difficulty as measure_difficulty,
@@ -73,9 +68,7 @@ from crosslens.analyze.hard_negatives.result import (
     compare_hard_negatives as compare_hard_negatives,
 )
 from crosslens.analyze.hard_negatives.scoring import score_hard_negatives as score_hard_negatives
-from crosslens.analyze.label_quality.assess import (
-    assess_label_quality as assess_label_quality,
-)
+from crosslens.analyze.label_quality.assess import assess_label_quality as assess_label_quality
 from crosslens.analyze.label_quality.review import (
     REASONS as REASONS,
     REVIEW_ENDINGS as REVIEW_ENDINGS,

@@ -51,15 +51,7 @@ from crosslens.core import (
     split_name,
 )
 from crosslens.data import read_table
-from crosslens.metrics import (
-    MetricRequest,
-    family_of,
-    measure,
-    metric_figure,
-    parse_metrics,
-    unit_of,
-    unit_sentence,
-)
+from crosslens.metrics import MetricRequest, family_of, measure, metric_figure, parse_metrics, unit_of, unit_sentence
 from crosslens.statistics import Area, Bootstrap, auprc
 
 Key = Literal["caption", "image", "pair"]

@@ -16,12 +16,7 @@ from typing import Any, Unpack
 import numpy as np
 import polars as pl
 
-from crosslens.analyze.caption_features import (
-    CaptionFeatures,
-    FeatureChange,
-    FeatureComparison,
-    distribution_lines,
-)
+from crosslens.analyze.caption_features import CaptionFeatures, FeatureChange, FeatureComparison, distribution_lines
 from crosslens.analyze.neighbours import Neighbours, nearest_items
 from crosslens.analyze.options import DiscriminabilityKeywords, DiscriminabilityOptions, check_temperature, entropy_band
 from crosslens.core import (

@@ -16,7 +16,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import astuple, dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
@@ -80,6 +80,7 @@ def _loaded(name: str) -> Any:
     return nlp
 
 
+@cache
 def _version(package: str) -> str | None:
     try:
         return version(package)

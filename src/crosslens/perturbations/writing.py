@@ -39,12 +39,7 @@ from crosslens.data import image_files
 from crosslens.perturbations.caption import Edit, Perturbed
 from crosslens.perturbations.images.changes import parse_image_perturbation
 from crosslens.perturbations.images.writing import REQUEST, ChangedImages, perturb_images, stored_pictures
-from crosslens.perturbations.perturbing import (
-    PERTURBATIONS,
-    check_options,
-    options_of,
-    perturb_each,
-)
+from crosslens.perturbations.perturbing import PERTURBATIONS, check_options, options_of, perturb_each
 from crosslens.perturbations.selection import chosen_perturbations, is_image_perturbation
 
 SUMMARY = "perturbations.json"

@@ -47,15 +47,7 @@ from crosslens.core import (
     shown_progress,
     without_secrets,
 )
-from crosslens.encode import (
-    EACH,
-    MEAN,
-    EncodeOptions,
-    TextOnly,
-    TextQueries,
-    encoder_of,
-    load_encoder,
-)
+from crosslens.encode import EACH, MEAN, EncodeOptions, TextOnly, TextQueries, encoder_of, load_encoder
 from crosslens.metrics import (
     GainMatrix,
     MetricRequest,

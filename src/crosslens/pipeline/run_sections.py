@@ -25,15 +25,7 @@ from crosslens.core import (
     split_name,
     stored_facts,
 )
-from crosslens.metrics import (
-    family_of,
-    format_count,
-    metric_figure,
-    select_metrics,
-    spec_of,
-    unit_of,
-    unit_sentence,
-)
+from crosslens.metrics import family_of, format_count, metric_figure, select_metrics, spec_of, unit_of, unit_sentence
 from crosslens.pipeline.protocol import protocol_facts
 
 DEFINITIONS = {

@@ -44,8 +44,5 @@ from crosslens.train.sweep.results import (
     sweep_state as sweep_state,
     write_sweep_files as write_sweep_files,
 )
-from crosslens.train.sweep.running import (
-    SweepWatch as SweepWatch,
-    TrainingOutcome as TrainingOutcome,
-)
+from crosslens.train.sweep.running import SweepWatch as SweepWatch, TrainingOutcome as TrainingOutcome
 from crosslens.train.trainer import Trained as Trained, train_model as train_model

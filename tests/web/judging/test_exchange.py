@@ -23,15 +23,7 @@ from crosslens.web.judging.exporting import export_content, judged_pairs
 from crosslens.web.judging.importing import pair_items, run_items, survey_items
 from crosslens.web.judging.options import ExportOptions, ImportOptions
 from crosslens.web.judging.results import ProjectAnswers
-from crosslens.web.judging.tasks import (
-    TASKS,
-    Answer,
-    ItemContent,
-    NewItem,
-    ShownPicture,
-    ShownText,
-    label_grades,
-)
+from crosslens.web.judging.tasks import TASKS, Answer, ItemContent, NewItem, ShownPicture, ShownText, label_grades
 from tests.web.judging.judged import results_of, said
 
 FAILURES, VALIDITY, PAIRS, RELEVANCE = TASKS.values()

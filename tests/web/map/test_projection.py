@@ -7,13 +7,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from crosslens.core import CrosslensError, Embeddings, UsageError
-from crosslens.web.map.projection import (
-    PCA,
-    UMAP,
-    assign_clusters,
-    describe_clusters,
-    project,
-)
+from crosslens.web.map.projection import PCA, UMAP, assign_clusters, describe_clusters, project
 
 
 def sides(images: int = 20, captions: int = 50, dimension: int = 6, seed: int = 0) -> tuple[Embeddings, Embeddings]:

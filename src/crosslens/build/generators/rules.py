@@ -7,14 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, combinations, zip_longest
 
-from crosslens.build.generators.contents import (
-    COLOUR_MEANINGS,
-    NARROW,
-    RIDDLE,
-    ImageContents,
-    ObjectGroup,
-    plural,
-)
+from crosslens.build.generators.contents import COLOUR_MEANINGS, NARROW, RIDDLE, ImageContents, ObjectGroup, plural
 from crosslens.build.generators.phrases import (
     INSIDE,
     SIZES,

@@ -12,13 +12,7 @@ import polars as pl
 
 from crosslens.build.folder import IMP, DecisionLog, check_inputs, log_head
 from crosslens.build.imp.benchmark import REJECTED_COLUMNS, Imp, benchmark_dataset, build_notes, good_captions
-from crosslens.build.imp.candidates import (
-    TITLE,
-    Candidates,
-    CandidateStages,
-    ImpSources,
-    Tables,
-)
+from crosslens.build.imp.candidates import TITLE, Candidates, CandidateStages, ImpSources, Tables
 from crosslens.build.imp.diversity import pairwise_mean, select_diverse
 from crosslens.build.imp.folder import STAGES, ImpFolder, building, tables_fingerprint
 from crosslens.build.imp.leakage import Corpus, find_leaks, read_corpus

@@ -14,14 +14,7 @@ import crosslens.core as core
 import crosslens.data as data
 import crosslens.web as web
 from crosslens.cli.answers import CommandAnswer, wrote
-from crosslens.cli.console import (
-    check_outputs,
-    print_json,
-    print_note,
-    print_notes,
-    print_result,
-    progress_bar,
-)
+from crosslens.cli.console import check_outputs, print_json, print_note, print_notes, print_result, progress_bar
 from crosslens.cli.datasets import DATASET_WORDS, DatasetOptions, served_data
 from crosslens.cli.flags import OUTPUT, Flags, Json, Overwrite, command, output_option
 from crosslens.core import Cell, FactList, Options, Part, Table, Text, UsageError, option

@@ -25,14 +25,7 @@ from crosslens.encode import EncodeOptions
 from crosslens.pipeline.audit.findings import findings_of
 from crosslens.pipeline.audit.results import Audit, AuditFolder, Skipped, StageResult
 from crosslens.pipeline.audit.sources import AuditRequest, AuditSource, audit_sources
-from crosslens.pipeline.audit.stage import (
-    DATASET,
-    FIRST,
-    RUN,
-    Stage,
-    StageWork,
-    chosen_stages,
-)
+from crosslens.pipeline.audit.stage import DATASET, FIRST, RUN, Stage, StageWork, chosen_stages
 from crosslens.pipeline.options import AuditOptions
 from crosslens.pipeline.recipe.inputs import require_trusted_models
 

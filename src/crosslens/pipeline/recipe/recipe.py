@@ -49,13 +49,7 @@ from crosslens.data import (
 from crosslens.encode import map_path
 from crosslens.pipeline.options import EvaluateOptions
 from crosslens.pipeline.protocol import PROTOCOLS
-from crosslens.pipeline.recipe.options import (
-    NAMED_INPUTS,
-    InputOptions,
-    ModelOptions,
-    RerankOptions,
-    parse_named_input,
-)
+from crosslens.pipeline.recipe.options import NAMED_INPUTS, InputOptions, ModelOptions, RerankOptions, parse_named_input
 
 VERSION = 1
 SOURCE_KEYS = ("model", "items", "rerank_model", "pictures", "similarities", "plugins", "corpus", "queries")

@@ -28,12 +28,7 @@ from crosslens.pipeline.options import RobustnessKeywords, RobustnessOptions, re
 from crosslens.pipeline.protocol import follow_in_study, require_perturbations, study_record
 from crosslens.pipeline.robustness_study.study import Robustness, folder_name, study_directory
 from crosslens.pipeline.robustness_study.tables import StudyTables, significance_settings
-from crosslens.pipeline.robustness_study.variant_runner import (
-    QueryResults,
-    ResultSource,
-    StudySettings,
-    VariantRunner,
-)
+from crosslens.pipeline.robustness_study.variant_runner import QueryResults, ResultSource, StudySettings, VariantRunner
 from crosslens.pipeline.robustness_study.variants import (
     ORIGINAL,
     GivenVectors,

@@ -13,15 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from crosslens.core import (
-    UNRANKED,
-    Array,
-    Relevance,
-    SilentProgress,
-    VectorBlocks,
-    available_cores,
-    in_threads,
-)
+from crosslens.core import UNRANKED, Array, Relevance, SilentProgress, VectorBlocks, available_cores, in_threads
 from crosslens.rank.merged import Lists
 from crosslens.rank.scorers import rounding_bound
 

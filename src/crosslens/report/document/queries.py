@@ -29,13 +29,7 @@ from crosslens.core import (
     read_parquet_file,
     split_name,
 )
-from crosslens.explanations import (
-    explain_queries,
-    marked_words,
-    picture_cards,
-    synset_word,
-    table_of_totals,
-)
+from crosslens.explanations import explain_queries, marked_words, picture_cards, synset_word, table_of_totals
 from crosslens.metrics import dataset_name, facts_of, format_count, format_figure
 from crosslens.pipeline import StageResult, run_table
 from crosslens.report.document.failures import FAILED, PHI, QueryGroup, TellingFailure, choose_queries, telling_failures

@@ -13,15 +13,7 @@ import numpy as np
 import polars as pl
 
 from crosslens.analyze import held_out_similarity
-from crosslens.core import (
-    CrosslensError,
-    Dataset,
-    Diffs,
-    Presented,
-    Section,
-    TextDiff,
-    UsageError,
-)
+from crosslens.core import CrosslensError, Dataset, Diffs, Presented, Section, TextDiff, UsageError
 from crosslens.similarity import PreparedSimilarity, load_similarity, prepare_dataset
 from crosslens.web.background import RecentCache
 from crosslens.web.explorer.retrieval import ItemView, QueryTables, Retrieval

@@ -31,13 +31,7 @@ from crosslens.web.judging.agreement import ProjectAgreement
 from crosslens.web.judging.database.assigning import ProjectProgress, project_progress
 from crosslens.web.judging.database.engine import Database, open_database
 from crosslens.web.judging.database.judgements import ModelRequests, judgements, record_judgement
-from crosslens.web.judging.database.projects import (
-    JudgingProject,
-    ProjectSettings,
-    create_project,
-    items,
-    projects,
-)
+from crosslens.web.judging.database.projects import JudgingProject, ProjectSettings, create_project, items, projects
 from crosslens.web.judging.database.tables import MODEL, ModelRequestsRow
 from crosslens.web.judging.importing import pair_items
 from crosslens.web.judging.model_judges import AskingOutcome, ModelJudge, Pictures, ask_and_keep

@@ -36,12 +36,7 @@ from crosslens.explanations import dataset_of_run, explain_run, failed_queries, 
 from crosslens.web.judging.accounts import add_account, hash_password, new_token, row_of_name
 from crosslens.web.judging.database.engine import Database, Transaction
 from crosslens.web.judging.database.judgements import record_within
-from crosslens.web.judging.database.projects import (
-    add_items,
-    as_project,
-    items,
-    locked_project,
-)
+from crosslens.web.judging.database.projects import add_items, as_project, items, locked_project
 from crosslens.web.judging.database.tables import MODEL, PERSON, AdjudicationRow, ItemRow
 from crosslens.web.judging.exporting import ADJUDICATED, AnswerRow, is_answer_file, read_answers
 from crosslens.web.judging.options import SURVEY, ImportOptions

@@ -64,13 +64,7 @@ from crosslens.web.judging.agreement import (
 )
 from crosslens.web.judging.database.engine import Database
 from crosslens.web.judging.database.judgements import judgements
-from crosslens.web.judging.database.projects import (
-    JudgingProject,
-    StoredItem,
-    as_project,
-    items,
-    locked_project,
-)
+from crosslens.web.judging.database.projects import JudgingProject, StoredItem, as_project, items, locked_project
 from crosslens.web.judging.database.tables import AdjudicationRow, ItemRow, ProjectRow
 from crosslens.web.judging.tasks import EXPORTED_AS, PAIRS, Answer, check_answer, label_grades, read_form
 
