@@ -99,7 +99,7 @@ def test_the_contract(call: Call, here: Path) -> None:
     assert page.lstrip().startswith("<!DOCTYPE html>")
     audit = load_audit("OUT")
     for finding in audit.findings[:3]:
-        assert finding.text.split(" [")[0] in outcome.out.replace("\n    ", " ")
+        assert finding.text.split(" [")[0] in " ".join(outcome.out.split())
     assert "Report: OUT/report.html" in outcome.out
     done, left_out = {result.stage for result in audit.results}, {entry.stage for entry in audit.skipped}
     assert {"evaluate", "ties", "groups", "missing-positives", "robustness", "polysemy", "difficulty", "curve"} <= done

@@ -24,6 +24,7 @@ from tests.tables import each_row
         ("cafe\u0301 noir", ["cafe\u0301", "noir"]),
         ("a\nb\tc", ["a", "b", "c"]),
         ("The man 's hat is n't red .", ["The", "man 's", "hat", "is n't", "red"]),
+        ("An ant 's-eye-view", ["An", "ant", "s-eye-view"]),
         ("les chiens ’s café", ["les", "chiens ’s", "café"]),
         ("'s a dog", ["s", "a", "dog"]),
     ],

@@ -145,7 +145,7 @@ _ASCII_WORD = re.compile(r"[A-Za-z0-9](?:\S*[A-Za-z0-9])?")
 _CHUNK = re.compile(r"\S+")
 
 
-_DETACHED = re.compile(r"\s+(?:['’](?:s|re|ve|ll|d|m)|n['’]t)(?!\w)", re.IGNORECASE)
+_DETACHED = re.compile(r"\s+(?:['’](?:s|re|ve|ll|d|m)|n['’]t)(?!\S*\w)", re.IGNORECASE)
 """An ending that a tokeniser has cut off: *the man 's hat*, *it is n't*."""
 
 
