@@ -28,7 +28,7 @@ from crosslens.core import (
     user_code,
 )
 from crosslens.encode import load_encoder, load_summariser
-from crosslens.language.spacy_pipeline import _start
+from crosslens.language.spacy_pipeline import Pipeline, parse_batches
 from crosslens.pipeline import ModelOptions, Recipe, read_panel, run_recipe
 from crosslens.synth.generation import _drive_worker
 from tests.hostile.conftest import Call
@@ -241,11 +241,10 @@ def test_workers_import_nothing_from_the_current_folder(
     for module in ("numpy", "polars", "spacy", "PIL"):
         (tmp_path / f"{module}.py").write_text(f"open({str(tmp_path / 'mark')!r}, 'w').close()\nraise SystemExit\n")
     monkeypatch.chdir(tmp_path)
-    if worker == "parsing":
-        process = _start("en_core_web_sm")
-        process.communicate("")
-    else:
-        with pytest.raises(cl.CrosslensError):
+    with pytest.raises(cl.CrosslensError):
+        if worker == "parsing":
+            list(parse_batches([["a dog"], ["a cat"]], Pipeline("not_installed", "1", "3"), 2))
+        else:
             _drive_worker(tmp_path, deque([0]), SilentProgress())
     assert not ran(tmp_path)
 
