@@ -234,18 +234,23 @@ def test_the_place_of_a_module_is_shown(folder: Path, call: Call) -> None:
 # Worker processes
 
 
-@pytest.mark.parametrize("worker", ["parsing", "drawing"])
+def parse_in_workers(folder: Path) -> None:
+    list(parse_batches([["a dog"], ["a cat"]], Pipeline("not_installed", "1", "3"), 2))
+
+
+def draw_in_a_worker(folder: Path) -> None:
+    _drive_worker(folder, deque([0]), SilentProgress())
+
+
+@pytest.mark.parametrize("work", [parse_in_workers, draw_in_a_worker])
 def test_workers_import_nothing_from_the_current_folder(
-    worker: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    work: Callable[[Path], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for module in ("numpy", "polars", "spacy", "PIL"):
         (tmp_path / f"{module}.py").write_text(f"open({str(tmp_path / 'mark')!r}, 'w').close()\nraise SystemExit\n")
     monkeypatch.chdir(tmp_path)
     with pytest.raises(cl.CrosslensError):
-        if worker == "parsing":
-            list(parse_batches([["a dog"], ["a cat"]], Pipeline("not_installed", "1", "3"), 2))
-        else:
-            _drive_worker(tmp_path, deque([0]), SilentProgress())
+        work(tmp_path)
     assert not ran(tmp_path)
 
 
