@@ -12,6 +12,7 @@ import pytest
 
 import crosslens as cl
 from crosslens.cli import main
+from crosslens.core import user_code
 
 pytest.importorskip("torch", reason="pip install 'crosslens[torch]'")
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "how-to" / "own-model.md"
@@ -104,6 +105,7 @@ def place(photos: cl.Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setenv("ALBEF_CHECKPOINT", str(tmp_path / "weights.pth"))
     photos.save(tmp_path / "dataset")
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(user_code, "_FILES", dict(user_code._FILES))  # tasks of later tests would load the page's file
     yield tmp_path
     for name in [name for name in sys.modules if name.partition(".")[0] == "models"]:
         del sys.modules[name]

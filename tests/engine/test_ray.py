@@ -290,7 +290,7 @@ def test_an_interrupted_command_ends_and_resumes(data: Path, how: int) -> None:
     assert process.poll() is None, process.communicate()[1]
     process.send_signal(how)
     _, said = process.communicate(timeout=60)
-    assert process.returncode == (-how if how == signal.SIGKILL else 130)
+    assert process.returncode == (-how if how == signal.SIGKILL else 130), said
     lines = [line for line in said.splitlines() if not line.startswith("similarity: ")]  # the progress of a slow start
     assert lines == ([] if how == signal.SIGKILL else ["interrupted"])
     wait_until(lambda: not any(Path(f"/proc/{pid}/exe").exists() for pid in below), 180)
