@@ -405,10 +405,10 @@ class CategoryResults(Presented):
         metrics = self.retrieval["metric"].unique(maintain_order=True).to_list()
         if metrics:  # one metric in each direction, of the category's own queries
             metric = _DRAWN if _DRAWN in metrics else metrics[0]
-            own = self.retrieval.filter(pl.col("metric") == metric, pl.col("denominator") == CATEGORY)
-            for direction in own["direction"].unique(maintain_order=True):
+            shown = self.retrieval.filter(pl.col("metric") == metric, pl.col("denominator") == CATEGORY)
+            for direction in shown["direction"].unique(maintain_order=True):
                 title = f"{metric}, {DIRECTION_LABELS.get(direction, direction)}"
-                charts.append(_bars(self, own.filter(pl.col("direction") == direction), metric, title))
+                charts.append(_bars(self, shown.filter(pl.col("direction") == direction), metric, title))
         chance: dict[str, float] = {}
         if self.classification.height:
             chance = {row["category"]: row["chance"] for row in _first_model(self).iter_rows(named=True)}

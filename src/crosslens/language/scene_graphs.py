@@ -171,9 +171,9 @@ class _Reading(Grammar):
         if not passive and tags[verb] == "VBN" and not self.below(verb, "aux", "nsubj"):
             passive = arc != "conj" or tags[self.parse.heads[verb]] == "VBN"
         gap = False
-        if arc == "relcl" and (own := self.below(verb, "nsubj")):
+        if arc == "relcl" and (of_clause := self.below(verb, "nsubj")):
             # *the ball the boy kicks*: a clause with a subject of its own, whose object is the noun it hangs on.
-            relative = any(tags[subject] in ("WP", "WDT") for subject in own)
+            relative = any(tags[subject] in ("WP", "WDT") for subject in of_clause)
             dangling = any(not self.children[child] for child in self.below(verb, "prep"))
             gap = not relative and not dangling
         agents = [agent for name, others in self.prepositions(verb) if name == "by" for agent in others]

@@ -193,13 +193,13 @@ def scorer_of(images: Embeddings, captions: Embeddings, score: str = "cosine") -
             raise UsageError(f"score function {name!r} has no option {key!r}", fix=f"its options: {known}")
     options, kind = declared(**values), entry.details["kind"]
     for what, embeddings in (("image", images), ("caption", captions)):
-        own, shape = embeddings.kind, embeddings.shape
-        fits = own == kind or (kind == "multi" and own == "single") or shape[1:-1] == (1,)
-        if kind == "single" and own == "probabilistic":
+        given, shape = embeddings.kind, embeddings.shape
+        fits = given == kind or (kind == "multi" and given == "single") or shape[1:-1] == (1,)
+        if kind == "single" and given == "probabilistic":
             fits = True  # the means are vectors like any others
         if not fits:
-            usable = [argument("score", known.name) for known in SCORES if known.details["kind"] == own]
-            problem = f"score function {name!r} cannot score {own} {what} embeddings of shape {shape}"
+            usable = [argument("score", known.name) for known in SCORES if known.details["kind"] == given]
+            problem = f"score function {name!r} cannot score {given} {what} embeddings of shape {shape}"
             raise InputError(problem, expected=f"{kind} embeddings", fix=f"use {' or '.join(usable)}")
     return entry.value(images, captions, **vars(options))
 

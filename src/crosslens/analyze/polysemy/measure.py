@@ -404,7 +404,7 @@ def measure_caption_diversity(
                 encoded = words([dataset.texts[row] for row in rows], None)
                 vectors_of = {row: unit_vectors(vectors) for row, (_, vectors) in zip(rows, encoded, strict=True)}
                 pairs = zip(first[part].tolist(), second[part].tolist(), strict=True)
-                values[part] = [match_words(vectors_of[one], vectors_of[other]) for one, other in pairs]
+                values[part] = [match_words(vectors_of[left], vectors_of[right]) for left, right in pairs]
                 progress.advance(part.stop - part.start)
         compared["co_caption_words"] = PairValues(values, owner)
     if cider:

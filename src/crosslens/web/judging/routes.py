@@ -309,9 +309,9 @@ def _add_annotating(routes: APIRouter, context: JudgingContext) -> None:
 
     @routes.get("/projects/{project}/feedback/{judgement}")
     def feedback(request: Request, judgement: RowId, member: Member = of_project) -> Response:
-        own = (JudgementRow.id == judgement, JudgementRow.account == member.account.id)
+        judged = (JudgementRow.id == judgement, JudgementRow.account == member.account.id)
         practice = (ItemRow.project == member.project.id, ItemRow.kind == "practice")
-        query = select(JudgementRow, ItemRow).join(ItemRow, ItemRow.id == JudgementRow.item).where(*own, *practice)
+        query = select(JudgementRow, ItemRow).join(ItemRow, ItemRow.id == JudgementRow.item).where(*judged, *practice)
         with context.database.reading() as session:
             row = session.execute(query).one_or_none()
             if row is None:
