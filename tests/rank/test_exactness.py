@@ -241,3 +241,9 @@ def test_wrong_arguments(options, message):
     with pytest.raises(CrosslensError) as raised:
         rank_both(ScoreMatrix(np.ones((1, 1), np.float32)), relevance, **options)
     assert str(raised.value).startswith(message)
+
+
+def test_scores_of_another_shape_are_refused() -> None:
+    relevance = Relevance.from_indices(("i0", "i1"), ("c0", "c1", "c2"), np.array([0, 1, 1]), np.arange(3))
+    with pytest.raises(CrosslensError, match="scores of shape 3 × 2 for relevance of 2 × 3"):
+        rank_both(ScoreMatrix(np.zeros((3, 2), np.float32)), relevance, depth=2)

@@ -161,6 +161,8 @@ def test_comparison_is_that_of_the_command(client: TestClient, runs_folder: Path
     view = client.get("/api/comparison?baseline=model-a&other=model-b&metric=Hit").json()
     assert view["comparisons"] == view["metrics"]
     names = ["i2t/Hit@1", "t2i/Hit@1", "i2t/Hit@5", "t2i/Hit@5"]
+    several = client.get("/api/comparison?baseline=model-a&other=model-b&metric=Hit@1 mrr").json()
+    assert {row["metric"] for row in several["metrics"]} == {"i2t/Hit@1", "t2i/Hit@1", "i2t/MRR", "t2i/MRR"}
     expected = compare(runs_folder / "model-a", runs_folder / "model-b", metrics=names)
     assert [row["metric"] for row in view["metrics"]] == [result.metric for result in expected.results]
     for row, result in zip(view["metrics"], expected.results, strict=True):
