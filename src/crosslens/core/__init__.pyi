@@ -233,12 +233,15 @@ from crosslens.core.rendering import (
     Grid as Grid,
     Notify as Notify,
     decimal as decimal,
+    markdown_text as markdown_text,
+    merged_notes as merged_notes,
     percent as percent,
     printable as printable,
     printable_json as printable_json,
     printable_line as printable_line,
     to_stderr as to_stderr,
     two_columns as two_columns,
+    well_formed as well_formed,
 )
 from crosslens.core.resumable import ResumableFolder as ResumableFolder
 from crosslens.core.run import (
@@ -278,6 +281,8 @@ from crosslens.core.storage import (
     FORMAT_VERSION as FORMAT_VERSION,
     cache_folder as cache_folder,
     folder_layout as folder_layout,
+    for_spreadsheets as for_spreadsheets,
+    from_spreadsheets as from_spreadsheets,
     json_form as json_form,
     mapped_array as mapped_array,
     parquet_bytes as parquet_bytes,

@@ -28,6 +28,7 @@ from crosslens.core import (
     call_function,
     current_engine,
     fingerprint,
+    from_spreadsheets,
     frozen,
     other_content,
     positions,
@@ -371,7 +372,8 @@ def read_pairs(path: str | Path, dataset: Dataset) -> tuple[Array, Array]:
     file = existing_file(path)
     with reading(file):
         try:
-            table = pl.read_csv(read_bytes(file), infer_schema=False, separator="\t" if file.suffix == ".tsv" else ",")
+            separator = "\t" if file.suffix == ".tsv" else ","
+            table = from_spreadsheets(pl.read_csv(read_bytes(file), infer_schema=False, separator=separator))
         except pl.exceptions.PolarsError as error:
             raise InputError(
                 f"cannot be read: {error}", expected="a CSV with a header", fix="save it as UTF-8"
