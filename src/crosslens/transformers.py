@@ -70,12 +70,13 @@ def _watch_trainers() -> None:
     """Have trainers that are made from now on say why they did not call :func:`retrieval_metrics`."""
     from transformers import TrainerCallback, trainer
 
-    class MissingMetrics(TrainerCallback):  # type: ignore[misc]
-        def on_evaluate(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+    class MissingMetrics(TrainerCallback):
+        def on_evaluate(self, args: Any, state: Any, control: Any, metrics: Any = None, **_: Any) -> None:
             if _NOT_CALLED:
                 trainer.logger.warning(_LOSS_ONLY if args.prediction_loss_only else _NO_LABELS)
                 _NOT_CALLED.clear()
 
         on_predict = on_evaluate
 
-    trainer.DEFAULT_CALLBACKS.append(MissingMetrics)
+    callbacks: list[Any] = trainer.DEFAULT_CALLBACKS
+    callbacks.append(MissingMetrics)

@@ -144,6 +144,7 @@ from crosslens.core.long_work import (
     core_limit as core_limit,
     duration as duration,
     in_threads as in_threads,
+    note_resumed as note_resumed,
     one_blas_thread as one_blas_thread,
     shown_progress as shown_progress,
     stage as stage,

@@ -70,8 +70,8 @@ class _Module:
         from crosslens.encode.adapters.torch_encoders import ARCHITECTURES, vectors_of
 
         config = getattr(model, "config", None)
-        kind = getattr(config, "model_type", None)
-        self._architecture = next((known for known in ARCHITECTURES.values() if kind in known.types), None)
+        model_type = getattr(config, "model_type", None)
+        self._architecture = next((known for known in ARCHITECTURES.values() if model_type in known.types), None)
         self._vectors_of = vectors_of
         if hasattr(self._tokenizer, "model_max_length"):
             self._longest = longest_text(self._tokenizer, config, getattr(self._architecture, "longest", None))

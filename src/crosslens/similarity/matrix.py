@@ -350,8 +350,7 @@ def _blocks(prepared: PreparedSimilarity, done: int, progress: Progress | None) 
     if engine.distributed:
         height = max(1, min(height, -(-(rows - done) // (_PARTS_PER_SLOT * engine.slots()))))
     parts = [slice(start, min(start + height, rows)) for start in range(done, rows, height)]
-    with stage(shown_progress(progress), "similarity", rows) as watching:
-        watching.advance(done)
+    with stage(shown_progress(progress), "similarity", rows, done=done, unit="image") as watching:
         blocks = engine.run(
             _block, prepared, parts, done=lambda part: watching.advance(part.stop - part.start), size=_BLOCK_BYTES
         )
