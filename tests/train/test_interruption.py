@@ -20,7 +20,7 @@ from tests.tables import rest_slow
 torch = pytest.importorskip("torch")
 pytest.importorskip("safetensors")
 
-from crosslens.core import CrosslensError  # noqa: E402
+from crosslens.core import CrosslensError, SilentProgress  # noqa: E402
 from crosslens.train import Trained, TrainingData, TrainingRecipe, train_model, training  # noqa: E402
 from crosslens.train.stored.checkpoint import SaveTimes, load_checkpoint  # noqa: E402
 from crosslens.train.training import Training, uninterrupted  # noqa: E402
@@ -50,6 +50,14 @@ def press_during(monkeypatch: pytest.MonkeyPatch, step: int) -> None:
     monkeypatch.setattr(Training, "_take", pressed)
 
 
+class Notes(SilentProgress):
+    def __init__(self) -> None:
+        self.notes: list[str] = []
+
+    def note(self, text: str) -> None:
+        self.notes.append(text)
+
+
 @pytest.mark.parametrize("step", rest_slow([8, 1, 10, 15]))
 def test_ctrl_c_leaves_a_checkpoint_of_a_whole_step(
     tmp_path: Path,
@@ -64,7 +72,9 @@ def test_ctrl_c_leaves_a_checkpoint_of_a_whole_step(
         with pytest.raises(KeyboardInterrupt, match=f"stopped after step {step} of 15; the same command resumes"):
             train_model(recipe, data, tmp_path / "model")
     assert load_checkpoint(partial(tmp_path / "model")).step == step
-    resumed = train_model(recipe, data, tmp_path / "model")
+    watching = Notes()
+    resumed = train_model(recipe, data, tmp_path / "model", progress=watching)
+    assert watching.notes == [f"training: resumed at step {step} of 15"]
     assert weights(resumed.path) == weights(whole.path)
     assert resumed.card["history"] == whole.card["history"], "losses of the interrupted epoch included"
 
@@ -172,6 +182,11 @@ def test_the_command_says_how_to_resume(tmp_path: Path, data: TrainingData) -> N
     step = load_checkpoint(partial(tmp_path / "model")).step
     assert f"stopped after step {step:,} of 50,000; the same command resumes there" in rest
     assert "Traceback" not in rest
+    with subprocess.Popen(command, stderr=subprocess.PIPE, env=dict(os.environ), text=True) as process:
+        assert process.stderr is not None
+        assert f"note: training: resumed at step {step:,} of 50,000\n" in process.stderr
+        process.send_signal(signal.SIGINT)
+        process.stderr.read()
 
 
 SCRIPT = """

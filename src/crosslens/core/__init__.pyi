@@ -144,6 +144,7 @@ from crosslens.core.long_work import (
     core_limit as core_limit,
     duration as duration,
     in_threads as in_threads,
+    note_resumed as note_resumed,
     one_blas_thread as one_blas_thread,
     shown_progress as shown_progress,
     stage as stage,
@@ -233,12 +234,15 @@ from crosslens.core.rendering import (
     Grid as Grid,
     Notify as Notify,
     decimal as decimal,
+    markdown_text as markdown_text,
+    merged_notes as merged_notes,
     percent as percent,
     printable as printable,
     printable_json as printable_json,
     printable_line as printable_line,
     to_stderr as to_stderr,
     two_columns as two_columns,
+    well_formed as well_formed,
 )
 from crosslens.core.resumable import ResumableFolder as ResumableFolder
 from crosslens.core.run import (
@@ -278,6 +282,8 @@ from crosslens.core.storage import (
     FORMAT_VERSION as FORMAT_VERSION,
     cache_folder as cache_folder,
     folder_layout as folder_layout,
+    for_spreadsheets as for_spreadsheets,
+    from_spreadsheets as from_spreadsheets,
     json_form as json_form,
     mapped_array as mapped_array,
     parquet_bytes as parquet_bytes,

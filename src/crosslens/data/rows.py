@@ -22,6 +22,7 @@ from crosslens.core import (
     InputError,
     UnknownNameError,
     UsageError,
+    from_spreadsheets,
     is_encodable,
     is_finite_number,
     parse_json,
@@ -195,7 +196,8 @@ def read_table(path: str | Path) -> InputTable:
             if len(row) != len(header):
                 tip = "quote texts that contain commas" if suffix == ".csv" else "check for lost or extra tabs"
                 raise wrong_width(row, f"line {line}", f"{len(header)} columns: {', '.join(header)}", tip)
-        return InputTable(pl.DataFrame(rows, schema=dict.fromkeys(header, pl.String), orient="row"), on_lines(lines))
+        table = pl.DataFrame(rows, schema=dict.fromkeys(header, pl.String), orient="row")
+        return InputTable(from_spreadsheets(table), on_lines(lines))
 
 
 def split_csv(path: str | Path) -> tuple[list[str], list[list[str]], list[int]]:

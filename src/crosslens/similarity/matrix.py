@@ -28,6 +28,7 @@ from crosslens.core import (
     call_function,
     current_engine,
     fingerprint,
+    from_spreadsheets,
     frozen,
     other_content,
     positions,
@@ -349,8 +350,7 @@ def _blocks(prepared: PreparedSimilarity, done: int, progress: Progress | None) 
     if engine.distributed:
         height = max(1, min(height, -(-(rows - done) // (_PARTS_PER_SLOT * engine.slots()))))
     parts = [slice(start, min(start + height, rows)) for start in range(done, rows, height)]
-    with stage(shown_progress(progress), "similarity", rows) as watching:
-        watching.advance(done)
+    with stage(shown_progress(progress), "similarity", rows, done=done, unit="image") as watching:
         blocks = engine.run(
             _block, prepared, parts, done=lambda part: watching.advance(part.stop - part.start), size=_BLOCK_BYTES
         )
@@ -371,7 +371,8 @@ def read_pairs(path: str | Path, dataset: Dataset) -> tuple[Array, Array]:
     file = existing_file(path)
     with reading(file):
         try:
-            table = pl.read_csv(read_bytes(file), infer_schema=False, separator="\t" if file.suffix == ".tsv" else ",")
+            separator = "\t" if file.suffix == ".tsv" else ","
+            table = from_spreadsheets(pl.read_csv(read_bytes(file), infer_schema=False, separator=separator))
         except pl.exceptions.PolarsError as error:
             raise InputError(
                 f"cannot be read: {error}", expected="a CSV with a header", fix="save it as UTF-8"

@@ -23,6 +23,7 @@ from crosslens.core import (
     as_ids,
     file_fingerprint,
     fingerprint,
+    from_spreadsheets,
     is_verifying,
     match_ids,
     positions,
@@ -289,7 +290,7 @@ class PreparedMatrix:
 
 def _read_table(file: Path) -> tuple[Ids, Ids, Array]:
     try:
-        table = pl.read_csv(read_bytes(file), infer_schema=False)
+        table = from_spreadsheets(pl.read_csv(read_bytes(file), infer_schema=False))
     except pl.exceptions.PolarsError as error:
         raise InputError(
             f"cannot be read: {error}", expected="a table with a header", fix="save it as UTF-8 CSV"

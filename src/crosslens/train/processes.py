@@ -266,7 +266,7 @@ def compute_together(
                     if kind == "result":
                         result = content
                     elif kind != "row":
-                        getattr(progress, kind)(*content)
+                        getattr(progress, kind, lambda _: None)(*content)  # not all take notes
                     elif watch is not None:
                         watch(content)
         if lost:
@@ -320,6 +320,9 @@ class Reporter:
         self._steps += steps
         if time.monotonic() - self._last > 0.1:
             self._flush()
+
+    def note(self, text: str) -> None:
+        self._send(("note", (text,)))
 
     def finish(self) -> None:
         self._flush()

@@ -167,8 +167,7 @@ class Training:
             for row in self.history:
                 self.watch(row)
         try:
-            with stage(self.progress, "training", self.steps) as running:
-                running.advance(self.step)
+            with stage(self.progress, "training", self.steps, done=self.step) as running:
                 self._take_steps(running)
         except KeyboardInterrupt as error:
             with uninterrupted():

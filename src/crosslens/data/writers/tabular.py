@@ -7,7 +7,7 @@ from pathlib import Path
 
 import polars as pl
 
-from crosslens.core import Dataset, InputError, UsageError, argument, parquet_bytes
+from crosslens.core import Dataset, InputError, UsageError, argument, for_spreadsheets, parquet_bytes
 from crosslens.data.files import format_suffix, writing_bytes, writing_text
 from crosslens.data.rows import PLAIN_SUFFIXES, number_within
 from crosslens.data.writing import KEY_COLUMNS, WRITERS, by_image, check_image_order, lost_columns, lost_objects
@@ -49,7 +49,7 @@ def _write_table(frame: pl.DataFrame, path: Path) -> None:
     suffix = format_suffix(path)
     if suffix not in PLAIN_SUFFIXES:
         raise UsageError(f"{path} ends in {suffix!r}", fix=f"use one of: {', '.join(PLAIN_SUFFIXES)}")
-    flat = frame.select(name for name, kind in frame.schema.items() if not kind.is_nested())
+    flat = for_spreadsheets(frame.select(name for name, kind in frame.schema.items() if not kind.is_nested()))
     with writing_bytes(path) as out:
         if suffix == ".jsonl":
             frame.write_ndjson(out)

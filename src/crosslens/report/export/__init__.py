@@ -26,6 +26,7 @@ from crosslens.core import (
     UsageError,
     argument,
     atomic_file,
+    for_spreadsheets,
     refuse_existing,
     split_name,
     tidy_output,
@@ -135,7 +136,7 @@ def csv(runs: Sequence[Run], metrics: Metrics = None) -> Files:
             direction, metric = split_name(name)
             row = {"run": run.name, "direction": direction, "metric": metric, **run[name].as_dict()}
             rows.append(row | {"protocol": run.protocol.get("name")})
-    return {"": pl.DataFrame(rows, schema=schema).write_csv()}
+    return {"": for_spreadsheets(pl.DataFrame(rows, schema=schema)).write_csv()}
 
 
 @EXPORTS.register("latex", suffix=".tex", several=True)
@@ -156,7 +157,7 @@ def render_drop_table(table: DropTable, to: str) -> Files:
     if to not in endings:
         raise UnknownNameError("export format of robustness studies", to, endings)
     ending = endings[to]
-    return {"": table.content(ending).decode() if ending else pl.DataFrame(table.rows).write_csv()}
+    return {"": table.content(ending).decode() if ending else for_spreadsheets(pl.DataFrame(table.rows)).write_csv()}
 
 
 @EXPORTS.register("trec", suffix=".run")
