@@ -78,7 +78,7 @@ def write_export(files: Files, output: str | Path, *, overwrite: bool = False) -
         output if len(files) == 1 else plain.with_name(f"{plain.stem}-{part}{plain.suffix}{gz}"): content
         for part, content in files.items()
     }
-    return _write(paths, overwrite)
+    return write_changed({path: text.encode() for path, text in paths.items()}, overwrite)
 
 
 def write_named_export(
@@ -87,21 +87,17 @@ def write_named_export(
     """Write the files under the names of the format ``to``: ``clip-b32.i2t.run``, ``clip-b32.t2i.run``."""
     suffix = EXPORTS[to].details["suffix"]
     paths = {Path(folder) / f"{name}{part and f'.{part}'}{suffix}": content for part, content in files.items()}
-    return _write(paths, overwrite)
-
-
-def _write(content: Mapping[Path, str], overwrite: bool) -> list[Path]:
-    # mtime=0: the same run exports to the same bytes.
-    data = {
-        path: gzip.compress(text.encode(), mtime=0) if path.suffix == ".gz" else text.encode()
-        for path, text in content.items()
-    }
-    return write_changed(data, overwrite)
+    return write_changed({path: text.encode() for path, text in paths.items()}, overwrite)
 
 
 def write_changed(content: Mapping[Path, bytes], overwrite: bool) -> list[Path]:
-    """All of the files or none: conflicts are detected before the first file is written."""
-    changed = {path: data for path, data in content.items() if not (path.is_file() and path.read_bytes() == data)}
+    """All of the files or none, gzipped if the name ends in ``.gz``: conflicts are found before the first is written.
+
+    A file that holds the same already is no conflict, so that a command can be repeated.
+    """
+    # mtime=0: the same run exports to the same bytes.
+    stored = {path: gzip.compress(data, mtime=0) if path.suffix == ".gz" else data for path, data in content.items()}
+    changed = {path: data for path, data in stored.items() if not (path.is_file() and path.read_bytes() == data)}
     for path in content.keys() - changed.keys():
         tidy_output(path)
     for path in changed:
