@@ -250,7 +250,7 @@ def test_nobody_waits_for_a_pipe(tmp_path: Path, name: str) -> None:
     os.mkfifo(folder / name)
     assert being_written(tmp_path / "out") is None
     if name == LOCK_FILE:
-        with pytest.raises(ConflictError, match="neither a file nor a folder"):
+        with pytest.raises(ConflictError, match="is a named pipe"):
             write_text(tmp_path / "out", "text")
     else:
         write_text(tmp_path / "out", "text")

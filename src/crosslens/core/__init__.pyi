@@ -103,14 +103,18 @@ from crosslens.core.hashing import (
     verification as verification,
 )
 from crosslens.core.ids import (
+    ESCAPED_ON_LINES as ESCAPED_ON_LINES,
     Ids as Ids,
     ImageName as ImageName,
     as_ids as as_ids,
     distinct_names as distinct_names,
+    escape_ids as escape_ids,
+    escape_note as escape_note,
     images_below as images_below,
     match_ids as match_ids,
     positions as positions,
     spelled_as as spelled_as,
+    unescape_ids as unescape_ids,
     unknown_images as unknown_images,
     without_image_ending as without_image_ending,
 )

@@ -38,6 +38,7 @@ from typing import IO, TypeVar
 
 from crosslens.core.addresses import address_of
 from crosslens.core.errors import ConflictError, CrosslensError, InputError, UsageError, argument
+from crosslens.core.input_files import kind_of_file, require_path
 
 _LEFT_BY_SYSTEMS = (".DS_Store", "Thumbs.db", "desktop.ini")
 """Files that file browsers put into folders on their own."""
@@ -164,7 +165,7 @@ def hold_lock(folder: Path, target: Path, *, wait: bool = False, required: bool 
             raise
         yield
         return
-    _held[owner] = handle, Path(os.path.realpath(target))
+    _held[owner] = handle, real_path(target)
     try:
         yield
     finally:
@@ -224,7 +225,7 @@ def _not_own(path: Path, status: os.stat_result) -> str | None:
     """What something is that crosslens never writes by itself; None for files and folders."""
     if stat.S_ISLNK(status.st_mode):
         return f"a link to {os.readlink(path)}"
-    return None if stat.S_ISREG(status.st_mode) or stat.S_ISDIR(status.st_mode) else "neither a file nor a folder"
+    return None if stat.S_ISREG(status.st_mode) or stat.S_ISDIR(status.st_mode) else kind_of_file(status.st_mode)
 
 
 _NO_LINK = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
@@ -347,7 +348,7 @@ class Workspace:
     """Where an output is prepared: ``new`` becomes ``target``. Made by :func:`workspace`."""
 
     def __init__(self, target: Path) -> None:
-        self.target = Path(os.path.realpath(target))  # a link stays, and what it points to is replaced
+        self.target = real_path(target)  # a link stays, and what it points to is replaced
         _refuse_links_inside(target, self.target)
         self.folder = workspace_folder(target)
         if self.target.is_dir():
@@ -546,11 +547,17 @@ def remove(path: Path) -> None:
         path.unlink(missing_ok=True)
 
 
+def real_path(path: Path) -> Path:
+    """The path without links; what can be no path raises: every output passes here, and every folder that is read."""
+    require_path(path)
+    return Path(os.path.realpath(path))
+
+
 def workspace_folder(target: Path) -> Path:
     """``.run.crosslens-partial`` beside ``run``."""
     if address := address_of(target):
         raise UsageError(f"{address}: only runs are written to a store", fix="write to a folder, and upload that")
-    target = Path(os.path.realpath(target))
+    target = real_path(target)
     if not target.name:
         fix = f"write to a folder inside it, such as {target / 'new'}"
         raise ConflictError(f"{target} is the root of the file system, and cannot be replaced", fix=fix)

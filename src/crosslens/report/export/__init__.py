@@ -19,7 +19,6 @@ import polars as pl
 
 from crosslens.core import (
     ConflictError,
-    InputError,
     Registry,
     Run,
     UnknownNameError,
@@ -29,6 +28,7 @@ from crosslens.core import (
     refuse_existing,
     split_name,
     tidy_output,
+    to_stderr,
 )
 from crosslens.metrics import dataset_name, dataset_revision, select_metrics
 from crosslens.pipeline import DropTable, runs_table
@@ -159,7 +159,7 @@ def render_drop_table(table: DropTable, to: str) -> Files:
 def trec(runs: Sequence[Run], metrics: Metrics = None) -> Files:
     """TREC run files, one per direction.
 
-    ``query Q0 item rank score tag``; ids must be free of blanks, which the format uses as separators.
+    ``query Q0 item rank score tag``; ids with blanks, which the format uses as separators, are escaped.
     """
     return _render(runs, ".run")
 
@@ -184,16 +184,14 @@ def _render(runs: Sequence[Run], suffix: str) -> Files:
             fix="export from the folder that `crosslens evaluate -o` wrote, or choose csv, markdown or latex",
         )
     system = "_".join(run.name.split()) or "crosslens"
-    files = {}
+    files, notes = {}, list[str]()
     with tempfile.TemporaryDirectory() as folder:
         for direction, ranking in run.rankings.items():
             path = Path(folder) / f"{direction}{suffix}"
-            try:
-                write_run(ranking, path, system)
-            except InputError as error:
-                error.file = None  # a temporary file: the mistake is in the ids
-                raise
+            write_run(ranking, path, system, notify=notes.append)
             files[direction] = path.read_text(encoding="utf-8")
+    for note in notes[:1]:  # both directions have the same ids
+        to_stderr(note)
     return files
 
 
