@@ -5,12 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import polars as pl
 import pytest
 from hypothesis import example, given, strategies as st
 
 import crosslens as cl
+from crosslens.analyze import apply_review
 from crosslens.core import ESCAPED_ON_LINES, escape_ids, escape_note, unescape_ids
-from crosslens.data import WRITERS, load_dataset, write_dataset
+from crosslens.data import WRITERS, load_dataset, read_table, write_dataset
 from crosslens.report import EXPORTS, render_export
 from tests.commands import Call, call as call
 
@@ -156,6 +158,22 @@ def test_exports_of_a_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
                 path.write_text(content, encoding="utf-8", newline="")
                 assert set(cl.read_run(path).query_ids) == set(run.rankings[direction].query_ids)
                 assert set(cl.read_run(path).item_ids) == set(run.rankings[direction].item_ids)
+
+
+@pytest.mark.parametrize("ending", [".csv", ".jsonl", ".parquet"])
+def test_reviewed_labels(ending: str, tmp_path: Path) -> None:
+    dataset = cl.Dataset.of({image: [f"{number} cats", f"a dog, {number} cats"] for number, image in enumerate(HARD)})
+    scores = np.random.default_rng(0).standard_normal((len(HARD), 2 * len(HARD)))
+    run = cl.evaluate(dataset, scores=scores, metrics="Hit@1", resamples=0)
+    quality = cl.label_quality(dataset, {"model": run}, words=False)
+    quality.write(tmp_path / f"review{ending}")
+    assert set(read_rows(tmp_path / f"review{ending}")) >= {" lead", "trail ", "\u3000", "line\nbreak"}
+    assert apply_review(dataset, tmp_path / f"review{ending}").dataset.image_ids == dataset.image_ids
+
+
+def read_rows(path: Path) -> list[str]:
+    frame = pl.read_ndjson(path) if path.suffix == ".jsonl" else read_table(path).frame
+    return frame["image"].to_list()
 
 
 @pytest.mark.slow

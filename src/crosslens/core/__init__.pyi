@@ -111,6 +111,7 @@ from crosslens.core.ids import (
     escape_ids as escape_ids,
     escape_note as escape_note,
     images_below as images_below,
+    listed_id as listed_id,
     match_ids as match_ids,
     positions as positions,
     spelled_as as spelled_as,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from contextlib import suppress
 from itertools import chain
 from pathlib import Path, PurePosixPath
@@ -91,6 +91,12 @@ def escape_note(ids: Sequence[str], where: re.Pattern[str] = ESCAPED_IN_COLUMNS)
     first, escaped = written[0]
     count = f"{len(written):,} ids hold" if len(written) > 1 else "1 id holds"
     return f"{count} what separates columns, and {first!r} is written as {escaped}: crosslens reads it back"
+
+
+def listed_id(cell: Any, known: Container[str]) -> str | None:
+    """The id in a cell that a person may have edited: white space around it counts only where a known id has it."""
+    text = "" if cell is None else str(cell)
+    return (text if text in known else text.strip()) or None
 
 
 def match_ids(names: Sequence[str], ids: Sequence[str], *, any_ending: bool = True) -> IntArray:
