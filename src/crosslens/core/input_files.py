@@ -116,9 +116,26 @@ _KINDS = {
     stat.S_IFCHR: "a device",
     stat.S_IFBLK: "a device",
     stat.S_IFDIR: "a folder",
+    stat.S_IFLNK: "a link",
 }
 # What the system says of a path that cannot name a file.
 _NO_FILE = (errno.ENAMETOOLONG, errno.ELOOP, errno.ENOTDIR, errno.EACCES, errno.EPERM)
+
+
+def require_path(path: str | Path) -> None:
+    """Raise for a text that no path can be: one with a NUL, or with half of a surrogate pair."""
+    try:
+        is_path = b"\0" not in os.fsencode(path)
+    except UnicodeEncodeError:
+        is_path = False
+    if not is_path:
+        expected = "a path without NUL and without halves of surrogate pairs"
+        raise InputError(f"{str(path)!r:.80} is not a path", expected=expected, fix="check the path")
+
+
+def kind_of_file(mode: int) -> str:
+    """What something is that is not a regular file: a named pipe, a folder, …"""
+    return _KINDS.get(stat.S_IFMT(mode), "not a regular file")
 
 
 def require_regular(path: str | Path) -> None:
@@ -126,17 +143,16 @@ def require_regular(path: str | Path) -> None:
 
     So does a path that the system does not look at (too long, a circle of links, a NUL).
     """
+    require_path(path)
     try:
         mode = os.stat(path).st_mode
-    except ValueError as error:  # a NUL byte, or a lone surrogate
-        raise InputError(f"{str(path)!r:.80} is not a path", expected="a path", fix="check the path") from error
     except OSError as error:
         if error.errno in _NO_FILE:
             problem = f"cannot be opened: {error.strerror}"
             raise InputError(problem, file=f"{path!s:.200}", expected="an existing file", fix="check it") from error
         return
     if not stat.S_ISREG(mode):
-        kind = _KINDS.get(stat.S_IFMT(mode), "not a regular file")
+        kind = kind_of_file(mode)
         fix = "name the file inside it" if kind == "a folder" else "save the content to a file, and name that"
         raise InputError(f"this is {kind}", file=path, expected="a file", fix=fix)
 

@@ -14,6 +14,7 @@ from crosslens.report.export import (
     Files as Files,
     render_drop_table as render_drop_table,
     render_export as render_export,
+    write_changed as write_changed,
     write_export as write_export,
     write_named_export as write_named_export,
 )

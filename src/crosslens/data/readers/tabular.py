@@ -17,6 +17,7 @@ from crosslens.core import (
     match_ids,
     reading,
     spelled_as,
+    unescape_ids,
     without_image_ending,
 )
 from crosslens.data.files import existing_file, format_stem, format_suffix, numbered_lines, read_lines
@@ -89,6 +90,7 @@ def read_plain(
             image_at = require_column(frame, "image", IMAGE_COLUMNS, image_column, "image_column")
             usual = [name for name in CAPTION_COLUMNS if name not in (text_at, image_at)]
             caption_at = find_column(frame, caption_column, usual, "caption_column")
+            frame = _unescaped(frame, captions, image_at, caption_at)
             table = caption_table(frame, row_name, image_at, text_at, caption_at)
             image_table, objects, relations = text_table(image=dict.fromkeys(table["image"])), None, None
         if images is not None:
@@ -105,6 +107,7 @@ def read_plain(
                     frame, image_row = read_table(images)
                     name = image_column if image_column in frame.columns else None
                     image_at = require_column(frame, "image", IMAGE_COLUMNS, name, "image_column")
+                    frame = _unescaped(frame, images, image_at)
                     ids = check_ids(frame[image_at].to_list(), "image id", image_row)
                     check_unique(ids, "image", image_row)
                     free = {name: typed(frame[name]) for name in frame.columns if name not in (image_at, "image")}
@@ -113,6 +116,13 @@ def read_plain(
             check_known(owners, set(image_table["image"]), "image", row_name)
             table = table.with_columns(pl.Series("image", owners, pl.String))
         return Dataset(format_stem(captions), image_table, table, objects, relations)
+
+
+def _unescaped(frame: pl.DataFrame, path: str | Path, *columns: str | None) -> pl.DataFrame:
+    """The table with its ids as they were: a .tsv file has no quotes, and escapes those that it could not hold."""
+    if format_suffix(path) != ".tsv":
+        return frame
+    return frame.with_columns(pl.Series(name, unescape_ids(frame[name]), pl.String) for name in columns if name)
 
 
 def _suffix(path: str | Path) -> str:
@@ -230,8 +240,9 @@ def read_flickr(captions: str | Path, images: str | Path | None = None) -> Datas
                 expected = "photo.jpg#0, a tab, and the caption"
                 fix = "check that the file is a token file, and that the tab was not lost"
                 raise InputError(f"{line!r:.60} is not a caption", row=f"line {number}", expected=expected, fix=fix)
-            ids.append(caption.strip())
-            owners.append(image.strip())
+            image = unescape_ids([image.strip()])[0]
+            ids.append(f"{image}#{count.strip()}")
+            owners.append(image)
             texts.append(text)
         check_texts(texts, row_name)
         check_unique(ids, "caption", row_name)

@@ -199,7 +199,7 @@ def missing_positives(work: StageWork) -> StageOutput:
     folder = work.stage_folder("missing-positives")
     folder.mkdir(parents=True, exist_ok=True)
     qrels, table = folder / "completed.qrels", folder / "missing.csv"
-    write_qrels(result.relevance(), qrels)
+    write_qrels(result.relevance(), qrels, notify=work.encoding.notify)
     result.write_table(table)
     pairs = result.relevance(extra_only=True)
     missing = {(pairs.query_ids[row], pairs.item_ids[item]) for row, item in zip(pairs.rows, pairs.items, strict=True)}

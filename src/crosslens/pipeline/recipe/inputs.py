@@ -29,6 +29,7 @@ from crosslens.core import (
     read_manifest,
     read_whole,
     reading,
+    unescape_ids,
 )
 from crosslens.data import (
     ARRAY_SUFFIXES,
@@ -418,7 +419,7 @@ def _runs(
 def _read_ids(path: str, known: Ids | None, what: str, rows: int) -> Ids:
     """The ids in a file, one per line. They may be more than the ``known`` ones of the dataset, but not fewer."""
     with reading(path):
-        lines = [line.strip() for line in read_lines(path)]
+        lines = unescape_ids(line.strip() for line in read_lines(path))
         location = on_lines(range(1, len(lines) + 1))
         ids = check_ids(lines, f"{what} id", location)
         check_unique(ids, what, location)

@@ -27,6 +27,7 @@ from crosslens.core import (
     UsageError,
     argument,
     is_finite_number,
+    listed_id,
     random_stream,
     read_json_file,
     reading,
@@ -230,8 +231,9 @@ def _pair(
 def _checked_pair(row: Mapping[str, Any], where: int | str, origin: str, dataset: Dataset, shown_as: str) -> NewItem:
     """The item of a row, whose image and caption the dataset must have."""
     cells = {name: str(row[name]).strip() if row.get(name) is not None else "" for name in _OWN}
-    image = str(row.get("suggested_image") or "").strip() or cells["image"]
-    caption, text = cells["caption"], cells["text"]
+    named = (listed_id(row.get(name), dataset.image_rows) for name in ("suggested_image", "image"))
+    image = next(filter(None, named), "")
+    caption, text = listed_id(row.get("caption"), dataset.caption_rows) or "", cells["text"]
     if image not in dataset.image_rows:
         raise InputError(f"image {image!r} is not in the dataset", row=where, fix="check the id", subject=image)
     if not text and caption in dataset.caption_rows:
