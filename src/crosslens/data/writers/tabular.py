@@ -57,14 +57,14 @@ def _write_table(frame: pl.DataFrame, path: Path) -> None:
     suffix = format_suffix(path)
     if suffix not in PLAIN_SUFFIXES:
         raise UsageError(f"{path} ends in {suffix!r}", fix=f"use one of: {', '.join(PLAIN_SUFFIXES)}")
-    flat = for_spreadsheets(frame.select(name for name, kind in frame.schema.items() if not kind.is_nested()))
+    flat = frame.select(name for name, kind in frame.schema.items() if not kind.is_nested())
     with writing_bytes(path) as out:
         if suffix == ".jsonl":
             frame.write_ndjson(out)
         elif suffix == ".parquet":
             out.write(parquet_bytes(frame))
         elif suffix == ".csv":
-            flat.write_csv(out)
+            for_spreadsheets(flat).write_csv(out)
         else:
             ids = [name for name in KEY_COLUMNS[:2] if name in flat.columns]
             flat = flat.with_columns(pl.Series(name, escape_ids(flat[name], ESCAPED_ON_LINES)) for name in ids)
@@ -74,7 +74,7 @@ def _write_table(frame: pl.DataFrame, path: Path) -> None:
                     problem = f"the {name} {flat[name][row]!r:.60} holds a tab or line break"
                     expected = "values on one line: a .tsv file has no quotes"
                     raise InputError(problem, file=path, row=row, expected=expected, fix="write a .csv or .jsonl file")
-            flat.write_csv(out, separator="\t", quote_style="never")
+            for_spreadsheets(flat).write_csv(out, separator="\t", quote_style="never")
 
 
 @WRITERS.register(
