@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from threadpoolctl import ThreadpoolController
 
 from tests.tables import rest_slow
 
@@ -189,18 +190,73 @@ def test_the_command_says_how_to_resume(tmp_path: Path, data: TrainingData) -> N
         process.stderr.read()
 
 
+def test_neither_load_nor_what_ran_before_changes_how_a_training_computes(
+    tmp_path: Path, recipe: TrainingRecipe, data: TrainingData, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """OpenMP may not take fewer threads on a busy machine, and oneDNN is used also after a product has failed."""
+    openmp = ThreadpoolController().select(user_api="openmp").lib_controllers
+    libraries = [library.dynlib for library in openmp if hasattr(library.dynlib, "omp_set_dynamic")]
+
+    def state() -> tuple[Any, ...]:
+        return torch.backends.mkldnn.enabled, torch.get_num_threads(), *(each.omp_get_dynamic() for each in libraries)
+
+    take, states = Training._take, set[tuple[Any, ...]]()
+
+    def noted(self: Any, step: int) -> float:
+        states.add(state())
+        return take(self, step)
+
+    monkeypatch.setattr(Training, "_take", noted)
+    monkeypatch.setattr(torch.backends.mkldnn, "enabled", False)
+    for library in libraries:
+        library.omp_set_dynamic(1)
+    try:
+        before = state()
+        train_model(changed(recipe, epochs=1), data, tmp_path / "model")
+        assert state() == before, "what else runs in the process is as it was"
+    finally:
+        for library in libraries:
+            library.omp_set_dynamic(0)
+    assert states == {(True, 1, *(0 for _ in libraries))}
+
+
+def test_a_training_is_resumed_with_its_number_of_threads(
+    tmp_path: Path, recipe: TrainingRecipe, data: TrainingData, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where the recipe names none: another shell, container or machine would give torch another number."""
+    take, threads, default = Training._take, set[int](), torch.get_num_threads()
+
+    def noted(self: Any, step: int) -> float:
+        threads.add(torch.get_num_threads())
+        return take(self, step)
+
+    recipe = changed(recipe, threads=None)
+    try:
+        torch.set_num_threads(3)
+        with pytest.raises(KeyboardInterrupt):
+            train_model(recipe, data, tmp_path / "model", watch=stop_after(0))
+        assert load_checkpoint(partial(tmp_path / "model")).threads == 3
+        torch.set_num_threads(1)
+        monkeypatch.setattr(Training, "_take", noted)
+        train_model(recipe, data, tmp_path / "model")
+        assert threads == {3}
+        assert torch.get_num_threads() == 1, "for the training only"
+    finally:
+        torch.set_num_threads(default)
+
+
 SCRIPT = """
 import sys
 sys.path.insert(0, {root!r})
 from tests.train.conftest import changed, made_data, small_recipe
 from crosslens.train import train_model
-train_model(changed(small_recipe(), epochs=40, batch_size=20, checkpoint_share=1), made_data(), {output!r})
+train_model(changed(small_recipe(), epochs=40, checkpoint_share=1), made_data(), {output!r})
 """
 
 
 @pytest.mark.slow
 def test_killed_wherever_a_checkpoint_may_be_half_written(
-    tmp_path: Path, recipe: TrainingRecipe, data: TrainingData
+    tmp_path: Path, recipe: TrainingRecipe, data: TrainingData, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     script = SCRIPT.format(root=str(ROOT), output=str(tmp_path / "killed"))
     for seed in range(3):
@@ -211,8 +267,11 @@ def test_killed_wherever_a_checkpoint_may_be_half_written(
                 time.sleep(0.01)  # until it has written something
             time.sleep(float(np.random.default_rng(seed).uniform(0, 0.05)))
             process.kill()
-    # Batches of 20: torch multiplies larger ones otherwise after a product in bf16 has failed in the same process.
-    recipe = changed(recipe, epochs=40, batch_size=20)
-    killed, whole = (train_model(recipe, data, tmp_path / name) for name in ("killed", "whole"))
+    recipe = changed(recipe, epochs=40)
+    # As torch leaves it after a product in bf16 has failed in the same process; on ARM it then multiplies otherwise.
+    monkeypatch.setattr(torch.backends.mkldnn, "enabled", False)
+    killed = train_model(recipe, data, tmp_path / "killed")
+    monkeypatch.undo()
+    whole = train_model(recipe, data, tmp_path / "whole")
     assert weights(killed.path) == weights(whole.path)
     assert killed.card["history"] == whole.card["history"]
