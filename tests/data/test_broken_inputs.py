@@ -203,11 +203,11 @@ def plain(name: str, **options: str) -> Callable[[Path], object]:
 
 
 PLAIN = [
-    Case("row too wide", {"p.csv": "image,text\n1,A dog, running\n"}, plain("p.csv"), "p.csv", "line 2", "3 columns", "2 columns: image, text", "quote texts that contain commas"),
-    Case("row too narrow", {"p.tsv": "image\ttext\n1\tA dog\n2\n"}, plain("p.tsv"), "p.tsv", "line 3", "1 column", "2 columns: image, text", "check for lost or extra tabs"),
+    Case("row too wide", {"p.csv": "image,text\n1,A dog, running\n"}, plain("p.csv"), "p.csv", "line 2", "3 columns", "2 columns separated by a comma: image, text", "quote texts that contain commas"),
+    Case("row too narrow", {"p.tsv": "image\ttext\n1\tA dog\n2\n"}, plain("p.tsv"), "p.tsv", "line 3", "1 column", "2 columns separated by a tab: image, text", "check for lost or extra tabs"),
     Case("no text column", {"p.csv": "image,words\n1,A dog\n"}, plain("p.csv"), "p.csv", "line 1", "no column for the caption's text (found: image, words)", "a header with text or caption_text or caption", "pass text_column="),
     Case("no image column", {"p.csv": "picture,text\n1,A dog\n"}, plain("p.csv"), "p.csv", "line 1", "no column for the image (found: picture, text)", "a header with image or image_id", "pass image_column="),
-    Case("named column missing", {"p.csv": "image,text\n1,A dog\n"}, lambda folder: load_dataset("plain", captions=folder / "p.csv", text_column="txt"), "p.csv", "line 1", "no column 'txt'", "the column that text_column= names", "pass text_column= one of: image, text"),
+    Case("named column missing", {"p.csv": "image,text\n1,A dog\n"}, lambda folder: load_dataset("plain", captions=folder / "p.csv", text_column="txt"), "p.csv", "line 1", "no column 'txt'", "the column that text_column= names", "pass text_column=, one of: image, text"),
     Case("two columns alike", {"p.csv": "image,text,text\n1,A,B\n"}, plain("p.csv"), "p.csv", "line 1", "two columns are named 'text'", "a different name for every column", "name every column"),
     Case("empty text", {"p.csv": 'image,text\n1,"A\nB"\n2,\n'}, plain("p.csv"), "p.csv", "line 4", "empty caption", "a non-empty text", "write the caption"),
     Case("caption id twice", {"p.csv": "image,caption_id,text\n1,x,A\n2,x,B\n"}, plain("p.csv"), "p.csv", "line 3", "duplicate caption id 'x' (first at line 2)", "each caption once", "remove or rename"),

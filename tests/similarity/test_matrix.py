@@ -209,8 +209,8 @@ def test_csv_with_ids(tmp_path: Path) -> None:
         ("image,a#0,b#0,b#1\na,1,2,3\na,4,5,6\n", "duplicate image id 'a'"),
         ("image,caption,score\na,a#0,1\na,a#0,2\n", "occurs twice"),
         ("image,a#0,a#0\na,1,2\n", "duplicate caption id 'a#0'"),
-        ("image;a#0\na;1\n", "only one column"),
-        ("", "cannot be read"),
+        ("image:a#0\na:1\n", "only one column"),
+        ("", "the file is empty"),
     ],
 )
 def test_a_bad_table_names_file_and_row(tmp_path: Path, text: str, problem: str) -> None:

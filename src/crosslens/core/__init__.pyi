@@ -122,6 +122,7 @@ from crosslens.core.ids import (
 from crosslens.core.input_files import (
     ASPECT_RATIO as ASPECT_RATIO,
     CAPTION_CHARACTERS as CAPTION_CHARACTERS,
+    DELIMITERS as DELIMITERS,
     DEVICE_BYTES as DEVICE_BYTES,
     IMAGE_BYTES as IMAGE_BYTES,
     IMAGE_PIXELS as IMAGE_PIXELS,
@@ -131,6 +132,7 @@ from crosslens.core.input_files import (
     UNPACKED_BYTES as UNPACKED_BYTES,
     VECTOR_BYTES as VECTOR_BYTES,
     Limit as Limit,
+    csv_delimiter as csv_delimiter,
     decode as decode,
     is_encodable as is_encodable,
     is_finite_number as is_finite_number,

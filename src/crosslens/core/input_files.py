@@ -5,7 +5,9 @@ Whatever is wrong with them raises an ``InputError`` that says where.
 
 from __future__ import annotations
 
+import csv
 import errno
+import io
 import json
 import os
 import re
@@ -13,6 +15,7 @@ import stat
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -188,6 +191,30 @@ def decode(content: bytes) -> str:
         problem = f"byte 0x{content[start]:02x} at position {start} is not UTF-8"
         fix = "convert it, for example: iconv -f latin1 -t utf-8 old > new"
         raise InputError(problem, row=f"line {line}", expected="UTF-8 text", fix=fix) from error
+
+
+DELIMITERS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar"}
+"""What may separate the columns of a CSV file, by name: spreadsheet programs of many countries write semicolons."""
+
+
+def csv_delimiter(text: str) -> str:
+    """What separates the columns of a CSV text: one of ``DELIMITERS`` that its header holds outside of quotes.
+
+    Where the header holds several, it is the one by which the first rows have as many columns as the header, and of
+    those the one with the most columns; a comma where the header holds none. Rows alone decide nothing: captions
+    contain commas and semicolons.
+    """
+    widths: dict[str, list[int]] = {}
+    for delimiter in DELIMITERS:
+        reader = csv.reader(io.StringIO(text[: 1 << 16], newline=""), delimiter=delimiter)
+        try:
+            widths[delimiter] = [len(row) for row in islice(filter("".join, reader), 20)]
+        except csv.Error:
+            continue
+    if len(text) > 1 << 16:  # the last row may be cut off
+        widths = {delimiter: rows[:-1] or rows for delimiter, rows in widths.items()}
+    candidates = [delimiter for delimiter, rows in widths.items() if rows and rows[0] > 1]
+    return max(candidates, key=lambda mark: (len(set(widths[mark])) == 1, widths[mark][0]), default=",")
 
 
 def parse_json(text: str, expected: str = "one complete JSON value", fix: str = _INCOMPLETE) -> Any:

@@ -184,7 +184,8 @@ def as_array(values: Any) -> Array:
 def split_model(model: str, kinds: Registry[Any] = ENCODERS) -> tuple[str, str]:
     """``clip:openai/clip`` → ``clip`` and ``openai/clip``; the kind must be registered."""
     kind, colon, source = model.partition(":")
-    details = kinds[kind].details
+    entry = kinds[kind]
+    kind, details = entry.name, entry.details
     if details.get("needs_source", True) and not source:
         raise UsageError(
             f"the model {model!r} has no {'source' if colon else ':'}",

@@ -80,8 +80,9 @@ class GradedRelevance:
             problem = f"{named[0][1]} requires the captions and images themselves"
             raise UsageError(problem, fix=f"pass {argument('dataset')}")
         self._dataset = dataset
+        sources = {SIMILARITIES.canonical(name): source for name, source in (phi or {}).items()}
         for name in option_values(requests, "φ"):
-            source = (phi or {}).get(name, name)
+            source = sources.get(name, name)
             if isinstance(source, list) or hasattr(source, "detach"):
                 source = as_array(source, f"φ {name!r}")
             with reading(f"φ {name!r}"):

@@ -28,7 +28,6 @@ from crosslens.core import (
     call_function,
     current_engine,
     fingerprint,
-    from_spreadsheets,
     frozen,
     other_content,
     positions,
@@ -44,7 +43,7 @@ from crosslens.core import (
     write_text,
     wrong_code,
 )
-from crosslens.data import existing_file, read_array, read_bytes
+from crosslens.data import read_array, read_table, require_column
 from crosslens.similarity.precomputed import (
     MATRIX_SUFFIXES,
     MatrixDescription,
@@ -368,22 +367,11 @@ def _key(description: MatrixDescription) -> str:
 
 def read_pairs(path: str | Path, dataset: Dataset) -> tuple[Array, Array]:
     """The positions of the images and captions that a CSV or TSV names in its columns ``image`` and ``caption``."""
-    file = existing_file(path)
-    with reading(file):
-        try:
-            separator = "\t" if file.suffix == ".tsv" else ","
-            table = from_spreadsheets(pl.read_csv(read_bytes(file), infer_schema=False, separator=separator))
-        except pl.exceptions.PolarsError as error:
-            raise InputError(
-                f"cannot be read: {error}", expected="a CSV with a header", fix="save it as UTF-8"
-            ) from error
+    table = read_table(path).frame
+    with reading(path):
         rows = []
         for column, ids in (("image", dataset.image_ids), ("caption", dataset.caption_ids)):
-            if column not in table.columns:
-                problem = f"no column {column!r} (found: {', '.join(table.columns)})"
-                fix = "rename the column that holds the ids"
-                raise InputError(problem, expected="the columns image and caption", fix=fix)
-            names = table[column].fill_null("").to_list()
+            names = table[require_column(table, column, (column,))].fill_null("").to_list()
             rows.append(positions(names, ids, column, any_ending=column == "image"))
     return rows[0], rows[1]
 
