@@ -57,7 +57,7 @@ PAYLOADS = (
     "&lt;script&gt;", "&#60;b&#62;", "`code` ``more``", "a | b", "\\| b \\", "*bold* **x** _it_ __init__ a_b",
     "~~gone~~", "# head #", "- item", "+ item", "1. item", "2) item", "> quote", "---", "===", "```\n<b>\n```", "~~~",
     "[ ] todo", "[x] done", "{: onclick=alert(1)}", "{{ 7 * 7 }}", "$x$", "</style></svg><script>", "]]>", "<![CDATA[",
-    "<!-- x", "--> x", "\x1b]0;title\x07", "\x1b[2J", "\x00\x08\x0b\x1f", "\ud800", "\ufffe\uffff", "a\u2028b",
+    "<!-- x", "--> x", "\x1b]0;title\x07", "\x1b[2J", "\x00\x0b\x1f\x08", "\ud800", "\ufffe\uffff", "a\u2028b",
     "\u202eabc", "=1+1", "+1+1", "-1+1", "@SUM(A1)", "'=1", "\t=1", "\r=1", "＝1", "-3", '=HYPERLINK("http://x")',
     "\\input{/etc/passwd}", "\\write18{id}", "^^5cinput", "100 % $5 & #1 _a {b} ~ ^", "--option -3", "[1]",
     "javascript:alert(1)", '" onmouseover="alert(1)', "' onmouseover='alert(1)", "a\nb\n\n<b>c</b>", "    code",
@@ -150,10 +150,11 @@ def rendered(text: str) -> Page:
 
 @given(HOSTILE)
 def test_markdown_shows_every_text_and_is_never_more_than_text(text: str) -> None:
-    assume(one_line(text))
+    assume(one_line(text) and not re.fullmatch(r"\d+\.", one_line(text)))  # which is the number of an entry
     page, plain = rendered(text), rendered(PLAIN)
     assert page.elements == plain.elements
-    assert one_line(page.text).replace(one_line(text), PLAIN) == one_line(plain.text)
+    expected = plain.text.replace(PLAIN, well_formed(text))
+    assert "".join(page.text.split()) == "".join(expected.split())
 
 
 @each_row("text", [text for text in PAYLOADS if one_line(text)])
@@ -249,7 +250,9 @@ def test_every_sign_that_results_are_written_with_is_ascii_in_latex() -> None:
 @given(HOSTILE)
 def test_a_terminal_gets_no_control_characters(text: str) -> None:
     shown = Shown(text).text(80)
-    assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]", shown)
+    assert not re.search(
+        "\r(?!\n)|[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]", shown
+    )
     shown.encode()
 
 

@@ -103,7 +103,7 @@ def markdown(title: str, sections: Iterable[Section]) -> str:
                 blocks.append(literal(part.text))
             elif isinstance(part, FactList):
                 names = [name.strip() for name, _ in part.rows]  # numbers make a list of their own
-                marks = [name if name.removesuffix(".").isdecimal() else f"- {literal(name)}:" for name in names]
+                marks = [name if re.fullmatch(r"[0-9]+\.", name) else f"- {literal(name)}:" for name in names]
                 listed = [f"{mark} {literal(text)}" for mark, (_, text) in zip(marks, part.rows, strict=True)]
                 blocks += [*_markdown_title(part.title), "\n".join(listed)]
             elif isinstance(part, Table):
