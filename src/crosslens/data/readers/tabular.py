@@ -86,7 +86,7 @@ def read_plain(
     delimiter = "\t" if delimiter == "tab" else delimiter
     if delimiter is not None and (len(delimiter) != 1 or delimiter in '"\r\n'):
         raise UsageError(f"the delimiter is {delimiter!r}", fix="pass one character, such as ';', or 'tab'")
-    if delimiter is not None and ".csv" not in map(format_suffix, filter(None, (captions, images))):
+    if delimiter is not None and ".csv" not in (format_suffix(captions), images and format_suffix(images)):
         raise UsageError(f"{argument('delimiter')} is for .csv files", fix=f"leave it out, or rename {captions}")
     with reading(captions):
         if _suffix(captions) == ".jsonl":
