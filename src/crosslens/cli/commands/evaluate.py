@@ -220,7 +220,11 @@ def encode(
     is new. `crosslens evaluate --model` encodes and evaluates at once.
     """
     if listing:
-        kinds = [{"kind": entry.name, "summary": entry.summary, **entry.details} for entry in encoders.ENCODERS]
+        declared = {entry.name: {"summary": entry.summary, **entry.details} for entry in encoders.ENCODERS}
+        kinds = [
+            {"kind": kind, **{key: value for key, value in details.items() if key != "names"}}
+            for kind, details in declared.items()
+        ]
         rows = [(f"{kind['kind']}:{kind.get('example', '')}", kind["summary"].replace("``", "")) for kind in kinds]
         return CommandAnswer("Kinds of models", (FactList(tuple(rows)),), kinds)
     for flag, value in (("--model", model), ("--dataset", source.dataset), ("-o/--output", output)):
