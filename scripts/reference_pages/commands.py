@@ -28,7 +28,8 @@ _REPEATED = (
 
 _HELP = (
     "`--help` describes a command; where it has more than twelve options, the most used ones. `--help-all` lists all "
-    "of them, by what they are for, in the order of the tables below."
+    "of them, by what they are for, in the order of the tables below. `crosslens --install-completion` has your shell "
+    "complete commands, flags and their values: metrics, models, datasets and all else that has names."
 )
 _SHARED = 5
 """From how many commands on an option that is the same in all of them is described once, above the commands."""
