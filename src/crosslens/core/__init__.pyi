@@ -158,6 +158,9 @@ from crosslens.core.long_work import (
     wait_for_all as wait_for_all,
 )
 from crosslens.core.options import (
+    GROUPS as GROUPS,
+    METHOD as METHOD,
+    READER as READER,
     Declaration as Declaration,
     Options as Options,
     check_number as check_number,

@@ -15,13 +15,16 @@ import numpy as np
 
 from crosslens.core import (
     Array,
+    CrosslensError,
     MissingExtraError,
     Progress,
     Registry,
+    UnknownNameError,
     UsageError,
     argument,
     call_function,
     needs_extra,
+    read_json_file,
     where_option,
 )
 from crosslens.encode.cache import Cache, EmbeddingStore
@@ -97,8 +100,14 @@ ENCODERS: Registry[Callable[[str, EncodeOptions], Encoder]] = Registry(
 """Kinds of encoders. An encoder is written ``kind:source``: the source is a hub name or a path, by kind.
 
 Declared with each: ``example`` (a source), ``extra`` (what must be installed), ``needs_source``, ``types`` (model types
-of transformers), ``path`` (a pattern whose named groups are the parts of the source that may be paths; default: all).
+of transformers), ``path`` (a pattern whose named groups are the parts of the source that may be paths; default: all),
+``names`` (patterns of sources that are written without the kind by mistake, and how they are written with it).
 """
+
+
+def named_with(kind: str, *words: str) -> dict[str, str]:
+    """The ``names`` of a kind whose models have one of the words in their name: itself, unless others are given."""
+    return {rf".*(?<![a-z])(?:{'|'.join(words or (kind,))})(?![a-z])[^/]*": rf"{kind}:\g<0>"}
 
 
 def load_encoder(
@@ -184,6 +193,13 @@ def as_array(values: Any) -> Array:
 def split_model(model: str, kinds: Registry[Any] = ENCODERS) -> tuple[str, str]:
     """``clip:openai/clip`` → ``clip`` and ``openai/clip``; the kind must be registered."""
     kind, colon, source = model.partition(":")
+    if kind not in kinds and (not colon or "/" in kind or "." in kind):  # a name or a path, without its kind
+        error = UnknownNameError(kinds.kind, model, kinds.names())
+        if (meant := _with_kind(model, kinds)) is not None:
+            error.fix = f"did you mean {meant}?"
+        elif not error.suggestions or "/" in model:
+            error.fix = f"write KIND:{model}, where KIND says what loads it: {', '.join(kinds.names())}"
+        raise error
     entry = kinds[kind]
     kind, details = entry.name, entry.details
     if details.get("needs_source", True) and not source:
@@ -192,6 +208,22 @@ def split_model(model: str, kinds: Registry[Any] = ENCODERS) -> tuple[str, str]:
             fix=f"name its source, for example {kind}:{details.get('example', 'path/to/model')}",
         )
     return kind, source
+
+
+def _with_kind(model: str, kinds: Registry[Any]) -> str | None:
+    """A model's name with the kind that it belongs to, by what a folder says of itself, or by the name."""
+    config, model_type = Path(model).expanduser() / "config.json", ""
+    with suppress(CrosslensError, AttributeError):  # what else is in such a folder is said when it is loaded
+        model_type = read_json_file(config).get("model_type") if config.is_file() else ""
+    entries = sorted(kinds, key=lambda entry: -len(entry.name))  # blip2 before blip
+    for entry in entries:
+        if model_type in entry.details.get("types", ()):
+            return f"{entry.name}:{model}"
+    for entry in entries:
+        for pattern, written in entry.details.get("names", {}).items():
+            if match := re.fullmatch(pattern, model, re.IGNORECASE):
+                return match.expand(written)
+    return None
 
 
 def require_library(module: str, purpose: str, extra: str = "encoders", package: str = "") -> None:

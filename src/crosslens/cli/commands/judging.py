@@ -31,6 +31,8 @@ ProjectArgument = Annotated[str, typer.Argument(help="The number or the name of 
     "crosslens judging new Survey --task pairs --overlap 10 --per-person 25",
     "crosslens judging new Relevance --task relevance --labels form.toml",
     reads_files=False,
+    group="Judging",
+    common=("folder", "task", "overlap", "per_person", "labels", "guidelines"),
 )
 def new(
     name: Annotated[str, typer.Argument(help="What the project is called.", metavar="NAME")],
@@ -79,6 +81,8 @@ _TRUTH = {"dataset": "Qrels: also the pairs of this dataset, unless judged: a re
     "    --captions captions.json --instances instances.json",
     "crosslens judging import 3 difficulty.parquet --part survey --model clip \\",
     "    --dataset imp/dataset --rejected imp/rejected.parquet",
+    group="Judging",
+    common=("folder", "direction", "limit", "part"),
 )
 def import_(
     project: ProjectArgument,
@@ -123,6 +127,8 @@ def import_(
     "crosslens judging export 1 --folder runs -o answers.csv",
     "crosslens judging export 1 --folder runs -o label-studio.json",
     "crosslens judging export 3 --folder runs -o bench/ --form imp",
+    group="Judging",
+    common=("folder", "form", "rule", "source"),
 )
 def export(
     project: ProjectArgument,
@@ -359,7 +365,7 @@ _OF_TABLE = {"dataset": "Of a table: the dataset whose images it names: a reader
 
 
 @dataclass(frozen=True)
-class ModelJudgeOptions(Options):
+class ModelJudgeOptions(Options, group="Judging"):
     """The model that judges, and what it is shown."""
 
     model: str = option(..., "The model's name, as the endpoint knows it.", metavar="NAME")
@@ -403,6 +409,7 @@ class ModelJudgeOptions(Options):
     "crosslens judge 1 --folder runs --model qwen2.5-vl --dry-run",
     "crosslens judge pairs.csv --task pairs --dataset captions.jsonl \\",
     "    --model gpt-4o --endpoint https://api.openai.com/v1 -o answers.jsonl",
+    common=("folder", "endpoint", "record", "task", "max_requests", "dry_run"),
 )
 def judge(
     source: Annotated[

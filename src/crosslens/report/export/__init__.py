@@ -46,6 +46,12 @@ Export = Callable[[Sequence[Run], Metrics], Files]
 EXPORTS: Registry[Export] = Registry("export format", "exports", ("crosslens.report.export",))
 """Format name → export. Details: ``suffix`` ends the names of its files, each format's its own, so that all exports of
 a run fit into one folder; ``several`` is True where many runs fit into one file."""
+_NOT_FILES = {"fiftyone": "A folder for FiftyOne.", "mlflow": "A run of MLflow.", "wandb": "A run of Weights & Biases."}
+
+
+def export_formats() -> dict[str, str]:
+    """All that runs can be exported to, each with what it is: files, folders and trackers."""
+    return {**{entry.name: entry.summary for entry in EXPORTS}, **_NOT_FILES}
 
 
 def render_export(
