@@ -11,30 +11,22 @@ from pathlib import Path
 
 import pytest
 
-from tests.hostile.writing_commands import COMMANDS, WritingCommand
+from tests.hostile.writing_commands import AUDITS, COMMANDS, WritingCommand
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 _QUICK = ("convert to a folder",)
-RESUMED = WritingCommand(
-    "report run-a -o other.html", "audit --dataset data --scores a.npy --quick --resamples 5 -o out", whole=False
-)
-"""Unlike one with --overwrite, it finds what the killed audit has left."""
+ALL = {**COMMANDS, **AUDITS}
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.parametrize("name", ALL)
 def test_kill_at_many_steps(name: str, inputs: Path, tmp_path: Path) -> None:
-    assert kill(COMMANDS[name], inputs, tmp_path, points=25 if COMMANDS[name].slow else 60) == []
+    assert kill(ALL[name], inputs, tmp_path, points=25 if ALL[name].slow else 60) == []
 
 
 @pytest.mark.parametrize("name", _QUICK)
 def test_kill_at_a_few_steps(name: str, inputs: Path, tmp_path: Path) -> None:
     assert kill(COMMANDS[name], inputs, tmp_path, points=3) == []
-
-
-@pytest.mark.slow
-def test_kill_an_audit_that_is_resumed(inputs: Path, tmp_path: Path) -> None:
-    assert kill(RESUMED, inputs, tmp_path, points=25) == []
 
 
 def kill(command: WritingCommand, inputs: Path, folder: Path, points: int) -> list[str]:

@@ -17,7 +17,7 @@ from crosslens.cli import main
 from crosslens.core import ConflictError, being_written, hold_output, output, remove_abandoned, workspace, write_text
 from crosslens.core.output import LOCK_FILE, PARTIAL
 from tests.hostile.killing import WRITING
-from tests.hostile.writing_commands import COMMANDS
+from tests.hostile.writing_commands import AUDITS, COMMANDS
 
 THESIS = "three years of work"
 
@@ -138,8 +138,8 @@ def attack(words: str, start: Callable[[], Path], capsys: pytest.CaptureFixture[
         case = f"{plant.__name__} at {name}: {error}"
         assert [path.name for path in home.iterdir()] == ["thesis.txt"], case
         assert (home / "thesis.txt").read_text() == THESIS, case
-        assert code in (0, 5), case
-        assert code == 0 or str(name).split("/")[0] in error, case
+        assert code in (0, 3, 5), case  # 3: a file where a folder of interrupted work was
+        assert code == 0 or "error: " in error, case
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs links and pipes")
@@ -165,9 +165,10 @@ def test_links_inside_an_output_that_grows_are_not_followed(
     name: str, start: Callable[[], Path], capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Each file is moved away and a link left in its place: what was moved is still what it was."""
-    if name not in COMMANDS:
+    commands = {**COMMANDS, **AUDITS}
+    if name not in commands:
         pytest.skip("needs torch")
-    work, command = start(), COMMANDS[name]
+    work, command = start(), commands[name]
     assert main(shlex.split(command.old)) == 0
     shutil.copytree(work / "out", work / "done")
     files = sorted(path.relative_to(work / "out") for path in (work / "out").rglob("*") if path.is_file())

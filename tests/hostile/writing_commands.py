@@ -118,12 +118,16 @@ COMMANDS = {
     "explain": WritingCommand(
         "explain run-c -o out", "explain run-c --depth 6 -o out --overwrite", slow=True,
     ),
-    "audit": WritingCommand(
-        "audit --dataset scenes --scores c.npy --quick --resamples 5 -o out --only evaluate",
-        "audit --dataset scenes --scores c.npy --quick --resamples 5 -o out --only evaluate,label-quality "
-        "--overwrite", whole=False, slow=True,
-    ),
 }  # fmt: skip
+_AUDIT = "audit --dataset data --scores a.npy --quick --resamples 5 -o out"
+AUDITS = {
+    "audit": WritingCommand(
+        f"{_AUDIT} --only evaluate", f"{_AUDIT} --only evaluate --only ties --overwrite", whole=False, slow=True
+    ),
+    # Unlike one with --overwrite, it finds what the killed audit has left.
+    "audit that is resumed": WritingCommand("report run-a -o other.html", _AUDIT, whole=False, slow=True),
+}
+"""Folders that are written stage by stage."""
 _TRAINING = "training.toml --data features --device cpu --threads 1 -o out"
 if all(find_spec(package) for package in ("torch", "safetensors")):
     COMMANDS |= {

@@ -398,7 +398,10 @@ def test_what_killed_audits_leave_is_removed(tmp_path: Path) -> None:
 def test_an_audit_killed_before_its_header_is_written_can_be_repeated(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def killed(*_: object) -> None:
+    def killed(folder: AuditFolder, name: str, *_: object) -> None:
+        partial = folder.path / f".{name}.crosslens-partial"
+        partial.mkdir()
+        (partial / "writer.json").write_text("{}")
         raise KeyboardInterrupt
 
     for overwrite in (False, True):
