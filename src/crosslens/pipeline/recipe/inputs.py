@@ -219,8 +219,8 @@ def load_inputs(recipe: Recipe, options: EncodeOptions, progress: Progress | Non
     encoding = recipe.model.encode_options(options)
     # A mistake in the name of the re-ranker is found before the dataset is encoded.
     scorer = None if recipe.rerank.model is None else load_pair_scorer(recipe.rerank.model, encoding)
-    named = parse_named_inputs(recipe.inputs.phi, "phi")
-    matrices = {SIMILARITIES.canonical(name): source for name, source in named.items()}
+    sources = parse_named_inputs(recipe.inputs.phi, "phi")
+    matrices = {SIMILARITIES.canonical(name): source for name, source in sources.items()}
     for name in _named_by_metrics(recipe, "φ", matrices, "phi"):
         if name not in matrices and Path(name).suffix.lower() in _MATRIX_SUFFIXES:
             raise UsageError(
