@@ -67,6 +67,7 @@ _PYTHON_NAMES: dict[str, tuple[str, ...]] = {
     "perturbations": ("perturb", "name"),
     "skip_bad": ("skip_missing",),
     "allowed_hosts": ("allowed_host",),
+    "base": ("size_base",),
 }
 """Keyword arguments of Python functions whose flags have other names: the first that a command has is meant."""
 

@@ -140,6 +140,26 @@ def loaded_as(model: object) -> tuple[str, EncodeOptions] | None:
     return origin
 
 
+_ALIKE = {IMAGES: "image|picture|photo|vision|visual|pixel", TEXTS: "text|caption|sentence|query"}
+_MOST_ALIKE = 6
+
+
+def no_encoder(model: object, methods: Iterable[str], fix: str) -> UsageError:
+    """The error about an object with none of the methods that are looked for."""
+    problem = f"{type(model).__name__} is not an encoder: it has none of the methods {', '.join(methods)}"
+    return UsageError(problem + _methods_alike(model, METHODS), fix=fix)
+
+
+def _methods_alike(model: object, modalities: Iterable[str]) -> str:
+    """What an object has instead of a method that is looked for, by the words in the names."""
+    words, names = "|".join(_ALIKE[modality] for modality in modalities), []
+    for name in dir(model):
+        with suppress(Exception):  # of a property of the user
+            if not name.startswith("_") and re.search(words, name, re.IGNORECASE) and callable(getattr(model, name)):
+                names.append(name)
+    return f"; it has {', '.join(names[:_MOST_ALIKE])}" if names else ""
+
+
 class CallableEncoder(Encoder):
     """Any object with ``encode_images``, ``encode_texts`` or both, seen as an encoder."""
 
@@ -148,11 +168,10 @@ class CallableEncoder(Encoder):
             modality for modality, method in METHODS.items() if callable(getattr(model, method, None))
         )
         if not self.abilities:
-            raise UsageError(
-                f"{type(model).__name__} is not an encoder: it has neither encode_images nor encode_texts",
-                fix="give it encode_images(pictures) or encode_texts(texts), each returning n×d numbers",
-            )
+            fix = "give it encode_images(pictures) or encode_texts(texts), each returning n×d numbers"
+            raise no_encoder(model, METHODS.values(), fix)
         self._model = model
+        self.inspected = getattr(model, "inspected", model)
         self.name = name or str(getattr(model, "name", "") or type(model).__name__)
         self.revision = str(getattr(model, "revision", "") or "")
         self.preprocessing = str(getattr(model, "preprocessing", "") or "")
@@ -181,7 +200,8 @@ def split_model(model: str, kinds: Registry[Any] = ENCODERS) -> tuple[str, str]:
         elif not error.suggestions or "/" in model:
             error.fix = f"write KIND:{model}, where KIND says what loads it: {', '.join(kinds.names())}"
         raise error
-    details = kinds[kind].details
+    entry = kinds[kind]
+    kind, details = entry.name, entry.details
     if details.get("needs_source", True) and not source:
         raise UsageError(
             f"the model {model!r} has no {'source' if colon else ':'}",
@@ -260,8 +280,9 @@ def lacks_modality(encoder: Encoder, modality: str) -> UsageError:
             fix="use it where scores are enough: in crosslens evaluate, crosslens robustness, or to re-rank",
         )
     text_only = f", or evaluate a text encoder with {argument('image_text')} (text-only retrieval)"
+    alike = _methods_alike(encoder.inspected, [modality]) if isinstance(encoder, CallableEncoder) else ""
     return UsageError(
-        f"{encoder.name} encodes {' and '.join(sorted(encoder.abilities)) or 'nothing'}, not {modality}",
+        f"{encoder.name} encodes {' and '.join(sorted(encoder.abilities)) or 'nothing'}, not {modality}{alike}",
         fix="use an encoder of both" + where_option("image_text", text_only),
     )
 

@@ -15,6 +15,7 @@ from crosslens.report.export import (
     export_formats as export_formats,
     render_drop_table as render_drop_table,
     render_export as render_export,
+    write_changed as write_changed,
     write_export as write_export,
     write_named_export as write_named_export,
 )

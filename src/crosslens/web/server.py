@@ -83,7 +83,7 @@ def _findable(folder: Path, address: str) -> Iterator[None]:
     file = _address_file(folder)
     with suppress(OSError):
         file.parent.mkdir(parents=True, exist_ok=True)
-        write_text(file, address)
+        write_text(file, address, wait=True)
     try:
         yield
     finally:

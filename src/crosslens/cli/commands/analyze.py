@@ -173,7 +173,8 @@ class LabelFiles(Options, group="Output"):
         if self.qrels is not None:
             data.write_qrels(result.relevance(self.limit), self.qrels)
         if self.leave_out is not None:
-            core.write_text(self.leave_out, "".join(f"{caption}\n" for caption in result.left_out(self.limit)))
+            captions = core.escape_ids(result.left_out(self.limit), core.ESCAPED_ON_LINES)
+            core.write_text(self.leave_out, "".join(f"{caption}\n" for caption in captions))
         wrote(self.output, self.qrels, self.leave_out)
 
 

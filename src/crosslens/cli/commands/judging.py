@@ -11,10 +11,10 @@ from typing import Annotated, Any
 import typer
 
 import crosslens.core as core
-import crosslens.data as data
+import crosslens.report as report
 import crosslens.web as web
 from crosslens.cli.answers import CommandAnswer, wrote
-from crosslens.cli.console import check_outputs, print_json, print_note, print_notes, print_result, progress_bar
+from crosslens.cli.console import print_json, print_note, print_notes, print_result, progress_bar
 from crosslens.cli.datasets import DATASET_WORDS, DatasetOptions, served_data
 from crosslens.cli.flags import OUTPUT, Flags, Json, Overwrite, command, output_option
 from crosslens.core import Cell, FactList, Options, Part, Table, Text, UsageError, option
@@ -152,7 +152,6 @@ def export(
     scores. What the owner decided wins over what people said.
     """
     form = web.export_form(output, options)
-    check_outputs(None if form == web.IMP_SHEETS else output, interface, overwrite=overwrite)
     if interface is not None and form != web.LABEL_STUDIO:
         raise UsageError("--interface is for Label Studio", fix="name an output that ends in .json")
     if dataset.dataset is not None and form != web.QRELS:
@@ -165,10 +164,7 @@ def export(
         files = {output: web.export_content(answers, output, options, dataset.load_if_given())}
         if interface is not None:
             files[interface] = web.interface_of(answers.project.form, answers.items).encode()
-        written = list(files)
-        for path, content in files.items():
-            with data.writing_bytes(path) as out:
-                out.write(content)
+        written = report.write_changed(files, overwrite)
     web.note_export(database, answers.project.id, output.name)
     wrote(*written)
     if form == web.IMP_SHEETS:

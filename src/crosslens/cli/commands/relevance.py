@@ -186,7 +186,7 @@ def similarity(
         scores = similarities.relevance_pairs(
             dataset, loaded, images, captions, threads=threads, progress=progress_bar()
         )
-        table = similarities.pairs_table(dataset, images, captions, scores)
+        table = core.for_spreadsheets(similarities.pairs_table(dataset, images, captions, scores))
         if output is not None:
             with core.atomic_file(output) as partial:
                 table.write_csv(partial)
