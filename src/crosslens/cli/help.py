@@ -33,12 +33,14 @@ _DESCRIBED_BY = {READER: "crosslens data formats"}
 """Group → the command that describes its flags, which depend on the data: they are only listed."""
 
 
+_ALL = "crosslens.help_all"
+"""Whether every flag is asked for, noted in the context."""
+
+
 def _print_full_help(context: typer.Context, given: bool) -> None:
     if given:
-        formatter = context.make_formatter()
-        command: Any = context.command
-        command.format_full_help(context, formatter)
-        print_result(formatter.getvalue().rstrip("\n"))
+        context.meta[_ALL] = True
+        print_result(context.get_help())
         raise typer.Exit
 
 
@@ -95,44 +97,46 @@ class CommandHelp(typer.core.TyperCommand):
         lines = textwrap.dedent((self.epilog or "").partition("Examples:\n")[2])
         return re.findall(r"^(?:.*\\\n)*.+$", lines, re.MULTILINE)
 
-    def format_help(self, ctx: Any, formatter: Any) -> None:
-        """Usage, purpose, examples and the common flags; of few flags all."""
+    def format_help_text(self, ctx: Any, formatter: Any) -> None:
+        """What the command does, examples, and its arguments; of few flags as ever."""
         if not self.is_long:
-            super().format_help(ctx, formatter)
+            super().format_help_text(ctx, formatter)
             return
-        listed = self.common_flags
-        spelled = {spelling for flag in listed for spelling in (*flag.opts, *flag.secondary_opts)}
-        # An example is no help where it uses a flag that is not explained below it.
-        plain = [text for text in self.examples if {*re.findall(r"(?<!\S)--?[a-zA-Z][\w-]*", text)} <= spelled]
-        self._format_begin(ctx, formatter, (self.help or "").partition("\n\n")[0], plain[:_MOST_EXAMPLES])
-        self._format_flags(ctx, formatter, {"Most used options": listed})
-        formatter.write_paragraph()
-        formatter.write(f"--help-all lists all {len(self.flags)} options.\n")
-
-    def format_full_help(self, ctx: Any, formatter: Any) -> None:
-        """Usage, the whole description, every example and every flag."""
-        if not self.is_long:
-            self.format_help(ctx, formatter)
-            return
-        self._format_begin(ctx, formatter, self.help or "", self.examples)
-        self._format_flags(
-            ctx, formatter, {name: [flag for flag in self.flags if group_of(flag) == name] for name in GROUPS}
-        )
-        formatter.write_paragraph()
-        formatter.write(f"--help lists the {len(self.common_flags)} most used options.\n")
-
-    def _format_begin(self, ctx: Any, formatter: Any, purpose: str, examples: list[str]) -> None:
-        self.format_usage(ctx, formatter)
+        purpose, examples = self.help or "", self.examples
+        if _ALL not in ctx.meta:
+            purpose, examples = purpose.partition("\n\n")[0], self._plain_examples()[:_MOST_EXAMPLES]
         formatter.write_paragraph()
         with formatter.indentation():
             formatter.write_text(inspect.cleandoc(purpose))
-        if examples:
-            with formatter.section("Examples"):
-                formatter.write(textwrap.indent("\n".join(examples), "  ") + "\n")
+        with formatter.section("Examples"):
+            formatter.write(textwrap.indent("\n".join(examples), "  ") + "\n")
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """The common flags, or with ``--help-all`` every flag by its group; of few flags all."""
+        if not self.is_long:
+            super().format_options(ctx, formatter)
+            return
         arguments = [parameter for parameter in self.params if parameter.param_type_name == "argument"]
         if rows := [record for parameter in arguments if (record := parameter.get_help_record(ctx)) is not None]:
             with formatter.section("Arguments"):
                 formatter.write_dl(rows)
+        if _ALL in ctx.meta:
+            groups = {name: [flag for flag in self.flags if group_of(flag) == name] for name in GROUPS}
+            other = f"--help lists the {len(self.common_flags)} most used options."
+        else:
+            groups, other = {"Most used options": self.common_flags}, f"--help-all lists all {len(self.flags)} options."
+        self._format_flags(ctx, formatter, groups)
+        formatter.write(f"\n{other}\n")
+
+    def format_epilog(self, ctx: Any, formatter: Any) -> None:
+        """Examples, which stand above the flags where these are many."""
+        if not self.is_long:
+            super().format_epilog(ctx, formatter)
+
+    def _plain_examples(self) -> list[str]:
+        """Those without a flag that the short help does not explain."""
+        spelled = {spelling for flag in self.common_flags for spelling in (*flag.opts, *flag.secondary_opts)}
+        return [text for text in self.examples if {*re.findall(r"(?<!\S)--?[a-zA-Z][\w-]*", text)} <= spelled]
 
     def _format_flags(self, ctx: Any, formatter: Any, groups: dict[str, list[Any]]) -> None:
         """The groups that are not empty, with one width of the left column."""
