@@ -144,6 +144,10 @@ train-tiny: $(TEST)  ## train the built-in encoder anew and put it into the pack
 reproduce-explain: $(TEST)  ## why text-only retrieval fails on COCO: concepts, causes, confusions (needs the data; minutes)
 	@$(BIN)/python reproduce/explain_coco.py
 
+.PHONY: reproduce-verbs
+reproduce-verbs: $(TEST)  ## how often a caption's verb is asserted as an object, by hand on Flickr8k (needs the data; seconds)
+	@$(BIN)/python reproduce/verbs_as_nouns.py
+
 .PHONY: reproduce-polysemy
 reproduce-polysemy: $(TEST)  ## how diverse the captions of similar photos are in Flickr8k and COCO (needs the data; minutes)
 	@$(BIN)/python reproduce/polysemy.py

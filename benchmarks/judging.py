@@ -1,14 +1,17 @@
 """Many annotators at once over HTTP: is every acknowledged judgement there, once, and how long does a request take?
 
-    python benchmarks/judging.py                                  # 50 people × 200 judgements, SQLite; then 10 at ease
-    python benchmarks/judging.py --database postgresql://…        # the same on PostgreSQL; --database test starts one
+    python benchmarks/judging.py                             # 50 people × 10 judgements at ease, then × 200; SQLite
+    python benchmarks/judging.py --database postgresql://…   # the same on PostgreSQL; --database test starts one
     python benchmarks/judging.py --kills 20 --judgements 60 --paced 0    # it is killed (−9) twenty times in between
+    python benchmarks/judging.py --arrive 1 --busy 4 --judgements 0      # all join at once, beside four busy processes
 
-The annotators log in one after another within ``--arrive`` seconds. Then each asks for an item and its picture, answers
-it and asks again; after every tenth answer they look at how far they are. First they do so without a pause: a server
-that is fully used, where everybody waits for everybody else. Then at the pace of people, who look at an item for
-``--pause`` seconds on average. Both are printed, with the processor time of the server and of the annotators, who use
-the same cores. Fails where a judgement was lost, counted twice or given to more people than the overlap.
+The annotators join one after another within ``--arrive`` seconds, by a link, with a name and a password. Whoever is in
+asks for an item and its picture, answers it and asks again; after every tenth answer they look at how far they are:
+first at the pace of people, who look at an item for ``--pause`` seconds on average, while others are joining. Then all
+log in again within ``--arrive`` seconds. Then they judge without a pause: a server that is fully used, where everybody
+waits for everybody else. All are printed, with how many requests took longer than ``--limit`` seconds, after which a
+client would give up, and with the processor time of the server and of the annotators, who use the same cores. Fails
+where a judgement was lost, counted twice or given to more people than the overlap.
 """
 
 from __future__ import annotations
@@ -36,13 +39,13 @@ from urllib.request import urlopen
 
 import polars as pl
 from PIL import Image
-from sqlalchemy import select, update
+from sqlalchemy import select
 
 import crosslens as cl
 from crosslens.web import WebSettings, create_app
-from crosslens.web.judging.accounts import add_account, hash_password
+from crosslens.web.judging.accounts import add_account, create_invitation, hash_password
 from crosslens.web.judging.database.engine import Database, open_database
-from crosslens.web.judging.database.projects import ProjectSettings, add_items, create_project, join, locked_project
+from crosslens.web.judging.database.projects import ProjectSettings, add_items, create_project, locked_project
 from crosslens.web.judging.database.tables import AccountRow, JudgementRow
 from crosslens.web.judging.tasks import ItemContent, NewItem, ShownPicture, ShownText
 
@@ -61,8 +64,8 @@ _SHOWN_EVERY = 5.0
 class Record:
     """What the annotators saw."""
 
-    acknowledged: dict[int, tuple[int, str]] = field(default_factory=dict)
-    """Assignment → account and label, for each answer that the server took."""
+    acknowledged: dict[int, tuple[str, str]] = field(default_factory=dict)
+    """Assignment → name and label, for each answer that the server took."""
     seconds: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
     """Of each kind of request, in the present phase."""
     kills: int = 0
@@ -165,15 +168,20 @@ class Server:
 class Annotator:
     """One person with a browser: what fails because the server is gone is tried again."""
 
-    def __init__(self, server: Server, project: int, account: int, name: str, record: Record) -> None:
-        self._project, self._account, self._name, self._record = project, account, name, record
-        self._turn = random.Random(account)
+    def __init__(self, server: Server, project: int, name: str, record: Record) -> None:
+        self._project, self._name, self._record = project, name, record
+        self._turn = random.Random(name)
         self._browser = Browser(server.port)
 
-    async def arrive(self, after: float) -> None:
+    async def join(self, after: float, link: str) -> None:
+        """Make an account by the link, so many seconds from now."""
+        await asyncio.sleep(after)
+        await self._again_until_done(lambda: self._enter("join", f"/join/{link}", f"/join/{link}/account"))
+
+    async def log_in(self, after: float) -> None:
         """Log in, so many seconds from now."""
         await asyncio.sleep(after)
-        await self._again_until_done(self._log_in)
+        await self._again_until_done(lambda: self._enter("login", "/login", "/login"))
 
     async def work(self, most: int, pause: float) -> None:
         """Judge so many items, or until none is left; looking at one takes half to one and a half times the pause."""
@@ -202,12 +210,12 @@ class Annotator:
         self._record.seconds[kind].append(time.perf_counter() - start)
         return answer
 
-    async def _log_in(self) -> bool:
-        token = _TOKEN.search((await self._browser.request("GET", "/login")).text)
+    async def _enter(self, kind: str, page: str, address: str) -> bool:
+        token = _TOKEN.search((await self._browser.request("GET", page)).text)
         fields = {"name": self._name, "password": _PASSWORD, "csrf_token": "" if token is None else token[1]}
-        answer = await self._timed("login", "POST", "/login", fields)
+        answer = await self._timed(kind, "POST", address, fields)
         if answer.status != 303:
-            raise SystemExit(f"unexpected login ({answer.status}): {answer.text[:2000]}")
+            raise SystemExit(f"unexpected {kind} ({answer.status}): {answer.text[:2000]}")
         return True
 
     async def _look(self) -> bool:
@@ -232,20 +240,20 @@ class Annotator:
         if location.endswith("note=again"):
             self._record.again += 1
         elif sent.status == 303 and location.endswith("/annotate"):
-            self._record.acknowledged[int(asked[1])] = (self._account, label)
+            self._record.acknowledged[int(asked[1])] = (self._name, label)
         else:
             raise SystemExit(f"unexpected answer ({sent.status}): {location}")
         return True
 
 
-async def interrupt(server: Server, kills: int, record: Record, total: int) -> None:
+async def interrupt(server: Server, kills: int, record: Record, before: int, total: int) -> None:
     """Kill and restart the server at moments spread over the first part of the work.
 
     Not over all of it: what was stored while the reply was lost is missing from the count of acknowledged judgements.
     """
     turn = random.Random(0)
     for number in range(1, kills + 1):
-        while len(record.acknowledged) < 0.6 * total * number / kills:
+        while len(record.acknowledged) < before + 0.6 * total * number / kills:
             await asyncio.sleep(0.01 + 0.05 * turn.random())
         server.kill()
         record.kills += 1
@@ -265,8 +273,8 @@ def draw_pictures(folder: Path) -> str:
     return str(served.state.services.library.datasets()[0].id)
 
 
-def prepare(database: Database, dataset: str, people: int, judgements: int, overlap: int) -> tuple[int, dict[int, str]]:
-    """A project with somewhat more room than needed (nobody judges an item twice); its members by account."""
+def prepare(database: Database, dataset: str, people: int, judgements: int, overlap: int) -> tuple[int, str]:
+    """A project with somewhat more room than needed (nobody judges an item twice), and the link to it."""
     items = people * judgements * 5 // (4 * overlap)
     settings = ProjectSettings(per_person=judgements)
     project = create_project(database, "Load", "pairs", overlap=overlap, settings=settings).id
@@ -275,25 +283,17 @@ def prepare(database: Database, dataset: str, people: int, judgements: int, over
     with database.writing() as session:
         add_items(session, locked_project(session, project), list(map(NewItem, content)))
         add_account(session, "owner", hash_password("a password of the owner"), is_owner=True)
-        names = [f"annotator {number}" for number in range(people)]
-        members = {add_account(session, name, None).id: name for name in names}
-    for account in members:
-        join(database, project, account)
-    with database.writing() as session:  # one hash for all: it takes as long to compare
-        session.execute(
-            update(AccountRow).where(AccountRow.id.in_(members)).values(password_hash=hash_password(_PASSWORD))
-        )
-    return project, members
+    return project, create_invitation(database, project, uses=people)
 
 
 def check(database: Database, record: Record, overlap: int) -> list[str]:
     """What is wrong, in sentences; empty where nothing is."""
     with database.reading() as session:
-        columns = (JudgementRow.assignment, JudgementRow.account, JudgementRow.item, JudgementRow.labels)
-        rows = session.execute(select(*columns)).all()
-    stored = {assignment: (account, labels[0]) for assignment, account, _, labels in rows}
+        columns = (JudgementRow.assignment, AccountRow.name, JudgementRow.item, JudgementRow.labels)
+        rows = session.execute(select(*columns).join(AccountRow, AccountRow.id == JudgementRow.account)).all()
+    stored = {assignment: (name, labels[0]) for assignment, name, _, labels in rows}
     lost = [number for number, answer in record.acknowledged.items() if stored.get(number) != answer]
-    pairs = Counter((item, account) for _, account, item, _ in rows)
+    pairs = Counter((item, name) for _, name, item, _ in rows)
     items = Counter(item for _, _, item, _ in rows)
     faults = []
     if lost:
@@ -305,6 +305,18 @@ def check(database: Database, record: Record, overlap: int) -> list[str]:
     if len(rows) != len(record.acknowledged) + record.again and not record.interruptions:
         faults.append(f"{len(rows)} stored, {len(record.acknowledged)} acknowledged")
     return faults
+
+
+@contextmanager
+def busy(processes: int) -> Iterator[None]:
+    """So many other processes that use the processor, while the block lasts."""
+    started = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(processes)]
+    try:
+        yield
+    finally:
+        for process in started:
+            process.kill()
+            process.wait()
 
 
 @contextmanager
@@ -324,13 +336,12 @@ def address_of(name: str | None, folder: Path) -> Iterator[str]:
         raise SystemExit(NO_SERVER) from None
 
 
-def milliseconds(seconds: list[float]) -> dict[str, float]:
-    """Median, 95th and 99th percentile, and how many there were."""
-    cuts = statistics.quantiles(seconds, n=100)
-    return {
-        "requests": len(seconds),
-        **{name: round(1000 * cuts[at], 1) for name, at in (("p50", 49), ("p95", 94), ("p99", 98))},
-    }
+def milliseconds(seconds: list[float], limit: float) -> dict[str, float]:
+    """Median, 95th percentile and longest, how many there were, and how many took longer than the limit."""
+    cuts = statistics.quantiles(seconds, n=100, method="inclusive")
+    times = (("p50", cuts[49]), ("p95", cuts[94]), ("longest", max(seconds)))
+    late = sum(taken > limit for taken in seconds)
+    return {"requests": len(seconds), **{name: round(1000 * time, 1) for name, time in times}, "over the limit": late}
 
 
 async def show_progress(record: Record, total: int) -> None:
@@ -342,7 +353,7 @@ async def show_progress(record: Record, total: int) -> None:
         print(f"{done:,} of {total:,} judgements after {time.perf_counter() - start:.0f} s", file=sys.stderr)
 
 
-async def measure(record: Record, server: Server, *work: Awaitable[None]) -> dict[str, Any]:
+async def measure(record: Record, server: Server, limit: float, *work: Awaitable[None]) -> dict[str, Any]:
     """Do all of the work at once; how long its requests took, and what server and annotators took of the processor."""
     record.seconds.clear()
     done, start = len(record.acknowledged), time.perf_counter()
@@ -357,28 +368,30 @@ async def measure(record: Record, server: Server, *work: Awaitable[None]) -> dic
         if used is not None and after is not None and after > used:  # it was not restarted
             figures["processor milliseconds of the server per judgement"] = round(each * (after - used), 1)
         figures["processor milliseconds of the annotators per judgement"] = round(each * (time.process_time() - own), 1)
-    kinds = {kind: milliseconds(seconds) for kind, seconds in record.seconds.items() if len(seconds) > 1}
+    kinds = {kind: milliseconds(seconds, limit) for kind, seconds in record.seconds.items() if len(seconds) > 1}
     return {**figures, "milliseconds": kinds}
 
 
 async def run(
-    server: Server, project: int, members: Mapping[int, str], record: Record, options: argparse.Namespace
+    server: Server, project: int, link: str, record: Record, options: argparse.Namespace
 ) -> dict[str, dict[str, Any]]:
     """All annotators, and the interruptions; the figures of each phase."""
-    people = [Annotator(server, project, account, name, record) for account, name in members.items()]
-    total = len(people) * options.judgements
-    shown = asyncio.create_task(show_progress(record, total + len(people) * options.paced))
+    people = [Annotator(server, project, f"annotator {number}", record) for number in range(options.annotators)]
+    paced, total = len(people) * options.paced, len(people) * options.judgements
+    arrivals = [options.arrive * number / len(people) for number in range(len(people))]
+
+    async def join_and_work(person: Annotator, after: float) -> None:
+        await person.join(after, link)
+        await person.work(options.paced, options.pause)
+
+    shown = asyncio.create_task(show_progress(record, total + paced))
     try:
-        arrivals = (person.arrive(options.arrive * number / len(people)) for number, person in enumerate(people))
-        phases = {"logging in": await measure(record, server, *arrivals)}
-        work = [person.work(options.judgements, 0.0) for person in people]
-        phases["without a pause"] = await measure(
-            record, server, *work, interrupt(server, options.kills, record, total)
-        )
-        if options.paced:
-            work = [person.work(options.paced, options.pause) for person in people]
-            phases[f"looking at an item for {options.pause:g} s"] = await measure(record, server, *work)
-        return phases
+        work = [join_and_work(person, after) for person, after in zip(people, arrivals, strict=True)]
+        phases = {f"joining, and looking at an item for {options.pause:g} s": work}
+        phases["logging in"] = [person.log_in(after) for person, after in zip(people, arrivals, strict=True)]
+        phases["without a pause"] = [person.work(options.judgements, 0.0) for person in people]
+        phases["without a pause"].append(interrupt(server, options.kills, record, paced, total))
+        return {name: await measure(record, server, options.limit, *work) for name, work in phases.items()}
     finally:
         shown.cancel()
         for person in people:
@@ -389,12 +402,14 @@ def main() -> int:
     """Print the figures as JSON; 1 where something was lost or doubled."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--annotators", type=int, default=50)
-    parser.add_argument("--judgements", type=int, default=200, help="of each annotator, without a pause")
-    parser.add_argument("--paced", type=int, default=10, help="judgements of each at the pace of people, after these")
+    parser.add_argument("--paced", type=int, default=10, help="judgements of each annotator at the pace of people")
+    parser.add_argument("--judgements", type=int, default=200, help="of each without a pause, after these")
     parser.add_argument("--pause", type=float, default=2.0, help="seconds for which people look at an item")
     parser.add_argument("--overlap", type=int, default=5)
     parser.add_argument("--kills", type=int, default=0, help="how often the server is killed")
-    parser.add_argument("--arrive", type=float, default=10.0, help="seconds within which they log in")
+    parser.add_argument("--arrive", type=float, default=10.0, help="seconds within which they join, and log in again")
+    parser.add_argument("--limit", type=float, default=10.0, help="requests that took more seconds are counted")
+    parser.add_argument("--busy", type=int, default=0, help="other processes that use the processor meanwhile")
     parser.add_argument("--database", help="a URL, or 'test' for a PostgreSQL server of its own [default: SQLite]")
     options = parser.parse_args()
     with (
@@ -404,11 +419,12 @@ def main() -> int:
         dataset = draw_pictures(Path(name))
         database = open_database(url)
         judgements = options.judgements + options.paced
-        project, members = prepare(database, dataset, options.annotators, judgements, options.overlap)
+        project, link = prepare(database, dataset, options.annotators, judgements, options.overlap)
         server, record = Server(Path(name), url), Record()
         server.start()
         try:
-            phases = asyncio.run(run(server, project, members, record, options))
+            with busy(options.busy):
+                phases = asyncio.run(run(server, project, link, record, options))
         finally:
             server.kill()
         faults = check(database, record, options.overlap)
@@ -417,6 +433,7 @@ def main() -> int:
     figures = {
         "database": kind,
         "annotators": options.annotators,
+        "busy processes": options.busy,
         "acknowledged": len(record.acknowledged),
         "kills": record.kills,
         "requests interrupted": record.interruptions,

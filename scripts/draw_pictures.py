@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import html
 import os
 import re
 import shutil
@@ -24,6 +25,8 @@ from playwright.sync_api import Page, sync_playwright
 
 PICTURES = Path(__file__).resolve().parents[1] / "docs" / "pictures"
 WIDTH, HEIGHT = 1240, 900
+TERMINAL = "width: 760px; padding: 16px; background: #1d1f21; color: #e8e8e8; font: 14px/1.45 monospace; margin: 0"
+CELL = "padding: 10px; background: #f4f4f6; border: 1px solid #ddd; font: 14px/1.5 monospace"
 MOST_BYTES = 4_000_000
 """All pictures together."""
 
@@ -43,6 +46,8 @@ def main() -> None:
         draw_charts()
         launched = started.chromium.launch(executable_path=browser, args=["--no-sandbox"])
         page = launched.new_page(viewport={"width": WIDTH, "height": HEIGHT}, color_scheme="light")
+        photograph_terminal(page)
+        photograph_notebook(page)
         photograph_written_pages(page)
         photograph_server(page)
         launched.close()
@@ -66,6 +71,25 @@ def draw_charts() -> None:
     crosslens(
         "analyze", "polysemy", "--dataset", "scenes", "--model", "tiny", "--write", PICTURES / "polysemy-curves.svg"
     )
+
+
+def photograph_terminal(page: Page) -> None:
+    """What ``crosslens evaluate`` prints."""
+    words = ("evaluate", "--dataset", "scenes", "--model", "tiny", "-o", "served/again")
+    lines = html.escape(f"$ crosslens {' '.join(words)}\n\n{crosslens(*words)}".rstrip())
+    page.set_content(f'<pre id="shown" style="{TERMINAL}">{lines}</pre>')
+    photograph(page, "evaluate", "#shown")
+
+
+def photograph_notebook(page: Page) -> None:
+    """A cell of a notebook, and what a result shows below it."""
+    import crosslens as cl
+
+    code = 'cl.plot([sharp, blurred], "task", "t2i/Hit@1")'
+    shown = cl.plot([cl.Run.load(f"served/{name}") for name in ("sharp", "blurred")], "task", "t2i/Hit@1")
+    style = "width: 560px; height: 610px; overflow: hidden; padding: 12px; font-family: sans-serif"
+    page.set_content(f'<div id="shown" style="{style}"><pre style="{CELL}">{code}</pre>{shown._repr_html_()}</div>')
+    photograph(page, "notebook", "#shown")
 
 
 def photograph_written_pages(page: Page) -> None:

@@ -19,6 +19,7 @@ import pytest
 
 from crosslens.cli.flags import spread_values
 from crosslens.pipeline import EvaluateOptions, InputOptions, ModelOptions
+from crosslens.pipeline.doctor import EXTRAS
 from generate_reference import pages
 from reference_pages.commands import commands
 from reference_pages.registries import registered, split_parameters
@@ -110,7 +111,33 @@ def declared_dependencies() -> set[str]:
 
 def test_dependencies_page_matches_pyproject() -> None:
     page = (DOCS / "dependencies.md").read_text(encoding="utf-8")
-    assert set(re.findall(r"^\| `([\w-]+)` \|", page, re.MULTILINE)) == declared_dependencies()
+    packages = re.findall(r"^\| `([\w-]+)` \|(?:[^|\n]*\|){3}", page, re.MULTILINE)  # extras have two columns
+    assert set(packages) == declared_dependencies()
+
+
+def test_every_extra_is_on_the_dependencies_page() -> None:
+    page = (
+        (DOCS / "dependencies.md").read_text(encoding="utf-8").partition("## Extras\n")[2].partition("The packages")[0]
+    )
+    assert dict(re.findall(r"^\| `([\w-]+)` \| (.*) \|$", page, re.MULTILINE)) == EXTRAS
+
+
+# The first page
+
+
+def test_the_readme_is_short_and_has_its_parts() -> None:
+    text = README.read_text(encoding="utf-8")
+    assert len(text.splitlines()) <= 110
+    parts = dict(re.findall(r"^## (.*)\n((?:(?!^## ).*\n)*)", text, re.MULTILINE))
+    first, start, *_ = parts
+    assert (first, start) == ("Which command is mine?", "Start")
+    assert "make demo" in parts[start]
+    assert "make test" in parts[start]
+    for part in ("Audit", "Evaluate", "Compare", "Python"):
+        assert len(re.findall(r"^!\[.+\]\(docs/pictures/.*\)$", parts[part], re.MULTILINE)) == 1, f"a picture of {part}"
+        assert f"](#{part.lower()})" in parts[first]
+    mentioned = re.findall(r"`crosslens ([\w-]+)", parts[first])
+    assert set(mentioned) <= {path.split()[1] for path in COMMANDS} | {"COMMAND"}
 
 
 # Commands that pages tell people to type
@@ -137,7 +164,11 @@ def fault(line: str) -> str:
     flags = {
         name for one in command.params if getattr(one, "is_flag", False) for name in [*one.opts, *one.secondary_opts]
     }
-    known = {name for one in command.params for name in [*one.opts, *one.secondary_opts]} | {"--help", "-h"}
+    known = {name for one in command.params for name in [*one.opts, *one.secondary_opts]} | {
+        "--help",
+        "-h",
+        "--help-all",
+    }
     values = {name: one.nargs for one in command.params for name in one.opts}
     positional, skip = [], 0
     for word in rest:

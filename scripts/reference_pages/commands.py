@@ -7,7 +7,7 @@ import inspect
 import types
 import typing
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,8 @@ import typer
 
 from crosslens.cli import EXIT_CODES
 from crosslens.cli.app import app
-from crosslens.core import errors
+from crosslens.cli.help import group_of
+from crosslens.core import GROUPS, errors
 from crosslens.core.errors import CrosslensError
 from reference_pages.markdown import cell, cleaned
 
@@ -25,6 +26,11 @@ _REPEATED = (
 )
 
 
+_HELP = (
+    "`--help` describes a command; where it has more than twelve options, the most used ones. `--help-all` lists all "
+    "of them, by what they are for, in the order of the tables below. `crosslens --install-completion` has your shell "
+    "complete commands, flags and their values: metrics, models, datasets and all else that has names."
+)
 _SHARED = 5
 """From how many commands on an option that is the same in all of them is described once, above the commands."""
 _HEAD = ("| | value | default | |", "|---|---|---|---|")
@@ -36,9 +42,10 @@ def command_line() -> str:
     uses = Counter(entry for rows in described.values() for entry in rows.items())
     often = [entry for entry, count in uses.most_common() if count >= _SHARED]
     shared = dict(reversed(often))  # of several with one name, the most used
-    parts = ["# Command line", cleaned(_app().help or ""), _REPEATED]
+    parts = ["# Command line", cleaned(_app().help or ""), _HELP, _REPEATED]
     parts += ["## Options of many commands", "Described here once; each command lists below its table which it has."]
-    parts.append("\n".join([*_HEAD, *(row for name, row in uses if shared.get(name) == row)]))
+    groups = {row: group for path, command in commands() for row, group in _groups(command, described[path]).items()}
+    parts.append(_table({name: row for name, row in uses if shared.get(name) == row}.values(), groups))
     parts += [_command(path, command, described[path], shared) for path, command in commands()]
     return "\n\n".join(parts) + "\n"
 
@@ -67,11 +74,30 @@ def _command(path: str, command: Any, rows: dict[str, str], shared: dict[str, st
     usage = " ".join([path, *(_usage(one) for one in arguments), *options])
     lines = [f"## {path}\n", f"```\n{usage}\n```\n", cleaned(command.help or "")]
     lines.append(_examples(getattr(command, "epilog", None) or ""))
+    groups = _groups(command, rows) if command.is_long else {}
     if alone := [row for name, row in rows.items() if shared.get(name) != row]:
-        lines.append("\n".join([*_HEAD, *alone]))
-    if common := [f"`{name}`" for name, row in rows.items() if shared.get(name) == row]:
+        lines.append(_table(alone, groups))
+    ordered = sorted(rows.items(), key=lambda entry: GROUPS.index(groups.get(entry[1], GROUPS[0])))
+    if common := [f"`{name}`" for name, row in ordered if shared.get(name) == row]:
         lines.append(f"Also [shared](#options-of-many-commands): {', '.join(common)}.")
+    if command.is_long:
+        lines.append(f"`--help` lists {', '.join(f'`{flag.opts[-1]}`' for flag in command.common_flags)}.")
     return "\n\n".join(line.strip("\n") for line in lines if line)
+
+
+def _table(rows: Iterable[str], groups: dict[str, str]) -> str:
+    """The rows under a head; those of a group below its name."""
+    lines, listed = list(_HEAD), list(rows)
+    for group in ("", *GROUPS):
+        members = [row for row in listed if groups.get(row, "") == group]
+        lines += [f"| **{group}** | | | |"] if group and members else []
+        lines += members
+    return "\n".join(lines)
+
+
+def _groups(command: Any, rows: dict[str, str]) -> dict[str, str]:
+    """The line that describes an option → what the option is for."""
+    return {rows[flag.opts[-1]]: group_of(flag) for flag in command.flags}
 
 
 def _rows(command: Any) -> dict[str, str]:
@@ -79,7 +105,7 @@ def _rows(command: Any) -> dict[str, str]:
     kinds = typing.get_type_hints(inspect.unwrap(command.callback)) if command.params else {}
     arguments = [one for one in command.params if one.param_type_name == "argument"]
     options = [one for one in command.params if one.param_type_name == "option" and not one.hidden]
-    named = [one for one in [*arguments, *options] if one.name != "help"]
+    named = [one for one in [*arguments, *options] if one.name not in ("help", "help_all")]
     return {_word(one) if one in arguments else one.opts[-1]: _row(one, kinds.get(one.name)) for one in named}
 
 

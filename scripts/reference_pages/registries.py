@@ -26,7 +26,8 @@ FIGURES = {
 METRICS_INTRO = """# Metrics
 
 A metric is written `Family[options]@cutoff`: `Hit@5`, `MedR[floor]`, `MRR`. A direction in front asks for one direction
-only: `t2i/Hit@5`. In results every metric carries its direction. `R@5` is accepted, means `Hit@5`, and says so: see
+only: `t2i/Hit@5`. In results every metric carries its direction. Case alone is no error:
+`hit@5` is `Hit@5`. `R@5` is accepted, means `Hit@5`, and says so: see
 [Which recall?](../explanation/which-recall.md). Values are fractions in files, JSON and Python, percent in tables.
 `crosslens metrics` prints this list."""
 PROTOCOLS_INTRO = """# Protocols

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import csv
+import os
 from pathlib import Path
 from typing import Any
 
-from crosslens.core import Dataset, UnknownNameError, needs_extra
+from crosslens.core import Dataset, UnknownNameError, needs_extra, open_own
 from crosslens.encode import encoder_of, text_only
 from crosslens.pipeline import Metrics, evaluate
 
@@ -62,10 +63,9 @@ class RetrievalEvaluator(SentenceEvaluator):  # type: ignore[misc]
         if output_path is not None and self.write_csv:
             file = Path(output_path) / self.csv_file
             file.parent.mkdir(parents=True, exist_ok=True)
-            is_new = not file.exists()
-            with file.open("a", newline="", encoding="utf-8") as table:
+            with open_own(file, newline="") as table:
                 writer = csv.writer(table)
-                if is_new:
+                if table.seek(0, os.SEEK_END) == 0:
                     writer.writerow(["epoch", "steps", *values])
                 writer.writerow([epoch, steps, *values.values()])
         named: dict[str, float] = self.prefix_name_to_metrics(values, self.name)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any
+from weakref import WeakSet
 
 import numpy as np
 
@@ -11,6 +13,14 @@ from crosslens.core import Array, InputError
 from crosslens.pipeline import Metrics, measure_vectors, vector_metrics
 
 __all__ = ["retrieval_metrics"]
+
+_NOT_CALLED: WeakSet[Callable[..., Any]] = WeakSet()
+_NO_LABELS = (
+    "no retrieval metrics: Trainer calls compute_metrics only where every batch has labels, and none came. Give every "
+    "row the id of its image, and name that column: TrainingArguments(label_names=['image_id'], "
+    "remove_unused_columns=False)"
+)
+_LOSS_ONLY = "no retrieval metrics: prediction_loss_only=True keeps no predictions; leave it out of TrainingArguments"
 
 
 def retrieval_metrics(
@@ -23,11 +33,13 @@ def retrieval_metrics(
 
     The model's predictions are the embeddings of images and of captions, in this order: row i of both is one pair.
     Where there are more, as CLIP returns, ``embeddings`` chooses: ``lambda predictions: (predictions[3],
-    predictions[2])``. Labels, if there are any, are ids of images: rows of one id are captions of one image.
+    predictions[2])``. Labels are ids of images: rows of one id are captions of one image. ``Trainer`` computes no
+    metrics without labels (``label_names``), and its log then says so.
     """
     requests = vector_metrics(metrics)
 
     def compute_metrics(evaluated: Any) -> dict[str, float]:
+        _NOT_CALLED.discard(compute_metrics)
         predictions, labels = evaluated.predictions, evaluated.label_ids
         if embeddings is not None:
             predictions = embeddings(predictions)
@@ -48,4 +60,23 @@ def retrieval_metrics(
         ids, rows, owners = np.unique(labels, return_index=True, return_inverse=True)
         return measure_vectors(images[rows], captions, ids[owners].tolist(), ids.tolist(), requests, score=score)
 
+    _watch_trainers()
+    _NOT_CALLED.add(compute_metrics)
     return compute_metrics
+
+
+@cache
+def _watch_trainers() -> None:
+    """Have trainers that are made from now on say why they did not call :func:`retrieval_metrics`."""
+    from transformers import TrainerCallback, trainer
+
+    class MissingMetrics(TrainerCallback):
+        def on_evaluate(self, args: Any, state: Any, control: Any, metrics: Any = None, **_: Any) -> None:
+            if _NOT_CALLED:
+                trainer.logger.warning(_LOSS_ONLY if args.prediction_loss_only else _NO_LABELS)
+                _NOT_CALLED.clear()
+
+        on_predict = on_evaluate
+
+    callbacks: list[Any] = trainer.DEFAULT_CALLBACKS
+    callbacks.append(MissingMetrics)

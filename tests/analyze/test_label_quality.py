@@ -14,7 +14,7 @@ from hypothesis import given, strategies as st
 
 from crosslens.analyze import LabelSettings, assess_label_quality as label_quality
 from crosslens.analyze.label_quality.assess import REVIEW_COLUMNS, own_image_ranks, preferred_image
-from crosslens.analyze.label_quality.concepts import CaptionNouns, compare_concepts
+from crosslens.analyze.label_quality.concepts import CaptionNouns, compare_concepts, extract_concepts
 from crosslens.analyze.label_quality.review import LabelQuality, apply_review
 from crosslens.analyze.near_duplicates import DuplicateImages, duplicate_captions, duplicate_images
 from crosslens.core.dataset import Dataset
@@ -75,6 +75,12 @@ def test_agreement_is_that_of_every_pair_of_words(own: list[str], others: list[l
     }
     assert {OF_MEANING[word] for word in result.agreed} == agreed
     assert {OF_MEANING[word] for word in result.silent} == agreed - {OF_MEANING[word] for word in own}
+
+
+def test_a_verb_is_no_object_of_a_caption() -> None:
+    pytest.importorskip("spacy", reason="pip install 'crosslens[language]'")
+    caption = "A woman plays tennis while a crowd watches ."
+    assert "watch" not in extract_concepts(Dataset.of({"a": [caption]})).named[caption].visible
 
 
 def test_other_nouns_confirm_but_do_not_accuse() -> None:

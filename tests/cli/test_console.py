@@ -9,7 +9,7 @@ import pytest
 
 from crosslens.cli import console
 from crosslens.cli.console import Bar, LogLines, duration, progress_bar
-from crosslens.core import stage
+from crosslens.core import note_resumed, stage
 
 
 class Clock:
@@ -55,6 +55,29 @@ def test_a_stage_that_begins_late_says_so(clock: Clock, capsys: pytest.CaptureFi
     clock.now += 31
     progress.start("ranking", 5)
     assert capsys.readouterr().err == "ranking: 0 of 5, 0 s elapsed\n"
+
+
+def test_resumed_work_says_where_it_goes_on(clock: Clock, capsys: pytest.CaptureFixture[str]) -> None:
+    for progress in (LogLines(), Bar()):
+        with stage(progress, "training", 60, done=45):
+            pass
+        with stage(progress, "similarity", 8_000, done=4_096, unit="image"), stage(progress, "ranking", 5):
+            note_resumed(progress, "clip", 3, 13, "result")
+        said = [line.strip() for line in capsys.readouterr().err.splitlines() if "note:" in line]
+        assert said == [
+            "note: training: resumed at step 45 of 60",
+            "note: similarity: resumed at image 4,096 of 8,000",
+            "note: clip: resumed at result 3 of 13",
+        ]
+    with stage(Plain(), "training", 60, done=45):  # of somebody else, which takes no notes
+        pass
+    assert capsys.readouterr().err == ""
+
+
+class Plain:
+    def start(self, label: str, total: int) -> None: ...
+    def advance(self, steps: int = 1) -> None: ...
+    def finish(self) -> None: ...
 
 
 def test_short_work_is_silent(clock: Clock, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,10 +1,8 @@
-"""What ``crosslens doctor`` says of an installation, whole and broken; and what a shell completes."""
+"""What ``crosslens doctor`` says of an installation, whole and broken."""
 
 from __future__ import annotations
 
 import importlib.metadata
-import subprocess
-import sys
 import tomllib
 from pathlib import Path
 
@@ -91,31 +89,3 @@ def test_every_extra_is_described() -> None:
         name for name in project["optional-dependencies"] if name.partition("-")[0] in ("all", "docs", "lint", "test")
     }
     assert set(doctor.EXTRAS) == set(project["optional-dependencies"]) - others
-
-
-@pytest.mark.parametrize(
-    ("typed", "proposed"),
-    [
-        ("crosslens doc", "doctor"),
-        ("crosslens evaluate --metr", "--metrics"),
-        ("crosslens evaluate --metrics CappedR", "CappedRecall"),
-        ("crosslens train flickr8k-fi", "flickr8k-first"),
-        ("crosslens export runs/a --to late", "latex"),
-        ("crosslens evaluate --engine r", "ray"),
-    ],
-)
-def test_completion(typed: str, proposed: str, monkeypatch: pytest.MonkeyPatch, call: Call) -> None:
-    """What bash's completion script gets for what is typed."""
-    monkeypatch.setenv("_CROSSLENS_COMPLETE", "complete_bash")
-    monkeypatch.setenv("COMP_WORDS", typed)
-    monkeypatch.setenv("COMP_CWORD", str(len(typed.split()) - 1))
-    done = call()
-    assert (done.code, done.out.split()) == (0, [proposed])
-
-
-def test_the_completion_script() -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "crosslens", "--show-completion", "bash"], capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0
-    assert "complete -o default -F _crosslens_completion crosslens" in done.stdout

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+import crosslens as cl
 from tests.cli.conftest import Call
 
 pytest.importorskip("spacy", reason="pip install 'crosslens[language]'")
@@ -127,3 +128,22 @@ def test_a_dataset_that_changed_since_the_run_is_told(
     assert output.code == 0
     assert "changed since" in output.err
     assert "changed since" not in call("explain", run, "--query", failed[0], "--dataset", tmp_path / "scenes").err
+
+
+def test_python_takes_the_image_folder_as_the_command_does(root: Path, failed: list[str], tmp_path: Path) -> None:
+    run, moved = root / "runs" / "made", tmp_path / "moved"
+    (beside,) = cl.explain(run, failed[:1])
+    assert beside.pictures
+    for picture in beside.pictures.values():
+        target = moved / Path(picture).relative_to(Path(picture).parents[1])
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(Path(picture).read_bytes())
+    elsewhere = cl.explain(run, failed[0], image_folder=moved)
+    assert set(elsewhere.pictures) == set(beside.pictures)
+    assert all(Path(picture).is_relative_to(moved) for picture in elsewhere.pictures.values())
+    nowhere = cl.explain(run, failed[0], image_folder=tmp_path / "none")
+    assert not nowhere.pictures
+    assert any(note.startswith("Boxes without pictures: ") for note in nowhere.notes)
+    assert cl.explain(run, image_folder=moved).title
+    with pytest.raises(cl.CrosslensError, match="image_folder"):
+        cl.explain(run, failed[0], image_foldr=moved)

@@ -31,16 +31,6 @@ def test_every_registered_command_is_tested() -> None:
     assert len(COMMANDS) == 55
 
 
-@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
-def test_every_command_has_examples_and_json(command: tuple[str, ...], call: Call) -> None:
-    outcome = call(*command, "--help")
-    assert outcome.code == 0
-    assert "Examples:\n    crosslens " in outcome.out
-    assert f"    crosslens {' '.join(command)}" in outcome.out.partition("Examples:")[2]
-    assert "--json" in outcome.out
-    assert max(map(len, outcome.out.splitlines())) <= 80
-
-
 def test_the_list_of_commands_is_whole(call: Call) -> None:
     text = call("--help").out
     assert sum(map(len, app.HEADINGS.values())) == 36

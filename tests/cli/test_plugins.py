@@ -70,7 +70,7 @@ def test_the_how_to_page_is_true_on_the_command_line(desk: Path, call: Call) -> 
 def test_every_command_takes_a_plugin(call: Call) -> None:
     paths = [(name,) for names in HEADINGS.values() for name in names.keys() - GROUPS.keys()]
     paths += [(group, name) for group, (_, commands) in GROUPS.items() for name in commands]
-    assert not [path for path in paths if "--plugin" not in call(*path, "--help").out]
+    assert not [path for path in paths if "--plugin" not in call(*path, "--help-all").out]
 
 
 def test_a_recipe_repeats_what_a_plugin_computed(desk: Path, call: Call, forget_plugins: Callable[[], None]) -> None:

@@ -66,7 +66,7 @@ def test_bad_pairs_name_the_row(call: Call, dataset: Path, tmp_path: Path) -> No
     assert done.code == 3
     assert f"{pairs}, row 1: unknown image id 'z'" in done.err
     pairs.write_text("picture,caption\na,a#0\n")
-    assert "no column 'image'" in call("similarity", "--dataset", dataset, "--pairs", pairs).err
+    assert "no column for the image" in call("similarity", "--dataset", dataset, "--pairs", pairs).err
 
 
 def test_document_frequencies_of_another_dataset(call: Call, dataset: Path, tmp_path: Path) -> None:

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import importlib
 import sys
 import threading
 import time
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from crosslens.core import CrosslensError, Registry, UnknownNameError
+from crosslens.data import known_dataset
+from crosslens.data.loading import is_dataset_name
+from crosslens.encode.encoder import split_model
+from crosslens.perturbations import PERTURBATIONS, chosen_perturbations
+from crosslens.similarity import load_similarity
+from tests.tables import each_row
 
 SHAPES: Registry[object] = Registry("shape", "shapes")
 """What the modules written by the tests register into."""
@@ -119,3 +127,51 @@ def test_other_threads_wait_until_all_entries_are_there(shapes: Path) -> None:
     for thread in threads:
         thread.join()
     assert seen == [("last", "slow")] * 4
+
+
+REGISTRIES = (
+    *("crosslens.metrics:METRICS", "crosslens.perturbations:PERTURBATIONS", "crosslens.rank:SCORES"),
+    *("crosslens.perturbations:IMAGE_PERTURBATIONS", "crosslens.similarity:SIMILARITIES", "crosslens.data:READERS"),
+    *("crosslens.data:WRITERS", "crosslens.encode:ENCODERS", "crosslens.encode:PAIR_SCORERS"),
+    *("crosslens.pipeline:PROTOCOLS", "crosslens.report:EXPORTS"),
+)
+
+
+@each_row("place", REGISTRIES)
+def test_case_alone_is_no_error_in_any_registry(place: str) -> None:
+    module, _, name = place.partition(":")
+    registry = getattr(importlib.import_module(module), name)
+    folded = [entry.name.casefold() for entry in registry]
+    assert len(set(folded)) == len(folded), "two names that differ by their case alone: list them here"
+    for entry in registry:
+        for written in (entry.name.lower(), entry.name.upper(), entry.name.swapcase()):
+            assert registry[written].name == entry.name
+            assert written in registry
+            assert registry.canonical(f"{written}:Some/Source") == f"{entry.name}:Some/Source"
+        assert f"{entry.name}x" not in registry
+        assert registry.canonical(f"{entry.name}X") == f"{entry.name}X"
+
+
+def test_names_that_differ_by_case_alone_must_be_written_as_they_are() -> None:
+    registry: Registry[Any] = Registry("thing", "things")
+    for name in ("Hit", "HIT"):
+        registry.register(name)(SimpleNamespace(__doc__="A thing."))
+    assert [registry[name].name for name in ("Hit", "HIT")] == ["Hit", "HIT"]
+    assert "hit" not in registry
+    assert registry.canonical("hit") == "hit"
+    with pytest.raises(UnknownNameError, match="did you mean H"):
+        registry["hit"]
+
+
+def test_names_in_another_case_are_kept_as_registered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = PERTURBATIONS.names()[0]
+    assert chosen_perturbations(f"{first.upper()}, Blur@2, NOISE") == chosen_perturbations(f"{first}, blur@2, noise")
+    assert chosen_perturbations(["ALL", "Images@1"]) == chosen_perturbations(["all", "images@1"])
+    assert split_model("CLIP:OpenAI/Clip") == ("clip", "OpenAI/Clip")
+    assert load_similarity("CIDEr").name == load_similarity("cider").name
+    assert known_dataset("Flickr30K").name == "flickr30k"
+    monkeypatch.chdir(tmp_path)
+    assert is_dataset_name("COCO")
+    (tmp_path / "COCO").mkdir()
+    assert not is_dataset_name("COCO")  # a folder of that very name is meant before a reader in another case
+    assert is_dataset_name("coco")

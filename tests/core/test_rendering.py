@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from crosslens.core import Grid, percent, two_columns
+from crosslens.core import Grid, merged_notes, percent, two_columns
 
 
 def test_wide_tables_continue_below() -> None:
@@ -46,3 +46,18 @@ def test_names_with_their_texts() -> None:
 )
 def test_shares_in_percent(value: float | None, options: dict[str, Any], shown: str) -> None:
     assert percent(value, **options) == shown
+
+
+def test_notes_that_say_the_same_are_one() -> None:
+    assert merged_notes([]) == []
+    assert merged_notes([("i2t", "3 queries are empty")]) == ["i2t: 3 queries are empty"]
+    assert merged_notes([("i2t", "a rule"), ("t2i", "a rule"), ("t2t", "a rule")]) == ["i2t, t2i and t2t: a rule"]
+    assert merged_notes([("a", "in 3 of 10 lists"), ("b", "in 3 of 10 lists"), ("c", "in 5 of 12 lists")]) == [
+        "in 3 of 10 (a), 3 of 10 (b) and 5 of 12 (c) lists"
+    ]
+    assert merged_notes([("a", "query 'x y' is tied"), ("b", "query 'z' is tied")]) == [
+        "query 'x y' (a) and 'z' (b) is tied"
+    ]
+    far = [("a", "1 of all the queries that were asked is 2"), ("b", "3 of all the queries that were asked is 4")]
+    assert merged_notes(far) == [f"{subject}: {text}" for subject, text in far]
+    assert merged_notes([("a", "a rule"), ("b", "another rule")]) == ["a: a rule", "b: another rule"]

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
+from types import FrameType
+from typing import Any
 
 import pytest
 
 from crosslens.core import InputError, Options, SettingsFile, option, parse_value, typed
+from crosslens.core.settings import key_lines
 
 
 @dataclass(frozen=True)
@@ -61,6 +67,35 @@ def test_tables_of_an_array_have_lines_of_their_own() -> None:
     file = SettingsFile.parse("[[loss]]\na = 1\n[[loss]]\na = 2\n[other]\na = 3\n", "s.toml")
     lines = [file.line(path) for path in (("loss",), ("loss", 1), ("loss", 1, "a"), ("loss", 1, "b"), ("none",))]
     assert lines == ["line 1", "line 3", "line 4", "line 3", None]
+
+
+def instructions(work: Callable[[], object]) -> int:
+    """How many instructions of Python the work takes: as a time, but the same on every machine."""
+    count = 0
+
+    def trace(frame: FrameType, event: str, _: object) -> Any:
+        nonlocal count
+        frame.f_trace_opcodes = True
+        count += event == "opcode"
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        work()
+    finally:
+        sys.settrace(before)
+    return count
+
+
+def test_twice_as_many_tables_take_twice_as_long() -> None:
+    def text(count: int) -> str:
+        return "".join(f'[[labels]]\nname = "n{number}"\n[labels.more]\na = 1\n' for number in range(count))
+
+    key_lines(text(1))  # what is prepared once is not counted
+    few, many = (instructions(partial(key_lines, text(count))) for count in (50, 100))
+    assert few > 0
+    assert many < 2.1 * few
 
 
 def test_words_and_values_of_a_type() -> None:

@@ -203,11 +203,11 @@ def plain(name: str, **options: str) -> Callable[[Path], object]:
 
 
 PLAIN = [
-    Case("row too wide", {"p.csv": "image,text\n1,A dog, running\n"}, plain("p.csv"), "p.csv", "line 2", "3 columns", "2 columns: image, text", "quote texts that contain commas"),
-    Case("row too narrow", {"p.tsv": "image\ttext\n1\tA dog\n2\n"}, plain("p.tsv"), "p.tsv", "line 3", "1 column", "2 columns: image, text", "check for lost or extra tabs"),
+    Case("row too wide", {"p.csv": "image,text\n1,A dog, running\n"}, plain("p.csv"), "p.csv", "line 2", "3 columns", "2 columns separated by a comma: image, text", "quote texts that contain commas"),
+    Case("row too narrow", {"p.tsv": "image\ttext\n1\tA dog\n2\n"}, plain("p.tsv"), "p.tsv", "line 3", "1 column", "2 columns separated by a tab: image, text", "check for lost or extra tabs"),
     Case("no text column", {"p.csv": "image,words\n1,A dog\n"}, plain("p.csv"), "p.csv", "line 1", "no column for the caption's text (found: image, words)", "a header with text or caption_text or caption", "pass text_column="),
     Case("no image column", {"p.csv": "picture,text\n1,A dog\n"}, plain("p.csv"), "p.csv", "line 1", "no column for the image (found: picture, text)", "a header with image or image_id", "pass image_column="),
-    Case("named column missing", {"p.csv": "image,text\n1,A dog\n"}, lambda folder: load_dataset("plain", captions=folder / "p.csv", text_column="txt"), "p.csv", "line 1", "no column 'txt'", "the column that text_column= names", "pass text_column= one of: image, text"),
+    Case("named column missing", {"p.csv": "image,text\n1,A dog\n"}, lambda folder: load_dataset("plain", captions=folder / "p.csv", text_column="txt"), "p.csv", "line 1", "no column 'txt'", "the column that text_column= names", "pass text_column=, one of: image, text"),
     Case("two columns alike", {"p.csv": "image,text,text\n1,A,B\n"}, plain("p.csv"), "p.csv", "line 1", "two columns are named 'text'", "a different name for every column", "name every column"),
     Case("empty text", {"p.csv": 'image,text\n1,"A\nB"\n2,\n'}, plain("p.csv"), "p.csv", "line 4", "empty caption", "a non-empty text", "write the caption"),
     Case("caption id twice", {"p.csv": "image,caption_id,text\n1,x,A\n2,x,B\n"}, plain("p.csv"), "p.csv", "line 3", "duplicate caption id 'x' (first at line 2)", "each caption once", "remove or rename"),
@@ -247,7 +247,7 @@ RUNS = [
     Case("run missing", {}, lambda folder: read_run(folder / "r.run"), "r.run", "", "no such file", "an existing file", "check the path"),
     Case("run a folder", {"r.run/x": ""}, run, "r.run", "", "this is a folder", "a file", "name the file inside it"),
     Case("run empty", {"r.run": " \n"}, run, "r.run", "", "the file is empty", "a run or qrels", "check how it was written"),
-    Case("run with five columns", {"r.run": GOOD + "\nq1 Q0 b 2 0.4\n"}, run, "r.run", "line 3", "5 columns", "6 columns: query Q0 item rank score system", "ids hold no spaces"),
+    Case("run with five columns", {"r.run": GOOD + "\nq1 Q0 b 2 0.4\n"}, run, "r.run", "line 3", "5 columns", "6 columns: query Q0 item rank score system", "write an id with a space as %%my%20photo.jpg"),
     Case("qrels given as run", {"r.run": "q1 0 a 1\n"}, run, "r.run", "line 1", "4 columns", "6 columns", "this looks like a qrels file"),
     Case("run given as qrels", {"q.txt": GOOD}, qrels, "q.txt", "line 1", "6 columns", "4 columns: query iteration item grade", "this looks like a run"),
     Case("score a word", {"r.run": GOOD + "q1 Q0 b 2 high m\n"}, run, "r.run", "line 2", "the score is 'high'", "a number", "correct the score, or remove the line"),
@@ -260,7 +260,7 @@ RUNS = [
     Case("run of garbage", {"r.run": bytes(range(128, 256)) * 4}, run, "r.run", "line 1", "byte 0x80 at position 0 is not UTF-8", "UTF-8 text", "iconv"),
     Case("gzipped run cut off", {"r.run.gz": gzip.compress(GOOD.encode() * 50)[:40]}, run, "r.run.gz", "", "damaged gzip", "a complete gzip file", AGAIN),
     Case("grade infinite", {"q.txt": "# judged\nq1 0 a 1\nq1 0 b inf\n"}, qrels, "q.txt", "line 3", "the grade is 'inf'", "a finite number", "correct the grade"),
-    Case("text after a grade", {"q.txt": "q1 0 a 1\nq1 0 b 1 sure\n"}, qrels, "q.txt", "line 2", "5 columns", "4 columns: query iteration item grade", "ids hold no spaces"),
+    Case("text after a grade", {"q.txt": "q1 0 a 1\nq1 0 b 1 sure\n"}, qrels, "q.txt", "line 2", "5 columns", "4 columns: query iteration item grade", "write an id with a space as %%my%20photo.jpg"),
     Case("comments only", {"r.run": "# nothing\n"}, run, "r.run", "", "no lines besides comments", "query Q0 item rank score system", "check how it was written"),
     Case("grade a word", {"q.txt": "q1 0 a yes\n"}, qrels, "q.txt", "line 1", "the grade is 'yes'", "a number", "correct the grade"),
     Case("pair judged twice", {"q.txt": "q1 0 a 1\nq1 0 a 0\n"}, qrels, "q.txt", "line 2", "item 'a' is judged twice for query 'q1'", "each item at most once", "remove the second occurrence"),

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from crosslens.core.errors import InputError
 from crosslens.core.ranking import RankedLists, Ranking
 from crosslens.core.relevance import Relevance
 from crosslens.data import read_qrels, read_run, write_qrels, write_run
@@ -192,16 +191,20 @@ def test_whole_grades_are_written_whole_and_the_same_bytes_every_time(tmp_path: 
     assert write_qrels(relevance, tmp_path / "two.txt.gz").read_bytes() == first
 
 
-def test_ids_with_spaces_are_refused_and_leave_nothing_behind(tmp_path: Path) -> None:
-    run = RankedLists.of({"a query": ["x"]})
-    with pytest.raises(InputError, match=r"'a query' holds white space(.|\n)*fix: rename it, or write a \.json"):
-        write_run(run, tmp_path / "r.run")
-    with pytest.raises(InputError, match="system name 'my model' holds white space"):
-        write_run(RankedLists.of({"q": ["x"]}), tmp_path / "r.run", system="my model")
-    with pytest.raises(InputError, match="item id 'an item' holds white space"):
-        write_qrels(Relevance.from_pairs(["q"], ["an item"]), tmp_path / "q.txt")
-    assert not list(tmp_path.iterdir())
-    assert lists_of(read_run(write_run(run, tmp_path / "r.json"))) == {"a query": [("x", -1.0)]}
+def test_ids_with_spaces_are_escaped_and_noted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_run(RankedLists.of({"a query": ["x"]}), tmp_path / "r.run", system="my model")
+    assert (tmp_path / "r.run").read_text() == "%%a%20query Q0 x 1 -1.0 %%my%20model\n"
+    note = "note: 1 id holds what separates columns, and 'a query' is written as %%a%20query: crosslens reads it back\n"
+    assert capsys.readouterr().err == note
+    again = read_run(tmp_path / "r.run")
+    assert lists_of(again) == {"a query": [("x", -1.0)]}
+    assert again.system == "my model"
+    notes: list[str] = []
+    write_qrels(Relevance.from_pairs(["q"], ["an item"]), tmp_path / "q.txt", notify=notes.append)
+    assert (tmp_path / "q.txt").read_text() == "q 0 %%an%20item 1\n"
+    assert len(notes) == 1
+    write_qrels(Relevance.from_pairs(["q"], ["item"]), tmp_path / "q.txt")
+    assert not capsys.readouterr().err
 
 
 @pytest.mark.slow

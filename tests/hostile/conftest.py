@@ -21,7 +21,7 @@ SECONDS = 30
 
 LONG = (
     "test_kills", "test_races", "test_full_disk", "test_integrity", "test_memory", "test_uploads",
-    "test_read_during_write",
+    "test_read_during_write", "test_planted_links",
 )  # fmt: skip
 """Modules of which a case runs many processes, or many loads."""
 

@@ -84,6 +84,8 @@ PATHS = {
     "below a file": __file__ + "/x",
     "of a process": "/proc/self/mem",
     "root": "/",
+    "with a NUL": "a\0b",
+    "with half of a pair": "a\ud800b",
 }
 """Paths that lead to no file."""
 

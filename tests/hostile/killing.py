@@ -14,6 +14,7 @@ import sys
 from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
+from types import SimpleNamespace
 
 WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT
 STEPS = ("os.rename", "os.remove", "os.mkdir", "os.rmdir", "os.link", "os.truncate", "fcntl.flock", "ctypes.dlsym")
@@ -102,6 +103,10 @@ class Judge:
         try:
             from crosslens.cli import main as command
 
+            if words[0] == "audit":  # its results say how long each stage took
+                from crosslens.pipeline.audit import running
+
+                running.time = SimpleNamespace(monotonic=lambda: 0.0)
             os.chdir(self.work)
             sys.argv = ["crosslens", *words]
             log = os.open(self.work.parent / "log", os.O_WRONLY | os.O_CREAT | os.O_APPEND)

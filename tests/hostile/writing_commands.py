@@ -118,6 +118,11 @@ COMMANDS = {
     "explain": WritingCommand(
         "explain run-c -o out", "explain run-c --depth 6 -o out --overwrite", slow=True,
     ),
+    "audit": WritingCommand(
+        "audit --dataset scenes --scores c.npy --quick --resamples 5 -o out --only evaluate",
+        "audit --dataset scenes --scores c.npy --quick --resamples 5 -o out --only evaluate,label-quality "
+        "--overwrite", whole=False, slow=True,
+    ),
 }  # fmt: skip
 _TRAINING = "training.toml --data features --device cpu --threads 1 -o out"
 if all(find_spec(package) for package in ("torch", "safetensors")):

@@ -50,6 +50,57 @@ def test_prints_as_it_is_written(text: str) -> None:
     assert str(parse_metric(text)) == text
 
 
+GRADED = ("NCS[cider]@10", "nDCG@10", "nDCG[spice, exp]@5", "SR[cider, m=5]@10", "NCS[embed:Org/Model-V1, non-gt]@10")
+
+
+@each_row("text", [*ONE_DIRECTION, *BOTH, *GRADED, *(f"t2i/{text}" for text in (*ONE_DIRECTION, *GRADED))])
+def test_case_alone_is_no_error(text: str) -> None:
+    canonical = str(parse_metric(text))
+    source = "embed:Org/Model-V1"  # the name of a model keeps its case
+    for written in (text.lower(), text.upper(), text.swapcase()):
+        for folded in (source.lower(), source.upper(), source.swapcase()):
+            written = written.replace(folded, f"{folded[:5]}:{source[6:]}")
+        assert str(parse_metric(written)) == canonical
+        assert [str(request) for request in parse_metrics(f"{written}, {text}")] == [canonical]
+
+
+def test_every_family_in_any_case() -> None:
+    for entry in METRICS:
+        cutoff = "" if entry.value.cutoff == "none" else "@10"
+        for written in (entry.name.lower(), entry.name.upper()):
+            try:
+                expected = str(parse_metric(f"{entry.name}{cutoff}"))
+            except UsageError as error:  # it needs an option: the same error, under the same name
+                with pytest.raises(UsageError, match=error.problem.partition(" ")[2]):
+                    parse_metric(f"{written}{cutoff}")
+            else:
+                assert str(parse_metric(f"{written}{cutoff}")) == expected
+
+
+def test_results_are_found_in_any_case_and_exact_names_first() -> None:
+    names = ["i2t/Hit@5", "t2i/Hit@5", "t2i/mine@5", "t2i/MINE@5", "t2i/Other"]
+    assert matching_names("hit@5", names) == ["i2t/Hit@5", "t2i/Hit@5"]
+    assert matching_names("T2I/HIT@5", names) == ["t2i/Hit@5"]
+    assert matching_names("r@5", names) == ["i2t/Hit@5", "t2i/Hit@5"]
+    assert matching_names("mine@5", names) == ["t2i/mine@5"]  # metrics of a plugin that is not loaded
+    assert matching_names("other", names) == ["t2i/Other"]
+
+
+def test_a_matrix_named_as_a_similarity_in_another_case_is_the_matrix() -> None:
+    dataset = cl.Dataset.of({"a": ["a dog"], "b": ["a cat"]})
+    scores = np.array([[2.0, 1.0], [1.0, 2.0]])
+    matrix = np.array([[0.0, 1.0], [1.0, 0.0]])
+    runs = [
+        cl.evaluate(dataset, scores=scores, metrics=metric, phi={"CIDEr": matrix}, resamples=0)
+        for metric in ("NCS[CIDEr]@1", "ncs[cider]@1")
+    ]
+    figures = [{name: values.mean for name, values in run.values.items()} for run in runs]
+    assert figures[0] == figures[1]
+    assert set(figures[0]) == {"i2t/NCS[cider]@1", "t2i/NCS[cider]@1"}
+    own = cl.evaluate(dataset, scores=scores, metrics="NCS[cider]@1", resamples=0)
+    assert own["i2t/NCS[cider]@1"].mean != figures[0]["i2t/NCS[cider]@1"]
+
+
 @pytest.mark.parametrize(
     ("text", "spec"),
     [
@@ -141,7 +192,7 @@ def test_names_of_ir_measures_are_read_and_explained() -> None:
     ("text", "error", "message"),
     [
         ("Hits@5", UnknownNameError, "unknown metric 'Hits'\n  fix: did you mean Hit"),
-        ("MAP@R", UnknownNameError, "did you mean mAP@R"),
+        ("mAPP@R", UnknownNameError, "did you mean mAP@R"),
         ("mAP@10", UnknownNameError, "did you mean AP or mAP@R"),
         ("recal@5", UnknownNameError, "did you mean Recall"),
         ("i2i/Hit@5", UnknownNameError, "unknown direction 'i2i'"),

@@ -50,6 +50,37 @@ class TestTies:
             "decides between them (tie mode stable)"
         ]
 
+    def test_one_note_for_both_directions(self) -> None:
+        constant, judged = dict(CONSTANT), dict(JUDGED)
+        constant["q0"] = dict(zip(constant["q0"], np.arange(10, 0, -1.0).tolist(), strict=True))
+        run = cl.evaluate(
+            run={"i2t": CONSTANT, "t2i": constant}, relevance={"i2t": JUDGED, "t2i": judged}, metrics="Hit@1",
+            resamples=0,
+        )  # fmt: skip
+        assert notes(run) == [
+            "in 10 (i2t) and 9 (t2i) of 10 lists a relevant item has the same score as an irrelevant one; the order of "
+            "the list decides between them (tie mode stable)"
+        ]
+
+    def test_one_note_for_the_lists_of_twelve_perturbations(self) -> None:
+        """A study printed one for each."""
+        runs = {"none": dict(CONSTANT)}
+        for number in range(12):
+            ranked = {
+                query: dict(zip(items, np.arange(10, 0, -1.0).tolist(), strict=True))
+                for query, items in CONSTANT.items()
+            }
+            runs[f"p{number}"] = {
+                query: CONSTANT[query] if row < number else ranked[query] for row, query in enumerate(ranked)
+            }
+        study = cl.robustness_from_runs(runs, relevance=JUDGED, resamples=0, permutations=99)
+        (said,) = (note for note in study.about["notes"] if "the same score" in note)
+        counts = [f"{min(number, 10)} (p{number})" for number in range(1, 12)]
+        assert said == (
+            f"t2i: in 10 (original), {', '.join(counts[:-1])} and {counts[-1]} of 10 lists a relevant item has the "
+            "same score as an irrelevant one; the order of the list decides between them (tie mode stable)"
+        )
+
     def test_a_printed_run_has_the_note(self) -> None:
         """Equal scores counted as hits, and nothing that Python printed said so."""
         run = cl.evaluate(run=CONSTANT, relevance=JUDGED, metrics="Hit@1", resamples=0)

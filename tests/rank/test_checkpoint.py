@@ -18,6 +18,7 @@ class Interrupting:
 
     def __init__(self, after: int) -> None:
         self.left, self.seen = after, 0
+        self.notes = []
 
     def start(self, label: str, total: int) -> None:
         self.total = total
@@ -30,6 +31,9 @@ class Interrupting:
 
     def finish(self) -> None:
         pass
+
+    def note(self, text: str) -> None:
+        self.notes.append(text)
 
 
 @pytest.fixture
@@ -53,6 +57,7 @@ def test_resume_equals_one_go(tmp_path, checkpoints, resume_threads):
         scorer, relevance, tile=16, threads=resume_threads, checkpoint=tmp_path / "c", progress=watching
     )
     assert watching.seen == watching.total
+    assert [note.partition(" row")[0] for note in watching.notes] == ["ranking: resumed at"]
     for direction, ranking in whole.items():
         assert resumed[direction].fingerprint == ranking.fingerprint
 
@@ -83,6 +88,7 @@ def test_one_direction_resumes(tmp_path, checkpoints, as_rows, resume_threads):
     watching = Interrupting(10**9)
     resumed = rank(threads=resume_threads, checkpoint=tmp_path / "c", progress=watching)
     assert watching.seen == watching.total
+    assert len(watching.notes) == 1
     assert resumed.fingerprint == rank_both(scorer, judged)[name].fingerprint
 
 

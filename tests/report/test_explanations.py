@@ -14,6 +14,7 @@ import polars as pl
 import pytest
 
 import crosslens as cl
+from crosslens.core import markdown_text
 from crosslens.core.dataset import Dataset
 from crosslens.core.run import Run
 from crosslens.explanations.explainer import explain_queries
@@ -184,9 +185,9 @@ def test_csv_says_which_query_a_row_is_of(explanations: list[Explanation], tmp_p
 
 def test_every_file_says_what_went_wrong(explanations: list[Explanation], tmp_path: Path) -> None:
     result = ExplainedQueries("tiny", "drawn", tuple(explanations))
-    for ending in (".md", ".txt"):
+    for ending, written in ((".md", markdown_text), (".txt", str)):
         content = " ".join(result.save(tmp_path / f"why{ending}").read_text(encoding="utf-8").split())
-        assert all(sentence.text in content for explained in explanations for sentence in explained.sentences)
+        assert all(written(sentence.text) in content for explained in explanations for sentence in explained.sentences)
     assert "dog: white" in result.save(tmp_path / "why.csv").read_text(encoding="utf-8")
     assert "dog: white" in result.save(tmp_path / "why.tex").read_text(encoding="utf-8")
 

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import crosslens as cl
+from crosslens.cli.console import LogLines
 from crosslens.core import Workspace
 from crosslens.core.errors import ConflictError, InputError, UnknownNameError, UsageError
 from crosslens.similarity import Cider, load_similarity, matrix, prepare_dataset
@@ -87,15 +88,20 @@ def test_on_disk_the_same_and_described(tmp_path: Path) -> None:
     assert sorted(file.name for file in file.parent.iterdir()) == ["N.npy", "N.npy.json"]
 
 
-def test_a_stopped_call_goes_on_where_it_was(tmp_path: Path, small_blocks: int) -> None:
+def test_a_stopped_call_goes_on_where_it_was(
+    tmp_path: Path, small_blocks: int, capsys: pytest.CaptureFixture[str]
+) -> None:
     file = tmp_path / "N.npy"
     blocks = -(-len(DATASET.image_ids) // small_blocks)
     with pytest.raises(Stops):
         cl.relevance_matrix(DATASET, Interrupted(3), output=file)
     assert not file.exists()
     again = Interrupted(blocks)
-    np.testing.assert_array_equal(cl.relevance_matrix(DATASET, again, output=file), WHOLE)
+    watching = LogLines()
+    np.testing.assert_array_equal(cl.relevance_matrix(DATASET, again, output=file, progress=watching), WHOLE)
     assert again.asked == blocks - 3
+    note = f"similarity: resumed at image {3 * small_blocks} of {len(DATASET.image_ids)}"
+    assert capsys.readouterr().err == f"note: {note}\n"
     done = Interrupted(0)
     np.testing.assert_array_equal(cl.relevance_matrix(DATASET, done, output=file), WHOLE)
     assert done.asked == 0
@@ -203,8 +209,8 @@ def test_csv_with_ids(tmp_path: Path) -> None:
         ("image,a#0,b#0,b#1\na,1,2,3\na,4,5,6\n", "duplicate image id 'a'"),
         ("image,caption,score\na,a#0,1\na,a#0,2\n", "occurs twice"),
         ("image,a#0,a#0\na,1,2\n", "duplicate caption id 'a#0'"),
-        ("image;a#0\na;1\n", "only one column"),
-        ("", "cannot be read"),
+        ("image:a#0\na:1\n", "only one column"),
+        ("", "the file is empty"),
     ],
 )
 def test_a_bad_table_names_file_and_row(tmp_path: Path, text: str, problem: str) -> None:

@@ -108,7 +108,9 @@ def test_a_damaged_set_is_refused_and_drawn_again_on_request(damaged: str, tmp_p
     assert replaced.fingerprint == written.fingerprint == cl.Dataset.load(tmp_path / "set").fingerprint
 
 
-def test_after_a_kill_the_same_command_resumes(scenes: Path, tmp_path: Path) -> None:
+def test_after_a_kill_the_same_command_resumes(
+    scenes: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     folder, begun = tmp_path / "set", Workspace(tmp_path / "set").new
     arguments = ["synth", "--images", str(IMAGES), "--tasks", TASKS, "--seed", "1", "--workers", "2", "-o", str(folder)]
     running = subprocess.Popen([sys.executable, "-m", "crosslens", *arguments])
@@ -124,6 +126,10 @@ def test_after_a_kill_the_same_command_resumes(scenes: Path, tmp_path: Path) -> 
     assert done
     assert not folder.exists()
     assert main(arguments) == 0
+    assert (
+        f"note: drawing scenes: resumed at scene {min(len(done) * SHARD_SIZE, IMAGES):,} of {IMAGES:,}\n"
+        in capsys.readouterr().err
+    )
     assert content(folder) == content(scenes)
 
 

@@ -14,13 +14,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from threadpoolctl import ThreadpoolController
 
 from tests.tables import rest_slow
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("safetensors")
 
-from crosslens.core import CrosslensError  # noqa: E402
+from crosslens.core import CrosslensError, SilentProgress  # noqa: E402
 from crosslens.train import Trained, TrainingData, TrainingRecipe, train_model, training  # noqa: E402
 from crosslens.train.stored.checkpoint import SaveTimes, load_checkpoint  # noqa: E402
 from crosslens.train.training import Training, uninterrupted  # noqa: E402
@@ -50,6 +51,14 @@ def press_during(monkeypatch: pytest.MonkeyPatch, step: int) -> None:
     monkeypatch.setattr(Training, "_take", pressed)
 
 
+class Notes(SilentProgress):
+    def __init__(self) -> None:
+        self.notes: list[str] = []
+
+    def note(self, text: str) -> None:
+        self.notes.append(text)
+
+
 @pytest.mark.parametrize("step", rest_slow([8, 1, 10, 15]))
 def test_ctrl_c_leaves_a_checkpoint_of_a_whole_step(
     tmp_path: Path,
@@ -64,7 +73,9 @@ def test_ctrl_c_leaves_a_checkpoint_of_a_whole_step(
         with pytest.raises(KeyboardInterrupt, match=f"stopped after step {step} of 15; the same command resumes"):
             train_model(recipe, data, tmp_path / "model")
     assert load_checkpoint(partial(tmp_path / "model")).step == step
-    resumed = train_model(recipe, data, tmp_path / "model")
+    watching = Notes()
+    resumed = train_model(recipe, data, tmp_path / "model", progress=watching)
+    assert watching.notes == [f"training: resumed at step {step} of 15"]
     assert weights(resumed.path) == weights(whole.path)
     assert resumed.card["history"] == whole.card["history"], "losses of the interrupted epoch included"
 
@@ -172,6 +183,66 @@ def test_the_command_says_how_to_resume(tmp_path: Path, data: TrainingData) -> N
     step = load_checkpoint(partial(tmp_path / "model")).step
     assert f"stopped after step {step:,} of 50,000; the same command resumes there" in rest
     assert "Traceback" not in rest
+    with subprocess.Popen(command, stderr=subprocess.PIPE, env=dict(os.environ), text=True) as process:
+        assert process.stderr is not None
+        assert f"note: training: resumed at step {step:,} of 50,000\n" in process.stderr
+        process.send_signal(signal.SIGINT)
+        process.stderr.read()
+
+
+def test_neither_load_nor_what_ran_before_changes_how_a_training_computes(
+    tmp_path: Path, recipe: TrainingRecipe, data: TrainingData, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """OpenMP may not take fewer threads on a busy machine, and oneDNN is used also after a product has failed."""
+    openmp = ThreadpoolController().select(user_api="openmp").lib_controllers
+    libraries = [library.dynlib for library in openmp if hasattr(library.dynlib, "omp_set_dynamic")]
+
+    def state() -> tuple[Any, ...]:
+        return torch.backends.mkldnn.enabled, torch.get_num_threads(), *(each.omp_get_dynamic() for each in libraries)
+
+    take, states = Training._take, set[tuple[Any, ...]]()
+
+    def noted(self: Any, step: int) -> float:
+        states.add(state())
+        return take(self, step)
+
+    monkeypatch.setattr(Training, "_take", noted)
+    monkeypatch.setattr(torch.backends.mkldnn, "enabled", False)
+    for library in libraries:
+        library.omp_set_dynamic(1)
+    try:
+        before = state()
+        train_model(changed(recipe, epochs=1), data, tmp_path / "model")
+        assert state() == before, "what else runs in the process is as it was"
+    finally:
+        for library in libraries:
+            library.omp_set_dynamic(0)
+    assert states == {(True, 1, *(0 for _ in libraries))}
+
+
+def test_a_training_is_resumed_with_its_number_of_threads(
+    tmp_path: Path, recipe: TrainingRecipe, data: TrainingData, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where the recipe names none: another shell, container or machine would give torch another number."""
+    take, threads, default = Training._take, set[int](), torch.get_num_threads()
+
+    def noted(self: Any, step: int) -> float:
+        threads.add(torch.get_num_threads())
+        return take(self, step)
+
+    recipe = changed(recipe, threads=None)
+    try:
+        torch.set_num_threads(3)
+        with pytest.raises(KeyboardInterrupt):
+            train_model(recipe, data, tmp_path / "model", watch=stop_after(0))
+        assert load_checkpoint(partial(tmp_path / "model")).threads == 3
+        torch.set_num_threads(1)
+        monkeypatch.setattr(Training, "_take", noted)
+        train_model(recipe, data, tmp_path / "model")
+        assert threads == {3}
+        assert torch.get_num_threads() == 1, "for the training only"
+    finally:
+        torch.set_num_threads(default)
 
 
 SCRIPT = """
@@ -179,13 +250,13 @@ import sys
 sys.path.insert(0, {root!r})
 from tests.train.conftest import changed, made_data, small_recipe
 from crosslens.train import train_model
-train_model(changed(small_recipe(), epochs=40, batch_size=20, checkpoint_share=1), made_data(), {output!r})
+train_model(changed(small_recipe(), epochs=40, checkpoint_share=1), made_data(), {output!r})
 """
 
 
 @pytest.mark.slow
 def test_killed_wherever_a_checkpoint_may_be_half_written(
-    tmp_path: Path, recipe: TrainingRecipe, data: TrainingData
+    tmp_path: Path, recipe: TrainingRecipe, data: TrainingData, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     script = SCRIPT.format(root=str(ROOT), output=str(tmp_path / "killed"))
     for seed in range(3):
@@ -196,8 +267,11 @@ def test_killed_wherever_a_checkpoint_may_be_half_written(
                 time.sleep(0.01)  # until it has written something
             time.sleep(float(np.random.default_rng(seed).uniform(0, 0.05)))
             process.kill()
-    # Batches of 20: torch multiplies larger ones otherwise after a product in bf16 has failed in the same process.
-    recipe = changed(recipe, epochs=40, batch_size=20)
-    killed, whole = (train_model(recipe, data, tmp_path / name) for name in ("killed", "whole"))
+    recipe = changed(recipe, epochs=40)
+    # As torch leaves it after a product in bf16 has failed in the same process; on ARM it then multiplies otherwise.
+    monkeypatch.setattr(torch.backends.mkldnn, "enabled", False)
+    killed = train_model(recipe, data, tmp_path / "killed")
+    monkeypatch.undo()
+    whole = train_model(recipe, data, tmp_path / "whole")
     assert weights(killed.path) == weights(whole.path)
     assert killed.card["history"] == whole.card["history"]

@@ -332,10 +332,15 @@ def test_checkpoints_round_trip(tmp_path: Path) -> None:
         [{"step": 7, "value": 0.1}],
         {"a/b": torch.ones(3)},
         (1.5, 3),
+        2,
     )
     save_checkpoint(tmp_path / "c.safetensors", stored)
     read = load_checkpoint(tmp_path / "c.safetensors")
-    assert (read.step, read.history, read.losses) == (stored.step, stored.history, stored.losses)
+    assert (read.step, read.history, read.losses, read.threads) == (7, stored.history, stored.losses, 2)
+    for threads in (0, 10**9, 2.0, "2"):
+        save_checkpoint(tmp_path / "wrong.safetensors", replace(stored, threads=threads))
+        with pytest.raises(InputError, match=r"not a checkpoint of a training: threads = "):
+            load_checkpoint(tmp_path / "wrong.safetensors")
     for part in ("weights", "optimizer", "best"):
         before, after = getattr(stored, part), getattr(read, part)
         assert before.keys() == after.keys()

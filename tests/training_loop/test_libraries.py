@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import csv
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -105,7 +108,8 @@ def test_a_dual_encoder_of_transformers(dataset: cl.Dataset) -> None:
     assert {name: run[name].mean for name in run} == {name: by_hand[name].mean for name in by_hand}
 
 
-def test_the_trainer_of_transformers_reports_the_metrics(dataset: cl.Dataset, tmp_path: Path) -> None:
+def trainer_of(dataset: cl.Dataset, folder: Path, **arguments: Any) -> tuple[Any, list[dict[str, Any]]]:
+    """A trainer of a tiny CLIP that reports retrieval metrics, and the rows that it is evaluated on."""
     from transformers import Trainer, TrainingArguments
 
     from crosslens.transformers import retrieval_metrics
@@ -131,13 +135,20 @@ def test_the_trainer_of_transformers_reports_the_metrics(dataset: cl.Dataset, tm
     trainer = Trained(
         tiny_clip(),
         TrainingArguments(
-            str(tmp_path), max_steps=4, per_device_train_batch_size=6, eval_strategy="steps", eval_steps=2,
-            label_names=["image_id"], report_to=[], use_cpu=True, remove_unused_columns=False, disable_tqdm=True,
-            save_strategy="no",
+            str(folder), max_steps=4, per_device_train_batch_size=6, eval_strategy="steps", eval_steps=2,
+            report_to=[], use_cpu=True, remove_unused_columns=False, disable_tqdm=True, save_strategy="no",
+            **arguments,
         ),
         train_dataset=rows, eval_dataset=rows, compute_metrics=retrieval_metrics(METRICS),
     )  # fmt: skip
-    trainer.train()
+    return trainer, rows
+
+
+def test_the_trainer_of_transformers_reports_the_metrics(dataset: cl.Dataset, tmp_path: Path) -> None:
+    trainer, rows = trainer_of(dataset, tmp_path, label_names=["image_id"])
+    with said_by_trainers() as said:
+        trainer.train()
+    assert said == []
     reported = [entry for entry in trainer.state.log_history if "eval_Rsum" in entry]
     assert len(reported) == 2
     assert 0 <= reported[-1]["eval_t2i/Hit@1"] <= 1
@@ -145,6 +156,89 @@ def test_the_trainer_of_transformers_reports_the_metrics(dataset: cl.Dataset, tm
     images, captions = predicted.predictions
     run = cl.evaluate(dataset, images=images[::2], captions=captions, metrics=METRICS)
     assert predicted.metrics["test_Rsum"] == pytest.approx(run["Rsum"].mean)
+
+
+@contextmanager
+def said_by_trainers() -> Iterator[list[str]]:
+    """What the log of transformers' trainers says about retrieval metrics meanwhile."""
+    said: list[str] = []
+
+    class Listening(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            if "retrieval metrics" in record.getMessage():
+                said.append(record.getMessage())
+
+    handler, logger = Listening(), logging.getLogger("transformers.trainer")
+    logger.addHandler(handler)
+    try:
+        yield said
+    finally:
+        logger.removeHandler(handler)
+
+
+def test_a_trainer_without_labels_says_what_is_missing(dataset: cl.Dataset, tmp_path: Path) -> None:
+    """Trainer calls no compute_metrics then: the log had a loss, and not a word."""
+    for arguments, rule in (
+        ({}, "only where every batch has labels"),
+        ({"prediction_loss_only": True}, "loss_only=True"),
+    ):
+        trainer, rows = trainer_of(dataset, tmp_path, **arguments)
+        with said_by_trainers() as said:
+            trainer.evaluate()
+            trainer.predict(rows)
+        assert len(said) == 1
+        assert rule in said[0]
+    trainer, _ = trainer_of(dataset, tmp_path, label_names=["image_id"])  # what the sentence says is enough
+    assert "eval_Rsum" in trainer.evaluate()
+
+
+def test_texts_are_cut_and_padded_as_the_adapter_does(tmp_path: Path) -> None:
+    """The same vectors to the bit, where the tokenizer says nothing of the model's limit, too."""
+    from transformers import AutoImageProcessor, AutoTokenizer
+
+    from crosslens.encode.in_memory import encoder_of
+    from crosslens.encode.loading import load_part
+    from tests.encode.tiny_models import TEXTS, pictures, save_model
+
+    texts = [*TEXTS, "a dog and " * 40]
+    for kind in ("clip", "siglip", "align", "altclip", "groupvit", "flava"):
+        folder = save_model(kind, tmp_path / kind)
+        adapter = cl.encode.load_encoder(f"{kind}:{folder}")
+        model = load_part(folder, "a test", "AutoModel")
+        tokenizer = AutoTokenizer.from_pretrained(folder)
+        processor = AutoImageProcessor.from_pretrained(folder, backend="pil")
+        for limit in (tokenizer.model_max_length, int(1e30)):
+            tokenizer.model_max_length = limit
+            in_memory = encoder_of(model, processor, tokenizer)
+            if limit < 1e30 or kind not in ("align", "altclip", "flava"):  # whose models themselves take more tokens
+                assert np.array_equal(in_memory.encode_texts(texts), adapter.encode_texts(texts)), (kind, limit)
+        assert np.array_equal(in_memory.encode_images(pictures()), adapter.encode_images(pictures())), kind
+
+
+class OtherNames(torch.nn.Module):
+    def get_image_embeddings(self, pictures: torch.Tensor) -> torch.Tensor:
+        return pictures
+
+    def get_text_embeddings(self, tokens: torch.Tensor) -> torch.Tensor:
+        return tokens
+
+
+class HalfKnown(OtherNames):
+    def encode_image(self, pictures: torch.Tensor) -> torch.Tensor:
+        return pictures
+
+
+def test_a_module_with_other_names_is_told_which_are_looked_for(dataset: cl.Dataset) -> None:
+    given: Any = {"preprocess": mean_colour, "tokenizer": words}
+    with pytest.raises(cl.CrosslensError) as raised:
+        cl.evaluate(dataset, model=OtherNames(), **given)
+    for name in ("encode_images", "encode_image", "get_image_features", "encode_texts", "encode_text"):
+        assert f" {name}," in str(raised.value)
+    assert "; it has get_image_embeddings, get_text_embeddings" in str(raised.value)
+    with pytest.raises(cl.CrosslensError, match="HalfKnown encodes images, not texts; it has get_text_embeddings"):
+        cl.evaluate(dataset, model=HalfKnown(), **given)
+    with pytest.raises(cl.CrosslensError, match="Linear is not an encoder: it has none of the methods encode_images"):
+        cl.evaluate(dataset, model=torch.nn.Linear(2, 2), **given)
 
 
 def test_predictions_that_are_no_pair_are_explained() -> None:

@@ -36,6 +36,7 @@ from crosslens.core import (
     Text,
     UsageError,
     argument,
+    for_spreadsheets,
     json_form,
     match_ids,
     random_stream,
@@ -283,7 +284,7 @@ class MissingPositives(Presented):
     def write_table(self, path: str | Path) -> Path:
         """Write the table as a CSV file (.gz too); an existing file is replaced."""
         with writing_bytes(path) as out:
-            self.table.write_csv(out)
+            for_spreadsheets(self.table).write_csv(out)
         return Path(path)
 
     def as_dict(self) -> dict[str, Any]:

@@ -21,6 +21,7 @@ from crosslens.core import (
     Relevance,
     UsageError,
     argument,
+    for_spreadsheets,
     is_inexact,
     match_ids,
     parquet_bytes,
@@ -291,7 +292,7 @@ def write_table(
         if suffix == ".parquet":
             out.write(parquet_bytes(table, metadata=dict(metadata or {})))
         elif suffix == ".csv":
-            table.write_csv(out)
+            for_spreadsheets(table).write_csv(out)
         else:
             table.write_ndjson(out)
     return Path(path)

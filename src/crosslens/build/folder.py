@@ -10,7 +10,6 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -27,6 +26,7 @@ from crosslens.core import (
     Section,
     UsageError,
     Workspace,
+    from_spreadsheets,
     other_content,
     parse_json,
     read_text_file,
@@ -157,23 +157,6 @@ def _short(entry: LogEntry) -> str:
     return text if len(text) <= 160 else text[:159] + "…"
 
 
-_FORMULA = r"[=+\-@\t\r]"
-"""How a cell begins that a spreadsheet program may run as a formula; an apostrophe in front makes it a text."""
-_as_given = partial(re.compile(rf"^'(?='*{_FORMULA})").sub, "")
-"""The text without the apostrophe that :func:`write_sheet` puts in front of a formula."""
-
-
-def write_sheet(table: pl.DataFrame, path: Path) -> None:
-    """Write a .csv file whose texts no spreadsheet program runs as formulas; reading it undoes that."""
-    table.with_columns(pl.col(pl.String).str.replace(f"^('*{_FORMULA})", "'${1}")).write_csv(path)
-
-
-def read_written_sheet(path: Path) -> pl.DataFrame:
-    """What :func:`write_sheet` wrote, all columns as texts."""
-    table = pl.read_csv(path, infer_schema=False)
-    return table.with_columns(pl.all().map_elements(_as_given, return_dtype=pl.String))
-
-
 def read_columns(
     path: Path, columns: Sequence[str], needed: Sequence[str], name: str
 ) -> tuple[dict[str, list[str]], RowName]:
@@ -199,9 +182,10 @@ def read_columns(
             )
         empty = [None] * frame.height
         values = {c: frame[c].cast(pl.String) if c in frame.columns else empty for c in columns}
-    return {
-        column: ["" if cell is None else _as_given(str(cell)) for cell in cells] for column, cells in values.items()
-    }, row_name
+    texts = {column: ["" if cell is None else str(cell) for cell in cells] for column, cells in values.items()}
+    if format_suffix(path) in (".jsonl", ".parquet"):  # a program that saved a sheet so has kept its apostrophes
+        texts = from_spreadsheets(pl.DataFrame(texts, dict.fromkeys(texts, pl.String))).to_dict(as_series=False)
+    return texts, row_name
 
 
 @dataclass(frozen=True)

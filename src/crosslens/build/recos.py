@@ -13,7 +13,7 @@ from crosslens.analyze import Discriminability
 from crosslens.build.benchmark import Recos, build_notes, build_page, check_section, version_page
 from crosslens.build.candidates import CandidatePool, Encoders, encode_candidates
 from crosslens.build.descriptions import KEPT, PURPOSE, DescriptionEditor
-from crosslens.build.folder import LOG, RECOS, BenchmarkFolder, DecisionLog, check_inputs, log_head, write_sheet
+from crosslens.build.folder import LOG, RECOS, BenchmarkFolder, DecisionLog, check_inputs, log_head
 from crosslens.build.generators.protocol import AnswerSource, Generator, Recorded, Request, identity, load_generator
 from crosslens.build.grammar import GrammarCheck, load_grammar_check
 from crosslens.build.options import RecosKeywords, RecosOptions
@@ -30,6 +30,7 @@ from crosslens.core import (
     Workspace,
     argument,
     fingerprint,
+    for_spreadsheets,
     hold_output,
     positions,
     tidy_output,
@@ -161,8 +162,9 @@ class RecosFolder(BenchmarkFolder):
             if entry["verdict"] != KEPT
         ]
         columns = dict.fromkeys(("caption", "image", "dis", "verdict", "wanted"), pl.String) | {"dis": pl.Float64}
-        write_sheet(pl.DataFrame(rows, schema=columns, orient="row"), work.new / "regenerate.csv")
-        write_sheet(sheet_table(versions, recos.sheet), work.new / SHEET)
+        regenerated = pl.DataFrame(rows, schema=columns, orient="row")
+        for_spreadsheets(regenerated).write_csv(work.new / "regenerate.csv")
+        for_spreadsheets(sheet_table(versions, recos.sheet)).write_csv(work.new / SHEET)
         self.publish(work, recos.log)
         return versions
 

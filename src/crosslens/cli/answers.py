@@ -14,19 +14,17 @@ import typer
 import crosslens.analyze as analyze
 import crosslens.report as report
 from crosslens.cli.console import check_outputs, print_json, print_presented
-from crosslens.core import ENDINGS, Part, Presented, Section, UsageError, address_of
+from crosslens.core import ENDINGS, Declaration, Part, Presented, Section, UsageError, address_of
 
 if TYPE_CHECKING:
     import polars as pl
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-Json = Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")]
-Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace what already exists.")]
-Write = Annotated[
-    list[Path] | None,
-    typer.Option("--write", metavar="FILE", help=f"Write the result: {' '.join(ENDINGS)}; may be repeated."),
-]
+Json = Annotated[bool, Declaration("Print JSON and nothing else.")]
+Overwrite = Annotated[bool, Declaration("Replace what already exists.")]
+_FORMS = f"Write the result: {' '.join(ENDINGS)}; may be repeated."
+Write = Annotated[list[Path] | None, Declaration(_FORMS, metavar="FILE")]
 
 _WRITTEN: ContextVar[list[Path | str]] = ContextVar("files that a command wrote")
 _CODE: ContextVar[int] = ContextVar("exit code of a command")
@@ -75,14 +73,15 @@ def end_with(code: int) -> None:
     _CODE.set(code)
 
 
-def answering(function: F) -> F:
-    """The command with ``--json``, ``--write`` and ``--overwrite``; what it returns is printed and written."""
+def answering(function: F, flag: Callable[[str, Any, Any], inspect.Parameter]) -> F:
+    """The command with ``--json``, ``--write`` and ``--overwrite``; what it returns is printed and written.
+
+    ``flag`` makes a parameter of a name, an annotation that declares it, and a default.
+    """
     signature = inspect.signature(function)
     own = {"write": Write, "overwrite": Overwrite, "json": Json}
     added = [
-        inspect.Parameter(
-            name, inspect.Parameter.KEYWORD_ONLY, annotation=kind, default=None if name == "write" else False
-        )
+        flag(name, kind, None if name == "write" else False)
         for name, kind in own.items()
         if name not in signature.parameters
     ]

@@ -9,7 +9,7 @@ import sys
 import traceback
 import warnings
 from collections.abc import Callable, Sequence
-from functools import cache
+from functools import cache, partial
 from typing import Annotated, Any
 
 import typer
@@ -34,9 +34,11 @@ from crosslens.cli.commands import (
     stress,
     training,
 )
+from crosslens.cli.completion import complete_bash
 from crosslens.cli.console import print_note, print_result
 from crosslens.cli.exit_codes import EXIT_CODES, INTERRUPTED
 from crosslens.cli.flags import flag_spelling, spread_values
+from crosslens.cli.help import CommandHelp
 from crosslens.core import (
     TRACEBACK_VARIABLE,
     CrosslensError,
@@ -171,18 +173,22 @@ def root(
 for _names in HEADINGS.values():
     for _name, _function in _names.items():
         if _function is not None:
-            app.command(_name, epilog=vars(_function)["epilog"])(_function)
+            app.command(_name, cls=CommandHelp, epilog=vars(_function)["epilog"])(_function)
             continue
         _help, _commands = GROUPS[_name]
         _group = typer.Typer(name=_name, rich_markup_mode=None, help=_help, invoke_without_command=True)
         _group.callback(help=_help)(_print_help)
         for _second, _function in _commands.items():
-            _group.command(_second, epilog=vars(_function)["epilog"])(_function)
+            _group.command(_second, cls=CommandHelp, epilog=vars(_function)["epilog"])(_function)
         app.add_typer(_group)
 
 
 # typer carries its own copy of click or uses the installed one, depending on its version: ask it, not click.
 _ClickError: type[Exception] = typer.BadParameter.__mro__[2]
+
+
+_COMPLETE = "_CROSSLENS_COMPLETE"
+"""The environment variable by which a shell asks for proposals."""
 
 
 @cache
@@ -205,7 +211,8 @@ def run_command(arguments: Sequence[str] | None = None) -> int:
         words = spread_values(words, _command_of(words))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", MetricNameWarning)  # commands print it as a note
-            code = _root_command()(args=words, prog_name="crosslens", standalone_mode=False)
+            call = partial(_root_command(), args=words, prog_name="crosslens", standalone_mode=False)
+            code = complete_bash(call) if os.environ.get(_COMPLETE) == "complete_bash" else call()
         sys.stdout.flush()
     except CrosslensError as error:
         return _print_error(error.render(flag_spelling(_command_of(words))), error.exit_code)
@@ -215,7 +222,8 @@ def run_command(arguments: Sequence[str] | None = None) -> int:
         message = str(error.format_message()) if hasattr(error, "format_message") else str(error)
         context = getattr(error, "ctx", None)
         command = context.command_path if context is not None else "crosslens"
-        usage = f"{message[:1].lower()}{message[1:]}\n  fix: see {command} --help"
+        flag = "--help-all" if getattr(context and context.command, "is_long", False) else "--help"
+        usage = f"{message[:1].lower()}{message[1:]}\n  fix: see {command} {flag}"
         return _print_error(usage, getattr(error, "exit_code", 2))
     except typer.Abort:
         raise KeyboardInterrupt from None

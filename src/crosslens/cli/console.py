@@ -109,6 +109,14 @@ class Bar:
         if self._bar is not None:
             self._bar.update(self._task, beside=printable_line(text))
 
+    def note(self, text: str) -> None:
+        """Print a line; a bar that is shown goes on below it."""
+        line = printable(without_secrets(f"note: {text}"))
+        if self._bar is None:
+            print(line, file=sys.stderr)
+        else:
+            self._bar.console.print(line, markup=False, highlight=False, soft_wrap=True)
+
     def advance(self, steps: int = 1) -> None:
         if self._bar is not None:
             self._bar.advance(self._task, steps)
@@ -134,6 +142,9 @@ class LogLines:
 
     def show_beside(self, text: str) -> None:
         self._beside = text
+
+    def note(self, text: str) -> None:
+        print_note(f"note: {text}")
 
     def advance(self, steps: int = 1) -> None:
         """Count, and print a line if it is time."""

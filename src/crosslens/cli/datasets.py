@@ -33,7 +33,7 @@ _NOUNS = {int: "an integer", float: "a number", bool: "true or false"}
 
 
 @dataclass(frozen=True)
-class DatasetOptions(Options):
+class DatasetOptions(Options, group="Reader options"):
     """A dataset, and the options of its reader."""
 
     dataset: str | None = option(

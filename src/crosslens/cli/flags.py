@@ -6,9 +6,8 @@ import ast
 import inspect
 import re
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import Field, dataclass, field, fields, replace
-from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any, TypeVar, get_args, get_origin, get_type_hints
 
@@ -16,10 +15,12 @@ import typer
 
 import crosslens.data as data
 from crosslens.cli.answers import Json as Json, Overwrite as Overwrite, answering, named_as
+from crosslens.cli.completion import completion
+from crosslens.cli.help import with_full_help
 from crosslens.core import (
+    METHOD,
     Declaration,
     EngineOptions,
-    Entry,
     Options,
     Spelling,
     UsageError,
@@ -34,17 +35,14 @@ from crosslens.core import (
 F = TypeVar("F", bound=Callable[..., Any])
 
 Threads = Annotated[
-    int | None, typer.Option(min=1, max=4096, metavar="N", help="Threads or processes. [default: all cores]")
+    int | None, Declaration("Threads or processes. [default: all cores]", metavar="N", minimum=1, maximum=4096)
 ]
-TrustCodeFlag = Annotated[
-    bool, typer.Option("--trust-code", help="Run Python code that a recipe, a run or a log names, without asking.")
-]
-
+TrustCodeFlag = Annotated[bool, Declaration("Run Python code that a recipe, a run or a log names, without asking.")]
 Plugins = Annotated[
-    list[Path] | None,
-    typer.Option("--plugin", metavar="FILE.py", help="Load your own metrics, readers and so on. May be repeated."),
+    list[Path] | None, Declaration("Load your own metrics, readers and so on. May be repeated.", metavar="FILE.py")
 ]
 """Every command has this flag; one that needs the names of the files declares ``plugin: Plugins``."""
+_NoVerify = Annotated[bool, Declaration("Do not check stored files for changes.")]
 
 OUTPUT = ("-o", "--output")
 """The spelling of the flag that says where results are written."""
@@ -69,6 +67,7 @@ _PYTHON_NAMES: dict[str, tuple[str, ...]] = {
     "perturbations": ("perturb", "name"),
     "skip_bad": ("skip_missing",),
     "allowed_hosts": ("allowed_host",),
+    "base": ("size_base",),
 }
 """Keyword arguments of Python functions whose flags have other names: the first that a command has is meant."""
 
@@ -108,24 +107,27 @@ class Flags:
     help: Mapping[str, str] = field(default_factory=dict)
 
 
-def command(*examples: str, reads_files: bool = True) -> Callable[[F], F]:
-    """Decorate a command: its options classes become flags, the examples go under its help text.
+def command(
+    *examples: str, reads_files: bool = True, group: str = METHOD, common: tuple[str, ...] = ()
+) -> Callable[[F], F]:
+    """Decorate a command: its options classes become flags, the examples are part of its help text.
 
     One that reads stored files gets the flag ``--no-verify``; one that returns a result those of
-    :func:`~crosslens.cli.answers.answering`.
+    :func:`~crosslens.cli.answers.answering`. ``group`` is what its own options are for that do not say,
+    ``common`` are the flags that ``--help`` lists besides those that it lists of every command.
     """
 
     def decorate(function: F) -> F:
         # Not looked up: the classes of results need numpy, which `crosslens --help` does without.
         returns = function.__annotations__.pop("return", "None")
-        expanded = expand_options(function)
+        expanded = expand_options(function, group)
         if returns != "None":
-            expanded = answering(expanded)
+            expanded = answering(expanded, _annotated_flag)
         if reads_files:
             expanded = _with_verification(expanded)
         # The first line keeps click from wrapping the others.
         vars(expanded)["epilog"] = "\b\nExamples:\n" + "\n".join(f"  {line}" for line in examples)
-        return expanded
+        return with_full_help(expanded, common)
 
     return decorate
 
@@ -142,7 +144,7 @@ def recorded_command() -> list[str]:
     return list(map(without_secrets, kept))
 
 
-def expand_options(function: F) -> F:
+def expand_options(function: F, group: str = METHOD) -> F:
     """The function with a flag for each parameter that is an ``option``, and each field of its options classes."""
     hints = get_type_hints(function, include_extras=True)
     parameters: list[inspect.Parameter] = []
@@ -156,13 +158,15 @@ def expand_options(function: F) -> F:
             parameters += flags
         elif isinstance(parameter.default, Field):
             declared = parameter.default.metadata["option"]
-            parameters.append(_flag(name, hints[name], parameter.default.default, declared))
+            parameters.append(_flag(name, hints[name], parameter.default.default, declared.in_group(name, group)))
             own_types[name] = str(parameter.annotation)
+        elif _declaration(hints[name]) is not None:
+            parameters.append(_annotated_flag(name, hints[name], parameter.default))
         else:
             parameters.append(parameter.replace(annotation=hints[name], kind=inspect.Parameter.KEYWORD_ONLY))
     keeps_plugins = "plugin" in hints
     if not keeps_plugins:
-        parameters.append(inspect.Parameter("plugin", inspect.Parameter.KEYWORD_ONLY, default=None, annotation=Plugins))
+        parameters.append(_annotated_flag("plugin", Plugins, None))
 
     repeats = {parameter.name: repeat for parameter in parameters if (repeat := _Repeat.of(parameter)) is not None}
     parameters = [repeats[parameter.name].parameter if parameter.name in repeats else parameter
@@ -185,8 +189,7 @@ def expand_options(function: F) -> F:
 
 def _with_verification(function: F) -> F:
     """The command with the flag ``--no-verify``: stored files are read without comparing them with their hashes."""
-    about = Declaration("Do not check stored files for changes.", flags=("--no-verify",))
-    flag = _flag("no_verify", bool, False, about)
+    flag = _annotated_flag("no_verify", _NoVerify, False)
 
     def call(no_verify: bool, **arguments: Any) -> Any:
         with verification(not no_verify):
@@ -220,10 +223,11 @@ class _Repeat:
         flag = max(info.param_decls or (f"--{parameter.name.replace('_', '-')}",), key=len)
         several: Any = list[kind] if parameter.default is not None else list[kind] | None  # type: ignore[valid-type]
         read = parameter.replace(
-            annotation=Annotated[several, info],
+            annotation=Annotated[several, *details],
             default=parameter.default if required or parameter.default is None else [parameter.default],
         )
-        joins = next((detail for detail in details if isinstance(detail, str)), None)
+        declared = _declaration(parameter.annotation)
+        joins = None if declared is None else declared.joins
         return _Repeat(read, flag, None if required else parameter.default, joins)
 
     def value(self, given: list[Any] | None) -> Any:
@@ -254,27 +258,9 @@ def _flags_of(kind: type[Options], flags: Flags) -> list[inspect.Parameter]:
         parameters.append(_flag(_parameter_name(name, declaration), annotation, default, declaration))
         if declaration.switch_off is not None:
             flag, _, about = declaration.switch_off.partition(" ")
-            parameters.append(_flag(_switch_name(flag), bool, False, Declaration(about, flags=(flag,))))
+            off = Declaration(about, flags=(flag,), group=declaration.group)
+            parameters.append(_flag(_switch_name(flag), bool, False, off))
     return parameters
-
-
-_REGISTRIES = {
-    "--metrics": ("crosslens.metrics", "METRICS"),
-    "--metric": ("crosslens.metrics", "METRICS"),
-    "--model": ("crosslens.encode", "ENCODERS"),
-    "--rerank": ("crosslens.encode", "PAIR_SCORERS"),
-    "--pair-model": ("crosslens.encode", "PAIR_SCORERS"),
-    "--dataset": ("crosslens.data", "READERS"),
-    "--phi": ("crosslens.similarity", "SIMILARITIES"),
-    "--perturbations": ("crosslens.perturbations", "PERTURBATIONS"),
-    "--score": ("crosslens.rank", "SCORES"),
-    "--protocol": ("crosslens.pipeline", "PROTOCOLS"),
-    "--format": ("crosslens.report", "EXPORTS"),
-    "--to": ("crosslens.data", "WRITERS"),
-}
-"""Flag → the registry that its values are named in."""
-_AFTER = {"--model": ":", "--rerank": ":", "--pair-model": ":"}
-"""What follows a name in a value."""
 
 
 def _flag(name: str, annotation: Any, default: Any, declared: Declaration) -> inspect.Parameter:
@@ -282,26 +268,27 @@ def _flag(name: str, annotation: Any, default: Any, declared: Declaration) -> in
     spelled = declared.flags or (f"--{name.replace('_', '-')}",)
     bounds = {"min": declared.minimum, "max": declared.maximum}
     limits: dict[str, Any] = {name: bound for name, bound in bounds.items() if bound is not None}
-    flag = max(spelled, key=len)
-
-    def complete(incomplete: str) -> list[str]:
-        """Registries are loaded when somebody presses Tab, not before: ``crosslens --help`` does without them."""
-        names: Iterable[str] = declared.choices
-        if not names:
-            package, registry = _REGISTRIES[flag]
-            entries: Iterable[Entry[object]] = getattr(import_module(package), registry)
-            names = [entry.name + _AFTER.get(flag, "") for entry in entries]
-        return [name for name in names if name.startswith(incomplete)]
-
-    # Without names it is left to the shell, which proposes files.
-    completed = complete if declared.choices or flag in _REGISTRIES else None
-    info = typer.Option(*spelled, metavar=declared.metavar, help=declared.help, autocompletion=completed, **limits)
+    info = typer.Option(
+        *spelled, metavar=declared.metavar, help=declared.help, rich_help_panel=declared.group,
+        autocompletion=completion(max(spelled, key=len), declared), **limits,
+    )  # fmt: skip
     return inspect.Parameter(
         name,
         inspect.Parameter.KEYWORD_ONLY,
-        annotation=Annotated[annotation, info, *((declared.joins,) if declared.joins else ())],
+        annotation=Annotated[annotation, info, declared],
         default=inspect.Parameter.empty if default is ... else default,
     )
+
+
+def _annotated_flag(name: str, annotation: Any, default: Any) -> inspect.Parameter:
+    """The flag of a parameter whose annotation declares it: ``Annotated[bool, Declaration(…)]``."""
+    declared = _declaration(annotation)
+    assert declared is not None
+    return _flag(name, get_args(annotation)[0], default, declared.in_group(name, METHOD))
+
+
+def _declaration(annotation: Any) -> Declaration | None:
+    return next((detail for detail in get_args(annotation)[1:] if isinstance(detail, Declaration)), None)
 
 
 def _flag_type(annotation: str) -> Any:

@@ -49,7 +49,7 @@ LOCAL, RAY = "local", "ray"
 
 
 @dataclass(frozen=True)
-class EngineOptions(Options):
+class EngineOptions(Options, group="Execution"):
     """Where the work runs, which changes how fast the result comes and never the result."""
 
     engine: str = option(

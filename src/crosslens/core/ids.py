@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
+from contextlib import suppress
 from itertools import chain
 from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
+from urllib.parse import unquote
 
 import numpy as np
 
 from crosslens.core.arrays import IntArray
 from crosslens.core.errors import InputError, UnknownNameError
-from crosslens.core.input_files import is_encodable
+from crosslens.core.input_files import is_encodable, require_regular
 
 Ids = tuple[str, ...]
 
@@ -21,9 +23,14 @@ _IMAGE_ENDINGS = (".jpg", ".jpeg", ".png", ".gif", ".bmp", ".webp", ".tif", ".ti
 
 
 def as_ids(values: Iterable[Any], what: str) -> Ids:
-    """Turn numbers or strings into ids; a missing, empty or repeated one raises."""
+    """Turn numbers or strings into ids; a missing, empty or repeated one raises, and so does one with a NUL."""
     ids = tuple("" if value is None else str(value) for value in values)
-    if not is_encodable("".join(ids)):
+    together = "".join(ids)
+    if "\0" in together:
+        row = next(row for row, name in enumerate(ids) if "\0" in name)
+        fix = f"rename the {what}: many programs end a text there"
+        raise InputError(f"the {what} id {ids[row]!r:.60} has a NUL", row=row, expected="ids without NUL", fix=fix)
+    if not is_encodable(together):
         row = next(row for row, name in enumerate(ids) if not is_encodable(name))
         fix = f"rename the {what}: it holds half of a surrogate pair"
         raise InputError(f"the {what} id is {ids[row]!r:.60}", row=row, expected="text that UTF-8 can hold", fix=fix)
@@ -39,6 +46,57 @@ def as_ids(values: Iterable[Any], what: str) -> Ids:
             raise InputError(problem, row=row, expected=f"each {what} once", fix=fix, code="duplicate-id", subject=name)
         seen[name] = row
     return ids
+
+
+_MARK = "%%"
+_SEPARATING = r"\s\x00-\x20\x7f-\x9f\ufeff"
+ESCAPED_IN_COLUMNS = re.compile(rf"^(?:[#{{\[]|{_MARK})|[{_SEPARATING}]")
+"""Ids that cannot stand among columns separated by white space: those with any, and those that a line with something
+else than an id begins with (a comment, JSON)."""
+ESCAPED_ON_LINES = re.compile(rf"^(?:[\s\ufeff]|{_MARK})|[\t\n\r]|\s$")
+"""Ids that cannot stand alone on a line, or before a tab."""
+
+
+def escape_ids(ids: Iterable[str], where: re.Pattern[str] = ESCAPED_IN_COLUMNS) -> Ids:
+    """The ids for a file in which white space separates: ``%%my%20photo.jpg`` for ``my photo.jpg``.
+
+    White space, control characters and ``%`` of those that match ``where`` are written as in addresses, behind a mark;
+    any other id is written as it is, so that the ids of a URL, say, do not change. Different ids stay different.
+    """
+
+    def escape(match: re.Match[str]) -> str:
+        return "".join(f"%{byte:02X}" for byte in match[0].encode())
+
+    return tuple(_MARK + re.sub(rf"[%{_SEPARATING}]", escape, name) if where.search(name) else name for name in ids)
+
+
+def unescape_ids(names: Iterable[str]) -> Ids:
+    """The ids that :func:`escape_ids` was given; a name with the mark that it would not have written stays as it is."""
+
+    def unescape(name: str) -> str:
+        with suppress(UnicodeDecodeError):
+            original = unquote(name.removeprefix(_MARK), errors="strict")
+            if escape_ids([original]) == (name,):
+                return original
+        return name
+
+    return tuple(unescape(name) if name.startswith(_MARK) else name for name in names)
+
+
+def escape_note(ids: Sequence[str], where: re.Pattern[str] = ESCAPED_IN_COLUMNS) -> str | None:
+    """What to tell about ids that are escaped in a file; None where there are none."""
+    written = [name for name in zip(ids, escape_ids(ids, where), strict=True) if name[0] != name[1]]
+    if not written:
+        return None
+    first, escaped = written[0]
+    count = f"{len(written):,} ids hold" if len(written) > 1 else "1 id holds"
+    return f"{count} what separates columns, and {first!r} is written as {escaped}: crosslens reads it back"
+
+
+def listed_id(cell: Any, known: Container[str]) -> str | None:
+    """The id in a cell that a person may have edited: white space around it counts only where a known id has it."""
+    text = "" if cell is None else str(cell)
+    return (text if text in known else text.strip()) or None
 
 
 def match_ids(names: Sequence[str], ids: Sequence[str], *, any_ending: bool = True) -> IntArray:
@@ -135,7 +193,9 @@ def images_below(folder: Path) -> list[str]:
         problem = "not a folder" if folder.exists() else "no such folder"
         fix = "pass the names of the images, or load_dataset(…, extra_images=…) for a file that lists them"
         raise InputError(problem, file=folder, expected="a folder of images", fix=fix)
-    files = (file for file in folder.rglob("*") if has_image_ending(file.name) and file.is_file())
+    files = [file for file in folder.rglob("*") if has_image_ending(file.name) and not file.is_dir()]
+    for file in files:  # a pipe would be left out in silence
+        require_regular(file)
     names = sorted(file.relative_to(folder).as_posix() for file in files)
     # macOS leaves a file ._name.jpg beside name.jpg on other file systems.
     names = [name for name in names if not PurePosixPath(name).name.startswith("._")]

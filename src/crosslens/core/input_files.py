@@ -5,7 +5,9 @@ Whatever is wrong with them raises an ``InputError`` that says where.
 
 from __future__ import annotations
 
+import csv
 import errno
+import io
 import json
 import os
 import re
@@ -13,6 +15,7 @@ import stat
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -116,9 +119,26 @@ _KINDS = {
     stat.S_IFCHR: "a device",
     stat.S_IFBLK: "a device",
     stat.S_IFDIR: "a folder",
+    stat.S_IFLNK: "a link",
 }
 # What the system says of a path that cannot name a file.
 _NO_FILE = (errno.ENAMETOOLONG, errno.ELOOP, errno.ENOTDIR, errno.EACCES, errno.EPERM)
+
+
+def require_path(path: str | Path) -> None:
+    """Raise for a text that no path can be: one with a NUL, or with half of a surrogate pair."""
+    try:
+        is_path = b"\0" not in os.fsencode(path)
+    except UnicodeEncodeError:
+        is_path = False
+    if not is_path:
+        expected = "a path without NUL and without halves of surrogate pairs"
+        raise InputError(f"{str(path)!r:.80} is not a path", expected=expected, fix="check the path")
+
+
+def kind_of_file(mode: int) -> str:
+    """What something is that is not a regular file: a named pipe, a folder, …"""
+    return _KINDS.get(stat.S_IFMT(mode), "not a regular file")
 
 
 def require_regular(path: str | Path) -> None:
@@ -126,17 +146,16 @@ def require_regular(path: str | Path) -> None:
 
     So does a path that the system does not look at (too long, a circle of links, a NUL).
     """
+    require_path(path)
     try:
         mode = os.stat(path).st_mode
-    except ValueError as error:  # a NUL byte, or a lone surrogate
-        raise InputError(f"{str(path)!r:.80} is not a path", expected="a path", fix="check the path") from error
     except OSError as error:
         if error.errno in _NO_FILE:
             problem = f"cannot be opened: {error.strerror}"
             raise InputError(problem, file=f"{path!s:.200}", expected="an existing file", fix="check it") from error
         return
     if not stat.S_ISREG(mode):
-        kind = _KINDS.get(stat.S_IFMT(mode), "not a regular file")
+        kind = kind_of_file(mode)
         fix = "name the file inside it" if kind == "a folder" else "save the content to a file, and name that"
         raise InputError(f"this is {kind}", file=path, expected="a file", fix=fix)
 
@@ -172,6 +191,30 @@ def decode(content: bytes) -> str:
         problem = f"byte 0x{content[start]:02x} at position {start} is not UTF-8"
         fix = "convert it, for example: iconv -f latin1 -t utf-8 old > new"
         raise InputError(problem, row=f"line {line}", expected="UTF-8 text", fix=fix) from error
+
+
+DELIMITERS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar"}
+"""What may separate the columns of a CSV file, by name: spreadsheet programs of many countries write semicolons."""
+
+
+def csv_delimiter(text: str) -> str:
+    """What separates the columns of a CSV text: one of ``DELIMITERS`` that its header holds outside of quotes.
+
+    Where the header holds several, it is the one by which the first rows have as many columns as the header, and of
+    those the one with the most columns; a comma where the header holds none. Rows alone decide nothing: captions
+    contain commas and semicolons.
+    """
+    widths: dict[str, list[int]] = {}
+    for delimiter in DELIMITERS:
+        reader = csv.reader(io.StringIO(text[: 1 << 16], newline=""), delimiter=delimiter)
+        try:
+            widths[delimiter] = [len(row) for row in islice(filter("".join, reader), 20)]
+        except csv.Error:
+            continue
+    if len(text) > 1 << 16:  # the last row may be cut off
+        widths = {delimiter: rows[:-1] or rows for delimiter, rows in widths.items()}
+    candidates = [delimiter for delimiter, rows in widths.items() if rows and rows[0] > 1]
+    return max(candidates, key=lambda mark: (len(set(widths[mark])) == 1, widths[mark][0]), default=",")
 
 
 def parse_json(text: str, expected: str = "one complete JSON value", fix: str = _INCOMPLETE) -> Any:

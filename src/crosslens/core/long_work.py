@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Protocol, TypeVar
 
 from threadpoolctl import ThreadpoolController
 
-from crosslens.core.rendering import printable_line
+from crosslens.core.rendering import printable_line, to_stderr
 
 T = TypeVar("T")
 
@@ -97,6 +97,9 @@ class NotebookBar:
                 if self._drawn:
                     self._show("", "")
 
+    def note(self, text: str) -> None:
+        to_stderr(f"note: {text}")
+
     def _draw(self) -> None:
         with self._lock:
             if self._timer is None:
@@ -138,10 +141,23 @@ def duration(seconds: float) -> str:
     return f"{minutes} min {whole % 60} s" if minutes else f"{whole} s"
 
 
+def note_resumed(progress: Progress, label: str, done: int, total: int, unit: str = "step") -> None:
+    """Tell whoever watches that interrupted work goes on: ``training: resumed at step 45 of 60``.
+
+    Of a progress that has a method ``note``, as those of the command line and of notebooks have.
+    """
+    note = getattr(progress, "note", None)
+    if done and note is not None:
+        note(f"{label}: resumed at {unit} {done:,} of {total:,}")
+
+
 @contextmanager
-def stage(progress: Progress, label: str, total: int) -> Iterator[Progress]:
-    """A stage that is finished however the block ends."""
+def stage(progress: Progress, label: str, total: int, *, done: int = 0, unit: str = "step") -> Iterator[Progress]:
+    """A stage that is finished however the block ends; interrupted work had ``done`` so many units of it."""
+    note_resumed(progress, label, done, total, unit)
     progress.start(label, total)
+    if done:
+        progress.advance(done)
     try:
         yield progress
     finally:

@@ -6,20 +6,39 @@ An options class is a frozen dataclass that derives from :class:`Options` and wh
     class SearchOptions(Options):
         depth: int = option(10, "How many items of each list are kept.", metavar="N", minimum=1)
 
-Python passes ``depth=5``, a recipe ``depth = 5``, the command line ``--depth 5``: each reads this declaration.
+Python passes ``depth=5``, a recipe ``depth = 5``, the command line ``--depth 5``: each reads this declaration. Help
+texts list options by their group: that of the field (``group="Output"``), of its name where it is one that many
+commands have, or of its class: ``class SearchOptions(Options, group="Metrics")``.
 """
 
 from __future__ import annotations
 
 import operator
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import Field, dataclass, field, fields, replace
 from numbers import Integral, Real
+from types import MappingProxyType
 from typing import Any, Self
 
 from crosslens.core.errors import UnknownNameError, UsageError
 
 _LARGEST = 2**63 - 1
+
+INPUT, READER, MODEL, METRICS, METHOD = "Input", "Reader options", "Model", "Metrics", "Method"
+STATISTICS, OUTPUT, EXECUTION = "Statistics and seeds", "Output", "Execution"
+GROUPS = (INPUT, READER, MODEL, METRICS, METHOD, "Training", "Judging", "Server", STATISTICS, OUTPUT, EXECUTION)
+"""What options are for, in the order of every help text."""
+_MANY_COMMANDS = {
+    INPUT: "dataset data_folder dataset_name image_folder extra_images queries image_embeddings caption_embeddings "
+    "scores run runs qrels columns skip_bad skip_unknown shared_images",
+    MODEL: "model visual_model text_model pair_model encoder image_encoder text_encoder image_text query_caption "
+    "precision",
+    METRICS: "metrics metric direction protocol phi similarity score ties folds",
+    STATISTICS: "seed resamples level correction permutations",
+    OUTPUT: "output write overwrite json name show tables",
+    EXECUTION: "threads device batch_size cache offline plugin trust_code no_verify",
+}
+_GROUP_BY_NAME = {name: group for group, names in _MANY_COMMANDS.items() for name in names.split()}
 
 
 @dataclass(frozen=True)
@@ -41,6 +60,13 @@ class Declaration:
     choices: tuple[str, ...] = ()
     hidden: bool = False
     """True for what only Python can pass: an object, a callable."""
+    group: str = ""
+    """What it is for: one of ``GROUPS``."""
+
+    def in_group(self, name: str, group: str) -> Declaration:
+        """With a group: its own, that of its name, or else this one."""
+        name = max(self.flags, key=len).removeprefix("--").replace("-", "_") if self.flags else name
+        return replace(self, group=self.group or _GROUP_BY_NAME.get(name, group))
 
 
 def option(default: Any, help: str, **declared: Any) -> Any:
@@ -51,6 +77,12 @@ def option(default: Any, help: str, **declared: Any) -> Any:
 @dataclass(frozen=True)
 class Options:
     """What all options classes can do: check their values, and pick their own out of keyword arguments."""
+
+    def __init_subclass__(cls, group: str = METHOD, **keywords: Any) -> None:
+        super().__init_subclass__(**keywords)
+        for name, entry in vars(cls).items():
+            if isinstance(entry, Field) and (declared := entry.metadata.get("option")) is not None:
+                entry.metadata = MappingProxyType({"option": declared.in_group(name, group)})
 
     def __post_init__(self) -> None:
         for entry in fields(self):

@@ -10,6 +10,10 @@ process that holds it, and whoever opened it before that notices that it is gone
 race. A reader that has opened some files of a folder before it is replaced would have the rest from the new one, so it
 starts over. Where it cannot get a whole output in time, because the writer replaces several files or is not done, the
 error says who is writing.
+
+The names of these folders are known before they are made, so somebody may have put links there. None is followed: not
+for the folder, not for the lock, not for what interrupted work has left, not for a name inside an output. Only the
+output that a person names may be a link.
 """
 
 from __future__ import annotations
@@ -21,6 +25,7 @@ import json
 import os
 import platform
 import shutil
+import stat
 import sys
 import threading
 import time
@@ -33,6 +38,7 @@ from typing import IO, TypeVar
 
 from crosslens.core.addresses import address_of
 from crosslens.core.errors import ConflictError, CrosslensError, InputError, UsageError, argument
+from crosslens.core.input_files import kind_of_file, require_path
 
 _LEFT_BY_SYSTEMS = (".DS_Store", "Thumbs.db", "desktop.ini")
 """Files that file browsers put into folders on their own."""
@@ -136,8 +142,9 @@ LOCK_FILE = "writer.json"
 """Names the process that writes; without a lock on it, the process that was the last to."""
 
 _READ_ONLY = (errno.EACCES, errno.EPERM, errno.EROFS)
-_held: dict[tuple[Path, int], IO[str]] = {}
-"""The locks of this process, by folder and thread: a thread that holds a lock may ask for it again."""
+_held: dict[tuple[Path, int], tuple[IO[str], Path]] = {}
+"""The locks of this process, and what they lock, by folder and thread: a thread that holds a lock may ask for it again.
+"""
 
 
 @contextmanager
@@ -158,7 +165,7 @@ def hold_lock(folder: Path, target: Path, *, wait: bool = False, required: bool 
             raise
         yield
         return
-    _held[owner] = handle
+    _held[owner] = handle, real_path(target)
     try:
         yield
     finally:
@@ -175,19 +182,18 @@ def hold_lock(folder: Path, target: Path, *, wait: bool = False, required: bool 
 def _acquire(folder: Path, target: Path, wait: bool) -> IO[str]:
     file = folder / LOCK_FILE
     while True:
-        folder.mkdir(parents=True, exist_ok=True)
-        if not file.exists() and any(entry.name != LOCK_FILE for entry in folder.iterdir()):
-            fix = f"move the folder {folder} elsewhere, or choose another output"
-            raise ConflictError(f"{folder} is where {target.name} is prepared, but crosslens did not write it", fix=fix)
+        with suppress(FileExistsError):  # something else, which is refused below
+            folder.mkdir(parents=True, exist_ok=True)
         try:
-            handle = os.fdopen(os.open(file, os.O_RDWR | os.O_CREAT, 0o666), "r+", encoding="utf-8")
+            _require_own_folder(folder, target)
+            handle = open_own(file)
         except FileNotFoundError:  # its last owner has just removed the folder
             continue
         try:
             if not _lock(handle, wait):
                 raise ConflictError(_being_written(file, target), code="locked", subject=str(target), fix=_WAIT)
             with suppress(FileNotFoundError):
-                if os.path.samestat(os.fstat(handle.fileno()), file.stat()):  # it is still the one of that name
+                if os.path.samestat(os.fstat(handle.fileno()), file.lstat()):  # it is still the one of that name
                     since = time.strftime("%Y-%m-%d %H:%M:%S")
                     handle.seek(0)
                     handle.truncate()
@@ -201,6 +207,87 @@ def _acquire(folder: Path, target: Path, wait: bool) -> IO[str]:
 
 
 _WAIT = "wait until it is done, or choose another output"
+
+
+def _require_own_folder(folder: Path, target: Path) -> None:
+    """Raise unless crosslens made the folder in which ``target`` is prepared."""
+    status, fix = os.lstat(folder), f"move {folder} elsewhere, or choose another output"
+    if problem := _not_own(folder, status) or (None if stat.S_ISDIR(status.st_mode) else "a file"):
+        raise ConflictError(f"{folder} is where {target.name} is prepared, but is {problem}", fix=fix)
+    # Its owner could change it at any time; so could the owner of the folder around it, whatever we do.
+    if os.name != "nt" and status.st_uid not in (os.geteuid(), os.lstat(folder.parent).st_uid):
+        raise ConflictError(f"{folder} is where {target.name} is prepared, but belongs to another user", fix=fix)
+    if not os.path.lexists(folder / LOCK_FILE) and any(entry.name != LOCK_FILE for entry in folder.iterdir()):
+        raise ConflictError(f"{folder} is where {target.name} is prepared, but crosslens did not write it", fix=fix)
+
+
+def _not_own(path: Path, status: os.stat_result) -> str | None:
+    """What something is that crosslens never writes by itself; None for files and folders."""
+    if stat.S_ISLNK(status.st_mode):
+        return f"a link to {os.readlink(path)}"
+    return None if stat.S_ISREG(status.st_mode) or stat.S_ISDIR(status.st_mode) else kind_of_file(status.st_mode)
+
+
+_NO_LINK = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+"""Opens no link, and waits for no writer of a pipe. Windows has neither."""
+
+
+def open_own(file: Path, newline: str | None = None) -> IO[str]:
+    """Open a text file of a name that crosslens has chosen, for reading and writing; it is made if it is not there."""
+    require_own(file)  # not even opened: a device may do something then, and Windows cannot refuse a link
+    try:
+        opened = os.open(file, os.O_RDWR | os.O_CREAT | os.O_EXCL | _NO_LINK, 0o666)
+    except FileExistsError:
+        opened = os.open(file, os.O_RDWR | _NO_LINK)
+    try:
+        _require_single(file, os.fstat(opened))
+    except ConflictError:
+        os.close(opened)
+        raise
+    return os.fdopen(opened, "r+", encoding="utf-8", newline=newline)
+
+
+def require_own(file: Path) -> None:
+    """Raise for a link, and for a file that has a second name elsewhere: what is written there may be somebody's."""
+    with suppress(FileNotFoundError):
+        _require_single(file, os.lstat(file))
+
+
+def _require_single(file: Path, status: os.stat_result) -> None:
+    problem = _not_own(file, status) or ("a folder" if stat.S_ISDIR(status.st_mode) else None)
+    if problem is None and status.st_nlink > 1:
+        problem = f"a file with {status.st_nlink} names"
+    if problem:
+        fix = "remove it, or choose another output"
+        raise ConflictError(f"{file} is {problem}: crosslens writes only to files of its own there", fix=fix)
+
+
+_LONGEST_NOTE = 1 << 16
+
+
+def _read_note(file: Path) -> str:
+    """The short text in a file of our own; ``OSError`` or ``ValueError`` where it is something else."""
+    if not stat.S_ISREG(os.lstat(file).st_mode):
+        raise ValueError(f"{file} is not a file")
+    with os.fdopen(os.open(file, os.O_RDONLY | _NO_LINK), "rb") as handle:
+        return handle.read(_LONGEST_NOTE).decode()
+
+
+def _take_over(folder: Path) -> None:
+    """Make what interrupted work has left ours alone: a link raises, and a file with a second name is copied."""
+    for parent, folders, files in os.walk(folder):
+        for name in (*folders, *files):
+            path = Path(parent, name)
+            status = os.lstat(path)
+            if problem := _not_own(path, status):
+                fix = f"remove it or {folder}, which is then made again, or choose another output"
+                raise ConflictError(f"{path} is {problem}: crosslens puts none there", fix=fix)
+            if stat.S_ISREG(status.st_mode) and status.st_nlink > 1:  # as those of link_tree
+                copy = folder / _COPY
+                remove(copy)
+                with path.open("rb") as old, copy.open("xb") as new:
+                    shutil.copyfileobj(old, new)
+                copy.replace(path)
 
 
 def _lock(handle: IO[str], wait: bool) -> bool:
@@ -225,7 +312,7 @@ def _lock(handle: IO[str], wait: bool) -> bool:
 
 def _being_written(file: Path, target: Path) -> str:
     try:
-        writer = json.loads(file.read_text(encoding="utf-8"))
+        writer = json.loads(_read_note(file))
         where = "" if writer["computer"] == platform.node() else f" on {writer['computer']}"
         return f"{target} is being written by process {writer['process']}{where}, since {writer['since']}"
     except (OSError, ValueError, KeyError, TypeError):  # it is just about to sign
@@ -234,7 +321,7 @@ def _being_written(file: Path, target: Path) -> str:
 
 def _close_inherited() -> None:
     # A forked child shares the lock, and would hold on to it after its parent is gone.
-    for handle in _held.values():
+    for handle, _ in _held.values():
         handle.close()
     _held.clear()
 
@@ -252,6 +339,7 @@ _KEY = "key"
 _READY = "ready"
 """The new content while it is exchanged for the old: afterwards the old content."""
 _OLD = "old"
+_COPY = "copy"
 _EXCHANGE = 2
 _HERE = -100
 
@@ -260,7 +348,8 @@ class Workspace:
     """Where an output is prepared: ``new`` becomes ``target``. Made by :func:`workspace`."""
 
     def __init__(self, target: Path) -> None:
-        self.target = Path(os.path.realpath(target))  # a link stays, and what it points to is replaced
+        self.target = real_path(target)  # a link stays, and what it points to is replaced
+        _refuse_links_inside(target, self.target)
         self.folder = workspace_folder(target)
         if self.target.is_dir():
             mounted = os.path.ismount(self.target)
@@ -307,6 +396,19 @@ class Workspace:
         return _read_key(self.folder) == key
 
 
+def _refuse_links_inside(path: Path, real: Path) -> None:
+    """Raise where ``path``, which is ``real``, leads out of an output of this process by a link inside that."""
+    path = Path(os.path.abspath(path))
+    if path == real:
+        return
+    outputs = {output for _, output in list(_held.values())}
+    for folder in path.parents:
+        output = Path(os.path.realpath(folder))
+        if output in outputs and output / path.relative_to(folder) != real:
+            fix = "remove the link, or choose another output"
+            raise ConflictError(f"{path} leads to {real}: links inside an output are not followed", fix=fix)
+
+
 @contextmanager
 def workspace(
     target: str | Path, key: str | None = None, *, keep: Iterable[str] = (), wait: bool = False
@@ -319,14 +421,18 @@ def workspace(
     work = Workspace(Path(target))
     with hold_lock(work.folder, Path(target), wait=wait):
         old = work.folder / _OLD
-        if old.exists() and not work.target.exists():  # interrupted between two steps, where one is not possible
+        if (
+            old.is_dir() and not old.is_symlink() and not work.target.exists()
+        ):  # interrupted between two steps, where one is not possible
             old.replace(work.target)
         if not (key and work.is_of(key)):
             work.discard(keep)
-            (work.folder / _KEY).write_text(key or "", encoding="utf-8")
+            with (work.folder / _KEY).open("x", encoding="utf-8") as file:
+                file.write(key or "")
         for name in (_OLD, _READY):
             remove(work.folder / name)
         remove_abandoned(work.folder)
+        _take_over(work.folder)
         try:
             yield work
         finally:
@@ -387,7 +493,12 @@ def refuse_existing(path: str | Path, overwrite: bool) -> Path:
 
 @contextmanager
 def atomic_file(path: str | Path, *, wait: bool = False) -> Iterator[Path]:
-    """Yield a temporary path; it replaces ``path`` only if the block succeeds."""
+    """Yield a temporary path; it replaces ``path`` only if the block succeeds.
+
+    Files of a cache ``wait`` for another process that writes them; a link of such a name is removed, not followed.
+    """
+    if wait and Path(path).is_symlink():
+        Path(path).unlink(missing_ok=True)
     with workspace(path, wait=wait) as work:
         yield work.new
         with work.new.open("rb") as file:
@@ -436,11 +547,17 @@ def remove(path: Path) -> None:
         path.unlink(missing_ok=True)
 
 
+def real_path(path: Path) -> Path:
+    """The path without links; what can be no path raises: every output passes here, and every folder that is read."""
+    require_path(path)
+    return Path(os.path.realpath(path))
+
+
 def workspace_folder(target: Path) -> Path:
     """``.run.crosslens-partial`` beside ``run``."""
     if address := address_of(target):
         raise UsageError(f"{address}: only runs are written to a store", fix="write to a folder, and upload that")
-    target = Path(os.path.realpath(target))
+    target = real_path(target)
     if not target.name:
         fix = f"write to a folder inside it, such as {target / 'new'}"
         raise ConflictError(f"{target} is the root of the file system, and cannot be replaced", fix=fix)
@@ -452,7 +569,7 @@ def workspace_folder(target: Path) -> Path:
 
 def _read_key(folder: Path) -> str | None:
     try:
-        return (folder / _KEY).read_text(encoding="utf-8")
+        return _read_note(folder / _KEY)
     except (OSError, ValueError):
         return None
 
@@ -545,7 +662,7 @@ def being_written(target: Path) -> str | None:
         if folder is None or (folder, threading.get_ident()) in _held:
             continue
         try:
-            writer = json.loads((folder / LOCK_FILE).read_text(encoding="utf-8"))
+            writer = json.loads(_read_note(folder / LOCK_FILE))
             if writer["computer"] == platform.node() and os.name != "nt":  # where the call would end the process
                 os.kill(int(writer["process"]), 0)
         except PermissionError:

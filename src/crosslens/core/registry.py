@@ -69,8 +69,9 @@ class Registry(Generic[T]):
         return tuple(entry.name for entry in self)
 
     def __getitem__(self, name: str) -> Entry[T]:
-        self._load()
-        if name not in self._entries:
+        """The entry of that name. Case alone is no error, unless the names of two entries differ in nothing else."""
+        entry = self._find(name)
+        if entry is None:
             if name in self._declared:
                 raise CrosslensError(
                     f"the {self.kind} {name!r} is part of crosslens, but the installed package does not list it",
@@ -78,11 +79,23 @@ class Registry(Generic[T]):
                     code="stale-installation", subject=name,
                 )  # fmt: skip
             raise UnknownNameError(self.kind, name, self._entries)
-        return self._entries[name]
+        return entry
 
     def __contains__(self, name: object) -> bool:
+        return self._find(name) is not None
+
+    def canonical(self, name: str) -> str:
+        """A name as it was registered, whatever its case; of ``kind:source`` the kind. Any other name stays."""
+        kind, colon, source = name.partition(":")
+        entry = self._find(kind)
+        return name if entry is None else f"{entry.name}{colon}{source}"
+
+    def _find(self, name: object) -> Entry[T] | None:
         self._load()
-        return name in self._entries
+        if name in self._entries or not isinstance(name, str):
+            return self._entries.get(name)  # type: ignore[call-overload, no-any-return]
+        alike = [entry for entry in self._entries.values() if entry.name.casefold() == name.casefold()]
+        return alike[0] if len(alike) == 1 else None
 
     def __iter__(self) -> Iterator[Entry[T]]:
         self._load()

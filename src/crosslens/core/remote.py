@@ -24,7 +24,7 @@ from crosslens.core.addresses import HIDDEN, address_of, harmless, without_secre
 from crosslens.core.errors import ConflictError, CrosslensError, InputError, MissingExtraError, UsageError, needs_extra
 from crosslens.core.hashing import fingerprint
 from crosslens.core.input_files import REMOTE_BYTES, REMOTE_SECONDS
-from crosslens.core.output import Layout, atomic_file, remove
+from crosslens.core.output import Layout, atomic_file, remove, require_own
 from crosslens.core.storage import cache_folder
 
 T = TypeVar("T")
@@ -200,6 +200,7 @@ def _fetch(system: Any, source: str, target: Path, size: int | None) -> None:
     if size is not None:
         REMOTE_BYTES.check(size, source)
     target.parent.mkdir(parents=True, exist_ok=True)
+    require_own(target)
     with atomic_file(target) as partial:
         _in_time(lambda arriving: system.get_file(source, str(partial), callback=arriving), size)
         if size is not None and partial.stat().st_size != size:

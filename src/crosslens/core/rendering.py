@@ -11,7 +11,7 @@ import math
 import re
 import sys
 import textwrap
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from decimal import ROUND_HALF_UP, Decimal
 from itertools import zip_longest
@@ -23,8 +23,19 @@ Notify = Callable[[str], None]
 _CONTROLS = "\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f"  # C0 without tab, LF and CR; DEL; C1, whose \x9b is ESC [
 _DIRECTIONS = "\u202a-\u202e\u2066-\u2069"  # overrides, embeddings and isolates
 _SEPARATORS = "\u2028\u2029"  # line breaks to some programs and not to others
-_STEERING = re.compile(rf"\r(?!\n)|[{_CONTROLS}{_DIRECTIONS}{_SEPARATORS}]")
-_NOT_IN_A_LINE = re.compile(rf"[\t\n\r{_CONTROLS}{_DIRECTIONS}{_SEPARATORS}]")
+_SURROGATES = "\ud800-\udfff"  # halves of characters: no encoding can write them
+_STEERING = re.compile(rf"\r(?!\n)|[{_CONTROLS}{_DIRECTIONS}{_SEPARATORS}{_SURROGATES}]")
+_NOT_IN_A_LINE = re.compile(rf"[\t\n\r{_CONTROLS}{_DIRECTIONS}{_SEPARATORS}{_SURROGATES}]")
+_NOT_IN_XML = re.compile(rf"[\x00-\x08\x0b\x0c\x0e-\x1f{_SURROGATES}\ufffe\uffff]")
+
+_MARKUP = re.compile(
+    r"[\\`*~$|{]"
+    r"|(?<![^\W_])_|_(?![^\W_])"  # between letters it is one of them
+    r"|<(?=[A-Za-z/!?])|&(?=#?\w+;)"
+    r"|^\[|\](?=\s*[(\[:])"  # a box to tick; a link, or the address of one
+    r"|^[-+](?=[-\s]|$)|^\d{1,9}(?=[.)](?:\s|$))|^>|(?<!\S)#"  # items of lists, quotes, headings
+)
+_ENTITIES = {"<": "&lt;", "&": "&amp;"}
 
 
 def printable(text: str) -> str:
@@ -40,6 +51,59 @@ def printable_line(text: str) -> str:
 def printable_json(text: str) -> str:
     """JSON with the same content, in which those characters are escaped as JSON escapes them."""
     return _STEERING.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
+
+
+def well_formed(text: str) -> str:
+    """The text with U+FFFD for every character that no XML file may contain, and no other page should."""
+    return _NOT_IN_XML.sub("\ufffd", text)
+
+
+def markdown_text(text: str) -> str:
+    """The text as Markdown that shows it, on one line: nothing in it is markup, a link or HTML.
+
+    ``<`` and ``&`` become entities, as not every program takes a backslash before them.
+    """
+
+    def literal(match: re.Match[str]) -> str:
+        mark = match[0]
+        return f"{mark}\\" if mark.isdecimal() else _ENTITIES.get(mark, f"\\{mark}")
+
+    return _MARKUP.sub(literal, " ".join(well_formed(text).split()))
+
+
+_LONGEST_FACT = 4
+"""Words in which merged notes may differ: ``3 of 10``."""
+
+
+def merged_notes(notes: Iterable[tuple[str, str]]) -> list[str]:
+    """Notes, each with its subject (a direction, a metric, a run), as few sentences as say the same.
+
+    Equal notes name all their subjects. In one for several that differ in numbers, ids or other quoted names, every
+    subject stands behind what is true of it: ``in 3 (i2t) and 5 (t2i) of 10 lists …``.
+    """
+    alike: dict[tuple[str, ...], dict[str, list[str]]] = {}
+    for subject, note in notes:
+        words = re.findall(r"'[^']*'\S*|\S+", note)
+        pattern = tuple("" if word.startswith("'") or re.search(r"\d", word) else word for word in words)
+        alike.setdefault(pattern, {})[subject] = words
+    merged = []
+    for texts in alike.values():
+        words = next(iter(texts.values()))
+        differ = [n for n in range(len(words)) if len({text[n] for text in texts.values()}) > 1]
+        if not differ:
+            merged.append(f"{_listed(list(texts))}: {' '.join(words)}")
+            continue
+        start, end = differ[0], differ[-1] + 1
+        if end - start > _LONGEST_FACT:
+            merged += [f"{subject}: {' '.join(text)}" for subject, text in texts.items()]
+            continue
+        facts = [f"{' '.join(text[start:end])} ({subject})" for subject, text in texts.items()]
+        merged.append(" ".join([*words[:start], _listed(facts), *words[end:]]))
+    return merged
+
+
+def _listed(names: Sequence[str]) -> str:
+    return " and ".join([*([", ".join(names[:-1])] if len(names) > 1 else []), names[-1]])
 
 
 def to_stderr(text: str) -> None:

@@ -6,6 +6,7 @@ A mistake is raised with the file, the line, the key and the rule.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, dataclass, field, fields
 from functools import cache
@@ -64,6 +65,7 @@ def parse_toml(text: str) -> dict[str, Any]:
 def key_lines(text: str) -> dict[KeyPath, int]:
     """The line of each key and each table header of a TOML text, counted from 1."""
     lines: dict[KeyPath, int] = {}
+    counts: Counter[KeyPath] = Counter()
     table: KeyPath = ()
     in_long_text = False
     for number, line in enumerate(text.splitlines(), start=1):
@@ -72,8 +74,8 @@ def key_lines(text: str) -> dict[KeyPath, int]:
                 table = _parts(header[2])
                 lines.setdefault(table, number)
                 if header[1]:
-                    index = next(index for index in range(number) if (*table, index) not in lines)
-                    table = (*table, index)
+                    counts[table] += 1
+                    table = (*table, counts[table] - 1)
                     lines[table] = number
             elif key := _KEY.match(line):
                 lines.setdefault(table + _parts(key[1]), number)

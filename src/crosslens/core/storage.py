@@ -12,6 +12,7 @@ import io
 import json
 import math
 import os
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from pathlib import Path
@@ -214,6 +215,37 @@ def parquet_bytes(table: pl.DataFrame, **options: Any) -> memoryview:
     content = io.BytesIO()
     table.write_parquet(content, **options)
     return content.getbuffer()
+
+
+_FORMULA = r"'*[=+\-@\t\r\n＝＋－＠]"
+"""How a text begins that a spreadsheet program may run as a formula, or that has such an apostrophe already."""
+_NUMBER = r"[+-]?[0-9.,]*[0-9](?:[eE][+-]?[0-9]+)?"
+
+
+def for_spreadsheets(table: pl.DataFrame) -> pl.DataFrame:
+    """The table as .csv and .tsv files hold it: a text that a spreadsheet program would run has an apostrophe in front.
+
+    :func:`from_spreadsheets` gives every text back. Numbers stay numbers, also those that are written as texts.
+    """
+    import polars as pl
+
+    cell = pl.col(pl.String)
+    is_formula = cell.str.contains(f"^{_FORMULA}") & ~cell.str.contains(f"^{_NUMBER}$")
+    names = {name: f"'{name}" for name in table.columns if re.match(_FORMULA, name) and not re.fullmatch(_NUMBER, name)}
+    return table.with_columns(pl.when(is_formula).then("'" + cell).otherwise(cell).name.keep()).rename(names)
+
+
+def from_spreadsheets(table: pl.DataFrame) -> pl.DataFrame:
+    """A table as it was read from a .csv or .tsv file, without the apostrophes of :func:`for_spreadsheets`."""
+    import polars as pl
+
+    names = [re.sub(f"^'({_FORMULA})", r"\1", name) for name in table.columns]
+    if len(set(names)) < len(names):
+        repeated = next(name for name in names if names.count(name) > 1)
+        fix = "name every column in the first line"
+        raise InputError(f"two columns are named {repeated!r}", row="line 1", expected="different names", fix=fix)
+    texts = table.with_columns(pl.col(pl.String).str.replace(f"^'({_FORMULA})", "${1}"))
+    return texts.rename(dict(zip(table.columns, names, strict=True)))
 
 
 def id_table(ids: Ids) -> pl.DataFrame:

@@ -72,6 +72,7 @@ from crosslens.data.rows import (
     on_lines as on_lines,
     read_records as read_records,
     read_table as read_table,
+    require_column as require_column,
     typed as typed,
 )
 from crosslens.data.variants import (

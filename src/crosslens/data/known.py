@@ -101,7 +101,12 @@ class KnownFiles:
 
 def is_known(source: str, base: Path = Path()) -> bool:
     """Whether a source is the name of a known dataset; a saved dataset of that name in ``base`` is meant before."""
-    return source in KNOWN and not (base / source / HEADER_FILE).exists()
+    return _name_of(source) in KNOWN and not (base / source / HEADER_FILE).exists()
+
+
+def _name_of(source: str) -> str:
+    """The known name that a source is in another case, if any."""
+    return source if source in KNOWN else next((name for name in KNOWN if name.lower() == source.lower()), source)
 
 
 def data_roots(folder: str | Path | None = None) -> list[Path]:
@@ -153,9 +158,9 @@ def find_known(name: str, folder: str | Path | None = None) -> KnownFiles:
 
 def known_dataset(name: str) -> KnownDataset:
     """What is known under a name."""
-    if name not in KNOWN:
+    if (canonical := _name_of(name)) not in KNOWN:
         raise UnknownNameError("dataset", name, KNOWN)
-    return KNOWN[name]
+    return KNOWN[canonical]
 
 
 def require_captions(known: KnownDataset) -> None:

@@ -34,7 +34,7 @@ from crosslens.core import (
     wrong_code,
 )
 from crosslens.data.files import existing_file, format_suffix, read_json, read_lines
-from crosslens.data.known import DATA_FOLDER, KNOWN, find_known, is_known, require_captions
+from crosslens.data.known import DATA_FOLDER, KNOWN, find_known, is_known, known_dataset, require_captions
 from crosslens.data.variants import EXTRA_IMAGES, read_image_names
 
 Reader = Callable[..., Dataset]
@@ -131,9 +131,12 @@ READERS = ReaderRegistry("dataset reader", "readers", ("crosslens.data.readers",
 def is_dataset_name(source: str, base: Path = Path()) -> bool:
     """Whether a dataset's source is the name of a reader or of a known dataset, seen from the folder ``base``.
 
-    A name after a reader's prefix, such as ``hf:owner/name``, is one, too.
+    A name after a reader's prefix, such as ``hf:owner/name``, is one, too. A name in another case is one unless there
+    is such a path.
     """
-    return source in READERS or is_known(source, base) or _by_prefix(source) is not None
+    if source in READERS or is_known(source, base):
+        return source in (*READERS.names(), *KNOWN) or not (base / source).exists()
+    return _by_prefix(source) is not None
 
 
 def _by_prefix(source: str) -> Entry[Reader] | None:
@@ -156,7 +159,7 @@ def reader_options(source: str) -> Mapping[str, ReaderOption]:
         options: Mapping[str, ReaderOption] = named.details["options"]
         return options
     if is_known(source):
-        readers = [READERS[form.reader] for form in KNOWN[source].forms if form.reader]
+        readers = [READERS[form.reader] for form in known_dataset(source).forms if form.reader]
         of_readers = {name: option for entry in readers for name, option in entry.details["options"].items()}
         return {**of_readers, DATA_FOLDER: _FOLDER_OPTION}
     by_path = [
@@ -218,7 +221,7 @@ def load_dataset(source: str | Path, **options: Any) -> Dataset:
 def _load(source: str | Path, options: dict[str, Any]) -> Dataset:
     if isinstance(source, str) and not is_dataset_path(source):
         if is_known(source):
-            require_captions(KNOWN[source])
+            require_captions(known_dataset(source))
             # A known dataset under its name, with its licence; a copy that is not whole says so.
             files = find_known(source, options.pop(DATA_FOLDER, None))
             known = files.known

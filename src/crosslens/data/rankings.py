@@ -3,7 +3,9 @@
 TREC files are read in columns: runs (``query Q0 item rank score system``) and qrels (``query 0 item grade``). What
 trec_eval reads is read here: blank lines and lines that begin with ``#`` are skipped, text after the system of a run is
 ignored, and a grade below 0 is no judgement. Unlike trec_eval, ties follow the rank column, and a file of two systems
-is refused. JSON is ``{query: [ids]}`` or ``{query: {id: number}}`` (as ranx writes it); JSON lines hold one query each.
+is refused. Ids with white space are escaped (:func:`crosslens.core.escape_ids`).
+
+JSON is ``{query: [ids]}`` or ``{query: {id: number}}`` (as ranx writes it); JSON lines hold one query each.
 """
 
 from __future__ import annotations
@@ -29,10 +31,14 @@ from crosslens.core import (
     Ranking,
     Relevance,
     decode,
+    escape_ids,
+    escape_note,
     is_finite_number,
     is_inexact,
     parse_json,
     reading,
+    to_stderr,
+    unescape_ids,
 )
 from crosslens.data.files import existing_file, format_stem, format_suffix, read_bytes, read_json, writing_bytes
 from crosslens.data.rows import check_ids, check_unique, read_records, wrong_width
@@ -47,6 +53,7 @@ _RUN = {
 }
 _QRELS = {"query": pl.String, "iteration": pl.String, "item": pl.String, "grade": pl.Float64}
 _COMMENT = "#"
+Notify = Callable[[str], None]
 _NUMBERS: Mapping[Any, tuple[Callable[[str], object], str]] = {
     pl.Int64: (int, "a whole number"),
     pl.Float64: (float, "a number"),
@@ -63,6 +70,11 @@ class _Lines:
     """Whether text after the last column is ignored; otherwise it is an error."""
 
     def frame(self) -> pl.DataFrame:
+        if (at := self.content.find(b"\0")) >= 0:
+            decode(self.content)  # raises for UTF-16, in which every second byte may be one
+            number = self.content.count(b"\n", 0, at) + 1
+            fix = "check how it was written: many programs end a text there"
+            raise InputError("the line has a NUL", row=f"line {number}", expected="ids without NUL", fix=fix)
         # The usual case: single spaces, or single tabs, throughout.
         first = self.content[: self.content.find(b"\n") + 1] or self.content
         frame = self._csv("\t" if b"\t" in first else " ", self.schema, comment_prefix=_COMMENT)
@@ -87,7 +99,11 @@ class _Lines:
             is_empty = False
             if len(fields) < len(names) or (len(fields) > len(names) and not self.ignore_rest):
                 likely = {4: "a qrels file: pass it as the qrels", 6: "a run: pass it as the ranking"}.get(len(fields))
-                fix = f"this looks like {likely}" if likely else "check the separators; ids hold no spaces"
+                fix = (
+                    f"this looks like {likely}"
+                    if likely
+                    else "check the separators; write an id with a space as %%my%20photo.jpg"
+                )
                 raise wrong_width(fields, f"line {number}", f"{len(names)} columns: {' '.join(names)}", fix)
             for name, field in zip(names, fields, strict=False):
                 convert, expected = _NUMBERS.get(self.schema[name], (str, ""))
@@ -144,13 +160,13 @@ def _is_whole(frame: pl.DataFrame | None) -> TypeGuard[pl.DataFrame]:
 
 
 def _coded(frame: pl.DataFrame, *values: str) -> tuple[pl.DataFrame, Ids, Ids]:
-    """Queries and items as numbers in order of appearance, with their ids."""
+    """Queries and items as numbers in order of appearance, with their ids as they were before they were escaped."""
     ids, codes = {}, {}
     for name in ("query", "item"):
         ids[name] = frame[name].unique(maintain_order=True)
         codes[name] = frame[name].cast(pl.Enum(ids[name])).to_physical()
     coded = pl.DataFrame({**codes, **{name: frame[name] for name in values}})
-    return coded, tuple(ids["query"]), tuple(ids["item"])
+    return coded, unescape_ids(ids["query"]), unescape_ids(ids["item"])
 
 
 _LAYOUT = "{query: [item, …]} or {query: {item: number}}"
@@ -249,7 +265,7 @@ def read_run(path: str | Path) -> RankedLists:
         offsets = np.zeros(len(query_ids) + 1, np.int64)
         np.cumsum(np.bincount(coded["query"].to_numpy(), minlength=len(query_ids)), out=offsets[1:])
         items, scores = coded["item"].to_numpy().astype(np.int64), coded["score"].to_numpy().copy()
-        return RankedLists(query_ids, item_ids, offsets, items, scores, system)
+        return RankedLists(query_ids, item_ids, offsets, items, scores, unescape_ids([system])[0])
 
 
 def read_qrels(path: str | Path) -> Relevance:
@@ -282,10 +298,12 @@ def read_qrels(path: str | Path) -> Relevance:
         )
 
 
-def write_run(ranking: Ranking | RankedLists, path: str | Path, system: str | None = None) -> Path:
+def write_run(
+    ranking: Ranking | RankedLists, path: str | Path, system: str | None = None, *, notify: Notify = to_stderr
+) -> Path:
     """Write ranked lists: TREC, or by the ending ``.json`` (``{query: {id: score}}``) or ``.jsonl``; .gz too.
 
-    ``system`` is the name in the last TREC column. An existing file is replaced.
+    ``system`` is the name in the last TREC column. An existing file is replaced. ``notify`` is told of escaped ids.
     """
     if isinstance(ranking, Ranking):
         listed = ranking.top_items != UNRANKED
@@ -296,19 +314,19 @@ def write_run(ranking: Ranking | RankedLists, path: str | Path, system: str | No
         ranks = np.arange(len(rows)) - ranking.offsets[rows]
         items, scores = ranking.items, ranking.scores
     name = system or (ranking.system if isinstance(ranking, RankedLists) else "") or "crosslens"
-    columns = {"rank": pl.Series(ranks + 1), "score": pl.Series(scores), "system": pl.lit(name)}
-    return _write(path, ranking, rows, items, scores, ("scores", "Q0"), columns, system=name)
+    columns = {"rank": pl.Series(ranks + 1), "score": pl.Series(scores), "system": pl.lit(escape_ids([name])[0])}
+    return _write(path, ranking, rows, items, scores, ("scores", "Q0"), columns, notify)
 
 
-def write_qrels(relevance: Relevance, path: str | Path) -> Path:
+def write_qrels(relevance: Relevance, path: str | Path, *, notify: Notify = to_stderr) -> Path:
     """Write qrels: TREC qrels, or by the ending ``.json`` (``{query: {id: grade}}``) or ``.jsonl``; .gz too.
 
-    Whole grades are written without a decimal point. An existing file is replaced.
+    Whole grades are written without a decimal point. An existing file is replaced. ``notify`` is told of escaped ids.
     """
     whole = bool((relevance.grades == np.round(relevance.grades)).all())
     grades = relevance.grades.astype(np.int64) if whole else relevance.grades
     columns = {"grade": pl.Series(grades)}
-    return _write(path, relevance, relevance.rows, relevance.items, grades, ("grades", "0"), columns)
+    return _write(path, relevance, relevance.rows, relevance.items, grades, ("grades", "0"), columns, notify)
 
 
 def _read(path: Path, key: str) -> tuple[bytes, Iterator[tuple[str, _Ranked]] | None]:
@@ -331,7 +349,7 @@ def _read(path: Path, key: str) -> tuple[bytes, Iterator[tuple[str, _Ranked]] | 
 
 def _write(
     path: str | Path, source: Ranking | RankedLists | Relevance, rows: _Array, items: _Array, numbers: _Array,
-    called: tuple[str, str], columns: dict[str, Any], system: str = "",
+    called: tuple[str, str], columns: dict[str, Any], notify: Notify,
 ) -> Path:  # fmt: skip
     """Queries and items, query by query: as JSON by the ending of ``path``, else as TREC, with ``columns`` last.
 
@@ -356,14 +374,11 @@ def _write(
                     entries.append(f'{{"query": {quoted}, {both}}}\n')
             out.write(("{" + ",\n".join(entries) + "}\n" if suffix == ".json" else "".join(entries)).encode())
         else:
-            for ids, what in (((system,), "system name"), (source.query_ids, "query id"), (source.item_ids, "item id")):
-                bad = pl.Series(ids, dtype=pl.String).str.contains(r"\s").arg_true()
-                if len(bad):
-                    problem = f"the {what} {ids[int(bad[0])]!r} holds white space"
-                    expected = "names without spaces: columns of TREC files are separated by them"
-                    fix = "rename it, or write a .json or .jsonl file"
-                    raise InputError(problem, file=path, expected=expected, fix=fix)
-            queries, named = (pl.Series(ids, dtype=pl.String) for ids in (source.query_ids, source.item_ids))
+            if note := escape_note((*source.query_ids, *source.item_ids)):
+                notify(f"note: {note}")
+            queries, named = (
+                pl.Series(escape_ids(ids), dtype=pl.String) for ids in (source.query_ids, source.item_ids)
+            )
             frame = pl.DataFrame({"row": rows, "column": items}).with_columns(**columns)
             for block in frame.iter_slices(1_000_000):
                 block.select(

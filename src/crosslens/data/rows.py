@@ -18,10 +18,14 @@ import polars as pl
 
 from crosslens.core import (
     CAPTION_CHARACTERS,
+    DELIMITERS,
     OBJECT_COLUMNS,
     InputError,
     UnknownNameError,
     UsageError,
+    argument,
+    csv_delimiter,
+    from_spreadsheets,
     is_encodable,
     is_finite_number,
     parse_json,
@@ -173,8 +177,12 @@ class InputTable(NamedTuple):
     row_name: RowName
 
 
-def read_table(path: str | Path) -> InputTable:
-    """A ``.csv`` (quoted as usual), ``.tsv`` (nothing is quoted) or ``.parquet`` file with a header."""
+def read_table(path: str | Path, delimiter: str | None = None) -> InputTable:
+    """A ``.csv`` (quoted as usual), ``.tsv`` (nothing is quoted) or ``.parquet`` file with a header.
+
+    ``delimiter`` separates the columns of a ``.csv``; without one, what its header holds. Where that is a semicolon,
+    numbers may have a decimal comma, as spreadsheet programs write both together.
+    """
     path = existing_file(path)
     suffix = format_suffix(path)
     if suffix == ".parquet":
@@ -183,7 +191,8 @@ def read_table(path: str | Path) -> InputTable:
     if suffix not in TABLE_SUFFIXES:
         raise UsageError(f"{path} ends in {suffix!r}", fix="use a .csv, .tsv, .jsonl or .parquet file")
     with reading(path):
-        header, rows, lines = split_csv(path) if suffix == ".csv" else split_lines(path, "\t")
+        delimiter = (delimiter or csv_delimiter(read_text(path))) if suffix == ".csv" else "\t"
+        header, rows, lines = split_csv(path, delimiter) if suffix == ".csv" else split_lines(path, delimiter)
         for index, name in enumerate(header):
             if not name or name in header[:index]:
                 problem = f"column {index + 1} has no name" if not name else f"two columns are named {name!r}"
@@ -191,17 +200,28 @@ def read_table(path: str | Path) -> InputTable:
                 raise InputError(
                     problem, row="line 1", expected="a header with a different name for every column", fix=fix
                 )
+        mark = DELIMITERS.get(delimiter, delimiter)
         for row, line in zip(rows, lines, strict=True):
             if len(row) != len(header):
-                tip = "quote texts that contain commas" if suffix == ".csv" else "check for lost or extra tabs"
-                raise wrong_width(row, f"line {line}", f"{len(header)} columns: {', '.join(header)}", tip)
-        return InputTable(pl.DataFrame(rows, schema=dict.fromkeys(header, pl.String), orient="row"), on_lines(lines))
+                tip = f"quote texts that contain {mark}s" if suffix == ".csv" else "check for lost or extra tabs"
+                expected = f"{len(header)} columns separated by a {mark}: {', '.join(header)}"
+                raise wrong_width(row, f"line {line}", expected, tip)
+        frame = from_spreadsheets(pl.DataFrame(rows, schema=dict.fromkeys(header, pl.String), orient="row"))
+        return InputTable(_with_points(frame) if delimiter == ";" else frame, on_lines(lines))
 
 
-def split_csv(path: str | Path) -> tuple[list[str], list[list[str]], list[int]]:
-    """Header, rows, and the line each row begins on; blank lines are skipped."""
-    source = io.StringIO(read_text(path), newline="")
-    reader = csv.reader(source, strict=True)
+def _with_points(frame: pl.DataFrame) -> pl.DataFrame:
+    """Columns of nothing but numbers, some with a decimal comma, with decimal points."""
+    numbers = pl.all().replace("", None).str.contains(r"^-?\d+(,\d+)?$").fill_null(True).all()
+    with_commas = frame.select(numbers & pl.all().str.contains(",").any())
+    names = [column.name for column in with_commas if column.any()]
+    return frame.with_columns(pl.col(names).str.replace(",", ".", literal=True))
+
+
+def split_csv(path: str | Path, delimiter: str | None = None) -> tuple[list[str], list[list[str]], list[int]]:
+    """Header, rows, and the line each row begins on; blank lines are skipped. Without a delimiter, the header's."""
+    text = read_text(path)
+    reader = csv.reader(io.StringIO(text, newline=""), strict=True, delimiter=delimiter or csv_delimiter(text))
     rows: list[list[str]] = []
     lines: list[int] = []
     start = 1
@@ -212,7 +232,7 @@ def split_csv(path: str | Path) -> tuple[list[str], list[list[str]], list[int]]:
                 lines.append(start)
             start = reader.line_num + 1
     except csv.Error as error:
-        expected = 'fields that hold a comma, a quote or a line break inside "…", quotes in them doubled'
+        expected = 'fields that hold a delimiter, a quote or a line break inside "…", quotes in them doubled'
         fix = "quote the whole field and double its quotes"
         raise InputError(f"badly quoted: {error}", row=f"line {start}", expected=expected, fix=fix) from error
     return [name.strip() for name in rows[0]], rows[1:], lines[1:]
@@ -234,8 +254,9 @@ def find_column(frame: pl.DataFrame, name: str | None, usual: Sequence[str], opt
     if name is None:
         return next((column for column in usual if column in frame.columns), None)
     if name not in frame.columns:
-        fix = f"pass {option}= one of: {', '.join(frame.columns)}"
-        raise InputError(f"no column {name!r}", row="line 1", expected=f"the column that {option}= names", fix=fix)
+        fix = f"pass {argument(option)}, one of: {', '.join(frame.columns)}"
+        expected = f"the column that {argument(option)} names"
+        raise InputError(f"no column {name!r}", row="line 1", expected=expected, fix=fix)
     return name
 
 
@@ -246,7 +267,10 @@ def require_column(
     column = find_column(frame, name, usual, option or "")
     if column is None:
         problem = f"no column for the {what} (found: {', '.join(frame.columns)})"
-        fix = "rename the column" + (f", or pass {option}=" if option else "")
+        fix = "rename the column" + (f", or pass {argument(option)}" if option else "")
+        if len(frame.columns) == 1:
+            others = f", or pass {argument('delimiter')}" if option else ""
+            fix = f"separate the columns by a {' or '.join(DELIMITERS.values())}{others}"
         raise InputError(problem, row="line 1", expected=f"a header with {' or '.join(usual)}", fix=fix)
     return column
 

@@ -13,6 +13,7 @@ from crosslens.encode.encoder import (
     map_path as map_path,
     name_of as name_of,
     require_modality as require_modality,
+    split_model as split_model,
 )
 from crosslens.encode.in_memory import encoder_of as encoder_of
 from crosslens.encode.loading import Compute as Compute

@@ -15,13 +15,16 @@ import numpy as np
 
 from crosslens.core import (
     Array,
+    CrosslensError,
     MissingExtraError,
     Progress,
     Registry,
+    UnknownNameError,
     UsageError,
     argument,
     call_function,
     needs_extra,
+    read_json_file,
     where_option,
 )
 from crosslens.encode.cache import Cache, EmbeddingStore
@@ -97,8 +100,14 @@ ENCODERS: Registry[Callable[[str, EncodeOptions], Encoder]] = Registry(
 """Kinds of encoders. An encoder is written ``kind:source``: the source is a hub name or a path, by kind.
 
 Declared with each: ``example`` (a source), ``extra`` (what must be installed), ``needs_source``, ``types`` (model types
-of transformers), ``path`` (a pattern whose named groups are the parts of the source that may be paths; default: all).
+of transformers), ``path`` (a pattern whose named groups are the parts of the source that may be paths; default: all),
+``names`` (patterns of sources that are written without the kind by mistake, and how they are written with it).
 """
+
+
+def named_with(kind: str, *words: str) -> dict[str, str]:
+    """The ``names`` of a kind whose models have one of the words in their name: itself, unless others are given."""
+    return {rf".*(?<![a-z])(?:{'|'.join(words or (kind,))})(?![a-z])[^/]*": rf"{kind}:\g<0>"}
 
 
 def load_encoder(
@@ -131,6 +140,26 @@ def loaded_as(model: object) -> tuple[str, EncodeOptions] | None:
     return origin
 
 
+_ALIKE = {IMAGES: "image|picture|photo|vision|visual|pixel", TEXTS: "text|caption|sentence|query"}
+_MOST_ALIKE = 6
+
+
+def no_encoder(model: object, methods: Iterable[str], fix: str) -> UsageError:
+    """The error about an object with none of the methods that are looked for."""
+    problem = f"{type(model).__name__} is not an encoder: it has none of the methods {', '.join(methods)}"
+    return UsageError(problem + _methods_alike(model, METHODS), fix=fix)
+
+
+def _methods_alike(model: object, modalities: Iterable[str]) -> str:
+    """What an object has instead of a method that is looked for, by the words in the names."""
+    words, names = "|".join(_ALIKE[modality] for modality in modalities), []
+    for name in dir(model):
+        with suppress(Exception):  # of a property of the user
+            if not name.startswith("_") and re.search(words, name, re.IGNORECASE) and callable(getattr(model, name)):
+                names.append(name)
+    return f"; it has {', '.join(names[:_MOST_ALIKE])}" if names else ""
+
+
 class CallableEncoder(Encoder):
     """Any object with ``encode_images``, ``encode_texts`` or both, seen as an encoder."""
 
@@ -139,11 +168,10 @@ class CallableEncoder(Encoder):
             modality for modality, method in METHODS.items() if callable(getattr(model, method, None))
         )
         if not self.abilities:
-            raise UsageError(
-                f"{type(model).__name__} is not an encoder: it has neither encode_images nor encode_texts",
-                fix="give it encode_images(pictures) or encode_texts(texts), each returning n×d numbers",
-            )
+            fix = "give it encode_images(pictures) or encode_texts(texts), each returning n×d numbers"
+            raise no_encoder(model, METHODS.values(), fix)
         self._model = model
+        self.inspected = getattr(model, "inspected", model)
         self.name = name or str(getattr(model, "name", "") or type(model).__name__)
         self.revision = str(getattr(model, "revision", "") or "")
         self.preprocessing = str(getattr(model, "preprocessing", "") or "")
@@ -165,13 +193,37 @@ def as_array(values: Any) -> Array:
 def split_model(model: str, kinds: Registry[Any] = ENCODERS) -> tuple[str, str]:
     """``clip:openai/clip`` → ``clip`` and ``openai/clip``; the kind must be registered."""
     kind, colon, source = model.partition(":")
-    details = kinds[kind].details
+    if kind not in kinds and (not colon or "/" in kind or "." in kind):  # a name or a path, without its kind
+        error = UnknownNameError(kinds.kind, model, kinds.names())
+        if (meant := _with_kind(model, kinds)) is not None:
+            error.fix = f"did you mean {meant}?"
+        elif not error.suggestions or "/" in model:
+            error.fix = f"write KIND:{model}, where KIND says what loads it: {', '.join(kinds.names())}"
+        raise error
+    entry = kinds[kind]
+    kind, details = entry.name, entry.details
     if details.get("needs_source", True) and not source:
         raise UsageError(
             f"the model {model!r} has no {'source' if colon else ':'}",
             fix=f"name its source, for example {kind}:{details.get('example', 'path/to/model')}",
         )
     return kind, source
+
+
+def _with_kind(model: str, kinds: Registry[Any]) -> str | None:
+    """A model's name with the kind that it belongs to, by what a folder says of itself, or by the name."""
+    config, model_type = Path(model).expanduser() / "config.json", ""
+    with suppress(CrosslensError, AttributeError):  # what else is in such a folder is said when it is loaded
+        model_type = read_json_file(config).get("model_type") if config.is_file() else ""
+    entries = sorted(kinds, key=lambda entry: -len(entry.name))  # blip2 before blip
+    for entry in entries:
+        if model_type in entry.details.get("types", ()):
+            return f"{entry.name}:{model}"
+    for entry in entries:
+        for pattern, written in entry.details.get("names", {}).items():
+            if match := re.fullmatch(pattern, model, re.IGNORECASE):
+                return match.expand(written)
+    return None
 
 
 def require_library(module: str, purpose: str, extra: str = "encoders", package: str = "") -> None:
@@ -228,8 +280,9 @@ def lacks_modality(encoder: Encoder, modality: str) -> UsageError:
             fix="use it where scores are enough: in crosslens evaluate, crosslens robustness, or to re-rank",
         )
     text_only = f", or evaluate a text encoder with {argument('image_text')} (text-only retrieval)"
+    alike = _methods_alike(encoder.inspected, [modality]) if isinstance(encoder, CallableEncoder) else ""
     return UsageError(
-        f"{encoder.name} encodes {' and '.join(sorted(encoder.abilities)) or 'nothing'}, not {modality}",
+        f"{encoder.name} encodes {' and '.join(sorted(encoder.abilities)) or 'nothing'}, not {modality}{alike}",
         fix="use an encoder of both" + where_option("image_text", text_only),
     )
 

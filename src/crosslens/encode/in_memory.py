@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from inspect import isroutine
 from types import SimpleNamespace
 from typing import Any
 
 from crosslens.core import Array, UsageError, call_function
 from crosslens.encode.batches import as_pictures
-from crosslens.encode.encoder import IMAGES, METHODS, TEXTS, CallableEncoder, Encoder, as_array
+from crosslens.encode.encoder import IMAGES, METHODS, TEXTS, CallableEncoder, Encoder, as_array, no_encoder
+from crosslens.encode.loading import longest_text, tokenized
 
 _MODULE_METHODS = {IMAGES: ("encode_image", "get_image_features"), TEXTS: ("encode_text", "get_text_features")}
 """What open_clip's models and those of transformers call it."""
@@ -39,17 +41,17 @@ def encoder_of(model: Any, preprocess: Any = None, tokenizer: Any = None) -> Enc
         return CallableEncoder(SimpleNamespace(**dict.fromkeys(methods, encode)), type(model).__name__)
     if any(callable(getattr(model, name, None)) for names in _MODULE_METHODS.values() for name in names):
         return CallableEncoder(_Module(model, preprocess, tokenizer), type(model).__name__)
-    problem = f"{type(model).__name__} is not an encoder: it has neither encode_images nor encode_texts"
-    if callable(model):
-        problem = f"one function ({getattr(model, '__name__', type(model).__name__)}) cannot encode images and texts"
-    raise UsageError(problem, fix="pass an object that has them, or a pair of functions: (encode_images, encode_texts)")
+    fix = "pass an object that has them, or a pair of functions: (pictures → vectors, texts → vectors)"
+    if isroutine(model):
+        raise UsageError(f"one function ({model.__name__}) cannot encode images and texts", fix=fix)
+    raise no_encoder(model, [*METHODS.values(), *(name for names in _MODULE_METHODS.values() for name in names)], fix)
 
 
 class _Module:
     """A torch module that encodes images and texts to vectors of one space."""
 
     def __init__(self, model: Any, preprocess: Any, tokenizer: Any) -> None:
-        self._model = model
+        self._model = self.inspected = model
         self._preprocess = getattr(preprocess, "image_processor", preprocess)
         self._tokenizer: Any = tokenizer if tokenizer is not None else getattr(preprocess, "tokenizer", None)
         features = {
@@ -64,6 +66,15 @@ class _Module:
                     f"{type(model).__name__} without {name}", fix=f"pass {name}= as the model was trained with"
                 )
         self._features = features
+        # As the adapter of the same architecture prepares texts, and takes vectors from what the model returns.
+        from crosslens.encode.adapters.torch_encoders import ARCHITECTURES, vectors_of
+
+        config = getattr(model, "config", None)
+        model_type = getattr(config, "model_type", None)
+        self._architecture = next((known for known in ARCHITECTURES.values() if model_type in known.types), None)
+        self._vectors_of = vectors_of
+        if hasattr(self._tokenizer, "model_max_length"):
+            self._longest = longest_text(self._tokenizer, config, getattr(self._architecture, "longest", None))
         if features[IMAGES] is not None:
             self.encode_images = self._encode_images
         if features[TEXTS] is not None:
@@ -81,8 +92,8 @@ class _Module:
 
     def _encode_texts(self, texts: Sequence[str]) -> Array:
         if hasattr(self._tokenizer, "model_max_length"):  # of transformers
-            tokens: Any = dict(
-                call_function(self._tokenizer, list(texts), padding=True, truncation=True, return_tensors="pt")
+            tokens: Any = call_function(
+                tokenized, self._tokenizer, texts, self._longest, padding=getattr(self._architecture, "padding", True)
             )
         else:
             tokens = call_function(self._tokenizer, list(texts))
@@ -97,8 +108,7 @@ class _Module:
                 output = call_function(features, **{name: value.to(device) for name, value in inputs.items()})
             else:
                 output = call_function(features, inputs.to(device))
-        output = getattr(output, "pooler_output", output)
-        return as_array(output)
+        return as_array(self._vectors_of(output))
 
 
 @contextmanager

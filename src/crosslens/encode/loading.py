@@ -267,8 +267,7 @@ class PretrainedModel:
 
     def _tokens(self, texts: Sequence[str], padding: bool | str = True) -> dict[str, Any]:
         """What the model reads of texts, which are cut where it takes no more."""
-        cut = {"truncation": self._longest is not None, "max_length": self._longest}
-        return self._compute.inputs(dict(self._tokenizer(list(texts), padding=padding, return_tensors="pt", **cut)))
+        return self._compute.inputs(tokenized(self._tokenizer, texts, self._longest, padding))
 
 
 def load_part(folder: Path, purpose: str, kind: str, **options: str) -> Any:
@@ -328,10 +327,18 @@ def check_type(folder: Path, types: Sequence[str], kind: str) -> None:
         raise UsageError(f"{folder} holds a model of type {model_type!r}, not of {kind}", fix=fix)
 
 
+def tokenized(
+    tokenizer: Any, texts: Sequence[str], longest: int | None, padding: bool | str = True, kind: str = "pt"
+) -> dict[str, Any]:
+    """What a model reads of texts, as arrays of this kind; a text of more than ``longest`` tokens is cut."""
+    cut = {"truncation": longest is not None, "max_length": longest}
+    return dict(tokenizer(list(texts), padding=padding, return_tensors=kind, **cut))
+
+
 def longest_text(tokenizer: Any, config: Any, limit: int | None = None) -> int | None:
     """How many tokens of a text the model takes."""
     if tokenizer is None:
         return None
-    positions = getattr(getattr(config, "text_config", None), "max_position_embeddings", None)
+    positions = getattr(getattr(config, "text_config", None) or config, "max_position_embeddings", None)
     known = [length for length in (tokenizer.model_max_length, positions, limit) if length and length < _UNLIMITED]
     return int(min(known)) if known else None

@@ -37,7 +37,7 @@ class StreamKeywords(TypedDict, total=False):
 
 
 @dataclass(frozen=True)
-class EncodeOptions(Options):
+class EncodeOptions(Options, group="Execution"):
     """Where a model runs, how precisely, what it may fetch, and where its vectors are kept."""
 
     device: str | None = option(

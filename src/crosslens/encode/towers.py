@@ -28,7 +28,7 @@ from crosslens.core import (
 from crosslens.encode.adapters.torch_encoders import ARCHITECTURES, Architecture, hub_name, patch_counts, vectors_of
 from crosslens.encode.batches import as_picture, as_pictures, file_key, read_ahead
 from crosslens.encode.encoder import ENCODERS, is_local, require_library
-from crosslens.encode.loading import check_type, find_model, load_part, longest_text, model_type_of
+from crosslens.encode.loading import check_type, find_model, load_part, longest_text, model_type_of, tokenized
 from crosslens.encode.options import EncodeOptions
 
 _PURPOSE = "adapting a pretrained model"
@@ -99,10 +99,7 @@ class Pretrained:
     def tokens(self, texts: Sequence[str]) -> TokenArrays:
         """Texts as the model reads them; longer ones are cut, as the library does."""
         tokenizer, longest = self._tokenizer
-        tokens = tokenizer(
-            list(texts), padding=self.architecture.padding, truncation=longest is not None, max_length=longest,
-            return_tensors="np",
-        )  # fmt: skip
+        tokens = tokenized(tokenizer, texts, longest, self.architecture.padding, "np")
         ids, mask = np.asarray(tokens["input_ids"], np.int64), tokens.get("attention_mask")
         if mask is None or self.architecture.padding is not True:
             return TokenArrays(ids, mask, np.full(len(ids), ids.shape[1], np.int64))
@@ -112,8 +109,7 @@ class Pretrained:
     def _tokenizer(self) -> tuple[Any, int | None]:
         """The tokenizer, and how many tokens a text may have."""
         config, tokenizer = (load_part(self.folder, _PURPOSE, kind) for kind in ("AutoConfig", "AutoTokenizer"))
-        own_limit = getattr(config, "max_position_embeddings", None)
-        return tokenizer, longest_text(tokenizer, config, self.architecture.longest or own_limit)
+        return tokenizer, longest_text(tokenizer, config, self.architecture.longest)
 
     @cached_property
     def _prepare(self) -> Any:

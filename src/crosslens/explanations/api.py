@@ -26,6 +26,7 @@ class ExplainKeywords(TypedDict, total=False):
 
     dataset: Dataset | str | Path | None
     dataset_options: dict[str, Any] | None
+    image_folder: str | Path | None
     direction: str | None
     threshold: float
     base: str
@@ -65,23 +66,25 @@ def explain(
     *,
     dataset: Dataset | str | Path | None = None,
     dataset_options: dict[str, Any] | None = None,
+    image_folder: str | Path | None = None,
     direction: str | None = None,
     **options: Any,
 ) -> Overview | Explanation | list[Explanation]:
     """Why a query retrieved what it did: in full for one query or a list of them; without any, over all failures.
 
     ``run`` is a run or its folder. ``dataset`` is a dataset, a reader's name or a path with ``dataset_options`` for the
-    reader; by default the one that the run's recipe names. ``direction``: ``t2i``, ``t2t`` or ``i2t``; by default the
-    one that has the query, captions first. ``options`` for named queries: ``threshold``, ``base``, ``areas`` and
-    ``competitors``; for all failures: ``depth``, ``threshold``, ``base``, ``areas``, ``minimum``, ``resamples``,
-    ``level``, ``seed`` and ``progress``.
+    reader; by default the one that the run's recipe names. Pictures of named queries are looked for below
+    ``image_folder``; by default in that of the recipe, or beside the dataset. ``direction``: ``t2i``, ``t2t`` or
+    ``i2t``; by default the one that has the query, captions first. ``options`` for named queries: ``threshold``,
+    ``base``, ``areas`` and ``competitors``; for all failures: ``depth``, ``threshold``, ``base``, ``areas``,
+    ``minimum``, ``resamples``, ``level``, ``seed`` and ``progress``.
     """
     from crosslens.explanations.explainer import explain_queries
     from crosslens.explanations.overview import explain_run
 
     signature = inspect.signature(explain_run if query is None else explain_queries)
     known = [name for name, parameter in signature.parameters.items() if parameter.kind is parameter.KEYWORD_ONLY]
-    refuse_unknown([name for name in options if name not in known], known)
+    refuse_unknown([name for name in options if name not in known], [*known, *ExplainKeywords.__annotations__])
     opened = Run.load(run) if isinstance(run, str | Path) else run
     data = dataset_of_run(opened, dataset, **(dataset_options or {}))
     named = dataset is not None or dataset_options  # a dataset named on purpose may well differ: it has more objects
@@ -92,7 +95,10 @@ def explain(
         return replace(overview, notes=(*notes, *overview.notes))
     explanations = explain_queries(opened, data, [query] if isinstance(query, str) else query, direction, **options)
     pictures = (picture for explained in explanations for picture in (explained.right, explained.other))
-    files, _ = image_files_of_run(opened, data, {picture.image for picture in pictures if picture is not None})
+    images = {picture.image for picture in pictures if picture is not None}
+    files, problem = image_files_of_run(opened, data, images, image_folder)
+    if problem and image_folder is not None:
+        notes = (*notes, f"Boxes without pictures: {problem}")
     explanations = [replace(explained, notes=(*notes, *explained.notes), pictures=files) for explained in explanations]
     return explanations[0] if isinstance(query, str) else explanations
 

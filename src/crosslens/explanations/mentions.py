@@ -38,6 +38,7 @@ from crosslens.language import (
     parse_texts,
     pluralise,
     positioned_graph,
+    restore_verbs,
 )
 
 KINDS = ("object", "count", *ATTRIBUTE_FAMILIES, "action", "detail", "relation")
@@ -106,7 +107,8 @@ def mentioned_concepts(texts: Sequence[str], *, progress: Progress | None = None
     """The mentions of each text; equal texts are parsed once. Needs the extra ``language``."""
     distinct = list(dict.fromkeys(texts))
     parses = parse_texts(distinct, progress=progress)
-    by_text = {text: QueryMentions(text, _mentions(text, parse)) for text, parse in zip(distinct, parses, strict=True)}
+    pairs = zip(distinct, parses, strict=True)
+    by_text = {text: mentions_of(text, restore_verbs(parse)) for text, parse in pairs}
     return [by_text[text] for text in texts]
 
 
@@ -118,7 +120,8 @@ def _names_synset(name: str, synset: str) -> bool:
     return synset == PERSON and usual is not None and PERSON in hypernyms_of(usual)
 
 
-def _mentions(text: str, parse: Parse) -> tuple[Mention, ...]:
+def mentions_of(text: str, parse: Parse) -> QueryMentions:
+    """The mentions of one parsed text."""
     graph = positioned_graph(parse)
     nouns = {token: noun for token, noun in graph.objects.items() if noun not in _INDEFINITE_PRONOUNS}
     spans = _TokenSpans(text, graph._replace(objects=nouns))
@@ -143,7 +146,8 @@ def _mentions(text: str, parse: Parse) -> tuple[Mention, ...]:
             continue
         span = spans.relation(token, stated, other_token)
         mentions.append(Mention("relation", *span, noun, meaning(noun), stated, other, meaning(other)))
-    return tuple(sorted(mentions, key=lambda word: (word.start, word.end, KINDS.index(word.kind), word.value)))
+    mentions.sort(key=lambda word: (word.start, word.end, KINDS.index(word.kind), word.value))
+    return QueryMentions(text, tuple(mentions))
 
 
 Span = tuple[str, int, int]

@@ -22,7 +22,7 @@ from crosslens.explanations.lexicon import (
     synset_of_name,
     synset_word,
 )
-from crosslens.language import NUMBERS, is_number, parse_texts, pluralise, positioned_graph
+from crosslens.language import NUMBERS, is_number, parse_texts, pluralise, positioned_graph, restore_verbs
 
 Source = Literal["annotations", "captions"]
 AREAS = ("share", "pixels")
@@ -216,7 +216,7 @@ def caption_objects(dataset: Dataset, *, progress: Progress | None = None) -> Im
     by_image: list[dict[str, CaptionObject]] = [{} for _ in dataset.image_ids]
     parses = parse_texts(dataset.texts, progress=progress)
     for image, parse in zip(dataset.caption_image.tolist(), parses, strict=True):
-        graph = positioned_graph(parse)
+        graph = positioned_graph(restore_verbs(parse))
         # Captions of one image mention the same objects: *bike* and *bicycle* are one, of one synset.
         by_token = {
             token: by_image[image].setdefault(synset_of_name(name) or name, CaptionObject(name))

@@ -36,6 +36,7 @@ from crosslens.core import (
     Text,
     argument,
     atomic_folder,
+    for_spreadsheets,
     json_form,
     other_content,
     parquet_bytes,
@@ -303,7 +304,8 @@ def save_overview(
         tables = {"failures": overview.failures, "atlas": overview.confusions, "atlas-query": overview.query_confusions}
         for name, table in tables.items():
             (folder / f"{name}.parquet").write_bytes(parquet_bytes(table))
-        overview.rules.with_columns(pl.col("if").list.join(" + ")).write_csv(folder / "rules.csv")
+        rules = overview.rules.with_columns(pl.col("if").list.join(" + "))
+        for_spreadsheets(rules).write_csv(folder / "rules.csv")
         if comparison is not None:
             (folder / _COMPARISON).write_text(_json(json_form(comparison)), encoding="utf-8")
         (folder / _SUMMARY).write_text(summary, encoding="utf-8")

@@ -16,6 +16,7 @@ from crosslens.language.scene_graphs import (
 )
 from crosslens.language.spacy_pipeline import find_pipeline as find_pipeline
 from crosslens.language.tokens import count_words as count_words, tokenize as tokenize, tokenizer as tokenizer
+from crosslens.language.verbs import restore_verbs as restore_verbs
 from crosslens.language.wordnet import load_wordnet as load_wordnet
 from crosslens.language.words import (
     ALWAYS_PAIRS as ALWAYS_PAIRS,

@@ -38,7 +38,7 @@ PARSE_COLUMNS = {
     **dict.fromkeys(("words", "lemmas", "pos", "tags", "arcs"), pl.List(pl.String)),
     **dict.fromkeys(("heads", "chunk_starts", "chunk_ends"), pl.List(pl.Int32)),
 }
-_MODIFIER_ARCS = frozenset({"det", "amod", "nummod", "compound", "nmod", "poss"})
+MODIFIER_ARCS = frozenset({"det", "amod", "nummod", "compound", "nmod", "poss"})
 _NOUN_ARCS = frozenset({"pobj", "dobj", "attr"})
 _DOUBLES = re.compile(r"(?:qu|[^aeiou])*[aeiou][^aeiouwxy]")
 _TAKES_ES = ("s", "x", "z", "ch", "sh", "o")
@@ -124,12 +124,12 @@ def _detach(parse: Parse, noun: int) -> Parse:
     verb = noun + 1
     arcs, heads = list(parse.arcs), list(parse.heads)
     for token in range(noun):  # modifiers before the noun belong to it
-        if heads[token] == verb and arcs[token] in _MODIFIER_ARCS:
+        if heads[token] == verb and arcs[token] in MODIFIER_ARCS:
             heads[token] = noun
     if arcs[verb] in _NOUN_ARCS:
         arcs[noun], heads[noun] = arcs[verb], heads[verb]
         arcs[verb], heads[verb] = "acl", noun
-    elif arcs[verb] not in _MODIFIER_ARCS:
+    elif arcs[verb] not in MODIFIER_ARCS:
         arcs[noun] = "nsubj"
     return replace(parse, arcs=arcs, heads=heads)
 

@@ -24,6 +24,7 @@ from crosslens.core import (
     split_name,
     stored_facts,
 )
+from crosslens.similarity import SIMILARITIES
 
 RSUM_CUTOFFS = (1, 5, 10)
 """Those whose hits Rsum adds up."""
@@ -141,7 +142,13 @@ class Option:
         key, is_setting, _ = written.partition("=")
         if self.kind == "name":
             return not is_setting
-        return key == self.name and bool(is_setting) == (self.kind == "setting")
+        return key.casefold() == self.name.casefold() and bool(is_setting) == (self.kind == "setting")
+
+    def canonical(self, written: str) -> str:
+        """What :meth:`matches`, as it is declared: whatever its case, and a bare number with the setting's name."""
+        if self.kind == "setting":
+            return f"{self.name}={written.rpartition('=')[2]}"
+        return self.name if self.kind == "flag" else SIMILARITIES.canonical(written)
 
 
 @dataclass(frozen=True, eq=False)
@@ -203,7 +210,7 @@ class Family:
             option = self._option(spec, written)
             if option.name in values:
                 raise UsageError(f"{spec} gives {option.name!r} twice", fix="keep one of the two")
-            values[option.name] = f"{option.name}={written}" if option.matches_number(written) else written
+            values[option.name] = option.canonical(written)
         for option in (option for option in self.options if option.name in values):
             if option.needs is not None and option.needs not in values:
                 fix = f"write {self.name}[…, {option.needs}, {values[option.name]}], or leave it out"
@@ -220,7 +227,7 @@ class Family:
             is_setting = option.default and option.kind == "setting"
             default = f"{option.name}={option.default}" if is_setting else option.default
             options.append(values.get(option.name, default))
-        return MetricSpec(spec.family, tuple(text for text in options if text is not None), spec.cutoff)
+        return MetricSpec(self.name, tuple(text for text in options if text is not None), spec.cutoff)
 
     def _option(self, spec: MetricSpec, written: str) -> Option:
         # Flags and settings first: a free name must not swallow them.
@@ -294,7 +301,8 @@ def spec_of(name: str) -> MetricSpec | None:
         spec = read_spec(split_name(name)[1])
     except UsageError:
         return None
-    return spec if spec.family in METRICS else None
+    is_registered = spec.family in METRICS and METRICS.canonical(spec.family) == spec.family
+    return spec if is_registered else None
 
 
 def facts_of(name: str) -> MetricFacts:

@@ -23,10 +23,10 @@ DEFAULT_METRICS = ("Hit@1", "Hit@5", "Hit@10", "MRR", "MedR", "mAP@R", "RPrecisi
 """The metrics that are computed by default; Rsum only where both directions are there."""
 
 _WORD = re.compile(r"(?:\[[^\]]*\]?|[^\s,\[])+")
-_AMBIGUOUS = re.compile(r"R@(\d+)")
-_IR_NAMES = {"P": "Precision", "RR": "MRR", "Rprec": "RPrecision", "RPrec": "RPrecision", "Success": "Hit"}
+_AMBIGUOUS = re.compile(r"R@(\d+)", re.IGNORECASE)
+_IR_NAMES = {"p": "Precision", "rr": "MRR", "rprec": "RPrecision", "success": "Hit"}
 """Measures of ir_measures and trec_eval that have another name here; AP, AP@k and nDCG@k have the same."""
-_IR_MEASURE = re.compile(r"(?:P|RR|Success)@\d+|RR|R[Pp]rec")
+_IR_MEASURE = re.compile(r"(?:P|RR|Success)@\d+|RR|Rprec", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -82,9 +82,9 @@ def split_metrics(text: str) -> list[str]:
 
 
 def parse_metric(text: str) -> MetricRequest:
-    """Read one metric with its optional direction: ``Hit@5``, ``t2i/MedR[floor]``."""
+    """Read one metric with its optional direction: ``Hit@5``, ``t2i/MedR[floor]``; case alone is no error."""
     before, slash, after = text.strip().partition("/")
-    direction, written = (before, after) if slash and "[" not in before else (None, text.strip())
+    direction, written = (before.lower(), after) if slash and "[" not in before else (None, text.strip())
     if direction is not None and direction not in DIRECTIONS:
         raise UnknownNameError("direction", direction, DIRECTIONS)
     notes: tuple[str, ...] = ()
@@ -98,7 +98,7 @@ def parse_metric(text: str) -> MetricRequest:
         written, notes = f"Hit@{k}", (note,)
     measure, at, k = written.partition("@")
     if _IR_MEASURE.fullmatch(written) and measure not in METRICS:  # a plugin may have a metric of that name
-        family = METRICS[_IR_NAMES[measure]].value
+        family = METRICS[_IR_NAMES[measure.lower()]].value
         notes = (f"{written} read as {family.name}{at}{k}: {family.definition}",)
         written = f"{family.name}{at}{k}"
     return _checked(MetricRequest(read_spec(written), direction, notes))
@@ -116,7 +116,12 @@ def matching_names(metric: str, names: Iterable[str]) -> list[str]:
     except CrosslensError:
         written = {metric}
     names = list(names)
-    return [name for name in names if name in written] or [name for name in names if split_name(name)[1] in written]
+    for folded in (str, str.casefold):  # case alone is no error
+        meant = set(map(folded, written))
+        matching = [name for name in names if folded(name) in meant]
+        if matching := matching or [name for name in names if folded(split_name(name)[1]) in meant]:
+            return matching
+    return []
 
 
 def _checked(request: MetricSpec | MetricRequest) -> MetricRequest:
@@ -138,10 +143,7 @@ def select_metrics(run: Run, metrics: str | Sequence[str] | None = None) -> list
     for metric in metric_names(metrics):
         matching = matching_names(metric, run)
         if not matching:
-            known = {*run, *(split_name(name)[1] for name in run)}
-            # ``hit@5`` can only be meant for ``Hit@5``.
-            same_letters = {name for name in known if name.casefold() == metric.casefold()}
-            raise UnknownNameError("metric in this run", metric, same_letters or known)
+            raise UnknownNameError("metric in this run", metric, {*run, *(split_name(name)[1] for name in run)})
         chosen.update(dict.fromkeys(matching))
     return list(chosen)
 

@@ -61,11 +61,11 @@ def chosen_perturbations(names: str | Iterable[str]) -> tuple[str, ...]:
     chosen: dict[str, None] = {}
     for name in (item.strip() for item in listed):
         stem, at, severity = name.partition("@")
-        if name in GROUPS:
-            chosen |= dict.fromkeys(GROUPS[name])
+        if name.lower() in GROUPS:
+            chosen |= dict.fromkeys(GROUPS[name.lower()])
         elif name in PERTURBATIONS:
-            chosen[name] = None
-        elif stem == IMAGES:
+            chosen[PERTURBATIONS[name].name] = None
+        elif stem.lower() == IMAGES:
             names = (f"{entry.name}{at}{severity}" for entry in IMAGE_PERTURBATIONS)
             chosen |= dict.fromkeys(str(parse_image_perturbation(image)) for image in names)
         elif stem in IMAGE_PERTURBATIONS:

@@ -19,6 +19,7 @@ from crosslens.core import (
     argument,
     as_array,
     fingerprint,
+    merged_notes,
     reading,
 )
 from crosslens.metrics import (
@@ -79,8 +80,9 @@ class GradedRelevance:
             problem = f"{named[0][1]} requires the captions and images themselves"
             raise UsageError(problem, fix=f"pass {argument('dataset')}")
         self._dataset = dataset
+        sources = {SIMILARITIES.canonical(name): source for name, source in (phi or {}).items()}
         for name in option_values(requests, "φ"):
-            source = (phi or {}).get(name, name)
+            source = sources.get(name, name)
             if isinstance(source, list) or hasattr(source, "detach"):
                 source = as_array(source, f"φ {name!r}")
             with reading(f"φ {name!r}"):
@@ -151,7 +153,7 @@ class GradedRelevance:
 
     def notes(self, rankings: Mapping[str, Ranking], gains: Mapping[str, GainMatrix]) -> list[str]:
         """What values alone do not tell: queries that count as 0, as nothing is similar, and scores beyond cosines."""
-        notes: dict[str, None] = {}
+        zeros: dict[str, str] = {}
         for request in self._requests:
             spec = request.spec
             if not spec.has("zero") or family_of(spec).across:
@@ -162,10 +164,11 @@ class GradedRelevance:
                     skipped = np.isnan(compute(skipping, ranking, gains=gains)) & (ranking.relevant_counts > 0)
                     name, number = f"{direction}/{replace(spec, cutoff=None)}", int(skipped.sum())
                     if number:
-                        notes[f"{name}: {format_count(number, 'query')} counted as 0, as nothing is similar"] = None
+                        zeros[name] = f"{format_count(number, 'query')} counted as 0, as nothing is similar"
+        notes = merged_notes(zeros.items())
         tops = (float(np.nanmax(np.abs(ranking.top_scores), initial=0)) for ranking in rankings.values())
         largest = max(tops, default=0)
         if self._own and largest > 1.001:
             text = "they are not cosines, so an unlabelled item can count for more than a labelled one"
-            notes[f"DCGcm with the model's own scores, which reach {largest:.3g}: {text}"] = None
-        return list(notes)
+            notes.append(f"DCGcm with the model's own scores, which reach {largest:.3g}: {text}")
+        return notes

@@ -59,7 +59,7 @@ class _OptionsWithDirections(Options):
 
 
 @dataclass(frozen=True)
-class EvaluateOptions(_OptionsWithDirections):
+class EvaluateOptions(_OptionsWithDirections, group="Metrics"):
     """How something is evaluated: the keywords of :func:`crosslens.evaluate` and a recipe's ``[options]``."""
 
     metrics: tuple[str, ...] = option((), 'Such as "Hit@1 t2i/mAP@R" (see crosslens metrics).', metavar="NAMES")
@@ -80,9 +80,11 @@ class EvaluateOptions(_OptionsWithDirections):
     seed: int = option(0, "Seed of the intervals, and of a sample of queries.", metavar="N", minimum=0)
     resamples: int = _resamples()
     level: float = _level()
-    backend: str = option("numpy", "What ranks: numpy or torch.", metavar="NAME")
+    backend: str = option("numpy", "What ranks: numpy or torch.", metavar="NAME", group="Execution")
     device: str | None = option(None, _DEVICE, metavar="NAME")
-    tile: int | None = option(None, "Rows scored at a time.", metavar="N", minimum=1, maximum=1_000_000)
+    tile: int | None = option(
+        None, "Rows scored at a time.", metavar="N", minimum=1, maximum=1_000_000, group="Execution"
+    )
     threads: int | None = _threads()
 
 
@@ -100,7 +102,7 @@ class EvaluateArguments(EvaluateOptions):
 
 
 @dataclass(frozen=True)
-class SignificanceOptions(Options):
+class SignificanceOptions(Options, group="Statistics and seeds"):
     """How differences are tested."""
 
     correction: str = option("holm", "Correction for several tests: holm, bh or none.", metavar="NAME")

@@ -40,10 +40,12 @@ def explain_by_protocol(
     """Why a query retrieved what it did: in full for one query or a list of them; without any, over all failures.
 
     ``run`` is a run or its folder. ``dataset`` is a dataset, a reader's name or a path with ``dataset_options`` for the
-    reader; by default the one that the run's recipe names. ``direction``: ``t2i``, ``t2t`` or ``i2t``; by default the
-    one that has the query, captions first. ``protocol`` names a paper to follow, such as ``expl``; its notes say so.
-    ``options`` for named queries: ``threshold``, ``base``, ``areas`` and ``competitors``; for all failures: ``depth``,
-    ``threshold``, ``base``, ``areas``, ``minimum``, ``resamples``, ``level``, ``seed`` and ``progress``.
+    reader; by default the one that the run's recipe names. Pictures of named queries are looked for below
+    ``image_folder``; by default in that of the recipe, or beside the dataset. ``direction``: ``t2i``, ``t2t`` or
+    ``i2t``; by default the one that has the query, captions first. ``protocol`` names a paper to follow, such as
+    ``expl``; its notes say so. ``options`` for named queries: ``threshold``, ``base``, ``areas`` and ``competitors``;
+    for all failures: ``depth``, ``threshold``, ``base``, ``areas``, ``minimum``, ``resamples``, ``level``, ``seed`` and
+    ``progress``.
     """
     paper = find_protocol(protocol, "explain")
     if paper is None:

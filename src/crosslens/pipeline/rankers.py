@@ -24,6 +24,7 @@ from crosslens.core import (
     UsageError,
     argument,
     match_ids,
+    merged_notes,
     random_stream,
     spelled_as,
 )
@@ -117,7 +118,7 @@ class ListRanker:
 
     def notes_on_ties(self, rankings: Mapping[str, Ranking]) -> list[str]:
         """Where whoever wrote the lists decided the rank of a relevant item among items of the same score."""
-        notes = []
+        notes = {}
         for direction, ranking in rankings.items() if self._ties == "stable" else ():
             tied = ranking.tied > 0
             # The relevant items of a tie have the same query and the same number of items above.
@@ -126,11 +127,11 @@ class ListRanker:
             mixed = ranking.tied[tied] + 1 > relevant[which.ravel()]
             count = len(np.unique(ranking.rows[tied][mixed]))
             if count:
-                notes.append(
-                    f"{direction}: in {count:,} of {len(self.lists[direction].query_ids):,} lists a relevant item has "
-                    f"the same score as an irrelevant one; {ORDER_DECIDES}"
+                notes[direction] = (
+                    f"in {count:,} of {len(self.lists[direction].query_ids):,} lists a relevant item has the same "
+                    f"score as an irrelevant one; {ORDER_DECIDES}"
                 )
-        return notes
+        return merged_notes(notes.items())
 
 
 def list_clusters(rankings: Mapping[str, Ranking]) -> dict[str, Array]:

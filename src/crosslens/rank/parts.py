@@ -121,12 +121,12 @@ def rank_in_parts(
         length = scorer.shape[outer]
     todo = merged.todo()
     tasks = [merged.parts(pair)[outer] for pair in todo]
-    with stage(progress, f"ranking {names[0]}" if alone else "ranking", length):
+    done = length - sum(task.stop - task.start for task in tasks)
+    with stage(progress, f"ranking {names[0]}" if alone else "ranking", length, done=done, unit="row"):
 
         def advance(block: slice) -> None:
             progress.advance(block.stop - block.start)
 
-        progress.advance(length - sum(task.stop - task.start for task in tasks))
         if engine.distributed:
             nameless = tuple(direction and direction.nameless() for direction in directions)
             given = PartWork(scorer, (nameless[0], nameless[1]), outer, tile)

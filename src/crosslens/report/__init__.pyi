@@ -12,8 +12,10 @@ from crosslens.report.document.page import (
 from crosslens.report.export import (
     EXPORTS as EXPORTS,
     Files as Files,
+    export_formats as export_formats,
     render_drop_table as render_drop_table,
     render_export as render_export,
+    write_changed as write_changed,
     write_export as write_export,
     write_named_export as write_named_export,
 )

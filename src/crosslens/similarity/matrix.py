@@ -43,7 +43,7 @@ from crosslens.core import (
     write_text,
     wrong_code,
 )
-from crosslens.data import existing_file, read_array, read_bytes
+from crosslens.data import read_array, read_table, require_column
 from crosslens.similarity.precomputed import (
     MATRIX_SUFFIXES,
     MatrixDescription,
@@ -349,8 +349,7 @@ def _blocks(prepared: PreparedSimilarity, done: int, progress: Progress | None) 
     if engine.distributed:
         height = max(1, min(height, -(-(rows - done) // (_PARTS_PER_SLOT * engine.slots()))))
     parts = [slice(start, min(start + height, rows)) for start in range(done, rows, height)]
-    with stage(shown_progress(progress), "similarity", rows) as watching:
-        watching.advance(done)
+    with stage(shown_progress(progress), "similarity", rows, done=done, unit="image") as watching:
         blocks = engine.run(
             _block, prepared, parts, done=lambda part: watching.advance(part.stop - part.start), size=_BLOCK_BYTES
         )
@@ -368,21 +367,11 @@ def _key(description: MatrixDescription) -> str:
 
 def read_pairs(path: str | Path, dataset: Dataset) -> tuple[Array, Array]:
     """The positions of the images and captions that a CSV or TSV names in its columns ``image`` and ``caption``."""
-    file = existing_file(path)
-    with reading(file):
-        try:
-            table = pl.read_csv(read_bytes(file), infer_schema=False, separator="\t" if file.suffix == ".tsv" else ",")
-        except pl.exceptions.PolarsError as error:
-            raise InputError(
-                f"cannot be read: {error}", expected="a CSV with a header", fix="save it as UTF-8"
-            ) from error
+    table = read_table(path).frame
+    with reading(path):
         rows = []
         for column, ids in (("image", dataset.image_ids), ("caption", dataset.caption_ids)):
-            if column not in table.columns:
-                problem = f"no column {column!r} (found: {', '.join(table.columns)})"
-                fix = "rename the column that holds the ids"
-                raise InputError(problem, expected="the columns image and caption", fix=fix)
-            names = table[column].fill_null("").to_list()
+            names = table[require_column(table, column, (column,))].fill_null("").to_list()
             rows.append(positions(names, ids, column, any_ending=column == "image"))
     return rows[0], rows[1]
 

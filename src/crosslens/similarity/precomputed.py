@@ -21,8 +21,10 @@ from crosslens.core import (
     Progress,
     argument,
     as_ids,
+    csv_delimiter,
     file_fingerprint,
     fingerprint,
+    from_spreadsheets,
     is_verifying,
     match_ids,
     positions,
@@ -35,7 +37,7 @@ from crosslens.core import (
     verification,
     write_text,
 )
-from crosslens.data import ARRAY_SUFFIXES, PackedBlocks, existing_file, read_array_and_ids, read_bytes, read_text
+from crosslens.data import ARRAY_SUFFIXES, PackedBlocks, existing_file, read_array_and_ids, read_text
 from crosslens.similarity.protocol import References, Texts
 
 KIND = "crosslens-similarity"
@@ -288,8 +290,10 @@ class PreparedMatrix:
 
 
 def _read_table(file: Path) -> tuple[Ids, Ids, Array]:
+    text = read_text(file)
+    delimiter = csv_delimiter(text)
     try:
-        table = pl.read_csv(read_bytes(file), infer_schema=False)
+        table = from_spreadsheets(pl.read_csv(text.encode(), infer_schema=False, separator=delimiter))
     except pl.exceptions.PolarsError as error:
         raise InputError(
             f"cannot be read: {error}", expected="a table with a header", fix="save it as UTF-8 CSV"
@@ -305,26 +309,31 @@ def _read_table(file: Path) -> tuple[Ids, Ids, Array]:
             problem = f"the pair {table['image'][again]!r}, {table['caption'][again]!r} occurs twice"
             raise InputError(problem, row=again, fix="remove one of the two")
         values = np.full((len(images), len(captions)), np.nan, np.float32)
-        values[rows, columns] = _numbers(table["score"])
+        values[rows, columns] = _numbers(table["score"], delimiter)
         return images, captions, values
     if not table.height:
         raise InputError("no rows below the header", expected="a row per image or per pair", fix="check the file")
     if len(table.columns) < 2:
         raise InputError(
-            "only one column", expected="image ids and a column per caption, separated by commas", fix="save it as CSV"
+            "only one column",
+            expected="image ids and a column per caption, separated by a comma, semicolon or tab",
+            fix="save it as CSV",
         )
-    lines = io.StringIO(read_text(file), newline="")
     try:
-        header = next(csv.reader(lines))  # polars gives a second column of one name another name
+        header = next(
+            csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
+        )  # polars gives a second column of one name another name
     except csv.Error as error:
         raise InputError(f"the header cannot be read: {error}", row="line 1", fix="check the file") from error
     images = as_ids(table[table.columns[0]], "image")
     captions = as_ids(header[1:], "caption")
-    return images, captions, np.column_stack([_numbers(table[name]) for name in table.columns[1:]])
+    return images, captions, np.column_stack([_numbers(table[name], delimiter) for name in table.columns[1:]])
 
 
-def _numbers(column: pl.Series) -> Array:
-    values = column.str.strip_chars().cast(pl.Float32, strict=False)
+def _numbers(column: pl.Series, delimiter: str) -> Array:
+    texts = column.str.strip_chars()
+    texts = texts.str.replace(",", ".", literal=True) if delimiter == ";" else texts  # as spreadsheet programs write
+    values = texts.cast(pl.Float32, strict=False)
     bad = (values.is_null() & column.is_not_null()).arg_true()
     if len(bad):
         row = int(bad[0])

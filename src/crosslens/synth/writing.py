@@ -22,6 +22,7 @@ from crosslens.core import (
     Workspace,
     available_cores,
     fingerprint,
+    note_resumed,
     read_header,
     remove,
     shown_progress,
@@ -91,8 +92,10 @@ def write_scenes(
         write_header(work.new / SPEC_FILE, spec)
         total = shard_count(recipe)
         shards = [shard for shard in range(total) if not part_file(work.new, shard).exists()]
+        drawn = (total - len(shards)) * SHARD_SIZE
+        note_resumed(progress, "drawing scenes", min(drawn, len(recipe)), len(recipe), "scene")
         with stage(progress, "drawing scenes", total * SHARD_SIZE):
-            progress.advance((total - len(shards)) * SHARD_SIZE)
+            progress.advance(drawn)
             draw_shards(work.new, recipe, shards, workers or available_cores(), progress)
         dataset = _assemble(work.new, recipe, spec)
         for name, format in (("captions", "coco"), ("instances", "coco_instances")):

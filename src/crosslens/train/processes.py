@@ -41,17 +41,31 @@ def require_torch(purpose: str = "training") -> None:
 
 
 @contextmanager
-def thread_limit(count: int | None) -> Iterator[None]:
-    """Compute with so many threads; None: as many as torch chooses."""
-    import torch
+def same_kernels(threads: int | None) -> Iterator[None]:
+    """Compute with so many threads (None: as many as torch chooses), and to the same bits in every process.
 
-    before = torch.get_num_threads()
-    if count:
-        torch.set_num_threads(count)
+    Sums are split by threads. OpenMP, where ``OMP_DYNAMIC`` allows it, takes fewer the busier the machine is; MKL keeps
+    to the number once torch has been told it. After a product that failed, as bf16 does on processors without it, torch
+    does without oneDNN for the rest of the process: on ARM, products of float32 round differently from then on.
+    """
+    import torch
+    from threadpoolctl import ThreadpoolController
+
+    libraries = [library.dynlib for library in ThreadpoolController().select(user_api="openmp").lib_controllers]
+    libraries = [library for library in libraries if hasattr(library, "omp_set_dynamic")]
+    dynamic = [library.omp_get_dynamic() for library in libraries]
+    count, one_dnn = torch.get_num_threads(), torch.backends.mkldnn.enabled
+    for library in libraries:
+        library.omp_set_dynamic(0)
+    torch.backends.mkldnn.enabled = True
+    torch.set_num_threads(threads or count)
     try:
         yield
     finally:
-        torch.set_num_threads(before)
+        torch.set_num_threads(count)
+        torch.backends.mkldnn.enabled = one_dnn
+        for library, was_dynamic in zip(libraries, dynamic, strict=True):
+            library.omp_set_dynamic(was_dynamic)
 
 
 def seed_generators(seed: int, device: Any) -> None:
@@ -266,7 +280,7 @@ def compute_together(
                     if kind == "result":
                         result = content
                     elif kind != "row":
-                        getattr(progress, kind)(*content)
+                        getattr(progress, kind, lambda _: None)(*content)  # not all take notes
                     elif watch is not None:
                         watch(content)
         if lost:
@@ -320,6 +334,9 @@ class Reporter:
         self._steps += steps
         if time.monotonic() - self._last > 0.1:
             self._flush()
+
+    def note(self, text: str) -> None:
+        self._send(("note", (text,)))
 
     def finish(self) -> None:
         self._flush()

@@ -225,7 +225,7 @@ _TEXTS = ("table", "row", "flags")
 
 
 @dataclass(frozen=True)
-class TrainingSettings(Options):
+class TrainingSettings(Options, group="Training"):
     """How a model is trained: the same names in a recipe, in Python and as flags."""
 
     fraction: float = option(
@@ -238,7 +238,7 @@ class TrainingSettings(Options):
     seed: int = option(0, "Seed of weights, order, dropout and sampling.", metavar="N", minimum=0)
     epochs: int = option(30, "Passes over the training captions.", metavar="N", minimum=1)
     max_steps: int = option(0, "Steps at most, where the epochs would take more; 0: no limit.", metavar="N", minimum=0)
-    batch_size: int = option(128, "Pairs in a batch.", metavar="N", minimum=2)
+    batch_size: int = option(128, "Pairs in a batch.", metavar="N", minimum=2, group="Training")
     optimizer: str = option("adam", "What takes the steps: adam or adamw.", metavar="NAME", choices=("adam", "adamw"))
     learning_rate: float = option(2e-4, "Learning rate at its highest.", metavar="NUMBER", above=0)
     image_rate: float = option(
@@ -257,7 +257,7 @@ class TrainingSettings(Options):
     )
     clip: float = option(2.0, "Gradients are scaled down to this norm; 0: never.", metavar="NUMBER", minimum=0)
     precision: str = option(
-        "fp32", "What the model computes in: fp32 or bf16.", metavar="NAME", choices=("fp32", "bf16")
+        "fp32", "What the model computes in: fp32 or bf16.", metavar="NAME", choices=("fp32", "bf16"), group="Training"
     )
     validate_every: int = option(1, "Epochs between validations.", metavar="N", minimum=1)
     metric: str = option("Rsum", "The metric by which the best checkpoint is chosen.", metavar="NAME")

@@ -32,7 +32,7 @@ from crosslens.metrics import facts_of, format_count, metric_figure, unit_senten
 from crosslens.train.captions import pretrained_of
 from crosslens.train.evaluation import TrainingMetrics
 from crosslens.train.features import TrainingData
-from crosslens.train.processes import Group, check_processes, compute_together, require_torch, thread_limit
+from crosslens.train.processes import Group, check_processes, compute_together, require_torch, same_kernels
 from crosslens.train.recipe import TrainingRecipe
 from crosslens.train.stored.model_folder import MODEL_LAYOUT, TEST_RUN, finished_card, read_model, write_model
 from crosslens.train.training import Training, Watch
@@ -198,7 +198,7 @@ def _train_share(
     group: Group, *, progress: Progress | None = None, watch: Watch | None = None,
 ) -> Mapping[str, Any]:  # fmt: skip
     """What one of the processes does: the model is in its folder then, and the first process returns its card."""
-    with thread_limit(recipe.settings.threads):
+    with same_kernels(recipe.settings.threads):
         training = Training(recipe, data, file, shown_progress(progress), watch, group)
         training.run()
         training.use_best()
@@ -219,7 +219,7 @@ def _measured_again(
     The run keeps what was measured before.
     """
     stored = read_model(output)
-    with thread_limit(recipe.settings.threads):
+    with same_kernels(recipe.settings.threads):
         group = Group(device=torch_device(recipe.settings.device))
         training = Training(recipe, data, output / "none", progress, None, group)
         training.best = dict(stored.weights)

@@ -146,6 +146,8 @@ class Training:
             self._resume(load_checkpoint(file))
 
     def _resume(self, checkpoint: Checkpoint) -> None:
+        import torch
+
         try:
             load_trained_state(self.model, checkpoint.weights)
             state: dict[int, dict[str, Any]] = {}
@@ -160,6 +162,10 @@ class Training:
             ) from error  # fmt: skip
         self.step, self.history, self.best = checkpoint.step, checkpoint.history, dict(checkpoint.best)
         self.losses, self.saved_step = checkpoint.losses, checkpoint.step
+        if checkpoint.threads is not None and self.settings.threads is None:
+            torch.set_num_threads(
+                checkpoint.threads
+            )  # until the training ends: with another number, sums round differently
 
     def run(self) -> None:
         """Take the remaining steps. Interrupted between two of them, it leaves a checkpoint."""
@@ -167,8 +173,7 @@ class Training:
             for row in self.history:
                 self.watch(row)
         try:
-            with stage(self.progress, "training", self.steps) as running:
-                running.advance(self.step)
+            with stage(self.progress, "training", self.steps, done=self.step) as running:
                 self._take_steps(running)
         except KeyboardInterrupt as error:
             with uninterrupted():
@@ -198,6 +203,8 @@ class Training:
             running.advance(1)
 
     def _save(self) -> None:
+        import torch
+
         self.saved_step = self.step
         if not self.group.leads:
             return
@@ -208,7 +215,9 @@ class Training:
             for entry, value in values.items()
         }
         with self.saved.saving():
-            save_checkpoint(self.file, Checkpoint(self.step, weights, state, self.history, self.best, self.losses))
+            threads = torch.get_num_threads()
+            reached = Checkpoint(self.step, weights, state, self.history, self.best, self.losses, threads)
+            save_checkpoint(self.file, reached)
 
     def _best_row(self) -> int:
         """The validation with the best value, the first of equal ones."""

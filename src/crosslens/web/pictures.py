@@ -14,7 +14,7 @@ from pathlib import Path
 from threading import Lock
 from typing import Literal
 
-from crosslens.core import CrosslensError, Dataset, InputError, atomic_file, fingerprint
+from crosslens.core import CrosslensError, Dataset, InputError, atomic_file, fingerprint, require_own
 from crosslens.data import PixelBudget, outer_file, read_image_bytes, readable_picture
 from crosslens.web.library import RunLibrary
 
@@ -50,6 +50,7 @@ class ThumbnailCache:
         file = self._file(key)
         try:
             file.parent.mkdir(parents=True, exist_ok=True)
+            require_own(file)
             with atomic_file(file) as new:
                 new.write_bytes(content)
         except (OSError, CrosslensError):  # or another request that writes the same

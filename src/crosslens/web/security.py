@@ -104,6 +104,8 @@ _STEERING = re.compile(r"[\x00-\x20\x7f-\x9f\\]")
 
 
 _MOST_DISCARDED = 32 << 20
+_MOST_FIELDS = 1_000
+"""Of a form. Only newer versions of Starlette refuse more, and some of FastAPI look through all of them for each."""
 _LONGEST_ADDRESS = 2_000
 
 
@@ -291,7 +293,8 @@ def csrf_token(request: Request) -> str:
 async def check_csrf(request: Request) -> None:
     """Refuse (403) a request that changes something and does not repeat the token of its cookie.
 
-    Texts with NUL, which no PostgreSQL database keeps, are refused (422) in every form.
+    A form of too many fields is refused (400) whatever its token, before its fields are looked for one by one. Texts
+    with NUL, which no PostgreSQL database keeps, are refused (422) in every form.
     """
     if request.method in _SAFE_METHODS:
         return
@@ -300,6 +303,8 @@ async def check_csrf(request: Request) -> None:
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     is_form = kind in ("application/x-www-form-urlencoded", "multipart/form-data")
     form = await request.form() if is_form else FormData()
+    if len(form.multi_items()) > _MOST_FIELDS:
+        raise HTTPException(400, f"The form has more than {_MOST_FIELDS:,} fields.")
     if given is None:
         field = form.get(CSRF_FIELD)
         given = field if isinstance(field, str) else None

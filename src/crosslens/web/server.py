@@ -11,6 +11,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from crosslens.core import MissingExtraError, UsageError, argument
+from crosslens.encode import split_model
 from crosslens.web.settings import WebSettings, is_loopback
 
 
@@ -19,6 +20,8 @@ def serve_pages(settings: WebSettings, warn: Callable[[str], None], announce: Ca
     # A recipe may name a dataset of the Hugging Face hub: looking at a page downloads nothing.
     os.environ.setdefault("HF_HUB_OFFLINE", "1")
     os.environ.setdefault("HF_DATASETS_OFFLINE", "1")
+    for model in settings.models:  # a name that nothing loads is refused now, not by the first search
+        split_model(model)
     try:
         from crosslens.web.app import create_app
         from crosslens.web.connections import make_server
@@ -80,7 +83,7 @@ def _findable(folder: Path, address: str) -> Iterator[None]:
     file = _address_file(folder)
     with suppress(OSError):
         file.parent.mkdir(parents=True, exist_ok=True)
-        write_text(file, address)
+        write_text(file, address, wait=True)
     try:
         yield
     finally:

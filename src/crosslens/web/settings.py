@@ -18,7 +18,7 @@ _LONGEST_PASSWORD_FILE = 4096
 
 
 @dataclass(frozen=True)
-class ServeOptions(Options):
+class ServeOptions(Options, group="Server"):
     """Where the server listens, and who may use it."""
 
     port: int = option(
@@ -52,7 +52,7 @@ class ServeOptions(Options):
     )
     models: tuple[str, ...] = option(
         (), "Further encoder for live search, such as clip:openai/clip-vit-base-patch32; may be repeated.",
-        metavar="MODEL", flags=("--model",),
+        metavar="KIND:SOURCE", flags=("--model",),
     )  # fmt: skip
 
     def __post_init__(self) -> None:

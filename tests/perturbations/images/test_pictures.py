@@ -249,7 +249,7 @@ def test_which_way_up_is_kept() -> None:
 @pytest.mark.parametrize(
     ("text", "problem"),
     [("blurr", "did you mean blur"), ("blur@6", "severity '6'"), ("blur@", "severity ''"), ("blur@2.5", "from 1"),
-     ("blur@-1", "from 1"), ("Noise@2", "did you mean")],
+     ("blur@-1", "from 1"), ("Noize@2", "did you mean")],
 )  # fmt: skip
 def test_bad_names_and_severities(text: str, problem: str) -> None:
     with pytest.raises((UnknownNameError, UsageError)) as raised:

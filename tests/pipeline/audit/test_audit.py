@@ -36,6 +36,7 @@ from crosslens.pipeline import (
     run_audit,
 )
 from crosslens.pipeline.audit import sources, stage as stage_module
+from crosslens.pipeline.audit.results import AuditFolder
 from tests.pipeline.small_world import world
 
 LIGHT = ("evaluate", "ties", "curve")
@@ -163,13 +164,13 @@ def test_interrupted_anywhere_it_ends_with_the_same_result(files: Path, monkeypa
     from crosslens.pipeline.audit import results as folder
 
     write, interrupted = write_header, 0
+    failed = set[str]()
 
     def fail_once(file: Path, content: Any) -> None:
-        if not file.exists():
-            write(file, content)
-            raise KeyboardInterrupt
-
         write(file, content)
+        if file.name not in failed:
+            failed.add(file.name)
+            raise KeyboardInterrupt
 
     monkeypatch.setattr(folder, "write_header", fail_once)
     while True:
@@ -177,7 +178,9 @@ def test_interrupted_anywhere_it_ends_with_the_same_result(files: Path, monkeypa
             run_audit(request(), "out", options)
         except KeyboardInterrupt:
             interrupted += 1
-            load_audit("out")
+            assert Path("out").exists() == (interrupted > 1), "it appears with its header"
+            if interrupted > 1:
+                load_audit("out")
         else:
             break
     assert interrupted == 5, "the header, three stages, the findings"
@@ -367,3 +370,41 @@ class Noise(Letters):
 )
 def test_names_of_models(model: str, label: str) -> None:
     assert sources._label(model) == label
+
+
+def test_what_killed_audits_leave_is_removed(tmp_path: Path) -> None:
+    """Also of stages that are done and not computed again; work that can be resumed stays for the same audit."""
+    out = tmp_path / "out"
+
+    def leave(target: Path, key: str) -> Path:
+        """As a process that was killed after its file was in place, or in the middle of its work."""
+        folder = target.with_name(f".{target.name}.crosslens-partial")
+        folder.mkdir(parents=True)
+        (folder / "writer.json").write_text("{}")
+        (folder / "key").write_text(key)
+        (folder / "new").write_text("half")
+        return folder
+
+    folder = AuditFolder.open(out, "key", {"runs": {}}, overwrite=False)
+    leftovers = [leave(path, "") for path in (out / "report.html", out / "results" / "ties.json", out / "header.json")]
+    unfinished = leave(out / "runs" / "scores", "run")
+    AuditFolder.open(out, "key", {"runs": {}}, overwrite=False)
+    assert [path for path in (*leftovers, unfinished) if path.exists()] == [unfinished]
+    AuditFolder.open(out, "another", {"runs": {}}, overwrite=False)  # nothing was finished: it takes the folder over
+    assert not unfinished.exists()
+    assert folder.header()["key"] == "another"
+
+
+def test_an_audit_killed_before_its_header_is_written_can_be_repeated(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def killed(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    for overwrite in (False, True):
+        with monkeypatch.context() as patched:
+            patched.setattr(AuditFolder, "_write", killed)
+            with pytest.raises(KeyboardInterrupt):
+                AuditFolder.open(tmp_path / "out", f"key {overwrite}", {"runs": {}}, overwrite=overwrite)
+        AuditFolder.open(tmp_path / "out", f"key {overwrite}", {"runs": {}}, overwrite=overwrite)
+        assert load_audit(tmp_path / "out").header["key"] == f"key {overwrite}"

@@ -14,6 +14,7 @@ import polars as pl
 import pytest
 
 import crosslens as cl
+from crosslens.cli.console import LogLines
 from crosslens.core import ConflictError, Workspace, workspace
 from tests.pipeline.robustness_study import letters
 from tests.pipeline.robustness_study.letters import Letters, captions
@@ -27,7 +28,7 @@ def text_study(dataset: cl.Dataset, encoder: Any, perturbations: str, **options:
     return letters.text_study(dataset, encoder, perturbations, **{**QUICK, **options})
 
 
-def test_the_same_again_and_more_of_it(tmp_path: Path) -> None:
+def test_the_same_again_and_more_of_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     dataset = captions(8)
     first = text_study(dataset, Letters(), "char_swap", output=tmp_path / "rob", cache=False)
     stamp = (tmp_path / "rob" / "robustness.json").stat().st_mtime_ns
@@ -36,7 +37,10 @@ def test_the_same_again_and_more_of_it(tmp_path: Path) -> None:
     assert again.texts == []
     assert (tmp_path / "rob" / "robustness.json").stat().st_mtime_ns == stamp
     more = Letters()
-    grown = text_study(dataset, more, "char_swap,distraction_true", output=tmp_path / "rob", cache=False)
+    grown = text_study(
+        dataset, more, "char_swap,distraction_true", output=tmp_path / "rob", cache=False, progress=LogLines()
+    )
+    assert "note: letters: resumed at result 2 of 3\n" in capsys.readouterr().err
     changed = grown.captions.filter(pl.col("perturbation") == "distraction_true")["text"].to_list()
     assert sorted(more.texts) == sorted([*dataset.texts, *changed])
     assert grown.changes.row(0) == first.changes.row(0)

@@ -21,6 +21,8 @@ from tests.web.judging.postgresql import NoServer, postgresql
 from tests.web.judging.site import Site, Visitor
 
 _numbers = itertools.count()
+HASHER = accounts._HASHER
+"""With the parameters that hold outside of tests."""
 
 
 class Clock:
@@ -43,7 +45,7 @@ def cheap_hashes() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         hasher = PasswordHasher(time_cost=1, memory_cost=64, parallelism=1)
         patch.setattr(accounts, "_HASHER", hasher)
-        patch.setattr(accounts, "_NOBODY", hasher.hash("nobody"))
+        patch.setattr(accounts, "UNUSABLE_PASSWORD", hasher.hash("the password that nobody knows"))
         yield
 
 

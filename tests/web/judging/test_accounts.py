@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
+import threading
 from pathlib import Path
 
 import pytest
 import uvicorn
+from argon2 import PasswordHasher
+from httpx import ASGITransport, AsyncClient
 from sqlalchemy import select, text
 
 from crosslens.core import ConflictError, CrosslensError, UnknownNameError
 from crosslens.web import WebSettings, serve_pages
+from crosslens.web.judging import accounts
 from crosslens.web.judging.accounts import (
     SESSION_SECONDS,
     accept_invitation,
@@ -20,6 +25,7 @@ from crosslens.web.judging.accounts import (
     invitation,
     log_in,
     log_out,
+    make_reset_link,
     model_account,
     owner_count,
     session_account,
@@ -29,9 +35,9 @@ from crosslens.web.judging.context import local_path
 from crosslens.web.judging.database.engine import Database
 from crosslens.web.judging.database.projects import members
 from crosslens.web.judging.database.tables import AccountRow, InvitationRow
-from tests.web.judging.conftest import Clock
+from tests.web.judging.conftest import HASHER, Clock
 from tests.web.judging.samples import create_account, person, project
-from tests.web.judging.site import Site, addresses
+from tests.web.judging.site import ADDRESS, Site, Visitor, addresses
 
 PASSWORD = "correct horse battery"
 
@@ -49,6 +55,9 @@ def test_passwords_are_kept_as_argon2_hashes(sqlite_database: Database) -> None:
             [session.execute(text(f"SELECT * FROM {table}")).all() for table in ("account", "login_session")]
         )
     assert PASSWORD not in everything
+    assert (HASHER.memory_cost, HASHER.time_cost) == (19 * 1024, 2), "OWASP's least for one lane"
+    other_parameters = PasswordHasher(time_cost=1, memory_cost=64, parallelism=4)
+    assert accounts.is_password(other_parameters.hash(PASSWORD), PASSWORD), "a hash of an earlier version"
     assert token not in everything
 
 
@@ -146,7 +155,9 @@ def test_an_invitation_for_an_owner(sqlite_database: Database) -> None:
     token = create_invitation(sqlite_database, None, role="owner")
     with sqlite_database.reading() as session:
         assert owner_count(session) == 0
-    assert accept_with_new_account(sqlite_database, token, "Olga", PASSWORD).is_owner
+    owner = session_account(sqlite_database, accept_with_new_account(sqlite_database, token, "Olga", PASSWORD))
+    assert owner is not None
+    assert owner.is_owner
     with sqlite_database.reading() as session:
         assert owner_count(session) == 1
 
@@ -263,6 +274,83 @@ def test_joining_by_link(site: Site) -> None:
     for late in (site.visitor().get(path), site.visitor().post(f"{path}/account", {"name": "x", "password": PASSWORD})):
         assert late.status_code == 404
     assert site.visitor().get("/join/nonsense").status_code == 404
+
+
+class WatchedHasher:
+    """A hasher that notes in which threads it was asked, and waits while it is held."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self._hasher, self.threads = accounts._HASHER, list[str]()
+        self.may_go_on = threading.Event()
+        self.may_go_on.set()
+        monkeypatch.setattr(accounts, "_HASHER", self)
+
+    def hash(self, password: str) -> str:
+        self._note()
+        return self._hasher.hash(password)
+
+    def verify(self, stored: str, password: str) -> bool:
+        self._note()
+        return self._hasher.verify(stored, password)
+
+    def _note(self) -> None:
+        self.threads.append(threading.current_thread().name)
+        self.may_go_on.wait(60)
+
+
+def test_many_who_join_keep_nobody_else_waiting(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    """More people than there are threads for requests join while no hash is finished; the login page is answered."""
+    people = 45
+    made = project(site.database)
+    path = "/join/" + create_invitation(site.database, made.id, uses=people)
+    hasher = WatchedHasher(monkeypatch)
+    hasher.may_go_on.clear()
+    token = "x" * 43
+    browser = {"base_url": ADDRESS, "cookies": {"crosslens_csrf": token}, "transport": ASGITransport(site.app)}
+
+    async def join_together() -> list[int]:
+        async with AsyncClient(**browser) as client:  # type: ignore[arg-type]
+            fields = {"password": PASSWORD, "csrf_token": token}
+            joining = [
+                asyncio.create_task(client.post(f"{path}/account", data=fields | {"name": f"n{number}"}))
+                for number in range(people)
+            ]
+            try:
+                while not hasher.threads:
+                    await asyncio.sleep(0.01)
+                page = await asyncio.wait_for(client.get("/login"), 20)
+                assert page.status_code == 200
+                assert not any(task.done() for task in joining)
+            finally:
+                hasher.may_go_on.set()
+            return [(await task).status_code for task in joining]
+
+    assert asyncio.run(join_together()) == [303] * people
+    assert len(members(site.database, made.id)) == people
+    assert len(hasher.threads) == people, "a password is hashed once, not again to log in with it"
+
+
+def test_passwords_are_hashed_in_threads_of_their_own(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    hasher = WatchedHasher(monkeypatch)
+    ann = create_account(site.database, "Ann", PASSWORD)
+    joining = create_invitation(site.database, project(site.database).id)
+    reset = make_reset_link(site.database, create_account(site.database, "Resi", PASSWORD).id)
+    new = Site(site.settings.folder.parent / "new", ["judging"])
+    (note,) = new.app.state.services.start_notes
+    requests: list[tuple[Visitor, str, dict[str, str], int]] = [
+        (site.visitor(), "/login", {"name": "Ann", "password": PASSWORD}, 1),
+        (site.visitor(), "/login", {"name": "nobody", "password": PASSWORD}, 1),
+        (site.visitor(), f"/join/{joining}/account", {"name": "Ben", "password": PASSWORD}, 1),
+        (site.visitor(), f"/reset/{reset}", {"password": PASSWORD}, 1),
+        (site.visitor(ann.id), "/account/password", {"old": PASSWORD, "new": "another password"}, 2),
+        (site.visitor(site.owner("Ola")), f"/accounts/{ann.id}/reset", {}, 0),
+        (new.visitor(), "/" + note.partition("{address}")[2], {"name": "Olga", "password": PASSWORD}, 1),
+    ]
+    for visitor, path, fields, hashes in requests:
+        hasher.threads.clear()
+        assert visitor.post(path, fields).status_code in (200, 303, 401), path
+        assert len(hasher.threads) == hashes, path
+        assert all(name.startswith("passwords") for name in hasher.threads), path
 
 
 @pytest.mark.parametrize(

@@ -28,8 +28,12 @@ PEOPLE = 6
 
 @pytest.fixture
 def site(with_tables: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
-    """A server without any account, on each database; hashing takes its time, as it does outside of tests."""
+    """A server without any account, on each database; hashing takes its time, as it does outside of tests.
+
+    With a thread for each password: transactions of one server overlap as those of several servers do.
+    """
     monkeypatch.setattr(accounts, "_HASHER", PasswordHasher(time_cost=1, memory_cost=4096, parallelism=1))
+    monkeypatch.setattr(accounts, "_HASHING", ThreadPoolExecutor(PEOPLE))
     opened = Site(tmp_path / "runs", ["judging"], database=with_tables)
     yield opened
     opened.database.close()

@@ -135,6 +135,22 @@ def test_audit(database: Database, call: Call) -> None:
     assert "there may be more" in short.err
 
 
+def test_an_export_can_be_repeated(database: Database, call: Call) -> None:
+    files = ("answers.csv", "answers.jsonl", "answers.csv.gz", "tasks.json")
+    for name in files:
+        words = ["judging", "export", "1", "-o", name]
+        words += ["--interface", "tasks.xml"] if name == "tasks.json" else []
+        for _ in range(2):
+            done = call(*words)
+            assert done.code == 0, done.err
+        Path(name).write_bytes(b"something else")
+        refused = call(*words)
+        assert refused.code == 5
+        assert f"{name} already exists with other content" in refused.err
+        assert Path(name).read_bytes() == b"something else"
+        assert call(*words, "--overwrite").code == 0
+
+
 def test_exported_answers_come_back(database: Database, call: Call) -> None:
     for name in ("answers.csv", "answers.jsonl"):
         assert call("judging", "export", "1", "-o", name).code == 0

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
-from crosslens.core import InputError, SettingsFile
+from crosslens.core import InputError, SettingsFile, UsageError
 from crosslens.web.judging.database.projects import as_item
 from crosslens.web.judging.database.tables import ItemRow
 from crosslens.web.judging.tasks import (
@@ -18,6 +18,7 @@ from crosslens.web.judging.tasks import (
     TASKS,
     Answer,
     AnswerForm,
+    AnswerLabel,
     InvalidChoice,
     ItemContent,
     ShownPicture,
@@ -106,7 +107,8 @@ LABELS = [{"name": "a"}, {"name": "b"}]
     [
         ({"labels": LABELS}, "question has 0 characters"),
         ({"question": "?", "labels": LABELS, "colour": 1}, "unknown key 'colour'"),
-        ({"question": "?", "labels": [{"name": "a"}]}, "labels is not a list of labels"),
+        ({"question": "?", "labels": [{"name": "a"}]}, "labels has 1 entries"),
+        ({"question": "?", "labels": [{"name": f"n{n}"} for n in range(10_000)]}, "labels has 10,000 entries"),
         ({"question": "?", "labels": "ab"}, "labels is not a list of labels"),
         ({"question": "?", "labels": ["a", "b"]}, "labels is not a list of labels"),
         ({"question": "?", "labels": [{"name": "a"}, {"name": "a", "key": "x"}]}, "two labels have the name 'a'"),
@@ -140,6 +142,13 @@ def test_a_mistake_is_named_by_its_line() -> None:
         read_form(SettingsFile.parse(labels, "form.toml"))
     with pytest.raises(InputError, match=r"form.toml, line 9: rating from 5 to 5"):
         read_form(SettingsFile.parse(labels.replace('"u"', '"x"'), "form.toml"))
+
+
+def test_a_form_of_many_labels_is_refused_however_it_is_made() -> None:
+    labels = tuple(AnswerLabel(f"n{n}", f"n{n}", chr(0x4E00 + n)) for n in range(31))
+    assert AnswerForm("?", labels[:30]).labels == labels[:30]
+    with pytest.raises(UsageError, match="labels has 31 entries"):
+        AnswerForm("?", labels)
 
 
 @given(st.sampled_from(sorted(TASKS)), st.lists(st.integers(0, 6)), st.none() | st.integers(-2, 12))

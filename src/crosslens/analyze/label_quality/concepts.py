@@ -17,7 +17,7 @@ from crosslens.explanations import (
     same_meaning,
     senses,
 )
-from crosslens.language import load_wordnet, parse_texts, scene_graph
+from crosslens.language import load_wordnet, parse_texts, restore_verbs, scene_graph
 
 _GROUPS = frozenset("audience band class couple crowd family group people player team trio".split())  # noqa: SIM905
 _COLOURS = frozenset("black blue brown green grey gray orange pink purple red tan white".split())  # noqa: SIM905
@@ -108,7 +108,7 @@ def extract_concepts(dataset: Dataset, progress: Progress | None = None) -> Data
     texts = label_texts(dataset)
     distinct = list(dict.fromkeys((*dataset.texts, *texts.texts)))
     named = {}
-    for text, parse in zip(distinct, parse_texts(distinct, progress=progress), strict=True):
+    for text, parse in zip(distinct, map(restore_verbs, parse_texts(distinct, progress=progress)), strict=True):
         names = [name for name in scene_graph(parse).objects if name not in _IGNORED]
         inside = {word for name in names for word in name.split()}
         tagged = (lemma for lemma, pos in zip(parse.lemmas, parse.pos, strict=True) if _may_be_noun(lemma, pos))

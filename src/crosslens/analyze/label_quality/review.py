@@ -25,6 +25,7 @@ from crosslens.core import (
     Table,
     Text,
     json_form,
+    listed_id,
 )
 from crosslens.data import existing_file
 from crosslens.metrics import format_count
@@ -283,7 +284,8 @@ def _decisions(path: str | Path, dataset: Dataset) -> Iterator[_Decision]:
         images, owners = set(dataset.image_ids), dict(_owners(dataset))
         seen: dict[tuple[str, str], str] = {}
         for number, cells in enumerate(frame.select(_NEEDED).iter_rows()):
-            written, image, caption, suggested = (None if cell is None else str(cell).strip() or None for cell in cells)
+            written = None if cells[0] is None else str(cells[0]).strip() or None
+            image, caption, suggested = map(listed_id, cells[1:], (images, owners, images))
             try:
                 verdict = (written or "").lower().replace(" ", "-").replace("_", "-")
                 if verdict and verdict not in VERDICTS:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import polars as pl
 
-from crosslens.build.folder import IMP, LOG, BenchmarkFolder, read_written_sheet, write_sheet
+from crosslens.build.folder import IMP, LOG, BenchmarkFolder
 from crosslens.build.imp.benchmark import DATASET, Imp, imp_page, readme
 from crosslens.build.imp.candidates import CANDIDATE_COLUMNS, Candidates
 from crosslens.build.imp.people import (
@@ -34,6 +34,8 @@ from crosslens.core import (
     argument,
     atomic_file,
     fingerprint,
+    for_spreadsheets,
+    from_spreadsheets,
     hold_output,
     parquet_bytes,
     read_parquet_file,
@@ -121,7 +123,7 @@ class ImpFolder(BenchmarkFolder):
             log=self.log,
             dataset=Dataset.load(self.target / DATASET) if done else None,
             rejected=read_parquet_file(self.target / REJECTED) if done else None,
-            leaks=read_written_sheet(leaks) if leaks.is_file() else None,
+            leaks=from_spreadsheets(pl.read_csv(leaks, infer_schema=False)) if leaks.is_file() else None,
             agreement=measure_agreement(people.sheets) if people.key is not None else None,
             already=True,
         )
@@ -138,9 +140,9 @@ class ImpFolder(BenchmarkFolder):
                 (new / name).write_bytes(parquet_bytes(table))
         files = dict(imp.candidates.images.select("image", "file").iter_rows())
         for name, sheet in people.tables(imp.candidates.kept, files).items():
-            write_sheet(sheet, new / name)
+            for_spreadsheets(sheet).write_csv(new / name)
         if imp.leaks is not None and imp.leaks.height:
-            write_sheet(imp.leaks, new / LEAKS)
+            for_spreadsheets(imp.leaks).write_csv(new / LEAKS)
         if imp.dataset is not None:
             imp_page(imp).save(new / PAGE)
         readme(imp, copied=copy_images).save(new / "README.md")
@@ -232,7 +234,7 @@ def write_verdicts(
         tables = people.tables(candidates.kept, dict(candidates.images.select("image", "file").iter_rows()))
         for name, table in tables.items():
             with atomic_file(target / name) as file:
-                write_sheet(table, file)
+                for_spreadsheets(table).write_csv(file)
         for stale in stored.sheets:
             if stale.name not in tables:
                 remove(stale)

@@ -44,6 +44,7 @@ _VALUES = output_option("Every caption's values: .parquet or .csv.")
     '    --dataset "fine_grained captions=coco_fg.json coco_ids=true" \\',
     "    --write fine.html",
     "crosslens analyze granularity --dataset scenes --by style -o captions.csv",
+    common=("by",),
 )
 def granularity(
     source: Annotated[DatasetOptions, Flags(without=("dataset",))],
@@ -105,6 +106,7 @@ def joined_tables(tables: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
     "crosslens analyze discriminability --dataset captions.jsonl \\",
     "    --image-embeddings images.npy --caption-embeddings captions.npy \\",
     "    --temperature 0.01 -o dis.parquet",
+    common=("k", "eta"),
 )
 def discriminability(
     source: Annotated[DatasetOptions, Flags(without=("dataset",))],
@@ -155,12 +157,14 @@ def discriminability(
 
 
 @dataclass(frozen=True)
-class LabelFiles(Options):
+class LabelFiles(Options, group="Output"):
     """The files that are written of the labels to review."""
 
     limit: int | None = option(None, "Only the first N labels are written.", metavar="N", minimum=0)
     output: Path | None = output_option("The list: .csv, .parquet or .jsonl.")
-    qrels: Path | None = option(None, "Judgements with suspected pairs (grade 1), or after --apply.", metavar="FILE")
+    qrels: Path | None = option(
+        None, "Judgements with suspected pairs (grade 1), or after --apply.", metavar="FILE", group="Output"
+    )
     leave_out: Path | None = option(None, "Ids of captions that should not be queries, one per line.", metavar="FILE")
 
     def write(self, result: analyze.LabelQuality) -> None:
@@ -169,7 +173,8 @@ class LabelFiles(Options):
         if self.qrels is not None:
             data.write_qrels(result.relevance(self.limit), self.qrels)
         if self.leave_out is not None:
-            core.write_text(self.leave_out, "".join(f"{caption}\n" for caption in result.left_out(self.limit)))
+            captions = core.escape_ids(result.left_out(self.limit), core.ESCAPED_ON_LINES)
+            core.write_text(self.leave_out, "".join(f"{caption}\n" for caption in captions))
         wrote(self.output, self.qrels, self.leave_out)
 
 
@@ -179,6 +184,7 @@ class LabelFiles(Options):
     "crosslens analyze labels runs/clip --qrels new.qrels --leave-out queries.txt",
     "crosslens analyze labels --dataset captions.jsonl --apply review.csv \\",
     "    --cleaned cleaned --qrels reviewed.qrels",
+    common=("direction", "qrels", "leave_out", "apply", "cleaned", "show"),
 )
 def labels(
     source: DatasetOfRuns,

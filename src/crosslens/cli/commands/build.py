@@ -56,10 +56,12 @@ def absolute(value: Any) -> Any:
 
 
 @dataclass(frozen=True)
-class BenchmarkOptions(Options):
+class BenchmarkOptions(Options, group="Output"):
     """Where a benchmark is written, and which build is repeated."""
 
-    repeat: Path | None = option(None, "A decisions.jsonl: repeat that build, and verify the result.", metavar="FILE")
+    repeat: Path | None = option(
+        None, "A decisions.jsonl: repeat that build, and verify the result.", metavar="FILE", group="Input"
+    )
     copy_images: bool = option(False, "Copy the images, so that the folder can be moved.")
     output: Path | None = output_option("Where the benchmark is written.", "FOLDER")
     trust_code: bool = option(False, "Run Python code that a recipe, a run or a log names, without asking.")
@@ -76,7 +78,7 @@ _ORIGIN = (*_ENCODERS, "image_text", "image_folder", "precision", "skip_bad")
 
 
 @dataclass(frozen=True)
-class RecosInputs(Options):
+class RecosInputs(Options, group="Input"):
     """The candidates, and the models that encode them."""
 
     candidates: str | None = option(None, "The candidates: a reader's name, or a dataset's path.", metavar="NAME|PATH")
@@ -102,6 +104,7 @@ class RecosInputs(Options):
     "crosslens build recos --repeat bench/decisions.jsonl -o again/",
     "crosslens build recos --repeat bench/ --verified bench/verify.csv \\",
     "    -o checked/",
+    common=("candidates", "encoder", "k", "eta", "originals", "generator", "verified", "repeat"),
 )
 def recos(
     context: typer.Context,
@@ -190,7 +193,7 @@ def _origin(source: str, options: dict[str, Any], arguments: dict[str, Any]) -> 
 
 
 @dataclass(frozen=True)
-class ImpInputs(Options):
+class ImpInputs(Options, group="Input"):
     """The images, the pool of captions, and the models or vectors that compare them."""
 
     images: str | None = option(
@@ -235,6 +238,7 @@ _IMP_ORIGIN = (*(name for name in declarations(ImpInputs)), "image_folder", "pre
     "    --annotations one.csv --annotations two.csv \\",
     "    --map --map-image beach.jpg --write captions.html",
     "crosslens build imp --repeat bench/decisions.jsonl -o again/",
+    common=("images", "pool", "encoder", "text_encoder", "count", "annotations", "repeat"),
 )
 def imp(
     context: typer.Context,
@@ -245,7 +249,10 @@ def imp(
     selection: SelectionSettings,
     encode: EncodeOptions,
     annotations: list[Path] | None = option(
-        None, "A filled-in sheet; may be repeated. [default: the sheets in the output folder]", metavar="FILE"
+        None,
+        "A filled-in sheet; may be repeated. [default: the sheets in the output folder]",
+        metavar="FILE",
+        group="Input",
     ),
     caption_map: bool = option(
         False, "Show the good captions of an image in a plane, the chosen ones marked (--write).", flags=("--map",)
@@ -349,6 +356,7 @@ def _imp_origin(arguments: dict[str, Any]) -> dict[str, Any]:
     "crosslens build clean pool.parquet --languages any --near-duplicates 0.8 \\",
     "    -o cleaned.parquet",
     "crosslens build clean titles.txt --minimum-words 3 --no-tagging -o kept.txt",
+    common=("column", "languages", "minimum_words", "near_duplicates"),
 )
 def clean(
     source: Annotated[

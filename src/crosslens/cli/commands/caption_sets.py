@@ -23,7 +23,7 @@ _EMBEDDINGS = (
 
 
 @dataclass(frozen=True)
-class CaptionSetInputs(Options):
+class CaptionSetInputs(Options, group="Input"):
     """The two sets of captions, and what encodes them."""
 
     before: str = option(..., "The first captions: a dataset, or a value of --by.", metavar=DATASET_WORDS)
@@ -73,6 +73,7 @@ class CaptionSetInputs(Options):
     "crosslens caption-sets --before captions.jsonl --after finer.jsonl \\",
     "    --image-embeddings images.npy --before-embeddings captions.npy \\",
     "    --after-embeddings finer.npy --json",
+    common=("by",),
 )
 def caption_sets(
     encode: EncodeOptions,

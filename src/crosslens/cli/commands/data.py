@@ -13,6 +13,7 @@ import typer
 import crosslens.data as data
 import crosslens.synth as synthesis
 from crosslens.cli.answers import CommandAnswer
+from crosslens.cli.completion import names_of
 from crosslens.cli.console import print_json, print_note, print_notes, progress_bar
 from crosslens.cli.datasets import DatasetOptions
 from crosslens.cli.flags import OUTPUT, Flags, Json, Overwrite, command
@@ -46,6 +47,8 @@ def describe(source: Source, reader: Reader) -> data.DatasetDescription:
     "crosslens data convert captions.csv my-dataset --name street-scenes",
     "crosslens data convert visual_genome joined -D folder=visual-genome \\",
     "    -D coco_captions=coco/annotations",
+    group="Output",
+    common=("captions", "split", "to", "name"),
 )
 def convert(
     source: Source,
@@ -92,7 +95,12 @@ def convert(
     reads_files=False,
 )
 def known(
-    name: Annotated[str | None, typer.Argument(help="Say of this dataset where it is, or where to get it.")] = None,
+    name: Annotated[
+        str | None,
+        typer.Argument(
+            help="Say of this dataset where it is, or where to get it.", autocompletion=names_of("KNOWN DATASET")
+        ),
+    ] = None,
     data_folder: Path | None = option(
         None, "Where they are looked for. [default: $CROSSLENS_DATA, and the current folder]", metavar="FOLDER"
     ),
@@ -139,7 +147,11 @@ def known(
 
 
 @command("crosslens data formats", "crosslens data formats coco", reads_files=False)
-def formats(name: Annotated[str | None, typer.Argument(help="Describe this reader in full.")] = None) -> CommandAnswer:
+def formats(
+    name: Annotated[
+        str | None, typer.Argument(help="Describe this reader in full.", autocompletion=names_of("READER"))
+    ] = None,
+) -> CommandAnswer:
     """List the dataset readers and their options."""
     readers = list(data.READERS) if name is None else [data.READERS[name]]
     content = {
@@ -157,9 +169,11 @@ def formats(name: Annotated[str | None, typer.Argument(help="Describe this reade
     }
     if name is None:
         rows = tuple((entry.name, entry.summary.replace("``", "")) for entry in readers)
-        return CommandAnswer(
-            "Readers", (FactList(rows), Text.of("The options of a reader: crosslens data formats NAME")), content
+        how = (
+            "The options of a reader: crosslens data formats NAME. Commands take --captions, --instances, --images and "
+            "--split as flags, any other option as -D KEY=VALUE."
         )
+        return CommandAnswer("Readers", (FactList(rows), Text.of(how)), content)
     text = re.sub(r"\n +", " ", (inspect.getdoc(readers[0].value) or "").replace("``", ""))
     return CommandAnswer(f"The reader {name}", (Text(tuple(f"{name}: {text}".splitlines())),), content)
 

@@ -23,7 +23,7 @@ from crosslens.encode import EncodeOptions
 
 
 @dataclass(frozen=True)
-class ThresholdOptions(Options):
+class ThresholdOptions(Options, group="Input"):
     """Where the models' thresholds come from and go to."""
 
     calibration: tuple[str, ...] = option(
@@ -34,7 +34,9 @@ class ThresholdOptions(Options):
         None, "The dataset of score matrices among --calibration.", metavar=DATASET_WORDS
     )
     thresholds: Path | None = option(None, "Thresholds that --save-thresholds wrote.", metavar="FILE")
-    save_thresholds: Path | None = option(None, "Keep the thresholds and what they come from, as JSON.", metavar="FILE")
+    save_thresholds: Path | None = option(
+        None, "Keep the thresholds and what they come from, as JSON.", metavar="FILE", group="Output"
+    )
 
 
 @dataclass(frozen=True)
@@ -71,6 +73,7 @@ class PanelOptions(Options):
     "crosslens analyze difficulty --runs runs/convnext runs/eva02 \\",
     "    --thresholds thresholds.json --disagree convnext eva02 \\",
     "    --levels difficulty.parquet --write disagreements.html",
+    common=("calibration", "thresholds", "mapping", "disagree", "show"),
 )
 def difficulty(
     *,

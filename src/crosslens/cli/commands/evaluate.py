@@ -13,6 +13,7 @@ import crosslens.encode as encoders
 import crosslens.metrics as metric_families
 import crosslens.pipeline as pipeline
 from crosslens.cli.answers import CommandAnswer
+from crosslens.cli.completion import names_of
 from crosslens.cli.console import confirm_code, print_note, progress_bar
 from crosslens.cli.datasets import DATASET_WORDS, DatasetOptions, dataset_words
 from crosslens.cli.flags import Flags, Overwrite, Plugins, TrustCodeFlag, command, output_option, recorded_command
@@ -26,7 +27,9 @@ PROTOCOL_HELP = "Follow a paper and say so beside every figure: {} (see crosslen
 
 @command("crosslens protocols", "crosslens protocols five", "crosslens protocols --json", reads_files=False)
 def protocols(
-    name: Annotated[str | None, typer.Argument(help="Describe this protocol in full.")] = None,
+    name: Annotated[
+        str | None, typer.Argument(help="Describe this protocol in full.", autocompletion=names_of("PROTOCOL"))
+    ] = None,
 ) -> pipeline.ProtocolList:
     """List the papers' protocols: metrics and conventions."""
     chosen = pipeline.PROTOCOLS if name is None else [pipeline.PROTOCOLS[name]]
@@ -52,6 +55,8 @@ _QUERIES = (
 
 
 @command(
+    "crosslens evaluate --dataset captions.jsonl \\",
+    "    --image-embeddings img.npy --caption-embeddings cap.npy -o runs/mine",
     "crosslens evaluate --dataset coco --captions captions.json \\",
     "    --image-embeddings img.npy --caption-embeddings cap.npy -o runs/clip-b32",
     "crosslens evaluate --dataset coco-karpathy-5k \\",
@@ -73,6 +78,7 @@ _QUERIES = (
     "crosslens evaluate --model sentence:all-MiniLM-L6-v2 --query-caption mean \\",
     '    --queries "coco captions=captions_val2014.json" \\',
     "    --dataset regions.jsonl --shared-images",
+    common=("scores", "run", "qrels"),
 )
 def evaluate(
     source: DatasetOptions,
@@ -151,7 +157,11 @@ def run(
 
 
 @command("crosslens metrics", "crosslens metrics CappedRecall", "crosslens metrics --json", reads_files=False)
-def metrics(name: Annotated[str | None, typer.Argument(help="Describe this metric in full.")] = None) -> CommandAnswer:
+def metrics(
+    name: Annotated[
+        str | None, typer.Argument(help="Describe this metric in full.", autocompletion=names_of("METRIC"))
+    ] = None,
+) -> CommandAnswer:
     """List the metrics with their definitions."""
     if name is not None:
         family = metric_families.METRICS[metric_families.read_spec(name).family].value
@@ -192,6 +202,8 @@ def _content(family: metric_families.Family) -> dict[str, Any]:
     "crosslens encode --model sentence:all-MiniLM-L6-v2 \\",
     "    --dataset captions.jsonl -o minilm",
     "crosslens encode --list",
+    group="Model",
+    common=("device", "batch_size", "listing"),
 )
 def encode(
     source: DatasetOptions,
@@ -208,7 +220,11 @@ def encode(
     is new. `crosslens evaluate --model` encodes and evaluates at once.
     """
     if listing:
-        kinds = [{"kind": entry.name, "summary": entry.summary, **entry.details} for entry in encoders.ENCODERS]
+        declared = {entry.name: {"summary": entry.summary, **entry.details} for entry in encoders.ENCODERS}
+        kinds = [
+            {"kind": kind, **{key: value for key, value in details.items() if key != "names"}}
+            for kind, details in declared.items()
+        ]
         rows = [(f"{kind['kind']}:{kind.get('example', '')}", kind["summary"].replace("``", "")) for kind in kinds]
         return CommandAnswer("Kinds of models", (FactList(tuple(rows)),), kinds)
     for flag, value in (("--model", model), ("--dataset", source.dataset), ("-o/--output", output)):

@@ -51,6 +51,7 @@ class FailureOptions(Options):
     "crosslens explain runs/tiny runs/clip runs/siglip --write table.tex",
     "crosslens explain runs/clip --dataset coco --query 91654 --json \\",
     "    --captions captions_val2017.json --instances instances_val2017.json",
+    common=("query", "direction", "by", "compare", "show"),
 )
 def explain(
     runs: Annotated[list[Path], typer.Argument(help="A run folder, or several for one table of their metrics.")],
@@ -151,6 +152,7 @@ def _explain_failures(
     "crosslens counterfactual --dataset captions.jsonl --image-text mean \\",
     "    --model sentence:all-MiniLM-L6-v2 --sample 20 \\",
     "    --perturbations char_swap,antonym",
+    common=("query", "sample", "only", "perturbations", "show"),
 )
 def counterfactual(
     source: Annotated[DatasetOptions, Flags(required=("dataset",))],

@@ -11,10 +11,10 @@ from typing import Annotated, Any
 import typer
 
 import crosslens.core as core
-import crosslens.data as data
+import crosslens.report as report
 import crosslens.web as web
 from crosslens.cli.answers import CommandAnswer, wrote
-from crosslens.cli.console import check_outputs, print_json, print_note, print_notes, print_result, progress_bar
+from crosslens.cli.console import print_json, print_note, print_notes, print_result, progress_bar
 from crosslens.cli.datasets import DATASET_WORDS, DatasetOptions, served_data
 from crosslens.cli.flags import OUTPUT, Flags, Json, Overwrite, command, output_option
 from crosslens.core import Cell, FactList, Options, Part, Table, Text, UsageError, option
@@ -31,6 +31,8 @@ ProjectArgument = Annotated[str, typer.Argument(help="The number or the name of 
     "crosslens judging new Survey --task pairs --overlap 10 --per-person 25",
     "crosslens judging new Relevance --task relevance --labels form.toml",
     reads_files=False,
+    group="Judging",
+    common=("folder", "task", "overlap", "per_person", "labels", "guidelines"),
 )
 def new(
     name: Annotated[str, typer.Argument(help="What the project is called.", metavar="NAME")],
@@ -79,6 +81,8 @@ _TRUTH = {"dataset": "Qrels: also the pairs of this dataset, unless judged: a re
     "    --captions captions.json --instances instances.json",
     "crosslens judging import 3 difficulty.parquet --part survey --model clip \\",
     "    --dataset imp/dataset --rejected imp/rejected.parquet",
+    group="Judging",
+    common=("folder", "direction", "limit", "part"),
 )
 def import_(
     project: ProjectArgument,
@@ -123,6 +127,8 @@ def import_(
     "crosslens judging export 1 --folder runs -o answers.csv",
     "crosslens judging export 1 --folder runs -o label-studio.json",
     "crosslens judging export 3 --folder runs -o bench/ --form imp",
+    group="Judging",
+    common=("folder", "form", "rule", "source"),
 )
 def export(
     project: ProjectArgument,
@@ -146,7 +152,6 @@ def export(
     scores. What the owner decided wins over what people said.
     """
     form = web.export_form(output, options)
-    check_outputs(None if form == web.IMP_SHEETS else output, interface, overwrite=overwrite)
     if interface is not None and form != web.LABEL_STUDIO:
         raise UsageError("--interface is for Label Studio", fix="name an output that ends in .json")
     if dataset.dataset is not None and form != web.QRELS:
@@ -159,10 +164,7 @@ def export(
         files = {output: web.export_content(answers, output, options, dataset.load_if_given())}
         if interface is not None:
             files[interface] = web.interface_of(answers.project.form, answers.items).encode()
-        written = list(files)
-        for path, content in files.items():
-            with data.writing_bytes(path) as out:
-                out.write(content)
+        written = report.write_changed(files, overwrite)
     web.note_export(database, answers.project.id, output.name)
     wrote(*written)
     if form == web.IMP_SHEETS:
@@ -363,7 +365,7 @@ _OF_TABLE = {"dataset": "Of a table: the dataset whose images it names: a reader
 
 
 @dataclass(frozen=True)
-class ModelJudgeOptions(Options):
+class ModelJudgeOptions(Options, group="Judging"):
     """The model that judges, and what it is shown."""
 
     model: str = option(..., "The model's name, as the endpoint knows it.", metavar="NAME")
@@ -407,6 +409,7 @@ class ModelJudgeOptions(Options):
     "crosslens judge 1 --folder runs --model qwen2.5-vl --dry-run",
     "crosslens judge pairs.csv --task pairs --dataset captions.jsonl \\",
     "    --model gpt-4o --endpoint https://api.openai.com/v1 -o answers.jsonl",
+    common=("folder", "endpoint", "record", "task", "max_requests", "dry_run"),
 )
 def judge(
     source: Annotated[

@@ -31,6 +31,8 @@ _MEGABYTE = 1_000_000
     'crosslens report runs/clip runs/siglip -o both.html --title "Two models"',
     "crosslens report audits/coco -o report.html --size-budget 2",
     "crosslens report runs/clip --image-folder photos --figures figures",
+    group="Output",
+    common=("title", "queries", "figures", "size_budget"),
 )
 def report(
     runs: Annotated[list[Path], typer.Argument(help="Run folders, or folders of audits.")],
@@ -41,7 +43,9 @@ def report(
     size_budget: float = option(
         5.0, "How many MB the page may take: its pictures are made smaller, or fewer.", metavar="MB", minimum=0.1
     ),
-    queries: int = option(6, "How many queries of each kind are shown.", metavar="N", minimum=1, maximum=100),
+    queries: int = option(
+        6, "How many queries of each kind are shown.", metavar="N", minimum=1, maximum=100, group="Output"
+    ),
     figures: Path | None = option(
         None, "A folder for every chart (.svg, .pdf) and every table (.tex).", metavar="FOLDER"
     ),
@@ -76,6 +80,8 @@ def report(
     "crosslens serve runs/ --port 8080 --data pictures/",
     'crosslens serve runs/ --data "coco captions=captions_val2017.json"',
     "crosslens serve runs/ --host 0.0.0.0 --password-file password.txt",
+    group="Server",
+    common=("data", "port", "host", "password_file"),
 )
 def serve(
     folder: Annotated[Path, typer.Argument(help="A folder that holds run folders, at any depth.")],
@@ -110,6 +116,7 @@ def serve(
     'crosslens gallery runs/clip --query "red helmet" --write top.html',
     "crosslens gallery runs/clip runs/siglip --hardest 9 --write hard.html",
     "crosslens gallery runs/clip --direction i2t --random 10 --seed 1 --json",
+    common=("query", "hardest", "random", "k", "direction"),
 )
 def gallery(
     runs: Annotated[list[Path], typer.Argument(help="Run folders of one dataset, one per model.")],
@@ -149,7 +156,7 @@ TRACKERS = ("mlflow", "wandb")
 
 
 @dataclass(frozen=True)
-class TrackerOptions(Options):
+class TrackerOptions(Options, group="Output"):
     """Where results are kept."""
 
     project: str = option("crosslens", "For mlflow and wandb: the experiment or project.", metavar="NAME")
@@ -172,6 +179,8 @@ class TrackerOptions(Options):
     "    --tracking-uri http://localhost:5000",
     "crosslens export runs/clip-b32 --to wandb --project retrieval --offline",
     "crosslens export runs/clip-b32 --to fiftyone -o fiftyone/clip-b32",
+    group="Output",
+    common=("direction", "by", "project"),
 )
 def export(
     runs: Annotated[
@@ -233,7 +242,7 @@ def export(
             fix=f"leave them out, or choose --to {TRACKERS[0]}",
         )
     if to not in reports.EXPORTS:
-        error = UnknownNameError("export format", to, known := [*reports.EXPORTS.names(), "fiftyone", *TRACKERS])
+        error = UnknownNameError("export format", to, known := list(reports.export_formats()))
         near = error.fix if error.suggestions else "crosslens show --write FILE.json writes the figures as JSON"
         error.fix = f"choose one of {', '.join(known)}; {near}"
         raise error

@@ -29,7 +29,7 @@ StoredRuns: TypeAlias = "dict[str, tuple[Path, core.Run]]"
 
 
 @dataclass(frozen=True)
-class SourceOptions(Options):
+class SourceOptions(Options, group="Model"):
     """What scores pairs besides runs."""
 
     model: tuple[str, ...] = option((), "A model, or file:FOLDER; may be repeated.", metavar="KIND:SOURCE")
@@ -110,6 +110,7 @@ class NegativeOptions(Options):
     "    --metrics 'Hit@1 Hit@10' -o styles.csv",
     "crosslens analyze categories runs/clip --difficulty levels.parquet \\",
     "    --rejected rejected.csv --write difficulty.html",
+    common=("by", "rejected", "negatives"),
 )
 def categories(
     source: DatasetOfRuns,
@@ -180,6 +181,7 @@ _FORMS = ("cosine", "clipscore", "hessel")
     "    --model clip:openai/clip-vit-base-patch32 --phi cider --write s.html",
     "crosslens analyze scorers runs/clip \\",
     "    --pair-model 'vqa:http://127.0.0.1:8000/v1?model=NAME' -o pairs.csv",
+    common=("scores", "pair_model", "phi", "form", "difficulty"),
 )
 def scorers(
     source: DatasetOfRuns,

@@ -25,7 +25,7 @@ _VECTORS = "in the order of the datasets: .npy, .npz, .safetensors, .pt or a fol
 
 
 @dataclass(frozen=True)
-class VectorOptions(Options):
+class VectorOptions(Options, group="Input"):
     """Which vectors the datasets have: a model's, or files, one per dataset."""
 
     model: str | None = option(None, "The joint encoder of images and captions.", metavar="KIND:SOURCE")
@@ -80,6 +80,7 @@ class MeasureOptions(Options):
     "    --clusters --purity-by category --write clusters.html",
     "crosslens analyze polysemy --dataset captions.jsonl \\",
     "    --model sentence:all-MiniLM-L6-v2 --image-text mean",
+    common=("visual_model", "by", "sizes", "clusters"),
 )
 def polysemy(
     source: Annotated[DatasetOptions, Flags(without=("dataset",))],

@@ -27,12 +27,16 @@ from crosslens.core import EngineOptions, FactList, UsageError, option
     "    --judgements ExpertAnnotations.txt --phi cider --write page.html",
     "crosslens agreement --dataset karpathy --captions dataset_coco.json \\",
     "    --split test --judgements sits_test.csv --phi cider",
+    common=("phi", "protocol", "form"),
 )
 def agreement(
     source: Annotated[DatasetOptions, Flags(required=("dataset",))],
     intervals: IntervalOptions,
     judgements: Path = option(
-        ..., "A table with the columns image, caption, score; or CxC's or Flickr8k's file.", metavar="FILE"
+        ...,
+        "A table with the columns image, caption, score; or CxC's or Flickr8k's file.",
+        metavar="FILE",
+        group="Input",
     ),
     phi: list[str] | None = option(
         None, "A relevance function, or its matrix; may be repeated. [default: cider]", metavar="NAME|FILE"
@@ -80,6 +84,7 @@ def agreement(
     "    --scores scores.npy",
     "crosslens missing-positives --dataset karpathy --split test \\",
     "    --captions dataset_coco.json --verify eccv --table missing.csv",
+    common=("phi", "quantile", "threshold", "verify", "table"),
 )
 def missing_positives(
     source: Annotated[DatasetOptions, Flags(required=("dataset",))],
@@ -137,6 +142,7 @@ def missing_positives(
     "crosslens similarity --dataset captions.jsonl --phi cider \\",
     "    --pairs pairs.csv -o scores.csv",
     "crosslens similarity --list",
+    common=("phi", "pairs", "listing"),
 )
 def similarity(
     source: DatasetOptions,
@@ -180,7 +186,7 @@ def similarity(
         scores = similarities.relevance_pairs(
             dataset, loaded, images, captions, threads=threads, progress=progress_bar()
         )
-        table = similarities.pairs_table(dataset, images, captions, scores)
+        table = core.for_spreadsheets(similarities.pairs_table(dataset, images, captions, scores))
         if output is not None:
             with core.atomic_file(output) as partial:
                 table.write_csv(partial)

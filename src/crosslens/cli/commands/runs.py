@@ -32,7 +32,7 @@ class ChangeOptions(Options):
 
 
 @dataclass(frozen=True)
-class PermutationOptions(Options):
+class PermutationOptions(Options, group="Statistics and seeds"):
     """How differences between runs are tested."""
 
     primary: str | None = option(None, pipeline.PRIMARY, metavar="NAME")
@@ -126,6 +126,7 @@ def show(
     "crosslens compare runs/a runs/b runs/c --all-pairs",
     "crosslens compare runs/a runs/b runs/c --all-pairs --write table.tex",
     "crosslens compare runs/triplet runs/sam --changes --write changes.html",
+    common=("by", "all_pairs", "changes"),
 )
 def compare(
     runs: Annotated[list[Path], typer.Argument(help="Two or more run folders; the first is compared with the others.")],
@@ -262,9 +263,7 @@ def leaderboard(
 def check(
     folder: Annotated[Path, typer.Argument(help="A run folder, or the folder of a robustness study or an audit.")],
     *,
-    require: Annotated[
-        list[str] | None, typer.Option("--require", metavar="TEXT", help='Such as "t2i/Hit@1 >= 0.6". May be repeated.')
-    ] = None,
+    require: list[str] | None = option(None, 'Such as "t2i/Hit@1 >= 0.6". May be repeated.', metavar="TEXT"),
     requirements: Path | None = option(None, "A TOML file with more: require = [TEXT, …].", metavar="FILE"),
     robustness: Path | None = option(None, "The robustness study of the run, for drop(…).", metavar="FOLDER"),
     baseline: Path | None = option(None, "The run that gap(…) compares with.", metavar="FOLDER"),

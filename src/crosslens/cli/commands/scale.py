@@ -61,6 +61,7 @@ class GalleryOptions(Options):
     "crosslens curve runs/clip-b32 runs/siglip --protocol five --write fig3.svg",
     "crosslens curve runs/clip-b32 runs/siglip --over gallery \\",
     '    --metrics "t2i/Hit@1 MedR" --sizes 10,100,1000,1e6 --write sizes.html',
+    common=("over", "phi", "m", "k", "direction", "sizes"),
 )
 def curve(
     runs: Annotated[list[Path], typer.Argument(help="One or more run folders; over m, of one dataset.")],
@@ -129,7 +130,7 @@ _NUMBER = re.compile(r"([0-9][0-9_,]{0,20})(?:\.([0-9]{1,20}))?(?:[eE]\+?([0-9]{
 
 
 @dataclass(frozen=True)
-class PlanOptions(Options):
+class PlanOptions(Options, group="Input"):
     """What is planned."""
 
     images: str | None = option(None, "How many images: 5000, 1e9.", metavar="N")
@@ -153,6 +154,8 @@ class PlanOptions(Options):
     "crosslens plan --calibrate",
     "crosslens plan --calibrate --device cuda --name h200 -o rates.json",
     reads_files=False,
+    group="Execution",
+    common=("images", "captions", "dim", "queries", "device", "nodes", "calibrate"),
 )
 def plan(
     asked: PlanOptions,

@@ -122,7 +122,7 @@ def demo(
         maximum=1_000_000,
     ),
     seed: int = option(7, "Seed of the scenes.", metavar="N"),
-    model: str = option("tiny", "The encoder: the built-in one, or KIND:SOURCE as in encode.", metavar="NAME"),
+    model: str = option("tiny", "The encoder: the built-in one, or KIND:SOURCE as in encode.", metavar="KIND:SOURCE"),
     overwrite: Overwrite = False,
 ) -> DemoResult:
     """Audit a model on drawn scenes: a report in a minute.
@@ -180,6 +180,7 @@ _RUN = "Ranked lists, twice for both directions; or run folders, audited from th
     "    --caption-embeddings cap.npy -o audits/mine",
     "crosslens audit --run runs/clip -o audits/clip",
     "crosslens audit --list",
+    common=("run", "quick", "only"),
 )
 def audit(
     source: Annotated[DatasetOptions, Flags(without=("dataset",))],

@@ -29,7 +29,7 @@ from crosslens.pipeline import RobustnessOptions
 
 
 @dataclass(frozen=True)
-class StudyInputs(Options):
+class StudyInputs(Options, group="Input"):
     """What is perturbed: a model's captions or images, variants that exist, or ranked lists of another program."""
 
     model: tuple[str, ...] = option(
@@ -42,6 +42,7 @@ class StudyInputs(Options):
         "[default: all, or what --variants holds]",
         metavar="NAMES",
         joins=",",
+        group="Method",
     )
     variants: Path | None = option(
         None,
@@ -80,6 +81,7 @@ class StudyInputs(Options):
     "    --image-embeddings img.npy --caption-embeddings cap.npy",
     "crosslens robustness --runs none=plain.run.gz \\",
     "    --runs char_swap=swapped.run.gz --qrels qrels.txt --direction t2i",
+    common=("runs", "perturbations", "seeds"),
 )
 def robustness(
     source: DatasetOptions,
@@ -170,6 +172,7 @@ _PAGE_CAPTIONS = 100
     "crosslens perturb --dataset scenes/ --name blur,noise --sheet severities.png",
     "crosslens perturb --dataset scenes/ --name blur@3,noise@5 -o blurred/",
     "crosslens perturb --list",
+    common=("name", "option", "sheet", "show", "listing"),
 )
 def perturb(
     source: DatasetOptions,
@@ -180,7 +183,11 @@ def perturb(
         ),
     ],
     name: str = option(
-        "all", "Perturbations or groups (see --list), separated by commas; blur@3 and such.", metavar="NAMES", joins=","
+        "all",
+        "Perturbations or groups (see --list), separated by commas; blur@3 and such.",
+        metavar="NAMES",
+        joins=",",
+        group="Method",
     ),
     output: Path | None = output_option("Gets one dataset per perturbation.", "FOLDER"),
     seed: int = option(0, "The same seed gives the same captions.", metavar="N"),
@@ -262,7 +269,7 @@ def perturbation_options(pairs: Sequence[str], names: Sequence[str]) -> dict[str
 
 
 @dataclass(frozen=True)
-class ScorerOptions(Options):
+class ScorerOptions(Options, group="Model"):
     """What scores the cases."""
 
     model: tuple[str, ...] = option(
@@ -288,6 +295,7 @@ class ScorerOptions(Options):
     "crosslens hard-negatives winoground/ --scores itm.csv --write page.html",
     "crosslens hard-negatives --dataset captions.jsonl --perturb adversarial \\",
     "    --model file:embeddings/",
+    common=("scores", "pair_model", "blind", "perturb", "by", "failures"),
 )
 def hard_negatives(
     dataset: Annotated[

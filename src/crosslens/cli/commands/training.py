@@ -13,6 +13,7 @@ import typer
 import crosslens.metrics as metrics
 import crosslens.train as train
 from crosslens.cli.answers import CommandAnswer, end_with, wrote
+from crosslens.cli.completion import names_of
 from crosslens.cli.console import Bar, LogLines, print_note, print_notes, progress_bar
 from crosslens.cli.flags import SEVERAL, Json, Overwrite, Plugins, command, output_option
 from crosslens.core import FactList, Options, Text, UsageError, declarations, option
@@ -65,11 +66,9 @@ class PlainCurve(LogLines):
 
 _AS_IN_RECIPE = " [default: as in the recipe]"
 _RECIPE = "A recipe that comes with crosslens, or a path."
-_DATA = option(None, "The folder with captions and features.", metavar="FOLDER", flags=("--data", "--features"))
-
-
-def _complete_recipes(incomplete: str) -> list[str]:
-    return [name for name in train.recipe_names() if name.startswith(incomplete)]
+_DATA = option(
+    None, "The folder with captions and features.", metavar="FOLDER", flags=("--data", "--features"), group="Input"
+)
 
 
 def _setting(name: str, default: str = "") -> Any:
@@ -79,7 +78,7 @@ def _setting(name: str, default: str = "") -> Any:
 
 
 @dataclass(frozen=True)
-class TrainingChanges(Options):
+class TrainingChanges(Options, group="Training"):
     """Settings of a recipe that a flag may change."""
 
     fraction: float | None = _setting("fraction", _AS_IN_RECIPE)
@@ -103,9 +102,11 @@ class TrainingChanges(Options):
     "crosslens train flickr8k-vse-triplet --data flickr8k --fraction 0.1 \\",
     "    --seed 0 -o models/t",
     "crosslens train --recipe my-recipe.toml --data flickr8k -o models/mine",
+    group="Training",
+    common=("data", "recipe", "list_recipes", "fraction", "epochs", "seed", "device"),
 )
 def train_command(
-    name: Annotated[str | None, typer.Argument(help=_RECIPE, autocompletion=_complete_recipes)] = None,
+    name: Annotated[str | None, typer.Argument(help=_RECIPE, autocompletion=names_of("RECIPE"))] = None,
     *,
     recipe: Path | None = option(None, "A recipe file, in place of the name.", metavar="FILE.toml"),
     data: Path | None = _DATA,
@@ -196,7 +197,7 @@ def _listed_recipes(words: str) -> CommandAnswer:
 
 
 @dataclass(frozen=True)
-class SweepOptions(Options):
+class SweepOptions(Options, group="Training"):
     """How the trainings of a sweep are run."""
 
     seeds: str = option("5", "How many seeds (5: the seeds 0 to 4), or which: 0,3,7.", metavar="N|N,N")
@@ -217,9 +218,11 @@ class SweepOptions(Options):
     "    --set sam.tau=3,5,10 fraction=0.1 --jobs 2 -o sweeps/tau",
     "crosslens sweep --data flickr8k --set recipe=a.toml,b.toml \\",
     "    --dry-run -o sweeps/models",
+    group="Training",
+    common=("data", "settings", "seeds", "jobs", "device", "dry_run"),
 )
 def sweep_command(
-    recipe: Annotated[str | None, typer.Argument(help=_RECIPE, autocompletion=_complete_recipes)] = None,
+    recipe: Annotated[str | None, typer.Argument(help=_RECIPE, autocompletion=names_of("RECIPE"))] = None,
     *,
     data: Path | None = _DATA,
     settings: list[str] | None = option(

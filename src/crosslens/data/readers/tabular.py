@@ -14,12 +14,14 @@ from crosslens.core import (
     InputError,
     UsageError,
     argument,
+    csv_delimiter,
     match_ids,
     reading,
     spelled_as,
+    unescape_ids,
     without_image_ending,
 )
-from crosslens.data.files import existing_file, format_stem, format_suffix, numbered_lines, read_lines
+from crosslens.data.files import existing_file, format_stem, format_suffix, numbered_lines, read_lines, read_text
 from crosslens.data.loading import READERS
 from crosslens.data.rows import (
     CAPTION_COLUMNS,
@@ -63,6 +65,7 @@ def read_plain(
     image_column: str | None = None,
     caption_column: str | None = None,
     text_column: str | None = None,
+    delimiter: str | None = None,
 ) -> Dataset:
     """A table that a person can write: JSONL, CSV, TSV or Parquet, one row per caption.
 
@@ -75,20 +78,28 @@ def read_plain(
     caption_column: the column that holds the caption's id; by default ``caption_id``, or ``caption`` beside a column
         ``text``; without one, captions are called ``<image>#<n>``
     text_column: the column that holds the caption; by default ``text`` (or ``caption_text``, ``caption``)
+    delimiter: the character that separates the columns of a .csv, or ``tab``; by default the comma, semicolon, tab or
+        bar that its first line holds
 
     Further columns are kept. Without ``images``, the images come in the order in which they first appear.
     """
+    delimiter = "\t" if delimiter == "tab" else delimiter
+    if delimiter is not None and (len(delimiter) != 1 or delimiter in '"\r\n'):
+        raise UsageError(f"the delimiter is {delimiter!r}", fix="pass one character, such as ';', or 'tab'")
+    if delimiter is not None and ".csv" not in (format_suffix(captions), images and format_suffix(images)):
+        raise UsageError(f"{argument('delimiter')} is for .csv files", fix=f"leave it out, or rename {captions}")
     with reading(captions):
         if _suffix(captions) == ".jsonl":
             (image_table, objects, relations), table, row_name = _read_caption_lines(
                 existing_file(captions), image_column, caption_column, text_column
             )
         else:
-            frame, row_name = read_table(captions)
+            frame, row_name = read_table(captions, delimiter)
             text_at = require_column(frame, "caption's text", TEXT_COLUMNS, text_column, "text_column")
             image_at = require_column(frame, "image", IMAGE_COLUMNS, image_column, "image_column")
             usual = [name for name in CAPTION_COLUMNS if name not in (text_at, image_at)]
             caption_at = find_column(frame, caption_column, usual, "caption_column")
+            frame = _unescaped(frame, captions, image_at, caption_at)
             table = caption_table(frame, row_name, image_at, text_at, caption_at)
             image_table, objects, relations = text_table(image=dict.fromkeys(table["image"])), None, None
         if images is not None:
@@ -102,9 +113,10 @@ def read_plain(
                     objects = objects if their_objects is None else their_objects
                     relations = relations if their_relations is None else their_relations
                 else:
-                    frame, image_row = read_table(images)
+                    frame, image_row = read_table(images, delimiter)
                     name = image_column if image_column in frame.columns else None
                     image_at = require_column(frame, "image", IMAGE_COLUMNS, name, "image_column")
+                    frame = _unescaped(frame, images, image_at)
                     ids = check_ids(frame[image_at].to_list(), "image id", image_row)
                     check_unique(ids, "image", image_row)
                     free = {name: typed(frame[name]) for name in frame.columns if name not in (image_at, "image")}
@@ -113,6 +125,13 @@ def read_plain(
             check_known(owners, set(image_table["image"]), "image", row_name)
             table = table.with_columns(pl.Series("image", owners, pl.String))
         return Dataset(format_stem(captions), image_table, table, objects, relations)
+
+
+def _unescaped(frame: pl.DataFrame, path: str | Path, *columns: str | None) -> pl.DataFrame:
+    """The table with its ids as they were: a .tsv file has no quotes, and escapes those that it could not hold."""
+    if format_suffix(path) != ".tsv":
+        return frame
+    return frame.with_columns(pl.Series(name, unescape_ids(frame[name]), pl.String) for name in columns if name)
 
 
 def _suffix(path: str | Path) -> str:
@@ -230,8 +249,9 @@ def read_flickr(captions: str | Path, images: str | Path | None = None) -> Datas
                 expected = "photo.jpg#0, a tab, and the caption"
                 fix = "check that the file is a token file, and that the tab was not lost"
                 raise InputError(f"{line!r:.60} is not a caption", row=f"line {number}", expected=expected, fix=fix)
-            ids.append(caption.strip())
-            owners.append(image.strip())
+            image = unescape_ids([image.strip()])[0]
+            ids.append(f"{image}#{count.strip()}")
+            owners.append(image)
             texts.append(text)
         check_texts(texts, row_name)
         check_unique(ids, "caption", row_name)
@@ -271,8 +291,8 @@ def read_kaggle_csv(captions: str | Path) -> Dataset:
     photo's name; a caption's id is ``photo.jpg#0``, with the number of the file where it has one.
     """
     with reading(captions):
-        mark = "|" if "|" in read_lines(captions)[0] else ","
-        header, rows, lines = split_lines(captions, mark) if mark == "|" else split_csv(captions)
+        mark = "|" if "|" in read_lines(captions)[0] else csv_delimiter(read_text(captions))
+        header, rows, lines = split_lines(captions, mark) if mark == "|" else split_csv(captions, mark)
         last = len(header) - 1
         for row, line in zip(rows, lines, strict=True):
             # Every copy of Flickr30k's results.csv has one line that lost its second mark: "photo.jpg| 4   A dog …".

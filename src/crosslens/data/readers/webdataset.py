@@ -21,6 +21,13 @@ from crosslens.data.rows import Records, check_ids, check_texts, check_unique, n
 IMAGE_ENDINGS = ("jpg", "jpeg", "png", "webp", "gif", "bmp", "tif", "tiff")
 _TEXT_KEYS = ("caption", "captions", "text")
 _INCOMPLETE = "fetch or write the shard again: it may be cut off or damaged"
+_KINDS = {
+    tarfile.FIFOTYPE: "a named pipe",
+    tarfile.SYMTYPE: "a link",
+    tarfile.LNKTYPE: "a link",
+    tarfile.CHRTYPE: "a device",
+    tarfile.BLKTYPE: "a device",
+}
 
 
 @dataclass
@@ -48,11 +55,12 @@ def read_webdataset(shards: str | Path, text_key: str | None = None) -> Dataset:
     # The files that a pattern matches, in order.
     pattern = str(shards)
     if Path(pattern).is_dir():
-        files = sorted(file for file in Path(pattern).iterdir() if file.name.endswith((".tar", ".tar.gz", ".tgz")))
+        inside = sorted(file for file in Path(pattern).iterdir() if file.name.endswith((".tar", ".tar.gz", ".tgz")))
+        files = list(map(existing_file, inside))
     elif "{" in pattern:
         files = [existing_file(name) for name in _braces(pattern)]
     elif any(mark in pattern for mark in "*?["):
-        files = [Path(name) for name in sorted(glob.glob(pattern))]
+        files = [existing_file(name) for name in sorted(glob.glob(pattern))]
     else:
         files = [existing_file(pattern)]
     if not files:
@@ -147,8 +155,12 @@ def _members(shard: Path) -> Iterator[tuple[str, bytes]]:
     try:
         with shard.open("rb") as file, open_tar(file) as tar:
             for member in tar:
-                if not member.isfile():
+                if member.isdir():
                     continue
+                if not member.isfile():  # left out in silence, its image would have no caption
+                    problem = f"the member is {_KINDS.get(member.type, 'not a file')}"
+                    fix = "pack its content as a file, or leave it out"
+                    raise InputError(problem, row=f"{member.name!r:.200}", expected="files and folders", fix=fix)
                 MEMBER_BYTES.check(member.size, "the member", row=f"{member.name!r:.200}")
                 is_text = member.name.lower().endswith((".txt", ".json"))
                 content = tar.extractfile(member) if is_text else None

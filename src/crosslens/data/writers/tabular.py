@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 import polars as pl
 
-from crosslens.core import Dataset, InputError, UsageError, argument, parquet_bytes
+from crosslens.core import (
+    ESCAPED_ON_LINES,
+    Dataset,
+    InputError,
+    UsageError,
+    argument,
+    escape_ids,
+    for_spreadsheets,
+    parquet_bytes,
+)
 from crosslens.data.files import format_suffix, writing_bytes, writing_text
 from crosslens.data.rows import PLAIN_SUFFIXES, number_within
 from crosslens.data.writing import KEY_COLUMNS, WRITERS, by_image, check_image_order, lost_columns, lost_objects
@@ -56,15 +64,17 @@ def _write_table(frame: pl.DataFrame, path: Path) -> None:
         elif suffix == ".parquet":
             out.write(parquet_bytes(frame))
         elif suffix == ".csv":
-            flat.write_csv(out)
+            for_spreadsheets(flat).write_csv(out)
         else:
+            ids = [name for name in KEY_COLUMNS[:2] if name in flat.columns]
+            flat = flat.with_columns(pl.Series(name, escape_ids(flat[name], ESCAPED_ON_LINES)) for name in ids)
             for name in flat.columns:
                 if flat[name].dtype == pl.String and len(rows := flat[name].str.contains(_BREAKS).arg_true()):
                     row = int(rows[0])
                     problem = f"the {name} {flat[name][row]!r:.60} holds a tab or line break"
                     expected = "values on one line: a .tsv file has no quotes"
                     raise InputError(problem, file=path, row=row, expected=expected, fix="write a .csv or .jsonl file")
-            flat.write_csv(out, separator="\t", quote_style="never")
+            for_spreadsheets(flat).write_csv(out, separator="\t", quote_style="never")
 
 
 @WRITERS.register(
@@ -81,10 +91,7 @@ def write_flickr(dataset: Dataset, path: Path) -> None:
     """Token file, image by image; line breaks inside captions become spaces."""
     captions = by_image(dataset)
     check_image_order(dataset, captions["image"], path, "write a format that lists images: coco, karpathy or folder")
-    for image in dataset.image_ids:
-        if re.search(_BREAKS, image):
-            raise InputError(f"image id {image!r} holds a tab or line break", file=path, fix="rename the image")
-    ids = number_within(captions["image"].to_list())
+    ids = number_within(escape_ids(captions["image"], ESCAPED_ON_LINES))
     with writing_text(path) as out:
         for caption, text in zip(ids, captions["text"], strict=True):
             out.write(f"{caption}\t{' '.join(text.split())}\n")

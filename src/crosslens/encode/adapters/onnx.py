@@ -70,7 +70,7 @@ class ImageTower:
     std: tuple[float, ...] = (0.26862954, 0.26130258, 0.27577711)
 
 
-@ENCODERS.register("onnx", example="towers.json", extra="onnx")
+@ENCODERS.register("onnx", example="towers.json", extra="onnx", names={r".*\.(onnx|json)": r"onnx:\g<0>"})
 def load_onnx(source: str, options: EncodeOptions) -> Encoder:
     """A pair of ONNX models, or one: a JSON file that says what they are, or a text model's ``.onnx`` file.
 

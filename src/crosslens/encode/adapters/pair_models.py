@@ -27,6 +27,7 @@ from crosslens.core import (
     refuse_network,
 )
 from crosslens.encode.batches import as_pictures
+from crosslens.encode.encoder import named_with
 from crosslens.encode.loading import PretrainedModel, ids_and_mask
 from crosslens.encode.options import EncodeOptions
 from crosslens.encode.pairs import PAIR_SCORERS, PairScorer
@@ -55,7 +56,7 @@ class _Matcher(PretrainedModel):
         """Two logits per pair: that the text does not match, and that it does."""
 
 
-@PAIR_SCORERS.register("blip", example="Salesforce/blip-itm-base-coco", extra="encoders")
+@PAIR_SCORERS.register("blip", example="Salesforce/blip-itm-base-coco", extra="encoders", names=named_with("blip"))
 class BlipMatcher(_Matcher):
     """BLIP's matching head (ITM): the log-odds that the text describes the image."""
 
@@ -66,7 +67,7 @@ class BlipMatcher(_Matcher):
         return self.model.itm_head(self.model.text_encoder(**text_inputs, **seen).last_hidden_state[:, 0])
 
 
-@PAIR_SCORERS.register("blip2", example="Salesforce/blip2-itm-vit-g", extra="encoders")
+@PAIR_SCORERS.register("blip2", example="Salesforce/blip2-itm-vit-g", extra="encoders", names=named_with("blip2"))
 class Blip2Matcher(_Matcher):
     """BLIP-2's matching head (ITM): the log-odds that the text describes the image, a mean over the query tokens."""
 
@@ -94,7 +95,9 @@ _QUESTION_HASH = fingerprint("vqa", {"question": QUESTION})[:12]
 _SPELLINGS = ("Yes", "yes", " Yes", " yes")
 
 
-@PAIR_SCORERS.register("vqa", example="llava-hf/llava-1.5-7b-hf", extra="encoders")
+@PAIR_SCORERS.register(
+    "vqa", example="llava-hf/llava-1.5-7b-hf", extra="encoders", names=named_with("vqa", "llava", "vl")
+)
 def load_vqa(source: str, options: EncodeOptions) -> PairScorer:
     """VQAScore: the probability of "Yes" from a vision-language model, local or http://…/v1?model=NAME."""
     if not source.startswith(("http://", "https://")):

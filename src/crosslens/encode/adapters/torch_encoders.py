@@ -22,6 +22,7 @@ from crosslens.encode.encoder import (
     import_library,
     is_local,
     name_of,
+    named_with,
     require_library,
     word_vectors,
 )
@@ -133,7 +134,8 @@ def _enrol(architecture: Architecture, example: str, doc: str) -> None:
         return TransformersEncoder(architecture, source, options)
 
     load.__doc__ = doc
-    ENCODERS.register(architecture.kind, types=architecture.types, example=example, extra="encoders")(load)
+    names = named_with(architecture.kind, architecture.kind, *(name.partition("_")[0] for name in architecture.types))
+    ENCODERS.register(architecture.kind, types=architecture.types, names=names, example=example, extra="encoders")(load)
 
 
 _enrol(
@@ -270,7 +272,13 @@ def hub_name(source: str) -> str:
     return source if "/" in source or is_local(source) else f"{_OWNER}/{source}"
 
 
-@ENCODERS.register("sentence", example="all-MiniLM-L6-v2", extra="sentence")
+_SENTENCE_NAMES = {
+    r"sentence-transformers/.*|(?:all|paraphrase|multi-qa|msmarco|distiluse)-.*": r"sentence:\g<0>",
+    r".*/.*(?:minilm|mpnet|sentence).*|.*/(?:bge|e5|gte)-.*": r"sentence:\g<0>",
+}
+
+
+@ENCODERS.register("sentence", example="all-MiniLM-L6-v2", extra="sentence", names=_SENTENCE_NAMES)
 class SentenceEncoder(Encoder):
     """Sentence embeddings (SBERT), texts only: a name such as ``all-MiniLM-L6-v2``, ``owner/name``, or a folder."""
 
@@ -313,7 +321,18 @@ class SentenceEncoder(Encoder):
         ]
 
 
-@ENCODERS.register("openclip", example="ViT-B-32/laion2b_s34b_b79k", extra="openclip", path=r"[^/]*/(?P<path>.*)")
+_OPEN_CLIP = r"(vit-\w+-\d\S*?|rn\d+\S*?|convnext_\S+?|eva\d+-\S+?|coca_\S+?)"
+_OPEN_CLIP_NAMES = {
+    r"(vit-\w+)/(\d+)": r"openclip:\1-\2/openai",  # as OpenAI's own package writes it
+    rf"{_OPEN_CLIP}/[^/]+": r"openclip:\g<0>",
+    _OPEN_CLIP: r"openclip:\g<0>/PRETRAINED, such as openclip:ViT-B-32/laion2b_s34b_b79k",
+}
+
+
+@ENCODERS.register(
+    "openclip", example="ViT-B-32/laion2b_s34b_b79k", extra="openclip", path=r"[^/]*/(?P<path>.*)",
+    names=_OPEN_CLIP_NAMES,
+)  # fmt: skip
 class OpenClipEncoder(Encoder):
     """open_clip models: ``architecture/pretrained``, where pretrained is one of its tags or the path of a file."""
 

@@ -17,9 +17,10 @@ from crosslens.encode.pairs import PAIR_SCORERS, PairScorer
 from crosslens.encode.stream import StoredEmbeddings
 
 _PATH = r"(?P<path>.*):[^:]*"
+_NAMES = {r".*\.py:\w+": r"callable:\g<0>", r".*\.py": r"callable:\g<0>:NAME, with the name of your object"}
 
 
-@ENCODERS.register("callable", example="my_model.py:encoder", extra=None, path=_PATH)
+@ENCODERS.register("callable", example="my_model.py:encoder", extra=None, path=_PATH, names=_NAMES)
 def load_callable(source: str, options: EncodeOptions) -> Encoder:
     """Your own Python object: ``module:attribute`` or ``file.py:attribute``, with encode_images, encode_texts or both.
 
@@ -29,7 +30,7 @@ def load_callable(source: str, options: EncodeOptions) -> Encoder:
     return CallableEncoder(*_named_object(source, METHODS.values()))
 
 
-@PAIR_SCORERS.register("callable", example="my_model.py:scorer", extra=None, path=_PATH)
+@PAIR_SCORERS.register("callable", example="my_model.py:scorer", extra=None, path=_PATH, names=_NAMES)
 def load_callable_scorer(source: str, options: EncodeOptions) -> PairScorer:
     """Your own Python object with ``score_pairs(images, texts)``: ``module:attribute`` or ``file.py:attribute``.
 

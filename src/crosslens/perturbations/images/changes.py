@@ -148,9 +148,9 @@ def parse_image_perturbation(text: str | ImagePerturbation, severity: int | None
     if isinstance(text, ImagePerturbation):
         return text
     name, mark, number = text.strip().partition("@")
-    if not mark:
-        return ImagePerturbation(name, DEFAULT_SEVERITY if severity is None else severity)
     known = IMAGE_PERTURBATIONS[name].name
+    if not mark:
+        return ImagePerturbation(known, DEFAULT_SEVERITY if severity is None else severity)
     if not number.isdecimal() or int(number) not in SEVERITIES:
         raise _unknown_severity(known, number)
     if severity is not None and severity != int(number):

@@ -207,8 +207,8 @@ class ChangedImages:
         copies = list(zip(self.dataset.image_ids, self.sources, targets, strict=True))
         missing = [copy for copy in copies if not copy[2].exists()]
         bad: dict[str, str] = {}
-        with stage(progress, f"changing images: {self.change}", len(copies)), ThreadPoolExecutor(threads) as pool:
-            progress.advance(len(copies) - len(missing))
+        label, done = f"changing images: {self.change}", len(copies) - len(missing)
+        with stage(progress, label, len(copies), done=done, unit="image"), ThreadPoolExecutor(threads) as pool:
             waiting: deque[tuple[str, str, Path, Future[bytes]]] = deque()
             left = iter(missing)
             try:

@@ -21,10 +21,13 @@ from crosslens.core import (
     Run,
     Section,
     Text,
+    atomic_folder,
+    is_empty,
     json_form,
     read_header,
     read_whole,
     remove,
+    remove_abandoned,
     write_header,
 )
 from crosslens.explanations import dataset_of_run
@@ -97,16 +100,19 @@ class AuditFolder:
         folder = AuditFolder(Path(path))
         results = folder.path / RESULTS
         if _LAYOUT.holds(folder.path) and overwrite:
-            for name in (*_OWN, HEADER_FILE):  # the header last: an interrupted removal is continued
+            for name in _OWN:  # the header stays until it is replaced: it says whose folder this is
                 remove(folder.path / name)
         try:
             same = folder.header()["key"] == key
         except (InputError, KeyError):
             same = False
-        if not same:
-            if any(results.glob("*.json")):
-                _LAYOUT.refuse_other(folder.path, overwrite=False)
-            folder.path.mkdir(parents=True, exist_ok=True)
+        if not same and any(results.glob("*.json")):
+            _LAYOUT.refuse_other(folder.path, overwrite=False)
+        remove_abandoned(folder.path, resumable=not same)
+        if is_empty(folder.path):  # in one step: a folder without a header would not be taken for an audit's
+            with atomic_folder(folder.path, _LAYOUT) as begun:
+                AuditFolder(begun)._write(HEADER_FILE, _KIND, {"key": key, **header})
+        elif not same or overwrite:
             folder._write(HEADER_FILE, _KIND, {"key": key, **header})
         for inside in (folder.path / RUNS, results):
             inside.mkdir(exist_ok=True)

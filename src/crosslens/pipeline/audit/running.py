@@ -65,6 +65,9 @@ class StageProgress:
                 self._display.advance(reached - self._shown)
                 self._shown = reached
 
+    def note(self, text: str) -> None:
+        getattr(self._display, "note", lambda _: None)(f"{self._name}: {text}")
+
     def finish(self) -> None:
         if self._total:
             self._left -= self._shown

@@ -17,7 +17,16 @@ from crosslens.analyze import (
     measure_polysemy,
     score_hard_negatives,
 )
-from crosslens.core import TEXT_TO_IMAGE, Dataset, InputError, MissingExtraError, Run, random_stream, split_name
+from crosslens.core import (
+    TEXT_TO_IMAGE,
+    Dataset,
+    InputError,
+    MissingExtraError,
+    Run,
+    merged_notes,
+    random_stream,
+    split_name,
+)
 from crosslens.data import image_files, outer_file, write_qrels
 from crosslens.explanations import TEXT_TO_TEXT, explain_run, failed_queries, query_outcomes, ranking_of, save_overview
 from crosslens.metrics import Ties, measure
@@ -85,16 +94,16 @@ def ties(work: StageWork) -> StageOutput:
         for direction in rankings
     }
     modes: dict[str, Any] = {}
-    notes = []
+    notes: dict[str, str] = {}
     for mode in TIE_MODES:
         try:
             values = measure(rankings, clusters, _TIED_METRICS, ties=mode, **work.intervals)
         except InputError as error:  # lists that may have been cut off
-            notes.append(f"{mode}: {error.problem}")
+            notes[mode] = error.problem
         else:
             modes[mode] = {name: metric.as_dict() for name, metric in values.items()}
     command = f"crosslens evaluate … --ties {'|'.join(TIE_MODES)}"
-    return StageOutput({"name": run.name, "modes": modes, "notes": notes}, command)
+    return StageOutput({"name": run.name, "modes": modes, "notes": merged_notes(notes.items())}, command)
 
 
 def _useful_columns(run: Run) -> list[str]:
@@ -190,7 +199,7 @@ def missing_positives(work: StageWork) -> StageOutput:
     folder = work.stage_folder("missing-positives")
     folder.mkdir(parents=True, exist_ok=True)
     qrels, table = folder / "completed.qrels", folder / "missing.csv"
-    write_qrels(result.relevance(), qrels)
+    write_qrels(result.relevance(), qrels, notify=work.encoding.notify)
     result.write_table(table)
     pairs = result.relevance(extra_only=True)
     missing = {(pairs.query_ids[row], pairs.item_ids[item]) for row, item in zip(pairs.rows, pairs.items, strict=True)}

@@ -29,6 +29,7 @@ from crosslens.core import (
     read_manifest,
     read_whole,
     reading,
+    unescape_ids,
 )
 from crosslens.data import (
     ARRAY_SUFFIXES,
@@ -72,7 +73,7 @@ from crosslens.pipeline.recipe.options import (
     parse_named_inputs,
 )
 from crosslens.pipeline.recipe.recipe import Recipe
-from crosslens.similarity import load_similarity
+from crosslens.similarity import SIMILARITIES, load_similarity
 
 Load = Callable[[Recipe, EncodeOptions, Progress | None], LoadedInputs]
 
@@ -218,7 +219,8 @@ def load_inputs(recipe: Recipe, options: EncodeOptions, progress: Progress | Non
     encoding = recipe.model.encode_options(options)
     # A mistake in the name of the re-ranker is found before the dataset is encoded.
     scorer = None if recipe.rerank.model is None else load_pair_scorer(recipe.rerank.model, encoding)
-    matrices = parse_named_inputs(recipe.inputs.phi, "phi")
+    named = parse_named_inputs(recipe.inputs.phi, "phi")
+    matrices = {SIMILARITIES.canonical(name): source for name, source in named.items()}
     for name in _named_by_metrics(recipe, "φ", matrices, "phi"):
         if name not in matrices and Path(name).suffix.lower() in _MATRIX_SUFFIXES:
             raise UsageError(
@@ -314,7 +316,7 @@ def fingerprints(recipe: Recipe, dataset: Dataset | None) -> dict[str, str | tup
             hashes[key] = tuple(map(content, value)) if isinstance(value, tuple) else content(value)
     if recipe.plugins:
         hashes["plugins"] = tuple(map(content, recipe.plugins))
-    files = {parse_named_input(entry, "phi")[0] for entry in recipe.inputs.phi}
+    files = {SIMILARITIES.canonical(parse_named_input(entry, "phi")[0]) for entry in recipe.inputs.phi}
     names = [name for name in _named_by_metrics(recipe, "φ") if name not in files]
     # With another revision of a φ that is not a file, the values change.
     revisions = tuple(f"{name}={load_similarity(name).revision}" for name in names)
@@ -418,7 +420,7 @@ def _runs(
 def _read_ids(path: str, known: Ids | None, what: str, rows: int) -> Ids:
     """The ids in a file, one per line. They may be more than the ``known`` ones of the dataset, but not fewer."""
     with reading(path):
-        lines = [line.strip() for line in read_lines(path)]
+        lines = unescape_ids(line.strip() for line in read_lines(path))
         location = on_lines(range(1, len(lines) + 1))
         ids = check_ids(lines, f"{what} id", location)
         check_unique(ids, what, location)

@@ -38,7 +38,7 @@ def _declared_by_encode(name: str) -> Any:
 
 
 @dataclass(frozen=True)
-class InputOptions(Options):
+class InputOptions(Options, group="Input"):
     """The files that are evaluated: embeddings of both sides, or scores, or ranked lists."""
 
     image_embeddings: str | None = option(None, _EMBEDDINGS, metavar="FILE")
@@ -53,7 +53,7 @@ class InputOptions(Options):
 
 
 @dataclass(frozen=True)
-class ModelOptions(Options):
+class ModelOptions(Options, group="Model"):
     """The encoder that makes the embeddings, instead of files that hold them.
 
     ``image_text`` selects text-only retrieval: an image is represented by its captions, except the one that is the
@@ -83,7 +83,7 @@ class ModelOptions(Options):
 
 
 @dataclass(frozen=True)
-class RerankOptions(Options):
+class RerankOptions(Options, group="Model"):
     """The pair scorer that re-ranks the top of every list."""
 
     model: str | None = option(None, _RERANK, metavar="KIND:SOURCE", flags=("--rerank",))

@@ -21,6 +21,7 @@ from crosslens.core import (
     argument,
     fingerprint,
     match_ids,
+    merged_notes,
     reading,
     shown_progress,
 )
@@ -283,11 +284,12 @@ def robustness_from_runs(
             facts = dataset_facts(dataset)
         elif chosen.dataset_name is not None:
             facts = {"name": chosen.dataset_name, **facts}
-        # What was noted about the unperturbed lists, ties in others, and what lists cannot tell.
-        notes = [str(note) for note in original.run.provenance.get("notes", ())]
-        for label, changed in results[source.name].items():
-            ties = [note for note in changed.run.provenance.get("notes", ()) if note.endswith(ORDER_DECIDES)]
-            notes += [f"{label}: {note}" for note in ties if note not in notes]
+        # What was noted about the unperturbed lists, ties in all of them, and what lists cannot tell.
+        noted = {label: result.run.provenance.get("notes", ()) for label, result in results[source.name].items()}
+        notes = [str(note) for note in noted[ORIGINAL] if not note.endswith(ORDER_DECIDES)]
+        notes += merged_notes(
+            (label, note) for label, own in noted.items() for note in own if note.endswith(ORDER_DECIDES)
+        )
         if any(variant.level == LISTS for variant in variants):
             notes.append("which queries a perturbation changed is not known from lists: all of them count as changed")
         if not original.run.rankings[original.direction].complete:

@@ -30,6 +30,7 @@ from crosslens.core import (
     atomic_file,
     current_engine,
     fingerprint,
+    note_resumed,
     parquet_bytes,
     reading,
 )
@@ -229,6 +230,8 @@ class VariantRunner:
             stored[label] = None if folder is None else QueryResults.load(folder, key, direction)
         results = {label: loaded for label, loaded in stored.items() if loaded is not None}
         missing = [task for task in tasks if task.label not in results]
+        if missing:
+            note_resumed(self.progress, source.name, len(results), len(tasks), "result")
         for task, computed in zip(missing, self._compute(source, missing), strict=True):
             if task.folder is not None and self.directory is not None:
                 if current_engine().distributed:
@@ -305,6 +308,10 @@ class PrefixedProgress:
 
     def __init__(self, progress: Progress, prefix: str) -> None:
         self._prefix, self.advance, self.finish, self._start = prefix, progress.advance, progress.finish, progress.start
+        self._note = getattr(progress, "note", lambda _: None)
 
     def start(self, label: str, total: int) -> None:
         self._start(f"{self._prefix}: {label}", total)
+
+    def note(self, text: str) -> None:
+        self._note(f"{self._prefix}: {text}")

@@ -215,8 +215,7 @@ class BlockRanking:
         for axis, relevance in enumerate(self._products.relevant):
             self._relevant[axis] = [relevance.part(queries) for queries in self.merged.blocks.parts(axis)]
         done = self.merged.done
-        with stage(progress, "ranking", _STEPS * done.size):
-            advance(_STEPS * int(done.sum()))
+        with stage(progress, "ranking", _STEPS * done.size, done=_STEPS * int(done.sum())):
             in_threads(np.flatnonzero(~done.all(axis=1)).tolist(), len(self._devices), SilentProgress(), work)
 
     def _rank_on(self, where: Any, numbers: Iterator[int], progress: Callable[[], _PairProgress]) -> None:

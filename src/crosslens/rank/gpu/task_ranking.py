@@ -116,8 +116,7 @@ def rank_in_tasks(
         merged.keep_in(Path(checkpoint), checkpoint_key(scorer, products, targets))
     todo = merged.todo()
     tasks = (ProductPart.of(products, targets, merged.parts(pair)) for pair in todo)
-    with stage(progress, "ranking", merged.done.size):
-        progress.advance(merged.done.size - len(todo))
+    with stage(progress, "ranking", merged.done.size, done=merged.done.size - len(todo), unit="block"):
         results = engine.run(
             rank_product_part, work, tasks,
             done=lambda _: progress.advance(), size=merged.result_bytes(), gpu=device.gpu,

@@ -10,6 +10,7 @@ from typing import Any
 import polars as pl
 
 from crosslens.core import IMAGE_TO_TEXT, CrosslensError
+from crosslens.data import read_table
 from crosslens.explanations import Explanation, explain_queries
 from crosslens.report.document.inputs import ReportContext
 
@@ -196,7 +197,7 @@ def _suspect_labels(context: ReportContext, name: str) -> dict[str, str]:
         return {}
     rows: Sequence[Mapping[str, Any]] = list(result.payload.get("review", ()))
     if result.folder is not None and (file := result.folder / "review.csv").exists():
-        rows = pl.read_csv(file, infer_schema=False).to_dicts()
+        rows = read_table(file).frame.to_dicts()
     reasons = {str(row["caption"]): set(str(row["reason"]).split(" + ")) - _BY_MODELS for row in rows if row["caption"]}
     return {caption: ", ".join(sorted(own)) for caption, own in reasons.items() if own}
 
@@ -207,4 +208,4 @@ def _unannotated_pairs(context: ReportContext, name: str) -> set[tuple[str, str]
     file = None if result is None or result.folder is None else result.folder / "missing.csv"
     if file is None or not file.exists():
         return set()
-    return set(pl.read_csv(file, columns=["image", "caption"], infer_schema=False).iter_rows())
+    return set(read_table(file).frame.select("image", "caption").iter_rows())

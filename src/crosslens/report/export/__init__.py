@@ -19,16 +19,17 @@ import polars as pl
 
 from crosslens.core import (
     ConflictError,
-    InputError,
     Registry,
     Run,
     UnknownNameError,
     UsageError,
     argument,
     atomic_file,
+    for_spreadsheets,
     refuse_existing,
     split_name,
     tidy_output,
+    to_stderr,
 )
 from crosslens.metrics import dataset_name, dataset_revision, select_metrics
 from crosslens.pipeline import DropTable, runs_table
@@ -45,6 +46,12 @@ Export = Callable[[Sequence[Run], Metrics], Files]
 EXPORTS: Registry[Export] = Registry("export format", "exports", ("crosslens.report.export",))
 """Format name → export. Details: ``suffix`` ends the names of its files, each format's its own, so that all exports of
 a run fit into one folder; ``several`` is True where many runs fit into one file."""
+_NOT_FILES = {"fiftyone": "A folder for FiftyOne.", "mlflow": "A run of MLflow.", "wandb": "A run of Weights & Biases."}
+
+
+def export_formats() -> dict[str, str]:
+    """All that runs can be exported to, each with what it is: files, folders and trackers."""
+    return {**{entry.name: entry.summary for entry in EXPORTS}, **_NOT_FILES}
 
 
 def render_export(
@@ -78,7 +85,7 @@ def write_export(files: Files, output: str | Path, *, overwrite: bool = False) -
         output if len(files) == 1 else plain.with_name(f"{plain.stem}-{part}{plain.suffix}{gz}"): content
         for part, content in files.items()
     }
-    return _write(paths, overwrite)
+    return write_changed({path: text.encode() for path, text in paths.items()}, overwrite)
 
 
 def write_named_export(
@@ -87,21 +94,17 @@ def write_named_export(
     """Write the files under the names of the format ``to``: ``clip-b32.i2t.run``, ``clip-b32.t2i.run``."""
     suffix = EXPORTS[to].details["suffix"]
     paths = {Path(folder) / f"{name}{part and f'.{part}'}{suffix}": content for part, content in files.items()}
-    return _write(paths, overwrite)
-
-
-def _write(content: Mapping[Path, str], overwrite: bool) -> list[Path]:
-    # mtime=0: the same run exports to the same bytes.
-    data = {
-        path: gzip.compress(text.encode(), mtime=0) if path.suffix == ".gz" else text.encode()
-        for path, text in content.items()
-    }
-    return write_changed(data, overwrite)
+    return write_changed({path: text.encode() for path, text in paths.items()}, overwrite)
 
 
 def write_changed(content: Mapping[Path, bytes], overwrite: bool) -> list[Path]:
-    """All of the files or none: conflicts are detected before the first file is written."""
-    changed = {path: data for path, data in content.items() if not (path.is_file() and path.read_bytes() == data)}
+    """All of the files or none, gzipped if the name ends in ``.gz``: conflicts are found before the first is written.
+
+    A file that holds the same already is no conflict, so that a command can be repeated.
+    """
+    # mtime=0: the same run exports to the same bytes.
+    stored = {path: gzip.compress(data, mtime=0) if path.suffix == ".gz" else data for path, data in content.items()}
+    changed = {path: data for path, data in stored.items() if not (path.is_file() and path.read_bytes() == data)}
     for path in content.keys() - changed.keys():
         tidy_output(path)
     for path in changed:
@@ -135,7 +138,7 @@ def csv(runs: Sequence[Run], metrics: Metrics = None) -> Files:
             direction, metric = split_name(name)
             row = {"run": run.name, "direction": direction, "metric": metric, **run[name].as_dict()}
             rows.append(row | {"protocol": run.protocol.get("name")})
-    return {"": pl.DataFrame(rows, schema=schema).write_csv()}
+    return {"": for_spreadsheets(pl.DataFrame(rows, schema=schema)).write_csv()}
 
 
 @EXPORTS.register("latex", suffix=".tex", several=True)
@@ -156,14 +159,14 @@ def render_drop_table(table: DropTable, to: str) -> Files:
     if to not in endings:
         raise UnknownNameError("export format of robustness studies", to, endings)
     ending = endings[to]
-    return {"": table.content(ending).decode() if ending else pl.DataFrame(table.rows).write_csv()}
+    return {"": table.content(ending).decode() if ending else for_spreadsheets(pl.DataFrame(table.rows)).write_csv()}
 
 
 @EXPORTS.register("trec", suffix=".run")
 def trec(runs: Sequence[Run], metrics: Metrics = None) -> Files:
     """TREC run files, one per direction.
 
-    ``query Q0 item rank score tag``; ids must be free of blanks, which the format uses as separators.
+    ``query Q0 item rank score tag``; ids with blanks, which the format uses as separators, are escaped.
     """
     return _render(runs, ".run")
 
@@ -188,16 +191,14 @@ def _render(runs: Sequence[Run], suffix: str) -> Files:
             fix="export from the folder that `crosslens evaluate -o` wrote, or choose csv, markdown or latex",
         )
     system = "_".join(run.name.split()) or "crosslens"
-    files = {}
+    files, notes = {}, list[str]()
     with tempfile.TemporaryDirectory() as folder:
         for direction, ranking in run.rankings.items():
             path = Path(folder) / f"{direction}{suffix}"
-            try:
-                write_run(ranking, path, system)
-            except InputError as error:
-                error.file = None  # a temporary file: the mistake is in the ids
-                raise
+            write_run(ranking, path, system, notify=notes.append)
             files[direction] = path.read_text(encoding="utf-8")
+    for note in notes[:1]:  # both directions have the same ids
+        to_stderr(note)
     return files
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from html import escape
 from pathlib import Path
 
-from crosslens.core import Figure, needs_extra
+from crosslens.core import Figure, needs_extra, well_formed
 from crosslens.report.export import write_changed
 from crosslens.report.forms.theme import LEVEL_COLOURS, PAPER_STYLE, SERIES
 
@@ -86,7 +86,7 @@ class ChartDrawing:
         size = f'viewBox="0 0 {self.width:g} {self.height:g}" width="{self.width:g}" height="{self.height:g}"'
         named = f"<title>{escape(self.title)}</title><desc>{escape(self.about)}</desc>"
         inside = "\n".join([named, *self._elements])
-        return f'<svg class="chart" {size} role="img">\n{inside}\n</svg>'
+        return well_formed(f'<svg class="chart" {size} role="img">\n{inside}\n</svg>')
 
     def __repr__(self) -> str:
         return f"ChartDrawing({self.title!r})"
@@ -111,7 +111,9 @@ def svg_file(drawings: Sequence[ChartDrawing]) -> str:
     style = f"{PAPER_STYLE}text.title {{ font: 600 14px Helvetica, Arial, sans-serif; }}"
     paper = '<rect width="100%" height="100%" fill="#ffffff"/>'
     body = "\n".join(inside)
-    return f'<svg xmlns="http://www.w3.org/2000/svg" {size}><style>{style}</style>{paper}\n{body}\n</svg>\n'
+    return well_formed(
+        f'<svg xmlns="http://www.w3.org/2000/svg" {size}><style>{style}</style>{paper}\n{body}\n</svg>\n'
+    )
 
 
 def drawn_file(drawings: Sequence[ChartDrawing], suffix: str) -> bytes:

@@ -23,6 +23,7 @@ from crosslens.core import (
     Table,
     Text,
     cell_text,
+    well_formed,
 )
 from crosslens.report.forms.boxes import draw_boxes
 from crosslens.report.forms.charts import draw
@@ -47,7 +48,7 @@ Drawn = Mapping[str, EmbeddedImage]
 @FORMS.register("html")
 def fragment(sections: Iterable[Section]) -> str:
     """For a notebook: the sections, and a style that keeps to them."""
-    return f'<style>{NOTEBOOK_STYLE}</style><div class="crosslens">{_body(list(sections))}</div>'
+    return well_formed(f'<style>{NOTEBOOK_STYLE}</style><div class="crosslens">{_body(list(sections))}</div>')
 
 
 def section_page(title: str, sections: Iterable[Section]) -> str:
@@ -82,7 +83,7 @@ def html_page(
         "</body>",
         "</html>",
     ]
-    return "\n".join(line for line in lines if line) + "\n"
+    return well_formed("\n".join(line for line in lines if line) + "\n")
 
 
 def links(targets: Sequence[tuple[str, str]], label: str) -> str:

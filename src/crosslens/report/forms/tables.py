@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 
 from crosslens.core import (
@@ -17,13 +18,30 @@ from crosslens.core import (
     TextDiff,
     UsageError,
     cell_text,
+    for_spreadsheets,
+    markdown_text,
+    well_formed,
 )
 
+_LATEX_SIGNS = {
+    "→": r"\rightarrow", "←": r"\leftarrow", "↔": r"\leftrightarrow", "↑": r"\uparrow", "↓": r"\downarrow",
+    "−": "-", "±": r"\pm", "×": r"\times", "÷": r"\div", "≤": r"\leq", "≥": r"\geq", "≠": r"\neq", "≈": r"\approx",
+    "·": r"\cdot", "∞": r"\infty", "√": r"\surd", "∈": r"\in", "‖": r"\|", "′": "'", "✓": r"\surd", "✗": r"\times",
+    "△": r"\triangle", "<": "<", ">": ">", "|": r"\vert",
+    "α": r"\alpha", "β": r"\beta", "γ": r"\gamma", "δ": r"\delta", "ε": r"\varepsilon", "η": r"\eta", "κ": r"\kappa",
+    "λ": r"\lambda", "μ": r"\mu", "π": r"\pi", "ρ": r"\rho", "σ": r"\sigma", "τ": r"\tau", "φ": r"\varphi",
+    "ω": r"\omega", "Δ": r"\Delta", "Σ": r"\Sigma", "Φ": r"\Phi",
+    **{letter: f"^{{{plain}}}" for letter, plain in zip("⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻ᵀ", "0123456789+-T", strict=True)},
+    **{letter: f"_{{{plain}}}" for letter, plain in zip("₀₁₂₃₄₅₆₇₈₉₊₋ₙ", "0123456789+-n", strict=True)},
+}  # fmt: skip
 _LATEX_CHARACTERS = str.maketrans({
+    **{sign: f"${command}$" for sign, command in _LATEX_SIGNS.items()},
     **{letter: f"\\{letter}" for letter in "&%$#_{}"}, "\\": r"\textbackslash{}", "~": r"\textasciitilde{}",
-    "^": r"\textasciicircum{}", "→": r"$\rightarrow$", "↑": r"$\uparrow$", "↓": r"$\downarrow$", "–": "--", "−": "$-$",
-    "<": "$<$", ">": "$>$",
+    "^": r"\textasciicircum{}", "–": "--", "—": "---", "…": r"\ldots{}", "“": "``", "”": "''", "‘": "`", "’": "'",
+    "†": r"\dag{}", "‡": r"\ddag{}", "•": r"$\bullet$", "½": r"$\frac{1}{2}$", "\u00a0": "~", "\ufffd": "?",
 })  # fmt: skip
+"""All signs that results are written with: a table without other letters is ASCII, which every LaTeX compiles."""
+_MINUS = re.compile(r"(?<![\w.-])-(?=\.?\d)")
 
 
 BOOKTABS = "% needs \\usepackage{booktabs}\n"
@@ -37,7 +55,7 @@ def latex(sections: Iterable[Section]) -> str:
 
 def latex_table(table: Table) -> str:
     """The best cells bold, intervals smaller."""
-    comments = [f"% {' '.join(line.split())}" for line in (table.title, *table.notes) if line]
+    comments = [f"% {' '.join(well_formed(line).split())}" for line in (table.title, *table.notes) if line]
     rows = [
         " & ".join(_latex_cell(cell, (number, column) in table.best) for column, cell in enumerate(row)) + r" \\"
         for number, row in enumerate(table.lines)
@@ -56,65 +74,78 @@ def _latex_cell(cell: Cell, best: bool) -> str:
     if not cell.mark.startswith("("):  # not a second number, but a sign that a note explains
         ends = ends.removesuffix(cell.mark).rstrip()
         number += f"$^{{{cell.mark}}}$" if cell.mark else ""
-    return f"{number} {{\\small {ends}}}" if ends else number
+    return f"{number} {{\\small {_latex_characters(ends)}}}" if ends else number
 
 
 def latex_text(cell: str) -> str:
     """A text of any kind as it is written in LaTeX, on one line."""
-    text = " ".join(cell.split()).translate(_LATEX_CHARACTERS)
+    text = _latex_characters(" ".join(well_formed(cell).split()))
     # A row must not begin with "[": LaTeX would read it as an argument of the \\ before it.
     return f"{{{text}}}" if text.startswith("[") else text
 
 
+def _latex_characters(text: str) -> str:
+    """A hyphen before a number is a minus sign; two, as of an option, must not become a dash."""
+    parts = _MINUS.sub("−", text).split("--")
+    return "-{}-".join(part.translate(_LATEX_CHARACTERS) for part in parts)
+
+
 def markdown(title: str, sections: Iterable[Section]) -> str:
     """A page: headings, texts, tables and lists."""
-    blocks = [f"# {title}"]
+    literal = markdown_text
+    blocks = [f"# {literal(title)}"]
     for section in sections:
-        blocks += [f"## {section.title}"] if section.title not in ("", title) else []
+        blocks += [f"## {literal(section.title)}"] if section.title not in ("", title) else []
         for part in section.parts:
             if isinstance(part, Text):
-                blocks.append("\n\n".join(part.sentences))
+                blocks += map(literal, part.sentences)
             elif isinstance(part, MarkedText):
-                blocks.append(part.text)
+                blocks.append(literal(part.text))
             elif isinstance(part, FactList):
                 names = [name.strip() for name, _ in part.rows]  # numbers make a list of their own
-                marks = [name if name.removesuffix(".").isdecimal() else f"- {name}:" for name in names]
-                listed = [f"{mark} {text}" for mark, (_, text) in zip(marks, part.rows, strict=True)]
-                blocks.append("\n".join([*((f"**{part.title}**", "") if part.title else ()), *listed]))
+                marks = [name if re.fullmatch(r"[0-9]+\.", name) else f"- {literal(name)}:" for name in names]
+                listed = [f"{mark} {literal(text)}" for mark, (_, text) in zip(marks, part.rows, strict=True)]
+                blocks += [*_markdown_title(part.title), "\n".join(listed)]
             elif isinstance(part, Table):
-                blocks += [f"**{_markdown_cell(part.title)}**"] if part.title else []
-                blocks += [markdown_table(part), *part.notes]
+                blocks += [*_markdown_title(part.title), markdown_table(part), *map(literal, part.notes)]
             elif isinstance(part, Cards):
-                listed = [f"- {' · '.join((card.title, *card.lines))}" for card in part.cards]
-                blocks.append("\n".join([f"**{part.title}**", "", *listed]))
+                listed = [f"- {literal(' · '.join((card.title, *card.lines)))}" for card in part.cards]
+                blocks += [*_markdown_title(part.title), "\n".join(listed)]
             elif isinstance(part, Diffs):
-                blocks += [f"### {part.title}"] if part.title else []
-                blocks += [part.about] if part.about else []
-                blocks += ["\n".join(["```diff", *_diff_lines(diff), "```"]) for diff in part.diffs]
-    return "\n\n".join(blocks) + "\n"
+                blocks += [f"### {literal(part.title)}"] if part.title else []
+                blocks += [literal(part.about)] if part.about else []
+                for diff in part.diffs:
+                    content = "\n".join(_diff_lines(diff))
+                    fence = "`" * max(3, *(len(run) + 1 for run in re.findall("`+", content)), 0)
+                    blocks.append(f"{fence}diff\n{content}\n{fence}")
+    return "\n\n".join(block for block in blocks if block) + "\n"
+
+
+def _markdown_title(title: str) -> list[str]:
+    return [f"**{markdown_text(title)}**"] if title.strip() else []
 
 
 def _diff_lines(diff: TextDiff) -> Iterator[str]:
     """As programs show differences: the text as it was and as it is."""
-    before, after = (" ".join("".join(span[side] for span in diff.spans).split()) for side in (0, 1))
-    yield f"@@ {diff.name} @@"
+    before, after = (_one_line("".join(span[side] for span in diff.spans)) for side in (0, 1))
+    yield f"@@ {_one_line(diff.name)} @@"
     yield from (f"- {before}", f"+ {after}") if diff.edited else (f"  {before}",)
-    yield from (f"# {fact}" for fact in (diff.about, *diff.facts) if fact)
+    yield from (f"# {_one_line(fact)}" for fact in (diff.about, *diff.facts) if fact)
+
+
+def _one_line(text: str) -> str:
+    return " ".join(well_formed(text).split())
 
 
 def markdown_table(table: Table) -> str:
     """The best cells bold."""
     rule = ["---:" if side == "r" else "---" for side in table.sides]
     rows = [
-        [f"**{_markdown_cell(cell)}**" if (number, column) in table.best else _markdown_cell(cell)
+        [f"**{markdown_text(cell_text(cell))}**" if (number, column) in table.best else markdown_text(cell_text(cell))
          for column, cell in enumerate(row)]
         for number, row in enumerate(table.lines)
     ]  # fmt: skip
-    return "\n".join(f"| {' | '.join(line)} |" for line in ([*map(_markdown_cell, table.header)], rule, *rows))
-
-
-def _markdown_cell(cell: Cell) -> str:
-    return " ".join(cell_text(cell).replace("|", "\\|").split())
+    return "\n".join(f"| {' | '.join(line)} |" for line in ([*map(markdown_text, table.header)], rule, *rows))
 
 
 def csv(sections: Iterable[Section]) -> str:
@@ -136,4 +167,4 @@ def csv(sections: Iterable[Section]) -> str:
         about |= {"table": table.title or section.title} if len(same) > 1 else {}
         frames.append(table.frame.select(*(pl.lit(name).alias(column) for column, name in about.items()), pl.all()))
     joined = pl.concat(frames, how="diagonal_relaxed")
-    return joined.with_columns(pl.selectors.string().str.strip_chars()).write_csv()
+    return for_spreadsheets(joined.with_columns(pl.selectors.string().str.strip_chars())).write_csv()

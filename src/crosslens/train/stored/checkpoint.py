@@ -40,6 +40,7 @@ def _by_reference(model: Any) -> set[str]:
 
 
 STATE = "state"
+MOST_THREADS = 4096
 _PARTS = ("weights", "optimizer", "best")
 
 
@@ -56,6 +57,8 @@ class Checkpoint:
     """The best weights so far."""
     losses: tuple[float, int] = (0.0, 0)
     """The sum of the losses since the last validation, and their number."""
+    threads: int | None = None
+    """With how many threads it was computed; None in a file of an earlier version."""
 
 
 def save_checkpoint(path: Path, checkpoint: Checkpoint) -> None:
@@ -67,7 +70,7 @@ def save_checkpoint(path: Path, checkpoint: Checkpoint) -> None:
         for part in _PARTS
         for name, tensor in getattr(checkpoint, part).items()
     }
-    state = json.dumps({"step": checkpoint.step, "history": checkpoint.history, "losses": checkpoint.losses})
+    state = json.dumps({name: getattr(checkpoint, name) for name in ("step", "history", "losses", "threads")})
     try:
         with atomic_file(path) as partial:
             partial.write_bytes(save(stored, {STATE: state}))
@@ -93,8 +96,10 @@ def load_checkpoint(path: Path) -> Checkpoint:
             part, _, rest = name.partition("/")
             parts[part][rest] = tensor
         total, count = state["losses"]
-        losses = float(total), int(count)
-        return Checkpoint(int(state["step"]), history=list(state["history"]), losses=losses, **parts)
+        losses, threads = (float(total), int(count)), state.get("threads")
+        if threads is not None and (type(threads) is not int or not 1 <= threads <= MOST_THREADS):
+            raise ValueError(f"threads = {threads!r}")
+        return Checkpoint(int(state["step"]), history=list(state["history"]), losses=losses, threads=threads, **parts)
     except Exception as error:  # safetensors has an exception of its own
         of_content = isinstance(error, ValueError | KeyError | TypeError | OverflowError)
         raise InputError(

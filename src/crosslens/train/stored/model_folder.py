@@ -22,6 +22,7 @@ from crosslens.core import (
     ResumableFolder,
     Run,
     fingerprint,
+    markdown_text,
     read_header,
     read_manifest,
     read_whole,
@@ -67,9 +68,9 @@ def card_text(card: Mapping[str, Any]) -> str:
         for n in shown
     ]  # fmt: skip
     sections = [
-        f"# {card['recipe']}",
-        f"A retrieval model ({card['identity']['model']}, {card['parameters']:,} parameters), trained by "
-        "`crosslens train`.",
+        f"# {markdown_text(str(card['recipe']))}",
+        f"A retrieval model ({markdown_text(card['identity']['model'])}, {card['parameters']:,} parameters), trained "
+        "by `crosslens train`.",
         _table(("", ""), _facts(card)),
         "## Test split",
         _table(("metric", "value"), [(name, format_figure(name, value)) for name, value in card["test"].items()]),
@@ -124,8 +125,8 @@ def _images(card: Mapping[str, Any]) -> str:
 
 
 def _table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    lines = [header, ["---"] * len(header), *rows]
-    return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)
+    head, *body = ([markdown_text(cell) for cell in line] for line in (header, *rows))
+    return "\n".join(f"| {' | '.join(line)} |" for line in (head, ["---"] * len(header), *body))
 
 
 KIND = "trained-model"

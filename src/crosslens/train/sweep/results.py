@@ -36,6 +36,7 @@ from crosslens.core import (
     Text,
     UsageError,
     atomic_folder,
+    for_spreadsheets,
     hold_output,
     json_form,
     match_ids,
@@ -500,7 +501,7 @@ def write_sweep_files(sweep: Sweep, output: str | Path) -> list[Path]:
 
     def csv(rows: Sequence[dict[str, Any]]) -> str:
         """A row that lacks a column has nothing there, nor where a number is not known."""
-        return pl.DataFrame(list(map(json_form, rows)), infer_schema_length=None).write_csv()
+        return for_spreadsheets(pl.DataFrame(list(map(json_form, rows)), infer_schema_length=None)).write_csv()
 
     files = {
         "table.csv": csv(table),

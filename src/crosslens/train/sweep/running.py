@@ -84,7 +84,9 @@ def run_trainings(
     with stage(progress, label, sum(steps[training.folder] for training in trainings)) as running:
         if jobs == 1 or len(trainings) == 1:
             done: Generator[TrainingOutcome] = (
-                _train(training, data, options, _Steps(running.advance, steps[training.folder]))
+                _train(
+                    training, data, options, _Steps(running.advance, steps[training.folder], running, training.folder)
+                )
                 for training in trainings
             )
         else:
@@ -121,8 +123,11 @@ def _train(
 class _Steps:
     """Counts the steps of one training, and at its end those that it did not need."""
 
-    def __init__(self, advance: Callable[[int], object], total: int) -> None:
+    def __init__(
+        self, advance: Callable[[int], object], total: int, shown: Progress | None = None, name: str = ""
+    ) -> None:
         self._advance, self._left, self._counts = advance, total, False
+        self._note, self._name = getattr(shown, "note", lambda _: None), name
 
     def start(self, label: str, total: int) -> None:
         self._counts = label == _STAGE
@@ -131,6 +136,9 @@ class _Steps:
         if self._counts:
             self._advance(steps)
             self._left -= steps
+
+    def note(self, text: str) -> None:
+        self._note(f"{self._name}: {text}")
 
     def finish(self) -> None:
         self._counts = False

@@ -10,7 +10,6 @@ from typing import Annotated, TypeVar
 from urllib.parse import quote
 
 from fastapi import Path as PathParameter
-from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
@@ -22,6 +21,7 @@ from crosslens.web.judging.accounts import (
     SESSION_SECONDS,
     Account,
     Member,
+    in_turn,
     may_see_picture,
     name_key,
     new_token,
@@ -169,7 +169,7 @@ class JudgingContext:
     async def limited(self, request: Request, name: str, check: Callable[[], T]) -> T:
         """What ``check`` returns, within the limit of wrong passwords; it raises where the password is wrong."""
         async with self._limit.attempt(request, f"account {name_key(name)[:200]}") as attempt:
-            result = await run_in_threadpool(check)
+            result = await in_turn(check)
             attempt.is_right = True
             return result
 

@@ -21,6 +21,7 @@ from crosslens.core import (
     UnknownNameError,
     UsageError,
     argument,
+    for_spreadsheets,
     is_finite_number,
     parquet_bytes,
     read_json_file,
@@ -34,8 +35,6 @@ from crosslens.web.judging.tasks import Answer, AnswerForm, NewItem, label_grade
 
 ADJUDICATED = "adjudicated"
 """The source of what the owner decided."""
-_FORMULA = r"[=+\-@\t\r]"
-"""How a cell begins that a spreadsheet program may run as a formula; an apostrophe in front makes it a text."""
 
 
 Items = Mapping[str, NewItem]
@@ -121,7 +120,7 @@ def read_answers(path: Path, served: str = "") -> list[AnswerRow] | None:
                 return None
             rows = []
             for row in frame.iter_rows(named=True):
-                cells: dict[str, Any] = {name: re.sub(f"^'('*{_FORMULA})", r"\1", cell) for name, cell in row.items()}
+                cells: dict[str, Any] = dict(row)
                 cells["labels"] = cells["labels"].split("; ") if cells["labels"] else []
                 try:
                     cells["metrics"] = json.loads(cells["metrics"])
@@ -412,7 +411,7 @@ def export_content(
     form, suffix = export_form(path, options), format_suffix(path)
     if form == QRELS:
         pairs = qrels_table(answers, options, dataset)
-        return bytes(parquet_bytes(pairs)) if suffix == ".parquet" else pairs.write_csv().encode()
+        return bytes(parquet_bytes(pairs)) if suffix == ".parquet" else for_spreadsheets(pairs).write_csv().encode()
     if form == LABEL_STUDIO:
         tasks = label_studio_tasks(answers.table, answers.items, answers.adjudicated, options.pictures)
         return (json.dumps(tasks, ensure_ascii=False, indent=1) + "\n").encode()
@@ -422,8 +421,7 @@ def export_content(
     for row in rows:
         row |= {"labels": "; ".join(row["labels"]), "metrics": json.dumps(row["metrics"], ensure_ascii=False)}
     schema = dict.fromkeys(_COLUMNS, pl.String) | {"rating": pl.Float64, "seconds": pl.Float64}
-    safe = pl.col(pl.String).str.replace(f"^('*{_FORMULA})", "'${1}")
-    return pl.DataFrame(rows, schema=schema).with_columns(safe).write_csv().encode()
+    return for_spreadsheets(pl.DataFrame(rows, schema=schema)).write_csv().encode()
 
 
 def qrels_table(answers: ProjectAnswers, options: ExportOptions, dataset: Dataset | None = None) -> pl.DataFrame:

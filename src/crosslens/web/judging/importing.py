@@ -27,13 +27,14 @@ from crosslens.core import (
     UsageError,
     argument,
     is_finite_number,
+    listed_id,
     random_stream,
     read_json_file,
     reading,
 )
 from crosslens.data import RowName, existing_file, format_suffix, read_records, read_table, typed
 from crosslens.explanations import dataset_of_run, explain_run, failed_queries, ranking_of
-from crosslens.web.judging.accounts import add_account, hash_password, new_token, row_of_name
+from crosslens.web.judging.accounts import UNUSABLE_PASSWORD, add_account, row_of_name
 from crosslens.web.judging.database.engine import Database, Transaction
 from crosslens.web.judging.database.judgements import record_within
 from crosslens.web.judging.database.projects import add_items, as_project, items, locked_project
@@ -230,8 +231,9 @@ def _pair(
 def _checked_pair(row: Mapping[str, Any], where: int | str, origin: str, dataset: Dataset, shown_as: str) -> NewItem:
     """The item of a row, whose image and caption the dataset must have."""
     cells = {name: str(row[name]).strip() if row.get(name) is not None else "" for name in _OWN}
-    image = str(row.get("suggested_image") or "").strip() or cells["image"]
-    caption, text = cells["caption"], cells["text"]
+    named = (listed_id(row.get(name), dataset.image_rows) for name in ("suggested_image", "image"))
+    image = next(filter(None, named), "")
+    caption, text = listed_id(row.get("caption"), dataset.caption_rows) or "", cells["text"]
     if image not in dataset.image_rows:
         raise InputError(f"image {image!r} is not in the dataset", row=where, fix="check the id", subject=image)
     if not text and caption in dataset.caption_rows:
@@ -382,7 +384,6 @@ def import_answers(database: Database, project: int, rows: Sequence[AnswerRow], 
     People whom the database does not know get accounts that nobody can log in to. Who has judged an item already keeps
     that judgement.
     """
-    unusable = hash_password(new_token())
     with database.writing(alone=True) as session:
         stored = locked_project(session, project)
         form = read_form(stored.labels)
@@ -408,13 +409,13 @@ def import_answers(database: Database, project: int, rows: Sequence[AnswerRow], 
             except CrosslensError as error:
                 raise InputError(error.problem, row=place, fix="import into a project with the same labels") from error
             if row.source == ADJUDICATED:
-                who = _account(session, accounts, _IMPORT, MODEL, unusable)
+                who = _account(session, accounts, _IMPORT, MODEL)
                 item = numbers[row.item]
                 if session.get(AdjudicationRow, item) is None:
                     said = asdict(answer) | {"labels": list(answer.labels)}
                     session.add(AdjudicationRow(item=item, account=who, created=session.now, **said))
                 continue
-            who = _account(session, accounts, row.judge, row.source, unusable)
+            who = _account(session, accounts, row.judge, row.source)
             item_row = session.get_one(ItemRow, numbers[row.item])
             moment = row.created or session.now
             added += record_within(session, item_row, who, answer, row.source, row.seconds, moment).is_new
@@ -459,12 +460,12 @@ def _shown(item: NewItem) -> tuple[object, ...]:
     return item.kind, about.get("image"), about.get("caption"), texts
 
 
-def _account(session: Transaction, known: dict[tuple[str, str], int], name: str, source: str, unusable: str) -> int:
+def _account(session: Transaction, known: dict[tuple[str, str], int], name: str, source: str) -> int:
     """The account of a judge, made where there is none."""
     if (name, source) not in known:
         row = row_of_name(session, name)
         if row is None:
-            account = add_account(session, name, unusable if source == PERSON else None).id
+            account = add_account(session, name, UNUSABLE_PASSWORD if source == PERSON else None).id
         elif (source == MODEL) != (row.password_hash is None and row.closed is None):
             kind = "a person" if source == MODEL else "a model"
             raise ConflictError(f"{name!r} is the name of {kind} here", fix="rename the judge in the file")

@@ -12,7 +12,7 @@ DATABASE_FILE = "judging.sqlite"
 
 
 @dataclass(frozen=True)
-class JudgingFolder(Options):
+class JudgingFolder(Options, group="Input"):
     """The folder that is served, and the database of its projects."""
 
     folder: Path = option(Path("runs"), "The folder that crosslens serve shows.", metavar="FOLDER")
@@ -24,7 +24,7 @@ class JudgingFolder(Options):
 
 
 @dataclass(frozen=True)
-class ProjectOptions(Options):
+class ProjectOptions(Options, group="Judging"):
     """What is asked in a project, and how items are given out."""
 
     task: str = option(
@@ -46,7 +46,7 @@ CANDIDATES, SURVEY = "candidates", "survey"
 
 
 @dataclass(frozen=True)
-class ImportOptions(Options):
+class ImportOptions(Options, group="Judging"):
     """Which items are taken from a source."""
 
     direction: str | None = option(None, "Of a run: i2t or t2i. [default: t2i if the run has it]", metavar="NAME")
@@ -72,7 +72,7 @@ EXPORT_FORMS = (ANSWERS, QRELS, LABEL_STUDIO, IMP_SHEETS)
 
 
 @dataclass(frozen=True)
-class ExportOptions(Options):
+class ExportOptions(Options, group="Judging"):
     """How judgements become a file."""
 
     form: str | None = option(
@@ -100,7 +100,7 @@ class ExportOptions(Options):
 
 
 @dataclass(frozen=True)
-class AskingOptions(Options):
+class AskingOptions(Options, group="Execution"):
     """How often and how fast a model is asked."""
 
     workers: int = option(4, "Requests at a time.", metavar="N", minimum=1, maximum=256)

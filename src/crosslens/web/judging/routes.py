@@ -21,11 +21,13 @@ from crosslens.web.judging.accounts import (
     LONGEST_PASSWORD,
     SHORTEST_PASSWORD,
     Member,
+    OpenInvitation,
     accept_invitation,
     accept_with_new_account,
     account_with_password,
     create_first_owner,
     end_sessions,
+    in_turn,
     invitation,
     log_in,
     log_out,
@@ -69,11 +71,6 @@ def _page(
     if isinstance(error, TooManyAttempts):
         answer.headers["Retry-After"] = str(error.seconds)
     return answer
-
-
-def _enter(request: Request, context: JudgingContext, target: str, name: str, password: str) -> Response:
-    """Go on to a page, logged in."""
-    return start_session(request, RedirectResponse(target, 303), log_in(context.database, name, password))
 
 
 def _add_login(routes: APIRouter, context: JudgingContext) -> None:
@@ -121,18 +118,15 @@ def _add_password(routes: APIRouter, context: JudgingContext) -> None:
                 raise CrosslensError("the present password is wrong")
             return known[1]
 
-        def change(verified: str) -> Response:
-            set_password(context.database, account.id, new, verified=verified)
-            # Every session has ended, this one too: whoever knew the old password is out.
-            return _enter(request, context, "/account?changed=1", account.name, new)
-
         def again(error: CrosslensError) -> Response:
             context.require_account(request)  # the session may have ended meanwhile
             return _page(request, context, "account", error, changed=False)
 
         try:
             verified = await context.limited(request, account.name, check)
-            return await run_in_threadpool(change, verified)
+            # Every session ends, this one too: whoever knew the old password is out.
+            token = await in_turn(partial(set_password, context.database, account.id, new, verified=verified))
+            return start_session(request, RedirectResponse("/account?changed=1", 303), token)
         except CrosslensError as error:
             return await run_in_threadpool(again, error)
 
@@ -144,14 +138,17 @@ def _add_password(routes: APIRouter, context: JudgingContext) -> None:
 
 
 def _add_invitations(routes: APIRouter, context: JudgingContext) -> None:
-    def shown(request: Request, token: str, error: CrosslensError | None = None, name: str = "") -> Response:
+    def invited_to(token: str) -> OpenInvitation:
         invited = invitation(context.database, token) if context.exists else None
         if invited is None:
             raise HTTPException(
                 404,
                 "This link is not valid: it has been used or has expired. Ask the owner of the project for a new one.",
             )
-        return _page(request, context, "join", error, invited=invited, token=token, name=name)
+        return invited
+
+    def shown(request: Request, token: str, error: CrosslensError | None = None, name: str = "") -> Response:
+        return _page(request, context, "join", error, invited=invited_to(token), token=token, name=name)
 
     def target(project: int | None) -> str:
         return "/judging" if project is None else f"/projects/{project}"
@@ -166,15 +163,13 @@ def _add_invitations(routes: APIRouter, context: JudgingContext) -> None:
         return RedirectResponse(target(accept_invitation(context.database, token, account.id)), 303)
 
     @routes.post("/join/{token}/account")
-    def join_with_account(request: Request, token: str, name: Text = "", password: Text = "") -> Response:
-        invited = invitation(context.database, token) if context.exists else None
-        if invited is None:
-            return shown(request, token)
+    async def join_with_account(request: Request, token: str, name: Text = "", password: Text = "") -> Response:
+        invited = await run_in_threadpool(invited_to, token)
         try:
-            account = accept_with_new_account(context.database, token, name, password)
+            session = await in_turn(partial(accept_with_new_account, context.database, token, name, password))
         except CrosslensError as error:
-            return shown(request, token, error, name)
-        return _enter(request, context, target(invited.project), account.name, password)
+            return await run_in_threadpool(shown, request, token, error, name)
+        return start_session(request, RedirectResponse(target(invited.project), 303), session)
 
 
 def _add_setup(routes: APIRouter, context: JudgingContext) -> None:
@@ -189,14 +184,17 @@ def _add_setup(routes: APIRouter, context: JudgingContext) -> None:
         return _page(request, context, "setup", token=token, name="")
 
     @routes.post("/setup/{token}")
-    def setup(request: Request, token: str, name: Text = "", password: Text = "") -> Response:
-        check(token)
-        try:
-            account = create_first_owner(context.database, name, password)
-        except CrosslensError as error:
+    async def setup(request: Request, token: str, name: Text = "", password: Text = "") -> Response:
+        def again(error: CrosslensError) -> Response:
             check(token)
             return _page(request, context, "setup", error, token=token, name=name)
-        return _enter(request, context, "/judging", account.name, password)
+
+        await run_in_threadpool(check, token)
+        try:
+            session = await in_turn(partial(create_first_owner, context.database, name, password))
+        except CrosslensError as error:
+            return await run_in_threadpool(again, error)
+        return start_session(request, RedirectResponse("/judging", 303), session)
 
 
 def _add_reset(routes: APIRouter, context: JudgingContext) -> None:
@@ -213,13 +211,13 @@ def _add_reset(routes: APIRouter, context: JudgingContext) -> None:
         return shown(request, token)
 
     @routes.post("/reset/{token}")
-    def reset(request: Request, token: str, password: Text = "") -> Response:
-        shown(request, token)  # before a hash is computed for nothing
+    async def reset(request: Request, token: str, password: Text = "") -> Response:
+        await run_in_threadpool(shown, request, token)  # before a hash is computed for nothing
         try:
-            account = reset_password(context.database, token, password)
+            session = await in_turn(partial(reset_password, context.database, token, password))
         except CrosslensError as error:
-            return shown(request, token, error)
-        return _enter(request, context, "/judging", account.name, password)
+            return await run_in_threadpool(shown, request, token, error)
+        return start_session(request, RedirectResponse("/judging", 303), session)
 
 
 NOTES = {

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import tomllib
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
@@ -85,9 +86,10 @@ class AnswerForm:
 
     def __post_init__(self) -> None:
         _require_text("question", self.question)
+        _require_count(self.labels)
         names = [label.name for label in self.labels]
         for what, values in (("name", names), ("key", [label.key for label in self.labels])):
-            if repeated := sorted({value for value in values if values.count(value) > 1}):
+            if repeated := sorted(value for value, count in Counter(values).items() if count > 1):
                 raise UsageError(f"two labels have the {what} {repeated[0]!r}", fix="change one", option="labels")
         for name in self.text.needed_for if self.text else ():
             if name not in names:
@@ -131,6 +133,11 @@ def _require_text(key: str, value: str) -> None:
         raise UsageError(f"{key} has {len(value):,} characters", fix=f"write 1 to {MOST_CHARACTERS:,}", option=key)
 
 
+def _require_count(labels: Sequence[object]) -> None:
+    if not 2 <= len(labels) <= MOST_LABELS:
+        raise UsageError(f"labels has {len(labels):,} entries", fix=f"write 2 to {MOST_LABELS}", option="labels")
+
+
 def read_form(stored: Mapping[str, Any] | SettingsFile) -> AnswerForm:
     """A form from JSON or TOML, checked."""
     page = stored if isinstance(stored, SettingsFile) else SettingsFile(stored)
@@ -138,23 +145,20 @@ def read_form(stored: Mapping[str, Any] | SettingsFile) -> AnswerForm:
     content = {key: value for key, value in page.content.items() if value is not None}
     page.refuse_unknown((), content, [entry.name for entry in fields(AnswerForm)])
     entries = content.get("labels")
-    if (
-        not isinstance(entries, list | tuple)
-        or not 2 <= len(entries) <= MOST_LABELS
-        or not all(isinstance(entry, Mapping) for entry in entries)
-    ):
+    if not isinstance(entries, list | tuple) or not all(isinstance(entry, Mapping) for entry in entries):
         raise page.fail(("labels",), "labels is not a list of labels", f"2 to {MOST_LABELS} tables, each with a name")
     labels = []
-    for number, entry in enumerate(entries):
-        label = {key: value.strip() if isinstance(value, str) else value for key, value in entry.items()}
-        label = {"title": label.get("name"), **label}
-        label["key"] = str(label.get("key", number + 1 if number < 9 else "")).lower()
-        labels.append(page.options(AnswerLabel, ("labels", number), label))
-    question = page.value(("question",), content.get("question", ""), str).strip()
-    several = page.value(("several",), content.get("several", False), bool)
-    rating = page.options(RatingScale, "rating") if "rating" in content else None
-    text = page.options(TextField, "text") if "text" in content else None
     try:
+        _require_count(entries)  # before each of them is looked at
+        for number, entry in enumerate(entries):
+            label = {key: value.strip() if isinstance(value, str) else value for key, value in entry.items()}
+            label = {"title": label.get("name"), **label}
+            label["key"] = str(label.get("key", number + 1 if number < 9 else "")).lower()
+            labels.append(page.options(AnswerLabel, ("labels", number), label))
+        question = page.value(("question",), content.get("question", ""), str).strip()
+        several = page.value(("several",), content.get("several", False), bool)
+        rating = page.options(RatingScale, "rating") if "rating" in content else None
+        text = page.options(TextField, "text") if "text" in content else None
         return AnswerForm(question, tuple(labels), several, rating, text)
     except UsageError as error:
         raise page.fail((str(error.option),), error.problem, fix=error.fix) from error

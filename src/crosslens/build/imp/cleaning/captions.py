@@ -28,6 +28,7 @@ from crosslens.core import (
     UnknownNameError,
     UsageError,
     argument,
+    for_spreadsheets,
     needs_extra,
     parquet_bytes,
     printable_line,
@@ -419,7 +420,7 @@ def write_cleaned(result: CleanedCaptions, path: str | Path, others: pl.DataFram
         if format_suffix(path) == ".parquet":
             file.write(parquet_bytes(table))
         elif format_suffix(path) == ".csv":
-            table.with_columns(pl.col("changes").list.join(" ")).write_csv(file)
+            for_spreadsheets(table.with_columns(pl.col("changes").list.join(" "))).write_csv(file)
         else:
             file.write("".join(f"{text}\n" for text in table["cleaned"].drop_nulls()).encode())
 

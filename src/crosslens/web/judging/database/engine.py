@@ -24,7 +24,7 @@ from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url, 
 from sqlalchemy.exc import ArgumentError, DatabaseError
 from sqlalchemy.orm import Session
 
-from crosslens.core import CrosslensError, needs_extra
+from crosslens.core import CrosslensError, needs_extra, require_own
 from crosslens.web.judging.database.tables import AuditRow
 
 BUSY_SECONDS = 30
@@ -151,6 +151,9 @@ def open_database(address: str | Path) -> Database:
 
 def _make_private(file: Path) -> None:
     """Names, answers and hashes of passwords are for the user who runs the server; SQLite's log has the same rights."""
+    logs = [file.with_name(file.name + ending) for ending in ("-wal", "-shm", "-journal")]
+    for log in logs:  # SQLite would write over what a link leads to
+        require_own(log)
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
         with suppress(FileExistsError):
@@ -159,7 +162,7 @@ def _make_private(file: Path) -> None:
         raise CrosslensError(
             f"the database {file} cannot be made: {error.strerror}", fix="check the folder", code="database"
         ) from error
-    for path in (file, *(file.with_name(file.name + ending) for ending in ("-wal", "-shm"))):
+    for path in (file, *logs):
         try:
             if path.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO) and path.is_file():
                 path.chmod(0o600)
