@@ -14,7 +14,9 @@ def test_two_models_on_a_dataset(runs: tuple[Path, Path], call: Call) -> None:
     outcome = call("leaderboard", *runs, "--permutations", "200")
     assert outcome.code == 0
     assert "the first metric of each direction" in outcome.err
-    assert outcome.out.splitlines()[1].split() == ["model", "i2t/Hit@1", "t2i/Hit@1"]
+    assert outcome.out.splitlines()[1].split() == ["model", "i2t/Hit@1", "t2i/Hit@1", "(primary)"]
+    named = call("leaderboard", *runs, "--primary", "i2t/Hit@1", "--permutations", "200", "--json").json
+    assert named["primary"] == "i2t/Hit@1"
     content = call("leaderboard", *runs, "--metrics", "t2i/MRR", "--permutations", "200", "--json").json
     means = {cell["model"]: cell["mean"] for cell in content["cells"]}
     assert means == {folder.name: Run.load(folder)["t2i/MRR"].mean for folder in runs}

@@ -12,7 +12,7 @@ import pytest
 import crosslens as cl
 from crosslens.core import Bars
 from crosslens.core.errors import InputError, UnknownNameError, UsageError
-from crosslens.core.run import Run
+from crosslens.core.run import MetricValues, Run
 from crosslens.metrics import measure, unit_of
 from crosslens.pipeline.comparison import Comparison, compare
 from crosslens.statistics import correct, holm, paired_permutation
@@ -69,11 +69,75 @@ def test_p_values(comparison: Comparison, good: Run, bad: Run) -> None:
     )
     assert (result.p_value, result.low, result.high) == (test.p_value, test.low, test.high)
     raw = [result.p_value for result in comparison.results]
-    np.testing.assert_array_equal([result.adjusted_p for result in comparison.results], holm(raw))
-    mild = compare(bad, good, permutations=2000, correction="bh")
-    np.testing.assert_array_equal([result.adjusted_p for result in mild.results], correct(raw, "bh"))
-    plain = compare(bad, good, permutations=2000, correction="none")
-    assert [result.adjusted_p for result in plain.results] == raw
+    for correction in ("holm", "bh", "none"):
+        corrected = compare(bad, good, permutations=2000, correction=correction).results
+        counted = [result for result in corrected if not result.primary and result.same_as is None]
+        expected = correct([result.p_value for result in counted], correction)
+        np.testing.assert_array_equal([result.adjusted_p for result in counted], expected)
+        assert [result.p_value for result in corrected] == raw
+    assert [result.adjusted_p for result in corrected] == raw
+
+
+def test_the_primary_metric_is_corrected_for_pairs_alone(comparison: Comparison, good: Run, bad: Run) -> None:
+    assert [result.metric for result in comparison.results if result.primary] == ["t2i/Hit@1"]
+    assert comparison["t2i/Hit@1"].adjusted_p == comparison["t2i/Hit@1"].p_value
+    content = comparison.as_dict()
+    assert content["primary"] == "t2i/Hit@1"
+    assert [row["metric"] for row in content["comparisons"] if row["primary"]] == ["t2i/Hit@1"]
+    named = compare(bad, good, primary="MRR", permutations=100)
+    assert [result.metric for result in named.results if result.primary] == ["t2i/MRR"], (
+        "of t2i where there is a choice"
+    )
+    assert "By t2i/MRR, the primary metric, good is ahead of bad by " in str(named)
+    for metrics, primary in (("i2t/MRR i2t/Hit@1", "i2t/Hit@1"), ("i2t/MRR Rsum", "i2t/MRR"), ("Hit@5", "t2i/Hit@5")):
+        chosen = compare(bad, good, metrics=metrics, permutations=50)
+        assert [result.metric for result in chosen.results if result.primary] == [primary]
+    with pytest.raises(UnknownNameError, match="unknown metric among those compared 't2i/MRR'"):
+        compare(bad, good, metrics="Hit@1", primary="t2i/MRR", permutations=50)
+
+
+def test_metrics_that_are_the_same_here_count_once() -> None:
+    """With one relevant item per query, Hit@1 = mAP@R = RPrecision = 1 − Fails: equal tests, found from the values."""
+    metrics = "t2i/Hit@1 t2i/mAP@R t2i/RPrecision t2i/Fails t2i/MRR"
+    first, second = run("a", 1.0, metrics), run("b", 1.2, metrics)
+    alone = compare(first, second, metrics="t2i/Hit@1").results[0]
+    every = compare(first, second)
+    assert every["t2i/Hit@1"].adjusted_p == alone.adjusted_p == alone.p_value
+    for name in ("t2i/mAP@R", "t2i/RPrecision", "t2i/Fails"):
+        assert (every[name].same_as, every[name].adjusted_p) == ("t2i/Hit@1", alone.p_value)
+    assert every["t2i/MRR"].same_as is None
+    assert every["t2i/MRR"].adjusted_p == every["t2i/MRR"].p_value, "one secondary test is left"
+    text = str(every).replace("\n", " ")
+    assert "The same test as t2i/Hit@1 here, counted once: t2i/mAP@R, t2i/RPrecision, t2i/Fails." in text
+    assert "t2i/Hit@1 is the primary metric, corrected by Holm for 1 test; the others are secondary" in text
+    # Among secondary metrics, too.
+    ranks = compare(first, second, primary="t2i/MRR")
+    assert {name: ranks[name].same_as for name in ranks.as_dict()["figures"]["a"]} == {
+        "t2i/Hit@1": None, "t2i/mAP@R": "t2i/Hit@1", "t2i/RPrecision": "t2i/Hit@1", "t2i/Fails": "t2i/Hit@1",
+        "t2i/MRR": None,
+    }  # fmt: skip
+    assert ranks["t2i/Fails"].adjusted_p == ranks["t2i/Hit@1"].p_value
+    # Images have several captions: there the metrics differ, and all are counted.
+    images = compare(
+        *(run(name, noise, "i2t/Hit@1 i2t/RPrecision i2t/mAP@R") for name, noise in (("a", 1.0), ("b", 1.2)))
+    )
+    assert [result.same_as for result in images.results] == [None] * 3
+
+
+def test_five_images_cannot_decide() -> None:
+    def tiny(name: str, value: float) -> Run:
+        values = {
+            metric: MetricValues(metric, tuple("abcde"), np.full(5, value), np.arange(5), value, value, value)
+            for metric in ("t2i/Hit@1", "t2i/Hit@5")
+        }
+        return Run(name, values)
+
+    result = compare(tiny("bad", 0.0), tiny("good", 1.0), metrics="t2i/Hit@1")
+    assert result["t2i/Hit@1"].smallest_p == 2 / 32
+    text = str(result).replace("\n", " ")
+    assert "good is ahead of bad by 100.0 points: which cannot be decided with 5 images (p = 0.06" in text
+    assert "Cannot be decided with 5 images, as no corrected p is below 0.062: t2i/Hit@1." in text
+    assert "may be chance" not in text
 
 
 def test_who_wins_on_which_queries(comparison: Comparison, good: Run, bad: Run) -> None:
@@ -121,9 +185,11 @@ def test_several_runs_against_the_first(good: Run, bad: Run) -> None:
         ("middling", "t2i/Hit@1"),
         ("middling", "i2t/MRR"),
     ]
-    np.testing.assert_array_equal(
-        [result.adjusted_p for result in three.results], holm([result.p_value for result in three.results])
-    )
+    for metric in ("t2i/Hit@1", "i2t/MRR"):  # the primary one, and the secondary one
+        results = [result for result in three.results if result.metric == metric]
+        np.testing.assert_array_equal(
+            [result.adjusted_p for result in results], holm([result.p_value for result in results])
+        )
     assert "good against bad" in str(three)
     assert "middling against bad" in str(three)
 
@@ -172,11 +238,13 @@ def test_a_chart_has_the_shares_of_all_runs(comparison: Comparison) -> None:
 def test_text(comparison: Comparison) -> None:
     text = str(comparison)
     assert text.startswith("good against bad\n")
-    assert "corrected by Holm for 15 tests;" in text.replace("\n", " ")
+    counted = sum(result.same_as is None for result in comparison.results) - 1
+    assert f"the others are secondary, corrected by Holm for {counted} tests." in text.replace("\n", " ")
     assert "In percent, MedR, MedR[all], MeanR[all] as a rank, Rsum as a sum of percentages." in text
     hit = comparison["t2i/Hit@1"]
     row = next(line for line in text.splitlines() if line.startswith("t2i/Hit@1 "))
-    assert row.split()[1:4] == [
+    assert row.split()[1] == "primary"
+    assert row.split()[2:5] == [
         f"{100 * hit.baseline_mean:.1f}",
         f"{100 * hit.other_mean:.1f}",
         f"{100 * hit.difference:+.1f}",

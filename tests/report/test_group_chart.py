@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from crosslens.core import Bars, MetricValues, Run, UnknownNameError, UsageError
+from crosslens.core import Bars, Figure, MetricValues, Run, UnknownNameError, UsageError
 from crosslens.pipeline import GroupChart, chart, group_metrics
 
 TASKS = ("colour", "count", "object", "ocr")
@@ -67,7 +67,7 @@ def test_bars_carry_means_and_intervals(three: list[Run]) -> None:
         assert [(figure.value, figure.low, figure.high) for figure in own.figures] == [
             (metric.mean, metric.low, metric.high) for metric in values
         ]
-        assert f"{100 * group_chart.whole[run].mean:.1f} over all" in own.name
+        assert f"{Figure.percent(group_chart.whole[run].mean)} over all" in own.name
     alone = bars(chart(three[0], "task", "t2i/Hit@1"))
     assert alone.mark is not None
     assert {figure.value for figure in alone.mark.figures} == {three[0]["t2i/Hit@1"].mean}

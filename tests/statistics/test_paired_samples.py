@@ -11,6 +11,7 @@ from hypothesis import given, strategies as st
 
 from crosslens.core.errors import InputError, UsageError
 from crosslens.statistics import Bootstrap, Samples, aggregate, paired_permutation, paired_samples, relative_interval
+from tests.statistics.test_permutation import permuted_figure
 
 
 def unequal(seed: int, images: int = 8) -> Samples:
@@ -43,14 +44,14 @@ def test_one_value_of_each_query_on_both_sides_is_the_paired_test(statistic: str
 def test_p_value_agrees_with_enumeration(statistic: str, seed: int) -> None:
     samples = unequal(seed)
     images = np.unique(samples.before_clusters)
-    observed = abs(aggregate(samples.after, statistic) - aggregate(samples.before, statistic))
+    observed = abs(permuted_figure(samples.after, samples.before, statistic))
     extreme = 0
     for swaps in product([False, True], repeat=len(images)):
         moved = images[np.array(swaps)]
         first, second = np.isin(samples.before_clusters, moved), np.isin(samples.after_clusters, moved)
         before = np.concatenate([samples.before[~first], samples.after[second]])
         after = np.concatenate([samples.before[first], samples.after[~second]])
-        extreme += abs(aggregate(after, statistic) - aggregate(before, statistic)) >= observed - 1e-9
+        extreme += abs(permuted_figure(after, before, statistic)) >= observed - 1e-9
     change = paired_samples(samples, statistic=statistic, permutations=20_000, resamples=0)
     assert change.test.p_value == pytest.approx(extreme / 2 ** len(images), abs=0.015)
     assert isnan(change.test.low)

@@ -96,6 +96,11 @@ class Figure:
         return self.write(self.value)
 
     @property
+    def equation(self) -> str:
+        """The value behind the letter of a sentence: ``= 0.002``, ``< 0.0001``."""
+        return f"< {self.number[1:]}" if self.number.startswith("<") else f"= {self.number}"
+
+    @property
     def interval(self) -> str:
         """``[56.9, 59.7]``, or nothing, and the mark; the unit is said once, behind the value."""
         if not (self.known and self.bounded):

@@ -13,6 +13,8 @@ import sys
 import textwrap
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from decimal import ROUND_HALF_UP, Decimal
+from itertools import zip_longest
 
 from crosslens.core.addresses import without_secrets
 
@@ -114,8 +116,15 @@ def _spelled_out(match: re.Match[str]) -> str:
 
 
 def decimal(value: float, digits: int, *, signed: bool = False) -> str:
-    """A number with so many decimals, ``signed`` for a difference; one that rounds to zero has no sign."""
-    number = round(value, digits) + 0.0  # -0.0 becomes 0.0
+    """A number with so many decimals, ``signed`` for a difference; one that rounds to zero has no sign.
+
+    A half is rounded away from zero, and what sums of floats differ by is no reason to round down: 23.75 − 20 and the
+    mean of such differences are both ``+3.8``, and ``-3.8`` the other way round.
+    """
+    if not abs(value) < _INEXACT:
+        number: float | Decimal = round(value, digits) + 0.0  # -0.0 becomes 0.0
+    else:
+        number = Decimal(f"{value:.12g}").quantize(Decimal(1).scaleb(-digits), ROUND_HALF_UP) + 0
     return f"{number:{'+' if signed and number else ''}{'' if digits else ','}.{digits}f}"
 
 
@@ -126,6 +135,8 @@ def percent(value: float | None, *, signed: bool = False, unit: str = "") -> str
     return f"{decimal(100 * value, 1, signed=signed)}{unit}"
 
 
+_INEXACT = 1e9
+"""Larger numbers, of which 12 digits would not be all before the point, are rounded as they are."""
 PAGE_WIDTH = 80
 """The default width of text, in columns."""
 
@@ -179,14 +190,18 @@ def _sizes(lines: Sequence[Sequence[str]]) -> list[int]:
 
 
 def two_columns(rows: Sequence[tuple[str, str]], width: int = PAGE_WIDTH, indent: int = 0) -> str:
-    """Names on the left, their text beside them, wrapped to ``width``."""
+    """Names on the left, their text beside them, wrapped to ``width``; below a name that takes more than half of it."""
     rows = [(printable_line(name), text) for name, text in rows]
-    left = max((len(name) for name, _ in rows), default=0) + indent + len(_GAP)
+    left = max((len(name) for name, _ in rows if len(name) <= width // 2), default=0) + indent + len(_GAP)
     lines = []
     for name, text in rows:
         # A number stays on one line with its percent sign.
         text = text.replace(" %", _PERCENT)
-        first, *more = textwrap.wrap(text, max(_NARROWEST, width - left), break_on_hyphens=False) or [""]
-        lines.append(f"{' ' * indent + name:<{left}}{first}".rstrip())
-        lines += [" " * left + line for line in more]
+        beside = textwrap.wrap(text, max(_NARROWEST, width - left), break_on_hyphens=False)
+        names = [name]
+        if len(name) > width // 2:
+            names = textwrap.wrap(name, width - indent, break_on_hyphens=False)
+            beside = [""] * len(names) + beside
+        for title, line in zip_longest(names, beside, fillvalue=""):
+            lines.append(f"{' ' * indent + title if title else '':<{left}}{line}".rstrip())
     return "\n".join(lines).replace(_PERCENT, " %")

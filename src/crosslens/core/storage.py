@@ -276,10 +276,11 @@ def json_form(value: Sequence[Any] | float | None) -> Any: ...
 def json_form(value: Any) -> Any:
     """The content in mappings, lists and plain values, as JSON can hold it; NaN and infinity become None.
 
-    A dataclass becomes a mapping of its fields, a table a list of its rows.
+    A dataclass becomes a mapping of its fields, but for those whose metadata say ``json=False``; a table a list of its
+    rows.
     """
     if is_dataclass(value) and not isinstance(value, Mapping):
-        value = {field.name: getattr(value, field.name) for field in fields(value)}
+        value = {part.name: getattr(value, part.name) for part in fields(value) if part.metadata.get("json", True)}
     if hasattr(value, "to_dicts"):
         value = value.to_dicts()
     if isinstance(value, Mapping):

@@ -144,7 +144,7 @@ class RunChanges(Presented):
             f"A query is won where its first relevant item is ranked higher; φ is how much {meaning} "
             f"({self.phi_name}).",
             f"Mean reciprocal rank: {_tested(self.ranks, Figure(None, scale=100.0, digits=1, unit=' points'))}.",
-            "φ of the top hits: {:.3f} → {:.3f}, ".format(*self.phi_means)
+            "φ of the top hits: {} → {}, ".format(*(Figure(mean, digits=3) for mean in self.phi_means))
             + f"{_tested(self.phi, Figure(None, digits=3))}.",
         )
         parts: list[Part] = [balance, text]
@@ -207,8 +207,7 @@ class RunChanges(Presented):
 
 def _tested(test: PairedTest, unit: Figure) -> str:
     difference = replace(unit, value=test.difference, low=test.low, high=test.high, signed=True)
-    p = Figure.p(test.p_value, test.permutations).number
-    return f"{difference}, p {f'< {p[1:]}' if p.startswith('<') else f'= {p}'}"
+    return f"{difference}, p {Figure.p(test.p_value, test.permutations).equation}"
 
 
 def compare_queries(

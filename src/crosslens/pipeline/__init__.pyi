@@ -79,6 +79,7 @@ from crosslens.pipeline.leaderboards import (
     leaderboard as leaderboard,
 )
 from crosslens.pipeline.options import (
+    PRIMARY as PRIMARY,
     AuditOptions as AuditOptions,
     CaptionSetOptions as CaptionSetOptions,
     EvaluateArguments as EvaluateArguments,

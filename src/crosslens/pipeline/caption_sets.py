@@ -48,12 +48,13 @@ from crosslens.metrics import (
     parse_metrics,
     parts_across,
 )
-from crosslens.pipeline.comparison_results import CaptionSets, MetricChange
+from crosslens.pipeline.comparison import primary_metric
+from crosslens.pipeline.comparison_results import CaptionSets, MetricChange, corrected
 from crosslens.pipeline.encoding import load_dual_encoder, note_skipped
 from crosslens.pipeline.evaluation import evaluate
 from crosslens.pipeline.inputs import align_both
 from crosslens.pipeline.options import CaptionSetKeywords, CaptionSetOptions, refuse_other_keywords
-from crosslens.statistics import Samples, correct, paired_samples
+from crosslens.statistics import Samples, paired_samples, same_tests
 
 METRICS_OF_SETS = (
     "Hit@1", "Hit@5", "Hit@10", "i2t/CappedRecall@5", "i2t/CappedRecall@10", "MRR", "MedR", "DCGcm@10", "Rsum",
@@ -121,8 +122,7 @@ def compare_caption_sets(
         )
         for (side, dataset), name in zip(datasets.items(), names, strict=True)
     }  # fmt: skip
-    changes = _changes(runs, datasets, settings)
-    adjusted = correct([change.p_value for change in changes], settings.correction)
+    (changes,) = corrected([_changes(runs, datasets, settings)], settings.correction)
     notes += dict.fromkeys(note for request in requests for note in request.notes)
     graded = [str(request) for request in requests if family_of(request.spec).graded and request.spec.family != "DCGcm"]
     if graded:
@@ -143,7 +143,6 @@ def compare_caption_sets(
             if settings.granularity:
                 raise
             notes.append(f"The captions' granularity is left out: {error.problem} ({error.fix}).")
-    changes = [replace(change, adjusted_p=float(p)) for change, p in zip(changes, adjusted, strict=True)]
     return CaptionSets(
         names, (runs["before"], runs["after"]), tuple(changes), granularity, images.model,
         settings.correction, settings.permutations, settings.seed, settings.level,
@@ -154,8 +153,9 @@ def compare_caption_sets(
 def _changes(
     runs: Mapping[str, Run], datasets: Mapping[str, Dataset], settings: CaptionSetOptions
 ) -> list[MetricChange]:
-    changes = []
-    for name in runs["before"]:
+    changes, tests = [], []
+    primary = primary_metric(list(runs["before"]), settings.primary)
+    for name in sorted(runs["before"], key=lambda name: name != primary):
         spec = parse_metric(name).spec
         before = runs["before"][name]
         change = paired_samples(
@@ -163,6 +163,7 @@ def _changes(
             statistic=before.statistic, permutations=settings.permutations, resamples=settings.resamples,
             level=settings.level, seed=settings.seed, bounds=bounds_of(name),
         )  # fmt: skip
+        tests.append(change.test)
         higher_is_better = family_of(spec).higher_is_better
         gain = per_image(runs["after"][name], datasets["after"]) - per_image(before, datasets["before"])
         gain = np.nan_to_num(gain if higher_is_better else -gain)
@@ -171,10 +172,13 @@ def _changes(
                 name, change.before, change.after, change.test.difference, *change.test.interval, change.relative,
                 change.relative_low, change.relative_high, change.test.p_value, change.test.p_value,
                 change.test.clusters, int((gain > _SAME).sum()), int((gain < -_SAME).sum()), before.statistic,
-                higher_is_better,
+                higher_is_better, primary=name == primary,
             )
         )  # fmt: skip
-    return changes
+    return [
+        change if first == number else replace(change, same_as=changes[first].metric)
+        for number, (change, first) in enumerate(zip(changes, same_tests(tests), strict=True))
+    ]
 
 
 def match_images(before: Dataset, after: Dataset, *, shared: bool) -> tuple[Dataset, Dataset, list[str]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import chain, combinations, count
 from pathlib import Path
@@ -13,6 +13,7 @@ import numpy as np
 from crosslens.core import (
     BOTH,
     IMAGE_TO_TEXT,
+    TEXT_TO_IMAGE,
     CrosslensError,
     FloatArray,
     Ids,
@@ -31,6 +32,7 @@ from crosslens.metrics import (
     MetricSpec,
     bounds_of,
     facts_of,
+    matching_names,
     observations,
     parse_metric,
     parse_metrics,
@@ -38,8 +40,8 @@ from crosslens.metrics import (
     spec_of,
     split_metrics,
 )
-from crosslens.pipeline.comparison_results import Comparison, MetricComparison, QueryDifference
-from crosslens.statistics import PairedTest, correct, paired_permutation
+from crosslens.pipeline.comparison_results import Comparison, MetricComparison, QueryDifference, corrected
+from crosslens.statistics import PairedTest, correct, paired_permutation, same_tests
 
 _SHOWN = 3
 """Queries named among the largest gains, and among the largest losses."""
@@ -49,6 +51,7 @@ _SAME = 1e-12
 def compare(
     *runs: Run | str | Path,
     metrics: str | Iterable[str | MetricSpec | MetricRequest] | None = None,
+    primary: str | None = None,
     all_pairs: bool = False,
     correction: str = "holm",
     permutations: int = 10_000,
@@ -57,8 +60,9 @@ def compare(
     """Compare the first run (or run folder) with each of the others, on the metrics named or on all they share.
 
     With ``all_pairs`` every run is compared with every other one. Queries are matched by id. p-values come from a
-    paired permutation test over images and are corrected (``holm``, ``bh`` or ``none``) for the number of metrics
-    times the number of pairs of runs.
+    paired permutation test over images. One metric is ``primary`` (default: ``Hit@1`` where that is compared, else the
+    first; of ``t2i`` where there is a choice): its p-values are corrected (``holm``, ``bh`` or ``none``) for the pairs
+    of runs, those of all others, the secondary ones, among themselves. Equal tests are counted once.
     """
     if len(runs) < 2:
         raise UsageError("a comparison requires two runs", fix="name a second run")
@@ -81,9 +85,12 @@ def compare(
             )
     names, notes = _metric_names(named, metrics)
     pairs = list(combinations(named, 2))[: None if all_pairs else len(named) - 1]
-    results = [_compared(name, first, second, permutations, seed) for first, second in pairs for name in names]
-    adjusted = correct([result.p_value for result in results], correction)
-    results = [replace(result, adjusted_p=float(p)) for result, p in zip(results, adjusted, strict=True)]
+    main = primary_metric(names, primary)
+    results = [
+        result
+        for block in corrected([_compared_pair(names, main, *pair, permutations, seed) for pair in pairs], correction)
+        for result in block
+    ]
     return Comparison(
         named[0].name, tuple(other.name for other in named[1:]), tuple(results), correction, permutations, seed,
         named[0][names[0]].level,
@@ -93,7 +100,33 @@ def compare(
     )  # fmt: skip
 
 
-def _compared(name: str, baseline: Run, other: Run, permutations: int, seed: int) -> MetricComparison:
+def primary_metric(names: Sequence[str], primary: str | None = None) -> str:
+    """The metric that decides: the one named, else ``Hit@1``, else the first; of ``t2i`` where that is among them."""
+    meant = matching_names("Hit@1" if primary is None else primary, names)
+    if primary is not None and not meant:
+        raise UnknownNameError("metric among those compared", primary, names)
+    meant = meant or list(names)
+    return next((name for name in meant if split_name(name)[0] == TEXT_TO_IMAGE), meant[0])
+
+
+def _compared_pair(
+    names: Sequence[str], primary: str, baseline: Run, other: Run, permutations: int, seed: int
+) -> list[MetricComparison]:
+    """All metrics of two runs; p-values are not corrected yet."""
+    order = sorted(names, key=lambda name: name != primary)  # what is the same as the primary metric is said of it
+    tested = {name: _compared(name, baseline, other, permutations, seed) for name in order}
+    same = dict(zip(order, same_tests([test for _, test in tested.values()]), strict=True))
+    return [
+        replace(
+            tested[name][0], primary=name == primary, same_as=order[same[name]] if order[same[name]] != name else None
+        )
+        for name in names
+    ]
+
+
+def _compared(
+    name: str, baseline: Run, other: Run, permutations: int, seed: int
+) -> tuple[MetricComparison, PairedTest]:
     higher_is_better = facts_of(name).higher_is_better
     ours, theirs = baseline[name], other[name]
     values, order = _align(name, baseline, other)
@@ -110,13 +143,14 @@ def _compared(name: str, baseline: Run, other: Run, permutations: int, seed: int
             for row in rows[eligible[rows]]
         )
 
-    return MetricComparison(
+    result = MetricComparison(
         name, baseline.name, other.name, ours.mean, theirs.mean,
         test.difference, test.low, test.high, test.p_value, adjusted_p=test.p_value,
         n=ours.n, wins=wins, losses=losses, ties=ours.n - wins - losses,
         largest_gains=largest(gain, won), largest_losses=largest(-gain, lost),
-        statistic=ours.statistic, higher_is_better=higher_is_better,
+        statistic=ours.statistic, higher_is_better=higher_is_better, images=test.clusters,
     )  # fmt: skip
+    return result, test
 
 
 def _tested(

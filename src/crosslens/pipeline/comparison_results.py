@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from math import isfinite
+from math import isfinite, nan
 from pathlib import Path
 from string import ascii_lowercase
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+import numpy as np
 
 from crosslens.core import (
     BOTH,
@@ -29,7 +32,14 @@ from crosslens.core import (
     split_name,
 )
 from crosslens.metrics import format_count, matching_names, metric_figure, unit_of, unit_sentence
-from crosslens.statistics import significance_sentence
+from crosslens.statistics import (
+    correct,
+    corrected_words,
+    floor_of_p,
+    permutation_words,
+    significance_sentence,
+    verdict_words,
+)
 
 if TYPE_CHECKING:
     from crosslens.analyze import GranularityComparison
@@ -38,7 +48,9 @@ if TYPE_CHECKING:
 
 _MOST_METRICS = 6
 """With more metrics, the queries that differ most are not listed: they would be a wall of ids."""
-_WEAK_MEDIANS = "A test of MedR finds about a third of the differences that one of MRR finds: prefer MRR to decide."
+_WEAK_MEDIANS = "A median depends on few queries: a test of MedR finds fewer differences than one of MRR."
+_MOST_VERDICTS = 3
+"""Of more pairs of runs, one sentence is about the best run."""
 _GRADED = "NCS"
 
 
@@ -65,13 +77,14 @@ def _bars(comparison: Comparison) -> Iterator[Bars]:
 def _comparison_notes(comparison: Comparison, queries: bool) -> Iterator[str]:
     results, share = comparison.results, f"{100 * comparison.level:g}%"
     test = "paired permutation test over images"
-    yield significance_sentence(test, comparison.permutations, comparison.correction, len(results))
+    yield from significance_sentences(test, results, comparison.permutations, comparison.correction, comparison.level)
     if comparison.all_pairs:
         yield f"In brackets: {share} intervals over images."
         yield f"Letters: significantly better than these runs (p < {1 - comparison.level:.2g})."
     else:
         yield f"In brackets: {share} interval of the difference, over images."
-        yield "Wins and losses: queries on which the second run is better or worse."
+        yield from disagreements(results, comparison.level)
+        yield "Won and lost: queries on which the second run is better or worse."
     yield unit_sentence(result.metric for result in results)
     if any(not result.higher_is_better for result in results):
         yield "↓: lower is better."
@@ -102,6 +115,39 @@ def _with_arrow(name: str, result: MetricComparison | MetricChange) -> str:
     return name if result.higher_is_better else f"{name} ↓"
 
 
+def _role(result: MetricComparison | MetricChange) -> str:
+    return "primary" if result.primary else "secondary"
+
+
+def _primary_first(result: MetricComparison | MetricChange) -> bool:
+    return not result.primary
+
+
+def run_letters(runs: Sequence[str]) -> dict[str, str]:
+    """A letter for each run: ``a``, ``b``, …; a number beyond ``z``."""
+    return {run: ascii_lowercase[n] if n < 26 else str(n + 1) for n, run in enumerate(runs)}
+
+
+def letter_sentence(letters: Mapping[str, str]) -> str:
+    """Which run each letter is."""
+    return "; ".join(f"{letter}: {run}" for run, letter in letters.items()) + "."
+
+
+def _verdict(result: MetricComparison, comparison: Comparison) -> str:
+    """What the primary metric says of two runs."""
+    by = f"By {result.metric}, the primary metric, {result.other}"
+    if not isfinite(result.p_value):
+        return f"{by} and {result.baseline} could not be tested."
+    if not result.difference:
+        return f"{by} and {result.baseline} are equal."
+    ahead = "ahead of" if (result.difference > 0) == result.higher_is_better else "behind"
+    amount = metric_figure(result.metric, abs(result.difference)).number
+    amount += " points" if unit_of(result.metric) == "share" else ""
+    words = verdict_words(result.adjusted_p, result.smallest_p, result.images, comparison.level)
+    p = Figure.p(result.adjusted_p, comparison.permutations).equation
+    return f"{by} is {ahead} {result.baseline} by {amount}: {words} (p {p})."
+
+
 _OWN = "[scores_from=own]"
 """What every DCGcm would have in its name: a sentence under the table leaves room for the numbers."""
 
@@ -114,8 +160,9 @@ def _caption_set_notes(sets: CaptionSets) -> Iterator[str]:
     if any(isfinite(result.low) for result in sets.results):
         share = f"{100 * sets.level:g}%"
         yield f"In brackets: {share} interval of the difference; images are drawn with their captions of both sets."
+        yield from disagreements(sets.results, sets.level)
     test = "permutation test that swaps the sets image by image"
-    yield significance_sentence(test, sets.permutations, sets.correction, len(sets.results))
+    yield from significance_sentences(test, sets.results, sets.permutations, sets.correction, sets.level)
     if any(_OWN in result.metric for result in sets.results):
         yield "DCGcm: unlabelled items count by the evaluated model's own scores (scores_from=own)."
     if any(not result.higher_is_better for result in sets.results):
@@ -167,6 +214,12 @@ class MetricComparison:
     largest_losses: tuple[QueryDifference, ...]
     statistic: Statistic = "mean"
     higher_is_better: bool = True
+    images: int = 0
+    smallest_p: float = nan
+    """The smallest corrected p-value that so many images can give."""
+    primary: bool = False
+    same_as: str | None = None
+    """The metric whose test on these runs is the same; its p-value is that of this one, and counts once."""
 
 
 @dataclass(frozen=True)
@@ -192,9 +245,85 @@ class MetricChange:
     worse: int
     statistic: Statistic = "mean"
     higher_is_better: bool = True
+    smallest_p: float = nan
+    primary: bool = False
+    same_as: str | None = None
 
 
 Result = TypeVar("Result", MetricComparison, MetricChange)
+
+
+def corrected(blocks: Sequence[Sequence[Result]], correction: str) -> list[list[Result]]:
+    """The results with corrected p-values; a block is what was compared with one another, such as two runs.
+
+    Primary metrics are corrected among themselves, and so are the secondary ones. What is the same test as another one
+    of its block has the p-value of that one.
+    """
+    adjusted: dict[tuple[int, str], tuple[float, float]] = {}
+    for primary in (True, False):
+        counted = [
+            (number, result)
+            for number, block in enumerate(blocks)
+            for result in block
+            if result.primary == primary and result.same_as is None
+        ]
+        p_values = correct([result.p_value for _, result in counted], correction)
+        tests = int(np.isfinite(p_values).sum())
+        for (number, result), p in zip(counted, p_values, strict=True):
+            adjusted[number, result.metric] = float(p), floor_of_p(result.images, correction, tests)
+    return [
+        [
+            replace(result, adjusted_p=p, smallest_p=smallest)
+            for result in block
+            for p, smallest in [adjusted[number, result.same_as or result.metric]]
+        ]
+        for number, block in enumerate(blocks)
+    ]
+
+
+def disagreements(results: Sequence[MetricComparison | MetricChange], level: float) -> Iterator[str]:
+    """Why an interval of a difference leaves out 0 beside a p-value that shows none, where that is printed."""
+    apart = [result for result in results if result.adjusted_p >= 1 - level and (result.low > 0 or result.high < 0)]
+    for reason, because in (
+        (True, "intervals are not corrected for the number of tests"),
+        (False, "interval and test are different approximations, which may disagree at the border"),
+    ):
+        names = dict.fromkeys(result.metric for result in apart if (result.p_value < 1 - level) == reason)
+        if names:
+            yield f"Without 0 in the interval, and yet p ≥ {1 - level:.2g}: {', '.join(names)}; {because}."
+
+
+def significance_sentences(
+    test: str, results: Sequence[MetricComparison | MetricChange], permutations: int, correction: str, level: float
+) -> Iterator[str]:
+    """How p-values came about: the test, the corrections, what counts once, and what cannot be decided."""
+    counts = {
+        primary: sum(
+            result.primary == primary and result.same_as is None and isfinite(result.p_value) for result in results
+        )
+        for primary in (True, False)
+    }
+    main = next((result.metric for result in results if result.primary), "")
+    if main and counts[False]:
+        yield f"p: {test}, two-sided; {permutation_words(permutations)}."
+        alone, rest = (corrected_words(correction, counts[primary]) for primary in (True, False))
+        yield f"{main} is the primary metric, {alone}; the others are secondary, {rest}."
+    else:
+        yield significance_sentence(test, permutations, correction, sum(counts.values()))
+    times = Counter(result.metric for result in results)
+    same: dict[str, list[str]] = {}
+    for (metric, first), number in Counter((result.metric, result.same_as) for result in results).items():
+        if first is not None:
+            some = "" if number == times[metric] else f" (in {number} of {times[metric]} comparisons)"
+            same.setdefault(first, []).append(f"{metric}{some}")
+    for first, others in same.items():
+        yield f"The same test as {first} here, counted once: {', '.join(others)}."
+    undecided = [result for result in results if result.smallest_p >= 1 - level]
+    if undecided:
+        images = format_count(min(result.images for result in undecided), "image")
+        listed = ", ".join(dict.fromkeys(result.metric for result in undecided))
+        least = min(result.smallest_p for result in undecided)
+        yield f"Cannot be decided with {images}, as no corrected p is below {least:.2g}: {listed}."
 
 
 class SignificanceResults(Presented, Generic[Result]):
@@ -221,6 +350,7 @@ class SignificanceResults(Presented, Generic[Result]):
             "permutations": self.permutations,
             "seed": self.seed,
             "level": self.level,
+            "primary": next((result.metric for result in self.results if result.primary), None),
         }
 
 
@@ -260,35 +390,27 @@ class Comparison(SignificanceResults[MetricComparison]):
         """
         notes = tuple(_comparison_notes(self, queries))
         if self.all_pairs:
-            letters = {run: ascii_lowercase[n] if n < 26 else str(n + 1) for n, run in enumerate(self.runs)}
+            letters = run_letters(self.runs)
             lines: list[tuple[Cell, ...]] = []
             best = set()
-            for number, (name, result) in enumerate({result.metric: result for result in self.results}.items()):
+            metrics = {result.metric: result for result in sorted(self.results, key=_primary_first)}
+            for number, (name, result) in enumerate(metrics.items()):
                 figures = {run: self.figures[run][name] for run in self.runs}
                 marks = {run: "".join(letters[other] for other in self.beaten(run, name)) for run in figures}
                 cells = (replace(metric_figure(name, *figure), mark=marks[run]) for run, figure in figures.items())
-                lines.append((_with_arrow(name, result), *cells))
+                lines.append((_with_arrow(name, result) + (" (primary)" if result.primary else ""), *cells))
                 means = [mean for mean, *_ in figures.values()]
                 leading = (max if result.higher_is_better else min)(means)
                 best |= {(number, column) for column, mean in enumerate(means, start=1) if mean == leading}
             titles = ("metric", *(f"{letter}: {run}" for run, letter in letters.items()))
             table = Table(titles, tuple(lines), "l" * len(titles), notes=notes, best=frozenset(best))
-            yield Section("", (table, *_bars(self)))
+            named = (letter_sentence(letters), *notes)
+            table = replace(table, narrow=replace(table, header=("metric", *letters.values()), notes=named))
+            yield Section("", (Text(self.verdicts), table, *_bars(self)))
         for other in () if self.all_pairs else self.others:
             results = [result for result in self.results if result.other == other]
-            rows = tuple(
-                (
-                    _with_arrow(result.metric, result),
-                    metric_figure(result.metric, result.baseline_mean),
-                    metric_figure(result.metric, result.other_mean),
-                    difference_figure(result),
-                    Figure.p(result.adjusted_p, self.permutations),
-                    f"{result.wins:,} : {result.losses:,}",
-                )
-                for result in results
-            )
-            header = ("metric", self.baseline, results[0].other, "difference", "p", "wins : losses")
-            parts: list[Part] = [Table(header, rows, "lrrlrr")]
+            verdicts = tuple(_verdict(result, self) for result in results if result.primary)
+            parts: list[Part] = [Text(verdicts), self._table(sorted(results, key=_primary_first))]
             differing = tuple(_queries(results)) if queries and len(results) <= _MOST_METRICS else ()
             if differing:
                 parts.append(FactList(differing, "Where they differ most (value in the first → in the second)"))
@@ -297,6 +419,50 @@ class Comparison(SignificanceResults[MetricComparison]):
             yield Section(f"{other} against {self.baseline}", tuple(parts))
         if self.changes is not None:
             yield from self.changes.sections()
+
+    def _table(self, results: Sequence[MetricComparison]) -> Table:
+        """A row per metric of two runs; the narrower a terminal, the less of it is in columns of its own."""
+        names, numbered = (self.baseline, results[0].other), ("1st", "2nd")
+
+        def form(
+            narrow: Table | None, titles: tuple[str, str] = numbered, *, role: bool = False, queries: bool = True
+        ) -> Table:
+            rows = tuple(
+                (
+                    _with_arrow(result.metric, result) + ("" if role or not result.primary else " †"),
+                    *((_role(result),) if role else ()),
+                    metric_figure(result.metric, result.baseline_mean),
+                    metric_figure(result.metric, result.other_mean),
+                    difference_figure(result),
+                    Figure.p(result.adjusted_p, self.permutations),
+                    *((f"{result.wins:,} : {result.losses:,}",) if queries else ()),
+                )
+                for result in results
+            )
+            header = ("metric", *("role",) * role, *titles, "difference", "p", *("won : lost",) * queries)
+            words = (
+                "" if role else "†: the primary metric.",
+                f"1st: {names[0]}; 2nd: {names[1]}." if titles == numbered else "",
+                "" if queries else "Won and lost queries do not fit: see --json.",
+            )
+            notes = (" ".join(filter(None, words)),) if any(words) else ()
+            return Table(header, rows, "l" + "l" * role + "rrlr" + "r" * queries, notes=notes, narrow=narrow)
+
+        return form(form(form(form(None, queries=False)), names), names, role=True)
+
+    @property
+    def verdicts(self) -> tuple[str, ...]:
+        """What the primary metric says of each two runs; of many, of the best and the one nearest to it."""
+        results = [result for result in self.results if result.primary]
+        if self.all_pairs and len(results) > _MOST_VERDICTS:
+            means = {run: self.figures[run][results[0].metric][0] for run in self.runs}
+            best = (max if results[0].higher_is_better else min)(means, key=means.__getitem__)
+            nearest = min(
+                (result for result in results if best in (result.baseline, result.other)),
+                key=lambda result: abs(result.difference),
+            )
+            results = [nearest]
+        return tuple(_verdict(result, self) for result in results)
 
     @property
     def runs(self) -> tuple[str, ...]:
@@ -377,7 +543,7 @@ class CaptionSets(SignificanceResults[MetricChange]):
                 continue
             rows = tuple(
                 (
-                    _with_arrow(_short(result.metric), result),
+                    _with_arrow(_short(result.metric), result) + (" (primary)" if result.primary else ""),
                     _figure(result, result.before),
                     _figure(result, result.after),
                     replace(_figure(result, result.difference), low=result.low, high=result.high, signed=True),

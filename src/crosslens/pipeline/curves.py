@@ -62,7 +62,7 @@ from crosslens.pipeline.comparison import run_labels
 from crosslens.pipeline.graded_relevance import GradedRelevance
 from crosslens.pipeline.inputs import direction_ids
 from crosslens.pipeline.options import IntervalKeywords, SignificanceOptions, refuse_other_keywords
-from crosslens.statistics import Bootstrap, Estimate, correct, paired_permutation
+from crosslens.statistics import Bootstrap, Estimate, PairedTest, correct, paired_permutation, same_tests
 
 CURVE_FAMILIES = ("SR", "SRhit")
 _WORDS = {"SR": "share of them retrieved", "SRhit": "any of them retrieved"}
@@ -299,20 +299,26 @@ def order_changes(
 ) -> tuple[OrderChange, ...]:
     """Every pair of runs whose order differs between two of the sizes that both have exactly."""
     changes = []
-    for (direction, spec), names in product(requests, combinations(labels, 2)):
+    tests: dict[tuple[str, str], list[PairedTest]] = {names: [] for names in combinations(labels, 2)}
+    for names, (direction, spec) in product(tests, requests):
         pair = _Pair(ranked[names[0], direction], ranked[names[1], direction], spec)
         stretches = pair.stretches([size for size in sizes if size <= pair.largest])
         if len(stretches) > 1:
-            leads = tuple(pair.lead(names, stretch, permutations, seed) for stretch in stretches)
+            leads = tuple(pair.lead(names, stretch, permutations, seed, tests[names]) for stretch in stretches)
             changes_at = tuple(pair.change(before[-1][0], after[0][0]) for before, after in pairwise(stretches))
             changes.append(OrderChange(f"{direction}/{spec}", names, changes_at, leads))
     values = [lead.p_value for change in changes for lead in change.leads if lead.p_value is not None]
-    adjusted = iter(correct(values, correction))  # all together
+    same: list[int] = []
+    for of_pair in tests.values():
+        same += [len(same) + position for position in same_tests(of_pair)]
+    adjusted = iter(correct(values, correction, same))  # all together
 
     def corrected(lead: Lead) -> Lead:
         return lead if lead.p_value is None else replace(lead, adjusted_p=float(next(adjusted)))
 
-    return tuple(replace(change, leads=tuple(map(corrected, change.leads))) for change in changes)
+    metrics = [f"{direction}/{spec}" for direction, spec in requests]
+    ordered = [replace(change, leads=tuple(map(corrected, change.leads))) for change in changes]
+    return tuple(sorted(ordered, key=lambda change: metrics.index(change.metric)))
 
 
 class _Pair:
@@ -348,8 +354,18 @@ class _Pair:
             before, after = (before, middle) if difference and (difference > 0) == ahead else (middle, after)
         return after
 
-    def lead(self, labels: tuple[str, str], stretch: Sequence[tuple[int, float]], permutations: int, seed: int) -> Lead:
-        """Where one of the runs is ahead by most in a stretch; tested where both have a value of every query."""
+    def lead(
+        self,
+        labels: tuple[str, str],
+        stretch: Sequence[tuple[int, float]],
+        permutations: int,
+        seed: int,
+        tests: list[PairedTest],
+    ) -> Lead:
+        """Where one of the runs is ahead by most in a stretch; tested where both have a value of every query.
+
+        Its test is appended to ``tests``.
+        """
         size, difference = max(stretch, key=lambda entry: abs(entry[1]))
         lead = Lead(labels[0] if difference > 0 else labels[1], size, abs(difference))
         rows = match_ids(self.first.query_ids, self.second.query_ids)
@@ -361,6 +377,7 @@ class _Pair:
             return lead
         clusters = self.first.clusters
         test = paired_permutation(ours, theirs[rows], clusters, permutations=permutations, resamples=0, seed=seed)
+        tests.append(test)
         return replace(lead, p_value=test.p_value)
 
 

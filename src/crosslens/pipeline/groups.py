@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import nan
 from pathlib import Path
@@ -47,12 +47,21 @@ from crosslens.metrics import (
     unit_of,
     unit_sentence,
 )
-from crosslens.pipeline.comparison import compare
-from crosslens.pipeline.comparison_results import Comparison, difference_figure
+from crosslens.pipeline.comparison import compare, primary_metric
+from crosslens.pipeline.comparison_results import (
+    Comparison,
+    MetricComparison,
+    corrected,
+    difference_figure,
+    disagreements,
+    letter_sentence,
+    run_letters,
+    significance_sentences,
+)
 from crosslens.pipeline.options import ComparisonKeywords
 from crosslens.pipeline.robustness_study.study import Robustness
 from crosslens.pipeline.run_sections import table_notes, value_figure
-from crosslens.statistics import correct, estimate, significance_sentence
+from crosslens.statistics import estimate
 
 NO_VALUE = "(none)"
 CAPTION_LENGTH = "caption_length"
@@ -432,6 +441,8 @@ def _subset(values: MetricValues, rows: IntArray, seed: int = 0, resamples: int 
 
 # Comparisons, failures and drops by group
 
+_LONGEST, _ENDING = 18, 8
+
 
 @dataclass(frozen=True)
 class GroupedComparison(Presented):
@@ -448,26 +459,37 @@ class GroupedComparison(Presented):
         """A row per group, metric and two runs, and how the p-values came about."""
         first = next(iter(self.groups.values()))
         results = [(group, result) for group, comparison in self.groups.items() for result in comparison.results]
-        rows = tuple(
-            (
-                group,
-                f"{result.baseline} → {result.other}: {result.metric}",
-                result.n,
-                metric_figure(result.metric, result.baseline_mean),
-                metric_figure(result.metric, result.other_mean),
-                difference_figure(result),
-                Figure.p(result.adjusted_p, first.permutations),
-            )
-            for group, result in results
-        )
-        test = "paired permutation test over images"
+        letters = run_letters(first.runs)
         notes = (
-            significance_sentence(test, first.permutations, first.correction, len(rows)),
+            *significance_sentences(
+                "paired permutation test over images", [result for _, result in results], first.permutations,
+                first.correction, first.level,
+            ),
             f"In brackets: {100 * first.level:g}% interval of the difference, over images.",
+            *disagreements([result for _, result in results], first.level),
             unit_sentence(result.metric for _, result in results),
-        )
-        header = (self.column, "runs", "queries", "1st", "2nd", "difference", "p")
-        yield Section("", (Table(header, rows, "llrrrlr", notes=notes),))
+        )  # fmt: skip
+
+        def table(name: Callable[[str], str], *, counts: bool = True) -> Table:
+            rows = tuple(
+                (
+                    # In a terminal, long names of groups lose their middle: they may differ at their ends.
+                    group if name is str or len(group) <= _LONGEST else f"{group[: _LONGEST // 2]}…{group[-_ENDING:]}",
+                    f"{name(result.baseline)} → {name(result.other)}: {result.metric}",
+                    *((result.n,) if counts else ()),
+                    metric_figure(result.metric, result.baseline_mean),
+                    metric_figure(result.metric, result.other_mean),
+                    difference_figure(result),
+                    Figure.p(result.adjusted_p, first.permutations),
+                )
+                for group, result in results
+            )
+            header = (self.column, "runs", *("queries",) * counts, "1st", "2nd", "difference", "p")
+            named = () if name is str else (letter_sentence(letters),)
+            return Table(header, rows, "ll" + "r" * counts + "rrlr", notes=(*named, *notes), names=2)
+
+        shortest = table(letters.__getitem__, counts=False)
+        yield Section("", (replace(table(str), narrow=replace(table(letters.__getitem__), narrow=shortest)),))
 
     def as_dict(self) -> dict[str, Any]:
         return {"by": self.column, "groups": {group: comparison.as_dict() for group, comparison in self.groups.items()}}
@@ -503,21 +525,28 @@ def compare_groups(
                 values[name] = _subset(run[name], rows)
         return Run(run.name, values, {}, {}, run.provenance)
 
+    main = primary_metric(chosen, options.pop("primary", None))
     compared = {
         group: compare(*(restricted(run, queries) for run in runs), correction="none", **options)
         for group, queries in members.items()
     }
-    p_values = [result.p_value for comparison in compared.values() for result in comparison.results]
-    adjusted = iter(correct(p_values, correction))
-    corrected = {
-        group: replace(
-            comparison,
-            correction=correction,
-            results=tuple(replace(result, adjusted_p=float(next(adjusted))) for result in comparison.results),
-        )
-        for group, comparison in compared.items()
-    }
-    return GroupedComparison(column, corrected)
+    blocks: dict[tuple[str, str, str], list[MetricComparison]] = {}
+    for group, comparison in compared.items():
+        for result in comparison.results:
+            block = blocks.setdefault((group, result.baseline, result.other), [])
+            block.append(replace(result, primary=result.metric == main))
+    adjusted = dict(zip(blocks, corrected(list(blocks.values()), correction), strict=True))
+    return GroupedComparison(
+        column,
+        {
+            group: replace(
+                comparison,
+                correction=correction,
+                results=tuple(result for (of, *_), block in adjusted.items() if of == group for result in block),
+            )
+            for group, comparison in compared.items()
+        },
+    )
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
-from math import isfinite, isnan, nan
+from math import isfinite, nan
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ from crosslens.core import (
     Cell,
     CrosslensError,
     Figure,
+    MetricValues,
     Presented,
     Row,
     Run,
@@ -31,8 +32,9 @@ from crosslens.core import (
     split_name,
 )
 from crosslens.metrics import bounds_of, facts_of, matching_names, metric_figure, split_metrics, unit_of, unit_sentence
-from crosslens.pipeline.comparison import compare, notes_on_published, unused_label
-from crosslens.statistics import correct, significance_sentence
+from crosslens.pipeline.comparison import compare, notes_on_published, primary_metric, unused_label
+from crosslens.pipeline.comparison_results import MetricComparison, corrected, significance_sentences
+from crosslens.statistics import correct
 
 BEST, AS_GOOD, UNTESTED = "*", "=", "?"
 
@@ -71,7 +73,9 @@ def _mark(board: Leaderboard, model: str, dataset: str, metric: str) -> str:
     cell = board.cell(model, dataset, metric)
     if cell is None or sum((other, dataset, metric) in board.cells for other in board.models) == 1:
         return ""  # nothing to be better than
-    return BEST if cell.best else UNTESTED if cell.significant is None else "" if cell.significant else AS_GOOD
+    if cell.best or cell.significant:
+        return BEST if cell.best else ""
+    return UNTESTED if cell.significant is None or cell.smallest_p >= 1 - board.level else AS_GOOD
 
 
 def board_notes(board: Leaderboard, *, intervals: bool = True) -> Iterator[str]:
@@ -80,13 +84,10 @@ def board_notes(board: Leaderboard, *, intervals: bool = True) -> Iterator[str]:
     if board.tested or any(not cell.best and cell.significant is None for cell in cells):
         yield (
             f"{BEST}: the best on a dataset. {AS_GOOD}: the difference to it may be chance "
-            f"(p ≥ {1 - board.level:.2g}); {UNTESTED}: not tested; without a mark: significantly worse."
+            f"(p ≥ {1 - board.level:.2g}); {UNTESTED}: not tested, or too few images to decide; "
+            "without a mark: significantly worse."
         )
-    if board.tested:
-        test = "paired permutation test over images against the best"
-        yield significance_sentence(test, board.permutations, board.correction, board.tests)
-        if board.tests > sum(cell.significant is not None for cell in cells):
-            yield "All pairs of models are tests, since the best was chosen among all."
+    yield from board.test_notes
     if any(isfinite(cell.low) and isfinite(cell.high) for cell in cells):
         yield (
             f"In brackets: {100 * board.level:g}% intervals over images."
@@ -99,10 +100,6 @@ def board_notes(board: Leaderboard, *, intervals: bool = True) -> Iterator[str]:
     if len(board.cells) < len(board.models) * len(board.datasets) * len(board.metrics):
         yield f"{ABSENT}: not evaluated."
     yield from board.notes
-
-
-def _with_arrow(name: str, shown: str) -> str:
-    return shown if facts_of(name).higher_is_better else f"{shown} ↓"
 
 
 @dataclass(frozen=True)
@@ -127,6 +124,11 @@ class LeaderboardCell:
     p_value: float = nan
     adjusted_p: float = nan
     significant: bool | None = None
+    images: int = 0
+    smallest_p: float = nan
+    """The smallest corrected p-value that so many images can give."""
+    same_as: str | None = None
+    """The metric whose test against the best is the same here."""
 
 
 @dataclass(frozen=True)
@@ -134,7 +136,8 @@ class Leaderboard(Presented):
     """Models × datasets × metrics; a cell that nobody evaluated is not there.
 
     ``tests`` is the number of comparisons that p-values are corrected for: all pairs of models in every column, since
-    which model is the best was decided by looking at all of them.
+    which model is the best was decided by looking at all of them. Those of the ``primary`` metric and those of the
+    others are corrected separately.
     """
 
     models: tuple[str, ...]
@@ -148,6 +151,9 @@ class Leaderboard(Presented):
     level: float
     tests: int
     notes: tuple[str, ...] = ()
+    primary: str = ""
+    test_notes: tuple[str, ...] = ()
+    """How the p-values came about, as sentences."""
 
     title = "Leaderboard"
 
@@ -172,7 +178,7 @@ class Leaderboard(Presented):
         titles, charts = {}, []
         for name in self.metrics:
             direction, metric = split_name(name)
-            titles[name] = f"{_with_arrow(name, metric)}, {DIRECTION_LABELS.get(direction, direction)}"
+            titles[name] = f"{self._name(name, metric)}, {DIRECTION_LABELS.get(direction, direction)}"
             series = tuple(
                 Series(dataset, tuple(_figure(self, model, dataset, name) for model in self.models))
                 for dataset in self.datasets
@@ -184,7 +190,7 @@ class Leaderboard(Presented):
                      axis="%" if share else "", limits=bounds_of(name) if share else None)
             )  # fmt: skip
         if len(self.datasets) == 1:
-            columns = {_with_arrow(name, name): (self.datasets[0], name) for name in self.metrics}
+            columns = {self._name(name, name): (self.datasets[0], name) for name in self.metrics}
             tables = [board_table(self, columns, self.datasets[0])]
         else:
             tables = [
@@ -194,6 +200,10 @@ class Leaderboard(Presented):
                 for name, title in titles.items()
             ]
         yield Section("", (*tables, Row(tuple(charts))))
+
+    def _name(self, name: str, title: str) -> str:
+        title += "" if facts_of(name).higher_is_better else " ↓"
+        return f"{title} (primary)" if name == self.primary and len(self.metrics) > 1 else title
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> Leaderboard:
@@ -205,11 +215,11 @@ class Leaderboard(Presented):
         return cls(
             tuple(content["models"]), tuple(content["datasets"]), tuple(content["metrics"]), cells,
             content["correction"], content["permutations"], content["seed"], content["level"], content["tests"],
-            tuple(content["notes"]),
+            tuple(content["notes"]), content.get("primary", ""), tuple(content.get("test_notes", ())),
         )  # fmt: skip
 
     def as_dict(self) -> dict[str, Any]:
-        facts = ("tests", "correction", "permutations", "seed", "level", "notes")
+        facts = ("primary", "tests", "correction", "permutations", "seed", "level", "notes", "test_notes")
         content = {
             "models": self.models,
             "datasets": self.datasets,
@@ -224,6 +234,7 @@ def leaderboard(
     runs: Mapping[tuple[str, str], Run | str | Path],
     metrics: str | Sequence[str] | None = None,
     *,
+    primary: str | None = None,
     correction: str = "holm",
     permutations: int = 10_000,
     seed: int = 0,
@@ -232,7 +243,8 @@ def leaderboard(
 
     Cells may be missing. On every dataset all pairs of models are tested by a paired permutation test over images, and
     each cell has the result of the pair with the best. The best is chosen by looking, so p-values are corrected
-    (``holm``, ``bh`` or ``none``) for all pairs: the tests of ``compare(…, all_pairs=True)`` of these runs and metrics.
+    (``holm``, ``bh`` or ``none``) for all pairs: the tests of ``compare(…, all_pairs=True)`` of these runs and metrics,
+    with its ``primary`` metric.
     """
     if not runs:
         raise UsageError("a leaderboard requires a run", fix="name at least one")
@@ -252,22 +264,42 @@ def leaderboard(
     datasets = tuple(dict.fromkeys(dataset for _, dataset in loaded))
     cells: dict[tuple[str, str, str], LeaderboardCell] = {}
     notes: dict[str, None] = dict.fromkeys(notes_on_published(loaded.values()))
-    others: list[float] = []
+    main = primary_metric(names, primary)
+    pairs: dict[tuple[str, str, str], list[MetricComparison]] = {}
     for dataset in datasets:
-        models = {model: run for (model, where), run in loaded.items() if where == dataset}
-        for name in names:
-            column = {model: run for model, run in models.items() if name in run.values}
-            column_cells, other_pairs = _column(column, dataset, name, permutations, seed, notes)
-            cells |= {(cell.model, dataset, name): cell for cell in column_cells}
-            others += other_pairs
+        models = {model: run for (model, where), run in loaded.items() if where == dataset and not run.published}
+        for first, second in combinations(models, 2):
+            compared = _compared(models[first], models[second], names, main, permutations, seed)
+            pairs[dataset, first, second] = [part for part in compared.values() if isinstance(part, MetricComparison)]
+            for error in compared.values():  # other queries, or no pairs to test: the figure itself is still there
+                if isinstance(error, CrosslensError):
+                    notes[f"Not tested: {second} against {first} on {dataset} ({error.problem})."] = None
     level = next(run[name].level for run in loaded.values() for name in run)
-    tested = [key for key, cell in cells.items() if not isnan(cell.p_value)]
-    adjusted = map(float, correct([*(cells[key].p_value for key in tested), *others], correction))
-    for key, p in zip(tested, adjusted, strict=False):
-        cells[key] = replace(cells[key], adjusted_p=p, significant=p < 1 - level)
+    tests = dict(zip(pairs, corrected(list(pairs.values()), correction), strict=True))
+    for dataset in datasets:
+        for name in names:
+            column = {
+                model: run[name] for (model, where), run in loaded.items() if where == dataset and name in run.values
+            }
+            by_pair = {
+                pair: result
+                for (where, *pair_names), block in tests.items()
+                if where == dataset
+                for pair in [tuple(pair_names)]
+                for result in block
+                if result.metric == name
+            }
+            for cell in _column(column, dataset, name, by_pair, level):
+                cells[cell.model, dataset, name] = cell
+    results = [result for block in tests.values() for result in block]
+    counted = sum(result.same_as is None and isfinite(result.p_value) for result in results)
+    test = "paired permutation test over images against the best"
+    test_notes = list(significance_sentences(test, results, permutations, correction, level)) if counted else []
+    if len(tests) > len({dataset for dataset, *_ in tests}):
+        test_notes.append("All pairs of models are tests, since the best was chosen among all.")
     return Leaderboard(
         tuple(dict.fromkeys(model for model, _ in loaded)), datasets, tuple(names),
-        cells, correction, permutations, seed, level, len(tested) + len(others), tuple(notes),
+        cells, correction, permutations, seed, level, counted, tuple(notes), main, tuple(test_notes),
     )  # fmt: skip
 
 
@@ -325,35 +357,59 @@ def dataset_label(provenance: Mapping[str, Any]) -> str:
     return f"{name} ({', '.join(parts)})" if parts else name
 
 
+def _compared(
+    first: Run, second: Run, names: Sequence[str], primary: str, permutations: int, seed: int
+) -> dict[str, MetricComparison | CrosslensError]:
+    """Two runs by the metrics that both have; by each alone, where one of them cannot be tested."""
+    shared = [name for name in names if name in first.values and name in second.values]
+    options: dict[str, Any] = {"correction": "none", "permutations": permutations, "seed": seed}
+
+    def compared(metrics: list[str]) -> tuple[MetricComparison, ...]:
+        return compare(
+            first, second, metrics=metrics, primary=primary if primary in metrics else None, **options
+        ).results
+
+    if not shared:
+        return {}
+    try:
+        return {result.metric: _with_role(result, primary) for result in compared(shared)}
+    except CrosslensError:
+        each: dict[str, MetricComparison | CrosslensError] = {}
+        for name in shared:
+            try:
+                each[name] = _with_role(compared([name])[0], primary)
+            except CrosslensError as error:
+                each[name] = error
+        return each
+
+
+def _with_role(result: MetricComparison, primary: str) -> MetricComparison:
+    """A pair that lacks the primary metric has secondary ones only."""
+    return replace(result, primary=result.metric == primary)
+
+
 def _column(
-    runs: Mapping[str, Run], dataset: str, name: str, permutations: int, seed: int, notes: dict[str, None]
-) -> tuple[list[LeaderboardCell], list[float]]:
-    """The cells of one metric on one dataset, and the p-values of pairs without the best; not corrected yet."""
-    column_cells = {
-        model: LeaderboardCell(model, dataset, name, run[name].mean, run[name].low, run[name].high, run[name].n)
-        for model, run in runs.items()
-    }
-    figures = {model: cell.mean for model, cell in column_cells.items() if isfinite(cell.mean)}
-    if not figures:
-        return list(column_cells.values()), []
-    target = (max if facts_of(name).higher_is_better else min)(figures.values())
-    leader = next(model for model, figure in figures.items() if figure == target)
-    others = []
-    for first, second in combinations([leader, *(model for model in figures if model != leader)], 2):
-        if runs[first].published or runs[second].published:
-            continue
-        try:
-            (test,) = compare(
-                runs[first], runs[second], metrics=[name], correction="none", permutations=permutations, seed=seed
-            ).results
-        except CrosslensError as error:  # other queries, or no pairs to test: the figure itself is still there
-            notes[f"Not tested: {second} against {first} on {dataset} ({error.problem})."] = None
-            continue
-        if first != leader:
-            others.append(test.p_value)
-        else:
-            column_cells[second] = replace(
-                column_cells[second], difference=test.difference, difference_low=test.low, difference_high=test.high,
-                p_value=test.p_value,
+    column: Mapping[str, MetricValues],
+    dataset: str,
+    name: str,
+    tests: Mapping[tuple[str, ...], MetricComparison],
+    level: float,
+) -> Iterator[LeaderboardCell]:
+    """The cells of one metric on one dataset."""
+    figures = {model: values.mean for model, values in column.items() if isfinite(values.mean)}
+    target = (max if facts_of(name).higher_is_better else min)(figures.values(), default=nan)
+    leader = next((model for model, figure in figures.items() if figure == target), "")
+    for model, values in column.items():
+        cell = LeaderboardCell(model, dataset, name, values.mean, values.low, values.high, values.n)
+        test = tests.get((leader, model)) or tests.get((model, leader))
+        if test is not None and isfinite(test.p_value):
+            # The difference is that of the second run to the first.
+            limits = (test.difference, test.low, test.high)
+            if (model, leader) in tests:
+                limits = (-test.difference, -test.high, -test.low)
+            cell = replace(
+                cell, difference=limits[0] + 0.0, difference_low=limits[1] + 0.0, difference_high=limits[2] + 0.0,
+                p_value=test.p_value, adjusted_p=test.adjusted_p, significant=test.adjusted_p < 1 - level,
+                images=test.images, smallest_p=test.smallest_p, same_as=test.same_as,
             )  # fmt: skip
-    return [replace(cell, best=cell.mean == target) for cell in column_cells.values()], others
+        yield replace(cell, best=cell.mean == target)

@@ -33,6 +33,7 @@ _level = partial(option, 0.95, "Confidence level of the intervals.", metavar="SH
 _threads = partial(option, None, "Threads to use.", metavar="N", minimum=1, maximum=4096)
 _command = partial(option, None, "The command line, stored with the run.", hidden=True)
 
+PRIMARY = "The metric that decides; the others are secondary. [default: Hit@1 or the first, of t2i if there]"
 _COMPLETE = "The lists of --run hold every item of the gallery: needed for --ties expected where scores are tied."
 _SAMPLE = "Rank a random sample of this many queries of each direction against the whole gallery."
 _RECIPE = "The recipe, stored with the run; or a function that makes it of the names of the run's metrics."
@@ -166,6 +167,7 @@ class RobustnessOptions(_OptionsWithDirections, SignificanceOptions):
 class CaptionSetOptions(SignificanceOptions):
     """How two caption sets are compared: the keywords of :func:`crosslens.compare_caption_sets` besides data."""
 
+    primary: str | None = option(None, PRIMARY, metavar="NAME")
     shared_images: bool = option(False, "Compare the images that both sets have, instead of stopping.")
     score: str | None = _score()
     ties: str = _ties()
@@ -294,6 +296,7 @@ class RobustnessKeywords(ListStudyKeywords, EncodeKeywords, total=False):
 class CaptionSetKeywords(SignificanceKeywords, EncodeKeywords, total=False):
     """The keywords of :class:`CaptionSetOptions`, and how a model encodes."""
 
+    primary: str | None
     ties: str
     folds: int
     granularity: bool | None
@@ -302,6 +305,7 @@ class CaptionSetKeywords(SignificanceKeywords, EncodeKeywords, total=False):
 class ComparisonKeywords(TypedDict, total=False):
     """How runs are compared, but for the metrics and the correction."""
 
+    primary: str | None
     all_pairs: bool
     permutations: int
     seed: int

@@ -236,7 +236,7 @@ def _gaps(requirement: Requirement, model: CheckedModel, names: list[str], sourc
             f"{name} − that of {other.name}", name, (RequiredFigure(result.difference, result.low, result.high),),
             result.higher_is_better, is_difference=True,
         )
-        for name, result in zip(names, comparison.results, strict=True)
+        for name, result in ((name, comparison[name]) for name in names)
     ]  # fmt: skip
 
 

@@ -29,14 +29,18 @@ from crosslens.statistics.paired import (
     PairedTest as PairedTest,
     Samples as Samples,
     correct as correct,
+    corrected_words as corrected_words,
     floor_of_p as floor_of_p,
     holm as holm,
     mean_over_repetitions as mean_over_repetitions,
     paired_permutation as paired_permutation,
     paired_repetitions as paired_repetitions,
     paired_samples as paired_samples,
+    permutation_words as permutation_words,
     relative_interval as relative_interval,
+    same_tests as same_tests,
     significance_sentence as significance_sentence,
+    verdict_words as verdict_words,
 )
 from crosslens.statistics.precision_recall import (
     AREAS as AREAS,

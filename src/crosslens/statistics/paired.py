@@ -2,18 +2,32 @@
 
 Where every query has its counterpart, :func:`paired_permutation` pairs queries. In :func:`paired_samples` only images
 are the same: each has any number of values before and after, and is resampled, and swapped, with all its values.
+
+A p-value counts random swaps that give at least the difference observed. Where hardly any of them does, p is estimated
+by importance sampling: swaps are drawn so that large differences are frequent, and each counts by how much rarer it is
+among plain swaps. Otherwise no p could be below 1 / (permutations + 1), which a correction for a few hundred tests
+turns into "not significant", whatever the difference.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
-from crosslens.core import FloatArray, InputError, IntArray, Statistic, UnknownNameError, UsageError, random_stream
+from crosslens.core import (
+    BoolArray,
+    FloatArray,
+    InputError,
+    IntArray,
+    Statistic,
+    UnknownNameError,
+    UsageError,
+    random_stream,
+)
 from crosslens.statistics.bootstrap import (
     Bootstrap,
     Bounds,
@@ -36,6 +50,16 @@ from crosslens.statistics.bootstrap import (
 )
 
 _SWAPS = 256
+_FEW, WEIGHTED = 10, 4000
+"""Where fewer plain permutations (and less than a tenth) are as extreme, p is estimated from so many weighted ones."""
+_TILT = 4.5
+"""The mean of weighted permutations, in standard deviations of plain ones: p from 0.001 to 1e-8 is then precise."""
+_PLAIN = 0.25
+"""The share of weighted permutations that are drawn as plain ones are."""
+_TIE_BREAK = 1e-3
+"""Medians of ranks are whole numbers: most permutations give one of few differences, among which the number of values
+above the common median decides. Otherwise a difference of one rank, which nearly all may give, would have p near 1."""
+_SAME = 1e-9
 SLACK = 1e-12
 """Two differences count as equal within this share of the sum of all absolute ones: rounding must not decide."""
 
@@ -53,6 +77,8 @@ class PairedTest:
     permutations: int
     statistic: Statistic = "mean"
     level: float = 0.95
+    evidence: FloatArray | None = field(default=None, repr=False, compare=False, metadata={"json": False})
+    """What the p-value depends on; see :func:`same_tests`."""
 
     @property
     def interval(self) -> tuple[float, float]:
@@ -75,8 +101,9 @@ def paired_permutation(
     """Test whether two runs differ in ``statistic`` on the same queries.
 
     Under the null hypothesis it does not matter which run an image's values came from: each permutation swaps the two
-    runs' values for a random half of the images. p = (1 + permutations at least as extreme) / (1 + permutations).
-    Queries that lack a value in either run are left out of both. ``bounds`` are those of a run's values.
+    runs' values for a random half of the images. p = (1 + permutations at least as extreme) / (1 + permutations), or
+    its estimate from weighted permutations where fewer than 10 are as extreme. Queries that lack a value in either run
+    are left out of both. ``bounds`` are those of a run's values.
     """
     first, second, clusters = np.asarray(first, np.float64), np.asarray(second, np.float64), np.asarray(clusters)
     if not len(first) == len(second) == len(clusters):
@@ -100,16 +127,18 @@ def paired_permutation(
         Samples(second[part], clusters[part], first[part], clusters[part], number, 1 / len(rows))
         for number, part in enumerate(rows)
     ]
+    tables = _tables(samples, statistic)
     return PairedTest(
         difference,
         low,
         high,
-        _p_value(_tables(samples, statistic), difference, permutations, seed),
+        _p_value(tables, difference, permutations, seed),
         n=int((~either).sum()),
         clusters=len(np.unique(clusters[~either])),
         permutations=permutations,
         statistic=statistic,
         level=level,
+        evidence=_evidence(tables),
     )
 
 
@@ -164,9 +193,9 @@ def paired_samples(
     """How a figure changes from before to after, with images as the units of chance.
 
     The interval resamples images and takes both sides of each, or is a score interval for a mean whose values before
-    and after lie within ``bounds``; the two-sided p-value swaps the sides of a random half of the images:
-    p = (1 + permutations at least as extreme) / (1 + permutations). With one value of each query on both sides this
-    is :func:`paired_permutation`, to the last digit.
+    and after lie within ``bounds``; the two-sided p-value swaps the sides of a random half of the images, and is
+    estimated as that of :func:`paired_permutation`: with one value of each query on both sides it is the same, to the
+    last digit.
     """
     require_statistic(statistic)
     if permutations < 0:
@@ -208,6 +237,7 @@ def paired_samples(
         permutations=permutations,
         statistic=statistic,
         level=level,
+        evidence=_evidence(tables),
     )
     relative = after / before - 1 if before and np.isfinite(before) else float("nan")
     return PairedChange(before, after, test, relative, relative_low, relative_high)
@@ -223,6 +253,23 @@ class _Means:
         sides = zip(groups, (part.before, part.after), strict=True)
         self._sums = [np.asarray(np.bincount(group, values, self.size), np.float64) for group, values in sides]
         self._counts = [np.bincount(group, minlength=self.size).astype(np.float64) for group in groups]
+        # What each cluster adds to the difference, and takes from it when it changes sides: to the first order, where
+        # the sides have different numbers of values.
+        sums, counts = self._sums[1] - self._sums[0], self._counts[1] - self._counts[0]
+        total = float(sum(map(np.sum, self._counts)))
+        pooled = float(sum(map(np.sum, self._sums))) / total if total else 0.0
+        self.shares = part.weight * (sums - pooled * counts) * 2 / max(total, 1.0)
+        self.moves = (sums != 0) | (counts != 0)
+
+    @property
+    def statistic(self) -> float:
+        """What is tested."""
+        return self.figures[1] - self.figures[0]
+
+    @property
+    def evidence(self) -> FloatArray:
+        """The test depends on the clusters' shares of the difference, and on nothing else."""
+        return self.shares
 
     def resampled(self, weights: Any) -> tuple[FloatArray, FloatArray]:
         """The figures before and after, for every row of how often each cluster is drawn."""
@@ -250,6 +297,15 @@ class _Medians:
         before, after = (np.searchsorted(clusters, own) for own in (part.before_clusters, part.after_clusters))
         values = np.concatenate([part.before, part.after])
         self._table = MedianTable(values, np.concatenate([before, after + self.size]), 2 * self.size)
+        # The median moves with the number of values on either side of the median of all.
+        above = np.sign(values - np.median(values)) if len(values) else values
+        sides = ((after, above[len(before) :]), (before, above[: len(before)]))
+        after_above, before_above = (np.bincount(rows, signs, self.size) for rows, signs in sides)
+        self._shares = _TIE_BREAK * (after_above - before_above) / max(len(values), 1)
+        self.shares = part.weight * self._shares
+        self.moves = np.ones(self.size, bool)
+        order = np.lexsort([values, np.repeat([0, 1], [len(before), len(after)]), np.concatenate([before, after])])
+        self.evidence = np.asarray(values[order], np.float64)
 
     def resampled(self, weights: Any) -> tuple[FloatArray, FloatArray]:
         """The figures before and after, for every row of how often each cluster is drawn."""
@@ -259,14 +315,19 @@ class _Medians:
         )
         return before, after
 
+    @property
+    def statistic(self) -> float:
+        """What is tested: the difference of the medians and, between equal ones, how many values are above them."""
+        return self.figures[1] - self.figures[0] + float(self._shares.sum())
+
     def swapped(self, swaps: Any) -> FloatArray:
-        """After − before, for every row of which clusters change sides."""
+        """The statistic, for every row of which clusters change sides."""
         everything = self._table.counts(np.ones((1, 2 * self.size), np.uint8))
         differences = []
         for chunk in self._table.chunks(swaps):
             counts = self._table.counts(np.hstack([chunk, 1 - chunk]))
             after, before = (self._floored(self._table.medians(part)) for part in (counts, everything - counts))
-            differences.append(after - before)
+            differences.append(after - before + self._shares.sum() - 2 * weighted_sums(chunk, self._shares))
         return np.concatenate(differences)
 
     def _floored(self, medians: FloatArray) -> FloatArray:
@@ -378,9 +439,101 @@ def _p_value(tables: Sequence[_Table], difference: float, permutations: int, see
             swapped.append(table.swapped(np.unpackbits(drawn, axis=1, count=table.size)))
         chance += part.weight * np.concatenate(swapped)
         scale += part.weight * float(np.mean(np.abs(np.concatenate([part.before, part.after]))))
-    chance[np.isnan(chance)] = np.inf  # a side without any value is no evidence of a difference
-    extreme = int((np.abs(chance) >= abs(difference) - SLACK * scale).sum())
+    observed = sum(table.part.weight * table.statistic for table in tables) if difference else 0.0
+    least = abs(observed) - SLACK * scale
+    extreme = int(_at_least(chance, least).sum())
+    if extreme < min(_FEW, permutations / 10):
+        return _rare_p_value(tables, least, seed)
     return (1 + extreme) / (1 + permutations)
+
+
+def _at_least(differences: FloatArray, least: float) -> BoolArray:
+    """Which are as extreme; a side without any value (NaN) is no evidence of a difference, and counts."""
+    return np.isnan(differences) | (np.abs(differences) >= least)
+
+
+def _rare_p_value(tables: Sequence[_Table], least: float, seed: int) -> float:
+    """p by importance sampling, with the weight of the data themselves in the place of the +1 (Harrison 2012).
+
+    Each cluster takes the side on which its share of the difference is positive with a chance above one half, which
+    depends on how large the share is and not on which side it was observed: so the p-value is valid, for any number of
+    permutations. By symmetry, one in two of them could have all signs turned round, and the weight assumes so. A part
+    of them is plain, which keeps weights small where a difference does not follow from the shares.
+    """
+    plain = random_stream(seed, "plain swaps").random(WEIGHTED) < _PLAIN
+    shares: dict[int, FloatArray] = {}
+    for table in tables:
+        shares[table.part.stratum] = shares.get(table.part.stratum, 0.0) + table.shares
+    chances = _tilted(np.concatenate(list(shares.values())))  # in 65,536ths
+    odds = np.arctanh(chances / 32768.0 - 1)
+    chance, tilts, log_weight, observed, start = np.zeros(WEIGHTED), np.zeros(WEIGHTED), 0.0, 0.0, 0
+    for stratum, share in shares.items():
+        part = slice(start, start := start + len(share))
+        members = [table for table in tables if table.part.stratum == stratum]
+        moves = np.flatnonzero(np.any([table.moves for table in members], axis=0))
+        own_odds, own_chances = odds[part][moves], chances[part][moves].astype(np.uint16)
+        positive = share[moves] > 0
+        observed += float(np.where(positive, own_odds, -own_odds).sum())
+        log_weight += float(np.log(np.cosh(own_odds)).sum())
+        random = random_stream(seed, "weighted swaps", stratum)
+        for first in range(0, WEIGHTED, _SWAPS):
+            rows = slice(first, min(first + _SWAPS, WEIGHTED))
+            size = rows.stop - rows.start
+            drawn = np.frombuffer(random.bytes(2 * size * len(moves)), "<u2").reshape(size, -1) < np.where(
+                plain[rows, None], np.uint16(32768), own_chances
+            )
+            swaps = np.zeros((size, len(share)), np.uint8)
+            swaps[:, moves] = drawn != positive
+            tilts[rows] += weighted_sums(drawn, 2 * own_odds) - own_odds.sum()
+            for table in members:
+                chance[rows] += table.part.weight * table.swapped(swaps)
+    extremes = np.append(observed, tilts[_at_least(chance, least)])
+    # How much likelier each is than among plain permutations, as a logarithm: the mean of both tilts.
+    likelier = np.logaddexp(extremes, -extremes) - np.log(2) - log_weight
+    weights = np.exp(-np.logaddexp(np.log(_PLAIN), np.log1p(-_PLAIN) + likelier))
+    return float(np.clip(weights.sum() / (1 + WEIGHTED), np.finfo(np.float64).tiny, 1.0))
+
+
+def _tilted(shares: FloatArray) -> IntArray:
+    """The chance of each cluster's positive side, in 65,536ths: the larger its share, the likelier."""
+    largest = float(np.abs(shares).max(initial=0.0))
+    sizes = np.abs(shares) / (largest or 1.0)
+    target = min(_TILT * float(np.sqrt((sizes**2).sum())), 0.9 * float(sizes.sum()))
+    low, high = 0.0, 20.0
+    for _ in range(60):  # the mean grows with the factor: halve the interval that it is in
+        middle = (low + high) / 2
+        low, high = (middle, high) if (sizes * np.tanh(middle * sizes)).sum() < target else (low, middle)
+    chances = np.rint(32768 * (1 + np.tanh(low * sizes)))
+    return np.asarray(np.clip(chances, 32768, 65535), np.int64)
+
+
+def _evidence(tables: Sequence[_Table]) -> FloatArray:
+    return np.concatenate([table.evidence for table in tables]) if tables else np.zeros(0)
+
+
+def same_tests(tests: Sequence[PairedTest] | Sequence[PairedRepetitions]) -> list[int]:
+    """For each test of the same two runs, the position of the first that is the same: itself, or one before it.
+
+    Two tests of means are the same where every image (or repetition) adds the same to both differences, up to a factor:
+    every permutation then has the same rank in both. Hit@1 and Fails are, and, with one relevant item per query, Hit@1
+    and mAP@R. Which tests are the same is the same in every permutation, so it may be looked at before correcting.
+    """
+    scaled = []
+    for test in tests:
+        evidence = np.zeros(0) if test.evidence is None else test.evidence
+        largest = np.abs(evidence).max(initial=0.0)
+        scaled.append(evidence / largest if test.statistic == "mean" and largest else evidence)
+
+    def same(test: int, other: int) -> bool:
+        if tests[test].statistic != tests[other].statistic or not 1 < len(scaled[test]) == len(scaled[other]):
+            return False
+        signs = (1, -1) if tests[test].statistic == "mean" else (1,)
+        return any(np.allclose(scaled[test], sign * scaled[other], rtol=0, atol=_SAME) for sign in signs)
+
+    firsts: list[int] = []
+    for position in range(len(tests)):
+        firsts.append(next((first for first in dict.fromkeys(firsts) if same(position, first)), position))
+    return firsts
 
 
 _MOST_FLIPPED = 16
@@ -402,6 +555,9 @@ class PairedRepetitions:
     sign_flip_p: float
     n: int
     level: float = 0.95
+    evidence: FloatArray | None = field(default=None, repr=False, compare=False, metadata={"json": False})
+    """The differences; see :func:`same_tests`."""
+    statistic = "mean"
 
     @property
     def smallest_p(self) -> float:
@@ -450,25 +606,31 @@ def paired_repetitions(
             sums = np.concatenate([sums + difference, sums - difference])
         slack = SLACK * float(np.abs(exact).sum())
         flipped = float(np.mean(np.abs(sums) >= abs(float(exact.sum())) - slack))
-    return PairedRepetitions(figure.mean, figure.low, figure.high, p_value, flipped, count, level)
+    return PairedRepetitions(figure.mean, figure.low, figure.high, p_value, flipped, count, level, exact)
 
 
 def _standard_error(values: FloatArray) -> float:
     return float(values.std(ddof=1) / np.sqrt(len(values)))
 
 
-def correct(p_values: Sequence[float] | FloatArray, correction: str = "holm") -> FloatArray:
-    """Adjust by the name of a correction: ``holm``, ``bh`` or ``none``. NaN stays NaN."""
+def correct(
+    p_values: Sequence[float] | FloatArray, correction: str = "holm", same: Sequence[int] | None = None
+) -> FloatArray:
+    """Adjust by the name of a correction: ``holm``, ``bh`` or ``none``. NaN stays NaN.
+
+    ``same`` are the positions that :func:`same_tests` gives: equal tests are counted once.
+    """
     if correction not in CORRECTIONS:
         raise UnknownNameError("correction", correction, CORRECTIONS)
     result = np.array(p_values, np.float64)
-    tested = np.flatnonzero(~np.isnan(result))
+    firsts = np.arange(len(result)) if same is None else np.asarray(same, np.int64)
+    tested = np.flatnonzero(~np.isnan(result) & (firsts == np.arange(len(result))))
     wrong = tested[(result[tested] < 0) | (result[tested] > 1)]
     if len(wrong):
         raise InputError(f"p-value {result[wrong[0]]}", row=int(wrong[0]), expected="a number from 0 to 1")
     order = tested[np.argsort(result[tested], kind="stable")]
     result[order] = np.minimum(CORRECTIONS[correction](result[order]), 1)
-    return result
+    return result[firsts]
 
 
 def holm(p_values: Sequence[float] | FloatArray) -> FloatArray:
@@ -493,15 +655,33 @@ CORRECTION_WORDS = MappingProxyType(
 
 
 def significance_sentence(test: str, permutations: int, correction: str, tests: int) -> str:
-    """How p-values were computed and corrected, and the smallest that can come out of it."""
+    """How p-values were computed and corrected."""
+    return f"p: {test}, two-sided, {corrected_words(correction, tests)}; {permutation_words(permutations)}."
+
+
+def corrected_words(correction: str, tests: int) -> str:
+    """``corrected by Holm for 8 tests``."""
     number = "" if correction == "none" else f" for {tests:,} test{'s' if tests != 1 else ''}"
-    least = floor_of_p(permutations, correction, tests)
-    return (
-        f"p: {test}, two-sided, {CORRECTION_WORDS[correction]}{number}; {permutations:,} permutations give no p below "
-        f"{least:.2g}."
-    )
+    return f"{CORRECTION_WORDS[correction]}{number}"
 
 
-def floor_of_p(permutations: int, correction: str, tests: int) -> float:
-    """The smallest p-value that so many permutations can give; Holm multiplies the smallest by the number of tests."""
-    return (tests if correction == "holm" else 1) / (permutations + 1)
+def permutation_words(permutations: int) -> str:
+    """How many permutations, plain and weighted."""
+    return f"{permutations:,} permutations, and {WEIGHTED:,} weighted ones where fewer than {_FEW} are as extreme"
+
+
+def floor_of_p(images: int, correction: str, tests: int) -> float:
+    """The smallest p-value that so many images can give: only two of all ways to swap them are the most extreme.
+
+    Holm multiplies the smallest by the number of tests.
+    """
+    return min(1.0, (tests if correction == "holm" else 1) * 2.0 ** (1 - min(images, 1000)))
+
+
+def verdict_words(p_value: float, smallest: float, images: int, level: float = 0.95) -> str:
+    """What a corrected p-value says of a difference; ``smallest`` is the smallest that so many images can give."""
+    if p_value < 1 - level:
+        return "more than chance explains"
+    if smallest >= 1 - level:
+        return f"which cannot be decided with {images:,} image{'s' if images != 1 else ''}"
+    return "which may be chance"

@@ -36,7 +36,7 @@ from crosslens.core import (
     json_form,
 )
 from crosslens.metrics import format_count
-from crosslens.statistics import Bootstrap, Estimate, holm, paired_permutation, sum_of_means
+from crosslens.statistics import Bootstrap, Estimate, correct, paired_permutation, same_tests, sum_of_means
 
 ALL_CASES, MACRO = "all", "macro"
 """The groupings of rows over all cases, and over all categories."""
@@ -535,7 +535,7 @@ def compare_hard_negatives(
     if negatives.fingerprint != other.fingerprint:
         raise UsageError("the two results have different cases of one name", fix="compare results on the same cases")
     groups = case_groups(negatives)
-    rows = []
+    rows, tests = [], []
     for measure in negatives.measures:
         ours, theirs = left.correct(measure), right.correct(measure)
         for (grouping, category), part in groups.items():
@@ -545,10 +545,11 @@ def compare_hard_negatives(
                 np.where(part, ours, np.nan), np.where(part, theirs, np.nan), negatives.clusters,
                 permutations=permutations, resamples=resamples, level=first.level, seed=seed, bounds=(0, 1),
             )  # fmt: skip
+            tests.append(test)
             only = int((part & ours & ~theirs).sum()), int((part & ~ours & theirs).sum())
             values = (test.difference, test.low, test.high, *only, test.p_value, mcnemar(*only))
             rows.append(CategoryDifference(grouping, category, measure, int(part.sum()), *values))
-    corrected = holm(np.array([row.p_value for row in rows]))
+    corrected = correct([row.p_value for row in rows], same=same_tests(tests))
     differences = tuple(replace(row, corrected=float(p)) for row, p in zip(rows, corrected, strict=True))
     return HardNegativesComparison(first.model, second.model, differences, first.level)
 

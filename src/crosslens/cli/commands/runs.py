@@ -35,6 +35,7 @@ class ChangeOptions(Options):
 class PermutationOptions(Options, group="Statistics and seeds"):
     """How differences between runs are tested."""
 
+    primary: str | None = option(None, pipeline.PRIMARY, metavar="NAME")
     correction: str = option("holm", "For multiple comparisons: holm, bh or none.", metavar="NAME")
     permutations: int = option(10_000, "Permutations of the paired test.", metavar="N", minimum=1, maximum=10_000_000)
     seed: int = option(0, "Seed of the permutations.", metavar="N")
@@ -141,7 +142,8 @@ def compare(
 ) -> pipeline.Comparison | pipeline.GroupedComparison:
     """Test whether runs differ significantly.
 
-    Runs must share their queries. Tests are paired, over images, and corrected for multiple comparisons. --changes
+    Runs must share their queries. Tests are paired, over images, and corrected for multiple comparisons: one metric is
+    primary and decides, the others are secondary and corrected among themselves. --changes
     shows what changed from the first of two runs to the second: queries won and lost, with pictures on a page
     (--write changes.html), and why.
     """
@@ -158,6 +160,9 @@ def compare(
     loaded = load_runs(runs, added.columns)
     if by is not None:
         return pipeline.compare_groups(loaded, by, metrics=metrics, all_pairs=all_pairs, **vars(test))
+    asked = f"{options.direction}/Hit@1"
+    if test.primary is None and metrics is None and all(asked in run.values for run in loaded):
+        test = replace(test, primary=asked)
     comparison = pipeline.compare(*loaded, metrics=metrics, all_pairs=all_pairs, **vars(test))
     if not options.changes:
         return comparison

@@ -9,7 +9,9 @@ from operator import attrgetter
 from typing import Any, NamedTuple
 
 from crosslens.core import Figure
+from crosslens.metrics import unit_of
 from crosslens.pipeline.audit.results import Finding, StageResult
+from crosslens.statistics import verdict_words
 
 Payload = Mapping[str, Any]
 
@@ -143,7 +145,8 @@ def _group_words(group: str, column: str) -> str:
 
 def ranked_models(payload: Payload) -> Iterator[WeightedSentence]:
     """Which model is best on each dataset, and whether that could be chance."""
-    metric = next((name for name in ("t2i/Hit@1", "i2t/Hit@1") if name in payload["metrics"]), None)
+    candidates = (payload.get("primary", ""), "t2i/Hit@1", "i2t/Hit@1")
+    metric = next((name for name in candidates if name in payload["metrics"] and unit_of(name) == "share"), None)
     for dataset in payload["datasets"]:
         cells = [cell for cell in payload["cells"] if cell["dataset"] == dataset and cell["metric"] == metric]
         best = next((cell for cell in cells if cell["best"]), None)
@@ -151,7 +154,8 @@ def ranked_models(payload: Payload) -> Iterator[WeightedSentence]:
         if best is None or not others:
             continue
         second = min(others, key=lambda cell: abs(cell["difference"]))
-        verdict = "more than chance explains" if second["significant"] else "which may be chance"
+        images, smallest = second.get("images") or 0, second.get("smallest_p") or 0.0
+        verdict = verdict_words(0.0 if second["significant"] else 1.0, smallest, images)
         where = f"On {dataset}, " if len(payload["datasets"]) > 1 else ""
         yield WeightedSentence(
             f"{where}{best['model']} is best by {metric} with {percent(best)}, "

@@ -36,7 +36,7 @@ from crosslens.pipeline.robustness_study.drop_table import (
     table_of_drops,
     table_of_tests,
 )
-from crosslens.statistics import CORRECTION_WORDS, floor_of_p
+from crosslens.statistics import significance_sentence
 
 if TYPE_CHECKING:
     from crosslens.pipeline.robustness_study.study import Robustness
@@ -126,15 +126,14 @@ def _drops(study: Robustness) -> Shown:
     direction, name = split_name(study.headline)
     half = f" It is Hit@1 + Hit@5 + Hit@10 of {direction}, in percent." if name != study.headline else ""
     tests = len(study.models) * study.drops.select("perturbation", "seed").n_unique()
-    floor = floor_of_p(permutations, testing.get("correction", "none"), tests)
-    least = f"; {permutations:,} permutations give no p below {floor:.4f}"
     applied = "Applied: the share of captions that changed. " if _knows_changes(study) else ""
-    corrected = CORRECTION_WORDS.get(testing.get("correction", ""), CORRECTION_WORDS["none"])
+    test = significance_sentence(
+        "paired permutation test over images", permutations, testing.get("correction", "none"), tests
+    )
     about = (
         f"Drop: before − after, in points and in {PERCENT_SENTENCE} Above 0 is worse.{half} In brackets: {share} "
         "interval over images; that of percent is of the ratio, with the figures before and after from the same "
-        f"images. {applied}"
-        f"p: paired permutation test over images, two-sided, {corrected} for {format_count(tests, 'test')}{least}."
+        f"images. {applied}{test}"
     )
     return f"Drop of {study.headline}", tables, (about,)
 

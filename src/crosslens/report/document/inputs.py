@@ -337,6 +337,7 @@ class ReportContext:
                 cell = {"model": name, "dataset": dataset, "metric": metric, "best": name == best}
                 tested = None if pair is None else pair.adjusted_p < 1 - comparison.level
                 difference = None if pair is None else pair.difference
+                cell |= {"images": pair and pair.images, "smallest_p": pair and pair.smallest_p}
                 cells.append({**cell, **run[metric].as_dict(), "difference": difference, "significant": tested})
             payload = {"metrics": [metric], "datasets": [dataset], "cells": cells}
             results.append(StageResult("leaderboard", payload, "", dataset=dataset))

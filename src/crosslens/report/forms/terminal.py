@@ -67,7 +67,7 @@ def _blocks(part: Part, width: int | None) -> Iterator[str]:
         title = f"{_wrapped(part.title, wrapped)}\n" if part.title else ""
         yield title + two_columns(part.rows, wrapped, 2 if title else 0)
     elif isinstance(part, Table) and not part.folded:
-        if part.narrow is not None and width is not None and text_grid(part.overview).width > width:
+        while part.narrow is not None and width is not None and text_grid(part.overview).width > width:
             part = part.narrow
         title = f"{_wrapped(part.title, wrapped)}\n" if part.title else ""
         grid = text_grid(part.overview)

@@ -58,14 +58,15 @@ from crosslens.metrics import (
     unit_sentence,
 )
 from crosslens.statistics import (
-    CORRECTION_WORDS,
     Estimate,
     PairedRepetitions,
     PairedTest,
     correct,
+    corrected_words,
     mean_over_repetitions,
     paired_permutation,
     paired_repetitions,
+    same_tests,
 )
 from crosslens.train.evaluation import check_metrics
 from crosslens.train.stored.model_folder import CURVES, TEST_RUN
@@ -155,10 +156,10 @@ def _notes(sweep: Sweep) -> Iterator[str]:
     if not sweep.comparisons:
         return
     compared = next(entry for entry in sweep.plan.variables if len(entry.values) > 1)
-    number = "" if sweep.correction == "none" else f" for {format_count(len(sweep.comparisons), 'test')}"
+    counted = corrected_words(sweep.correction, sum(entry.same_as is None for entry in sweep.comparisons))
     yield (
         f"Difference: against {compared.name}={compared.values[0]} with the same other settings, seed by seed. "
-        f"p: paired t test over seeds, two-sided, {CORRECTION_WORDS[sweep.correction]}{number}."
+        f"p: paired t test over seeds, two-sided, {counted}."
     )
     fewest = min((entry.over_seeds for entry in sweep.comparisons), key=lambda entry: entry.n)
     if fewest.n < 2:
@@ -187,12 +188,14 @@ class SweepDifference:
     """Of every query's values, averaged over the seeds; None for a metric that is no mean over queries."""
     adjusted_p: float = float("nan")
     """``over_seeds.p_value``, corrected for all comparisons of the sweep."""
+    same_as: str | None = None
+    """The metric whose differences over seeds are the same, up to a factor: one test, counted once."""
 
     def as_dict(self) -> dict[str, Any]:
         seeds, queries = self.over_seeds, self.over_queries
         return {
             "difference": seeds.difference, "low": seeds.low, "high": seeds.high, "p": seeds.p_value,
-            "adjusted_p": self.adjusted_p, "sign_flip_p": seeds.sign_flip_p, "seeds": seeds.n,
+            "adjusted_p": self.adjusted_p, "same_as": self.same_as, "sign_flip_p": seeds.sign_flip_p, "seeds": seeds.n,
             "over_queries": queries and {
                 "difference": queries.difference, "low": queries.low, "high": queries.high, "p": queries.p_value,
                 "queries": queries.n,
@@ -352,10 +355,16 @@ def sweep_table(
         for name, figure in row.test.items()
         if figure.difference is not None
     ]
-    adjusted = correct([difference.over_seeds.p_value for *_, difference in tested], correction)
+    same: list[int] = []
+    for row_number in dict.fromkeys(number for number, *_ in tested):
+        of_row = [difference.over_seeds for number, _, difference in tested if number == row_number]
+        same += [len(same) + position for position in same_tests(of_row)]
+    adjusted = correct([difference.over_seeds.p_value for *_, difference in tested], correction, same)
     figures = [dict(row.test) for row in rows]
-    for (number, name, difference), p in zip(tested, adjusted, strict=True):
-        figures[number][name] = replace(figures[number][name], difference=replace(difference, adjusted_p=float(p)))
+    for position, ((number, name, difference), p) in enumerate(zip(tested, adjusted, strict=True)):
+        same_as = tested[same[position]][1] if same[position] != position else None
+        corrected_difference = replace(difference, adjusted_p=float(p), same_as=same_as)
+        figures[number][name] = replace(figures[number][name], difference=corrected_difference)
     corrected = tuple(replace(row, test=test) for row, test in zip(rows, figures, strict=True))
     return Sweep(plan, corrected, tuple(outcomes), level, correction)
 
