@@ -436,11 +436,11 @@ class CauseAgreement:
 
 def compare_causes(
     decided: pl.DataFrame, labels: Sequence[str], causes: Mapping[str, Mapping[str, bool | None]],
-    queries: Mapping[str, str] | None = None,
+    images: Mapping[str, str] | None = None,
 ) -> CauseAgreement | None:  # fmt: skip
     """Decided labels (see :func:`decide`) against derived causes, by item; None where no decided item has any.
 
-    Intervals resample the ``queries`` of items, or the items themselves.
+    Intervals resample the ``images`` of items, or the items themselves.
     """
     said = {
         item: set(given)
@@ -458,7 +458,7 @@ def compare_causes(
             known = [item for item in said if causes[item].get(cause) is not None]
             pairs = [(label in said[item], bool(causes[item][cause])) for item in known]
             cells = [pairs.count(cell) for cell in ((True, True), (True, False), (False, True), (False, False))]
-            asked = _groups([(queries or {}).get(item, item) for item in known])
+            asked = _groups([(images or {}).get(item, item) for item in known])
             kappa = kappa_estimate([people for people, _ in pairs], [derived for _, derived in pairs], asked)
             kappas.append((label, cause, len(pairs), *cells, *kappa.cells))
     schema = {"label": pl.String, "items": pl.Int64, **dict.fromkeys(names, pl.Int64)}
@@ -469,13 +469,13 @@ def compare_causes(
 def metric_correlations(
     judged: Mapping[str, Mapping[str, float]],
     metrics: Mapping[str, Mapping[str, float]],
-    queries: Mapping[str, str] | None = None,
+    images: Mapping[str, str] | None = None,
     *,
     resamples: int = 1000,
 ) -> pl.DataFrame:
     """Pearson, Spearman and Kendall of each judged quantity with each metric, over the items that have both.
 
-    ``judged`` and ``metrics`` map names to numbers by item. Intervals resample the ``queries`` of items, or the items
+    ``judged`` and ``metrics`` map names to numbers by item. Intervals resample the ``images`` of items, or the items
     themselves. A metric that fewer than three items have is left out.
     """
     rows = []
@@ -484,7 +484,7 @@ def metric_correlations(
             both = [item for item in values if np.isfinite(values[item]) and np.isfinite(numbers.get(item, np.nan))]
             if len(both) < 3:
                 continue
-            groups = _groups([(queries or {}).get(item, item) for item in both])
+            groups = _groups([(images or {}).get(item, item) for item in both])
             said, computed = (np.array([known[item] for item in both], np.float64) for known in (values, numbers))
             fit = correlations(said, computed, groups, resamples=resamples, threads=1)
             ends = [end for name in COEFFICIENTS for end in fit.estimate(name).cells]
