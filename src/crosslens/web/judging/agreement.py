@@ -240,7 +240,12 @@ class ProjectAgreement:
             "labels": {label: asdict(figures) for label, figures in self.labels.items()},
             "by_item": self.by_item.as_dict(),
             "by_person": self.by_person.as_dict(),
-            "scores": None if self.scores is None else asdict(self.scores) | {"ceiling": self.scores.ceiling()},
+            "scores": self.scores
+            and {
+                **asdict(self.scores),
+                "ceiling": self.scores.ceiling(),
+                "ceiling_interval": self.scores.ceiling_interval(),
+            },
         }
         return dict(json_form(content))
 
@@ -251,15 +256,18 @@ def measure_project(
     *,
     grades: Mapping[str, float] | None = None,
     fits: str | None = None,
+    images: Mapping[str, str] | None = None,
 ) -> ProjectAgreement:
     """Of one table of judgements, all of people or all of models.
 
     ``grades`` are the numbers of labels that have an order (a judgement's score is its lowest one); without them the
-    scores are the ratings. ``fits`` is the label by which people say that a pair fits, in a survey of pairs.
+    scores are the ratings. ``fits`` is the label by which people say that a pair fits, in a survey of pairs. Intervals
+    resample the ``images`` of items, or the items themselves.
     """
     answers, scores = answer_matrix(table), matrix(table, judgement_scores(table, grades))
     judges = np.isfinite(answers).sum(axis=1)
     several = (np.isfinite(scores).sum(axis=1) > 1).any()
+    clusters = _groups([(images or {}).get(item, item) for item in table["item"].unique(maintain_order=True)])
     # Five people who all call a pair bad agree with each other, but none of them that it fits: 0 in IMP's Table 1.
     by_item = {}
     for (item,), part in table.group_by(["item"], maintain_order=True):
@@ -279,7 +287,7 @@ def measure_project(
         by_item=AgreementShares(by_item),
         by_person=person_agreement(table),
         fits=fits,
-        scores=judge_agreement(scores) if several else None,
+        scores=judge_agreement(scores, clusters=clusters) if several else None,
         ordinal=krippendorff_alpha(scores, "ordinal") if several else float("nan"),
     )
 

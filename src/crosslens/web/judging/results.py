@@ -220,7 +220,9 @@ def _facts(results: ProjectResults) -> Iterator[tuple[str, str]]:
     shares = agreement.by_item
     # Of two judges, one always gives the most frequent answer: 50 % at least says nothing.
     least = "" if agreement.fits is None and agreement.most_judges <= 2 else f", {percent(shares.minimum)} % at least"
-    yield counted, f"{percent(shares.mean)} % on average{least}"
+    draws = Bootstrap(results.answers.clusters(pl.Series(list(shares.each), dtype=pl.String)))
+    mean = draws.estimate(np.array(list(shares.each.values())), bounds=(0, 1))
+    yield counted, f"{Figure.percent(*mean.cells, unit=' %')} on average{least}"
     yield "disagreements", f"{len(results.disagreements):,}"
     right, given = results.known_answers[DISTRACTOR]
     if given:
@@ -229,8 +231,14 @@ def _facts(results: ProjectResults) -> Iterator[tuple[str, str]]:
         what = "ratings" if results.answers.project.form.rating else "grades of labels"
         yield f"scores ({what})", f"α {write(agreement.ordinal)} (ordinal), {write(scores.alpha)} (interval)"
         yield "one judge and the others", f"Pearson's r {write(scores.one_against_others['pearson'])}"
-        ceiling = f"{write(scores.ceiling())}; reliability of the mean {write(scores.reliability)}"
-        yield "human ceiling", f"{ceiling}. No metric is expected to correlate better with the mean scores."
+        ceiling, reliability = (
+            str(Figure(figure, *ends, digits=3))
+            for figure, ends in (
+                (scores.ceiling(), scores.ceiling_interval()), (scores.reliability, scores.reliability_interval),
+            )
+        )  # fmt: skip
+        about = "No metric is expected to correlate better with the mean scores."
+        yield "human ceiling", f"{ceiling}; reliability of the mean {reliability}. {about}"
     if isfinite(results.mean_rating.mean):
         mean = results.mean_rating
         yield "mean rating", str(Figure(mean.mean, mean.low, mean.high))
@@ -406,7 +414,8 @@ class ProjectResults(Presented):
     @cached_property
     def agreement(self) -> ProjectAgreement:
         fits = None if self.answers.verdicts is None else self.answers.verdicts[0]
-        return measure_project(self.judged, self.answers.labels, grades=self.grades, fits=fits)
+        images = self.answers.images
+        return measure_project(self.judged, self.answers.labels, grades=self.grades, fits=fits, images=images)
 
     @cached_property
     def known_answers(self) -> dict[str, tuple[int, int]]:
