@@ -222,7 +222,7 @@ def _facts(results: ProjectResults) -> Iterator[tuple[str, str]]:
     least = "" if agreement.fits is None and agreement.most_judges <= 2 else f", {percent(shares.minimum)} % at least"
     draws = Bootstrap(results.answers.clusters(pl.Series(list(shares.each), dtype=pl.String)))
     mean = draws.estimate(np.array(list(shares.each.values())), bounds=(0, 1))
-    yield counted, f"{Figure.percent(*mean.cells, unit=' %')} on average{least}"
+    yield counted, f"{Figure.percent(mean.mean, *mean.interval, unit=' %')} on average{least}"
     yield "disagreements", f"{len(results.disagreements):,}"
     right, given = results.known_answers[DISTRACTOR]
     if given:
