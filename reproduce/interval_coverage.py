@@ -24,7 +24,16 @@ from typing import Any
 
 import numpy as np
 
-from crosslens.statistics import Bootstrap, auprc, bland_altman, estimate, paired_permutation, sum_of_means
+from crosslens.statistics import (
+    Bootstrap,
+    Samples,
+    auprc,
+    bland_altman,
+    estimate,
+    paired_permutation,
+    paired_samples,
+    sum_of_means,
+)
 from pages import update_page
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "explanation" / "intervals-and-tests.md"
@@ -37,6 +46,11 @@ DISAGREEMENTS = ((0.3, 0.3), (0.2, 0.05), (0.05, 0.05), (0.02, 0.01), (0.01, 0.0
 FEW = 20
 """Below this many misses expected (images with one, where they are alike) no interval can be exact: a share of so few
 has too few possible values, and the next larger set of them covers more than 97 %."""
+
+
+def percent(share: float) -> str:
+    """A share as a page shows it."""
+    return f"{100 * share:g} %"
 
 
 @dataclass(frozen=True)
@@ -159,6 +173,78 @@ def grades_covered(images: int, grades: Grades, captions: Captions, random: np.r
     return bool(figure.low <= grades.mean <= figure.high)
 
 
+def rare_failures(rate: float) -> Grades:
+    """Grades of 0.9 ± 0.02, of which the named share is 0."""
+
+    def draw(random: np.random.Generator, count: int) -> Array:
+        return np.where(random.random(count) < rate, 0.0, random.beta(201.6, 22.4, count))
+
+    return Grades(percent(rate), draw, 0.9 * (1 - rate), rate)
+
+
+def grade_difference_covered(images: int, grades: Grades, captions: Captions, random: np.random.Generator) -> bool:
+    """Whether the interval of the difference of two models' grades contains the true one; one of them fails rarely."""
+    failing, clusters = alike(grades.draw, captions, images, random)
+    values, _ = alike(GRADES[1].draw, captions, images, random)
+    test = paired_permutation(failing, values[: len(failing)], clusters, permutations=1, bounds=(0, 1))
+    return bool(test.low <= grades.mean - GRADES[1].mean <= test.high)
+
+
+@dataclass(frozen=True)
+class Drop:
+    """Hit rates before and after a change; of the queries that are right after it, as many as can were before."""
+
+    before: float
+    after: float
+
+    def __str__(self) -> str:
+        return f"{100 * self.before:g} → {100 * self.after:g}"
+
+
+DROPS = tuple(Drop(*rates) for rates in ((0.3, 0.02), (0.3, 0.1), (0.3, 0.28), (0.8, 0.4), (0.05, 0.02), (0.02, 0.3)))
+
+
+def drop_covered(images: int, drop: Drop, captions: Captions, random: np.random.Generator) -> bool:
+    """Whether the interval of one simulated drop in percent contains the true one, and nothing below −100 %."""
+    both = min(drop.before, drop.after)
+    chances = [both, drop.before - both, drop.after - both, 1 - max(drop.before, drop.after)]
+    drawn, clusters = outcomes(np.tile(chances, (images, 1)), captions, random)
+    before, after = (drawn <= 1).astype(float), ((drawn == 0) | (drawn == 2)).astype(float)
+    if not before.any():
+        return True  # no drop in percent is printed
+    change = paired_samples(Samples(before, clusters, after, clusters), permutations=0, bounds=(0, 1))
+    return bool(-1 <= change.relative_low <= drop.after / drop.before - 1 <= change.relative_high)
+
+
+@dataclass(frozen=True)
+class Unbounded:
+    """Values without a range: how they are drawn, and their mean."""
+
+    name: str
+    draw: Callable[[np.random.Generator, int], Array]
+    mean: float
+
+    def __str__(self) -> str:
+        return self.name
+
+
+UNBOUNDED = (
+    Unbounded("normal", lambda random, count: random.normal(5, 1, count), 5.0),
+    Unbounded("long tails (Laplace)", lambda random, count: random.laplace(5, 1, count), 5.0),
+    Unbounded("exponential", lambda random, count: random.exponential(size=count), 1.0),
+    Unbounded("geometric ranks", lambda random, count: random.geometric(0.3, count).astype(float), 1 / 0.3),
+    Unbounded("log-normal, σ 1", lambda random, count: random.lognormal(size=count), float(np.exp(0.5))),
+    Unbounded("log-normal, σ 1.5", lambda random, count: random.lognormal(0, 1.5, count), float(np.exp(1.125))),
+)
+
+
+def unbounded_covered(images: int, values: Unbounded, captions: Captions, random: np.random.Generator) -> bool:
+    """Whether the interval of the mean of values without a range contains the true one."""
+    drawn, clusters = alike(values.draw, captions, images, random)
+    figure = estimate(drawn, clusters)
+    return bool(figure.low <= values.mean <= figure.high)
+
+
 DIFFERENCES: dict[str, Callable[[np.random.Generator, int], Array]] = {
     "normal": lambda random, count: random.normal(size=count),
     "flat": lambda random, count: 12**0.5 * (random.random(count) - 0.5),
@@ -229,11 +315,6 @@ class Study:
     rows: str = "captions per image"
 
 
-def percent(share: float) -> str:
-    """A share as a page shows it."""
-    return f"{100 * share:g} %"
-
-
 STUDIES = {
     "coverage": Study(share_covered, SHARES, percent, lambda share: 1 - share, captions=SEVERAL),
     "coverage of differences": Study(
@@ -242,6 +323,22 @@ STUDIES = {
     "coverage of Rsum": Study(rsum_covered, SHARES, percent, lambda share: 1 - share),
     "coverage of grades": Study(
         grades_covered, GRADES, rare=lambda grades: grades.missed, captions=(CAPTIONS[0], *SEVERAL[:2]),
+    ),
+    "coverage of rare failures": Study(
+        grades_covered, tuple(map(rare_failures, (0.01, 0.02, 0.05, 0.1, 0.2))), rare=lambda grades: grades.missed,
+        images=(10, 20, 50, 100, 1000), captions=(CAPTIONS[0], *SEVERAL[:2], CAPTIONS[3]),
+    ),
+    "coverage of differences of grades": Study(
+        grade_difference_covered, tuple(map(rare_failures, (0.01, 0.02, 0.05, 0.1, 0.2))),
+        rare=lambda grades: grades.missed, images=(20, 100, 1000), captions=CAPTIONS[:1],
+    ),
+    "coverage of drops in percent": Study(
+        drop_covered, DROPS, rare=lambda drop: min(drop.before, drop.after), images=(20, 50, 100, 1000),
+        captions=(CAPTIONS[0], *SEVERAL[:2], CAPTIONS[3]),
+    ),
+    "coverage of unbounded means": Study(
+        unbounded_covered, UNBOUNDED, images=(10, 20, 50, 200),
+        captions=(CAPTIONS[0], *SEVERAL[:2], CAPTIONS[3]),
     ),
     "coverage of limits of agreement": Study(
         limits_covered, tuple(DIFFERENCES), images=(10, 20, 50, 100), captions=CAPTIONS[:3],

@@ -159,13 +159,25 @@ def test_text_fits_a_terminal() -> None:
     assert row["value"].item() == result.figure("overlap").mean
 
 
+def test_the_ceiling_has_an_interval_over_images() -> None:
+    people = judged()
+    result = cl.agreement(DATASET, people, Overlap(), resamples=50, seed=3)
+    expected = judge_agreement(people.judges, clusters=people.images, resamples=50, seed=3)
+    assert expected is not None
+    low, high = expected.ceiling_interval()
+    assert low < expected.ceiling() < high
+    assert result.as_dict()["judges"]["ceiling_interval"] == [low, high]
+    short = [f"{end:.3f}".removeprefix("0") for end in (low, high)]
+    assert f"ceiling {expected.ceiling():.3f} [{', '.join(short)}]" in " ".join(result.text(120).split())
+
+
 def test_people_are_a_row_of_each_table() -> None:
     people = judged()
     truth = np.array([cl.agreement(DATASET, people, Overlap(), resamples=0).truth]).ravel()
     for pooled in (False, True):
         result = cl.agreement(DATASET, people, Overlap(), pooled=pooled, resamples=0)
         for part, rows in (("all", slice(None)), ("non-gt", ~truth)):
-            expected = judge_agreement(people.judges[rows])
+            expected = judge_agreement(people.judges[rows], resamples=0)
             assert expected is not None
             assert result.subsets[part].judges == expected
             content = result.as_dict()["subsets"][part]["judges"]

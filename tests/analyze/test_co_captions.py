@@ -75,7 +75,7 @@ def test_every_quantity_has_a_slow_reference() -> None:
         np.testing.assert_allclose(result.per_image[name].to_numpy(), values, atol=1e-6, err_msg=name)
         known = [value for value in values if not math.isnan(value)]
         assert result.estimates[name].mean == pytest.approx(sum(known) / len(known), abs=1e-6)
-        assert result.estimates[name].low <= result.estimates[name].mean <= result.estimates[name].high
+        assert math.isnan(result.estimates[name].low), "fewer than ten images"
     own = [
         [cosine(images[image].tolist(), captions[row].tolist())
          for row in range(len(captions)) if dataset.caption_image[row] == image]

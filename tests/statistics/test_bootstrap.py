@@ -12,9 +12,11 @@ from math import isnan
 import numpy as np
 import pytest
 from hypothesis import given, strategies as st
+from scipy import stats
 
 from crosslens.core.errors import UnknownNameError, UsageError
 from crosslens.statistics import Bootstrap, aggregate, estimate
+from crosslens.statistics.bootstrap import FEWEST_CLUSTERS
 
 
 def clustered(random: np.random.Generator, images: int = 60) -> tuple[np.ndarray, np.ndarray]:
@@ -46,9 +48,77 @@ def test_agrees_with_resampling_by_hand(statistic: str) -> None:
     assert (draws.sum(axis=1) == draws.shape[1]).all()
     expected = slow_replicates(values[valid], clusters[valid], statistic, draws)
     np.testing.assert_allclose(bootstrap.replicates(values, statistic), expected, rtol=1e-12)
-    figure = bootstrap.estimate(values, statistic)
+    figure = bootstrap.estimate(values, statistic, method="percentile")
     assert figure.mean == aggregate(values[valid], statistic)
     assert figure.interval == pytest.approx(tuple(np.quantile(expected, [0.025, 0.975])))
+
+
+def slow_studentised(values: np.ndarray, clusters: np.ndarray, draws: np.ndarray) -> tuple[float, float]:
+    """Draw by draw, the mean's distance from that of the sample in standard errors of the draw."""
+    images = len(np.unique(clusters))
+    members = [values[clusters == name] for name in np.unique(clusters)]
+
+    def mean_and_error(parts: list[np.ndarray]) -> tuple[float, float]:
+        mean = np.concatenate(parts).mean()
+        sums = [float((part - mean).sum()) for part in parts]
+        count = sum(map(len, parts))
+        return float(mean), float(np.sqrt(np.square(sums).sum() * images / (images - 1)) / count)
+
+    mean, error = mean_and_error(members)
+    offs = []
+    for weights in draws:
+        drawn, own = mean_and_error([part for part, times in zip(members, weights, strict=True) for _ in range(times)])
+        offs.append((drawn - mean) / max(own, error / 3))
+    tail = 0.025 * (images - 2) / (images + 2)
+    student = stats.t.ppf(0.975, images - 1)
+    below, above = np.quantile(offs, [tail, 1 - tail])
+    return mean - max(above, student) * error, mean - min(below, -student) * error
+
+
+@pytest.mark.parametrize("sizes", [(1, 2), (1, 6), (3, 4)])
+def test_the_interval_of_an_unbounded_mean_against_a_slow_reference(sizes: tuple[int, int]) -> None:
+    random = np.random.default_rng(3)
+    clusters = np.repeat(np.arange(15), random.integers(*sizes, 15))
+    values = random.lognormal(size=len(clusters))
+    bootstrap = Bootstrap(clusters, resamples=150, seed=4)
+    expected = slow_studentised(values, clusters, np.concatenate(list(bootstrap.weights(15))))
+    assert bootstrap.estimate(values).interval == pytest.approx(expected)
+    assert bootstrap.estimate(values, bounds=(0, np.inf)).low == pytest.approx(max(expected[0], 0))
+    assert bootstrap.estimate(1e6 + values).interval == pytest.approx([1e6 + end for end in expected], abs=1e-6)
+
+
+DRAWN = {
+    "normal": (lambda random, count: random.normal(5, 1, count), 5.0),
+    "geometric": (lambda random, count: random.geometric(0.3, count).astype(float), 1 / 0.3),
+    "log-normal": (lambda random, count: random.lognormal(size=count), float(np.exp(0.5))),
+}
+
+
+@pytest.mark.parametrize("kind", DRAWN)
+@pytest.mark.parametrize("images", [10, 20, 50])
+def test_unbounded_means_contain_the_truth(kind: str, images: int) -> None:
+    """Percentiles of resampled means contained that of ten log-normal values in 77 % of samples."""
+    draw, mean = DRAWN[kind]
+    random, contained = np.random.default_rng(images), []
+    for _ in range(300):
+        figure = estimate(draw(random, images), np.arange(images), resamples=400)
+        assert np.isnan(figure.low) or figure.low < figure.mean < figure.high
+        contained.append(figure.low <= mean <= figure.high)
+    assert np.mean(contained) > (0.9 if kind == "log-normal" else 0.92)
+
+
+def test_an_unbounded_mean_of_few_images_has_no_interval() -> None:
+    values = np.random.default_rng(1).normal(size=FEWEST_CLUSTERS)
+    assert np.isfinite(estimate(values, np.arange(FEWEST_CLUSTERS)).interval).all()
+    assert np.isnan(estimate(values[1:], np.arange(FEWEST_CLUSTERS - 1)).interval).all()
+    assert np.isfinite(estimate((values > 0).astype(float)[1:], np.arange(9), bounds=(0, 1)).interval).all()
+
+
+def test_a_mean_of_few_values_that_differ_has_a_finite_interval() -> None:
+    """Most resamples of 49 zeros and a 3 have at most one 3, and many none, which have no standard error."""
+    figure = estimate(np.eye(50)[0] * 3, np.arange(50), bounds=(0, np.inf))
+    assert (figure.low, figure.mean) == (0, pytest.approx(0.06))
+    assert 0.2 < figure.high < 0.4
 
 
 @given(st.lists(st.integers(1, 5), min_size=2, max_size=12), st.integers(0, 5))
@@ -154,7 +224,9 @@ def test_folds() -> None:
     folds = np.array([0, 0, 0, 1, 1, 1, 1, 1, 1, 1])
     figure = estimate(values, np.arange(10), strata=folds)
     assert figure.mean == pytest.approx((2 / 3 + 2 / 7) / 2)
-    assert 0 <= figure.low < figure.mean < figure.high <= 1
+    assert figure.low < figure.mean < figure.high
+    cut = estimate(values, np.arange(10), strata=folds, bounds=(0, np.inf))
+    assert (cut.low, cut.high) == (0, figure.high), "no value is below 0"
     steady = np.where(folds == 0, 1.0, 0.0)
     assert estimate(steady, np.arange(10), strata=folds).interval == pytest.approx((np.nan, np.nan), nan_ok=True), (
         "no value varies in a fold"

@@ -28,7 +28,7 @@ def test_one_judge_against_the_others() -> None:
     random = np.random.default_rng(8)
     judges = random.integers(1, 5, (40, 1)) + random.integers(-1, 2, (40, 3)).astype(float)
     judges[random.random((40, 3)) < 0.2] = np.nan
-    agreement = judge_agreement(judges)
+    agreement = judge_agreement(judges, resamples=0)
     assert agreement is not None
     ones, others = slow_against(judges)
     assert agreement.judgements == len(ones)
@@ -135,7 +135,7 @@ def test_the_ceiling_of_judges_who_differ_in_leniency(missing: float) -> None:
         judges = truth[:, None] + random.normal(size=4) + 0.9 * random.normal(size=(300, 4))
         judges[random.random((300, 4)) < missing] = np.nan
         several = np.isfinite(judges).sum(axis=1) > 1
-        agreement = judge_agreement(judges[several])
+        agreement = judge_agreement(judges[several], resamples=0)
         assert agreement is not None
         ceilings.append((agreement.ceiling(), agreement.ceiling(pooled=True)))
         single = np.isfinite(judges[several])
@@ -207,8 +207,74 @@ def test_the_interval_of_kappa() -> None:
     assert together.high - together.low > 1.2 * (found.high - found.low), "five clusters tell less than fifty items"
 
 
+def test_perfect_agreement_leaves_room_for_a_difference() -> None:
+    """None of 50 images differs: about 3 may, and chance makes 48 % of judgements differ."""
+    answers = np.array([1] * 30 + [0] * 20)
+    perfect = kappa_estimate(answers, answers, np.arange(50))
+    assert (perfect.mean, perfect.high) == (1, 1)
+    assert perfect.low == pytest.approx(1 - (1 - 0.035 ** (1 / 50)) / 0.48)
+    of_ten = kappa_estimate(np.repeat(answers, 2), np.repeat(answers, 2), np.arange(100) // 10)
+    assert of_ten.low < perfect.low, "ten images tell less"
+    scores = judge_agreement(np.stack([answers, answers, answers], axis=1).astype(float))
+    assert scores is not None
+    assert scores.reliability == pytest.approx(1)
+    assert scores.reliability_interval == pytest.approx((perfect.low, 1))
+    assert scores.ceiling_interval() == pytest.approx((perfect.low**0.5, 1))
+
+
+@pytest.mark.parametrize(("images", "differing"), [(30, 0.02), (30, 0.1), (100, 0.02)])
+def test_intervals_of_kappa_contain_the_truth(images: int, differing: float) -> None:
+    """At 2 % that differ, 30 images agree throughout in most samples, which had no interval."""
+    random, contained = np.random.default_rng(16), []
+    chance = 1 - (0.5**2 + 0.5**2)
+    for _ in range(150):
+        first = random.random(images) < 0.5
+        second = first ^ (random.random(images) < differing)
+        figure = kappa_estimate(first, second, np.arange(images), resamples=200)
+        contained.append(figure.low <= 1 - differing / chance <= figure.high)
+    assert np.mean(contained) > 0.9
+
+
+def slow_reliabilities(judges: np.ndarray, clusters: np.ndarray, draws: np.ndarray, same: bool) -> np.ndarray:
+    names = np.unique(clusters)
+    rows = [np.concatenate([np.flatnonzero(clusters == name) for name, times in zip(names, weights, strict=True)
+                            for _ in range(times)]) for weights in draws]  # fmt: skip
+    return np.array([mean_reliability(judges[each], same) for each in rows])
+
+
+@pytest.mark.parametrize("same_persons", [True, False])
+def test_the_interval_of_the_ceiling_against_a_slow_reference(same_persons: bool) -> None:
+    random = np.random.default_rng(17)
+    clusters = np.repeat(np.arange(20), 3)
+    judges = random.normal(size=(60, 1)) + 0.5 * random.normal(size=4) + random.normal(size=(60, 4))
+    judges[random.random((60, 4)) < 0.2] = np.nan
+    judges[0] = [1, np.nan, np.nan, np.nan]
+    result = judge_agreement(judges, same_persons, clusters, resamples=100, seed=5)
+    assert result is not None
+    draws = np.concatenate(list(Bootstrap(clusters[1:], 100, 5).weights(20)))
+    drawn = slow_reliabilities(judges[1:], clusters[1:], draws, same_persons)
+    limits = np.quantile(drawn, [0.025, 0.975], axis=0).T
+    assert result.reliability_interval == pytest.approx(limits[0])
+    assert result.single_reliability_interval == pytest.approx(limits[1])
+    assert result.ceiling_interval() == pytest.approx(np.sqrt(limits[0]))
+    assert result.ceiling_interval()[0] < result.ceiling() < result.ceiling_interval()[1]
+    assert result.ceiling_interval(pooled=True) == pytest.approx(np.sqrt(limits[1]))
+
+
+def test_the_interval_of_the_ceiling_contains_the_truth() -> None:
+    """Two judges with noise as large as what they judge: reliability 2/3 of the mean."""
+    random, contained = np.random.default_rng(18), []
+    for _ in range(100):
+        judges = random.normal(size=(80, 1)) + random.normal(size=(80, 2))
+        result = judge_agreement(judges, same_persons=False, resamples=200)
+        assert result is not None
+        low, high = result.ceiling_interval()
+        contained.append(low <= (2 / 3) ** 0.5 <= high)
+    assert np.mean(contained) > 0.88
+
+
 def test_no_interval_of_kappa_where_nothing_varies() -> None:
-    for judges in (([1, 1, 1], [1, 1, 1]), ([1, 0, 1], [1, 0, 1]), ([], [])):
+    for judges in (([1, 1, 1], [1, 1, 1]), ([], [])):
         found = kappa_estimate(*judges, np.arange(len(judges[0])))
         assert isnan(found.low)
         assert isnan(found.high)

@@ -11,6 +11,7 @@ import pytest
 import torch
 
 import crosslens as cl
+from crosslens.metrics import METRICS as REGISTERED
 
 METRICS = "t2i/Hit@1 i2t/Hit@1 t2i/MedR i2t/mAP@R Rsum"
 IMAGES, CAPTIONS, WIDTH = 31, 93, 12
@@ -31,13 +32,15 @@ def features(noise: float = 1.0) -> tuple[torch.Tensor, torch.Tensor, torch.Tens
     return images, images[owners] + noise * torch.randn(CAPTIONS, WIDTH, generator=generator), owners
 
 
-def expected(images: torch.Tensor, captions: torch.Tensor, owners: torch.Tensor) -> dict[str, float]:
+def expected(
+    images: torch.Tensor, captions: torch.Tensor, owners: torch.Tensor, metrics: str = METRICS
+) -> dict[str, float]:
     texts: dict[str, list[str]] = {str(image): [] for image in range(len(images))}
     for number, owner in enumerate(owners.tolist()):
         texts[str(owner)].append(f"caption {number}")
     order = np.argsort(owners.numpy(), kind="stable")
     vectors = {"images": images.float().numpy(), "captions": captions.float().numpy()[order]}
-    run = cl.evaluate(cl.Dataset.of(texts), **vectors, metrics=METRICS, resamples=0)
+    run = cl.evaluate(cl.Dataset.of(texts), **vectors, metrics=metrics, resamples=0)
     return {name: float(values.mean) for name, values in run.values.items()}
 
 
@@ -116,9 +119,33 @@ def test_a_caption_of_an_unknown_image_is_named() -> None:
         metric.compute()
 
 
-def test_a_metric_of_texts_is_refused() -> None:
-    with pytest.raises(cl.CrosslensError, match=r"NCS\[cider\]@10 compares the texts"):
-        new_metric("t2i/NCS[cider]@10")
+@pytest.mark.parametrize(
+    ("name", "problem"),
+    [
+        ("t2i/NCS[cider]@10", r"NCS\[cider\]@10 compares captions by cider, and only their vectors are given"),
+        ("t2i/nDCG[cider]@10", r"nDCG\[cider\]@10 compares captions by cider"),
+        ("i2t/DCGcm[scores_from=other]@5", "takes the scores of 'other'"),
+        ("t2t/Hit@1", "t2t/Hit@1 is of captions that retrieve captions"),
+    ],
+)
+def test_what_vectors_do_not_tell_is_refused(name: str, problem: str) -> None:
+    with pytest.raises(cl.CrosslensError, match=problem):
+        new_metric(name)
+
+
+@pytest.mark.parametrize("family", [entry.name for entry in REGISTERED if not entry.plugin])
+def test_every_registered_metric_is_computed_or_refused_for_what_it_needs(family: str) -> None:
+    """Those without a φ, nDCG by grades and DCGcm by the model's own scores among them, are as evaluate has them."""
+    known = REGISTERED[family].value
+    name = family + ("@10" if known.cutoff == "required" else "")
+    if any(option.name == "φ" and option.default for option in known.options):
+        with pytest.raises(cl.CrosslensError, match="compares captions by cider, and only their vectors are given"):
+            new_metric(name)
+        return
+    images, captions, owners = features()
+    metric = new_metric(name)
+    metric.update(images, captions, torch.arange(IMAGES), owners)
+    assert as_floats(metric.compute()) == pytest.approx(expected(images, captions, owners, name), rel=1e-12)
 
 
 def _process(rank: int, folder: str) -> None:

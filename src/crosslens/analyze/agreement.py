@@ -74,7 +74,7 @@ def _table(part: str, subset: AgreementSubset, shown: tuple[str, ...], pooled: b
             rows.append((f"  − {first}", None, *cells))
     ceiling = Figure(None)
     if (judges := subset.judges) is not None:
-        ceiling = Figure(judges.ceiling(pooled), digits=3)
+        ceiling = Figure(judges.ceiling(pooled), *judges.ceiling_interval(pooled), digits=3, short=True)
         rows.append((ONE_JUDGE, None, *(Figure(judges.one_against_others[name], digits=3) for name in shown)))
         rows.append((CEILING, None, *(ceiling if name == "pearson" else Figure(None) for name in shown)))
     labels = tuple(COEFFICIENT_LABELS[name] for name in shown)
@@ -282,7 +282,11 @@ class HumanAgreement(Presented):
 def _judges_dict(judges: JudgeAgreement | None) -> dict[str, Any] | None:
     if judges is None:
         return None
-    return vars(judges) | {"ceiling": judges.ceiling(), "single_ceiling": judges.ceiling(pooled=True)}
+    return vars(judges) | {
+        f"{name}{part}": figure(pooled=pooled)
+        for name, pooled in (("ceiling", False), ("single_ceiling", True))
+        for part, figure in (("", judges.ceiling), ("_interval", judges.ceiling_interval))
+    }
 
 
 def _as_dict(coefficients: Coefficients) -> dict[str, Any]:
@@ -351,7 +355,8 @@ def measure_agreement(
     for part, chosen in parts.items():
         rows = np.flatnonzero(chosen)
         scores, judges = judgements.scores[rows], judgements.judges[rows]
-        people = judge_agreement(judges, judgements.same_persons)
+        options = {"resamples": resamples, "level": level, "seed": seed}
+        people = judge_agreement(judges, judgements.same_persons, judgements.images[rows], **options)
         if pooled:
             single = np.isfinite(judges)
             rows, scores = np.repeat(rows, single.sum(axis=1)), judges[single]

@@ -6,8 +6,8 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from math import ceil, isfinite
-from typing import Any, Generic, Self, TypeVar
+from math import ceil, inf, isfinite
+from typing import Any, ClassVar, Generic, Self, TypeVar
 
 import numpy as np
 import polars as pl
@@ -26,7 +26,6 @@ from crosslens.core import (
     Text,
     UnknownNameError,
     UsageError,
-    derive_seed,
     distinct_names,
     json_form,
     match_ids,
@@ -58,6 +57,9 @@ class CaptionFeatures(Presented, Mapping[str, float]):
     images: Ids
     clusters: Array
     per_caption: Mapping[str, Array]
+
+    shares: ClassVar[frozenset[str]] = frozenset()
+    """Features that are at most 1."""
 
     @abstractmethod
     def alone(self) -> FeatureComparison[Any]:
@@ -97,7 +99,14 @@ class CaptionFeatures(Presented, Mapping[str, float]):
     def estimates(self, *, resamples: int = 1000, level: float = 0.95, seed: int = 0) -> dict[str, Estimate]:
         """The mean of every feature with its interval, from resampling images."""
         draws = Bootstrap(self.clusters, resamples, seed)
-        return {feature: draws.estimate(values, level=level) for feature, values in self.per_caption.items()}
+        return {
+            feature: draws.estimate(values, level=level, bounds=self.bounds(feature))
+            for feature, values in self.per_caption.items()
+        }
+
+    def bounds(self, feature: str) -> tuple[float, float]:
+        """The lowest and the highest value of a feature; counts have no highest one."""
+        return (0.0, 1.0 if feature in self.shares else inf)
 
     @cached_property
     def table(self) -> pl.DataFrame:
@@ -154,8 +163,9 @@ class FeatureComparison(Presented, Generic[Features]):
     ) -> Self:
         """Every set's means with intervals, and how each differs from the first.
 
-        Where two sets have captions of the same images, images are resampled once for both, which separates what the
-        captions add from what the images are like. Otherwise each set is resampled by itself, and there is no p-value.
+        Where two sets have captions of the same images, both sides of an image are resampled together, which separates
+        what the captions add from what the images are like. Otherwise each image is of one side only, and there is no
+        p-value.
         """
         if not sets:
             raise UsageError("no captions to compare", fix="pass at least one set")
@@ -164,22 +174,28 @@ class FeatureComparison(Presented, Generic[Features]):
         means = {captions.name: captions.estimates(resamples=resamples, level=level, seed=seed) for captions in named}
         first, *others = named
         changes: dict[str, dict[str, FeatureChange]] = {}
-        for number, other in enumerate(others, start=1):
+        for other in others:
             ours, theirs = np.unique(first.clusters), np.unique(other.clusters)
             rows = match_ids([other.images[row] for row in theirs], [first.images[row] for row in ours])
+            same_images = len(ours) == len(theirs) and not (rows < 0).any()
+            images = ours[rows] if same_images else ours.max(initial=-1) + 1 + np.arange(len(theirs))
+            clusters = np.asarray(images[np.searchsorted(theirs, other.clusters)], np.int64)
+            tests = permutations if same_images else 0
             feature_changes = changes[other.name] = {}
-            if len(ours) != len(theirs) or (rows < 0).any():
-                apart = derive_seed(seed, "apart", number)
-                for feature in first:
-                    feature_changes[feature] = _change_apart(first, other, feature, resamples, level, (seed, apart))
-                continue
-            clusters = np.asarray(ours[rows][np.searchsorted(theirs, other.clusters)], np.int64)
             for feature in first:
                 samples = Samples(first.of(feature), first.clusters, other.of(feature), clusters)
-                paired = paired_samples(samples, resamples=resamples, permutations=permutations, level=level, seed=seed)
-                relative = paired.relative, paired.relative_low, paired.relative_high
-                test = paired.test
-                feature_changes[feature] = FeatureChange(test.difference, *test.interval, *relative, True, test.p_value)
+                change = paired_samples(
+                    samples,
+                    resamples=resamples,
+                    permutations=tests,
+                    level=level,
+                    seed=seed,
+                    bounds=first.bounds(feature),
+                )
+                relative, test = (change.relative, change.relative_low, change.relative_high), change.test
+                feature_changes[feature] = FeatureChange(
+                    test.difference, *test.interval, *relative, same_images, test.p_value
+                )
         return cls(named, means, changes, level, permutations)
 
     @property
@@ -247,27 +263,6 @@ class FeatureComparison(Presented, Generic[Features]):
                 {"name": captions.name, "captions": len(captions.caption_ids), "images": images, "features": features}
             )
         return {"level": self.level, "permutations": self.permutations, "datasets": datasets}
-
-
-def _change_apart(
-    first: CaptionFeatures, other: CaptionFeatures, feature: str, resamples: int, level: float, seeds: tuple[int, int]
-) -> FeatureChange:
-    """Two samples of different images: each is resampled by itself."""
-    nan = float("nan")
-    difference = other[feature] - first[feature]
-    relative = other[feature] / first[feature] - 1 if first[feature] else nan
-    if not resamples or min(len(np.unique(captions.clusters)) for captions in (first, other)) < 2:
-        return FeatureChange(difference, nan, nan, relative, nan, nan, False, nan)
-    before, after = (
-        Bootstrap(captions.clusters, resamples, seed).replicates(captions.of(feature))
-        for captions, seed in zip((first, other), seeds, strict=True)
-    )
-    tails = [(1 - level) / 2, (1 + level) / 2]
-    with np.errstate(invalid="ignore", divide="ignore"):
-        low, high = np.quantile(after - before, tails)
-        ratios = after / before - 1
-    ends = np.quantile(ratios, tails) if np.isfinite(ratios).all() else (nan, nan)
-    return FeatureChange(difference, float(low), float(high), relative, float(ends[0]), float(ends[1]), False, nan)
 
 
 def value_steps(samples: Iterable[Array]) -> Array:

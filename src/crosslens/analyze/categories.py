@@ -247,7 +247,7 @@ def category_rows(
             yield fields | {"category": TOTAL, "denominator": None} | _figures(total)
             for category, values in parts.items():
                 row = fields | {"category": category}
-                if family.statistic_of(spec) == "mean" and family.bounds() is not None:
+                if family.statistic_of(spec) == "mean" and isfinite(family.bounds()[1]):
                     # A query without a pair of the category contributes nothing; one that never counts stays out.
                     filled = np.where(np.isnan(total.values), np.nan, np.nan_to_num(values[name].values))
                     share = draws.estimate(filled, level=resampling["level"], bounds=family.bounds())

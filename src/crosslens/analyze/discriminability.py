@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Unpack
+from typing import Any, ClassVar, Unpack
 
 import numpy as np
 import polars as pl
@@ -163,6 +163,8 @@ class DatasetDiscriminability(CaptionFeatures):
     eta: float
     model: str
     skipped: tuple[tuple[str, str], ...] = ()
+
+    shares: ClassVar = frozenset({"relative", *BAND_FEATURES})
 
     def alone(self) -> DiscriminabilityComparison:
         return DiscriminabilityComparison.of((self,))

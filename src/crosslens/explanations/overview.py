@@ -273,7 +273,7 @@ def explain_run(
         correlations=metric_correlations(table, clusters, resamples=min(resamples, 200), level=level, seed=seed),
         causes=cause_shares(table, draws, level),
         cause_numbers=cause_numbers(by_cause, draws, level),
-        rules=association_rules(by_cause, minimum=minimum),
+        rules=association_rules(by_cause, clusters, minimum=minimum, seed=seed),
         pairs=pairs,
         confusions=count_confusions(pairs, query_ids, depth=depth),
         query_confusions=count_confusions(concept_pairs(objects, *rows, mentioned=mentioned), query_ids, depth=depth),
@@ -468,7 +468,10 @@ def table_of_rules(rules: pl.DataFrame, listed: int) -> Table:
         for row in rules.filter(pl.col("lift") > 1).head(listed).to_dicts()
     )  # fmt: skip
     header = ("if wrong", "then wrong", "times", "support, %", "confidence, %", "lift", "p")
-    note = "p: Fisher's exact test that A makes B likelier, corrected for all rules tested."
+    note = (
+        "p: permutation test that A makes B likelier, which moves the failures of an image together, corrected for all "
+        "rules tested."
+    )
     return Table(header, rows, notes=(note,))
 
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from crosslens.core import Array, InputError, UsageError
+from crosslens.core import Array, FloatArray, InputError, IntArray, UsageError, random_stream
 from crosslens.explanations.concepts import METRICS, most_similar
 from crosslens.explanations.lexicon import ancestor_at
 from crosslens.explanations.objects import ImageObjects
@@ -110,12 +110,14 @@ def metric_correlations(
 
 def association_rules(
     table: pl.DataFrame,
+    clusters: IntArray | None = None,
     *,
     longest: int = 1,
     minimum: int = 5,
     confidence: float = 0.0,
     support: float = 0.0,
     correction: str = "holm",
+    seed: int = 0,
 ) -> pl.DataFrame:
     """Every rule "if A then B" over the boolean columns of ``table``, by adjusted p-value.
 
@@ -123,10 +125,12 @@ def association_rules(
     ``count_then``: how often A and B are true there, ``count``: both. ``support`` = count / rows, ``confidence`` =
     count / count_if, ``lift`` = confidence / (count_then / rows): above 1, A makes B likelier than it is anyway.
 
-    ``p_value`` is Fisher's exact one: the chance of at least this ``count`` where A and B have nothing to do with each
-    other; rows are taken as independent. ``p_adjusted`` corrects it for every rule that was tested, which are those
-    with A, and B, true in at least ``minimum`` rows and not in all of them. The least ``confidence`` and ``support``
-    only choose what is listed: what is tested does not depend on what comes out.
+    ``p_value`` is the chance of at least this ``count`` where A and B have nothing to do with each other. Rows of one
+    of the ``clusters`` (the image of each row) are not independent: B is permuted between images with the same number
+    of rows, all rows of an image together, see :func:`_permuted_p_values`. Where no image has two rows, this is
+    Fisher's exact test. ``p_adjusted`` corrects it for every rule that was tested, which are those with A, and B, true
+    in at least ``minimum`` rows and not in all of them. The least ``confidence`` and ``support`` only choose what is
+    listed: what is tested does not depend on what comes out.
     """
     from scipy.stats import hypergeom
 
@@ -146,7 +150,10 @@ def association_rules(
         return pl.DataFrame(schema=RULE_COLUMNS)
     counts = np.array([numbers for _, _, numbers in tested], np.int64)
     rows, first, second, both = counts.T
-    p_values = np.clip(hypergeom.sf(both - 1, rows, first, second), 0.0, 1.0)
+    if clusters is None or len(np.unique(clusters)) == table.height:
+        p_values = np.clip(hypergeom.sf(both - 1, rows, first, second), 0.0, 1.0)
+    else:
+        p_values = _permuted_p_values(table, clusters, [(names, name) for names, name, _ in tested], seed)
     rules = pl.DataFrame(
         {
             "if": [list(names) for names, _, _ in tested],
@@ -186,6 +193,68 @@ def _tested(table: pl.DataFrame, longest: int, minimum: int) -> Iterator[tuple[t
                     counts = tuple(int(cells.sum()) for cells in (rows, first, second, first & second))
                     if all(minimum <= count < counts[0] for count in counts[1:3]):
                         yield condition, name, counts
+
+
+_PERMUTATIONS, _PER_TEST = 2000, 50
+"""At least so many permutations, and so many for each rule tested: the smallest p, times that number, is then 0.02."""
+_SCREENED = 200
+"""Of so many permutations, a rule that a tenth exceed is no finding, and is not permuted further."""
+_PERMUTED_CELLS = 1 << 21
+_ROUNDING = 1e-9
+
+
+def _permuted_p_values(
+    table: pl.DataFrame, clusters: IntArray, rules: Sequence[tuple[tuple[str, ...], str]], seed: int
+) -> FloatArray:
+    """p = (1 + permutations at least as extreme) / (1 + permutations), of each rule.
+
+    What is compared is how often A and B are true together, less how often they would be by chance: nulls move with
+    the rows, so the number of rows in which both were judged changes.
+    """
+    judged = {name: table[name].is_not_null().to_numpy() for name in table.columns}
+    true = {name: table[name].fill_null(False).to_numpy() for name in table.columns}
+    conditions = list(dict.fromkeys(names for names, _ in rules))
+    known = np.stack([np.logical_and.reduce([judged[name] for name in names]) for names in conditions])
+    holds = known & np.stack([np.logical_and.reduce([true[name] for name in names]) for names in conditions])
+    rules_of = {name: [row for row, (_, then) in enumerate(rules) if then == name] for name in table.columns}
+    row_of_condition = np.array([conditions.index(names) for names, _ in rules])
+
+    def excess(permuted: IntArray, tested: IntArray) -> FloatArray:
+        """Of each permutation (a row of row numbers) and each of the rules that are tested."""
+        results = np.empty((len(permuted), len(rules)))
+        for name, numbers in rules_of.items():
+            chosen = np.intersect1d(numbers, tested)
+            if not len(chosen):
+                continue
+            # Counts are whole numbers below 2 ** 24, which float32 adds exactly, in any order.
+            left = np.concatenate([holds[row_of_condition[chosen]], known[row_of_condition[chosen]]]).astype(np.float32)
+            both, second = np.split(true[name].astype(np.float32)[permuted] @ left.T, 2, axis=1)
+            rows = permuted[:1] if judged[name].all() else permuted
+            first, shared = np.split(judged[name].astype(np.float32)[rows] @ left.T, 2, axis=1)
+            results[:, chosen] = both - first.astype(np.float64) * second / np.maximum(shared, 1)
+        return results[:, tested]
+
+    # Images with the same number of rows, each an array of images × rows.
+    _, image_of, sizes = np.unique(clusters, return_inverse=True, return_counts=True)
+    by_image, size_of = np.argsort(image_of, kind="stable"), sizes[np.sort(image_of)]
+    blocks = [by_image[size_of == size].reshape(-1, size) for size in np.unique(sizes)]
+    everything, tested = np.arange(table.height)[None], np.arange(len(rules))
+    observed, random = excess(everything, tested)[0], random_stream(seed, "rules")
+    extreme, drawn = np.zeros((2, len(rules)))
+    total, done = max(_PERMUTATIONS, _PER_TEST * len(rules)), 0
+    step = max(1, _PERMUTED_CELLS // table.height)
+    while done < total and len(tested):
+        count = min(step, (_SCREENED if done < _SCREENED else total) - done)
+        permuted = np.repeat(everything, count, axis=0)
+        for block in blocks:
+            moved = random.permuted(np.tile(np.arange(len(block)), (count, 1)), axis=1)
+            permuted[:, block.ravel()] = block[moved].reshape(count, -1)
+        extreme[tested] += (excess(permuted, tested) >= observed[tested] - _ROUNDING).sum(axis=0)
+        done += count
+        drawn[tested] = done
+        if done == _SCREENED:
+            tested = tested[extreme[tested] < _SCREENED / 10]
+    return np.asarray((1 + extreme) / (1 + drawn), np.float64)
 
 
 _PAIR: dict[str, Any] = {"expected": pl.String, "shown": pl.String}

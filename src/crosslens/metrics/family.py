@@ -190,13 +190,11 @@ class Family:
                 return written.partition("=")[2] if option.kind == "setting" else written
         return None
 
-    def bounds(self, *, one_direction: bool = True) -> tuple[float, float] | None:
-        """The lowest and the highest value of a query, or None where one of them is not finite.
+    def bounds(self, *, one_direction: bool = True) -> tuple[float, float]:
+        """The lowest and the highest value of a query, infinite where there is none.
 
         The directions of a sum over both share its range equally.
         """
-        if not (isfinite(self.range[0]) and isfinite(self.range[1])):
-            return None
         return (self.range[0] / 2, self.range[1] / 2) if self.across and one_direction else self.range
 
     def checked(self, spec: MetricSpec) -> MetricSpec:
@@ -312,7 +310,7 @@ def facts_of(name: str) -> MetricFacts:
 
 
 def bounds_of(name: str) -> tuple[float, float] | None:
-    """Between which values a query's lies; None where there is no such bound, or the metric is not registered."""
+    """Between which values a query's lies, infinite where there is no bound; None if the metric is not registered."""
     spec = spec_of(name)
     return None if spec is None else family_of(spec).bounds(one_direction=split_name(name)[0] != BOTH)
 

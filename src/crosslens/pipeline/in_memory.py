@@ -8,21 +8,29 @@ from typing import Any
 import numpy as np
 
 from crosslens.core import IMAGE_TO_TEXT, TEXT_TO_IMAGE, Array, Embeddings, InputError, Relevance, UsageError
-from crosslens.metrics import MetricRequest, MetricSpec, family_of, measure, parse_metrics
+from crosslens.metrics import OWN_SCORES, MetricRequest, MetricSpec, measure, parse_metrics, requests_naming
 from crosslens.rank import default_score, rank_both, scorer_of
 
 Metrics = str | Iterable[str | MetricSpec | MetricRequest] | None
 
 
 def vector_metrics(metrics: Metrics) -> list[MetricRequest]:
-    """The metrics by name; one that compares the captions' texts is refused, as vectors come without them."""
+    """The metrics by name; one that requires texts, or the scores of another model, is refused: here are vectors only.
+
+    Without a φ, the grade of a pair is whether the caption is of the image; ``DCGcm`` takes the model's own scores.
+    """
     requests = parse_metrics(metrics)
-    graded = next((request for request in requests if family_of(request.spec).graded), None)
-    if graded is not None:
-        raise UsageError(
-            f"{graded} compares the texts of captions, and only their vectors are given",
-            fix="leave it out here, and compute it with crosslens.evaluate(dataset, …)",
-        )
+    fix = "leave it out here, and compute it with crosslens.evaluate(dataset, …)"
+    for name, request in requests_naming(requests, "φ"):
+        raise UsageError(f"{request} compares captions by {name}, and only their vectors are given", fix=fix)
+    for name, request in requests_naming(requests, "scores_from"):
+        if name != OWN_SCORES:
+            problem = f"{request} takes the scores of {name!r}, and only the vectors of the model itself are given"
+            raise UsageError(problem, fix=f"write scores_from={OWN_SCORES}, or {fix}", subject=name)
+    ranked = (None, IMAGE_TO_TEXT, TEXT_TO_IMAGE)
+    if unranked := next((request for request in requests if request.direction not in ranked), None):
+        problem = f"{unranked} is of captions that retrieve captions; images and captions are ranked here"
+        raise UsageError(problem, fix=f"write {IMAGE_TO_TEXT}/{unranked.spec} or {TEXT_TO_IMAGE}/{unranked.spec}")
     return requests
 
 

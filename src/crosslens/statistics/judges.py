@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import combinations
+from math import isfinite
 from typing import Any, Literal, get_args
 
 import numpy as np
 
-from crosslens.core import BoolArray, FloatArray, UnknownNameError
-from crosslens.statistics.bootstrap import Bootstrap, Estimate, percentiles, require_level
+from crosslens.core import BoolArray, FloatArray, IntArray, UnknownNameError
+from crosslens.statistics.bootstrap import NO_INTERVAL, Bootstrap, Estimate, estimate, percentiles, require_level
 
+_PERFECT = 1e-12
+"""What rounding may take from full agreement."""
 AlphaScale = Literal["nominal", "ordinal", "interval"]
 KappaWeights = Literal["none", "linear", "quadratic"]
 
@@ -64,7 +67,7 @@ class JudgeAgreement:
     NaN where a column is not the same person throughout
     ``one_against_others``  the coefficients between each single judgement and the mean of the pair's others
     ``reliability``  the share of the variance of pairs' means that is not the judges' noise
-    ``single_reliability``  the same of single judgements
+    ``single_reliability``  the same of single judgements; both have an interval over images
     """
 
     pairs: int
@@ -74,6 +77,8 @@ class JudgeAgreement:
     one_against_others: dict[str, float]
     reliability: float
     single_reliability: float
+    reliability_interval: tuple[float, float] = NO_INTERVAL
+    single_reliability_interval: tuple[float, float] = NO_INTERVAL
 
     def ceiling(self, pooled: bool = False) -> float:
         """Pearson's r between the scores and what they would be without the judges' noise: no φ is expected above it.
@@ -83,16 +88,34 @@ class JudgeAgreement:
         reliability = self.single_reliability if pooled else self.reliability
         return reliability**0.5 if reliability >= 0 else float("nan")
 
+    def ceiling_interval(self, pooled: bool = False) -> tuple[float, float]:
+        """The interval of the ceiling over images: the roots of the reliability's limits, of a negative one 0."""
+        low, high = self.single_reliability_interval if pooled else self.reliability_interval
+        return (max(low, 0.0) ** 0.5, max(high, 0.0) ** 0.5) if isfinite(self.ceiling(pooled) + low) else NO_INTERVAL
 
-def judge_agreement(judges: FloatArray, same_persons: bool = True) -> JudgeAgreement | None:
+
+def judge_agreement(
+    judges: FloatArray,
+    same_persons: bool = True,
+    clusters: IntArray | None = None,
+    *,
+    resamples: int = 1000,
+    level: float = 0.95,
+    seed: int = 0,
+) -> JudgeAgreement | None:
     """From judgements in rows (pairs) and columns (judges), NaN where there is none; None without a second judge.
 
     κ and the reliability depend on which judge is in which column, if it has the ``same_persons`` throughout.
-    Otherwise κ is NaN, and the leniency of a judge cannot be told from noise.
+    Otherwise κ is NaN, and the leniency of a judge cannot be told from noise. The limits of the reliability resample
+    ``clusters``, the image of each pair, or the pairs themselves.
     """
     from crosslens.statistics.correlation import correlations  # compiled code: slow to import
 
-    judges, judged = judged_twice(np.asarray(judges, np.float64))
+    require_level(level)
+    judges = np.asarray(judges, np.float64)
+    several = np.isfinite(judges).sum(axis=1) > 1
+    images = np.unique(np.arange(len(judges))[several] if clusters is None else clusters[several], return_inverse=True)
+    judges, judged = judged_twice(judges)
     if not len(judges):
         return None
     count = judged.sum(axis=1, keepdims=True)
@@ -102,10 +125,41 @@ def judge_agreement(judges: FloatArray, same_persons: bool = True) -> JudgeAgree
     kappas = {
         weights: cohen_kappa(judges, weights) if same_persons else float("nan") for weights in get_args(KappaWeights)
     }
-    reliabilities = mean_reliability(judges, same_persons)
+    reliabilities, limits = mean_reliability(judges, same_persons), [NO_INTERVAL, NO_INTERVAL]
+    if len(images[0]) > 1 and resamples:
+        draws = np.concatenate(list(Bootstrap(images[1], resamples, seed).weights(len(images[0]))))
+        lowest = lowest_agreement(_chance_of_differing(judges[judged]), len(images[0]), level)
+        drawn = _reliabilities(judges, images[1], draws, same_persons)
+        limits = [_resampled_limits(figures, level, lowest) for figures in drawn]
     return JudgeAgreement(
-        len(judges), int(judged.sum()), krippendorff_alpha(judges), kappas, dict(against), *reliabilities
+        len(judges), int(judged.sum()), krippendorff_alpha(judges), kappas, dict(against), *reliabilities, *limits
     )
+
+
+def lowest_agreement(differing: float, images: int, level: float = 0.95) -> float:
+    """The lower limit of κ, α or a reliability where no judgements of so many images differ, and all figures are 1.
+
+    None that differs among n images leaves room for about 3 ÷ n of them. As chance makes judgements differ with the
+    probability ``differing`` (that of two judgements of any two pairs), the coefficient is 1 − 3 ÷ (n · differing).
+    """
+    agreeing = estimate(np.ones(images), np.arange(images), bounds=(0, 1), level=level).low
+    return max(1 - (1 - agreeing) / differing, -1.0) if differing > 0 else float("nan")
+
+
+def _chance_of_differing(values: Any) -> float:
+    """That two of the judgements, drawn independently, are not the same."""
+    shares = np.unique(np.asarray(values), return_counts=True)[1] / max(np.asarray(values).size, 1)
+    return float(1 - (shares**2).sum())
+
+
+def _resampled_limits(figures: FloatArray, level: float, lowest: float) -> tuple[float, float]:
+    """Percentiles of the figures that are defined; where all of them are 1, ``lowest`` to 1."""
+    valid = figures[np.isfinite(figures)]
+    if not len(valid):
+        return NO_INTERVAL
+    if (valid > 1 - _PERFECT).all():
+        return lowest, 1.0
+    return percentiles(valid, level) if np.ptp(valid) > 0 else NO_INTERVAL
 
 
 def mean_reliability(judges: FloatArray, same_persons: bool = True) -> tuple[float, float]:
@@ -116,27 +170,47 @@ def mean_reliability(judges: FloatArray, same_persons: bool = True) -> tuple[flo
     the same k persons judged, which have the consistency ICC(C, k); like σ² where no two pairs share a judge, which
     gives ICC(1, k) of Shrout and Fleiss (1979), as λ² = 0 does.
     """
-    judges, judged = judged_twice(judges)
-    if len(judges) < 2:
-        return float("nan"), float("nan")
-    judges, judged = judges[:, judged.any(axis=0)], judged[:, judged.any(axis=0)]
-    scores = np.where(judged, judges - judges[judged].mean(), 0.0)  # large scores of a small spread would cancel
-    per_pair, per_judge = judged.sum(axis=1), judged.sum(axis=0)
-    total, (pairs, persons) = int(judged.sum()), judges.shape
-    # How often τ², λ² and σ² are in the expected sums of squares: of all scores, of pairs' means and of judges' means.
-    expected = np.array([[total, total, total], [total, pairs, pairs], [persons, total, persons]], np.float64)
-    expected -= np.array([per_pair @ per_pair, per_judge @ per_judge, total]) / total
-    of_pairs, of_judges = scores.sum(axis=1) ** 2 / per_pair, scores.sum(axis=0) ** 2 / per_judge
-    sums = np.array([(scores**2).sum(), of_pairs.sum(), of_judges.sum()])
-    if same_persons:
-        signal, leniency, noise = np.linalg.lstsq(expected, sums, rcond=1e-10)[0].tolist()
-    else:
-        (signal, noise), leniency = np.linalg.solve(expected[:2, ::2], sums[:2]).tolist(), 0.0
-    per_mean = float(np.mean(1 / per_pair))
-    judge_weights = (judged / per_pair[:, None]).mean(axis=0)
-    of_mean = leniency * (per_mean - float((judge_weights**2).sum())) * pairs / (pairs - 1) + noise * per_mean
-    of_single = leniency * (total - float(per_judge @ per_judge) / total) / (total - 1) + noise
-    mean, single = (signal / (signal + own) if signal + own > 0 else float("nan") for own in (of_mean, of_single))
+    judges, _ = judged_twice(judges)
+    pairs = np.zeros(len(judges), np.int64)
+    mean, single = _reliabilities(judges, pairs, np.ones((1, min(len(judges), 1))), same_persons)
+    return (float(mean[0]), float(single[0])) if len(mean) else (float("nan"), float("nan"))
+
+
+def _reliabilities(
+    judges: FloatArray, clusters: IntArray, weights: Any, same_persons: bool
+) -> tuple[FloatArray, FloatArray]:
+    """Both reliabilities of every resample: a row of how often each cluster of pairs was drawn."""
+    judged = np.isfinite(judges)
+    scores = np.where(judged, judges - judges[judged].mean() if judged.any() else 0.0, 0.0)  # large ones would cancel
+    per_pair, of_pair = judged.sum(axis=1), scores.sum(axis=1)
+    columns = [np.ones(len(judges)), per_pair, per_pair**2, 1 / per_pair, of_pair, (scores**2).sum(axis=1),
+               of_pair**2 / per_pair, *judged.T, *scores.T, *(judged / per_pair[:, None]).T]  # fmt: skip
+    sums = np.stack([np.bincount(clusters, column, weights.shape[1]) for column in columns])
+    drawn = np.einsum("rc,kc->kr", weights, sums)
+    pairs, total, squared_sizes, inverse_sizes, score, squares, of_pairs = drawn[:7]
+    per_judge, of_judge, judge_weights = np.split(drawn[7:], 3)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        centre = score**2 / total
+        of_judges = np.where(per_judge > 0, of_judge**2 / np.maximum(per_judge, 1), 0.0).sum(axis=0)
+        known = (per_judge > 0).sum(axis=0).astype(np.float64)
+        # How often τ², λ² and σ² are in the expected sums of squares: of all scores, of pairs' and of judges' means.
+        expected = np.array([[total, total, total], [total, pairs, pairs], [known, total, known]])
+        expected = expected - np.array([squared_sizes, (per_judge**2).sum(axis=0), total]) / total
+        expected = np.moveaxis(expected, 2, 0)
+        seen = np.stack([squares - centre, of_pairs - centre, of_judges - centre], axis=1)
+        valid = (pairs > 1) & np.isfinite(expected).all(axis=(1, 2))
+        variances = np.full((len(pairs), 3), np.nan)
+        if same_persons:
+            variances[valid] = np.einsum("rij,rj->ri", np.linalg.pinv(expected[valid], rcond=1e-10), seen[valid])
+        else:
+            solved = np.einsum("rij,rj->ri", np.linalg.pinv(expected[valid][:, :2, ::2]), seen[valid, :2])
+            variances[valid] = np.stack([solved[:, 0], np.zeros(len(solved)), solved[:, 1]], axis=1)
+        signal, leniency, noise = variances.T
+        per_mean = inverse_sizes / pairs
+        shared = ((judge_weights / pairs) ** 2).sum(axis=0)
+        of_mean = leniency * (per_mean - shared) * pairs / (pairs - 1) + noise * per_mean
+        of_single = leniency * (total - (per_judge**2).sum(axis=0) / total) / (total - 1) + noise
+        mean, single = (np.where(signal + own > 0, signal / (signal + own), np.nan) for own in (of_mean, of_single))
     return mean, single
 
 
@@ -161,7 +235,8 @@ def kappa_estimate(
 ) -> Estimate:
     """Cohen's κ of two judges who both judged everything, with its interval, for which ``clusters`` are resampled.
 
-    A resample whose κ is undefined does not count; there is no interval where all resamples have the same κ.
+    A resample whose κ is undefined does not count. Of judges who agree throughout every resample is 1, and the lower
+    limit is that of :func:`lowest_agreement`.
     """
     require_level(level)
     codes = np.unique(np.stack([first, second]), return_inverse=True)[1].reshape(2, -1)
@@ -172,10 +247,10 @@ def kappa_estimate(
     draws = Bootstrap(groups, resamples, seed).weights(len(tables)) if len(tables) > 1 else iter(())
     drawn = [_table_kappas(np.tensordot(weights, tables, 1)) for weights in draws]
     kappas = np.concatenate([*drawn, np.empty(0)])
-    valid = kappas[np.isfinite(kappas)]
-    none = float("nan"), float("nan")
-    ends = percentiles(valid, level) if len(valid) and np.ptp(valid) > 0 else none
-    return Estimate(float(_table_kappas(tables.sum(axis=0)[None])[0]), *ends)
+    shares = tables.sum(axis=0) / max(tables.sum(), 1)
+    differing = 1 - float((shares.sum(axis=0) * shares.sum(axis=1)).sum())
+    ends = _resampled_limits(kappas, level, lowest_agreement(differing, len(tables), level)) if len(kappas) else ()
+    return Estimate(float(_table_kappas(shares[None])[0]), *ends)
 
 
 def _table_kappas(tables: FloatArray) -> FloatArray:

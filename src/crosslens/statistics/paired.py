@@ -11,6 +11,7 @@ turns into "not significant", whatever the difference.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -29,6 +30,7 @@ from crosslens.core import (
     random_stream,
 )
 from crosslens.statistics.bootstrap import (
+    NO_INTERVAL,
     Bootstrap,
     Bounds,
     Estimate,
@@ -36,10 +38,10 @@ from crosslens.statistics.bootstrap import (
     MedianTable,
     WeightedMean,
     aggregate,
-    bounded_interval,
     difference_bounds,
     floored,
     linearise,
+    mean_interval,
     percentiles,
     require_level,
     require_statistic,
@@ -62,6 +64,8 @@ above the common median decides. Otherwise a difference of one rank, which nearl
 _SAME = 1e-9
 SLACK = 1e-12
 """Two differences count as equal within this share of the sum of all absolute ones: rounding must not decide."""
+_LARGEST_EXPONENT = 700.0
+"""Beyond, a ratio is larger than any number."""
 
 
 @dataclass(frozen=True)
@@ -206,25 +210,27 @@ def paired_samples(
     before, after = (float(sum(table.part.weight * table.figures[side] for table in tables)) for side in (0, 1))
     total = sum(part.weight for part in parts)
     sides = [side for part in parts for side in (part.before, part.after)]
-    bounded = sides and all(len(side) and valid_bounds(side * total, bounds) for side in sides)
-    if bounds is not None and statistic == "mean" and resamples and bounded:
-        intervals = (float("nan"),) * 4
-        if all(len(clusters) > 1 for clusters in shared.values()):
-            linear_before, linear_after = (
-                linearise(
-                    [
-                        WeightedMean(getattr(part, side), getattr(part, f"{side}_clusters"), part.weight, part.stratum)
-                        for part in parts
-                    ],
-                    list(shared.values()),
-                )
-                for side in ("before", "after")
-            )
-            ends = bounded_interval(linear_after.minus(linear_before), difference_bounds(bounds), level)
-            # About the relative change the same, scaled by its own standard error.
-            intervals = (*ends, *_relative_limits([(linear_before, linear_after)], *ends))
+    if statistic != "mean":
+        intervals = _median_intervals(tables, resamples, level, seed)
+    elif not sides or not all(map(len, sides)):
+        intervals = (*NO_INTERVAL, *NO_INTERVAL)
     else:
-        intervals = _intervals(tables, resamples, level, seed)
+        linear_before, linear_after = (
+            linearise(
+                [
+                    WeightedMean(getattr(part, side), getattr(part, f"{side}_clusters"), part.weight, part.stratum)
+                    for part in parts
+                ],
+                list(shared.values()),
+            )
+            for side in ("before", "after")
+        )
+        valid = bounds is not None and all(valid_bounds(side * total, bounds) for side in sides)
+        limits = difference_bounds(bounds) if bounds is not None and valid else None
+        draws = Bootstrap(np.arange(0), resamples, seed)
+        ends = mean_interval(linear_after.minus(linear_before), limits, level, draws)
+        # About the relative change the same, scaled by its own standard error.
+        intervals = (*ends, *_relative_limits([(linear_before, linear_after)], *ends))
     low, high, relative_low, relative_high = intervals
     units = {table.part.stratum: table.size for table in tables}
     test = PairedTest(
@@ -376,12 +382,12 @@ def relative_interval(
 ) -> tuple[float, float]:
     """The interval of (after − before) / before, mean over models, whose values are of the same queries.
 
-    ``low`` and ``high`` are that of the mean difference. The limits are as far from the figure as those, times the
-    ratio of the two standard errors; that of a ratio is by its linearisation, to which every image contributes its
-    values before and after. NaN where ``low`` is, or where a figure before is 0.
+    ``low`` and ``high`` are that of the mean difference. On the scale of log (after ÷ before), the limits are as many
+    standard errors from the figure as those, so that nothing is below −100 %; the standard error of a ratio is by its
+    linearisation, to which every image contributes its values before and after. Where the figure after is 0, only the
+    upper limit is a question, and is that of the difference as a share of the figure before. NaN where ``low`` is,
+    where a figure before is 0, and where one is negative.
     """
-    if not np.isfinite(low):
-        return float("nan"), float("nan")
     models = zip(befores, afters, strict=True)
     return _relative_limits(
         [(_over_images(before, clusters), _over_images(after, clusters)) for before, after in models], low, high
@@ -393,8 +399,8 @@ def _over_images(values: FloatArray, clusters: IntArray) -> Linearised:
 
 
 def _relative_limits(models: Sequence[tuple[Linearised, Linearised]], low: float, high: float) -> tuple[float, float]:
-    if any(not before.figure for before, _ in models):
-        return float("nan"), float("nan")
+    if not np.isfinite(low) or any(before.figure <= 0 or after.figure < 0 for before, after in models):
+        return NO_INTERVAL
     ratios = [after.figure / before.figure for before, after in models]
     shares = [
         (after.influence - ratio * before.influence) / before.figure
@@ -402,13 +408,18 @@ def _relative_limits(models: Sequence[tuple[Linearised, Linearised]], low: float
     ]
     points = [after.influence - before.influence for before, after in models]
     share, spread = (float((np.mean(moves, axis=0) ** 2).sum()) ** 0.5 for moves in (shares, points))
-    scale = share / spread if spread else float(np.mean([1 / before.figure for before, _ in models]))
     difference = float(np.mean([after.figure - before.figure for before, after in models]))
-    middle = float(np.mean(ratios)) - 1
-    return scale * (low - difference) + middle, scale * (high - difference) + middle
+    middle, of_before = float(np.mean(ratios)), float(np.mean([1 / before.figure for before, _ in models]))
+    if middle == 0:
+        return -1.0, of_before * (high - difference) - 1
+    scale = (share / spread if spread else of_before) / middle
+    below, above = scale * (low - difference), min(scale * (high - difference), _LARGEST_EXPONENT)
+    return middle * math.exp(below) - 1, middle * math.exp(above) - 1
 
 
-def _intervals(tables: Sequence[_Table], resamples: int, level: float, seed: int) -> tuple[float, float, float, float]:
+def _median_intervals(
+    tables: Sequence[_Table], resamples: int, level: float, seed: int
+) -> tuple[float, float, float, float]:
     nan = float("nan")
     if not resamples or not tables or any(table.size < 2 for table in tables):
         return nan, nan, nan, nan

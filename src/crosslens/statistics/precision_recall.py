@@ -168,7 +168,7 @@ def auprc(
     unbiased = min(max(figure - (count - 1) * (float(without.mean()) - figure), 0.0), 1.0)
     weights = np.full(count, 1 / count)
     ends = [
-        bounded_interval(Linearised(area, moves, weights, 1, area * (1 - area)), (0, 1), level)
+        bounded_interval(Linearised(area, moves, weights, (len(moves),), area * (1 - area)), (0, 1), level)
         for area in (figure, unbiased)
     ]
     return Estimate(figure, min(low for low, _ in ends), max(high for _, high in ends))

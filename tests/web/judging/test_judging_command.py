@@ -179,7 +179,7 @@ def test_a_survey_of_the_hard_pairs_with_the_lowest_scores(root: Path, call: Cal
         record_judgement(database, item.id, ann, Answer(("good" if good else "bad",)), source="person")
     database.close()
     shown = call("judging", "status", "1").out
-    assert re.search(r"agreement that a pair fits +20\.0 % on average, 0\.0 % at least", shown)
+    assert re.search(r"agreement that a pair fits +20\.0 % \[[\d., ]+\] on average, 0\.0 % at least", shown)
     assert re.search(r"true negatives +3 of 3 judgements right \(100\.0 %\)", shown)
 
 

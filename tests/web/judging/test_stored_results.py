@@ -94,7 +94,7 @@ def test_agreement_of_a_survey_is_the_share_who_say_that_a_pair_fits(sqlite_data
     assert (agreement["by_item"]["mean"], agreement["by_item"]["minimum"]) == (pytest.approx(0.6), 0)
     assert content["known_answers"]["distractor"] == {"right": 15, "given": 16}
     text = results.text(100)
-    assert re.search(r"agreement that a pair fits +60\.0 % on average, 0\.0 % at least", text)
+    assert re.search(r"agreement that a pair fits +60\.0 % \[[\d., ]+\] on average, 0\.0 % at least", text)
     assert re.search(r"true negatives +15 of 16 judgements right \(93\.8 %\)", text)
     assert re.search(r"ann +25 .* 3 of 4$", text, re.M)
     assert re.search(r"bob +25 .* –  +4 of 4$", text, re.M), "no attention check was given"

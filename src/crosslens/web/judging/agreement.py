@@ -240,7 +240,12 @@ class ProjectAgreement:
             "labels": {label: asdict(figures) for label, figures in self.labels.items()},
             "by_item": self.by_item.as_dict(),
             "by_person": self.by_person.as_dict(),
-            "scores": None if self.scores is None else asdict(self.scores) | {"ceiling": self.scores.ceiling()},
+            "scores": self.scores
+            and {
+                **asdict(self.scores),
+                "ceiling": self.scores.ceiling(),
+                "ceiling_interval": self.scores.ceiling_interval(),
+            },
         }
         return dict(json_form(content))
 
@@ -251,15 +256,18 @@ def measure_project(
     *,
     grades: Mapping[str, float] | None = None,
     fits: str | None = None,
+    images: Mapping[str, str] | None = None,
 ) -> ProjectAgreement:
     """Of one table of judgements, all of people or all of models.
 
     ``grades`` are the numbers of labels that have an order (a judgement's score is its lowest one); without them the
-    scores are the ratings. ``fits`` is the label by which people say that a pair fits, in a survey of pairs.
+    scores are the ratings. ``fits`` is the label by which people say that a pair fits, in a survey of pairs. Intervals
+    resample the ``images`` of items, or the items themselves.
     """
     answers, scores = answer_matrix(table), matrix(table, judgement_scores(table, grades))
     judges = np.isfinite(answers).sum(axis=1)
     several = (np.isfinite(scores).sum(axis=1) > 1).any()
+    clusters = _groups([(images or {}).get(item, item) for item in table["item"].unique(maintain_order=True)])
     # Five people who all call a pair bad agree with each other, but none of them that it fits: 0 in IMP's Table 1.
     by_item = {}
     for (item,), part in table.group_by(["item"], maintain_order=True):
@@ -279,7 +287,7 @@ def measure_project(
         by_item=AgreementShares(by_item),
         by_person=person_agreement(table),
         fits=fits,
-        scores=judge_agreement(scores) if several else None,
+        scores=judge_agreement(scores, clusters=clusters) if several else None,
         ordinal=krippendorff_alpha(scores, "ordinal") if several else float("nan"),
     )
 
@@ -436,11 +444,11 @@ class CauseAgreement:
 
 def compare_causes(
     decided: pl.DataFrame, labels: Sequence[str], causes: Mapping[str, Mapping[str, bool | None]],
-    queries: Mapping[str, str] | None = None,
+    images: Mapping[str, str] | None = None,
 ) -> CauseAgreement | None:  # fmt: skip
     """Decided labels (see :func:`decide`) against derived causes, by item; None where no decided item has any.
 
-    Intervals resample the ``queries`` of items, or the items themselves.
+    Intervals resample the ``images`` of items, or the items themselves.
     """
     said = {
         item: set(given)
@@ -458,7 +466,7 @@ def compare_causes(
             known = [item for item in said if causes[item].get(cause) is not None]
             pairs = [(label in said[item], bool(causes[item][cause])) for item in known]
             cells = [pairs.count(cell) for cell in ((True, True), (True, False), (False, True), (False, False))]
-            asked = _groups([(queries or {}).get(item, item) for item in known])
+            asked = _groups([(images or {}).get(item, item) for item in known])
             kappa = kappa_estimate([people for people, _ in pairs], [derived for _, derived in pairs], asked)
             kappas.append((label, cause, len(pairs), *cells, *kappa.cells))
     schema = {"label": pl.String, "items": pl.Int64, **dict.fromkeys(names, pl.Int64)}
@@ -469,13 +477,13 @@ def compare_causes(
 def metric_correlations(
     judged: Mapping[str, Mapping[str, float]],
     metrics: Mapping[str, Mapping[str, float]],
-    queries: Mapping[str, str] | None = None,
+    images: Mapping[str, str] | None = None,
     *,
     resamples: int = 1000,
 ) -> pl.DataFrame:
     """Pearson, Spearman and Kendall of each judged quantity with each metric, over the items that have both.
 
-    ``judged`` and ``metrics`` map names to numbers by item. Intervals resample the ``queries`` of items, or the items
+    ``judged`` and ``metrics`` map names to numbers by item. Intervals resample the ``images`` of items, or the items
     themselves. A metric that fewer than three items have is left out.
     """
     rows = []
@@ -484,7 +492,7 @@ def metric_correlations(
             both = [item for item in values if np.isfinite(values[item]) and np.isfinite(numbers.get(item, np.nan))]
             if len(both) < 3:
                 continue
-            groups = _groups([(queries or {}).get(item, item) for item in both])
+            groups = _groups([(images or {}).get(item, item) for item in both])
             said, computed = (np.array([known[item] for item in both], np.float64) for known in (values, numbers))
             fit = correlations(said, computed, groups, resamples=resamples, threads=1)
             ends = [end for name in COEFFICIENTS for end in fit.estimate(name).cells]

@@ -25,6 +25,7 @@ from crosslens.core import (
     Figure,
     Heat,
     Histogram,
+    IntArray,
     Part,
     Presented,
     Row,
@@ -103,8 +104,19 @@ class ProjectAnswers:
 
     @cached_property
     def queries(self) -> dict[str, str]:
-        """The query of each item; items of one query are resampled together."""
+        """The query of each item."""
         return {name: str(query) for name, item in self.items.items() if (query := item.content.about.get("query"))}
+
+    @cached_property
+    def images(self) -> dict[str, str]:
+        """The image that each item is about: the right one of its query, or its own; resampled with all its items."""
+        about = {name: item.content.about for name, item in self.items.items()}
+        named = {name: facts.get("expected_image") or facts.get("image") for name, facts in about.items()}
+        return {name: str(image) for name, image in named.items() if image}
+
+    def clusters(self, items: pl.Series) -> IntArray:
+        """The number of each item's image; an item without one is by itself."""
+        return codes(pl.Series([f"image {self.images[item]}" if item in self.images else item for item in items]))
 
     def run_metrics(self, run: Run) -> dict[str, dict[str, float]]:
         """Every per-query metric of a run, in the directions of the items: name → by item."""
@@ -182,7 +194,7 @@ def overview_sections(results: ProjectResults) -> Iterator[Section]:
         share = Figure.percent(None).of_row(row, "share")
         reliability = (Figure(value, digits=3) for value in (kappa.alpha, kappa.kappa))
         rows.append((titles.get(row["label"], row["label"]), row["count"], share, *reliability))
-    notes = ("In brackets: 95% intervals over items. α: Krippendorff's, κ: Cohen's, of each label given or not.",)
+    notes = ("In brackets: 95% intervals over images. α: Krippendorff's, κ: Cohen's, of each label given or not.",)
     yield Section("Labels", (Table(("label", "given", "%", "α", "κ"), rows, "lrlrr", notes=notes), *_charts(results)))
     if results.causes and results.rules.height:
         rules = tuple(
@@ -208,7 +220,9 @@ def _facts(results: ProjectResults) -> Iterator[tuple[str, str]]:
     shares = agreement.by_item
     # Of two judges, one always gives the most frequent answer: 50 % at least says nothing.
     least = "" if agreement.fits is None and agreement.most_judges <= 2 else f", {percent(shares.minimum)} % at least"
-    yield counted, f"{percent(shares.mean)} % on average{least}"
+    draws = Bootstrap(results.answers.clusters(pl.Series(list(shares.each), dtype=pl.String)))
+    mean = draws.estimate(np.array(list(shares.each.values())), bounds=(0, 1))
+    yield counted, f"{Figure.percent(mean.mean, *mean.interval, unit=' %')} on average{least}"
     yield "disagreements", f"{len(results.disagreements):,}"
     right, given = results.known_answers[DISTRACTOR]
     if given:
@@ -217,8 +231,14 @@ def _facts(results: ProjectResults) -> Iterator[tuple[str, str]]:
         what = "ratings" if results.answers.project.form.rating else "grades of labels"
         yield f"scores ({what})", f"α {write(agreement.ordinal)} (ordinal), {write(scores.alpha)} (interval)"
         yield "one judge and the others", f"Pearson's r {write(scores.one_against_others['pearson'])}"
-        ceiling = f"{write(scores.ceiling())}; reliability of the mean {write(scores.reliability)}"
-        yield "human ceiling", f"{ceiling}. No metric is expected to correlate better with the mean scores."
+        ceiling, reliability = (
+            str(Figure(figure, *ends, digits=3))
+            for figure, ends in (
+                (scores.ceiling(), scores.ceiling_interval()), (scores.reliability, scores.reliability_interval),
+            )
+        )  # fmt: skip
+        about = "No metric is expected to correlate better with the mean scores."
+        yield "human ceiling", f"{ceiling}; reliability of the mean {reliability}. {about}"
     if isfinite(results.mean_rating.mean):
         mean = results.mean_rating
         yield "mean rating", str(Figure(mean.mean, mean.low, mean.high))
@@ -325,7 +345,7 @@ def correlation_sections(
             parts.append(Table(header, shared, title=title))
         header = ("judged", "metric", "items", *_COEFFICIENTS.values())
         parts.append(Table(header, every, "llrlll", title="All correlations", folded=True))
-        about = "In brackets: 95% intervals, queries resampled. Metrics that are the same for all items are left out."
+        about = "In brackets: 95% intervals, images resampled. Metrics that are the same for all items are left out."
         yield Section("Correlations", (*parts, Text((about,), note=True)))
     if (derived := results.derived_causes) is not None:
         counts = tuple((titles.get(row[0], row[0]), *row[1:]) for row in derived.table.iter_rows())
@@ -394,7 +414,8 @@ class ProjectResults(Presented):
     @cached_property
     def agreement(self) -> ProjectAgreement:
         fits = None if self.answers.verdicts is None else self.answers.verdicts[0]
-        return measure_project(self.judged, self.answers.labels, grades=self.grades, fits=fits)
+        images = self.answers.images
+        return measure_project(self.judged, self.answers.labels, grades=self.grades, fits=fits, images=images)
 
     @cached_property
     def known_answers(self) -> dict[str, tuple[int, int]]:
@@ -411,8 +432,8 @@ class ProjectResults(Presented):
 
     @cached_property
     def shares(self) -> pl.DataFrame:
-        """One row per label: how many judgements gave it, their share, and its interval over items."""
-        draws = Bootstrap(codes(self.judged["item"]))
+        """One row per label: how many judgements gave it, their share, and its interval over images."""
+        draws = Bootstrap(self.answers.clusters(self.judged["item"]))
         rows = []
         for label in labels_of(self.judged, self.answers.labels):
             given = self.judged["labels"].list.contains(label).cast(pl.Float64).to_numpy()
@@ -437,34 +458,36 @@ class ProjectResults(Presented):
 
     @cached_property
     def mean_rating(self) -> Estimate:
-        """The mean rating with its interval over items."""
-        rated = self.judged.filter(pl.col("rating").is_not_null())
-        return Bootstrap(codes(rated["item"])).estimate(rated["rating"].to_numpy())
+        """The mean rating with its interval over images."""
+        rated, scale = self.judged.filter(pl.col("rating").is_not_null()), self.answers.project.form.rating
+        bounds = None if scale is None else (float(scale.low), float(scale.high))
+        return Bootstrap(self.answers.clusters(rated["item"])).estimate(rated["rating"].to_numpy(), bounds=bounds)
 
     @cached_property
-    def _decided_labels(self) -> pl.DataFrame:
-        """One row per decided item and a boolean column per label."""
+    def _decided_labels(self) -> tuple[pl.DataFrame, IntArray]:
+        """One row per decided item and a boolean column per label; the image of each."""
         final = self.decided.filter(pl.col("by") != UNDECIDED)
         labels = labels_of(final, self.answers.labels)
-        return final.select(pl.col("labels").list.contains(label).alias(label) for label in labels)
+        table = final.select(pl.col("labels").list.contains(label).alias(label) for label in labels)
+        return table, self.answers.clusters(final["item"])
 
     @cached_property
     def numbers_of_causes(self) -> pl.DataFrame | None:
         """How many items have no cause, one, two, …; None where labels are no causes."""
-        frame = self._decided_labels.select(self.causes)
-        return cause_numbers(frame, Bootstrap(np.arange(frame.height))) if self.causes else None
+        table, clusters = self._decided_labels
+        return cause_numbers(table.select(self.causes), Bootstrap(clusters)) if self.causes else None
 
     @cached_property
     def derived_causes(self) -> CauseAgreement | None:
         """People's causes against those that were derived; None where no judged item came with any."""
         about = {name: item.content.about for name, item in self.answers.items.items()}
         causes = {name: facts["causes"] for name, facts in about.items() if facts.get("causes")}
-        return compare_causes(self.decided, self.answers.labels, causes, self.answers.queries)
+        return compare_causes(self.decided, self.answers.labels, causes, self.answers.images)
 
     @cached_property
     def together(self) -> pl.DataFrame:
         """Every two labels that hold together for an item: how many items, and their share of the decided ones."""
-        frame = self._decided_labels
+        frame, _ = self._decided_labels
         rows = []
         for first, second in combinations(frame.columns, 2):
             count = int((frame[first] & frame[second]).sum())
@@ -475,7 +498,7 @@ class ProjectResults(Presented):
     @cached_property
     def rules(self) -> pl.DataFrame:
         """Every rule "if label A, then label B" over the decided items, where an item can have several."""
-        return association_rules(self._decided_labels)
+        return association_rules(*self._decided_labels)
 
     @cached_property
     def people(self) -> pl.DataFrame:
@@ -516,13 +539,13 @@ class ProjectResults(Presented):
             for metric, value in (item.content.about.get("metrics") or {}).items():
                 if is_finite_number(value):
                     metrics.setdefault(metric, {})[name] = float(value)
-        return metric_correlations(self._quantities, metrics, self.answers.queries)
+        return metric_correlations(self._quantities, metrics, self.answers.images)
 
     def correlations(self, further: Mapping[str, Mapping[str, float]] | None = None) -> pl.DataFrame:
         """What people said against the numbers that came with the items, and ``further`` ones, such as a run's."""
         if not further:
             return self._with_items
-        added = metric_correlations(self._quantities, further, self.answers.queries)
+        added = metric_correlations(self._quantities, further, self.answers.images)
         order = {name: number for number, name in enumerate(self._quantities)}
         both = pl.concat([self._with_items, added])
         return both.sort(pl.col("judged").replace_strict(order, return_dtype=pl.Int64), maintain_order=True)
