@@ -24,7 +24,7 @@ LINT := $(VENV)/.lint
 # Tests start many Python processes: compiled modules are written even where the environment forbids it.
 PYTEST = PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -q -n $(JOBS) --dist worksteal
 DOCS := $(VENV)/.docs
-# A second environment, with the lowest versions of the web packages that pyproject.toml allows.
+# A second environment, with the lowest versions of the web packages and of the stores that pyproject.toml allows.
 LOWEST := .venv-lowest
 # A third one, with the servers that tests start as processes.
 SERVERS := .venv-servers
@@ -55,9 +55,10 @@ test-hostile: $(TEST)  ## hostile input, all of it: every reader, option, array 
 	@$(PYTEST) tests/hostile $(ARGS)
 
 .PHONY: test-lowest
-test-lowest: $(LOWEST)/.installed  ## the web tests with the lowest allowed versions of its packages, in .venv-lowest
+test-lowest: $(LOWEST)/.installed  ## tests of web and addresses with the lowest allowed versions of their packages, in .venv-lowest
 	@PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(LOWEST)/bin/python -m pytest -q -n $(JOBS) \
-	  --dist worksteal -m "not slow" tests/web tests/hostile/test_web.py $(ARGS)
+	  --dist worksteal -m "not slow" tests/web tests/hostile/test_web.py \
+	  tests/core/test_remote.py tests/hostile/test_remote.py tests/hostile/test_addresses.py $(ARGS)
 
 .PHONY: test-package
 test-package: $(TEST)  ## build sdist and wheel, install them into empty environments, try each extra alone (downloads; half an hour)
@@ -190,11 +191,11 @@ $(VENV)/.created:
 	@touch $@
 
 $(LOWEST)/.installed: $(VENV)/.created pyproject.toml scripts/lowest_versions.py
-	@echo "installing the lowest allowed versions of what the web application needs: $(LOWEST)"
+	@echo "installing the lowest allowed versions of what the web application and stores need: $(LOWEST)"
 	@$(BIN)/python -m venv --clear $(LOWEST)
-	@$(BIN)/python scripts/lowest_versions.py postgres > $(LOWEST)/constraints.txt
+	@$(BIN)/python scripts/lowest_versions.py postgres remote > $(LOWEST)/constraints.txt
 	@$(LOWEST)/bin/python -m pip --disable-pip-version-check -qq install --constraint $(LOWEST)/constraints.txt \
-	  --editable ".[test-web]"
+	  --editable ".[test-web,remote]"
 	@touch $@
 
 $(SERVERS)/.installed: $(VENV)/.created tests/servers/requirements.txt

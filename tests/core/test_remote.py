@@ -22,6 +22,7 @@ from crosslens.core import (
     UsageError,
     is_remote,
     local_copy,
+    remote,
     without_secrets,
 )
 from crosslens.pipeline import read_embeddings
@@ -37,7 +38,9 @@ def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def memory() -> Iterator[Any]:
+def memory(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """A store in this process, which no address of a user opens."""
+    monkeypatch.setitem(remote._STORES, "memory", ("fsspec.implementations.memory", "MemoryFileSystem", "fsspec"))
     system = fsspec.filesystem("memory")
     system.store.clear()
     yield system
@@ -209,9 +212,21 @@ def test_an_interrupted_copy_of_a_run_is_not_taken_for_one(memory, monkeypatch):
     ("text", "shown"),
     [
         ("s3://bucket/x#1?y", "s3://bucket/x#1?y"),
+        ("s3://bucket/a;b=c/x?versionId=1", "s3://bucket/a;b=c/x?versionId=***"),
         ("at https://a:b@c/d@e, and http://t@f", "at https://***@c/d@e, and http://***@f"),
-        ("'https://h/x?key=1&n=2' failed", "'https://h/x?key=***&n=2' failed"),
-        ("https://h/x?sv=1&sig=a%2Fb&se=2#z", "https://h/x?sv=1&sig=***&se=2#z"),
+        ("'https://h/x?key=1&n=2' failed", "'https://h/x?key=***&n=***' failed"),
+        ("https://h/x?sv=1&sig=a%2Fb&se=2#z", "https://h/x?sv=***&sig=***&se=***#***"),
+        ("https://h/x?pass=1&code=2;jwt=3", "https://h/x?pass=***&code=***;jwt=***"),
+        ("https://h/x?TOKEN", "https://h/x?***"),
+        ("https:/h/x?sig=1 is a path", "https:/h/x?sig=*** is a path"),
+        ("https://h/x#access_token=1", "https://h/x#access_token=***"),
+        ("https://h/a;sid=1", "https://h/a;sid=***"),
+        ("https://h/a&b/x?filter[x]=1", "https://h/a&b/x?filter[x]=***"),
+        ("'/x?code=1&n=2' failed at http://h/x", "'/x?code=***&n=***' failed at http://h/x"),
+        ("1HTTPS://h?a==b==", "1HTTPS://h?a=***"),
+        ("NCS[embed:vectors:https://h/x?sig=abc]@10, MRR", "NCS[embed:vectors:https://h/x?sig=***]@10, MRR"),
+        ("vqa:http://h/v1?model=NAME&timeout=3", "vqa:http://h/v1?model=NAME&timeout=3"),
+        ("https://h/v1?model=NAME&code=3", "https://h/v1?model=***&code=***"),
         ("postgresql+psycopg://me:p@ss@h/db", "postgresql+psycopg://***@h/db"),
         (
             "https://h/x?token=abc: no, https://h?token=d, (https://h?token=e).",

@@ -15,6 +15,7 @@ pytest.importorskip("torch", reason="pip install 'crosslens[encoders]'")
 
 import torch
 
+from crosslens.core import is_offline
 from crosslens.core.errors import InputError, MissingExtraError, UsageError
 from crosslens.encode import load_encoder
 from tests.encode.tiny_models import TEXTS, pictures
@@ -93,9 +94,16 @@ def test_offline_is_passed_on(stand_in: types.ModuleType, monkeypatch: pytest.Mo
     hub = pytest.importorskip("huggingface_hub", reason="pip install 'crosslens[encoders]'")
     monkeypatch.setenv("HF_HUB_OFFLINE", "0")
     monkeypatch.setattr(hub.constants, "HF_HUB_OFFLINE", False)
+    create, modes = stand_in.create_model_and_transforms, []
+
+    def noting(*arguments: Any, **options: Any) -> Any:
+        modes.append((os.environ["HF_HUB_OFFLINE"], hub.constants.HF_HUB_OFFLINE, is_offline()))
+        return create(*arguments, **options)
+
+    monkeypatch.setattr(stand_in, "create_model_and_transforms", noting)
     load_encoder("openclip:ViT-tiny/toy", device="cpu", offline=True)
-    assert os.environ["HF_HUB_OFFLINE"] == "1"
-    assert hub.constants.HF_HUB_OFFLINE is True
+    assert modes == [("1", True, True)]
+    assert (os.environ["HF_HUB_OFFLINE"], hub.constants.HF_HUB_OFFLINE) == ("0", False), "the next model may be fetched"
 
 
 def test_mistakes_are_explained(stand_in: types.ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -22,7 +22,7 @@ from crosslens.core import (
     NamedCode,
     SilentProgress,
     UntrustedCodeError,
-    code_named_by,
+    named_by,
     require_trust,
     trusting,
     user_code,
@@ -212,7 +212,7 @@ def test_on_a_terminal_the_user_is_asked(
 
 def test_one_place_decides() -> None:
     require_trust("callable:x.py:y", "x.py")
-    with code_named_by("their.toml"):
+    with named_by("their.toml"):
         with pytest.raises(UntrustedCodeError, match=r"their\.toml"):
             require_trust("plugin", "x.py")
         with trusting(True):

@@ -45,6 +45,7 @@ from crosslens.core import (
     MetricNameWarning,
     UsageError,
     as_user_error,
+    command_line,
     is_encodable,
 )
 
@@ -212,7 +213,8 @@ def run_command(arguments: Sequence[str] | None = None) -> int:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", MetricNameWarning)  # commands print it as a note
             call = partial(_root_command(), args=words, prog_name="crosslens", standalone_mode=False)
-            code = complete_bash(call) if os.environ.get(_COMPLETE) == "complete_bash" else call()
+            with command_line(words):
+                code = complete_bash(call) if os.environ.get(_COMPLETE) == "complete_bash" else call()
         sys.stdout.flush()
     except CrosslensError as error:
         return _print_error(error.render(flag_spelling(_command_of(words))), error.exit_code)

@@ -27,7 +27,9 @@ from crosslens.core import (
     check_number,
     declarations,
     load_plugin,
+    offline,
     option,
+    trusting,
     verification,
     without_secrets,
 )
@@ -38,6 +40,14 @@ Threads = Annotated[
     int | None, Declaration("Threads or processes. [default: all cores]", metavar="N", minimum=1, maximum=4096)
 ]
 TrustCodeFlag = Annotated[bool, Declaration("Run Python code that a recipe, a run or a log names, without asking.")]
+AllowHost = Annotated[
+    list[str] | None,
+    Declaration(
+        "Open addresses of this host (example.org, s3://bucket) that a recipe or a run names. May be repeated.",
+        metavar="HOST",
+    ),
+]
+"""Every command with ``--trust-code`` has this flag, too."""
 Plugins = Annotated[
     list[Path] | None, Declaration("Load your own metrics, readers and so on. May be repeated.", metavar="FILE.py")
 ]
@@ -68,6 +78,7 @@ _PYTHON_NAMES: dict[str, tuple[str, ...]] = {
     "skip_bad": ("skip_missing",),
     "allowed_hosts": ("allowed_host",),
     "base": ("size_base",),
+    "allow_hosts": ("allow_host",),
 }
 """Keyword arguments of Python functions whose flags have other names: the first that a command has is meant."""
 
@@ -164,6 +175,8 @@ def expand_options(function: F, group: str = METHOD) -> F:
             parameters.append(_annotated_flag(name, hints[name], parameter.default))
         else:
             parameters.append(parameter.replace(annotation=hints[name], kind=inspect.Parameter.KEYWORD_ONLY))
+    if any(parameter.name == "trust_code" for parameter in parameters):
+        parameters.append(_annotated_flag("allow_host", AllowHost, None))
     keeps_plugins = "plugin" in hints
     if not keeps_plugins:
         parameters.append(_annotated_flag("plugin", Plugins, None))
@@ -181,8 +194,10 @@ def expand_options(function: F, group: str = METHOD) -> F:
             load_plugin(file)
         for name, kind in own_types.items():  # an options class checks its own
             check_number(name, arguments[name], kind)
+        hosts, is_offline = arguments.pop("allow_host", None), bool(arguments.get("offline"))
         options = {name: _collect(kind, own, arguments) for name, (kind, own) in expanded.items()}
-        return function(**arguments, **options)
+        with trusting(allow_hosts=hosts), offline(is_offline):
+            return function(**arguments, **options)
 
     return named_as(function, call, parameters)
 

@@ -1,6 +1,7 @@
 from crosslens.core.addresses import (
     address_of as address_of,
     harmless as harmless,
+    host_of as host_of,
     is_remote as is_remote,
     without_secrets as without_secrets,
 )
@@ -47,7 +48,6 @@ from crosslens.core.chat import (
     picture_file_url as picture_file_url,
     picture_url as picture_url,
     read_address as read_address,
-    refuse_network as refuse_network,
 )
 from crosslens.core.dataset import (
     DATASET_LAYOUT as DATASET_LAYOUT,
@@ -240,7 +240,12 @@ from crosslens.core.relevance import (
     TEXT_TO_IMAGE as TEXT_TO_IMAGE,
     Relevance as Relevance,
 )
-from crosslens.core.remote import is_prepared as is_prepared, local_copy as local_copy, local_output as local_output
+from crosslens.core.remote import (
+    is_prepared as is_prepared,
+    local_copy as local_copy,
+    local_output as local_output,
+    require_openable as require_openable,
+)
 from crosslens.core.rendering import (
     PAGE_WIDTH as PAGE_WIDTH,
     Grid as Grid,
@@ -306,20 +311,28 @@ from crosslens.core.storage import (
     write_header as write_header,
     write_parts as write_parts,
 )
-from crosslens.core.user_code import (
-    TRACEBACK_VARIABLE as TRACEBACK_VARIABLE,
+from crosslens.core.trust import (
     NamedCode as NamedCode,
     TrustCode as TrustCode,
     UntrustedCodeError as UntrustedCodeError,
+    command_line as command_line,
+    fetching_nothing as fetching_nothing,
+    giving as giving,
+    is_offline as is_offline,
+    named_by as named_by,
+    offline as offline,
+    permit_host as permit_host,
+    require_trust as require_trust,
+    trusting as trusting,
+)
+from crosslens.core.user_code import (
+    TRACEBACK_VARIABLE as TRACEBACK_VARIABLE,
     as_user_error as as_user_error,
     call_function as call_function,
-    code_named_by as code_named_by,
     is_plugin_loaded as is_plugin_loaded,
     load_module as load_module,
     load_plugin as load_plugin,
     loaded_plugins as loaded_plugins,
     plugin_hashes as plugin_hashes,
-    require_trust as require_trust,
-    trusting as trusting,
     wrong_code as wrong_code,
 )

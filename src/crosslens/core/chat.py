@@ -30,6 +30,7 @@ from urllib.parse import parse_qsl, urlsplit, urlunsplit
 from crosslens.core.errors import CrosslensError, InputError, UsageError, argument
 from crosslens.core.hashing import fingerprint, unsealed
 from crosslens.core.input_files import IMAGE_BYTES, is_encodable, read_json_file, regular_bytes
+from crosslens.core.trust import is_offline, require_address
 
 _HEADERS = 256 * 1024  # beside the content: more than any server sends
 
@@ -403,7 +404,7 @@ WORKERS = Reading(int, "a whole number", 1, 256)
 def read_address(
     source: str, what: str, further: Mapping[str, Reading], given: Mapping[str, Any], model: str = ""
 ) -> tuple[Endpoint, dict[str, Any]]:
-    """The endpoint that an address names, and the values of ``further`` options.
+    """The endpoint that an address names, and the values of ``further`` options; one that may not be asked raises.
 
     ``given`` are values that come from elsewhere and win; ``what`` is whose options they are, in messages.
     """
@@ -440,16 +441,14 @@ def read_address(
                 fix=f"give {expected}: {name} must be at least {low:g}{upper}", option=name,
             )  # fmt: skip
     own = {name: options.pop(name) for name in further if name in options}
-    return Endpoint(urlunsplit(parts._replace(query="", fragment="")), model, **options), own
-
-
-def refuse_network(endpoint: Endpoint, instead: str) -> None:
-    """Raise for an endpoint that is not on this machine."""
-    if not endpoint.local:
+    endpoint = Endpoint(urlunsplit(parts._replace(query="", fragment="")), model, **options)
+    if is_offline() and not endpoint.local:
         raise UsageError(
             f"{endpoint.host} is on the network, and {argument('offline', True)} forbids it",
-            fix=f"use a server on this machine, or {instead}",
+            fix="use a server on this machine",
         )
+    require_address(source, local=endpoint.local)
+    return endpoint, own
 
 
 _FENCE = re.compile(r"^```(?:json)?\s*\n(.*)\n```$", re.DOTALL)

@@ -36,7 +36,7 @@ _MANY_COMMANDS = {
     METRICS: "metrics metric direction protocol phi similarity score ties folds",
     STATISTICS: "seed resamples level correction permutations",
     OUTPUT: "output write overwrite json name show tables",
-    EXECUTION: "threads device batch_size cache offline plugin trust_code no_verify",
+    EXECUTION: "threads device batch_size cache offline plugin trust_code allow_host no_verify",
 }
 _GROUP_BY_NAME = {name: group for group, names in _MANY_COMMANDS.items() for name in names.split()}
 

@@ -4,10 +4,14 @@ Ranking reads blocks many times and in parallel: from a local file that is quick
 copy belongs to the address and to what the store says of the file (size, time, hash): a changed file is copied again.
 Every wait has an end, and so has every file: a server may be silent, send a byte a second, or never stop. A folder that
 is written to an address is prepared in the cache, too, and copied there when it is complete.
+
+:func:`_system` alone turns an address into a file system, of the few kinds that it knows: those that fsspec can build
+read local files, unpack archives and evaluate templates, and its chains (``a::b``) put one behind another.
 """
 
 from __future__ import annotations
 
+import importlib
 import json
 import re
 import shutil
@@ -19,13 +23,15 @@ from contextlib import contextmanager, suppress
 from fnmatch import fnmatchcase
 from pathlib import Path, PurePosixPath
 from typing import Any, TypeVar
+from urllib.parse import urljoin
 
-from crosslens.core.addresses import HIDDEN, address_of, harmless, without_secrets
-from crosslens.core.errors import ConflictError, CrosslensError, InputError, MissingExtraError, UsageError, needs_extra
+from crosslens.core.addresses import address_of, harmless, is_hidden
+from crosslens.core.errors import ConflictError, CrosslensError, InputError, MissingExtraError, UsageError
 from crosslens.core.hashing import fingerprint
 from crosslens.core.input_files import REMOTE_BYTES, REMOTE_SECONDS
 from crosslens.core.output import Layout, atomic_file, remove, require_own
 from crosslens.core.storage import cache_folder
+from crosslens.core.trust import require_address, require_redirect, whole_address
 
 T = TypeVar("T")
 
@@ -46,7 +52,17 @@ _LISTED = 5
 _MEGABYTE = 1 << 20
 _POLL = 0.2
 _WRITABLE = ("s3", "gs", "memory")
-_PACKAGES = {"s3": "s3fs", "gs": "gcsfs", "hf": "huggingface_hub", "http": "aiohttp", "https": "aiohttp"}
+_STORES = {
+    "s3": ("s3fs", "S3FileSystem", "s3fs"),
+    "gs": ("gcsfs", "GCSFileSystem", "gcsfs"),
+    "hf": ("huggingface_hub", "HfFileSystem", "huggingface_hub"),
+    "http": ("fsspec.implementations.http", "HTTPFileSystem", "aiohttp"),
+    "https": ("fsspec.implementations.http", "HTTPFileSystem", "aiohttp"),
+}
+"""Scheme → the class of its file system, and the package that it needs; all that an address can open."""
+_AMBIGUOUS = re.compile(r"[\\\x00-\x20]|[?#@].*['\"<>]")
+_SIGNATURE = re.compile(r"(?<=[?&])X-(Amz|Goog)-[^&]*", re.IGNORECASE)
+"""Parts of a query that say who asks and until when, and never for what."""
 
 
 def local_copy(address: str, folders: tuple[str, ...] = ()) -> Path:
@@ -54,11 +70,12 @@ def local_copy(address: str, folders: tuple[str, ...] = ()) -> Path:
 
     Of a folder that has any of ``folders``, only those are copied. What an interrupted copy has fetched is kept.
     """
+    address = whole_address(address)
     system, root = _system(address)
     with _explaining(address, system):
         info = _in_time(lambda _: system.info(root))
         if info["type"] != "directory":
-            key = fingerprint("remote file", {"address": without_secrets(address), "info": _stable(info)})
+            key = fingerprint("remote file", {"address": _asked(address), "info": _stable(info)})
             name = PurePosixPath(root.partition("?")[0] if _is_http(address) else root).name
             target = cache_folder() / "remote" / key / name
             _fetch(system, root, target, info["size"])
@@ -75,7 +92,7 @@ def local_copy(address: str, folders: tuple[str, ...] = ()) -> Path:
     if not files:
         raise InputError("no files here", file=address, expected="a folder of shards", fix="check the address")
     stated = [[name, _stable(files[name])] for name in files]
-    key = fingerprint("remote folder", {"address": without_secrets(address), "files": stated})
+    key = fingerprint("remote folder", {"address": _asked(address), "files": stated})
     target = cache_folder() / "remote" / key / (PurePosixPath(root).name or "root")
     with _explaining(address, system):
         for name, about in files.items():
@@ -162,30 +179,65 @@ def _send(folder: Path, system: Any, root: str, layout: Layout) -> None:
             _in_time(lambda _: system.rm_file(f"{root}/{name}"))  # noqa: B023
 
 
-def _system(address: str) -> tuple[Any, str]:
-    protocol = _protocol(address)
-    if f"://{HIDDEN}@" in address or f"={HIDDEN}" in address:
-        fix = "write them into the address again, or into a copy of the recipe"
-        raise InputError("its credentials are not here: runs and recipes do not keep them", file=address, fix=fix)
-    with needs_extra(f"{protocol}://", "fsspec", "remote"):
-        from fsspec.core import url_to_fs
-    options: dict[str, Any] = {}
-    try:
-        if _is_http(address):  # by itself a client gives up after five minutes, however much has arrived
-            from aiohttp import ClientTimeout
+def _asked(address: str) -> str:
+    """An address without what a signature changes every day: other values of its query may name another file."""
+    return _SIGNATURE.sub("", re.sub(r"(?<=://)[^/?#]+@", "", address))
 
-            seconds = REMOTE_SECONDS.value
-            limit = ClientTimeout(total=None, sock_connect=seconds, sock_read=seconds)
-            options = {"client_kwargs": {"timeout": limit}}
-        system, root = url_to_fs(address, **options)
+
+def require_openable(address: str) -> frozenset[str] | None:
+    """Raise unless this is an address that crosslens can open, and may; :func:`require_address` says who may answer."""
+    address, protocol = whole_address(address), _protocol(address)
+    if protocol not in _STORES or "::" in address:
+        problem = (
+            f"{protocol}:// is not supported" if protocol not in _STORES else "an address with :: is not supported"
+        )
+        raise InputError(problem, file=address, fix="use a local path, s3://, gs://, hf:// or https://")
+    if _is_http(address) and _AMBIGUOUS.search(address):
+        place = re.split(r"[?#]", address, maxsplit=1)[0]
+        problem, fix = "spaces, quotes or backslashes in an address", "write them as %20, %22, %27 and %5C"
+        raise InputError(problem, file=place, fix=fix)
+    if is_hidden(address):
+        fix = "write the whole address again, in the command or in a copy of the recipe"
+        raise InputError("its parts *** are not here: runs and recipes do not keep them", file=address, fix=fix)
+    return require_address(address)
+
+
+def _system(address: str) -> tuple[Any, str]:
+    """The file system of an address that may be opened, and the path in it."""
+    hosts, protocol = require_openable(address), _protocol(address)
+    module, name, package = _STORES[protocol]
+
+    try:
+        kind = getattr(importlib.import_module(module), name)
+        options = kind._get_kwargs_from_urls(address)
+        if _is_http(address):
+            options["client_kwargs"] = _client_options(hosts)
+        system = _in_time(lambda _: kind(skip_instance_cache=True, **options))  # it may look for credentials at once
     except ImportError as error:
-        raise MissingExtraError(f"{protocol}://", _PACKAGES.get(protocol, protocol), "remote") from error
-    except ValueError as error:
-        fix = "use a local path, s3://, gs://, hf:// or https://"
-        raise InputError(f"{protocol}:// is not supported", file=address, fix=fix) from harmless(error)
-    except Exception as error:  # some stores look for credentials at once
+        raise MissingExtraError(f"{protocol}://", package, "remote") from error
+    except InputError as error:  # too late
+        error.file, error.fix = address, "; ".join(filter(None, (_RIGHTS.get(protocol), error.fix)))
+        raise
+    except CrosslensError:
+        raise
+    except Exception as error:
         raise _refusal(address, error) from harmless(error)
-    return system, str(root).rstrip("/")
+    return system, str(kind._strip_protocol(address)).rstrip("/")
+
+
+def _client_options(hosts: frozenset[str] | None) -> dict[str, Any]:
+    """Of the client of http addresses: how long it waits, and which hosts it may be sent to."""
+    from aiohttp import ClientTimeout, TraceConfig
+
+    async def check(_: Any, __: Any, redirect: Any) -> None:
+        source = str(redirect.url)
+        require_redirect(source, urljoin(source, redirect.response.headers.get("Location", "")), hosts)
+
+    # By itself it gives up after five minutes, however much has arrived.
+    seconds, redirects = REMOTE_SECONDS.value, TraceConfig()
+    redirects.on_request_redirect.append(check)
+    limit = ClientTimeout(total=None, sock_connect=seconds, sock_read=seconds)
+    return {"timeout": limit, "trace_configs": [redirects]}
 
 
 def _stable(info: dict[str, Any]) -> str:
@@ -269,11 +321,14 @@ def _explaining(address: str, system: Any, done: str = "read") -> Iterator[None]
     """Whatever a store raises, in words; it is neither a mistake in crosslens nor one of the data."""
     try:
         yield
-    except InputError as error:
-        error.file = error.file or address
+    except CrosslensError as error:
+        if isinstance(error, InputError):
+            error.file = error.file or address
         raise
     except FileNotFoundError as error:
         cause = error.__cause__  # whatever fails there is called so, not only 404
+        if isinstance(cause, CrosslensError):
+            raise cause from None
         is_missing = cause is None or isinstance(cause, FileNotFoundError) or getattr(cause, "status", 0) == 404
         if _is_http(address) and not is_missing:
             raise _refusal(address, cause) from harmless(error)
@@ -281,7 +336,7 @@ def _explaining(address: str, system: Any, done: str = "read") -> Iterator[None]
         raise InputError("nothing is there", file=address, expected=expected, fix=fix) from harmless(error)
     except ImportError as error:
         protocol = _protocol(address)
-        raise MissingExtraError(f"{protocol}://", _PACKAGES.get(protocol, protocol), "remote") from error
+        raise MissingExtraError(f"{protocol}://", _STORES[protocol][2], "remote") from error
     except Exception as error:  # each store has exceptions of its own
         raise _refusal(address, error, done) from harmless(error)
 
@@ -293,6 +348,8 @@ def _existing(address: str, system: Any) -> str:
         path = path.rpartition("/")[0]
         try:
             names = sorted(PurePosixPath(name).name for name in _in_time(lambda _: system.ls(path, detail=False)))  # noqa: B023
+        except InputError:  # it takes too long
+            return ""
         except Exception:  # it does not exist either, or may not be listed
             continue
         if names:

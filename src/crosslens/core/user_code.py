@@ -11,85 +11,15 @@ import linecache
 import sys
 import sysconfig
 import traceback
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Iterable
 from contextvars import ContextVar
-from dataclasses import dataclass, replace
 from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from types import CodeType
 from typing import Any, NamedTuple, TypeVar
 
-from crosslens.core.errors import InputError, UsageError, UserCodeError, argument
+from crosslens.core.errors import InputError, UsageError, UserCodeError
 from crosslens.core.hashing import file_fingerprint
-
-
-@dataclass(frozen=True)
-class NamedCode:
-    """Code that a file asks for: the file, the name that it writes, and what would be executed."""
-
-    origin: str
-    source: str
-    path: str
-
-
-TrustCode = bool | Callable[[NamedCode], bool]
-"""Whether code that files name may run: True, False, or a function that asks."""
-
-
-@dataclass(frozen=True)
-class _Policy:
-    trust_code: TrustCode = False
-    origin: str | None = None
-
-
-_USERS_OWN = _Policy()
-_POLICY: ContextVar[_Policy] = ContextVar("policy", default=_USERS_OWN)
-_CONFIRMED: set[NamedCode] = set()
-"""What was asked about and allowed: nobody is asked twice."""
-
-
-class UntrustedCodeError(UsageError):
-    """A file names code, and nobody said that it may run."""
-
-
-@contextmanager
-def _policy(**changes: Any) -> Iterator[None]:
-    token = _POLICY.set(replace(_POLICY.get(), **{name: value for name, value in changes.items() if value is not None}))
-    try:
-        yield
-    finally:
-        _POLICY.reset(token)
-
-
-def trusting(trust_code: TrustCode | None) -> AbstractContextManager[None]:
-    """Inside, ``trust_code`` decides about code that files name; None leaves it as it is."""
-    return _policy(trust_code=trust_code)
-
-
-def code_named_by(origin: str | Path | None) -> AbstractContextManager[None]:
-    """Inside, names come from the file ``origin``; None leaves it as it is."""
-    return _policy(origin=None if origin is None else str(origin))
-
-
-def require_trust(source: str, path: str | Path) -> None:
-    """Raise unless the code at ``path``, which somebody wrote as ``source``, may run."""
-    policy = _POLICY.get()
-    if policy.origin is None or policy.trust_code is True:
-        return
-    code = NamedCode(policy.origin, source, str(path))
-    if code in _CONFIRMED:
-        return
-    if callable(policy.trust_code) and policy.trust_code(code):
-        _CONFIRMED.add(code)
-        return
-    raise UntrustedCodeError(
-        f"{code.origin} names code that would run: {code.path} ({code.source})",
-        fix=f"read that code; if you trust it, pass {argument('trust_code', True)}",
-        code="untrusted-code",
-        subject=code.path,
-    )
-
 
 T = TypeVar("T")
 

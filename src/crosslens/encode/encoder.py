@@ -24,6 +24,7 @@ from crosslens.core import (
     argument,
     call_function,
     needs_extra,
+    offline,
     read_json_file,
     where_option,
 )
@@ -123,7 +124,8 @@ def load_encoder(
         return model if isinstance(model, Encoder) else CallableEncoder(model)
     kind, source = split_model(model)
     options = options or EncodeOptions.of(changes)
-    encoder = ENCODERS[kind].value(source, options)
+    with offline(options.offline):
+        encoder = ENCODERS[kind].value(source, options)
     note_origin(encoder, model, options)
     return encoder
 

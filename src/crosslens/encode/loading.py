@@ -20,7 +20,16 @@ from pathlib import Path
 from threading import Thread
 from typing import Any, NamedTuple
 
-from crosslens.core import Array, CrosslensError, InputError, UsageError, file_fingerprint, read_json_file, torch_device
+from crosslens.core import (
+    Array,
+    CrosslensError,
+    InputError,
+    UsageError,
+    file_fingerprint,
+    is_offline,
+    read_json_file,
+    torch_device,
+)
 from crosslens.encode.encoder import ENCODERS, import_library, name_of, require_library
 from crosslens.encode.options import EncodeOptions
 
@@ -66,7 +75,7 @@ def find_model(source: str, options: EncodeOptions) -> ModelFolder:
         package = package_folder(packaged)
         if package is not None and (package / "model").is_dir():
             return ModelFolder(package / "model", folder_revision(package / "model"))
-    if options.offline or os.environ.get("HF_HUB_OFFLINE", "").lower() in _TRUE:
+    if options.offline or is_offline() or os.environ.get("HF_HUB_OFFLINE", "").lower() in _TRUE:
         raise UsageError(
             f"the model {source!r} is not on this machine, and offline mode forbids fetching it",
             fix="pass the path of its folder, fetch it once without offline mode, or copy another machine's hub cache "

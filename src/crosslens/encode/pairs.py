@@ -22,6 +22,7 @@ from crosslens.core import (
     current_engine,
     fingerprint,
     missing_on_node,
+    offline,
     shown_progress,
     stage,
 )
@@ -99,7 +100,8 @@ def load_pair_scorer(model: str, options: EncodeOptions | None = None, **changes
     """
     kind, source = split_model(model, PAIR_SCORERS)
     options = options or EncodeOptions.of(changes)
-    scorer = PAIR_SCORERS[kind].value(source, options)
+    with offline(options.offline):
+        scorer = PAIR_SCORERS[kind].value(source, options)
     note_origin(scorer, model, options)
     return scorer
 

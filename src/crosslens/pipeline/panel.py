@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -38,10 +38,11 @@ def parse_source(word: str) -> tuple[str | None, str]:
 
 
 class PanelKeywords(TypedDict, total=False):
-    """How the inputs of runs are read: the model's options, and whether code that recipes name may run."""
+    """How the inputs of runs are read: the model's options, and what of that recipes name may run or be opened."""
 
     encoding: EncodeOptions | None
     trust_code: TrustCode | None
+    allow_hosts: Iterable[str]
     progress: Progress | None
 
 
@@ -55,7 +56,8 @@ def read_panel(
     its model, whose vectors are usually in the cache.
     """
     panel: list[ModelScores] = []
-    with trusting(reading_runs.get("trust_code")):  # of all runs, before the first is encoded
+    trust = reading_runs.get("trust_code"), reading_runs.get("allow_hosts")
+    with trusting(*trust):  # of all runs, before the first is encoded
         for word in sources:
             require_trusted_run(Path(parse_source(word)[1]))
     for word in sources:
@@ -70,7 +72,7 @@ def read_panel(
                 score_source(known, scores=matrix)  # a wrong shape or type raises
             member = ModelScores(name or Path(source).stem, known, matrix, source)
         else:
-            with trusting(reading_runs.get("trust_code")):
+            with trusting(*trust):
                 member = _from_run(name or Path(source).resolve().name, source, reading_runs)
         if member.name in {other.name for other in panel}:
             raise UsageError(

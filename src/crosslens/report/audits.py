@@ -64,6 +64,7 @@ class AuditKeywords(FileKeywords, EncodeKeywords, EvaluatingKeywords, total=Fals
     overwrite: bool
     display: Display | None
     trust_code: TrustCode | None
+    allow_hosts: Iterable[str]
 
 
 def audit(
@@ -93,7 +94,7 @@ def audit(
         FileKeywords.__annotations__,
         ("image_folder", "precision", "skip_bad"),
         EvaluatingKeywords.__annotations__,
-        ("overwrite", "display", "trust_code"),
+        ("overwrite", "display", "trust_code", "allow_hosts"),
     )
     inputs, model_options, evaluating, keywords = (
         {key: rest.pop(key) for key in names if key in rest} for names in kinds

@@ -24,6 +24,7 @@ from crosslens.core import (
     as_blocks,
     file_fingerprint,
     select_rows,
+    without_secrets,
 )
 from crosslens.data import read_vectors, vector_files
 from crosslens.rank import unit_blocks
@@ -65,6 +66,9 @@ class StoredEmbeddingSimilarity:
     """The similarity of caption vectors in files: shards, ``.npy``, an embeddings folder, an address."""
 
     def __init__(self, source: str, over: Over = "mean") -> None:
+        if without_secrets(source) != source:
+            problem = f"{source}: the address of a similarity is part of its name, and would be in every result"
+            raise UsageError(problem, fix="use one without a password and a query, or copy the vectors to this machine")
         self._source, self._over = source, over
         self.name = f"{'embed' if over == 'mean' else 'embed-max'}:vectors:{source}"
 

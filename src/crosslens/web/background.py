@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from threading import Lock
 from typing import Any, Generic, TypeVar
 
-from crosslens.core import ConflictError, CrosslensError, Progress
+from crosslens.core import ConflictError, CrosslensError, Progress, fetching_nothing
 
 V = TypeVar("V")
 
@@ -126,7 +126,8 @@ def carry_out(progress: JobProgress, work: Callable[[], object]) -> None:
     """Do the work, and note in its progress how it ended: what goes wrong is a message, not an exception."""
     progress.state, progress.started = RUNNING, time.monotonic()
     try:
-        work()
+        with fetching_nothing():
+            work()
     except CrosslensError as error:
         progress.problem, progress.fix, progress.state = error.problem, error.fix or "", FAILED
     except Exception:  # a page must not wait for ever

@@ -25,6 +25,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from crosslens.core import fetching_nothing
 from crosslens.web.access import LoginLimit, refuse
 from crosslens.web.library import RunLibrary
 from crosslens.web.pictures import PictureStore
@@ -183,7 +184,8 @@ class Guard:
                     more = message.get("more_body", False)
                 await refusal(scope, receive, guarded_send)
             else:
-                await self._app(scope, body, noting_start)
+                with fetching_nothing():
+                    await self._app(scope, body, noting_start)
         except _BodyTooLarge:
             if not started:
                 await _too_large(request, limit)(scope, receive, guarded_send)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import socket
 import threading
 from collections.abc import Callable, Iterator
@@ -10,16 +9,13 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from crosslens.core import MissingExtraError, UsageError, argument
+from crosslens.core import MissingExtraError, UsageError, argument, offline
 from crosslens.encode import split_model
 from crosslens.web.settings import WebSettings, is_loopback
 
 
 def serve_pages(settings: WebSettings, warn: Callable[[str], None], announce: Callable[[str], None]) -> None:
     """Serve the application until it is interrupted; ``warn`` takes what to know, ``announce`` the address."""
-    # A recipe may name a dataset of the Hugging Face hub: looking at a page downloads nothing.
-    os.environ.setdefault("HF_HUB_OFFLINE", "1")
-    os.environ.setdefault("HF_DATASETS_OFFLINE", "1")
     for model in settings.models:  # a name that nothing loads is refused now, not by the first search
         split_model(model)
     try:
@@ -29,7 +25,9 @@ def serve_pages(settings: WebSettings, warn: Callable[[str], None], announce: Ca
         if (error.name or "").startswith("crosslens"):
             raise
         raise MissingExtraError("the web application", error.name or "fastapi", "web") from error
-    app = create_app(settings)
+    # A recipe may name a dataset or a model of a hub: looking at a page downloads nothing.
+    with offline():
+        app = create_app(settings)
     try:  # here, so that an occupied port is an error of ours
         family, kind, protocol, _, place = socket.getaddrinfo(
             settings.host.strip("[]"), settings.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
@@ -59,8 +57,8 @@ def serve_pages(settings: WebSettings, warn: Callable[[str], None], announce: Ca
         for work in app.state.services.start_work:
             work()
 
-    threading.Thread(target=prepare, daemon=True).start()
-    with _findable(settings.folder, address):
+    with offline(), _findable(settings.folder, address):
+        threading.Thread(target=prepare, daemon=True).start()
         make_server(app, settings).run(sockets=[listener])
 
 

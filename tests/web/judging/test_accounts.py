@@ -196,8 +196,6 @@ def test_the_first_account_is_made_with_the_link_of_the_terminal(tmp_path: Path)
 
 
 def test_the_server_prints_the_link_until_there_is_an_owner(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("HF_HUB_OFFLINE", "HF_DATASETS_OFFLINE"):  # what the server sets is gone after the test
-        monkeypatch.setenv(name, "1")
     monkeypatch.setattr(uvicorn.Server, "run", lambda self, sockets: [listener.close() for listener in sockets])
     (tmp_path / "runs").mkdir()
     settings = WebSettings(tmp_path / "runs", port=0, cache=tmp_path)

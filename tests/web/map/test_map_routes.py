@@ -5,14 +5,19 @@ from __future__ import annotations
 import gzip
 import json
 import re
+import shutil
 import time
 from collections.abc import Iterator
+from dataclasses import replace
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
 
 import numpy as np
 import pytest
 from fastapi.testclient import TestClient
 
+from crosslens.core import Run, trusting
 from crosslens.web.map.routes import FRAME_POLICY, LIBRARY
 from crosslens.web.security import CONTENT_SECURITY_POLICY
 from tests.web.conftest import NASTY, client_of, fill
@@ -159,3 +164,42 @@ def test_the_frame_needs_no_login_and_the_map_does(runs_folder: Path, tmp_path: 
         assert client.get("/map-frame/x/frame.js").status_code == 200
         for closed in ("/map/model-a", "/api/map/model-a", "/api/search"):
             assert client.get(closed, follow_redirects=False).status_code == 401, closed
+
+
+def test_a_map_fetches_nothing_that_a_recipe_names(tmp_path: Path) -> None:
+    """Not even from this machine, and not even if the same process may."""
+    pytest.importorskip("aiohttp")
+    asked: list[str] = []
+
+    class Site(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            asked.append(self.path)
+            self.send_error(404)
+
+        do_HEAD = do_GET
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Site)
+    Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
+    host = f"127.0.0.1:{server.server_port}"
+    folder = fill(tmp_path / "runs")
+    run = write_vector_run(folder, "vectors-run", folder / "toys")
+    recipe = (run / "recipe.toml").read_text()
+    recipe = re.sub(
+        r'(?m)^(image_embeddings|caption_embeddings) = "[^"]*(images|captions)"',
+        rf'\1 = "http://{host}/\2.npy"',
+        recipe,
+    )
+    assert recipe.count(f"http://{host}/") == 2
+    (run / "recipe.toml").write_text(recipe)
+    loaded = replace(Run.load(run, verify=False), recipe=recipe)
+    shutil.rmtree(run)
+    loaded.save(run)
+    with client_of(folder, tmp_path / "cache") as client, trusting(allow_hosts=[host]):
+        answer = compute(client, "vectors-run")
+        page = client.get("/map/vectors-run").text
+    server.shutdown()
+    server.server_close()
+    assert asked == []
+    assert answer["state"] == "failed"
+    assert answer["reason"] == f"http://{host}/images.npy is not opened: the server opens no connection"
+    assert str(tmp_path) not in page

@@ -33,7 +33,6 @@ from crosslens.core import (
     picture_file_url,
     printable,
     read_address,
-    refuse_network,
 )
 
 REVISION = "1"
@@ -148,8 +147,6 @@ _OPTIONS: dict[str, Reading] = {
 def load_http(source: str, settings: GeneratorSettings) -> Generator:
     """A language model behind an OpenAI-compatible address, which may see the images; key: CROSSLENS_API_KEY."""
     endpoint, options = read_address(source, "generator http", _OPTIONS, settings.options, settings.model or "")
-    if settings.offline:
-        refuse_network(endpoint, "the generator rules")
     return HttpGenerator(endpoint, notify=settings.notify, **options)
 
 

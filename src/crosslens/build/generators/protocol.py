@@ -19,6 +19,7 @@ from crosslens.core import (
     argument,
     file_fingerprint,
     fingerprint,
+    offline as offline_scope,
     read_json_file,
     remove_abandoned,
     shown_progress,
@@ -135,7 +136,8 @@ def load_generator(
         example = entry.details.get("example", kind)
         problem = f"{kind} takes no source" if source else f"{kind} needs a source"
         raise UsageError(f"the generator {generator!r}: {problem}", fix=f"for example {example}")
-    return entry.value(source, GeneratorSettings(model, offline, notify, options))
+    with offline_scope(offline):
+        return entry.value(source, GeneratorSettings(model, offline, notify, options))
 
 
 _HEADER = "generator.json"

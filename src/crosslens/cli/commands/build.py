@@ -21,7 +21,7 @@ from crosslens.cli.commands.evaluate import encoding_of
 from crosslens.cli.console import check_outputs, confirm_code, print_note, print_notes, progress_bar
 from crosslens.cli.datasets import DatasetOptions, dataset_words, image_vectors, load_dataset_words
 from crosslens.cli.flags import IMAGE_TEXT, Flags, Json, Overwrite, command, output_option
-from crosslens.core import Options, UsageError, code_named_by, declarations, option, trusting
+from crosslens.core import Options, UsageError, declarations, named_by, option, trusting, without_secrets
 from crosslens.encode import EncodeOptions
 
 MODEL = "KIND:SOURCE"
@@ -50,9 +50,9 @@ def resolved(path: str) -> str:
 
 
 def absolute(value: Any) -> Any:
-    """A path of something that exists, in full; anything else as it is."""
+    """A path of something that exists, in full; anything else as it is, without credentials of an address."""
     is_path = isinstance(value, str | Path) and str(value) and Path(value).expanduser().exists()
-    return resolved(str(value)) if is_path else value
+    return resolved(str(value)) if is_path else without_secrets(value) if isinstance(value, str) else value
 
 
 @dataclass(frozen=True)
@@ -155,7 +155,7 @@ def recos(
         raise UsageError(f"missing option {flag}", fix="see crosslens build recos --help")
     options = logged.get("options") or reader.reader_options(inputs.candidates)
     names_encoders = any(logged.get(name) for name in _ENCODERS)
-    with trusting(benchmark.trust_code or confirm_code), code_named_by(repeat if names_encoders else None):
+    with trusting(benchmark.trust_code or confirm_code), named_by(repeat if names_encoders else None):
         result = build.build_recos(
             data.load_dataset(inputs.candidates, **options),
             inputs.encoder,
@@ -295,7 +295,7 @@ def imp(
     is_dataset = not folder.exists() or (folder / core.HEADER_FILE).exists()
     images = load_dataset_words(inputs.images) if is_dataset else data.read_images(folder)
     pool = load_dataset_words(inputs.pool)
-    with trusting(benchmark.trust_code or confirm_code), code_named_by(repeat):
+    with trusting(benchmark.trust_code or confirm_code), named_by(repeat):
         result = build.build_imp(
             images,
             pool,

@@ -394,9 +394,9 @@ class ModelJudgeOptions(Options, group="Judging"):
                 "no endpoint is named",
                 fix="pass --endpoint URL, or --record FOLDER to replay answers", option="endpoint",
             )  # fmt: skip
-        address, _ = core.read_address(self.endpoint or "http://127.0.0.1:8000/v1", "endpoint", {}, {}, self.model)
-        if self.offline:
-            core.refuse_network(address, "replay recorded answers (--record)")
+        address = core.Endpoint("http://127.0.0.1:8000/v1", self.model)  # shown by --dry-run
+        if self.endpoint is not None:
+            address, _ = core.read_address(self.endpoint, "endpoint", {}, {}, self.model)
         if self.endpoint is not None and not self.dry_run:
             print_note(f"note: texts and pictures are sent to {address.host} (model {self.model})")
         recorded = None if self.record is None else core.RecordedAnswers(self.record, self.model)

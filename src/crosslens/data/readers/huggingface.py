@@ -150,6 +150,9 @@ def _cells(file: str, column: str, rows: int) -> list[str]:
 
 def _open(source: str, split: str | None, config: str | None, revision: str | None) -> Any:
     path = Path(source)
+    if "://" in source or "::" in source:  # the library would open it through fsspec, whatever it names
+        expected, fix = "a folder, a file, or a name on the hub", "copy it to this machine, and name the copy"
+        raise InputError("is an address", file=source, expected=expected, fix=fix)
     saved = (path / "state.json").exists() or (path / "dataset_dict.json").exists()
     if path.exists() and not saved and path.suffix != ".arrow":
         expected = "a folder written by save_to_disk, or an .arrow or .parquet file"

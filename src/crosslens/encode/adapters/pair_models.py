@@ -24,7 +24,6 @@ from crosslens.core import (
     picture_file_url,
     picture_url,
     read_address,
-    refuse_network,
 )
 from crosslens.encode.batches import as_pictures
 from crosslens.encode.encoder import named_with
@@ -103,8 +102,6 @@ def load_vqa(source: str, options: EncodeOptions) -> PairScorer:
     if not source.startswith(("http://", "https://")):
         return LocalVqa(source, options)
     endpoint, keywords = read_address(source, "scorer vqa", {"workers": WORKERS}, {})
-    if options.offline:
-        refuse_network(endpoint, "a model folder")
     return HttpVqa(endpoint, options.notify, **keywords)
 
 

@@ -5,14 +5,13 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-import os
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from crosslens.core import Array, InputError, UsageError, argument
+from crosslens.core import Array, InputError, UsageError, argument, is_offline
 from crosslens.encode.batches import as_pictures
 from crosslens.encode.encoder import (
     ENCODERS,
@@ -350,16 +349,8 @@ class OpenClipEncoder(Encoder):
             raise UsageError(
                 f"{architecture!r} is not an architecture of open_clip", fix="name one that open_clip.list_models() has"
             )
-        if not Path(pretrained).expanduser().is_file():
-            # open_clip fetches weights by itself: forbid that, or say that it may happen.
-            if options.offline:
-                os.environ["HF_HUB_OFFLINE"] = "1"
-                import huggingface_hub
-
-                # Read from the environment on import, which was earlier.
-                huggingface_hub.constants.HF_HUB_OFFLINE = True
-            else:
-                options.notify(f"note: {self.name}: open_clip fetches the weights if they are not on this machine yet")
+        if not Path(pretrained).expanduser().is_file() and not is_offline():  # it fetches weights by itself
+            options.notify(f"note: {self.name}: open_clip fetches the weights if they are not on this machine yet")
         try:
             weights = str(Path(pretrained).expanduser())
             model, _, transform = library.create_model_and_transforms(architecture, pretrained=weights)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Protocol
@@ -15,11 +15,14 @@ from crosslens.core import (
     Progress,
     Run,
     TrustCode,
-    code_named_by,
     fingerprint,
+    giving,
     hold_output,
+    named_by,
+    offline,
     shown_progress,
     trusting,
+    without_secrets,
 )
 from crosslens.encode import EncodeOptions
 from crosslens.pipeline.audit.findings import findings_of
@@ -98,18 +101,21 @@ def run_audit(
     notify: Notify = lambda text: None,
     command: Sequence[str] = (),
     trust_code: TrustCode | None = None,
+    allow_hosts: Iterable[str] = (),
 ) -> Audit:
     """Compute every stage that what was given allows, each once: the same call again resumes an interrupted audit.
 
     A stage that cannot run is left out, with a reason in ``skipped``. ``notify`` is called with a line about every
     stage; ``display`` shows how far the whole is.
     """
-    options, display = options or AuditOptions(), shown_progress(display)
+    options, display, encoding = options or AuditOptions(), shown_progress(display), encoding or EncodeOptions()
     stages = chosen_stages(options)
-    with hold_output(output), trusting(trust_code):
+    # Stages read what is given here from the recipes of the audit's own runs.
+    own = giving(request.inputs.image_embeddings, request.inputs.caption_embeddings)
+    with offline(encoding.offline), hold_output(output), trusting(trust_code, allow_hosts), own:
         sources = audit_sources(request, options, notify)
         for source in sources:
-            with code_named_by(source.recipe.origin):
+            with named_by(source.recipe.origin):
                 require_trusted_models(source.recipe.absolute())
         facts = [
             {
@@ -123,7 +129,7 @@ def run_audit(
         key = fingerprint("audit", {"sources": facts, **options.facts()})
         header = {
             "runs": {source.name: {"model": source.model, "dataset": source.dataset} for source in sources},
-            "options": options.facts(), "command": list(command), "crosslens": __version__,
+            "options": options.facts(), "command": list(map(without_secrets, command)), "crosslens": __version__,
         }  # fmt: skip
         folder = AuditFolder.open(output, key, header, overwrite=overwrite)
         for entry in request.datasets:  # those given as values; an audit that failed at once may have left another
@@ -145,7 +151,7 @@ def run_audit(
                 }
                 work = StageWork(
                     audited, members[0].loaded if stage.about in (RUN, DATASET) else None, options,
-                    encoding or EncodeOptions(), folder.path, progress, _file_name(subject), tuple(command),
+                    encoding, folder.path, progress, _file_name(subject), tuple(command),
                 )  # fmt: skip
                 reason = _compute(folder, file, stage, subject, work, notify)
                 if stage.name == FIRST:

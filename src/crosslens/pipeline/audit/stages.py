@@ -26,6 +26,7 @@ from crosslens.core import (
     merged_notes,
     random_stream,
     split_name,
+    without_secrets,
 )
 from crosslens.data import image_files, outer_file, write_qrels
 from crosslens.explanations import TEXT_TO_TEXT, explain_run, failed_queries, query_outcomes, ranking_of, save_overview
@@ -311,7 +312,8 @@ def polysemy(work: StageWork) -> StageOutput:
     files, flags = source.recipe.inputs, f"--model {source.recipe.model.name}"
     if not source.recipe.model.name:
         flags = f"--image-embeddings {files.image_embeddings} --caption-embeddings {files.caption_embeddings}"
-    return StageOutput(payload, f"crosslens analyze polysemy --dataset {source.dataset_words} {flags}")
+    command = f"crosslens analyze polysemy --dataset {source.dataset_words} {without_secrets(flags)}"
+    return StageOutput(payload, command)
 
 
 @audit_stage("difficulty", about=DATASET, order=110, needs=(A_DATASET, SCORES), cost=(1, 0.5))

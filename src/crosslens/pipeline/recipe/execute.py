@@ -21,12 +21,13 @@ from crosslens.core import (
     Run,
     TrustCode,
     argument,
-    code_named_by,
     each_block,
     fingerprint,
     hold_output,
     is_prepared,
     local_output,
+    named_by,
+    offline,
     split_name,
     tidy_output,
     trusting,
@@ -53,21 +54,23 @@ def run_recipe(
     command: Sequence[str] | None = None,
     encoding: EncodeOptions | None = None,
     trust_code: TrustCode | None = None,
+    allow_hosts: Iterable[str] = (),
 ) -> Run:
     """Evaluate what a recipe describes; with ``output`` the run folder keeps the recipe and its inputs' fingerprints.
 
     A recipe that has fingerprints requires inputs of exactly that content, unless ``allow_changed``. The stored recipe
     names the metrics that were computed, default ones too: a later crosslens may have other defaults. ``encoding`` is
     how a recipe's model runs, where it has one. ``trust_code`` allows code that files name to run: a recipe that was
-    read, or the recipe of a run that ``scores_from`` names. What a recipe made in Python names runs anyway.
+    read, or the recipe of a run that ``scores_from`` names; ``allow_hosts`` are the hosts whose addresses in such files
+    are opened (``"example.org"``, ``"s3://bucket"``). What a recipe made in Python names is run and opened anyway.
     """
+    encoding = encoding or EncodeOptions(device=recipe.options.device)
     # The output is held before the inputs are read, which may take a model hours.
     with (
-        local_output(output, RUN_LAYOUT) as folder, hold_output(folder), trusting(trust_code),
-        code_named_by(recipe.origin),
+        offline(encoding.offline), local_output(output, RUN_LAYOUT) as folder, hold_output(folder),
+        trusting(trust_code, allow_hosts), named_by(recipe.origin),
     ):  # fmt: skip
         absolute = recipe.absolute()
-        encoding = encoding or EncodeOptions(device=recipe.options.device)
         loaded = load_inputs(absolute, encoding, progress)
         hashes: dict[str, str | tuple[str, ...]] = {}
         if folder is not None or recipe.fingerprints:

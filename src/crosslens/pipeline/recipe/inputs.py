@@ -20,15 +20,16 @@ from crosslens.core import (
     Progress,
     RankedLists,
     Relevance,
-    UntrustedCodeError,
     UsageError,
     argument,
-    code_named_by,
     file_fingerprint,
     match_ids,
+    named_by,
+    offline,
     read_manifest,
     read_whole,
     reading,
+    require_openable,
     unescape_ids,
 )
 from crosslens.data import (
@@ -78,6 +79,8 @@ from crosslens.similarity import SIMILARITIES, load_similarity
 Load = Callable[[Recipe, EncodeOptions, Progress | None], LoadedInputs]
 
 _MATRIX_SUFFIXES = (*ARRAY_SUFFIXES, ".csv")
+_REFUSALS = ("untrusted-code", "untrusted-address", "offline")
+"""Codes of errors that are about what a recipe names, not about whether it can be read."""
 
 
 def relevance_encoders(
@@ -150,11 +153,11 @@ def inputs_of_run(
         return Recipe.read(existing_file(file))
 
     try:
-        with code_named_by(file):  # whoever made that run chose what it names
+        with offline(options.offline), named_by(file):  # whoever made that run chose what it names
             recipe = read_whole(folder, folder / RUN_FILE, read=read)
             return recipe, load(recipe.absolute(), options, progress)
     except CrosslensError as error:
-        if isinstance(error, UntrustedCodeError) or error.code == "changed-file":
+        if error.code in (*_REFUSALS, "changed-file"):
             raise
         raise InputError(
             f"the inputs of this run cannot be read again: {error.problem}",
@@ -184,7 +187,9 @@ _VECTORS: Mapping[str, Side] = {"image_embeddings": "image", "caption_embeddings
 
 
 def require_trusted_models(recipe: Recipe) -> None:
-    """Raise where a model that the recipe names, or a run whose scores it takes, is code that may not run."""
+    """Raise where the recipe, or a run whose scores it takes, names code that may not run or an address not to open."""
+    for address in recipe.addresses:
+        require_openable(address)
     sources = parse_named_inputs(recipe.inputs.scores_from, "scores_from")
     models = [recipe.model.name, recipe.rerank.model]
     models += [name.partition(":")[2] for name in _named_by_metrics(recipe, "φ")]  # embed:callable:mine.py:Model
@@ -200,15 +205,14 @@ def require_trusted_models(recipe: Recipe) -> None:
 
 
 def require_trusted_run(folder: Path) -> None:
-    """Raise where the recipe of a stored run names code that may not run; other mistakes are found when it is read."""
+    """Raise where the recipe of a stored run names what it may not; other mistakes are found when it is read."""
     file = folder / RECIPE_FILE
-    with code_named_by(file):
+    with named_by(file):
         try:
             require_trusted_models(Recipe.read(file).absolute())
-        except UntrustedCodeError:
-            raise
-        except (CrosslensError, OSError):
-            return
+        except (CrosslensError, OSError) as error:
+            if getattr(error, "code", "") in _REFUSALS:
+                raise
 
 
 def load_inputs(recipe: Recipe, options: EncodeOptions, progress: Progress | None = None) -> LoadedInputs:

@@ -20,7 +20,6 @@ from crosslens.core import (
     TrustCode,
     UnknownNameError,
     argument,
-    code_named_by,
     declarations,
     excluding_sources,
     file_fingerprint,
@@ -28,6 +27,7 @@ from crosslens.core import (
     is_plugin_loaded,
     is_remote,
     load_plugin,
+    named_by,
     reading,
     require_trust,
     trusting,
@@ -169,7 +169,7 @@ class Recipe:
         plugins = page.value(("plugins",), page.content.get("plugins", []), tuple[str, ...])
         # First: the rest of the recipe may use what they register. It is code that its author chose;
         # a plugin of the same content that the command line named is not loaded again.
-        with code_named_by(origin):
+        with named_by(origin):
             for plugin in plugins:
                 file = base / Path(plugin).expanduser()
                 if not is_plugin_loaded(file):
@@ -321,6 +321,11 @@ class Recipe:
 
     def _map_name(self, model: str | None, change: Callable[[str], str]) -> str | None:
         return None if model is None else map_path(model, self.base, change)
+
+    @property
+    def addresses(self) -> list[str]:
+        """The inputs that are not on this machine."""
+        return [file for file in (self.inputs.image_embeddings, self.inputs.caption_embeddings) if is_remote(file)]
 
     def absolute(self) -> Recipe:
         return self.map_paths(lambda path: str((self.base / path).absolute()))

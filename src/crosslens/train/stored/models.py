@@ -19,9 +19,9 @@ from crosslens.core import (
     InputError,
     Progress,
     UsageError,
-    code_named_by,
     fingerprint,
     match_ids,
+    named_by,
     shown_progress,
 )
 from crosslens.encode import (
@@ -188,7 +188,7 @@ class TrainedModel:
         self.shape, self.vocabulary, card = loaded.shape, loaded.vocabulary, loaded.card
         self.has_vectors = "with" not in named and bool(MODELS[card["identity"]["model"]].details.get("vectors"))
         self._pretrained = Pretrained(self.shape.encoder, options) if self.shape.encoder else None
-        with code_named_by(folder / HEADER_FILE):
+        with named_by(folder / HEADER_FILE):
             self._sentences = None
             if not self._pretrained and (text_model := card["identity"].get("text_model")):
                 self._sentences = load_encoder(text_model, options)  # frozen, as the model was trained with it

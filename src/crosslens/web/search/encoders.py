@@ -21,8 +21,8 @@ from crosslens.core import (
     Embeddings,
     InputError,
     Progress,
-    code_named_by,
     fingerprint,
+    named_by,
 )
 from crosslens.data import readable_picture
 from crosslens.encode import (
@@ -247,7 +247,7 @@ class EncoderWorker:
         """The encoder, loaded instead of the one before; only to be called in the thread."""
         if self._loaded is None or self._loaded.choice != choice:
             self._loaded = None  # first: two large models may not fit into memory together
-            with nullcontext() if choice.origin is None else code_named_by(choice.origin):
+            with nullcontext() if choice.origin is None else named_by(choice.origin):
                 self._loaded = LoadedEncoder(choice, load_encoder(choice.model, EncodeOptions(cache=self._cache)))
         return self._loaded
 

@@ -24,7 +24,7 @@ from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url, 
 from sqlalchemy.exc import ArgumentError, DatabaseError
 from sqlalchemy.orm import Session
 
-from crosslens.core import CrosslensError, needs_extra, require_own
+from crosslens.core import CrosslensError, needs_extra, permit_host, require_own
 from crosslens.web.judging.database.tables import AuditRow
 
 BUSY_SECONDS = 30
@@ -141,6 +141,7 @@ def open_database(address: str | Path) -> Database:
         with needs_extra("a PostgreSQL database", "psycopg", "postgres"):
             import psycopg  # noqa: F401
         url = url.set(drivername="postgresql+psycopg")
+        permit_host(url.host)
         engine = create_engine(url, pool_size=20, max_overflow=20, pool_timeout=60, pool_pre_ping=True)
     else:
         problem, fix = f"databases of the kind {kind!r} are not supported", "write sqlite:///FILE or postgresql://…"
