@@ -187,7 +187,7 @@ OWN_COLOURS = re.compile(r"\x1b\[(?:0|1|2|31|32)m")
 ON_A_TERMINAL = {
     "perturb": PLACES["perturb"],
     "counterfactual": PLACES["counterfactual"],
-    "export": ["export", "{root}/one", "{root}/two", "--to", "markdown"],
+    "export": ["export", "{root}/one", "{root}/two", "--to", "csv"],
 }
 
 

@@ -14,7 +14,7 @@ from crosslens.build.descriptions import CANDIDATE, KEPT, SHARP, UNGRAMMATICAL, 
 from crosslens.build.folder import DecisionLog, FolderPage
 from crosslens.build.settings import RecosSettings
 from crosslens.build.verification import BAD, CORRECTION, OK, SHEET, VerificationSheet
-from crosslens.core import FORMS, Cell, Dataset, FactList, Presented, Section, Table, Text
+from crosslens.core import Cell, Dataset, FactList, Presented, Section, Table, Text
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,9 +128,9 @@ def version_page(dataset: Dataset) -> FolderPage:
     about |= {"Citation": card.citation} if card.citation else {}
     sizes = f"{dataset.images.height:,} images, {dataset.captions.height:,} descriptions."
     columns = {
-        "Columns of the images": "`task`, `source`, `role` (original, confusable, similar), `original` (which it was "
+        "Columns of the images": "task, source, role (original, confusable, similar), original (which it was "
         "chosen for).",
-        "Columns of the captions": "`origin` (candidate, or the generator that wrote it), `dis`.",
+        "Columns of the captions": "origin (candidate, or the generator that wrote it), dis.",
     }
     first = Text.of(f"{card.notes[:1].upper()}{card.notes[1:]}.", sizes)
     parts = (first, FactList(tuple(about.items())), FactList(tuple(columns.items())))
@@ -141,28 +141,28 @@ def build_page(recos: Recos, versions: Mapping[str, Dataset], *, copied: bool) -
     """The front page of the folder."""
     head = recos.log.head
     rows: tuple[tuple[Cell, ...], ...] = tuple(
-        (f"`{name}/`", dataset.images.height, dataset.captions.height, dataset.card.notes)
+        (f"{name}/", dataset.images.height, dataset.captions.height, dataset.card.notes)
         for name, dataset in versions.items()
     )
-    where = "are in `images/`." if copied else "stay where they are; `file` in the tables is their full path."
+    where = "are in images/." if copied else "stay where they are; the column file of the tables is their full path."
     generator = head["generator"]["name"] if head["generator"] else "none"
     facts = (
         f"Encoder: {head['encoders']['encoder']['name']}. Generator: {generator}. Seed: {recos.settings.seed}. "
         f"Build: {head['key'][:12]}. Image files {where}"
     )
     files = {
-        "`decisions.jsonl`": "every decision with its number; `crosslens build recos --repeat` does the same again",
-        "`regenerate.csv`": "the candidates' descriptions outside the band",
-        f"`{SHEET}`": "every description, for people to write `ok`, `bad` or a correction beside it (`--verified`)",
+        "decisions.jsonl": "every decision with its number; crosslens build recos --repeat does the same again",
+        "regenerate.csv": "the candidates' descriptions outside the band",
+        f"{SHEET}": "every description, for people to write ok, bad or a correction beside it (--verified)",
     }
     first = (Table(("folder", "images", "descriptions", ""), rows), Text.of(facts), FactList(tuple(files.items())))
-    check = FORMS["terminal"].value([check_section(recos.check, recos.settings, recos.log)])
+    check = check_section(recos.check, recos.settings, recos.log)
     return FolderPage(
         recos.title,
         (
             Section("", first),
-            Section("The candidates' descriptions", (Text.of(f"```\n{check}\n```"),)),
-            Section("Notes", (Text.of("\n".join(f"- {note}" for note in recos.notes) or "- none"),)),
+            Section("The candidates' descriptions", check.parts),
+            Section("Notes", (Text.of(*(recos.notes or ("None.",))),)),
         ),
     )
 

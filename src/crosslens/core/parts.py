@@ -387,8 +387,15 @@ class Histogram(Chart):
         return [write(low) if self.whole else f"{write(low)} to {write(high)}" for low, high in pairwise(self.edges)]
 
     @property
+    def marked_names(self) -> list[str]:
+        """The names of one that is printed, with · behind those whose middle lies in the band."""
+        low, high = (math.inf, -math.inf) if self.band is None or not self.printed else self.band[:2]
+        inside = (low <= (start + end) / 2 <= high for start, end in pairwise(self.edges))
+        return [f"{name} ·" if marked else name for name, marked in zip(self.names, inside, strict=True)]
+
+    @property
     def table(self) -> Table:
-        rows = tuple((name, f"{count:,g}") for name, count in zip(self.names, self.counts, strict=True))
+        rows = tuple((name, f"{count:,g}") for name, count in zip(self.marked_names, self.counts, strict=True))
         return Table((self.axis, self.noun), rows, "lr", title=self.title)
 
 

@@ -272,8 +272,8 @@ def readme(imp: Imp, *, copied: bool) -> FolderPage:
     """The front page of the folder."""
     head = imp.log.head
     encoder = head["encoder"]["name"] if head["encoder"] else "stored vectors"
-    where = "are in `images/`" if copied else "stay where they are; `file` in the tables is their full path"
-    built = f"The benchmark is in `{DATASET}/`; captions that people rejected are in `rejected.parquet`."
+    where = "are in images/" if copied else "stay where they are; the column file of the tables is their full path"
+    built = f"The benchmark is in {DATASET}/; captions that people rejected are in rejected.parquet."
     facts = (
         f"Pool: {head['pool']['name']}. Encoder: {encoder}. Texts: {head['text_encoder']['name']}. "
         f"Seed: {head['settings']['seed']}. Build: {head['key'][:12]}. Image files {where}."
@@ -287,20 +287,20 @@ def readme(imp: Imp, *, copied: bool) -> FolderPage:
     if imp.agreement is not None:
         sections.append(Section("Agreement of the annotators", (Text.of(agreement_line(imp)),)))
     files = [
-        (f"`{DATASET}/`", "images and captions, as crosslens reads them", imp.dataset is not None),
-        ("`rejected.parquet`", "captions that people called bad, generic or unsure", imp.rejected is not None),
-        ("`candidates.parquet`", "all captions of the clusters and titles, with the reason for dropped ones", True),
-        ("`sampled.parquet`", "the sampled images, with cluster sizes and verdicts", True),
-        ("`annotate-1.csv` …", "the sheets of the annotators", True),
-        ("`agree.csv`", "what they agreed on", imp.agreement is not None and imp.agreement.open > 0),
-        ("`leaks.csv`", "captions and images that a corpus has", imp.leaks is not None and imp.leaks.height > 0),
-        ("`page.html`", "pictures with their captions", imp.dataset is not None),
-        ("`decisions.jsonl`", "every decision; `crosslens build imp --repeat` does the same again", True),
+        (f"{DATASET}/", "images and captions, as crosslens reads them", imp.dataset is not None),
+        ("rejected.parquet", "captions that people called bad, generic or unsure", imp.rejected is not None),
+        ("candidates.parquet", "all captions of the clusters and titles, with the reason for dropped ones", True),
+        ("sampled.parquet", "the sampled images, with cluster sizes and verdicts", True),
+        ("annotate-1.csv …", "the sheets of the annotators", True),
+        ("agree.csv", "what they agreed on", imp.agreement is not None and imp.agreement.open > 0),
+        ("leaks.csv", "captions and images that a corpus has", imp.leaks is not None and imp.leaks.height > 0),
+        ("page.html", "pictures with their captions", imp.dataset is not None),
+        ("decisions.jsonl", "every decision; crosslens build imp --repeat does the same again", True),
     ]
     sections += [
         Section("Captions dropped before annotation", (dropped if dropped.rows else Text.of("None."),)),
         Section("Files", (FactList(tuple((name, what) for name, what, there in files if there)),)),
-        Section("Notes", (Text.of("\n".join(f"- {note}" for note in imp.notes) or "- none"),)),
+        Section("Notes", (Text.of(*(imp.notes or ("None.",))),)),
     ]
     return FolderPage(f"An IMP benchmark from {head['images']['name']}", tuple(sections))
 

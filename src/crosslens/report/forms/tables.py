@@ -11,6 +11,7 @@ from crosslens.core import (
     Diffs,
     FactList,
     Figure,
+    Histogram,
     MarkedText,
     Section,
     Table,
@@ -108,6 +109,8 @@ def markdown(title: str, sections: Iterable[Section]) -> str:
                 blocks += [*_markdown_title(part.title), "\n".join(listed)]
             elif isinstance(part, Table):
                 blocks += [*_markdown_title(part.title), markdown_table(part), *map(literal, part.notes)]
+            elif isinstance(part, Histogram) and part.printed:
+                blocks += [*_markdown_title(part.title), markdown_table(part.table)]
             elif isinstance(part, Cards):
                 listed = [f"- {literal(' · '.join((card.title, *card.lines)))}" for card in part.cards]
                 blocks += [*_markdown_title(part.title), "\n".join(listed)]

@@ -7,7 +7,6 @@ import textwrap
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import partial
-from itertools import pairwise
 
 from crosslens.core import (
     FORMS,
@@ -82,13 +81,12 @@ def _blocks(part: Part, width: int | None) -> Iterator[str]:
         yield title + grid.text(width).lstrip("\n")
         yield "\n".join(_wrapped(note, wrapped) for note in part.notes)
     elif isinstance(part, Histogram) and part.printed:
-        # A bar of text per interval; · marks those whose middle lies in the band.
-        low, high = (math.inf, -math.inf) if part.band is None else part.band[:2]
-        most, bars = max(*part.counts, 1), []
-        for name, count, (start, end) in zip(part.names, part.counts, pairwise(part.edges), strict=True):
-            mark = " ·" if low <= (start + end) / 2 <= high else ""
-            bars.append((name + mark, f"{count:,g}", "█" * math.ceil(_BAR * count / most)))
-        grid = Grid((part.axis, part.noun, ""), tuple(bars), "lrl")
+        most = max(*part.counts, 1)
+        bars = tuple(
+            (name, f"{count:,g}", "█" * math.ceil(_BAR * count / most))
+            for name, count in zip(part.marked_names, part.counts, strict=True)
+        )
+        grid = Grid((part.axis, part.noun, ""), bars, "lrl")
         yield f"{_wrapped(part.title, wrapped)}\n{grid.text(width)}"
     elif isinstance(part, Cards) and (cards := part.cards[: part.most]):
         lines = [_wrapped(part.title, wrapped)]
