@@ -11,7 +11,7 @@ from hypothesis import given, strategies as st
 from scipy import stats
 
 from crosslens.core import InputError, UsageError
-from crosslens.statistics import mean_over_repetitions, paired_repetitions
+from crosslens.statistics import mean_over_repetitions, paired_repetitions, same_tests
 
 NUMBERS = st.lists(st.integers(-1000, 1000).map(lambda number: number / 8), min_size=2, max_size=8)
 
@@ -103,3 +103,12 @@ def test_what_cannot_be_compared() -> None:
         paired_repetitions([1.0, 2.0], [1.0])
     with pytest.raises(UsageError, match="confidence level"):
         mean_over_repetitions([1.0, 2.0], 95)
+
+
+def test_equal_tests_over_repetitions() -> None:
+    """Hit@1 and Fails over seeds are one test; of one seed, all differences are a number, and nothing is the same."""
+    hits, others = [0.61, 0.64, 0.6], [0.5, 0.58, 0.55]
+    ranks = paired_repetitions([3.0, 2.0, 4.0], [5.0, 5.5, 5.0])
+    fails = paired_repetitions([1 - value for value in hits], [1 - value for value in others])
+    assert same_tests([paired_repetitions(hits, others), ranks, fails]) == [0, 1, 0]
+    assert same_tests([paired_repetitions([0.6], [0.5]), paired_repetitions([3.0], [5.0])]) == [0, 1]
