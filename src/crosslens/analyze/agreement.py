@@ -355,8 +355,9 @@ def measure_agreement(
     for part, chosen in parts.items():
         rows = np.flatnonzero(chosen)
         scores, judges = judgements.scores[rows], judgements.judges[rows]
-        options = {"resamples": resamples, "level": level, "seed": seed}
-        people = judge_agreement(judges, judgements.same_persons, judgements.images[rows], **options)
+        people = judge_agreement(
+            judges, judgements.same_persons, judgements.images[rows], resamples=resamples, level=level, seed=seed
+        )
         if pooled:
             single = np.isfinite(judges)
             rows, scores = np.repeat(rows, single.sum(axis=1)), judges[single]
