@@ -135,3 +135,4 @@ from crosslens.analyze.scorers import (
     clipscore as clipscore,
     compare_scorers as compare_scorers,
 )
+from crosslens.analyze.subject import EncodeTexts as EncodeTexts, Planted as Planted, Subject as Subject

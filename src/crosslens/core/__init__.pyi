@@ -90,6 +90,17 @@ from crosslens.core.errors import (
     reading as reading,
     where_option as where_option,
 )
+from crosslens.core.findings import (
+    FINDING_KINDS as FINDING_KINDS,
+    STATED_SIZE as STATED_SIZE,
+    Certainty as Certainty,
+    Effect as Effect,
+    Evidence as Evidence,
+    Finding as Finding,
+    Observation as Observation,
+    Precision as Precision,
+    finding_kind as finding_kind,
+)
 from crosslens.core.hashing import (
     HEADER_FILE as HEADER_FILE,
     Manifest as Manifest,

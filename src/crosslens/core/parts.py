@@ -23,6 +23,8 @@ from crosslens.core.rendering import decimal
 if TYPE_CHECKING:
     import polars as pl
 
+    from crosslens.core.findings import Observation
+
 ABSENT = "–"
 """What stands for a value that is not there."""
 
@@ -577,6 +579,10 @@ class Presented(ABC):
     def sections(self) -> Iterable[Section]:
         """What is shown, in order."""
         return SECTIONS[type(self).__name__].value(self)
+
+    def findings(self) -> Iterable[Observation]:
+        """What was looked at and what was seen, for the kinds of findings that the result is about."""
+        return ()
 
     @property
     @abstractmethod

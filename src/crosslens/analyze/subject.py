@@ -1,0 +1,97 @@
+"""What findings are looked for in: one model on one dataset, in memory, so that a defect can be planted and looked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from crosslens.core import (
+    IMAGE_TO_TEXT,
+    TEXT_TO_IMAGE,
+    Array,
+    Dataset,
+    Embeddings,
+    IntArray,
+    Progress,
+    Ranking,
+    Relevance,
+    shown_progress,
+)
+from crosslens.rank import rank_both, scorer_of
+
+EncodeTexts = Callable[[Sequence[str]], Array]
+
+
+@dataclass(frozen=True, eq=False)
+class Subject:
+    """One model on one dataset, as far as it is there.
+
+    ``rankings`` by direction; ``images`` and ``captions`` are vectors in the order of the dataset, None where only
+    scores or lists were given; ``score`` compares them; ``encode`` makes vectors of texts as the model does, None where
+    only vectors were given; ``pictures`` are files by image id.
+    """
+
+    dataset: Dataset
+    rankings: Mapping[str, Ranking]
+    images: Embeddings | None = None
+    captions: Embeddings | None = None
+    score: str = "cosine"
+    encode: EncodeTexts | None = None
+    pictures: Mapping[str, str] = field(default_factory=dict)
+    seed: int = 0
+    progress: Progress = field(default_factory=lambda: shown_progress(None))
+
+    @classmethod
+    def of(
+        cls, dataset: Dataset, images: Array, captions: Array, *, score: str = "cosine",
+        encode: EncodeTexts | None = None, pictures: Mapping[str, str] | None = None, seed: int = 0,
+    ) -> Subject:  # fmt: skip
+        """A subject from vectors in the order of the dataset, ranked."""
+        vectors = Embeddings(dataset.image_ids, images), Embeddings(dataset.caption_ids, captions)
+        return cls(dataset, {}, *vectors, score, encode, pictures or {}, seed).ranked()
+
+    def ranked(self) -> Subject:
+        """The same with the rankings that the vectors give now."""
+        assert self.images is not None
+        assert self.captions is not None
+        truth = Relevance.from_indices(
+            self.dataset.image_ids, self.dataset.caption_ids, self.dataset.caption_image, np.arange(len(self.owner))
+        )
+        scorer = scorer_of(self.images, self.captions, self.score)
+        return replace(self, rankings=rank_both(scorer, truth, depth=10))
+
+    @property
+    def owner(self) -> IntArray:
+        """The image (row) of each caption (row)."""
+        return self.dataset.caption_image
+
+    @cached_property
+    def caption_hits(self) -> Array:
+        """Of each caption (row), whether its own image is first: 0 or 1, the headline metric; NaN where it did not ask."""
+        return _hits(self.rankings.get(TEXT_TO_IMAGE), self.dataset.caption_ids)
+
+    @cached_property
+    def image_hits(self) -> Array:
+        """Of each image (row), whether one of its captions is first; NaN where it did not ask."""
+        return _hits(self.rankings.get(IMAGE_TO_TEXT), self.dataset.image_ids)
+
+
+def _hits(ranking: Ranking | None, ids: Sequence[str]) -> Array:
+    hits = np.full(len(ids), np.nan)
+    if ranking is not None:
+        rows = {query: row for row, query in enumerate(ids)}
+        first = (ranking.above == 0) & (ranking.tied_before == 0)
+        asked = np.array([rows[query] for query in ranking.query_ids], np.int64)
+        hits[asked] = np.bincount(ranking.rows, first, len(asked)) > 0
+    return hits
+
+
+class Planted(NamedTuple):
+    """A subject with a defect, and the ids of the captions and images that have it."""
+
+    subject: Subject
+    ids: frozenset[str]

@@ -1,0 +1,125 @@
+"""What crosslens concludes: sentences with a measured effect, a test, and the ids that they count.
+
+A result yields an :class:`Observation` for everything that it looked at, whether there is something to say or not:
+corrections need all of them. An audit makes a :class:`Finding` of those whose test holds (SPEC §19).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, NamedTuple
+
+from crosslens.core.registry import Registry
+
+Certainty = Literal["settled", "likely", "open"]
+Evidence = Mapping[str, Any]
+"""``{"query": id}``, ``{"item": id}``, ``{"query": id, "item": id}`` or ``{"items": [id, id]}``."""
+
+STATED_SIZE = 0.02
+"""A share of the queries, or of the headline metric, below which something is said to be absent: two points."""
+
+
+class Effect(NamedTuple):
+    """What a finding measures, with its interval: ``unit`` is what the number counts, such as ``points``."""
+
+    value: float
+    low: float | None
+    high: float | None
+    unit: str
+
+
+@dataclass(frozen=True)
+class Observation:
+    """One thing that was looked at, and what was seen.
+
+    ``words``    fill the sentence of the kind
+    ``p``        of a claim of presence: of its own test, not corrected; 0 for what was counted and cannot be chance
+    ``bounded``  of a claim of absence: whether the far end of the interval is below the stated size
+    ``weight``   how much of the headline metric it accounts for: points of it, or the share of queries concerned
+    ``worth_a_look``  said as open where no test decides: a list for a person to look at
+    ``subject``  what the finding is about besides run and dataset, such as a column: one finding is said of each
+    """
+
+    kind: str
+    words: Mapping[str, Any]
+    effect: Effect
+    weight: float
+    p: float | None = None
+    bounded: bool | None = None
+    worth_a_look: bool = False
+    evidence: Sequence[Evidence] = ()
+    subject: str = ""
+
+    @property
+    def text(self) -> str:
+        sentence: str = FINDING_KINDS[self.kind].details["sentence"]
+        return sentence.format(**self.words)
+
+
+@dataclass(frozen=True)
+class Precision:
+    """How often a kind of finding was true where it was said; measured over ``n`` sayings."""
+
+    value: float
+    n: int
+    measured: str
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A sentence that an audit says, and how sure it is. ``p`` is corrected over all that the audit looked at."""
+
+    kind: str
+    text: str
+    certainty: Certainty
+    effect: Effect
+    p: float | None
+    evidence: tuple[Evidence, ...]
+    precision: Precision | None
+    weight: float = 0.0
+    stage: str = ""
+    model: str = ""
+    dataset: str = ""
+    also: tuple[str, ...] = field(default=())
+    """Other runs of the same model of which the same is said."""
+
+
+FINDING_KINDS: Registry[Callable[..., Any]] = Registry(
+    "kind of finding",
+    "findings",
+    (
+        "crosslens.analyze.soundness",
+        "crosslens.analyze.probes",
+        "crosslens.analyze.weak_groups",
+        "crosslens.analyze.near_twins",
+        "crosslens.analyze.label_quality",
+        "crosslens.pipeline.audit.comparing",
+    ),
+)
+"""The registered value is the plant: ``plant(subject, strength, stream)`` puts the defect into a dataset or a model."""
+
+
+def finding_kind(
+    name: str,
+    sentence: str,
+    *,
+    stage: str,
+    strengths: Sequence[float],
+    strength_words: str,
+    silences: Sequence[str] = (),
+    unsound: bool = False,
+    causes: Sequence[str] = (),
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Decorate the plant of a kind of finding to register the kind.
+
+    ``sentence`` is its template, filled with the words of an observation. ``stage`` is the stage of an audit that looks
+    for it. ``strengths`` are those at which ``calibrate`` plants it, in ascending order, and ``strength_words`` say what
+    a strength is (``"a hub of {:.0%} of the captions"``). An ``unsound`` input is said first, and ``silences`` the kinds
+    that depend on it (``"*"``: all that are about the model). ``causes`` are kinds that are true as well where this one
+    is planted.
+    """
+    return FINDING_KINDS.register(
+        name, sentence=sentence, stage=stage, strengths=tuple(strengths), strength_words=strength_words,
+        silences=tuple(silences), unsound=unsound, causes=tuple(causes),
+    )  # fmt: skip
