@@ -2,39 +2,50 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
 from crosslens.analyze import (
     NEIGHBOURHOOD_SIZES,
+    Subject,
     assess_label_quality,
     compare_granularity,
     find_missing_positives,
+    look_at_groups,
+    look_at_labels,
+    look_at_twins,
+    look_into_inputs,
     measure_caption_diversity,
     measure_difficulty,
     measure_granularity,
     measure_polysemy,
+    probe_captions,
     score_hard_negatives,
 )
 from crosslens.core import (
     TEXT_TO_IMAGE,
     Dataset,
+    Finding,
     InputError,
     MissingExtraError,
+    Presented,
     Run,
-    merged_notes,
     random_stream,
     split_name,
     without_secrets,
 )
 from crosslens.data import image_files, outer_file, write_qrels
 from crosslens.explanations import TEXT_TO_TEXT, explain_run, failed_queries, query_outcomes, ranking_of, save_overview
-from crosslens.metrics import Ties, measure
+from crosslens.metrics import dataset_name
+from crosslens.pipeline.audit.comparing import compare_models
+from crosslens.pipeline.audit.conclusions import Observed, conclude
 from crosslens.pipeline.audit.sources import DatasetSource
 from crosslens.pipeline.audit.stage import (
     A_DATASET,
     A_MODEL,
+    A_TEXT_MODEL,
     ALL,
     CAPTION_QUERIES,
     CASES,
@@ -63,13 +74,13 @@ from crosslens.pipeline.recipe.inputs import load_inputs
 from crosslens.pipeline.robustness_study.study_runner import robustness
 from crosslens.similarity import load_similarity
 
-TIE_MODES: tuple[Ties, ...] = ("stable", "optimistic", "pessimistic", "expected")
 _COMPARED = ("Hit@1", "Hit@5", "Hit@10", "MRR", "mAP@R", "Rsum")
-_TIED_METRICS = ("Hit@1", "Hit@5", "Hit@10", "MRR")
 _GROUPED = ("Hit@1", "Hit@10", "Hit@5", "MRR")
 """What is shown by group; in a quick audit, the first two of them."""
 _MOST_GROUPS = 20
 _MOST_COLUMNS = 12
+_MOST_PROBED = 5000
+"""Captions that are edited; in a quick audit, as many as are explained."""
 
 
 @audit_stage(FIRST, about=RUN, order=10, cost=(4, 2))
@@ -85,26 +96,33 @@ def evaluate(work: StageWork) -> StageOutput:
     )
 
 
-@audit_stage("ties", about=RUN, order=20, needs=(RANKINGS,), cost=(0.5, 0.1))
-def ties(work: StageWork) -> StageOutput:
-    """What changes with the rule for tied scores."""
-    run = work.run.evaluated
-    rankings = run.rankings
-    clusters = {
-        direction: next(run[name].clusters for name in run if name.startswith(f"{direction}/"))
-        for direction in rankings
-    }
-    modes: dict[str, Any] = {}
-    notes: dict[str, str] = {}
-    for mode in TIE_MODES:
-        try:
-            values = measure(rankings, clusters, _TIED_METRICS, ties=mode, **work.intervals)
-        except InputError as error:  # lists that may have been cut off
-            notes[mode] = error.problem
-        else:
-            modes[mode] = {name: metric.as_dict() for name, metric in values.items()}
-    command = f"crosslens evaluate … --ties {'|'.join(TIE_MODES)}"
-    return StageOutput({"name": run.name, "modes": modes, "notes": merged_notes(notes.items())}, command)
+LOOKS: Mapping[str, Callable[[Subject], Presented]] = {
+    "soundness": look_into_inputs,
+    "probes": probe_captions,
+    "twins": look_at_twins,
+    "groups": look_at_groups,
+    "label-quality": look_at_labels,
+}
+"""Stage → the function that looks at one model on one dataset: what ``calibrate`` repeats on planted defects."""
+
+
+@audit_stage("soundness", about=RUN, order=15, needs=(A_DATASET, RANKINGS), cost=(1, 0.3))
+def soundness(work: StageWork) -> StageOutput:
+    """Whether the input is sound: chance, shifted rows, blank vectors, lengths, hubs, ties, language."""
+    return StageOutput.of(look_into_inputs(work.subject), "")
+
+
+@audit_stage("probes", about=RUN, order=35, needs=(A_DATASET, A_TEXT_MODEL, CAPTION_QUERIES), cost=(2, 4))
+def probes(work: StageWork) -> StageOutput:
+    """What the model reads: captions edited in one fact, which must lower the score of their own image."""
+    most = QUICK_QUERIES if work.options.quick else _MOST_PROBED
+    return StageOutput.of(probe_captions(work.subject, most=most), "")
+
+
+@audit_stage("twins", about=RUN, order=36, needs=(A_DATASET, CAPTION_QUERIES), cost=(0.2, 0.1))
+def twins(work: StageWork) -> StageOutput:
+    """Of pairs of images whose captions differ in one fact: how often each caption is given its own picture."""
+    return StageOutput.of(look_at_twins(work.subject), "")
 
 
 def _useful_columns(run: Run) -> list[str]:
@@ -137,8 +155,9 @@ def groups(work: StageWork) -> StageOutput:
                 run, column, names, largest=_MOST_GROUPS, seed=options.seed, resamples=options.resamples
             )
             tables.append(grouped.figures())
+    weak = look_at_groups(work.subject)
     command = f"crosslens show {work.run.folder} --by {'|'.join(table['by'] for table in tables)}"
-    return StageOutput({"name": run.name, "groups": tables}, command)
+    return StageOutput.of(weak, command, name=run.name, groups=tables)
 
 
 @audit_stage("leaderboard", about=ALL, order=130, needs=(SEVERAL_RUNS,), cost=(1, 0.1))
@@ -355,3 +374,22 @@ def semantic_recall(work: StageWork) -> StageOutput:
     )  # fmt: skip
     m = ",".join(map(str, counts)) if options.quick else f"1..{counts[-1]}"
     return StageOutput(curves.as_dict(), f"crosslens curve {work.folders} --phi {options.phi} --m {m}")
+
+
+def findings_of_runs(runs: Mapping[str, tuple[Run, Dataset | None]]) -> tuple[Finding, ...]:
+    """What runs without an audit say by the same tests, as far as their rankings alone tell."""
+    observed: list[Observed] = []
+    by_dataset: dict[str, dict[str, Run]] = {}
+    for name, (run, dataset) in runs.items():
+        by_dataset.setdefault(dataset_name(run), {})[name] = run
+        if dataset is not None and TEXT_TO_IMAGE in run.rankings and _asks(run, dataset):
+            subject = Subject(dataset, run.rankings)
+            for stage in ("soundness", "twins", "groups"):
+                observations = LOOKS[stage](subject).findings()
+                observed += (Observed(observation, stage, name, dataset.name) for observation in observations)
+    for dataset_of, compared in by_dataset.items():
+        if len(compared) > 1:
+            observed += (
+                Observed(entry, "leaderboard", "", dataset_of) for entry in compare_models(compared).findings()
+            )
+    return conclude(observed)

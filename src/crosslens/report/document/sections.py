@@ -170,6 +170,34 @@ def leaderboard(context: ReportContext) -> ReportSection | None:
     return _section("leaderboard", "Leaderboard", parts)
 
 
+def _stored(context: ReportContext, stage: str) -> list[Content]:
+    """What a stage stored of how its results are shown, of every run."""
+    parts: list[Content] = []
+    for result in context.inputs.stage(stage):
+        whose = result.model or result.dataset
+        for section in result.sections:
+            title = f"{section.title}: {whose}" if whose not in section.title else section.title
+            parts += [Text.of(title if len(context.inputs.runs) > 1 else section.title), *section.parts]
+    return parts
+
+
+def soundness(context: ReportContext) -> ReportSection | None:
+    """Whether what was evaluated is what was meant, as far as numbers can tell."""
+    return _section("soundness", "Is the input sound?", _stored(context, "soundness"))
+
+
+def reading(context: ReportContext) -> ReportSection | None:
+    """What the model reads in a caption, by pairs of captions and of pictures that differ in one fact."""
+    parts = [*_stored(context, "twins"), *_stored(context, "probes")]
+    return _section("reading", "What the model reads", parts)
+
+
+def sensitivity(context: ReportContext) -> ReportSection | None:
+    """What this audit could have noticed, where that was measured."""
+    parts = [part for result in context.inputs.sensitivities for section in result.sections() for part in section.parts]
+    return _section("sensitivity", "What this audit could have noticed", parts)
+
+
 def _family(metric: str) -> str:
     spec = spec_of(metric)
     return spec.family if spec is not None else ""
