@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -11,11 +10,11 @@ from crosslens.core import FINDING_KINDS, Effect, Finding, Observation, Precisio
 from crosslens.pipeline.audit.conclusions import Observed, certainty_of, conclude
 
 SURE = Precision(0.98, 200, "drawn scenes")
-PRECISIONS = {kind: SURE for kind in ("weak", "slow", "shifted", "blank")}
+PRECISIONS = dict.fromkeys(("weak", "slow", "shifted", "blank"), SURE)
 
 
 @pytest.fixture(autouse=True)
-def kinds(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def kinds(monkeypatch: pytest.MonkeyPatch) -> None:
     """Four kinds that are about nothing; those of the package are left alone."""
     monkeypatch.setattr(FINDING_KINDS, "_entries", {})
     monkeypatch.setattr(FINDING_KINDS, "_loaded", True)
@@ -29,7 +28,7 @@ def kinds(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
             """Nothing."""
 
         finding_kind(name, f"{name}: {{what}}.", **{**common, **details})(plant)
-    yield
+    return
 
 
 def observation(kind: str = "weak", **more: Any) -> Observation:
