@@ -170,7 +170,7 @@ def _noticed(
     for repeat in range(repeats):
         stream = random_stream(seed, f"calibrate-{entry.name}-{strength:g}-{repeat}")
         planted = entry.value(subject, strength, stream)
-        if planted is None:
+        if not planted.ids:
             return "this data has nothing to plant it into"
         looked_at = look_for(replace(planted.subject, seed=repeat)).findings()
         observed = [Observed(observation, entry.details["stage"], name) for observation in looked_at]
