@@ -23,6 +23,7 @@ from crosslens.core import (
     Presented,
     Run,
     Section,
+    Table,
     Text,
     atomic_folder,
     is_empty,
@@ -36,11 +37,12 @@ from crosslens.core import (
     write_header,
 )
 from crosslens.explanations import dataset_of_run
-from crosslens.metrics import dataset_name
+from crosslens.metrics import dataset_name, metric_figure
 from crosslens.pipeline.audit.conclusions import Observed
 
 RUNS, RESULTS, FINDINGS_FILE, REPORT_FILE = "runs", "results", "findings.json", "report.html"
 SENSITIVITY_FILE = "sensitivity.json"
+_HEADLINES = ("t2i/Hit@1", "t2i/Hit@10", "i2t/Hit@1", "t2t/Hit@1")
 """Below an audit's folder: a run folder per model and dataset; a file per stage; the findings; the page."""
 
 
@@ -230,6 +232,12 @@ class Audit(Presented):
         return f"Audit of {', '.join(self.runs)}"
 
     def sections(self) -> Iterator[Section]:
+        metrics = [name for name in _HEADLINES if any(name in run for run in self.runs.values())]
+        figures = [
+            (name, *(metric_figure(values.name, values.mean, values.low, values.high) if values else None
+                     for values in map(run.values.get, metrics)))
+            for name, run in self.runs.items()
+        ]  # fmt: skip
         rows = []
         for number, finding in enumerate(self.findings[:10], 1):
             subject = (finding.model or finding.dataset) if len(self.runs) > 1 else ""
@@ -237,7 +245,8 @@ class Audit(Presented):
             more = f" The same on {', '.join(finding.also)}." if finding.also else ""
             rows.append((f"{number:>2}.", f"{about}{finding.text}{more} ({finding.certainty})"))
         listed = FactList(tuple(rows)) if rows else Text.of("Nothing stands out: no test of this audit found a fault.")
-        yield Section("", (listed, Text.of(f"Report: {self.report}")))
+        headline = (Table(("run", *metrics), figures),) if metrics else ()
+        yield Section("", (*headline, listed, Text.of(f"Report: {self.report}")))
 
     def as_dict(self) -> dict[str, Any]:
         return {
