@@ -247,7 +247,9 @@ def _offsets(subject: Subject, votes: _Votes, images: int) -> Iterator[_Offset]:
     everything = np.ones(len(own), np.bool_)
     for distance in _frequent(distances, images):
         there = ~own & ((votes.seen - votes.images) % images == distance)
-        yield _offset(_rows_away(distance, images, "row"), votes, there * unclaimed[votes.seen], own, everything, images)
+        yield _offset(
+            _rows_away(distance, images, "row"), votes, there * unclaimed[votes.seen], own, everything, images
+        )
     owner = subject.owner
     captions = len(owner)
     if votes.captions is None or (captions == images and (owner == np.arange(images)).all()):
