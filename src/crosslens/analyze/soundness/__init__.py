@@ -1,1 +1,1 @@
-"""Is the input sound? What makes every other figure wrong: rows that are shifted, blank vectors, hubs, ties, languages."""
+"""Is the input sound? What makes other figures wrong: shifted rows, blank vectors, hubs, ties, languages."""

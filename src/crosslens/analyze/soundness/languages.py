@@ -20,53 +20,12 @@ _MARGIN = 15.0
 COCO none is by so much, with eight letters swapped in each 0.6 %."""
 _BY_MISTAKE = 0.01
 """The share of English captions that is taken for one certain other language at most."""
-_LANGUAGES = dict(
-    pair.split(":")
-    for pair in [
-        "ar:Arabic",
-        "bg:Bulgarian",
-        "bn:Bengali",
-        "ca:Catalan",
-        "cs:Czech",
-        "da:Danish",
-        "de:German",
-        "el:Greek",
-        "es:Spanish",
-        "et:Estonian",
-        "fa:Persian",
-        "fi:Finnish",
-        "fr:French",
-        "he:Hebrew",
-        "hi:Hindi",
-        "hr:Croatian",
-        "hu:Hungarian",
-        "id:Indonesian",
-        "it:Italian",
-        "ja:Japanese",
-        "ko:Korean",
-        "lt:Lithuanian",
-        "lv:Latvian",
-        "ms:Malay",
-        "nl:Dutch",
-        "no:Norwegian",
-        "pl:Polish",
-        "pt:Portuguese",
-        "ro:Romanian",
-        "ru:Russian",
-        "sk:Slovak",
-        "sl:Slovenian",
-        "sr:Serbian",
-        "sv:Swedish",
-        "ta:Tamil",
-        "th:Thai",
-        "tl:Tagalog",
-        "tr:Turkish",
-        "uk:Ukrainian",
-        "ur:Urdu",
-        "vi:Vietnamese",
-        "zh:Chinese",
-    ]
-)
+_NAMES = """ar:Arabic bg:Bulgarian bn:Bengali ca:Catalan cs:Czech da:Danish de:German el:Greek es:Spanish et:Estonian
+fa:Persian fi:Finnish fr:French he:Hebrew hi:Hindi hr:Croatian hu:Hungarian id:Indonesian it:Italian ja:Japanese
+ko:Korean lt:Lithuanian lv:Latvian ms:Malay nl:Dutch no:Norwegian pl:Polish pt:Portuguese ro:Romanian ru:Russian
+sk:Slovak sl:Slovenian sr:Serbian sv:Swedish ta:Tamil th:Thai tl:Tagalog tr:Turkish uk:Ukrainian ur:Urdu
+vi:Vietnamese zh:Chinese"""
+_LANGUAGES = dict(pair.split(":") for pair in _NAMES.split())
 _GERMAN = (
     "Ein Hund läuft über eine grüne Wiese.",
     "Zwei Kinder spielen am Strand mit einem Ball.",
@@ -101,7 +60,7 @@ def plant_language(subject: Subject, strength: float, stream: np.random.Generato
 
 
 def languages(subject: Subject) -> Iterator[Observation]:
-    """The language that most captions are in beside English, where more are than by mistake; one per image is counted."""
+    """The language that most captions are in beside English, where more are than by mistake."""
     try:
         identifier = language_identifier(frozenset(COMMON_LANGUAGES | {_ENGLISH}))
     except MissingExtraError:

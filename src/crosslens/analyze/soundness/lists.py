@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -23,46 +23,39 @@ _NOTICEABLE_TIES = 0.005
 @finding_kind(
     "hub",
     "{items} first for {share} of the {queries} without being right; the next item, for {next}.",
-    stage="soundness", strengths=(0.02, 0.05, 0.1), strength_words="an image that comes first for {:.0%} of the captions",
-    unsound=True, causes=("norms",),
+    stage="soundness", strengths=(0.02, 0.05, 0.1),
+    strength_words="an image that comes first for {:.0%} of the captions", unsound=True, causes=("norms",),
 )  # fmt: skip
 def plant_hub(subject: Subject, strength: float, stream: np.random.Generator) -> Planted:
-    """An image whose vector is moved towards the mean of the captions until it wins that many of them."""
-    if subject.images is None or subject.captions is None or len(subject.images.shape) != 2:
+    """An image that scores highest for captions drawn at random, and as before for the others.
+
+    Captions get two further dimensions, those drawn the first and the others the second, so that all become longer
+    alike; only the image has something in the first.
+    """
+    images, captions = subject.images, subject.captions
+    if images is None or captions is None or len(images.shape) != 2 or subject.score not in ("cosine", "dot"):
         return Planted(subject, frozenset())
-    row = int(stream.integers(len(subject.images)))
-    vectors = subject.images.vectors.astype(np.float64)
-    captions = subject.captions.vectors.astype(np.float64)
-    if subject.score == "cosine":
-        vectors, captions = (side / np.linalg.norm(side, axis=1, keepdims=True) for side in (vectors, captions))
-    best = np.full(len(captions), -np.inf)
-    for start in range(0, len(captions), 1024):
-        products = captions[start : start + 1024] @ vectors.T
-        products[:, row] = -np.inf
-        best[start : start + 1024] = products.max(axis=1)
-    asked = max(1, round(strength * len(captions)))
-    # The nearest captions to a random one: a vector that is like all of them, and as long as it takes.
-    centre = captions[stream.integers(len(captions))]
-    nearest = np.argsort(-(captions @ centre))[:asked]
-    low, high = 0.0, 64.0
-    towards = captions[nearest].mean(axis=0)
-    length = np.linalg.norm(vectors, axis=1).mean() / max(float(np.linalg.norm(towards)), 1e-12)
-    mean = captions.mean(axis=0)
-    winner = towards * length
-    for _ in range(24):  # the mean of all captions, or a longer vector, wins more
-        middle = (low + high) / 2
-        if subject.score == "cosine":
-            mixed = towards / np.linalg.norm(towards) + middle * mean / max(float(np.linalg.norm(mean)), 1e-12)
-            vector = mixed / np.linalg.norm(mixed)
-        else:
-            vector = towards * length * middle
-        won = int((captions @ vector > best).sum())
-        winner = vector
-        if won == asked:
-            break
-        low, high = (middle, high) if won < asked else (low, middle)
-    moved = Embeddings(subject.images.ids, subject.images.vectors).with_rows([row], winner[None])
-    return Planted(replace(subject, images=moved).ranked(), frozenset([subject.dataset.image_ids[row]]))
+    row = int(stream.integers(len(images)))
+    drawn = stream.permutation(len(captions)) < max(1, round(strength * len(captions)))
+
+    def longer(vectors: Array, column: Array | int) -> Array:
+        """By four times their length: the image then wins, whatever the angle to the others."""
+        extra = np.zeros((len(vectors), 2))
+        extra[np.arange(len(vectors)), column] = 4 * np.linalg.norm(vectors.astype(np.float64), axis=1)
+        return np.concatenate([vectors, extra], axis=1).astype(np.float32)
+
+    def encode(texts: Sequence[str]) -> Array:
+        assert subject.encode is not None
+        return longer(subject.encode(texts), 1)
+
+    wide = np.concatenate([images.vectors, np.zeros((len(images), 2))], axis=1).astype(np.float32)
+    wide[row, -2] = np.linalg.norm(images.vectors.astype(np.float64), axis=1).max()
+    changed = replace(
+        subject, images=Embeddings(images.ids, wide),
+        captions=Embeddings(captions.ids, longer(captions.vectors, np.where(drawn, 0, 1))),
+        encode=None if subject.encode is None else encode,
+    )  # fmt: skip
+    return Planted(changed.ranked(), frozenset([subject.dataset.image_ids[row]]))
 
 
 def hubs(firsts: Mapping[str, Firsts]) -> Iterator[Observation]:
@@ -107,11 +100,11 @@ def _hubs_in(top: Array, queries: int) -> tuple[int, float]:
 @finding_kind(
     "ties",
     "Ties decide {points} of {metric}: it is {worst} if they are all lost and {best} if they are all won.",
-    stage="soundness", strengths=(0.02, 0.1, 0.3), strength_words="the scores of {:.0%} of the captions rounded to ties",
-    unsound=True, causes=("blank-vectors",),
+    stage="soundness", strengths=(0.02, 0.1, 0.3),
+    strength_words="{:.0%} of the images with the vector of another", unsound=True, causes=("blank-vectors",),
 )  # fmt: skip
 def plant_ties(subject: Subject, strength: float, stream: np.random.Generator) -> Planted:
-    """Images with the vector of the one that is nearest to them, until so many captions are tied."""
+    """Images with the vector of another, in pairs."""
     if subject.images is None or subject.captions is None or len(subject.images.shape) != 2:
         return Planted(subject, frozenset())
     images = len(subject.images)

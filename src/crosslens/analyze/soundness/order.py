@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
 
-from crosslens.analyze.soundness.firsts import MOST_EVIDENCE, Firsts, effect_of, interval_of, percent
+from crosslens.analyze.soundness.firsts import MOST_EVIDENCE, Firsts, effect_of, percent
 from crosslens.analyze.subject import Planted, Subject
 from crosslens.core import (
     STATED_SIZE,
@@ -21,6 +21,7 @@ from crosslens.core import (
     Observation,
     finding_kind,
 )
+from crosslens.rank import scorer_of
 from crosslens.statistics import Bootstrap, Estimate, sum_of_means
 
 _STATED_PLACES = 0.1
@@ -28,13 +29,14 @@ _STATED_PLACES = 0.1
 _STATED_RANKS = 5
 """In a small gallery, chance is hit as often as by drawing so many items rather than one."""
 _SURE = 0.98
-_PERIODS = 3
 _STAKES = (0.9, 0.5, 0.2)
 _FEWEST_ROWS = 5
 _FAR, _SMALLEST_GALLERY = 10, 40
 """The own image is far down where it is not among the first ten of at least forty."""
 _SEARCHED = 60
 """Offsets that are looked at, those with the most queries first: p allows for all of them."""
+_MOST_SCORES = 30_000_000
+_PLACED = 0.9
 _LIKELY = 1.92
 """How far below the best the log-likelihood may be inside a 95 % interval."""
 
@@ -58,8 +60,7 @@ def plant_chance(subject: Subject, strength: float, stream: np.random.Generator)
 
 @finding_kind(
     "misaligned",
-    "{share} of the captions are compared with the vectors of another image: {where}, what stands {offset} is first for "
-    "{there}, what belongs there for {right}.",
+    "{share} of the captions are compared with the vectors of another image: {where}, what stands {offset} {fits}.",
     stage="soundness", strengths=(0.05, 0.1, 0.3, 1.0), strength_words="{:.0%} of the image rows shifted",
     silences=("*",), unsound=True, causes=("chance",),
 )  # fmt: skip
@@ -168,7 +169,7 @@ class _Segment(NamedTuple):
 
 
 def misaligned(subject: Subject, firsts: Mapping[str, Firsts]) -> Iterator[Observation]:
-    """Rows whose queries find the item at a constant distance rather than their own.
+    """Rows whose queries find, or fit, the item at a constant distance better than their own.
 
     A bet per image: it pays where the queries of an image find the image ``offset`` rows away, and costs as much where
     they find their own. Where rows are not shifted nobody can win by it, however alike neighbouring images are: those
@@ -176,47 +177,137 @@ def misaligned(subject: Subject, firsts: Mapping[str, Firsts]) -> Iterator[Obser
     one case of ten. What a bet has won in a contiguous part of the rows is a product whose chance to pass x anywhere is
     at most 1/x for each start (Ville 1939); p counts all starts, offsets and stakes.
     """
-    images = len(subject.dataset.image_ids)
-    votes = _votes(subject, firsts)
-    if votes is None or images < 2 * _FEWEST_ROWS:
+    ids = subject.dataset.image_ids
+    if len(ids) < 2 * _FEWEST_ROWS:
         return
-    captions_of = int(np.bincount(votes.images, minlength=1).max())
+    shifts = [shift for shift in (_found_elsewhere(subject, firsts), _fits_elsewhere(subject)) if shift is not None]
+    if not shifts:
+        return
+    best = min(shifts, key=lambda shift: shift.p)
+    p = min(1.0, len(shifts) * best.p)
+    effect = (
+        Effect(best.share, *best.reach, "share of captions")
+        if p < 0.05
+        else Effect(0.0, None, None, "share of captions")
+    )
+    start, stop = best.rows
+    rows = f"in the rows of images {start + 1:,} to {stop:,} ({ids[start]} to {ids[stop - 1]})"
+    words = {
+        "share": percent(effect), "where": "in all rows" if stop - start == len(ids) else rows,
+        "offset": best.offset, "fits": best.fits,
+    }  # fmt: skip
+    evidence = [{"query": query} for query in best.queries[:MOST_EVIDENCE]] if p < 0.05 else ()
+    yield Observation("misaligned", words, effect, weight=effect.value, p=p, evidence=evidence)
+
+
+class _Shift(NamedTuple):
+    """Rows that are shifted, and how many of the queries that concerns, with the least and the most that is likely."""
+
+    p: float
+    rows: tuple[int, int]
+    offset: str
+    fits: str
+    share: float
+    reach: tuple[float, float]
+    queries: list[str]
+
+
+def _shift(
+    segment: _Segment, starts: float, images: IntArray, moved: BoolArray, ids: Sequence[str], fits: str
+) -> _Shift:
+    """A segment with its p; ``images`` are those of the queries, ``moved`` the queries that the offset moves."""
+    if segment.stop - segment.start < _FEWEST_ROWS:
+        return _Shift(1.0, (0, 1), "", "", 0.0, (0.0, 0.0), [])
+
+    def queries(start: int, stop: int) -> BoolArray:
+        return moved & (images >= start) & (images < stop)
+
+    reach = [float(queries(*ends).mean()) for ends in (segment.inside, segment.outside)]
+    rows = (segment.start, segment.stop)
+    concerned = np.flatnonzero(queries(*rows))
+    shown = slice(segment.start, segment.stop)
+    there, right = (float(column[shown].mean()) for column in (segment.offset.there, segment.offset.right))
+    p = min(1.0, starts * float(np.exp(-segment.evidence))) if there > right else 1.0
+    words = fits.format(there=percent(there), right=percent(right))
+    share = len(concerned) / len(images)
+    return _Shift(
+        p, rows, segment.offset.words, words, share, (reach[0], reach[1]), [ids[int(row)] for row in concerned]
+    )
+
+
+def _found_elsewhere(subject: Subject, firsts: Mapping[str, Firsts]) -> _Shift | None:
+    """By what comes first."""
+    votes, images = _votes(subject, firsts), len(subject.dataset.image_ids)
+    if votes is None:
+        return None
     best: _Segment | None = None
     for offset in _offsets(subject, votes, images):
         for use_far in (False, True):
             far = offset.far & use_far & (images >= _SMALLEST_GALLERY)
-            gains = np.where(far, _FAR * offset.there - 1, offset.there - offset.right)
-            for stake in _STAKES:
-                segment = _best_segment(np.log1p(stake * gains), offset)
-                if best is None or segment.evidence > best.evidence:
-                    best = segment
-    p, share, there, right = 1.0, Effect(0.0, 0.0, 0.0, "share of captions"), 0.0, 0.0
-    words = {"share": "0 %", "where": "nowhere", "offset": "elsewhere", "there": "0 %", "right": "0 %"}
-    evidence: list[Mapping[str, str]] = []
-    if best is not None and best.stop - best.start >= _FEWEST_ROWS:
-        rows, moved = slice(best.start, best.stop), best.offset.moved
-        there, right = (float(column[rows].mean()) for column in (best.offset.there, best.offset.right))
-        starts = 2 * len(_STAKES) * images * (captions_of + _FAR) * captions_of
-        p = min(1.0, starts * float(np.exp(-best.evidence))) if there > right else 1.0
+            best = _better(best, np.where(far, _FAR * offset.there - 1, offset.there - offset.right), offset)
+    if best is None:
+        return None
+    captions_of = int(np.bincount(votes.images, minlength=1).max())
+    starts = 2 * len(_STAKES) * images * (captions_of + _FAR) * captions_of
+    fits = "is first for {there}, what belongs there for {right}"
+    return _shift(best, starts, votes.images, best.offset.moved, votes.ids, fits)
 
-        def queries(start: int, stop: int) -> BoolArray:
-            return moved & (votes.images >= start) & (votes.images < stop)
 
-        reach = (queries(*ends).mean() for ends in ((best.start, best.stop), best.inside, best.outside))
-        share = Effect(*(float(value) for value in reach), "share of captions")
-        concerned = queries(best.start, best.stop)
-        in_those = interval_of(votes.seen[concerned] == votes.images[concerned], votes.images[concerned])
-        ids = subject.dataset.image_ids
-        all_rows = (best.start, best.stop) == (0, images)
-        words = {
-            "share": percent(share),
-            "where": "in all rows" if all_rows else f"in the rows of images {best.start + 1:,} to {best.stop:,} "
-            f"({ids[best.start]} to {ids[best.stop - 1]})",
-            "offset": best.offset.words, "there": percent(there), "right": percent(float(in_those.mean)),
-        }  # fmt: skip
-        if p < 0.05:
-            evidence = [{"query": votes.ids[row]} for row in np.flatnonzero(concerned)[:MOST_EVIDENCE]]
-    yield Observation("misaligned", words, share, weight=share.value, p=p, evidence=evidence)
+def _fits_elsewhere(subject: Subject) -> _Shift | None:
+    """By all scores: what a weak model cannot put first may still score higher than what is there.
+
+    Each image's scores are brought to the same mean and deviation, as some images score higher with everything. An
+    image whose own captions find it in the first tenth has not moved. One row further nothing may fit as well.
+    """
+    images, captions, count = subject.images, subject.captions, len(subject.dataset.image_ids)
+    if images is None or captions is None:
+        return None
+    rows = np.arange(len(captions))
+    if count * len(rows) > _MOST_SCORES:
+        rows = np.sort(np.unique(subject.owner, return_index=True)[1])
+    if count * len(rows) > _MOST_SCORES:
+        return None
+    owner = subject.owner[rows]
+    scores = np.array(scorer_of(images, captions.part(rows), subject.score).tile(slice(0, count), slice(0, len(rows))))
+    scores -= scores.mean(axis=1, keepdims=True)
+    scores /= np.maximum(scores.std(axis=1, keepdims=True), 1e-12)
+    own = scores[owner, np.arange(len(rows))]
+    asked = np.maximum(np.bincount(owner, minlength=count), 1)
+    placed = np.bincount(owner, (scores < own).mean(axis=0), count) / asked < _PLACED
+    nothing = np.zeros(count, np.bool_)
+
+    def gains(distance: int) -> tuple[FloatArray, FloatArray]:
+        target = (owner + distance) % count
+        other = scores[target, np.arange(len(rows))]
+        there = np.bincount(owner, (other > own) & placed[target], count) / asked
+        return there, np.bincount(owner, other <= own, count) / asked
+
+    best: _Segment | None = None
+    distances: list[int] = [0]
+    for distance in range(1, count):
+        there, right = gains(distance)
+        offset = _Offset(_rows_away(distance, count, "row"), there, right, nothing, nothing)
+        segment = _better(best, there - right, offset)
+        if segment is not best:
+            best, distances[0] = segment, distance
+    if best is None or best.stop == best.start:
+        return None
+    rows_there = slice(best.start, best.stop)
+    beside = [np.subtract(*gains((distances[0] + step) % count))[rows_there].mean() for step in (-2, -1, 1, 2)]
+    peak = (best.offset.there - best.offset.right)[rows_there].mean()
+    starts = len(_STAKES) * 2.0 * count * count if peak > 2 * max(beside) else np.inf
+    fits = "scores higher than what belongs there for {there} (chance: 50 %)"
+    ids = [subject.dataset.caption_ids[row] for row in rows]
+    return _shift(best, starts, owner, np.ones(len(rows), np.bool_), ids, fits)
+
+
+def _better(best: _Segment | None, gains: FloatArray, offset: _Offset) -> _Segment | None:
+    """The segment that wins most, at the best stake."""
+    for stake in _STAKES:
+        segment = _best_segment(np.log1p(stake * gains), offset)
+        if best is None or segment.evidence > best.evidence:
+            best = segment
+    return best
 
 
 def _votes(subject: Subject, firsts: Mapping[str, Firsts]) -> _Votes | None:
