@@ -135,4 +135,5 @@ from crosslens.analyze.scorers import (
     clipscore as clipscore,
     compare_scorers as compare_scorers,
 )
+from crosslens.analyze.soundness.result import Soundness as Soundness, look_into_inputs as look_into_inputs
 from crosslens.analyze.subject import EncodeTexts as EncodeTexts, Planted as Planted, Subject as Subject
