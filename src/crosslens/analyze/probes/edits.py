@@ -202,15 +202,45 @@ def _counts(words: Words, said: Said) -> Iterator[Use]:
 
 def counts_nouns(words: Words, at: int) -> bool:
     before = words[at - 1]
-    if before in ("number", "no", "#", "top", "page", "-", "/", "$", ".", "+", "=", "than", "least", "about", ":", "'", '"'):
+    if before in (
+        "number",
+        "no",
+        "#",
+        "top",
+        "page",
+        "-",
+        "/",
+        "$",
+        ".",
+        "+",
+        "=",
+        "than",
+        "least",
+        "about",
+        ":",
+        "'",
+        '"',
+    ):
         return False
-    if (before == "of" and words[at - 2] in _COUNTED_OTHERWISE) or (before == "the" and words[at - 2] in ("of", "between")):
+    if (before == "of" and words[at - 2] in _COUNTED_OTHERWISE) or (
+        before == "the" and words[at - 2] in ("of", "between")
+    ):
         return False
-    if before in NUMBERS_READ or before in ("or", "to", "between", "one", "into", "in") or words[at + 1] in ("or", "and", "of"):
+    if (
+        before in NUMBERS_READ
+        or before in ("or", "to", "between", "one", "into", "in")
+        or words[at + 1] in ("or", "and", "of")
+    ):
         return False
     for position in range(at + 1, at + 2 + _LARGEST_PHRASE):
         word = words[position]
-        if word in _UNITS or word in FUNCTION_WORDS or not word.replace("-", "").isalpha() or "-" in word and position == at + 1:
+        if (
+            word in _UNITS
+            or word in FUNCTION_WORDS
+            or not word.replace("-", "").isalpha()
+            or "-" in word
+            and position == at + 1
+        ):
             return False
         if word in ("men", "women", "children", "people"):
             return True
@@ -234,9 +264,13 @@ _NOT_UNDER = word_set(
     neath"""
 )
 _NOT_BEHIND = word_set("him her them it himself herself back backs head bars wheel scenes time camera ear ears plate")
-_NOT_OVER = word_set("shoulder shoulders head heads face edge side eyes top world ear ears years place water wall arm arms")
+_NOT_OVER = word_set(
+    "shoulder shoulders head heads face edge side eyes top world ear ears years place water wall arm arms"
+)
 _DETERMINERS = word_set("a an the his her its their another two three some one")
-_HAPPEN_OVER = word_set("jumps jumping jumped leaps leaping leaped flies flying hangs hanging jump leap fly soars soaring")
+_HAPPEN_OVER = word_set(
+    "jumps jumping jumped leaps leaping leaped flies flying hangs hanging jump leap fly soars soaring"
+)
 
 
 def _positions(words: Words, said: Said) -> Iterator[Use]:
@@ -247,12 +281,18 @@ def _positions(words: Words, said: Said) -> Iterator[Use]:
         nouns = {words[at + step] for step in range(1, 5)}
         if word in ("left", "right"):
             of_side = after in _SIDE_NOUNS or (after == "hand" and two in _SIDE_NOUNS) or after == "-hand"
-            place = before == "the" and words[at - 2] in ("on", "to", "at") and (after in FUNCTION_WORDS or not after.isalpha())
+            place = (
+                before == "the"
+                and words[at - 2] in ("on", "to", "at")
+                and (after in FUNCTION_WORDS or not after.isalpha())
+            )
             relation = after == "of" and before != "the"
             possessed = before in ("his", "her", "their", "its", "my", "your", "a")
             if (of_side or place or relation) and not possessed and after not in _BODY:
                 yield Use(at, at, word, ("right" if word == "left" else "left",))
-        elif word in ("upper", "lower") and (after in _SIDE_NOUNS or (after in ("left", "right") and two in _SIDE_NOUNS)):
+        elif word in ("upper", "lower") and (
+            after in _SIDE_NOUNS or (after in ("left", "right") and two in _SIDE_NOUNS)
+        ):
             if "body" not in nouns:
                 yield Use(at, at, word, ("lower" if word == "upper" else "upper",))
         elif word in ("top", "bottom") and before == "the" and words[at - 2] in ("at", "near", "in"):
@@ -310,7 +350,12 @@ def _sizes(words: Words, said: Said) -> Iterator[Use]:
         }  # fmt: skip
         if said & stated or words[at - 1] in ("a", "very", "too", "so", "as") and noun[0] in FUNCTION_WORDS:
             continue
-        if noun[0] in FUNCTION_WORDS or not noun[0].isalpha() or set(noun[:2]) & _NO_SIZE_BEFORE or noun[0] in {*_LARGE, *_SMALL}:
+        if (
+            noun[0] in FUNCTION_WORDS
+            or not noun[0].isalpha()
+            or set(noun[:2]) & _NO_SIZE_BEFORE
+            or noun[0] in {*_LARGE, *_SMALL}
+        ):
             continue
         if not is_phrase(f"{word} {noun[0]}"):
             yield Use(at, at, word, tuple(sorted(others - {"little", "giant", "gigantic", "enormous"})))
@@ -345,12 +390,18 @@ def _actions(words: Words, said: Said) -> Iterator[Use]:
         if action not in _CONTRARY or not (forms or word.endswith("s")):
             continue
         before, after = words[at - 1], words[at + 1]
-        bound = before in _NOT_AN_ACTION or after in _NOT_AN_ACTION - {"the", "of", "in", "at", "a", "an", "that"} or after == "-"
+        bound = (
+            before in _NOT_AN_ACTION
+            or after in _NOT_AN_ACTION - {"the", "of", "in", "at", "a", "an", "that"}
+            or after == "-"
+        )
         if bound or before == "-" or (not forms and (before in FUNCTION_WORDS or not before.isalpha())) or (
             word in ("races", "flies", "stands", "runs") and after in ("of", "and", "")
         ) or (action in ("fly", "climb", "jump", "run", "walk") and after in ("a", "an", "the", "his", "her")):  # fmt: skip
             continue  # a kite that somebody flies, a dog that is walked
-        options = tuple(_ACTIONS[other].split()[0 if forms else 1] for other in _CONTRARY[action].split() if other not in done)
+        options = tuple(
+            _ACTIONS[other].split()[0 if forms else 1] for other in _CONTRARY[action].split() if other not in done
+        )
         if options:
             yield Use(at, at, action, options)
 

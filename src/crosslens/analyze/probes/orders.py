@@ -30,7 +30,9 @@ _NO_THING = word_set(
     time center centre corner edge end back motion circle group crowd couple pair bunch midair lot shade rain dark sun night
     morning evening afternoon view action half hurry game race scene answer display water"""
 )
-_RING = word_set("king ring thing building ceiling string wing spring morning evening painting clothing crossing wedding railing")
+_RING = word_set(
+    "king ring thing building ceiling string wing spring morning evening painting clothing crossing wedding railing"
+)
 _LONGEST = 4
 
 
@@ -59,13 +61,20 @@ def _exchanged(words: Words, one: Thing, other: Thing) -> str:
 
 def _attribute_pairs(words: Words) -> Iterator[tuple[Thing, Thing]]:
     """Colours, and numbers, that two different nouns have."""
-    colours = [at for at, word in enumerate(words.lower) if word in COLOUR_WORDS and is_colour(words, at) and _alone(words, at)]
+    colours = [
+        at for at, word in enumerate(words.lower) if word in COLOUR_WORDS and is_colour(words, at) and _alone(words, at)
+    ]
     numbers = [at for at, word in enumerate(words.lower) if word in NUMBERS_READ and counts_nouns(words, at)]
     for places in (colours, numbers):
         for one, other in zip(places, places[1:], strict=False):
             nouns = [_noun_behind(words, at) for at in (one, other)]
             different = words[one] != words[other] and {words[one], words[other]} != {"gray", "grey"}
-            if different and all(nouns) and nouns[0] != nouns[1] and not any(words[at] == "or" for at in range(one, other)):
+            if (
+                different
+                and all(nouns)
+                and nouns[0] != nouns[1]
+                and not any(words[at] == "or" for at in range(one, other))
+            ):
                 yield Thing(one, one), Thing(other, other)
 
 
