@@ -1,9 +1,9 @@
 """One fact of a caption made false, by word lists: a colour, a number, a side, a size, an action, a written word.
 
-An edit must contradict the caption, and what else is said of its image: a colour becomes a clearly different one that no
-caption of the image names, a number differs by two at least, a standing man runs. Where a word may mean something else
-(*an orange*, *the left hand*, *under water*, *two years*) it is left alone: a missed caption costs nothing, a wrong edit
-would accuse a model that reads well.
+An edit must contradict the caption, and what else is said of its image: a colour becomes a clearly different one that
+no caption of the image names, a number differs by two at least, a standing man runs. Where a word may mean something
+else (*an orange*, *the left hand*, *under water*, *two years*) it is left alone: a missed caption costs nothing, a
+wrong edit would accuse a model that reads well.
 """
 
 from __future__ import annotations
@@ -60,6 +60,7 @@ class Use(NamedTuple):
     last: int
     value: str
     options: tuple[str, ...]
+    sort: str = ""
 
 
 Said = frozenset[str]
@@ -77,8 +78,10 @@ class Fact:
     uses: FindUses
     stated: re.Pattern[str]
 
-    def edited(self, words: Words, said: Said, used: Counter[str], stream: np.random.Generator) -> str | None:
-        """The caption with one fact made false, by words that captions use; None where it states no such fact."""
+    def edited(
+        self, words: Words, said: Said, used: Counter[str], stream: np.random.Generator
+    ) -> tuple[str, str] | None:
+        """The caption with one fact made false, by words that captions use, and which sort of fact; None without one."""
         quoted = [match.span() for match in _QUOTED.finditer(words.text)] if self.name != "text" else []
         uses = [
             use
@@ -90,7 +93,8 @@ class Fact:
         use = uses[int(stream.integers(len(uses)))]
         options = self._options(use, used)
         weights = np.array([1 + used[option] for option in options], np.float64)
-        return words.replaced(use.first, use.last, options[int(stream.choice(len(options), p=weights / weights.sum()))])
+        option = options[int(stream.choice(len(options), p=weights / weights.sum()))]
+        return words.replaced(use.first, use.last, option), use.sort
 
     def _options(self, use: Use, used: Counter[str]) -> tuple[str, ...]:
         if use.options:
@@ -109,17 +113,17 @@ def _any_of(words: str | tuple[str, ...]) -> re.Pattern[str]:
 
 
 _PERSONS = word_set(
-    """man men woman women boy boys girl girls guy guys male males female females lady ladies person persons people child
-    children kid kids baby toddler gentleman couple american americans player players team family folks individual
+    """man men woman women boy boys girl girls guy guys male males female females lady ladies person persons people
+    child children kid kids baby toddler gentleman couple american americans player players team family folks individual
     individuals hair haired haird african fellow youth teen"""
 )
 FUNCTION_WORDS = word_set(
     """a about above across after against along also am among an and another any are around as at away back be because
     been before behind being below beneath beside besides between both but by can do does down during each either else
     every for from had has have he her here hers him his how i if in inside into is it its just like many may me more
-    most much my near nearby next no not of off on one only onto or other others our out outside over own past per same she
-    so some such than that the their them then there these they this those through to together too toward towards two
-    under underneath until up upon very was we were what when where which while who whose why will with within without
+    most much my near nearby next no not of off on one only onto or other others our out outside over own past per same
+    she so some such than that the their them then there these they this those through to together too toward towards
+    two under underneath until up upon very was we were what when where which while who whose why will with within without
     you your himself herself itself themselves alongside amongst amid via where's"""
 )
 
@@ -134,15 +138,16 @@ _FAMILIES = {
 }  # fmt: skip
 _NEAR = {
     "red": "orange pink purple brown", "orange": "red yellow brown pink", "yellow": "orange white green brown",
-    "green": "yellow blue gray", "blue": "green purple gray black", "purple": "blue pink red", "brown": "red orange yellow gray black",
-    "pink": "red purple orange white", "black": "brown gray blue", "white": "gray yellow pink", "gray": "white black blue brown green",
+    "green": "yellow blue gray", "blue": "green purple gray black", "purple": "blue pink red",
+    "brown": "red orange yellow gray black", "pink": "red purple orange white", "black": "brown gray blue",
+    "white": "gray yellow pink", "gray": "white black blue brown green",
 }  # fmt: skip
 _FAMILY_OF = {word: family for family, words in _FAMILIES.items() for word in words.split()}
 COLOUR_WORDS = {family: family for family in _FAMILIES} | {"grey": "gray"}
 _PICTURES = word_set("photo photograph picture image pic shot film movie video print still portrait photography")
 _NO_COLOUR_BEFORE = word_set(
-    """juice wine tea pepper peppers belt card light lights onion onions cabbage tie meat bay sox house water board boards
-    jacket's bean beans slice slices peel tree trees grove soda chips rice bread chocolate cheese berries berry
+    """juice wine tea pepper peppers belt card light lights onion onions cabbage tie meat bay sox house water board
+    boards jacket's bean beans slice slices peel tree trees grove soda chips rice bread chocolate cheese berries berry
     jay squash potatoes potato eyed berets cross ray"""
 )
 
@@ -201,6 +206,7 @@ def _counts(words: Words, said: Said) -> Iterator[Use]:
 
 
 def counts_nouns(words: Words, at: int) -> bool:
+    """Whether the number at a position says how many of some thing there are."""
     before = words[at - 1]
     if before in (
         "number",
@@ -238,8 +244,7 @@ def counts_nouns(words: Words, at: int) -> bool:
             word in _UNITS
             or word in FUNCTION_WORDS
             or not word.replace("-", "").isalpha()
-            or "-" in word
-            and position == at + 1
+            or ("-" in word and position == at + 1)
         ):
             return False
         if word in ("men", "women", "children", "people"):
@@ -260,8 +265,8 @@ _SIDE_NOUNS = word_set("side part corner half edge portion section")
 _BODY = word_set("hand arm leg foot eye ear shoulder knee paw wing fist thumb hands wrist elbow cheek wheel")
 _NOT_UNDER = word_set(
     """water sky skies cloud clouds sun sunlight light lights moon stars surface construction sea ocean waves sunset
-    weather supervision conditions water's attack canopy rain snow sea peaks ground age year way wraps night sunny arms arm
-    neath"""
+    weather supervision conditions water's attack canopy rain snow sea peaks ground age year way wraps night
+    sunny arms arm"""
 )
 _NOT_BEHIND = word_set("him her them it himself herself back backs head bars wheel scenes time camera ear ears plate")
 _NOT_OVER = word_set(
@@ -273,57 +278,72 @@ _HAPPEN_OVER = word_set(
 )
 
 
+BETWEEN = "between two things"
+"""The sort of a position of one thing to another, not in the picture."""
+_OPPOSITE = {
+    "left": "right", "upper": "lower", "top": "bottom", "background": "foreground", "above": "below",
+    "on top of": "under", "in front of": "behind", "inside": "outside",
+}  # fmt: skip
+_OPPOSITE |= {there: here for here, there in _OPPOSITE.items()} | dict.fromkeys(("underneath", "beneath"), "on top of")
+_OPPOSITE["over"] = "under"
+
+
 def _positions(words: Words, said: Said) -> Iterator[Use]:
     del said  # captions of one image state the same relation from both ends: left of, right of
-    for at, word in enumerate(words.lower):
-        before, after, two = words[at - 1], words[at + 1], words[at + 2]
-        determined = after in _DETERMINERS
-        nouns = {words[at + step] for step in range(1, 5)}
-        if word in ("left", "right"):
-            of_side = after in _SIDE_NOUNS or (after == "hand" and two in _SIDE_NOUNS) or after == "-hand"
-            place = (
-                before == "the"
-                and words[at - 2] in ("on", "to", "at")
-                and (after in FUNCTION_WORDS or not after.isalpha())
+    for at in range(len(words)):
+        last = at + 2 if words.lower[at : at + 3] in (("on", "top", "of"), ("in", "front", "of")) else at
+        place = " ".join(words.lower[at : last + 1])
+        if place in _OPPOSITE:
+            between = place in _BETWEEN or (
+                words[at + 1] == "of" and words[at + 2] not in ("the", "a") and place != "top"
             )
-            relation = after == "of" and before != "the"
-            possessed = before in ("his", "her", "their", "its", "my", "your", "a")
-            if (of_side or place or relation) and not possessed and after not in _BODY:
-                yield Use(at, at, word, ("right" if word == "left" else "left",))
-        elif word in ("upper", "lower") and (
-            after in _SIDE_NOUNS or (after in ("left", "right") and two in _SIDE_NOUNS)
-        ):
-            if "body" not in nouns:
-                yield Use(at, at, word, ("lower" if word == "upper" else "upper",))
-        elif word in ("top", "bottom") and before == "the" and words[at - 2] in ("at", "near", "in"):
-            if after == "of" or after in _SIDE_NOUNS or (after in ("left", "right") and two in _SIDE_NOUNS):
-                yield Use(at, at, word, ("bottom" if word == "top" else "top",))
-        elif word in ("background", "foreground") and before == "the" and words[at - 2] == "in":
-            yield Use(at, at, word, ("foreground" if word == "background" else "background",))
-        elif word in ("above", "below") and determined and before not in ("from", "the") and not nouns & _NOT_UNDER:
-            if not nouns & (_BODY | {"head", "heads", "waist"}):
-                yield Use(at, at, word, ("below" if word == "above" else "above",))
-        elif word == "on" and (after, two) == ("top", "of"):
-            yield Use(at, at + 2, "on top of", ("under",))
-        elif word in ("under", "underneath", "beneath") and determined and not nouns & _NOT_UNDER:
-            yield Use(at, at, "under", ("on top of",))
-        elif word == "over" and after in ("a", "an") and not nouns & _NOT_OVER:
-            noun = before not in FUNCTION_WORDS and not before.endswith("ing") and before.isalpha()
-            if before in _HAPPEN_OVER or (noun and at <= 3):
-                yield Use(at, at, word, ("under",))
-        elif word == "in" and (after, two) == ("front", "of"):
-            yield Use(at, at + 2, "in front of", ("behind",))
-        elif word == "behind" and determined and before not in ("from", "left") and not nouns & _NOT_BEHIND:
-            yield Use(at, at, word, ("in front of",))
-        elif word in ("inside", "outside") and before not in ("the", "an", "on", "from", "side", "-", "is") and not (
-            nouns & {"out", "of"}
-        ) and (determined or not after.isalpha()):  # fmt: skip
-            yield Use(at, at, word, ("outside" if word == "inside" else "inside",))
+            between |= words.lower[at - 2 : at] == ("to", "the") and words[at + 1] == "of"
+            if (_between if place in _BETWEEN else _in_picture)(words, at):
+                yield Use(at, last, place, (_OPPOSITE[place],), BETWEEN if between else "in the picture")
+
+
+_BETWEEN = word_set("above below under underneath beneath over behind inside outside") | {"on top of", "in front of"}
+
+
+def _in_picture(words: Words, at: int) -> bool:
+    """Whether a word names a part of the picture or of a thing: *on the left side*, *in the lower right part*."""
+    word, before, after, two = words[at], words[at - 1], words[at + 1], words[at + 2]
+    side = after in _SIDE_NOUNS or (after in ("left", "right", "hand") and two in _SIDE_NOUNS)
+    if word in ("left", "right"):
+        ends = after in FUNCTION_WORDS or not after.isalpha()
+        there = before == "the" and words[at - 2] in ("on", "to", "at") and ends
+        possessed = before in ("his", "her", "their", "its", "my", "your", "a")
+        return (side or there or (after == "of" and before != "the")) and not possessed and after not in _BODY
+    if word in ("upper", "lower"):
+        return side and "body" not in (after, two)
+    if word in ("top", "bottom"):
+        return before == "the" and words[at - 2] in ("at", "near", "in") and (side or after == "of")
+    return before == "the" and words[at - 2] == "in"
+
+
+def _between(words: Words, at: int) -> bool:
+    """Whether a word says where one thing is to another, which is named behind it."""
+    word, before, after = words[at], words[at - 1], words[at + 1]
+    determined, nouns = after in _DETERMINERS, {words[at + step] for step in range(1, 5)}
+    if word in ("above", "below"):
+        high = nouns & (_NOT_UNDER | _BODY | {"head", "heads", "waist"})
+        return determined and before not in ("from", "the") and not high
+    if word in ("under", "underneath", "beneath"):
+        return determined and not nouns & _NOT_UNDER
+    if word == "over":
+        noun = before not in FUNCTION_WORDS and not before.endswith("ing") and before.isalpha()
+        return after in ("a", "an") and not nouns & _NOT_OVER and (before in _HAPPEN_OVER or (noun and at <= 3))
+    if word == "behind":
+        return determined and before not in ("from", "left") and not nouns & _NOT_BEHIND
+    if word in ("inside", "outside"):
+        bound = before in ("the", "an", "on", "from", "side", "-", "is") or nouns & {"out", "of"}
+        return not bound and (determined or not after.isalpha())
+    return True
 
 
 _POSITION_WORDS = (
-    "left", "right", "upper", "lower", "top", "bottom", "background", "foreground", "above", "below", "on top of", "under",
-    "underneath", "beneath", "over", "in front of", "behind", "inside", "outside",
+    "left", "right", "upper", "lower", "top", "bottom", "background", "foreground", "above", "below", "on top of",
+    "under", "underneath", "beneath", "over", "in front of", "behind", "inside", "outside",
 )  # fmt: skip
 
 
@@ -331,9 +351,9 @@ _POSITION_WORDS = (
 _LARGE, _SMALL = ("big", "large", "huge", "giant", "enormous", "gigantic"), ("small", "tiny", "little")
 _NO_SIZE_BEFORE = (
     word_set(
-        """group groups crowd crowds bit league amount number portion body top rig screen ben apple toe dipper wheel smile
-        bird grin kid party event scale city town air brother sister one ones by time game shot while water snow food breed
-        foot deal way area quantity variety selection array collection pile talk wave waves splash jump"""
+        """group groups crowd crowds bit league amount number portion body top rig screen ben apple toe dipper wheel
+        smile bird grin kid party event scale city town air brother sister one ones by time game shot while water snow
+        food breed foot deal way area quantity variety selection array collection pile talk wave waves splash jump"""
     )
     | _PERSONS
 )
@@ -348,14 +368,8 @@ def _sizes(words: Words, said: Said) -> Iterator[Use]:
         stated = {"small", "tiny", "little", "miniature", "mini", "smaller"} if word in _LARGE else {
             *_LARGE, "larger", "bigger", "massive", "great", "tall", "oversized"
         }  # fmt: skip
-        if said & stated or words[at - 1] in ("a", "very", "too", "so", "as") and noun[0] in FUNCTION_WORDS:
-            continue
-        if (
-            noun[0] in FUNCTION_WORDS
-            or not noun[0].isalpha()
-            or set(noun[:2]) & _NO_SIZE_BEFORE
-            or noun[0] in {*_LARGE, *_SMALL}
-        ):
+        plain = noun[0].isalpha() and noun[0] not in FUNCTION_WORDS and noun[0] not in (*_LARGE, *_SMALL)
+        if said & stated or not plain or set(noun[:2]) & _NO_SIZE_BEFORE:
             continue
         if not is_phrase(f"{word} {noun[0]}"):
             yield Use(at, at, word, tuple(sorted(others - {"little", "giant", "gigantic", "enormous"})))
@@ -366,16 +380,20 @@ _ACTIONS = {
     "run": "running runs jogging jogs sprinting sprints racing races", "walk": "walking walks strolling strolls",
     "jump": "jumping jumps leaping leaps", "swim": "swimming swims", "climb": "climbing climbs",
     "dance": "dancing dances", "sit": "sitting sits seated", "stand": "standing stands",
-    "sleep": "sleeping sleeps asleep lying lies laying lays resting rests", "fly": "flying flies", "ride": "riding rides",
-    "ski": "skiing skis", "surf": "surfing surfs", "skate": "skating skates", "eat": "eating eats",
+    "sleep": "sleeping sleeps asleep lying lies laying lays resting rests", "fly": "flying flies",
+    "ride": "riding rides", "ski": "skiing skis", "surf": "surfing surfs", "skate": "skating skates",
+    "eat": "eating eats",
 }  # fmt: skip
 _ACTION_OF = {form: action for action, forms in _ACTIONS.items() for form in forms.split()}
 _CONTRARY = {
     "run": "sit sleep", "walk": "sit sleep", "jump": "sit sleep", "swim": "stand dance", "climb": "sleep sit",
-    "dance": "sleep sit", "sit": "run jump swim", "stand": "run sleep swim", "sleep": "run jump walk", "fly": "sit sleep",
+    "dance": "sleep sit", "sit": "run jump swim", "stand": "run sleep swim", "sleep": "run jump walk",
+    "fly": "sit sleep",
 }  # fmt: skip
+_DONE_TO_OTHERS = word_set("fly climb jump run walk")
 _NOT_AN_ACTION = word_set(
-    "the of in at a an that bleacher concession rock water shoes shorts suit pool pools trunks stick area bag stream it race"
+    """the of in at a an that bleacher concession rock water shoes shorts suit pool pools trunks stick area bag stream
+    it race"""
 )
 
 
@@ -390,14 +408,12 @@ def _actions(words: Words, said: Said) -> Iterator[Use]:
         if action not in _CONTRARY or not (forms or word.endswith("s")):
             continue
         before, after = words[at - 1], words[at + 1]
-        bound = (
-            before in _NOT_AN_ACTION
-            or after in _NOT_AN_ACTION - {"the", "of", "in", "at", "a", "an", "that"}
-            or after == "-"
-        )
-        if bound or before == "-" or (not forms and (before in FUNCTION_WORDS or not before.isalpha())) or (
-            word in ("races", "flies", "stands", "runs") and after in ("of", "and", "")
-        ) or (action in ("fly", "climb", "jump", "run", "walk") and after in ("a", "an", "the", "his", "her")):  # fmt: skip
+        joined = {"-"} | _NOT_AN_ACTION - {"the", "of", "in", "at", "a", "an", "that"}
+        if before in _NOT_AN_ACTION or before == "-" or after in joined:
+            continue
+        if not forms and (before in FUNCTION_WORDS or not before.isalpha() or after in ("of", "and", "")):
+            continue
+        if action in _DONE_TO_OTHERS and after in ("a", "an", "the", "his", "her"):
             continue  # a kite that somebody flies, a dog that is walked
         options = tuple(
             _ACTIONS[other].split()[0 if forms else 1] for other in _CONTRARY[action].split() if other not in done

@@ -40,6 +40,8 @@ class Truncation:
     least: int | None = None
     most: int | None = None
     cut: tuple[str, ...] = field(default=(), metadata={"json": False})
+    missed: float = 0.0
+    """The share of all captions that are longer and whose image is not first."""
     example: tuple[str, str] | None = None
 
     @property
@@ -70,7 +72,7 @@ def find_truncation(encodings: Encodings, seed: int) -> Truncation:
     among_longest = np.array([row in set(map(int, longest)) for row in rows])
     if not (is_cut & among_longest).any():
         return nothing
-    candidates = [at for at in np.flatnonzero(is_cut)][:_LONGEST]
+    candidates = list(np.flatnonzero(is_cut))[:_LONGEST]
     limits = reader.limits([texts[rows[at]] for at in candidates])
     least, most = int(min(limits)), int(max(limits))
     lengths_read = counts[rows]
@@ -80,7 +82,8 @@ def find_truncation(encodings: Encodings, seed: int) -> Truncation:
         return nothing
     shown = texts[rows[candidates[0]]]
     ids = tuple(subject.dataset.caption_ids[row] for row in np.flatnonzero(counts > most))
-    return Truncation(len(rows), len(texts), least, most, ids, (shown, reader.with_tail(shown, most, 0)))
+    missed = float(np.mean((counts > most) & ~(subject.caption_hits > 0)))
+    return Truncation(len(rows), len(texts), least, most, ids, missed, (shown, reader.with_tail(shown, most, 0)))
 
 
 def _frequent_words(texts: Sequence[str]) -> list[str]:

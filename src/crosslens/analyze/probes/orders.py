@@ -1,14 +1,15 @@
 """Two words of a caption in each other's place, where their order decides what is said.
 
-Attributes of two things (*a red car and a blue bus*: a blue car and a red bus), numbers of two things, and the two sides
-of what cannot hold both ways (*a dog chasing a cat*, *a cup on a table*, *a cat left of a dog*). Never the sides of
-*and*, *with*, *near* or *beside*. The words are the same, so that a bag of words cannot tell; articles stay.
+Attributes of two things (*a red car and a blue bus*: a blue car and a red bus), numbers of two things, and the two
+sides of what cannot hold both ways (*a dog chasing a cat*, *a cup on top of a table*, *a cat left of a dog*). Never the
+sides of *and*, *with*, *near* or *beside*. The words are the same, so that a bag of words cannot tell; articles stay.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import lru_cache
+from itertools import pairwise
 from typing import NamedTuple
 
 from crosslens.analyze.probes.edits import COLOUR_WORDS, FUNCTION_WORDS, NUMBERS_READ, Words, counts_nouns, is_colour
@@ -16,7 +17,8 @@ from crosslens.language import is_plural, load_wordnet, word_set
 
 _DIRECTED = (
     ("to", "the", "left", "of"), ("to", "the", "right", "of"), ("left", "of"), ("right", "of"), ("on", "top", "of"),
-    ("in", "front", "of"), ("above",), ("below",), ("over",), ("under",), ("underneath",), ("beneath",), ("behind",), ("inside",),
+    ("in", "front", "of"), ("above",), ("below",), ("over",), ("under",), ("underneath",), ("beneath",), ("behind",),
+    ("inside",),
 )  # fmt: skip
 """What holds from one side only. Not *in* and *on*: nobody needs order to know which side is the beach."""
 _DONE_TO = word_set(
@@ -26,9 +28,9 @@ _DONE_TO = word_set(
 )
 _ARTICLES = frozenset({"a", "an", "the"})
 _NO_THING = word_set(
-    """background foreground front left right row line air middle distance side way top bottom picture photo image part day
-    time center centre corner edge end back motion circle group crowd couple pair bunch midair lot shade rain dark sun night
-    morning evening afternoon view action half hurry game race scene answer display water"""
+    """background foreground front left right row line air middle distance side way top bottom picture photo image part
+    day time center centre corner edge end back motion circle group crowd couple pair bunch midair lot shade rain dark
+    sun night morning evening afternoon view action half hurry game race scene answer display water"""
 )
 _RING = word_set(
     "king ring thing building ceiling string wing spring morning evening painting clothing crossing wedding railing"
@@ -66,7 +68,7 @@ def _attribute_pairs(words: Words) -> Iterator[tuple[Thing, Thing]]:
     ]
     numbers = [at for at, word in enumerate(words.lower) if word in NUMBERS_READ and counts_nouns(words, at)]
     for places in (colours, numbers):
-        for one, other in zip(places, places[1:], strict=False):
+        for one, other in pairwise(places):
             nouns = [_noun_behind(words, at) for at in (one, other)]
             different = words[one] != words[other] and {words[one], words[other]} != {"gray", "grey"}
             if (

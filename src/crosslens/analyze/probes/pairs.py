@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from crosslens.analyze.probes.edits import FACTS, Said, Words
+from crosslens.analyze.probes.edits import BETWEEN, FACTS, Said, Words
 from crosslens.analyze.probes.orders import swaps
 from crosslens.analyze.subject import Subject
 from crosslens.core import Array, BoolArray, Embeddings, Evidence, IntArray, random_stream
@@ -52,6 +52,7 @@ class Edited:
     changed: str
     captions: tuple[EditedCaption, ...]
     editable: Estimate
+    sort: str = ""
 
 
 def visited(subject: Subject, seed: int, most: int) -> list[int]:
@@ -94,11 +95,10 @@ def edit_captions(subject: Subject, *, most: int, scanned: int, seed: int) -> li
         def make_false(
             row: int,
             stream: np.random.Generator,
-            edit: Callable[..., str | None] = fact.edited,
+            edit: Callable[..., tuple[str, str] | None] = fact.edited,
             used: Counter[str] = used,
         ) -> tuple[str, str] | None:
-            text = edit(words(row), said(row), used, stream)
-            return None if text is None else (text, "")
+            return edit(words(row), said(row), used, stream)
 
         edits.append((fact.name, fact.plural, fact.changed, make_false))
 
@@ -121,10 +121,11 @@ def edit_captions(subject: Subject, *, most: int, scanned: int, seed: int) -> li
                     break
         seen = np.array(rows[:looked_at], np.int64)
         images = np.unique(subject.owner[seen], return_inverse=True)[1]
-        can = np.isin(seen, [caption.row for caption in captions])
-        made.append(
-            Edited(name, plural, changed, tuple(captions), share_of_sums(np.bincount(images, can), np.bincount(images)))
-        )
+        for sort in ("", BETWEEN) if name == "position" else ("",):
+            of_sort = tuple(caption for caption in captions if sort in ("", caption.sort))
+            can = np.bincount(images, np.isin(seen, [caption.row for caption in of_sort]))
+            what = f"{plural} {sort}".strip(), f"{changed} {sort}".strip()
+            made.append(Edited(name, *what, of_sort, share_of_sums(can, np.bincount(images)), sort))
     return made
 
 
@@ -231,11 +232,13 @@ class Probe:
     missed: float
     unread: bool
     example: tuple[str, str] | None
+    sort: str = ""
     evidence: tuple[Evidence, ...] = ()
 
     @property
     def weight(self) -> float:
-        """The share of all queries that state such a fact, are missed, and had it not been read, may be missed for it."""
+        """The share of all queries that state such a fact and are missed, as far as it is not read: at most so many
+        points of Hit@1 can depend on it."""
         unread = min(max(2 * (1 - self.noticed.mean), 0.0), 1.0) if self.n else 0.0
         return max(float(np.nan_to_num(self.editable.mean * self.missed * unread)), 0.0)
 
@@ -246,7 +249,8 @@ def probe(encodings: Encodings, edited: Edited, *, trusted: bool, seed: int) -> 
     if not pairs:
         nothing = Estimate(float("nan"))
         return Probe(
-            edited.name, edited.plural, edited.changed, 0, 0, edited.editable, nothing, nothing, 0.0, 0.0, False, None
+            edited.name, edited.plural, edited.changed, 0, 0, edited.editable, nothing, nothing, 0.0, 0.0, False, None,
+            edited.sort,
         )  # fmt: skip
     rows = np.array([pair.row for pair in pairs])
     images = subject.owner[rows]
@@ -272,7 +276,7 @@ def probe(encodings: Encodings, edited: Edited, *, trusted: bool, seed: int) -> 
         edited.name, edited.plural, edited.changed, len(pairs), len(np.unique(images)), edited.editable, *estimates[0],
         same=float(noticed.same.mean()),
         missed=1 - float(np.nanmean(hits)) if np.isfinite(hits).any() else 1.0,
-        unread=bool(unread), example=(pairs[shown].text, pairs[shown].edited), evidence=evidence,
+        unread=bool(unread), example=(pairs[shown].text, pairs[shown].edited), sort=edited.sort, evidence=evidence,
     )  # fmt: skip
 
 
@@ -281,8 +285,8 @@ def share(values: Array, images: IntArray) -> Estimate:
     return estimate(np.asarray(values, np.float64), np.asarray(images), bounds=(0, 1))
 
 
-def control(encodings: Encodings, texts: Sequence[tuple[int, str]], seed: int) -> Estimate:
-    """How often an image scores lower with a caption of another image than with its own."""
+def control(encodings: Encodings, texts: Sequence[tuple[int, str]], seed: int) -> tuple[Estimate, int]:
+    """How often an image scores lower with a caption of another image than with its own, and of how many pairs."""
     subject = encodings.subject
     stream = random_stream(seed, "probes", "control")
     chosen = [texts[at] for at in stream.permutation(len(texts))[:400]]
@@ -292,4 +296,4 @@ def control(encodings: Encodings, texts: Sequence[tuple[int, str]], seed: int) -
     differ = np.flatnonzero(images != images[other])
     own = encodings.scores(images[differ], [chosen[at][1] for at in differ])
     foreign = encodings.scores(images[differ], [chosen[other[at]][1] for at in differ])
-    return share((own > foreign) + 0.5 * (own == foreign), images[differ])
+    return share((own > foreign) + 0.5 * (own == foreign), images[differ]), len(differ)

@@ -1,4 +1,4 @@
-"""The kinds of findings that probes make, each with a model that has the defect: what it does not read is taken away."""
+"""The kinds of findings that probes make; each is planted by taking away what the model is not to read."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from crosslens.analyze.subject import Planted, Subject
 from crosslens.core import Array, Embeddings, finding_kind
 
 _UNREAD = (
-    "The model {reads} {what}: of {{n}} captions made false in it, {{share}} score lower with their own image "
-    "(chance: 50 %){{same}}; {{editable}} of the captions state such a fact"
+    "The model {reads} {what}: of {n} captions made false in it, {share} score lower with their own image "
+    "(chance: 50 %){same}; {editable} of the captions state such a fact"
 )
 _STRENGTHS = (0.5, 0.9, 1.0)
 
@@ -62,7 +62,7 @@ def _register(name: str, plural: str, without: Callable[[str], str], states: Cal
 
     plant.__doc__ = f"A model that does not read {plural} of a share of texts."
     finding_kind(
-        name, _UNREAD.format(reads="{reads}", what=plural), stage="probes", strengths=_STRENGTHS,
+        name, _UNREAD, stage="probes", strengths=_STRENGTHS,
         strength_words=f"{plural} of {{:.0%}} of the texts not read",
     )(plant)  # fmt: skip
 
@@ -85,7 +85,7 @@ _register("order", "the order of words", sorted_words, lambda text: bool(swaps(W
     stage="probes",
     strengths=(0.05, 0.2, 0.5),
     strength_words="{:.0%} of the captions cut off",
-    causes=tuple(fact.name for fact in FACTS) + ("order",),
+    causes=(*(fact.name for fact in FACTS), "order"),
 )
 def plant_truncation(subject: Subject, strength: float, stream: np.random.Generator) -> Planted:
     """A model that reads so few words that a share of the captions is cut off."""

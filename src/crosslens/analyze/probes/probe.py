@@ -45,7 +45,8 @@ class Probes(Presented):
     probes: tuple[Probe, ...] = ()
     truncation: Truncation | None = None
     typos: Typos | None = None
-    control: Estimate = Estimate(float("nan"))
+    control: Estimate | None = None
+    compared: int = 0
     steady: bool = True
     reason: str = ""
 
@@ -54,27 +55,30 @@ class Probes(Presented):
         return "What the model cannot do"
 
     def findings(self) -> Iterator[Observation]:
-        """A kind each: of facts whether they go unread, of the tail whether it is cut off, of typing errors the cost."""
+        """Of facts whether they go unread, of the tail whether it is cut off, of typing errors what they cost."""
+        unread = {result.name for result in self.probes if result.unread and not result.sort}
         for result in self.probes:
             if not result.n:
                 continue
+            said = result.unread and not (result.sort and result.name in unread)
             noticed = _percent(result.noticed)
             words = {
-                "reads": "does not read" if result.same > 0.95 else "hardly reads",
+                "reads": "does not read" if result.same > 0.95 else "hardly reads", "what": result.plural,
                 "share": noticed, "n": f"{result.n:,}", "images": f"{result.images:,}",
                 "editable": Figure.percent(result.editable.mean, unit=" %").number,
                 "same": f" ({result.same:.0%} of the pairs have one vector)" if result.same > 0.05 else "",
             }  # fmt: skip
             yield Observation(
                 result.name, words, Effect(*result.noticed.cells, "share noticed"), result.weight,  # type: ignore[arg-type]
-                bounded=result.unread, evidence=result.evidence if result.unread else (),
+                bounded=said, evidence=result.evidence if said else (), subject=result.sort,
             )  # fmt: skip
         if self.truncation is not None:
             cut, total = self.truncation.share, self.truncation.captions
+            missed = self.truncation.missed
             read = {"words": self.truncation.most or 0, "cut": f"{len(self.truncation.cut):,}", "total": f"{total:,}"}
             yield Observation(
                 "truncation", {**read, "share": Figure.percent(cut, unit=" %").number},
-                Effect(cut, cut, cut, "share of captions"), cut,
+                Effect(cut, cut, cut, "share of captions"), missed,
                 p=0.0 if cut >= STATED_SIZE and self.steady else 1.0,
                 evidence=tuple({"query": caption} for caption in self.truncation.cut),
             )  # fmt: skip
@@ -97,32 +101,19 @@ class Probes(Presented):
         if self.reason:
             yield Section(self.title, (Text.of(self.reason),))
             return
-        rows: list[list[Cell]] = []
-        for result in self.probes:
-            if not result.n:
-                rows.append([result.changed, Figure.percent(0.0), 0, None, None, ""])
-                continue
-            share = Figure.percent(*_numbers(result.noticed))
-            rows.append(
-                [
-                    result.changed,
-                    Figure.percent(result.editable.mean),
-                    result.n,
-                    share,
-                    Figure.percent(0.5),
-                    _edit(result.example),
-                ]
-            )
-        rows.append(
+        rows: list[list[Cell]] = [
             [
-                "all (another image's caption)",
-                Figure.percent(1.0),
-                None,
-                Figure.percent(*_numbers(self.control)),
-                Figure.percent(0.5),
-                "",
+                result.changed, Figure.percent(result.editable.mean), result.n,
+                Figure.percent(*_numbers(result.noticed)) if result.n else None, Figure.percent(0.5),
+                _edit(result.example),
             ]
-        )
+            for result in self.probes
+        ]  # fmt: skip
+        if self.control is not None:
+            whole = Figure.percent(*_numbers(self.control))
+            rows.append(
+                ["all: another image's caption", Figure.percent(1.0), self.compared, whole, Figure.percent(0.5), ""]
+            )
         header = ("changed", "captions that can be (%)", "n", "noticed (%)", "chance (%)", "example")
         notes = [
             "A caption is made false in one fact. Noticed: its own image then scores lower; a tie counts one half. "
@@ -134,7 +125,8 @@ class Probes(Presented):
             change = Figure(self.typos.test.difference, *self.typos.test.interval, scale=100, digits=1, signed=True)
             before, after = (Figure.percent(value, unit=" %") for value in (self.typos.before, self.typos.after))
             notes.append(
-                f"With one typing error in each of {self.typos.n:,} captions Hit@1 is {after}, without {before}: {change} points."
+                f"With one typing error in each of {self.typos.n:,} captions Hit@1 is {after}, without {before}: "
+                f"{change} points."
             )
         if not self.steady:
             notes.append("The encoder gives a text another vector each time: nothing is concluded.")
@@ -169,7 +161,7 @@ def _edit(example: tuple[str, str] | None) -> str:
 
 def _tail_sentence(truncation: Truncation) -> str:
     if truncation.most is None:
-        return f"Captions are read to their end: other last words change the vectors of the {truncation.examined} examined."
+        return f"Captions are read to their end: {truncation.examined} were examined with other last words."
     return (
         f"Of a caption no more than the first {truncation.most} words are read: {len(truncation.cut):,} of "
         f"{truncation.captions:,} captions are longer."
@@ -184,7 +176,7 @@ def probe_captions(subject: Subject, *, most: int = 400, scanned: int = 4000, se
     seed = subject.seed if seed is None else seed
     if subject.encode is None or subject.images is None or subject.images.kind == "probabilistic":
         return Probes(reason="Not probed: that takes the vectors of the images, and the model to encode texts with.")
-    with stage(subject.progress, "probing: what the model cannot do"):
+    with stage(subject.progress, "probing: what the model cannot do", 1):
         edits = edit_captions(subject, most=most, scanned=scanned, seed=seed)
         typed = with_typos(subject, visited(subject, seed, most), seed)
         texts = [text for edited in edits for pair in edited.captions for text in (pair.text, pair.edited)]
@@ -195,12 +187,13 @@ def probe_captions(subject: Subject, *, most: int = 400, scanned: int = 4000, se
         steady = is_steady(encodings)
         originals = {pair.row: pair.text for edited in edits for pair in edited.captions}
         originals |= {row: text for row, text, _ in typed}
-        noticed = control(encodings, list(originals.items()), seed)
+        noticed, compared = control(encodings, list(originals.items()), seed)
         trusted = steady and noticed.low >= LEAST_CONTROL
         return Probes(
             tuple(probe(encodings, edited, trusted=trusted, seed=seed) for edited in edits),
             find_truncation(encodings, seed),
             measure_typos(encodings, typed, seed),
             noticed,
+            compared,
             steady,
         )
