@@ -81,7 +81,7 @@ class Fact:
     def edited(
         self, words: Words, said: Said, used: Counter[str], stream: np.random.Generator
     ) -> tuple[str, str] | None:
-        """The caption with one fact made false, by words that captions use, and which sort of fact; None without one."""
+        """The caption with one fact made false, by words that captions use, and its sort; None where it states none."""
         quoted = [match.span() for match in _QUOTED.finditer(words.text)] if self.name != "text" else []
         uses = [
             use
@@ -123,8 +123,8 @@ FUNCTION_WORDS = word_set(
     every for from had has have he her here hers him his how i if in inside into is it its just like many may me more
     most much my near nearby next no not of off on one only onto or other others our out outside over own past per same
     she so some such than that the their them then there these they this those through to together too toward towards
-    two under underneath until up upon very was we were what when where which while who whose why will with within without
-    you your himself herself itself themselves alongside amongst amid via where's"""
+    two under underneath until up upon very was we were what when where which while who whose why will with within
+    without you your himself herself itself themselves alongside amongst amid via where's"""
 )
 
 
@@ -278,8 +278,8 @@ _HAPPEN_OVER = word_set(
 )
 
 
-BETWEEN = "between two things"
-"""The sort of a position of one thing to another, not in the picture."""
+BETWEEN = "of two things (left, right, above or below)"
+"""The sort of position of one thing to another that only order and direction tell."""
 _OPPOSITE = {
     "left": "right", "upper": "lower", "top": "bottom", "background": "foreground", "above": "below",
     "on top of": "under", "in front of": "behind", "inside": "outside",
@@ -302,7 +302,8 @@ def _positions(words: Words, said: Said) -> Iterator[Use]:
                 yield Use(at, last, place, (_OPPOSITE[place],), BETWEEN if between else "in the picture")
 
 
-_BETWEEN = word_set("above below under underneath beneath over behind inside outside") | {"on top of", "in front of"}
+_BETWEEN = dict.fromkeys(("above", "below", "under", "underneath", "beneath", "over", "on top of"), BETWEEN)
+_BETWEEN |= {"inside": "inside", "outside": "inside", "in front of": "in front", "behind": "in front"}
 
 
 def _in_picture(words: Words, at: int) -> bool:
