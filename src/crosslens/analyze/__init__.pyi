@@ -136,3 +136,13 @@ from crosslens.analyze.scorers import (
     compare_scorers as compare_scorers,
 )
 from crosslens.analyze.subject import EncodeTexts as EncodeTexts, Planted as Planted, Subject as Subject
+from crosslens.analyze.weak_groups import (
+    NO_VALUE as NO_VALUE,
+    ObjectSizes as ObjectSizes,
+    WeakGroups as WeakGroups,
+    has_vectors as has_vectors,
+    label_groups as label_groups,
+    look_at_groups as look_at_groups,
+    look_at_object_sizes as look_at_object_sizes,
+    with_misses as with_misses,
+)
