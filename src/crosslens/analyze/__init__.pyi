@@ -89,6 +89,7 @@ from crosslens.analyze.near_duplicates import (
     unit_vectors as unit_vectors,
     words_of as words_of,
 )
+from crosslens.analyze.near_twins import NearTwins as NearTwins, look_at_twins as look_at_twins
 from crosslens.analyze.neighbours import (
     ApproximateSearch as ApproximateSearch,
     Neighbours as Neighbours,
