@@ -296,8 +296,8 @@ def _clusters(twins: list[Twins], images: int) -> IntArray:
 
 @finding_kind(
     "twins",
-    "Of {n} pairs of pictures that differ in {fact} alone, both captions get their own picture in {own} {interval}, where "
-    "coin flips give 25 %, and the same one in {same}.",
+    "Of {n} pairs of pictures that differ in {fact} alone, both captions get their own picture in {own} {interval} "
+    "(coin flips: 25 %), and the same one in {same}.",
     stage="twins", strengths=(0.8, 0.9, 1.0), strength_words="both captions of a pair alike in {:.0%} of the pairs",
     causes=("group",),
 )  # fmt: skip
