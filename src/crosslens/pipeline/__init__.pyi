@@ -52,7 +52,6 @@ from crosslens.pipeline.encoding import note_skipped as note_skipped
 from crosslens.pipeline.evaluation import evaluate as evaluate
 from crosslens.pipeline.groups import (
     CAPTION_LENGTH as CAPTION_LENGTH,
-    NO_VALUE as NO_VALUE,
     ColumnTable as ColumnTable,
     GroupedComparison as GroupedComparison,
     GroupedMetrics as GroupedMetrics,
