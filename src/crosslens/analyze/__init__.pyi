@@ -148,3 +148,4 @@ from crosslens.analyze.weak_groups import (
     look_at_object_sizes as look_at_object_sizes,
     with_misses as with_misses,
 )
+from crosslens.analyze.probes.probe import Probes as Probes, probe_captions as probe_captions

@@ -14,7 +14,6 @@ from crosslens.analyze import (
     compare_granularity,
     find_missing_positives,
     look_at_groups,
-    look_at_labels,
     look_at_twins,
     look_into_inputs,
     measure_caption_diversity,
@@ -79,8 +78,8 @@ _GROUPED = ("Hit@1", "Hit@10", "Hit@5", "MRR")
 """What is shown by group; in a quick audit, the first two of them."""
 _MOST_GROUPS = 20
 _MOST_COLUMNS = 12
-_MOST_PROBED = 5000
-"""Captions that are edited; in a quick audit, as many as are explained."""
+_MOST_PROBED = 400
+"""Minimal pairs of a kind; half as many in a quick audit."""
 
 
 @audit_stage(FIRST, about=RUN, order=10, cost=(4, 2))
@@ -101,7 +100,6 @@ LOOKS: Mapping[str, Callable[[Subject], Presented]] = {
     "probes": probe_captions,
     "twins": look_at_twins,
     "groups": look_at_groups,
-    "label-quality": look_at_labels,
 }
 """Stage → the function that looks at one model on one dataset: what ``calibrate`` repeats on planted defects."""
 
@@ -115,7 +113,7 @@ def soundness(work: StageWork) -> StageOutput:
 @audit_stage("probes", about=RUN, order=35, needs=(A_DATASET, A_TEXT_MODEL, CAPTION_QUERIES), cost=(2, 4))
 def probes(work: StageWork) -> StageOutput:
     """What the model reads: captions edited in one fact, which must lower the score of their own image."""
-    most = QUICK_QUERIES if work.options.quick else _MOST_PROBED
+    most = _MOST_PROBED // 2 if work.options.quick else _MOST_PROBED
     return StageOutput.of(probe_captions(work.subject, most=most), "")
 
 
@@ -158,6 +156,12 @@ def groups(work: StageWork) -> StageOutput:
     weak = look_at_groups(work.subject)
     command = f"crosslens show {work.run.folder} --by {'|'.join(table['by'] for table in tables)}"
     return StageOutput.of(weak, command, name=run.name, groups=tables)
+
+
+@audit_stage("comparison", about=DATASET, order=125, needs=(SEVERAL_RUNS,), cost=(0.5, 0.1))
+def compare_on_dataset(work: StageWork) -> StageOutput:
+    """Which run over a dataset is better, and which do not differ."""
+    return StageOutput.of(compare_models(work.loaded()), f"crosslens compare {work.folders}")
 
 
 @audit_stage("leaderboard", about=ALL, order=130, needs=(SEVERAL_RUNS,), cost=(1, 0.1))
