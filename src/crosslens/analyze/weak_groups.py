@@ -112,7 +112,7 @@ def group_columns(dataset: Dataset) -> dict[str, pl.Series]:
     return columns
 
 
-class Group(NamedTuple):
+class QueryGroup(NamedTuple):
     """The rows of one value of a column: of images, or of captions where the column is of captions."""
 
     column: str
@@ -145,7 +145,7 @@ class _Outcomes(NamedTuple):
         sums = np.bincount(self.owner[asked], self.captions[asked], size)
         return sums.astype(float), np.bincount(self.owner[asked], minlength=size).astype(float)
 
-    def members(self, group: Group) -> BoolArray:
+    def members(self, group: QueryGroup) -> BoolArray:
         """Of each caption (of i2t: of each image) that was asked, whether it is in the group; not: False."""
         rows = np.zeros(len(self.images if group.of_images else self.captions), bool)
         rows[group.rows] = True
@@ -153,7 +153,7 @@ class _Outcomes(NamedTuple):
             return rows & np.isfinite(self.images)
         return (rows[self.owner] if group.of_images else rows) & np.isfinite(self.captions)
 
-    def split(self, group: Group) -> tuple[FloatArray, FloatArray, IntArray]:
+    def split(self, group: QueryGroup) -> tuple[FloatArray, FloatArray, IntArray]:
         """The outcomes of a direction, whether each is in the group, and the image of each."""
         by_image = group.direction == IMAGE_TO_TEXT
         values = self.images if by_image else self.captions
@@ -161,7 +161,7 @@ class _Outcomes(NamedTuple):
         owner = np.arange(len(values)) if by_image else self.owner
         return values[asked], self.members(group)[asked].astype(float), owner[asked]
 
-    def without(self, group: Group) -> _Outcomes:
+    def without(self, group: QueryGroup) -> _Outcomes:
         """The rest, with nothing of the group."""
         captions, images = self.captions.copy(), self.images.copy()
         if group.of_images:
@@ -175,7 +175,7 @@ class _Outcomes(NamedTuple):
 class _Permutations:
     """The deficits of all groups under permutations of images, which keep their captions and stay within strata."""
 
-    def __init__(self, outcomes: _Outcomes, groups: Sequence[Group], strata: IntArray | None) -> None:
+    def __init__(self, outcomes: _Outcomes, groups: Sequence[QueryGroup], strata: IntArray | None) -> None:
         from scipy.sparse import csr_array
 
         self.groups = groups
@@ -261,18 +261,18 @@ class _Permutations:
 
 
 class _Weakest(NamedTuple):
-    group: Group
+    group: QueryGroup
     deficit: float
     error: float
     """The standard deviation of the deficit where there is none."""
     critical: float
     """The largest of all deficits, in standard deviations, that chance exceeds in 5 % of permutations."""
     p: float
-    also: tuple[Group, ...]
+    also: tuple[QueryGroup, ...]
 
 
 def _weakest(
-    outcomes: _Outcomes, groups: Sequence[Group], permutations: int, stream: np.random.Generator,
+    outcomes: _Outcomes, groups: Sequence[QueryGroup], permutations: int, stream: np.random.Generator,
     strata: IntArray | None = None,
 ) -> _Weakest | None:  # fmt: skip
     """The group with the largest deficit in its own standard deviations, and p of the search; None: nothing varies."""
@@ -439,21 +439,21 @@ def _outcomes_of(subject: Subject) -> _Outcomes:
     return _Outcomes(subject.owner, subject.caption_hits, subject.image_hits)
 
 
-def _groups_of(subject: Subject, columns: Mapping[str, pl.Series]) -> list[Group]:
+def _groups_of(subject: Subject, columns: Mapping[str, pl.Series]) -> list[QueryGroup]:
     """Every group of the columns in each direction that asks."""
     groups = []
     for column, values in columns.items():
         of_images = len(values) != len(subject.caption_hits)
         for name, rows in label_groups(values):
             directions = [TEXT_TO_IMAGE, *([IMAGE_TO_TEXT] if of_images else [])]
-            groups += [Group(column, name, direction, of_images, rows) for direction in directions]
+            groups += [QueryGroup(column, name, direction, of_images, rows) for direction in directions]
     return groups
 
 
-def _searchable(outcomes: _Outcomes, groups: Iterable[Group]) -> list[Group]:
+def _searchable(outcomes: _Outcomes, groups: Iterable[QueryGroup]) -> list[QueryGroup]:
     asked = {direction: int(outcomes.by_image(direction)[1].sum()) for direction in _METRICS}
 
-    def fits(group: Group) -> bool:
+    def fits(group: QueryGroup) -> bool:
         inside = outcomes.members(group)
         size = int(inside.sum())
         images = size if group.direction == IMAGE_TO_TEXT else len(np.unique(outcomes.owner[inside]))
@@ -551,8 +551,8 @@ def look_at_object_sizes(subject: Subject, *, permutations: int = 5000) -> Objec
         if high >= _SPREAD * low:
             rows = np.flatnonzero(present & (areas < limit))
             limits[meaning], boxed = float(limit), boxed | present
-            groups += [Group(meaning, _SMALL, direction, True, rows) for direction in _METRICS]
-    bare = Group("", "", TEXT_TO_IMAGE, True, np.flatnonzero(~boxed))
+            groups += [QueryGroup(meaning, _SMALL, direction, True, rows) for direction in _METRICS]
+    bare = QueryGroup("", "", TEXT_TO_IMAGE, True, np.flatnonzero(~boxed))
     outcomes = outcomes.without(bare)
     groups = _searchable(outcomes, groups)
     stream = random_stream(subject.seed, "object sizes")
@@ -643,7 +643,7 @@ def look_at_groups(
     outcomes, groups = _outcomes_of(subject), _groups_of(subject, named)
     sizes = look_at_object_sizes(subject, permutations=permutations)
     if sizes.small is not None and sizes.small.p <= _SURELY:
-        outcomes = outcomes.without(Group(_SMALL, _SMALL, TEXT_TO_IMAGE, True, sizes.rows))
+        outcomes = outcomes.without(QueryGroup(_SMALL, _SMALL, TEXT_TO_IMAGE, True, sizes.rows))
     stream = random_stream(subject.seed, "weak groups")
     searched: dict[str, int] = {}
     weak: list[WeakGroup] = []
