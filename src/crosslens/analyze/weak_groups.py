@@ -231,10 +231,11 @@ class _Permutations:
         images[:, self._base] = np.lexsort([keys, np.broadcast_to(self._strata, keys.shape)], axis=-1)
         blocks = []
         for _, owners, hits in self._blocks if self._of_captions[0] else ():
-            taken = hits[np.argsort(keys[:, owners], axis=1)]
-            if hits.shape[1] > 1:
-                taken = stream.permuted(taken, axis=2)
-            blocks.append(taken.reshape(draws, -1))
+            each = hits.shape[1]
+            turned = np.hstack([hits, hits]).ravel()  # an image's captions change places in a circle
+            starts = np.argsort(keys[:, owners], axis=1) * (2 * each)
+            starts += stream.integers(0, each, starts.shape)
+            blocks.append(turned[starts[:, :, None] + np.arange(each)].reshape(draws, -1))
         return self._deficits(images, blocks)
 
     def _deficits(self, images: IntArray, blocks: Sequence[FloatArray]) -> FloatArray:
@@ -537,7 +538,7 @@ class ObjectSizes(Presented):
         return {"small": small, "below": self.below, "images": self.images}
 
 
-def look_at_object_sizes(subject: Subject, *, permutations: int = 5000) -> ObjectSizes:
+def look_at_object_sizes(subject: Subject, *, permutations: int = 3000) -> ObjectSizes:
     """Whether images whose objects are small are found less often, whatever their columns and number of objects are."""
     dataset, outcomes, groups = subject.dataset, _outcomes_of(subject), []
     asked = outcomes.by_image(TEXT_TO_IMAGE)[1] + outcomes.by_image(IMAGE_TO_TEXT)[1] > 0
@@ -630,7 +631,7 @@ class WeakGroups(Presented):
 
 
 def look_at_groups(
-    subject: Subject, columns: Mapping[str, pl.Series | Sequence[Any]] | None = None, *, permutations: int = 5000
+    subject: Subject, columns: Mapping[str, pl.Series | Sequence[Any]] | None = None, *, permutations: int = 3000
 ) -> WeakGroups:
     """Search all groups for those below the others; ``columns`` (per caption or per image) instead of the dataset's.
 
