@@ -246,3 +246,26 @@ def test_without_vectors_nothing_is_planted() -> None:
     subject = equal_groups(0, 60, 1, 0.6, skewed=False)
     assert not plant_weak_group(subject, 0.5, np.random.default_rng(0)).ids
     assert not plant_small_objects(subject, 0.5, np.random.default_rng(0)).ids
+
+
+@pytest.mark.parametrize("defect", ["blank", "hub", "swapped", "noise"])
+def test_silent_where_another_defect_is_planted(defect: str) -> None:
+    """Defects that have nothing to do with columns or sizes."""
+    accused = 0
+    for seed in range(6):
+        clean, stream = with_objects(seed, 200), np.random.default_rng(100 + seed)
+        assert clean.images is not None
+        assert clean.captions is not None
+        images, captions = (np.array(side.vectors, np.float32) for side in (clean.images, clean.captions))
+        rows = stream.permutation(len(captions))[: len(captions) // 5]
+        if defect == "blank":
+            images[stream.permutation(len(images))[:16]] = 1e-6
+        elif defect == "hub":
+            images[3] = 4 * captions.mean(axis=0) + images[3]
+        elif defect == "swapped":
+            captions[rows] = captions[np.roll(rows, 1)]
+        else:
+            captions[rows] = stream.standard_normal((len(rows), captions.shape[1]))
+        result = look_at_groups(Subject.of(clean.dataset, images, captions, seed=seed), permutations=300)
+        accused += sum(seen.p is not None and seen.p < 0.05 for seen in result.findings())
+    assert accused <= 2

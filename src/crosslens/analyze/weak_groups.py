@@ -112,7 +112,7 @@ def group_columns(dataset: Dataset) -> dict[str, pl.Series]:
     return columns
 
 
-class Group(NamedTuple):
+class QueryGroup(NamedTuple):
     """The rows of one value of a column: of images, or of captions where the column is of captions."""
 
     column: str
@@ -145,7 +145,7 @@ class _Outcomes(NamedTuple):
         sums = np.bincount(self.owner[asked], self.captions[asked], size)
         return sums.astype(float), np.bincount(self.owner[asked], minlength=size).astype(float)
 
-    def members(self, group: Group) -> BoolArray:
+    def members(self, group: QueryGroup) -> BoolArray:
         """Of each caption (of i2t: of each image) that was asked, whether it is in the group; not: False."""
         rows = np.zeros(len(self.images if group.of_images else self.captions), bool)
         rows[group.rows] = True
@@ -153,7 +153,7 @@ class _Outcomes(NamedTuple):
             return rows & np.isfinite(self.images)
         return (rows[self.owner] if group.of_images else rows) & np.isfinite(self.captions)
 
-    def split(self, group: Group) -> tuple[FloatArray, FloatArray, IntArray]:
+    def split(self, group: QueryGroup) -> tuple[FloatArray, FloatArray, IntArray]:
         """The outcomes of a direction, whether each is in the group, and the image of each."""
         by_image = group.direction == IMAGE_TO_TEXT
         values = self.images if by_image else self.captions
@@ -161,7 +161,7 @@ class _Outcomes(NamedTuple):
         owner = np.arange(len(values)) if by_image else self.owner
         return values[asked], self.members(group)[asked].astype(float), owner[asked]
 
-    def without(self, group: Group) -> _Outcomes:
+    def without(self, group: QueryGroup) -> _Outcomes:
         """The rest, with nothing of the group."""
         captions, images = self.captions.copy(), self.images.copy()
         if group.of_images:
@@ -175,7 +175,7 @@ class _Outcomes(NamedTuple):
 class _Permutations:
     """The deficits of all groups under permutations of images, which keep their captions and stay within strata."""
 
-    def __init__(self, outcomes: _Outcomes, groups: Sequence[Group], strata: IntArray | None) -> None:
+    def __init__(self, outcomes: _Outcomes, groups: Sequence[QueryGroup], strata: IntArray | None) -> None:
         from scipy.sparse import csr_array
 
         self.groups = groups
@@ -231,10 +231,11 @@ class _Permutations:
         images[:, self._base] = np.lexsort([keys, np.broadcast_to(self._strata, keys.shape)], axis=-1)
         blocks = []
         for _, owners, hits in self._blocks if self._of_captions[0] else ():
-            taken = hits[np.argsort(keys[:, owners], axis=1)]
-            if hits.shape[1] > 1:
-                taken = stream.permuted(taken, axis=2)
-            blocks.append(taken.reshape(draws, -1))
+            each = hits.shape[1]
+            turned = np.hstack([hits, hits]).ravel()  # an image's captions change places in a circle
+            starts = np.argsort(keys[:, owners], axis=1) * (2 * each)
+            starts += stream.integers(0, each, starts.shape)
+            blocks.append(turned[starts[:, :, None] + np.arange(each)].reshape(draws, -1))
         return self._deficits(images, blocks)
 
     def _deficits(self, images: IntArray, blocks: Sequence[FloatArray]) -> FloatArray:
@@ -261,18 +262,18 @@ class _Permutations:
 
 
 class _Weakest(NamedTuple):
-    group: Group
+    group: QueryGroup
     deficit: float
     error: float
     """The standard deviation of the deficit where there is none."""
     critical: float
     """The largest of all deficits, in standard deviations, that chance exceeds in 5 % of permutations."""
     p: float
-    also: tuple[Group, ...]
+    also: tuple[QueryGroup, ...]
 
 
 def _weakest(
-    outcomes: _Outcomes, groups: Sequence[Group], permutations: int, stream: np.random.Generator,
+    outcomes: _Outcomes, groups: Sequence[QueryGroup], permutations: int, stream: np.random.Generator,
     strata: IntArray | None = None,
 ) -> _Weakest | None:  # fmt: skip
     """The group with the largest deficit in its own standard deviations, and p of the search; None: nothing varies."""
@@ -439,21 +440,21 @@ def _outcomes_of(subject: Subject) -> _Outcomes:
     return _Outcomes(subject.owner, subject.caption_hits, subject.image_hits)
 
 
-def _groups_of(subject: Subject, columns: Mapping[str, pl.Series]) -> list[Group]:
+def _groups_of(subject: Subject, columns: Mapping[str, pl.Series]) -> list[QueryGroup]:
     """Every group of the columns in each direction that asks."""
     groups = []
     for column, values in columns.items():
         of_images = len(values) != len(subject.caption_hits)
         for name, rows in label_groups(values):
             directions = [TEXT_TO_IMAGE, *([IMAGE_TO_TEXT] if of_images else [])]
-            groups += [Group(column, name, direction, of_images, rows) for direction in directions]
+            groups += [QueryGroup(column, name, direction, of_images, rows) for direction in directions]
     return groups
 
 
-def _searchable(outcomes: _Outcomes, groups: Iterable[Group]) -> list[Group]:
+def _searchable(outcomes: _Outcomes, groups: Iterable[QueryGroup]) -> list[QueryGroup]:
     asked = {direction: int(outcomes.by_image(direction)[1].sum()) for direction in _METRICS}
 
-    def fits(group: Group) -> bool:
+    def fits(group: QueryGroup) -> bool:
         inside = outcomes.members(group)
         size = int(inside.sum())
         images = size if group.direction == IMAGE_TO_TEXT else len(np.unique(outcomes.owner[inside]))
@@ -537,7 +538,7 @@ class ObjectSizes(Presented):
         return {"small": small, "below": self.below, "images": self.images}
 
 
-def look_at_object_sizes(subject: Subject, *, permutations: int = 5000) -> ObjectSizes:
+def look_at_object_sizes(subject: Subject, *, permutations: int = 3000) -> ObjectSizes:
     """Whether images whose objects are small are found less often, whatever their columns and number of objects are."""
     dataset, outcomes, groups = subject.dataset, _outcomes_of(subject), []
     asked = outcomes.by_image(TEXT_TO_IMAGE)[1] + outcomes.by_image(IMAGE_TO_TEXT)[1] > 0
@@ -551,8 +552,8 @@ def look_at_object_sizes(subject: Subject, *, permutations: int = 5000) -> Objec
         if high >= _SPREAD * low:
             rows = np.flatnonzero(present & (areas < limit))
             limits[meaning], boxed = float(limit), boxed | present
-            groups += [Group(meaning, _SMALL, direction, True, rows) for direction in _METRICS]
-    bare = Group("", "", TEXT_TO_IMAGE, True, np.flatnonzero(~boxed))
+            groups += [QueryGroup(meaning, _SMALL, direction, True, rows) for direction in _METRICS]
+    bare = QueryGroup("", "", TEXT_TO_IMAGE, True, np.flatnonzero(~boxed))
     outcomes = outcomes.without(bare)
     groups = _searchable(outcomes, groups)
     stream = random_stream(subject.seed, "object sizes")
@@ -630,7 +631,7 @@ class WeakGroups(Presented):
 
 
 def look_at_groups(
-    subject: Subject, columns: Mapping[str, pl.Series | Sequence[Any]] | None = None, *, permutations: int = 5000
+    subject: Subject, columns: Mapping[str, pl.Series | Sequence[Any]] | None = None, *, permutations: int = 3000
 ) -> WeakGroups:
     """Search all groups for those below the others; ``columns`` (per caption or per image) instead of the dataset's.
 
@@ -643,7 +644,7 @@ def look_at_groups(
     outcomes, groups = _outcomes_of(subject), _groups_of(subject, named)
     sizes = look_at_object_sizes(subject, permutations=permutations)
     if sizes.small is not None and sizes.small.p <= _SURELY:
-        outcomes = outcomes.without(Group(_SMALL, _SMALL, TEXT_TO_IMAGE, True, sizes.rows))
+        outcomes = outcomes.without(QueryGroup(_SMALL, _SMALL, TEXT_TO_IMAGE, True, sizes.rows))
     stream = random_stream(subject.seed, "weak groups")
     searched: dict[str, int] = {}
     weak: list[WeakGroup] = []
