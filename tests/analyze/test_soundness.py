@@ -253,8 +253,7 @@ def test_three_kinds_of_hubs() -> None:
 def of_lists(subject: Subject, given: Mapping[str, list[str]]) -> Subject:
     """The same dataset with lists of images by caption, and nothing else."""
     data = subject.dataset
-    pairs = {caption: {data.image_ids[data.caption_image[row]]: 1.0} for row, caption in enumerate(data.caption_ids)}
-    truth = Relevance.from_pairs(pairs, item_ids=data.image_ids)
+    truth = Relevance.from_dataset(data, TEXT_TO_IMAGE)
     return Subject(data, {TEXT_TO_IMAGE: rank_lists(RankedLists.of(given), truth, TEXT_TO_IMAGE)})
 
 
@@ -298,8 +297,10 @@ def test_blank_vectors_are_counted() -> None:
 
 def test_vectors_may_be_equal_for_a_reason() -> None:
     """Encoders that read a part of a caption, and models that tell few things apart."""
-    texts = {f"image {row}": [f"a red ball on the {WORDS[row % 38]} and {WORDS[row // 38]}"] for row in range(200)}
     stream = random_stream(0, "points")
+    texts = {f"image {row}": [" ".join(stream.choice(WORDS, 8))] for row in range(200)}
+    for row in range(100, 200):
+        texts[f"image {row}"] = [f"a red ball lies {' '.join(stream.choice(WORDS, 4))}"]
     cut = stream.standard_normal((200, 24)).astype(np.float32)
     cut[100:] = cut[100]
     assert "blank-vectors" not in said(Subject.of(Dataset.of(texts), stream.standard_normal((200, 24)), cut))
