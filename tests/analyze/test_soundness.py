@@ -50,7 +50,7 @@ CLEAN: tuple[dict[str, Any], ...] = (
     {"cone": 2.0},
     {"cone": 5.0, "dimensions": 50, "noise": 2.5},
     {"score": "dot", "noise": 1.0},
-    {"score": "dot", "lengths": 0.02, "noise": 1.5},
+    {"score": "dot", "lengths": 0.002, "noise": 1.5},
     {"dimensions": 100, "noise": 3.0},
     {"dimensions": 6, "noise": 0.8},
 )
