@@ -127,7 +127,7 @@ def effect_of(estimate: Estimate, unit: str) -> Effect:
 def percent(effect: Effect | float, unit: str = " %") -> str:
     """``8 % [7, 10]``; a decimal where a whole number would say little."""
     value, low, high = (effect, None, None) if isinstance(effect, float) else effect[:3]
-    digits = 1 if 0 < abs(value) < 0.1 or 0.99 < abs(value) < 1 else 0
+    digits = 2 if 0 < abs(value) < 0.001 else 1 if 0 < abs(value) < 0.1 or 0.99 < abs(value) < 1 else 0
     low, high = (np.nan if end is None else end for end in (low, high))
     return str(Figure(value, low, high, scale=100.0, digits=digits, unit=unit))
 

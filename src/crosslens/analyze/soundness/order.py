@@ -37,6 +37,7 @@ _SEARCHED = 60
 """Offsets that are looked at, those with the most queries first: p allows for all of them."""
 _MOST_SCORES = 30_000_000
 _PLACED = 0.9
+_CLEAR = 1e-3
 _LIKELY = 1.92
 """How far below the best the log-likelihood may be inside a 95 % interval."""
 
@@ -183,7 +184,8 @@ def misaligned(subject: Subject, firsts: Mapping[str, Firsts]) -> Iterator[Obser
     shifts = [shift for shift in (_found_elsewhere(subject, firsts), _fits_elsewhere(subject)) if shift is not None]
     if not shifts:
         return
-    best = min(shifts, key=lambda shift: shift.p)
+    sure = [shift for shift in shifts if shift.p < _CLEAR]
+    best = max(sure, key=lambda shift: shift.share) if sure else min(shifts, key=lambda shift: shift.p)
     p = min(1.0, len(shifts) * best.p)
     effect = (
         Effect(best.share, *best.reach, "share of captions")
@@ -212,12 +214,15 @@ class _Shift(NamedTuple):
     queries: list[str]
 
 
+_NO_SHIFT = _Shift(1.0, (0, 1), "elsewhere", "is never first", 0.0, (0.0, 0.0), [])
+
+
 def _shift(
     segment: _Segment, starts: float, images: IntArray, moved: BoolArray, ids: Sequence[str], fits: str
 ) -> _Shift:
     """A segment with its p; ``images`` are those of the queries, ``moved`` the queries that the offset moves."""
     if segment.stop - segment.start < _FEWEST_ROWS:
-        return _Shift(1.0, (0, 1), "", "", 0.0, (0.0, 0.0), [])
+        return _NO_SHIFT
 
     def queries(start: int, stop: int) -> BoolArray:
         return moved & (images >= start) & (images < stop)
@@ -240,17 +245,24 @@ def _found_elsewhere(subject: Subject, firsts: Mapping[str, Firsts]) -> _Shift |
     votes, images = _votes(subject, firsts), len(subject.dataset.image_ids)
     if votes is None:
         return None
-    best: _Segment | None = None
-    for offset in _offsets(subject, votes, images):
-        for use_far in (False, True):
-            far = offset.far & use_far & (images >= _SMALLEST_GALLERY)
-            best = _better(best, np.where(far, _FAR * offset.there - 1, offset.there - offset.right), offset)
-    if best is None:
-        return None
     captions_of = int(np.bincount(votes.images, minlength=1).max())
     starts = 2 * len(_STAKES) * images * (captions_of + _FAR) * captions_of
     fits = "is first for {there}, what belongs there for {right}"
-    return _shift(best, starts, votes.images, best.offset.moved, votes.ids, fits)
+    shifts: list[tuple[float, _Shift]] = []
+    for offset in _offsets(subject, votes, images):
+        best: _Segment | None = None
+        for use_far in (False, True):
+            far = offset.far & use_far & (images >= _SMALLEST_GALLERY)
+            best = _better(best, np.where(far, _FAR * offset.there - 1, offset.there - offset.right), offset)
+        if best is not None:
+            shift = _shift(best, starts, votes.images, offset.moved, votes.ids, fits)
+            explained = offset.there * np.bincount(votes.images, offset.moved, images)
+            shifts.append((float(explained[best.start : best.stop].sum()), shift))
+    # What is shifted by an image is shifted for the last of its captions by one caption too: what explains most counts.
+    sure = [(explained, shift) for explained, shift in shifts if shift.p < _CLEAR]
+    if sure:
+        return max(sure, key=lambda pair: pair[0])[1]
+    return min((shift for _, shift in shifts), key=lambda shift: shift.p, default=_NO_SHIFT)
 
 
 def _fits_elsewhere(subject: Subject) -> _Shift | None:
@@ -291,7 +303,7 @@ def _fits_elsewhere(subject: Subject) -> _Shift | None:
         if segment is not best:
             best, distances[0] = segment, distance
     if best is None or best.stop == best.start:
-        return None
+        return _NO_SHIFT
     rows_there = slice(best.start, best.stop)
     beside = [np.subtract(*gains((distances[0] + step) % count))[rows_there].mean() for step in (-2, -1, 1, 2)]
     peak = (best.offset.there - best.offset.right)[rows_there].mean()

@@ -33,6 +33,8 @@ _OUTSTANDING = 5
 """A blank vector is that of so many items, and of so many times as many as the next that several have."""
 _RELATED = 0.25
 """How far from unrelated to equal the texts of two items may be that have one vector for no reason."""
+_TEMPLATE = 0.6
+"""Where two items drawn at random have more in common, nobody can tell what is related."""
 _PAIRS = 300
 _WORD = re.compile(r"\w+")
 _LEVEL_LENGTHS = 1e-3
@@ -64,14 +66,15 @@ def blank_vectors(subject: Subject) -> Iterator[Observation]:
     counts has as little in common as two items drawn at random.
     """
     dataset = subject.dataset
-    words = [frozenset(_WORD.findall(text.lower())) for text in dataset.texts]
-    heads = [tuple(_WORD.findall(text.lower())[:3]) for text in dataset.texts]
+    spelled = [_WORD.findall(text.lower()) for text in dataset.texts]
+    words = [frozenset(text) for text in spelled]
     of_image: list[set[str]] = [set() for _ in dataset.image_ids]
     for caption, image in enumerate(subject.owner):
         of_image[image] |= words[caption]
 
     def caption_likeness(left: int, right: int) -> float:
-        return 1.0 if heads[left] == heads[right] else _overlap(words[left], words[right])
+        half = max(1, min(len(spelled[left]), len(spelled[right])) // 2)
+        return 1.0 if spelled[left][:half] == spelled[right][:half] else _overlap(words[left], words[right])
 
     def image_likeness(left: int, right: int) -> float:
         files = [subject.pictures.get(dataset.image_ids[row]) for row in (left, right)]
@@ -127,6 +130,8 @@ def _blank_rows(
         limit = at_random + _RELATED * (1 - at_random)
 
         def unrelated(rows: Sequence[int]) -> bool:
+            if at_random > _TEMPLATE:
+                return False
             every = list(combinations(rows[: _OUTSTANDING * 5], 2))
             drawn = stream.permutation(len(every))[:_PAIRS]
             return float(np.mean([likeness(*every[pair]) for pair in drawn])) <= limit
