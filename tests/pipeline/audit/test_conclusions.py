@@ -82,6 +82,11 @@ def test_what_accounts_for_more_is_said_first_and_open_ones_last() -> None:
     assert said(listed, small, large) == ["slow", "weak", "list"]
 
 
+def test_five_sentences_say_five_things() -> None:
+    groups = [observation(p=0.0, weight=0.3, subject=str(number)) for number in range(6)]
+    assert said(*groups, observation("slow", p=0.0, weight=0.1))[:2] == ["weak", "slow"]
+
+
 def test_unsound_input_is_said_first_and_silences_what_depends_on_it() -> None:
     weak, slow = observation(p=0.0, weight=0.5), observation("slow", p=0.0, weight=0.4)
     blank = observation("blank", p=0.0, weight=0.05)
@@ -108,6 +113,12 @@ def test_the_same_of_one_model_on_several_datasets_is_said_once() -> None:
     ]
     (finding,) = conclude(entries, PRECISIONS)
     assert (finding.dataset, finding.also) == ("y", ("x",))
+    runs = {"a-x": "a", "a-y": "a", "b-y": "b"}
+    of_runs = [Observed(observation(p=0.0), "made-up", run, run[-1]) for run in runs]
+    assert [(finding.model, finding.also) for finding in conclude(of_runs, PRECISIONS, runs)] == [
+        ("a-x", ("y",)),
+        ("b-y", ()),
+    ]
     by_column = [Observed(observation(p=0.0, subject=column), "made-up", "a", "x") for column in ("style", "place")]
     assert len(conclude(by_column, PRECISIONS)) == 2
 

@@ -33,6 +33,9 @@ from crosslens.pipeline.comparison_results import MetricComparison
 
 _LEVEL = 0.05
 
+COMPARISON = "comparison"
+"""The stage that compares the runs over a dataset."""
+
 
 @dataclass(frozen=True, eq=False)
 class ModelComparison(Presented):
@@ -195,7 +198,7 @@ def run_of(subject: Subject, name: str) -> Run:
 @finding_kind(
     "better",
     "{metric} of {best} is {points} {interval} above that of {second}{others}.",
-    stage="leaderboard", strengths=(0.02, 0.05, 0.1), strength_words="a second model that finds {:.0%} fewer captions",
+    stage=COMPARISON, strengths=(0.02, 0.05, 0.1), strength_words="a second model that finds {:.0%} fewer captions",
 )  # fmt: skip
 def plant_worse_model(subject: Subject, strength: float, stream: np.random.Generator) -> Planted:
     """A second model: noise in its vectors of some captions, so that it loses so many points."""
@@ -211,7 +214,7 @@ def plant_worse_model(subject: Subject, strength: float, stream: np.random.Gener
 @finding_kind(
     "no-difference",
     "{runs} do not differ in {metric}: {why}.",
-    stage="leaderboard", strengths=(1.0,), strength_words="a second model of the same vectors, in other units",
+    stage=COMPARISON, strengths=(1.0,), strength_words="a second model of the same vectors, in other units",
 )  # fmt: skip
 def plant_equal_model(subject: Subject, strength: float, stream: np.random.Generator) -> Planted:
     """A second model whose vectors are those of the first, times a power of two: the same lists."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import cache
@@ -36,12 +37,17 @@ def measured_precisions() -> Mapping[str, Precision]:
     return {kind: Precision(**row) for kind, row in stored.items()}
 
 
-def conclude(observed: Iterable[Observed], precisions: Mapping[str, Precision] | None = None) -> tuple[Finding, ...]:
+def conclude(
+    observed: Iterable[Observed],
+    precisions: Mapping[str, Precision] | None = None,
+    models: Mapping[str, str] | None = None,
+) -> tuple[Finding, ...]:
     """What an audit says, the first thing first; p-values are corrected over everything that was observed.
 
     Unsound input is said first, and what depends on it is not said. Then what is settled or likely, by how much of the
-    headline metric it accounts for; last what is open. The same thing said of one model on several datasets is said
-    once.
+    headline metric it accounts for; last what is open. Of each kind, the first comes before the second of any other:
+    five sentences say five things. ``models`` are the models of the runs: the same of one model on several datasets is
+    said once.
     """
     observed = list(observed)
     precisions = measured_precisions() if precisions is None else precisions
@@ -57,7 +63,14 @@ def conclude(observed: Iterable[Observed], precisions: Mapping[str, Precision] |
                 tuple(observation.evidence), precision, observation.weight, stage, model, dataset, observation.subject,
             ))  # fmt: skip
     findings.sort(key=_order)
-    return tuple(_said_once(finding for finding in findings if not _is_silenced(finding, findings)))
+    audible = [finding for finding in findings if not _is_silenced(finding, findings)]
+    merged = list(_said_once(audible, models or {}))
+    earlier: Counter[str] = Counter()
+    places = []
+    for finding in merged:
+        places.append((finding.certainty == "open", earlier[finding.kind] > 0))
+        earlier[finding.kind] += 1
+    return tuple(merged[row] for row in sorted(range(len(merged)), key=places.__getitem__))
 
 
 def certainty_of(observation: Observation, p: float | None, precision: Precision | None) -> Certainty | None:
@@ -96,10 +109,11 @@ def _is_silenced(finding: Finding, findings: Iterable[Finding]) -> bool:
     return False
 
 
-def _said_once(findings: Iterable[Finding]) -> Iterable[Finding]:
+def _said_once(findings: Iterable[Finding], models: Mapping[str, str]) -> Iterable[Finding]:
     """Of one model, the same on several datasets: the first, which names the others."""
-    said: dict[tuple[str, str, str, str], list[Finding]] = {}
+    said: dict[tuple[str, ...], list[Finding]] = {}
     for finding in findings:
-        said.setdefault((finding.kind, finding.model, finding.subject, finding.certainty), []).append(finding)
+        model = models.get(finding.model, finding.model)
+        said.setdefault((finding.kind, model, finding.subject, finding.certainty), []).append(finding)
     for first, *others in said.values():
         yield replace(first, also=tuple(dict.fromkeys(other.dataset for other in others)))

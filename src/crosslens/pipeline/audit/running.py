@@ -167,7 +167,10 @@ def run_audit(
         finally:
             display.finish()
         results = folder.results()
-        findings = conclude(entry for result in results for entry in result.observed())
+        findings = conclude(
+            (entry for result in results for entry in result.observed()),
+            models={source.name: source.model for source in sources},
+        )
         folder.conclude(findings, skipped)
     return Audit(folder.path, runs, results, findings, tuple(skipped))
 

@@ -29,6 +29,7 @@ from crosslens.core import (
     trusting,
 )
 from crosslens.encode import EncodeOptions
+from crosslens.pipeline.audit.comparing import COMPARISON, compare_with_planted
 from crosslens.pipeline.audit.conclusions import Observed, conclude
 from crosslens.pipeline.audit.results import Audit, AuditFolder, load_audit
 from crosslens.pipeline.audit.sources import AuditSource, subject_of
@@ -162,18 +163,16 @@ def _noticed(
     progress: Progress,
 ) -> Noticed | str:  # fmt: skip
     """How often the defect was noticed; or why it cannot be planted."""
-    look_for = LOOKS.get(entry.details["stage"])
-    if look_for is None:
-        return "it compares models"
-    said = first = 0
-    rest = [observed for observed in others if observed.stage != entry.details["stage"]]
+    asked, said, first = entry.details["stage"], 0, 0
+    rest = [observed for observed in others if observed.stage != asked]
     for repeat in range(repeats):
         stream = random_stream(seed, f"calibrate-{entry.name}-{strength:g}-{repeat}")
         planted = entry.value(subject, strength, stream)
         if not planted.ids:
             return "this data has nothing to plant it into"
-        looked_at = look_for(replace(planted.subject, seed=repeat)).findings()
-        observed = [Observed(observation, entry.details["stage"], name) for observation in looked_at]
+        with_defect = replace(planted.subject, seed=repeat)
+        result = compare_with_planted(subject, with_defect) if asked == COMPARISON else LOOKS[asked](with_defect)
+        observed = [Observed(observation, asked, name) for observation in result.findings()]
         places = [place for place, finding in enumerate(conclude([*rest, *observed])) if finding.kind == entry.name]
         said += bool(places)
         first += bool(places) and places[0] < FIRST_FIVE

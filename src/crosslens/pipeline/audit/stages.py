@@ -38,7 +38,7 @@ from crosslens.core import (
 from crosslens.data import image_files, outer_file, write_qrels
 from crosslens.explanations import TEXT_TO_TEXT, explain_run, failed_queries, query_outcomes, ranking_of, save_overview
 from crosslens.metrics import dataset_name
-from crosslens.pipeline.audit.comparing import compare_models
+from crosslens.pipeline.audit.comparing import COMPARISON, compare_models
 from crosslens.pipeline.audit.conclusions import Observed, conclude
 from crosslens.pipeline.audit.sources import DatasetSource
 from crosslens.pipeline.audit.stage import (
@@ -158,7 +158,7 @@ def groups(work: StageWork) -> StageOutput:
     return StageOutput.of(weak, command, name=run.name, groups=tables)
 
 
-@audit_stage("comparison", about=DATASET, order=125, needs=(SEVERAL_RUNS,), cost=(0.5, 0.1))
+@audit_stage(COMPARISON, about=DATASET, order=125, needs=(SEVERAL_RUNS,), cost=(0.5, 0.1))
 def compare_on_dataset(work: StageWork) -> StageOutput:
     """Which run over a dataset is better, and which do not differ."""
     return StageOutput.of(compare_models(work.loaded()), f"crosslens compare {work.folders}")
