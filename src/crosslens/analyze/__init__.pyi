@@ -130,6 +130,7 @@ from crosslens.analyze.polysemy.study import (
     PolysemyStudy as PolysemyStudy,
     kernel_density as kernel_density,
 )
+from crosslens.analyze.probes.probe import Probes as Probes, probe_captions as probe_captions
 from crosslens.analyze.scorers import (
     CLIPSCORES as CLIPSCORES,
     ScorerComparison as ScorerComparison,
@@ -142,10 +143,10 @@ from crosslens.analyze.weak_groups import (
     NO_VALUE as NO_VALUE,
     ObjectSizes as ObjectSizes,
     WeakGroups as WeakGroups,
+    group_columns as group_columns,
     has_vectors as has_vectors,
     label_groups as label_groups,
     look_at_groups as look_at_groups,
     look_at_object_sizes as look_at_object_sizes,
     with_misses as with_misses,
 )
-from crosslens.analyze.probes.probe import Probes as Probes, probe_captions as probe_captions

@@ -13,6 +13,7 @@ from crosslens.analyze import (
     assess_label_quality,
     compare_granularity,
     find_missing_positives,
+    group_columns,
     look_at_groups,
     look_at_twins,
     look_into_inputs,
@@ -65,7 +66,7 @@ from crosslens.pipeline.audit.stage import (
     audit_stage,
 )
 from crosslens.pipeline.curves import curve
-from crosslens.pipeline.groups import CAPTION_LENGTH, group_metrics, group_names, groupable_metrics
+from crosslens.pipeline.groups import group_metrics, group_names, groupable_metrics
 from crosslens.pipeline.leaderboards import leaderboard
 from crosslens.pipeline.panel import calibrate_panel, read_panel
 from crosslens.pipeline.recipe.execute import run_recipe
@@ -123,39 +124,28 @@ def twins(work: StageWork) -> StageOutput:
     return StageOutput.of(look_at_twins(work.subject), "")
 
 
-def _useful_columns(run: Run) -> list[str]:
-    """The columns that split the queries into some groups, but not into single queries."""
-    tables = run.columns.values()
-    useful = {CAPTION_LENGTH} if any("text" in table.columns for table in tables) else set()
-    names = group_names(run)
-    for column in (table[name] for table in tables for name in names if name in table.columns):
-        values = column.drop_nulls()
-        if not column.dtype.is_nested() and 1 < values.n_unique() <= max(2, len(values) // 5):
-            useful.add(column.name)
-    return [name for name in names if name in useful][:_MOST_COLUMNS]
-
-
 _COLUMNS = Condition.of(
-    "columns that make groups", lambda work: _useful_columns(work.run.evaluated), "the dataset has none"
+    "columns that make groups", lambda work: group_columns(work.subject.dataset), "the dataset has none"
 )
 
 
-@audit_stage("groups", about=RUN, order=30, needs=(_COLUMNS,), cost=(1, 0.5))
+@audit_stage("groups", about=RUN, order=30, needs=(A_DATASET, _COLUMNS), cost=(1, 0.5))
 def groups(work: StageWork) -> StageOutput:
     """Metrics by every column of the dataset that makes groups, and by caption length."""
-    run, options = work.run.evaluated, work.options
+    run, options, subject = work.run.evaluated, work.options, work.subject
     wanted = _GROUPED[:2] if options.quick else _GROUPED
     tables: list[dict[str, Any]] = []
-    for column in _useful_columns(run):
+    for column in [name for name in group_names(run) if name in group_columns(subject.dataset)][:_MOST_COLUMNS]:
         names = [name for name in groupable_metrics(run, column) if split_name(name)[1] in wanted]
         if names:
             grouped = group_metrics(
                 run, column, names, largest=_MOST_GROUPS, seed=options.seed, resamples=options.resamples
             )
             tables.append(grouped.figures())
-    weak = look_at_groups(work.subject)
+    weak = look_at_groups(subject)
     command = f"crosslens show {work.run.folder} --by {'|'.join(table['by'] for table in tables)}"
-    return StageOutput.of(weak, command, name=run.name, groups=tables)
+    content = {"name": run.name, "groups": tables, "weak": weak.as_dict()}
+    return StageOutput(content, command, None, tuple(weak.sections()), tuple(weak.findings()))
 
 
 @audit_stage(COMPARISON, about=DATASET, order=125, needs=(SEVERAL_RUNS,), cost=(0.5, 0.1))
