@@ -48,7 +48,7 @@ CLEAN: tuple[dict[str, Any], ...] = (
     {"twins": 0.6, "blocks": True},
     {"captions": 1, "images": 100},
     {"cone": 2.0},
-    {"cone": 5.0, "dimensions": 50, "noise": 2.5},
+    {"cone": 2.0, "dimensions": 50, "noise": 2.5},
     {"score": "dot", "noise": 1.0},
     {"score": "dot", "lengths": 0.002, "noise": 1.5},
     {"dimensions": 100, "noise": 3.0},
