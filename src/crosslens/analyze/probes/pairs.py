@@ -13,7 +13,7 @@ from crosslens.analyze.probes.edits import BETWEEN, FACTS, Said, Words
 from crosslens.analyze.probes.orders import swaps
 from crosslens.analyze.subject import Subject
 from crosslens.core import Array, BoolArray, Embeddings, Evidence, IntArray, random_stream
-from crosslens.rank import scorer_of
+from crosslens.rank import Scorer, scorer_of
 from crosslens.statistics import Estimate, estimate, share_of_sums
 
 LEAST_CAPTIONS = 40
@@ -164,7 +164,7 @@ class Encodings:
         scorer = self._scorer(images, self.of(texts))
         return np.array(scorer.tile(slice(0, len(images)), slice(0, len(texts))), np.float64)
 
-    def _scorer(self, images: IntArray, vectors: Array):  # type: ignore[no-untyped-def]
+    def _scorer(self, images: IntArray, vectors: Array) -> Scorer:
         assert self.subject.images is not None
         pictures = Embeddings(range(len(images)), self.subject.images.rows(images))
         return scorer_of(pictures, Embeddings(range(len(vectors)), vectors), self.subject.score)
@@ -172,7 +172,8 @@ class Encodings:
 
 def lengths(vectors: Array) -> Array:
     """The length of each vector, or of all vectors of a text together."""
-    return np.sqrt((np.asarray(vectors, np.float64).reshape(len(vectors), -1) ** 2).sum(axis=1))
+    flat = np.asarray(vectors, np.float64).reshape(len(vectors), -1)
+    return np.asarray(np.sqrt((flat**2).sum(axis=1)))
 
 
 class Noticed(NamedTuple):
@@ -270,7 +271,8 @@ def probe(encodings: Encodings, edited: Edited, *, trusted: bool, seed: int) -> 
     evidence = tuple({"query": ids[rows[at]], "item": image_ids[images[at]]} for at in missed)
     shown = missed[0] if len(missed) else 0
     return Probe(
-        edited.name, edited.plural, edited.changed, len(pairs), len(np.unique(images)), edited.editable, *estimates[0],
+        edited.name, edited.plural, edited.changed, len(pairs), len(np.unique(images)), edited.editable,
+        noticed=estimates[0][0], beside_others=estimates[0][1],
         same=float(noticed.same.mean()),
         missed=1 - float(np.nanmean(hits)) if np.isfinite(hits).any() else 1.0,
         unread=bool(unread), example=(pairs[shown].text, pairs[shown].edited), sort=edited.sort, evidence=evidence,
