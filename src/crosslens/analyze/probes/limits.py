@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 
@@ -113,10 +114,8 @@ class _Tails:
 
     def unchanged(self, texts: Sequence[str], kept: Sequence[int]) -> tuple[BoolArray, BoolArray]:
         """Of each text, whether other words behind the kept ones change nothing, and whether at the start they do."""
-        changes = self._changes(
-            texts, [lambda text, at, f=f: self.with_tail(text, kept[at], f) for f in range(_FILLERS)]
-        )
-        starts = self._changes(texts, [lambda text, at, f=f: self.with_start(text, f) for f in range(_FILLERS)])
+        changes = self._changes(texts, partial(self._with_tail_at, kept))
+        starts = self._changes(texts, lambda text, at, filler: self.with_start(text, filler))
         rounding = self.encodings.rounding
         # Rounding differs from text to text, a weak effect is there in all: its mean may not exceed that of rounding.
         weak = changes.max(axis=0).mean() > 3 * self.encodings.differences.mean() + rounding / 3
@@ -130,17 +129,18 @@ class _Tails:
         low, high = [0] * len(texts), [len(text.split()) - 1 for text in texts]
         while any(one < other for one, other in zip(low, high, strict=True)):
             middle = [(one + other) // 2 for one, other in zip(low, high, strict=True)]
-            changes = self._changes(
-                texts, [lambda text, at, f=f, m=middle: self.with_tail(text, m[at], f) for f in range(_FILLERS)]
-            )
+            changes = self._changes(texts, partial(self._with_tail_at, middle))
             for at, same in enumerate(changes.max(axis=0) <= self.encodings.rounding):
                 if low[at] < high[at]:
                     low[at], high[at] = (low[at], middle[at]) if same else (middle[at] + 1, high[at])
         return low
 
-    def _changes(self, texts: Sequence[str], edits: Sequence[Callable[[str, int], str]]) -> Array:
-        """How far each edit moves each text's vector: edits × texts. All are encoded together."""
-        edited = [edit(text, at) for edit in edits for at, text in enumerate(texts)]
+    def _with_tail_at(self, kept: Sequence[int], text: str, at: int, filler: int) -> str:
+        return self.with_tail(text, kept[at], filler)
+
+    def _changes(self, texts: Sequence[str], edit: Callable[[str, int, int], str]) -> Array:
+        """How far an edit moves each text's vector: fillers × texts. All are encoded together."""
+        edited = [edit(text, at, filler) for filler in range(_FILLERS) for at, text in enumerate(texts)]
         vectors = self.encodings.encode([*texts, *edited])
         before, after = vectors[: len(texts)], vectors[len(texts) :]
         return np.stack([lengths(after[at : at + len(texts)] - before) for at in range(0, len(after), len(texts))])

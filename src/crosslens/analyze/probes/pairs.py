@@ -13,7 +13,7 @@ from crosslens.analyze.probes.edits import BETWEEN, FACTS, Said, Words
 from crosslens.analyze.probes.orders import swaps
 from crosslens.analyze.subject import Subject
 from crosslens.core import Array, BoolArray, Embeddings, Evidence, IntArray, random_stream
-from crosslens.rank import scorer_of
+from crosslens.rank import Scorer, scorer_of
 from crosslens.statistics import Estimate, estimate, share_of_sums
 
 LEAST_CAPTIONS = 40
@@ -164,7 +164,7 @@ class Encodings:
         scorer = self._scorer(images, self.of(texts))
         return np.array(scorer.tile(slice(0, len(images)), slice(0, len(texts))), np.float64)
 
-    def _scorer(self, images: IntArray, vectors: Array):  # type: ignore[no-untyped-def]
+    def _scorer(self, images: IntArray, vectors: Array) -> Scorer:
         assert self.subject.images is not None
         pictures = Embeddings(range(len(images)), self.subject.images.rows(images))
         return scorer_of(pictures, Embeddings(range(len(vectors)), vectors), self.subject.score)
@@ -172,7 +172,8 @@ class Encodings:
 
 def lengths(vectors: Array) -> Array:
     """The length of each vector, or of all vectors of a text together."""
-    return np.sqrt((np.asarray(vectors, np.float64).reshape(len(vectors), -1) ** 2).sum(axis=1))
+    flat = np.asarray(vectors, np.float64).reshape(len(vectors), -1)
+    return np.asarray(np.sqrt((flat**2).sum(axis=1)))
 
 
 class Noticed(NamedTuple):
@@ -194,10 +195,7 @@ def compare(encodings: Encodings, pairs: Sequence[EditedCaption], seed: int) -> 
     images = subject.owner[[pair.row for pair in pairs]]
     texts, edited = [pair.text for pair in pairs], [pair.edited for pair in pairs]
     falls = encodings.scores(images, texts) - encodings.scores(images, edited)
-    others = random_stream(seed, "probes", "others").permutation(len(subject.dataset.image_ids))[:_OTHERS]
-    with_others = encodings.all_scores(others, [*texts, *edited])
-    spread = float(with_others.std()) if with_others.size else 0.0
-    usual = (with_others[:, : len(pairs)] - with_others[:, len(pairs) :]).mean(axis=0)
+    usual, spread = _usual_falls(encodings, texts, edited, seed)
     same = lengths(encodings.of(texts) - encodings.of(edited)) <= encodings.rounding
     least = 1e-6 * max(spread, 1e-30)
 
@@ -273,7 +271,8 @@ def probe(encodings: Encodings, edited: Edited, *, trusted: bool, seed: int) -> 
     evidence = tuple({"query": ids[rows[at]], "item": image_ids[images[at]]} for at in missed)
     shown = missed[0] if len(missed) else 0
     return Probe(
-        edited.name, edited.plural, edited.changed, len(pairs), len(np.unique(images)), edited.editable, *estimates[0],
+        edited.name, edited.plural, edited.changed, len(pairs), len(np.unique(images)), edited.editable,
+        noticed=estimates[0][0], beside_others=estimates[0][1],
         same=float(noticed.same.mean()),
         missed=1 - float(np.nanmean(hits)) if np.isfinite(hits).any() else 1.0,
         unread=bool(unread), example=(pairs[shown].text, pairs[shown].edited), sort=edited.sort, evidence=evidence,
@@ -286,7 +285,10 @@ def share(values: Array, images: IntArray) -> Estimate:
 
 
 def control(encodings: Encodings, texts: Sequence[tuple[int, str]], seed: int) -> tuple[Estimate, int]:
-    """How often an image scores lower with a caption of another image than with its own, and of how many pairs."""
+    """How often an image scores lower with another image's caption than with its own, and of how many pairs.
+
+    Where long vectors score higher with all images, it counts beside those, if that is more.
+    """
     subject = encodings.subject
     stream = random_stream(seed, "probes", "control")
     chosen = [texts[at] for at in stream.permutation(len(texts))[:400]]
@@ -294,6 +296,17 @@ def control(encodings: Encodings, texts: Sequence[tuple[int, str]], seed: int) -
     images = subject.owner[rows]
     other = np.roll(np.arange(len(chosen)), 1)
     differ = np.flatnonzero(images != images[other])
-    own = encodings.scores(images[differ], [chosen[at][1] for at in differ])
-    foreign = encodings.scores(images[differ], [chosen[other[at]][1] for at in differ])
-    return share((own > foreign) + 0.5 * (own == foreign), images[differ]), len(differ)
+    texts_own, texts_other = [chosen[at][1] for at in differ], [chosen[other[at]][1] for at in differ]
+    falls = encodings.scores(images[differ], texts_own) - encodings.scores(images[differ], texts_other)
+    usual = _usual_falls(encodings, texts_own, texts_other, seed)[0]
+    shares = (share(np.sign(change) / 2 + 0.5, images[differ]) for change in (falls, falls - usual))
+    return max(shares, key=lambda of: of.low), len(differ)
+
+
+def _usual_falls(encodings: Encodings, texts: Sequence[str], others: Sequence[str], seed: int) -> tuple[Array, float]:
+    """How far scores fall from each text to the other one over many images, and how far scores are spread."""
+    count = len(encodings.subject.dataset.image_ids)
+    images = random_stream(seed, "probes", "others").permutation(count)[:_OTHERS]
+    scores = encodings.all_scores(images, [*texts, *others])
+    spread = float(scores.std()) if scores.size else 0.0
+    return (scores[:, : len(texts)] - scores[:, len(texts) :]).mean(axis=0), spread

@@ -69,7 +69,7 @@ class Probes(Presented):
                 "same": f" ({result.same:.0%} of the pairs have one vector)" if result.same > 0.05 else "",
             }  # fmt: skip
             yield Observation(
-                result.name, words, Effect(*result.noticed.cells, "share noticed"), result.weight,  # type: ignore[arg-type]
+                result.name, words, Effect(*_effect(result.noticed), "share noticed"), result.weight,
                 bounded=said, evidence=result.evidence if said else (), subject=result.sort,
             )  # fmt: skip
         if self.truncation is not None:
@@ -138,6 +138,11 @@ class Probes(Presented):
 
 def _numbers(estimate: Estimate) -> tuple[float, float, float]:
     return estimate.mean, estimate.low, estimate.high
+
+
+def _effect(estimate: Estimate) -> tuple[float, float | None, float | None]:
+    _, low, high = estimate.cells
+    return estimate.mean, low, high
 
 
 def _percent(estimate: Estimate) -> str:
