@@ -9,10 +9,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from functools import lru_cache
 
+import numpy as np
+
+from crosslens.core import Dataset, MissingExtraError, Progress
 from crosslens.language import (
     COLOURS,
     COUNTED_AS,
@@ -27,6 +31,7 @@ from crosslens.language import (
     singularise,
     word_set,
 )
+from crosslens.perturbations import perturb_all
 
 _TOKEN = re.compile(r"[^\W_]+(?:['’][^\W_]+)?|[^\w\s]|_")
 _QUIET = frozenset(".,;:!?\"'“”‘’…-–—")
@@ -86,6 +91,7 @@ _NEGATIONS = word_set("no not without never nothing isn't aren't doesn't don't c
 _NEARLY = 0.6
 """The share of words in the same order from which two captions count as one that was edited."""
 _WINDOW = 3
+_FEW_ALIKE = 20
 
 
 def words_in_order(text: str) -> tuple[str, ...]:
@@ -316,6 +322,64 @@ def _synonyms(word: str) -> frozenset[str]:
     net = load_wordnet()
     same = {lemma.lower() for synset in net.synsets(word).tolist() for lemma in net.lemmas(synset)}
     return frozenset(same) - COLOURS | {word}
+
+
+EDITS = ("color_in", "antonym", "size", "number_change", "verb_antonym", "shuffle_nouns_and_adj")
+
+
+def edited_captions(
+    texts: Sequence[str], seed: int, stream: np.random.Generator, progress: Progress | None = None
+) -> list[str | None]:
+    """Each text with one fact changed, so that it is wrong about its picture; None where nothing can be changed.
+
+    The perturbations take turns where captions can be parsed; what they cannot change, and every second caption, has
+    one thing that it names exchanged for one that another caption names.
+    """
+    changed: dict[str, list[str]] = {}
+    with suppress(MissingExtraError):
+        for results in perturb_all(EDITS, list(dict.fromkeys(texts)), seed=seed, progress=progress).values():
+            for result in results:
+                if result.text != result.original:
+                    changed.setdefault(result.original, []).append(result.text)
+    nouns = sorted({word for text in texts for word in _TOKEN.findall(text) if _named(word)})
+    edited: list[str | None] = []
+    for place, text in enumerate(texts):
+        choices = changed.get(text, []) if place % 2 else []
+        named = [match for match in _TOKEN.finditer(text) if _named(match.group())]
+        others = [noun for noun in nouns if not _synonyms(_base(noun)) & set(_content(words_in_order(text)))]
+        if choices:
+            edited.append(choices[int(stream.integers(len(choices)))])
+        elif named and others:
+            match = named[int(stream.integers(len(named)))]
+            noun = others[int(stream.integers(len(others)))]
+            edited.append(text[: match.start()] + noun + text[match.end() :])
+        else:
+            edited.append(None)
+    return edited
+
+
+def _named(word: str) -> bool:
+    """Whether a word names a thing, as far as it can be told without parsing."""
+    word = word.casefold()
+    return len(word) > 2 and word.isalpha() and word not in STOP_WORDS | COLOURS and (_is_noun(word) or len(word) > 4)
+
+
+def near_twins(dataset: Dataset) -> list[tuple[int, int]]:
+    """Pairs of captions (rows) of different images that differ in one word that decides, each in both orders."""
+    alike: dict[tuple[str, ...], list[int]] = {}
+    for row, text in enumerate(dataset.texts):
+        words = _content(words_in_order(text))
+        for place in range(len(words) if len(words) > 2 else 0):
+            alike.setdefault((*words[:place], "", *words[place + 1 :]), []).append(row)
+    owner = dataset.caption_image
+    pairs = {
+        (row, other)
+        for rows in alike.values()
+        for row in rows[:_FEW_ALIKE]
+        for other in rows[:_FEW_ALIKE]
+        if owner[row] != owner[other]
+    }
+    return sorted(pair for pair in pairs if contradicts(dataset.texts[pair[0]], dataset.texts[pair[1]]))
 
 
 def _listed(words: frozenset[str]) -> str:
