@@ -435,21 +435,21 @@ def find_missing_positives(
             bar.advance(rows.stop - rows.start)
     points, verification = ([(0, 0)] * len(levels), None) if judged is None else judged.counted()
     counts = zip(thresholds, totals.tolist(), points, strict=True)
-    rows, columns, values = best.ranked()
-    compared, control = len(rows), None
+    kept_images, kept_captions, kept_values = best.ranked()
+    compared, control = len(kept_images), None
     keep = np.ones(compared, np.bool_)
     if not isinstance(similarity, IdSimilarity):
         control = _control(dataset, similarity, threshold, seed, threads, progress)
         references = references_of(dataset)
         with stage(shown_progress(progress), "looking for contradictions", compared) as bar:
-            for place, (image, caption) in enumerate(zip(rows.tolist(), columns.tolist(), strict=True)):
+            for place, (image, caption) in enumerate(zip(kept_images.tolist(), kept_captions.tolist(), strict=True)):
                 keep[place] = not _denied(dataset.texts[caption], references[image])
                 bar.advance()
     denied = compared - int(keep.sum())
     if control is not None and not control.can_tell:
         keep[:] = False
     return MissingPositives(
-        dataset, similarity.name, truth, rows[keep], columns[keep], values[keep], threshold, annotated,
+        dataset, similarity.name, truth, kept_images[keep], kept_captions[keep], kept_values[keep], threshold, annotated,
         tuple(ThresholdCount(level, total, *point) for level, total, point in counts), verification, control, denied,
         compared,
     )  # fmt: skip

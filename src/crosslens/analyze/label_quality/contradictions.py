@@ -187,7 +187,7 @@ def _edited(one: Statements, other: Statements) -> Iterator[str]:
         if operation == "equal":
             continue
         mine, theirs = one.words[start:stop], other.words[at:to]
-        here, there = _content(mine), _content(theirs)
+        here, there = content_words(mine), content_words(theirs)
         gone, new = [*gone, *here], [*new, *there]
         if here and there and not any(_synonyms(word) & set(there) for word in here):
             yield f"{' '.join(here)}, not {' '.join(there)}"
@@ -215,14 +215,14 @@ def _statements(text: str) -> Statements:
             for noun in _nouns_after(words, place):
                 sizes.setdefault(noun, set()).add(_SIZE[word])
         elif word in _NEGATIONS:
-            denied.update(_content(words[place + 1 : place + 1 + _WINDOW]))
+            denied.update(content_words(words[place + 1 : place + 1 + _WINDOW]))
         if (count := _count(words, place)) is not None:
             for noun in _nouns_after(words, place, plural=count != 1):
                 counts.setdefault(noun, set()).add(count)
     for word in words:
         if len(word) > 2 and word not in STOP_WORDS and is_plural(word) and _is_noun(word):
             counts.setdefault(singularise(word), {0})
-    content = _content(words)
+    content = content_words(words)
     frozen = ({noun: frozenset(values) for noun, values in table.items()} for table in (colours, sizes))
     numbers = {noun: frozenset(values) for noun, values in counts.items()}
     return Statements(
@@ -245,7 +245,7 @@ def _count(words: Sequence[str], place: int) -> int | None:
 
 
 def _nouns_of(words: Sequence[str], place: int) -> list[str]:
-    """What a colour is of: what follows it, or where it ends a phrase (*a girl in red*, *the car is red*), what leads."""
+    """What a colour is of: what follows it, or, where it ends a phrase (*a girl in red*), what leads."""
     after = _nouns_after(words, place)
     if after:
         return after
@@ -286,7 +286,7 @@ def _names(text: str) -> frozenset[str]:
     return frozenset(word.casefold() for word in capitalised if len(word) > 2)
 
 
-def _content(words: Sequence[str]) -> tuple[str, ...]:
+def content_words(words: Sequence[str]) -> tuple[str, ...]:
     """The base forms of words that name something."""
     return tuple(
         _base(word)
@@ -346,7 +346,7 @@ def edited_captions(
     for place, text in enumerate(texts):
         choices = changed.get(text, []) if place % 2 else []
         named = [match for match in _TOKEN.finditer(text) if _named(match.group())]
-        others = [noun for noun in nouns if not _synonyms(_base(noun)) & set(_content(words_in_order(text)))]
+        others = [noun for noun in nouns if not _synonyms(_base(noun)) & set(content_words(words_in_order(text)))]
         if choices:
             edited.append(choices[int(stream.integers(len(choices)))])
         elif named and others:
@@ -368,7 +368,7 @@ def near_twins(dataset: Dataset) -> list[tuple[int, int]]:
     """Pairs of captions (rows) of different images that differ in one word that decides, each in both orders."""
     alike: dict[tuple[str, ...], list[int]] = {}
     for row, text in enumerate(dataset.texts):
-        words = _content(words_in_order(text))
+        words = content_words(words_in_order(text))
         for place in range(len(words) if len(words) > 2 else 0):
             alike.setdefault((*words[:place], "", *words[place + 1 :]), []).append(row)
     owner = dataset.caption_image
