@@ -449,7 +449,8 @@ def find_missing_positives(
     if control is not None and not control.can_tell:
         keep[:] = False
     return MissingPositives(
-        dataset, similarity.name, truth, kept_images[keep], kept_captions[keep], kept_values[keep], threshold, annotated,
+        dataset, similarity.name, truth, kept_images[keep], kept_captions[keep], kept_values[keep], threshold,
+        annotated,
         tuple(ThresholdCount(level, total, *point) for level, total, point in counts), verification, control, denied,
         compared,
     )  # fmt: skip

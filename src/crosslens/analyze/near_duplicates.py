@@ -1,8 +1,9 @@
 """Near-duplicate images, exactly: neither tile size nor order changes a result.
 
 Duplicates are proposed by vectors or by a perceptual hash: pictures that look the same differ in few of its bits,
-however they were saved. Of each colour channel, scaled to 32×32, it takes the 8×8 lowest frequencies of the cosine transform; a
-bit says whether one is above their median. Colours count: two drawings that differ in a colour alone are two pictures.
+however they were saved. Of each colour channel, scaled to 32×32, it takes the 8×8 lowest frequencies of the cosine
+transform; a bit says whether one is above their median. Colours count: two drawings that differ in a colour alone are
+two pictures.
 """
 
 from __future__ import annotations

@@ -174,9 +174,9 @@ def _edited(one: Statements, other: Statements) -> Iterator[str]:
     """What two captions differ in that are nearly the same: other words in the same place, or another order."""
     if one.words == other.words:
         return
-    if sorted(one.content) == sorted(other.content) and len(one.content) > 1:
-        if one.content != other.content or sorted(one.words) == sorted(other.words):
-            yield "the same words in another order"
+    reordered = one.content != other.content or sorted(one.words) == sorted(other.words)
+    if reordered and sorted(one.content) == sorted(other.content) and len(one.content) > 1:
+        yield "the same words in another order"
     shorter, longer = sorted((len(one.words), len(other.words)))
     shared = sum(min(one.words.count(word), other.words.count(word)) for word in set(one.words))
     if shared < _NEARLY * longer or not shorter:

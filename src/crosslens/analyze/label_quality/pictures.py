@@ -2,8 +2,8 @@
 
 Two files are one picture if their bytes are equal, or if no region differs by more than saving the picture again would
 change it. What saving changes is measured on these very pixels: both pictures are compressed once more, strongly,
-and the difference of the two must nowhere be larger than the differences that this makes nearby. So a flat sky hides next to
-nothing, and a changed letter, a moved object, another colour or a second moment of a burst is another picture.
+and the difference of the two must nowhere be larger than the differences that this makes nearby. So a flat sky hides
+next to nothing, and a changed letter, a moved object, another colour or a second moment of a burst is another picture.
 """
 
 from __future__ import annotations

@@ -77,8 +77,8 @@ class LabelQuality(Presented):
     """Labels to review (``table``), and what remains of each run's failures (``runs``).
 
     The first ``suspects`` rows can be corrected: equal pictures, equal captions, exchanged captions. The others are
-    worth a look, no more. ``copies`` are captions (rows) and the images (rows) that have them too; ``pictures`` are files of
-    images; ``shown`` labels are in a terminal (None: 10) and in JSON (None: all).
+    worth a look. ``copies`` are captions (rows) and the images (rows) that have them too; ``pictures`` are files
+    of images; ``shown`` labels are in a terminal (None: 10) and in JSON (None: all).
     """
 
     dataset: Dataset
