@@ -68,7 +68,11 @@ from crosslens.analyze.hard_negatives.result import (
     compare_hard_negatives as compare_hard_negatives,
 )
 from crosslens.analyze.hard_negatives.scoring import score_hard_negatives as score_hard_negatives
-from crosslens.analyze.label_quality.assess import assess_label_quality as assess_label_quality
+from crosslens.analyze.label_quality.contradictions import contradicts as contradicts
+from crosslens.analyze.label_quality.look import (
+    assess_label_quality as assess_label_quality,
+    look_at_labels as look_at_labels,
+)
 from crosslens.analyze.label_quality.review import (
     REASONS as REASONS,
     REVIEW_ENDINGS as REVIEW_ENDINGS,
