@@ -357,7 +357,8 @@ def _error(values: FloatArray, inside: FloatArray, images: IntArray) -> float:
 class WeakGroup:
     """A group and how far it is below the others, re-estimated; ``p`` is that of the whole search.
 
-    ``missing`` are the ids of its queries that miss; ``also`` says what else the same queries are.
+    ``missing`` are the ids of its queries that miss; ``also`` says what else the same queries are, ``without`` which
+    weaker groups are not among the others.
     """
 
     column: str
@@ -373,6 +374,7 @@ class WeakGroup:
     p: float
     missing: tuple[str, ...] = ()
     also: tuple[str, ...] = ()
+    without: tuple[str, ...] = ()
 
     @property
     def value(self) -> float:
@@ -391,6 +393,7 @@ class WeakGroup:
             "n": f"{self.queries:,} {unit}",
             "points": f"{100 * self.points:.0f} points",
             "interval": f"[{100 * self.low:.0f}, {100 * self.high:.0f}]",
+            "others": f"the rest (without {'; '.join(self.without)})" if self.without else "the others",
         }
 
     def observation(self, kind: str, subject: str) -> Observation:
@@ -404,7 +407,7 @@ class WeakGroup:
         return {
             "column": self.column, "group": self.group, "direction": self.direction, "queries": self.queries,
             "value": self.value, "others": self.others, "points": self.points, "low": self.low, "high": self.high,
-            "p": self.p, "also": list(self.also),
+            "p": self.p, "also": list(self.also), "without": list(self.without),
         }  # fmt: skip
 
 
@@ -643,7 +646,9 @@ def look_at_groups(
     }  # fmt: skip
     outcomes, groups = _outcomes_of(subject), _groups_of(subject, named)
     sizes = look_at_object_sizes(subject, permutations=permutations)
+    left_out: list[str] = []
     if sizes.small is not None and sizes.small.p <= _SURELY:
+        left_out.append(_SMALL)
         outcomes = outcomes.without(QueryGroup(_SMALL, _SMALL, TEXT_TO_IMAGE, True, sizes.rows))
     stream = random_stream(subject.seed, "weak groups")
     searched: dict[str, int] = {}
@@ -655,10 +660,12 @@ def look_at_groups(
         weakest = _weakest(outcomes, candidates, permutations, stream) if candidates else None
         if weakest is None:
             break
-        weak.append(_weak_group(subject, outcomes, weakest, weak[-1].p if weak else 0.0))
+        below = _weak_group(subject, outcomes, weakest, weak[-1].p if weak else 0.0)
+        weak.append(replace(below, without=tuple(left_out)))
         if weak[-1].p > _LEVEL:
             break
         outcomes = outcomes.without(weakest.group)
+        left_out.append(weakest.group.where)
     return WeakGroups(tuple(weak), {name: number for name, number in searched.items() if number}, permutations, sizes)
 
 
@@ -706,7 +713,7 @@ def _spoilt(
 
 @finding_kind(
     "group",
-    "{metric} is about {value} for {where} ({n}), {points} {interval} below the others.",
+    "{metric} is about {value} for {where} ({n}), {points} {interval} below {others}.",
     stage="groups", strengths=(0.1, 0.25, 0.5), strength_words="a group of which {:.0%} more captions miss",
     causes=("object-size",),
 )  # fmt: skip
@@ -736,7 +743,7 @@ def plant_weak_group(subject: Subject, strength: float, stream: np.random.Genera
 
 @finding_kind(
     "object-size",
-    "{metric} is about {value} where objects are small ({size}; {n}), {points} {interval} below the others.",
+    "{metric} is about {value} where objects are small ({size}; {n}), {points} {interval} below {others}.",
     stage="groups", strengths=(0.1, 0.25, 0.5), strength_words="noise in {:.0%} of the images with small objects",
     causes=("group",),
 )  # fmt: skip

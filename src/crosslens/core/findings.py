@@ -109,7 +109,7 @@ FINDING_KINDS: Registry[Callable[..., Any]] = Registry(
         "crosslens.analyze.probes",
         "crosslens.analyze.weak_groups",
         "crosslens.analyze.near_twins",
-        # "crosslens.analyze.label_quality",
+        "crosslens.analyze.label_quality",
         "crosslens.pipeline.audit.comparing",
     ),
 )

@@ -204,7 +204,7 @@ class AuditOptions(Options):
     similarity: str | None = option(
         None,
         "The similarity φ of graded metrics, curves and missing positives. [default: cider; for missing positives "
-        "semantic, where it is installed, unless --quick]",
+        "semantic, where it is installed]",
         metavar="NAME",
     )
     perturbations: str | None = option(None, _PERTURBATIONS, metavar="NAMES", joins=",")

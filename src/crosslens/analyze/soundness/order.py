@@ -26,7 +26,7 @@ from crosslens.statistics import Bootstrap, Estimate, sum_of_means
 
 _STATED_PLACES = 0.1
 """What the mean place in the list may be better than the middle, as a share of the list, to be called chance."""
-_STATED_RANKS = 5
+_STATED_RANKS = 10
 """In a small gallery, chance is hit as often as by drawing so many items rather than one."""
 _SURE = 0.98
 _STAKES = (0.9, 0.5, 0.2)
@@ -63,7 +63,7 @@ def plant_chance(subject: Subject, strength: float, stream: np.random.Generator)
     "misaligned",
     "{share} of the captions are compared with the vectors of another image: {where}, what stands {offset} {fits}.",
     stage="soundness", strengths=(0.05, 0.1, 0.3, 1.0), strength_words="{:.0%} of the image rows shifted",
-    silences=("*",), unsound=True, causes=("chance",),
+    silences=("*", "chance"), unsound=True, causes=("chance",),
 )  # fmt: skip
 def plant_misaligned(subject: Subject, strength: float, stream: np.random.Generator) -> Planted:
     """A block of image rows, rotated."""

@@ -63,7 +63,10 @@ def conclude(
                 tuple(observation.evidence), precision, observation.weight, stage, model, dataset, observation.subject,
             ))  # fmt: skip
     findings.sort(key=_order)
-    audible = [finding for finding in findings if not _is_silenced(finding, findings)]
+    audible: list[Finding] = []
+    for finding in findings:  # unsound input is before all that it silences
+        if not any(_silences(other, finding) for other in audible):
+            audible.append(finding)
     merged = list(_said_once(audible, models or {}))
     earlier: Counter[str] = Counter()
     places = []
@@ -90,23 +93,20 @@ def _details(finding: Finding) -> Mapping[str, Any]:
     return FINDING_KINDS[finding.kind].details
 
 
-def _order(finding: Finding) -> tuple[bool, bool, float]:
-    return finding.certainty == "open", not _details(finding)["unsound"], -finding.weight
+def _order(finding: Finding) -> tuple[bool, bool, int, float]:
+    details = _details(finding)
+    return finding.certainty == "open", not details["unsound"], -len(details["silences"]), -finding.weight
 
 
-def _is_silenced(finding: Finding, findings: Iterable[Finding]) -> bool:
-    """Whether the input is unsound in a way that this finding depends on."""
-    for other in findings:
-        silences = _details(other)["silences"]
-        concerns = finding.dataset == other.dataset and finding.model in ("", other.model)
-        if (
-            other is not finding and concerns and silences and other.certainty == "settled"
-            and other.weight >= STATED_SIZE and (
-                finding.kind in silences or (ALL_ABOUT_THE_MODEL in silences and finding.model == other.model)
-            )
-        ):  # fmt: skip
-            return True
-    return False
+def _silences(unsound: Finding, finding: Finding) -> bool:
+    """Whether an input is unsound in a way that a finding of the same run, or about the same dataset, depends on."""
+    silences = _details(unsound)["silences"]
+    if not silences or unsound.certainty != "settled" or unsound.weight < STATED_SIZE:
+        return False
+    if unsound.dataset != finding.dataset or finding.model not in ("", unsound.model):
+        return False
+    of_the_model = ALL_ABOUT_THE_MODEL in silences and finding.model and not _details(finding)["unsound"]
+    return bool(finding.kind in silences or of_the_model)
 
 
 def _said_once(findings: Iterable[Finding], models: Mapping[str, str]) -> Iterable[Finding]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -15,6 +14,7 @@ from crosslens.analyze import (
     find_missing_positives,
     group_columns,
     look_at_groups,
+    look_at_labels,
     look_at_twins,
     look_into_inputs,
     measure_caption_diversity,
@@ -37,7 +37,7 @@ from crosslens.core import (
     without_secrets,
 )
 from crosslens.data import image_files, outer_file, write_qrels
-from crosslens.explanations import TEXT_TO_TEXT, explain_run, failed_queries, query_outcomes, ranking_of, save_overview
+from crosslens.explanations import TEXT_TO_TEXT, explain_run, ranking_of, save_overview
 from crosslens.metrics import dataset_name
 from crosslens.pipeline.audit.comparing import COMPARISON, compare_models
 from crosslens.pipeline.audit.conclusions import Observed, conclude
@@ -96,11 +96,27 @@ def evaluate(work: StageWork) -> StageOutput:
     )
 
 
+SEMANTIC_PHI = "semantic"
+"""Of the similarities the one that agrees best with people: without it, or another that was named, nothing is proposed."""
+
+
+def _without_semantic(work: StageWork) -> str | None:
+    try:
+        load_similarity(work.options.similarity or SEMANTIC_PHI)
+    except MissingExtraError as error:
+        return error.fix
+    return None
+
+
+SEMANTIC = Condition("a similarity that agrees with people", _without_semantic)
+
 LOOKS: Mapping[str, Callable[[Subject], Presented]] = {
     "soundness": look_into_inputs,
     "probes": probe_captions,
     "twins": look_at_twins,
     "groups": look_at_groups,
+    "label-quality": look_at_labels,
+    "missing-positives": lambda subject: find_missing_positives(subject.dataset, SEMANTIC_PHI, seed=subject.seed),
 }
 """Stage → the function that looks at one model on one dataset: what ``calibrate`` repeats on planted defects."""
 
@@ -190,8 +206,9 @@ def label_quality(work: StageWork) -> StageOutput:
     folder.mkdir(parents=True, exist_ok=True)
     file = folder / "review.csv"
     result.write(file, result.suspects)
-    payload = {**replace(result, shown=min(_LISTED, result.suspects)).as_dict(), "files": [str(file)]}
-    return StageOutput(payload, f"crosslens analyze labels {work.folders} -o {file} --limit {result.suspects}", folder)
+    result = replace(result, shown=min(_LISTED, result.suspects))
+    command = f"crosslens analyze labels {work.folders} -o {file} --limit {result.suspects}"
+    return StageOutput.of(result, command, folder, files=[str(file)])
 
 
 def _asks(run: Run, dataset: Dataset) -> bool:
@@ -200,37 +217,23 @@ def _asks(run: Run, dataset: Dataset) -> bool:
     return asked is not None and set(asked.query_ids) <= set(dataset.caption_ids)
 
 
-@audit_stage("missing-positives", about=DATASET, order=50, needs=(A_DATASET, SEVERAL_CAPTIONS), cost=(1, 0.5))
+@audit_stage("missing-positives", about=DATASET, order=50, needs=(A_DATASET, SEVERAL_CAPTIONS, SEMANTIC), cost=(1, 0.5))
 def missing_positives(work: StageWork) -> StageOutput:
-    """Matches that nobody annotated, and how many misses retrieve one."""
+    """Pairs that nobody annotated and that are worth a look, where similarity can tell on this data."""
     dataset, options = work.labelled_dataset(), work.options
-    phi = options.phi
-    if options.similarity is None and not options.quick:  # semantic agrees best with people, and takes minutes
-        with suppress(MissingExtraError):
-            load_similarity("semantic")
-            phi = "semantic"
+    phi = options.similarity or SEMANTIC_PHI
     result = find_missing_positives(dataset, phi, seed=options.seed, threads=options.threads, progress=work.progress)
     folder = work.stage_folder("missing-positives")
     folder.mkdir(parents=True, exist_ok=True)
     qrels, table = folder / "completed.qrels", folder / "missing.csv"
     write_qrels(result.relevance(), qrels, notify=work.encoding.notify)
     result.write_table(table)
-    pairs = result.relevance(extra_only=True)
-    missing = {(pairs.query_ids[row], pairs.item_ids[item]) for row, item in zip(pairs.rows, pairs.items, strict=True)}
-    misses: dict[str, dict[str, int]] = {}  # of each run's failed caption queries, how many retrieve a missing positive
-    for name, run in work.loaded().items():
-        if _asks(run, result.dataset):
-            failures = failed_queries(run, result.dataset)
-            fitting = sum(pair in missing for pair in zip(failures["retrieved"], failures["query"], strict=True))
-            queries = query_outcomes(run, result.dataset).height
-            misses[name] = {"queries": queries, "misses": failures.height, "fitting": fitting}
-    payload = {**result.as_dict(), "files": [str(qrels), str(table)], "misses": misses}
     words, recipe = work.run.dataset_words, work.run.recipe
     if recipe.queries is not None:  # a second text set asks
         words += f" --queries {DatasetSource(recipe.queries, recipe.queries_options).words()}"
         words += " --shared-images" * bool(recipe.model.shared_images)
     command = f"crosslens missing-positives --dataset {words} --phi {phi} -o {qrels} --table {table}"
-    return StageOutput(payload, command, folder)
+    return StageOutput.of(result, command, folder, files=[str(qrels), str(table)])
 
 
 @audit_stage("granularity", about=DATASET, order=60, needs=(A_DATASET, LANGUAGE), cost=(2, 2))
