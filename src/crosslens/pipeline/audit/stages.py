@@ -97,7 +97,7 @@ def evaluate(work: StageWork) -> StageOutput:
 
 
 SEMANTIC_PHI = "semantic"
-"""Of the similarities the one that agrees best with people: without it, or another that was named, nothing is proposed."""
+"""The similarity that agrees best with people: without it, or another that was named, nothing is proposed."""
 
 
 def _without_semantic(work: StageWork) -> str | None:
@@ -240,8 +240,8 @@ def missing_positives(work: StageWork) -> StageOutput:
 def granularity(work: StageWork) -> StageOutput:
     """How fine-grained the captions are."""
     measured = measure_granularity(work.known_dataset, threads=work.options.threads, progress=work.progress)
-    payload: dict[str, Any] = {**compare_granularity([measured], **work.intervals).as_dict(), "files": []}
-    return StageOutput(payload, f"crosslens analyze granularity --dataset {work.run.dataset_words}")
+    result = compare_granularity([measured], **work.intervals)
+    return StageOutput.of(result, f"crosslens analyze granularity --dataset {work.run.dataset_words}", files=[])
 
 
 QUICK_PERTURBATIONS = "char_swap,shuffle_all_words"
@@ -285,7 +285,8 @@ def hard_negatives(work: StageWork) -> StageOutput:
         **work.intervals, **_encoding(work),
     )  # fmt: skip
     payload = {"results": [result.as_dict(5)], "comparisons": [], "files": []}
-    return StageOutput(payload, f"crosslens hard-negatives {options.hard_negatives} --model {recipe.model.name}")
+    command = f"crosslens hard-negatives {options.hard_negatives} --model {recipe.model.name}"
+    return StageOutput(payload, command, None, tuple(result.sections()))
 
 
 @audit_stage("explain", about=RUN, order=90, needs=(A_DATASET, TEXT_QUERIES, LANGUAGE), cost=(3, 5), quick_cost=(3, 1))
@@ -329,7 +330,7 @@ def polysemy(work: StageWork) -> StageOutput:
     if not source.recipe.model.name:
         flags = f"--image-embeddings {files.image_embeddings} --caption-embeddings {files.caption_embeddings}"
     command = f"crosslens analyze polysemy --dataset {source.dataset_words} {without_secrets(flags)}"
-    return StageOutput(payload, command)
+    return StageOutput(payload, command, None, (*curves.sections(), *diversity.sections()))
 
 
 @audit_stage("difficulty", about=DATASET, order=110, needs=(A_DATASET, SCORES), cost=(1, 0.5))
