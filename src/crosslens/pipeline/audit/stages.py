@@ -330,7 +330,7 @@ def polysemy(work: StageWork) -> StageOutput:
     if not source.recipe.model.name:
         flags = f"--image-embeddings {files.image_embeddings} --caption-embeddings {files.caption_embeddings}"
     command = f"crosslens analyze polysemy --dataset {source.dataset_words} {without_secrets(flags)}"
-    return StageOutput(payload, command, None, (*curves.sections(), *diversity.sections()))
+    return StageOutput(payload, command, None, tuple(curves.sections()))
 
 
 @audit_stage("difficulty", about=DATASET, order=110, needs=(A_DATASET, SCORES), cost=(1, 0.5))
