@@ -129,6 +129,7 @@ from crosslens.analyze.polysemy.study import (
     PolysemyStudy as PolysemyStudy,
     kernel_density as kernel_density,
 )
+from crosslens.analyze.probes.probe import Probes as Probes, probe_captions as probe_captions
 from crosslens.analyze.scorers import (
     CLIPSCORES as CLIPSCORES,
     ScorerComparison as ScorerComparison,
