@@ -294,12 +294,10 @@ def _positions(words: Words, said: Said) -> Iterator[Use]:
         last = at + 2 if words.lower[at : at + 3] in (("on", "top", "of"), ("in", "front", "of")) else at
         place = " ".join(words.lower[at : last + 1])
         if place in _OPPOSITE:
-            between = place in _BETWEEN or (
-                words[at + 1] == "of" and words[at + 2] not in ("the", "a") and place != "top"
-            )
-            between |= words.lower[at - 2 : at] == ("to", "the") and words[at + 1] == "of"
+            of_thing = place in ("left", "right") and words[at + 1] == "of" and words[at - 2] != "on"
+            sort = BETWEEN if of_thing else _BETWEEN.get(place, "in the picture")
             if (_between if place in _BETWEEN else _in_picture)(words, at):
-                yield Use(at, last, place, (_OPPOSITE[place],), BETWEEN if between else "in the picture")
+                yield Use(at, last, place, (_OPPOSITE[place],), sort)
 
 
 _BETWEEN = dict.fromkeys(("above", "below", "under", "underneath", "beneath", "over", "on top of"), BETWEEN)

@@ -83,8 +83,9 @@ class Probes(Presented):
                 evidence=tuple({"query": caption} for caption in self.truncation.cut),
             )  # fmt: skip
         if self.typos is not None:
-            loss = -self.typos.test.difference
-            low, high = -self.typos.test.high, -self.typos.test.low
+            loss, low, high = (
+                0.0 - end for end in (self.typos.test.difference, self.typos.test.high, self.typos.test.low)
+            )
             yield Observation(
                 "typos",
                 {
