@@ -1,4 +1,4 @@
-"""What findings are looked for in: one model on one dataset, in memory, so that a defect can be planted and looked for."""
+"""What findings are looked for in: one model on one dataset, in memory, so that defects can be planted."""
 
 from __future__ import annotations
 
@@ -58,11 +58,8 @@ class Subject:
         """The same with the rankings that the vectors give now."""
         assert self.images is not None
         assert self.captions is not None
-        truth = Relevance.from_indices(
-            self.dataset.image_ids, self.dataset.caption_ids, self.dataset.caption_image, np.arange(len(self.owner))
-        )
         scorer = scorer_of(self.images, self.captions, self.score)
-        return replace(self, rankings=rank_both(scorer, truth, depth=10))
+        return replace(self, rankings=rank_both(scorer, Relevance.from_dataset(self.dataset), depth=10))
 
     @property
     def owner(self) -> IntArray:
@@ -71,7 +68,7 @@ class Subject:
 
     @cached_property
     def caption_hits(self) -> Array:
-        """Of each caption (row), whether its own image is first: 0 or 1, the headline metric; NaN where it did not ask."""
+        """Of each caption (row), whether its own image is first: the headline metric; NaN where it did not ask."""
         return _hits(self.rankings.get(TEXT_TO_IMAGE), self.dataset.caption_ids)
 
     @cached_property

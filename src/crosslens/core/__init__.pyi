@@ -233,6 +233,8 @@ from crosslens.core.parts import (
     Text as Text,
     TextDiff as TextDiff,
     cell_text as cell_text,
+    restored_part as restored_part,
+    stored_part as stored_part,
 )
 from crosslens.core.ranking import (
     LARGEST_WHOLE as LARGEST_WHOLE,

@@ -7,7 +7,7 @@ corrections need all of them. An audit makes a :class:`Finding` of those whose t
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 from crosslens.core.registry import Registry
@@ -59,16 +59,19 @@ class Observation:
 
 @dataclass(frozen=True)
 class Precision:
-    """How often a kind of finding was true where it was said; measured over ``n`` sayings."""
+    """How often a kind of finding was true where it was said, of ``n`` times, and where that was measured."""
 
     value: float
     n: int
-    measured: str
+    where: str
 
 
 @dataclass(frozen=True)
 class Finding:
-    """A sentence that an audit says, and how sure it is. ``p`` is corrected over all that the audit looked at."""
+    """A sentence that an audit says, and how sure it is. ``p`` is corrected over all that the audit looked at.
+
+    ``model`` is empty where it is about the dataset. ``also`` are other datasets on which the same holds of the model.
+    """
 
     kind: str
     text: str
@@ -81,8 +84,21 @@ class Finding:
     stage: str = ""
     model: str = ""
     dataset: str = ""
-    also: tuple[str, ...] = field(default=())
-    """Other runs of the same model of which the same is said."""
+    subject: str = ""
+    also: tuple[str, ...] = ()
+
+    def as_dict(self) -> dict[str, Any]:
+        """As ``findings.json`` has it."""
+        precision = None if self.precision is None else vars(self.precision)
+        return {**vars(self), "effect": self.effect._asdict(), "precision": precision}
+
+    @classmethod
+    def from_dict(cls, stored: Mapping[str, Any]) -> Finding:
+        """A finding that was stored."""
+        precision = stored["precision"] and Precision(**stored["precision"])
+        evidence, also = tuple(stored["evidence"]), tuple(stored["also"])
+        effect = Effect(**stored["effect"])
+        return cls(**{**stored, "effect": effect, "precision": precision, "evidence": evidence, "also": also})
 
 
 FINDING_KINDS: Registry[Callable[..., Any]] = Registry(
@@ -113,11 +129,11 @@ def finding_kind(
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Decorate the plant of a kind of finding to register the kind.
 
-    ``sentence`` is its template, filled with the words of an observation. ``stage`` is the stage of an audit that looks
-    for it. ``strengths`` are those at which ``calibrate`` plants it, in ascending order, and ``strength_words`` say what
-    a strength is (``"a hub of {:.0%} of the captions"``). An ``unsound`` input is said first, and ``silences`` the kinds
-    that depend on it (``"*"``: all that are about the model). ``causes`` are kinds that are true as well where this one
-    is planted.
+    ``sentence`` is its template, filled with the words of an observation. ``stage`` is the stage of an audit that
+    looks for it. ``strengths`` are those at which ``calibrate`` plants it, in ascending order; ``strength_words`` say
+    what a strength is (``"a hub of {:.0%} of the captions"``). An ``unsound`` input is said first, and ``silences`` the
+    kinds that depend on it (``"*"``: all that are about the model). ``causes`` are kinds that are true as well where
+    this one is planted.
     """
     return FINDING_KINDS.register(
         name, sentence=sentence, stage=stage, strengths=tuple(strengths), strength_words=strength_words,
