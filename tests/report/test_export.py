@@ -11,7 +11,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from crosslens.core.errors import ConflictError, InputError, UnknownNameError, UsageError
+from crosslens.core.errors import ConflictError, UnknownNameError, UsageError
 from crosslens.core.run import Run
 from crosslens.report.export import render_export, write_export
 
