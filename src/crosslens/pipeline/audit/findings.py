@@ -182,52 +182,6 @@ def hard_cases(payload: Payload) -> Iterator[WeightedSentence]:
 
 
 _FEW_WORDS = 8
-_REASONS = (
-    (
-        "same caption",
-        "caption also belongs to another image: no model can tell which is meant",
-        "captions also belong to another image: no model can tell which is meant",
-    ),
-    ("same picture", "picture is in the dataset under another id, too", "pictures are in the dataset more than once"),
-    ("says nothing", "caption says nothing about its image", "captions say nothing about their image"),
-)
-
-
-def suspect_labels(payload: Payload) -> Iterator[WeightedSentence]:
-    """How many failures are explained by their labels, and captions that several images have."""
-    for run in payload["runs"]:
-        if run["failures"] and run["annotation"]:
-            yield WeightedSentence(
-                f"{share(run['annotation'], run['failures'])} of the {run['failures']:,} misses of {run['run']} "
-                f"({run['annotation']:,}) have a label problem: they are not the model's.",
-                _weight(run["annotation"], run["queries"]),
-            )
-    reasons = payload["reasons"]
-    for reason, single, several in _REASONS:
-        if count := reasons.get(reason):
-            yield WeightedSentence(f"{count:,} {single if count == 1 else several}.", 0.5 if count > 1 else 0.2)
-
-
-def _weight(affected: int, queries: int) -> float:
-    """How much it matters: by the share of all queries."""
-    return 0.5 + 0.4 * min(1.0, 4 * affected / queries)
-
-
-def unannotated_matches(payload: Payload) -> Iterator[WeightedSentence]:
-    """How many misses retrieve something that fits."""
-    for name, counts in payload.get("misses", {}).items():
-        if counts["misses"] and counts["fitting"]:
-            yield WeightedSentence(
-                f"{share(counts['fitting'], counts['misses'])} of the {counts['misses']:,} misses of {name} retrieve "
-                f"an image that its captions say fits.",
-                _weight(counts["fitting"], counts["queries"]),
-            )
-    if payload["pairs"]:
-        yield WeightedSentence(
-            f"{payload['pairs']:,} pairs that nobody annotated are as similar by {payload['phi']} as half of the "
-            f"annotated ones.",
-            0.3,
-        )
 
 
 def fine_grained(payload: Payload) -> Iterator[WeightedSentence]:
@@ -296,7 +250,6 @@ _CAUSES: Mapping[str, str] = {
     "position": "a position is wrong",
     "action": "an action is wrong",
     "detail": "a detail is missing",
-    "near miss": "nothing that the caption says is wrong, so the image may fit as well",
 }
 _METRIC = "t2i/Hit@1"
 _MAY_CHANGE = ("shuffle_", "antonym", "color_", "size", "verb_antonym", "number_change")
@@ -365,8 +318,6 @@ _SENTENCES: Mapping[str, Callable[[Payload], Iterable[WeightedSentence]]] = {
     "evaluate": evaluated,
     "ties": tied,
     "groups": grouped,
-    "label-quality": suspect_labels,
-    "missing-positives": unannotated_matches,
     "granularity": fine_grained,
     "robustness": brittle,
     "hard-negatives": hard_cases,

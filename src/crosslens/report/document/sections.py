@@ -522,38 +522,40 @@ def labels(context: ReportContext) -> ReportSection | None:
     parts: list[Content] = []
     for result in context.inputs.stage("label-quality"):
         payload = result.payload
-        suspects = format_count(payload["suspects"], "suspect label")
-        parts.append(Text.of(f"{suspects}{_of(payload)} should be reviewed by a person."))
+        suspects = format_count(payload["suspects"], "label")
+        parts.append(
+            Text.of(f"{suspects}{_of(payload)} to correct, {payload['worth_a_look']:,} more are worth a look.")
+        )
         reasons = tuple((name, REASONS.get(name, ""), count) for name, count in payload["reasons"].items())
         if reasons:
-            parts.append(Table(("reason", "meaning", "labels"), reasons, title="Why labels are suspect"))
-        runs = tuple((row["run"], row["failures"], row["annotation"], row["model"]) for row in payload["runs"])
+            parts.append(Table(("reason", "meaning", "labels"), reasons, title="Why labels are listed"))
+        runs = tuple((row["run"], row["failures"], row["excused"], row["model"]) for row in payload["runs"])
         if runs:
-            columns = ("run", "failures", "from suspect labels", "the model's")
+            columns = ("run", "failures", "an equal caption or picture is first", "the model's")
             parts.append(Table(columns, runs, title="Whose failures they are"))
         fields = ("caption", "text", "reason", "evidence", "proposal")
-        listed = (row for row in payload["review"][:_MOST_LISTED] if row["signals"])
+        listed = (row for row in payload["review"][:_MOST_LISTED] if row["certain"])
         review = tuple(tuple(str(row[name]) for name in fields) for row in listed)
         if review:
-            parts.append(Table(fields, review, title="The most suspect labels", folded=True))
+            parts.append(Table(fields, review, title="Labels to correct", folded=True))
         parts.append(folded_notes(payload.get("notes", ())))
     for result in context.inputs.stage("missing-positives"):
         payload = result.payload
         about = (
-            f"Likely missing positives{_of(payload, 'in')}: {format_count(payload['pairs'], 'pair')} outside the "
-            f"ground truth with φ ({payload['phi']}) of at least {payload['threshold']:.3g}, as high as annotated "
-            "pairs have it."
+            f"Missing positives{_of(payload, 'in')}: {format_count(payload['kept'], 'pair')} outside the ground truth "
+            f"worth a look: φ ({payload['phi']}) is at least {payload['threshold']:.3g}, as high as annotated pairs "
+            "have it, and no caption denies them."
         )
         parts.append(Text.of(about))
         levels = tuple((f"{row['threshold']:.3g}", row["pairs"]) for row in payload["levels"])
         if levels:
-            title = "Likely missing positives by threshold"
+            title = "Pairs outside the ground truth by threshold"
             parts.append(Table(("φ at least", "pairs"), levels, "rr", title=title, folded=True))
         misses: Mapping[str, Any] = payload.get("misses") or {}
         failures = tuple((name, row["misses"], row["fitting"]) for name, row in misses.items())
         if failures:
-            header = ("run", "failures", "first hit is a likely missing positive")
-            parts.append(Table(header, failures, title="Failures that may be right answers"))
+            header = ("run", "failures", "first hit is worth a look")
+            parts.append(Table(header, failures, title="Failures whose first hit is listed"))
     for result in context.inputs.stage("ties"):
         modes: Mapping[str, Mapping[str, Any]] = result.payload.get("modes", {})
         rows: list[tuple[Cell, ...]] = []
