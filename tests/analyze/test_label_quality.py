@@ -131,6 +131,12 @@ def test_articles_order_and_symbols_count_and_punctuation_does_not(first: str, s
 
 
 SYLLABLES = "ba ko mi ru te lo sa vi na du pe go".split()
+TEMPLATES = (
+    "there is the {0} with {1} where {2} and {3} have been at {4}",
+    "what about this : {3} , {1} before {0} , then {2} over at one {4}",
+    "in {4} we {0} and {1} could not be without {2} or {3} so far",
+    "they have had {2} for {0} on which some {1} is now , {4} {3} too",
+)
 WORDS_SEEN = [first + second + third for first in SYLLABLES for second in SYLLABLES for third in SYLLABLES[:3]]
 
 
@@ -145,7 +151,7 @@ def world(images: int = 200, per_image: int = 4, seed: int = 0, noise: float = 0
         own = []
         for number in range(per_image):
             named = [str(word) for word in random.permutation(seen)[:4]]
-            own.append(f"the {named[0]} with {named[1]} , {named[2]} and {named[3]} in {place} number {image} {number}")
+            own.append(TEMPLATES[number].format(*named, place))
             texts.append([*named, place])
         captions[f"im{image}"] = own
         vectors[image] = sum(words[word] for word in (*seen, place))
