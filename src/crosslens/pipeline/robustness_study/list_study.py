@@ -34,9 +34,8 @@ from crosslens.pipeline.inputs import SAME_SPLIT, check_dataset, direction_ids, 
 from crosslens.pipeline.options import ListStudyKeywords, RobustnessOptions, refuse_other_keywords
 from crosslens.pipeline.protocol import follow_in_study, require_perturbations
 from crosslens.pipeline.rankers import ORDER_DECIDES
-from crosslens.pipeline.robustness_study.study import Robustness, folder_name, study_directory
-from crosslens.pipeline.robustness_study.study_runner import study_result
-from crosslens.pipeline.robustness_study.variant_runner import StudySettings, VariantRunner
+from crosslens.pipeline.robustness_study.study import Robustness, folder_name
+from crosslens.pipeline.robustness_study.study_runner import StudyRunner, StudySettings, study_folder
 from crosslens.pipeline.robustness_study.variants import LISTS, ORIGINAL, Variant, given_variant
 
 UNPERTURBED = "none"
@@ -273,28 +272,25 @@ def robustness_from_runs(
     variants = _variants(names, dataset, perturbed or {}, chosen.seed)
     settings = StudySettings.of(replace(chosen, directions=tuple(lists[UNPERTURBED])), metrics, LIST_METRICS)
     data = {"relevance": source.relevance_key, "dataset": "" if dataset is None else dataset.fingerprint}
-    with study_directory(output, settings.key(data), overwrite=overwrite) as directory:
-        if directory is not None:
-            directory.refuse_loss("perturbations", names)
-        runner = VariantRunner(dataset, settings, directory, chosen, shown_progress(progress))
-        results = runner.run([source], variants)
-        original = results[source.name][ORIGINAL]
-        facts: dict[str, Any] = {"queries": len(original.query_ids), "fingerprint": data["relevance"]}
+    with study_folder(output, settings.key(data), names, overwrite=overwrite) as folder:
+        runner = StudyRunner(dataset, variants, settings, chosen, folder, shown_progress(progress))
+        outcomes = runner.run([source])
+        runs = {label: outcome.run for label, outcome in outcomes[source.name].items()}
+        ranking = runs[ORIGINAL].rankings[settings.table_direction]
+        facts: dict[str, Any] = {"queries": len(ranking.query_ids), "fingerprint": data["relevance"]}
         if dataset is not None:
             facts = dataset_facts(dataset)
         elif chosen.dataset_name is not None:
             facts = {"name": chosen.dataset_name, **facts}
         # What was noted about the unperturbed lists, ties in all of them, and what lists cannot tell.
-        noted = {label: result.run.provenance.get("notes", ()) for label, result in results[source.name].items()}
-        notes = [str(note) for note in noted[ORIGINAL] if not note.endswith(ORDER_DECIDES)]
-        notes += merged_notes(
-            (label, note) for label, own in noted.items() for note in own if note.endswith(ORDER_DECIDES)
-        )
+        noted = [(label, str(note)) for label, run in runs.items() for note in run.provenance.get("notes", ())]
+        notes = [note for label, note in noted if label == ORIGINAL and not note.endswith(ORDER_DECIDES)]
+        notes += merged_notes(entry for entry in noted if entry[1].endswith(ORDER_DECIDES))
         if any(variant.level == LISTS for variant in variants):
             notes.append("which queries a perturbation changed is not known from lists: all of them count as changed")
-        if not original.run.rankings[original.direction].complete:
+        if not ranking.complete:
             notes.append("what a list does not show counts as ranked below it, before and after")
-        return study_result(runner, results, variants, {"dataset": facts}, notes)
+        return runner.result(outcomes, {"dataset": facts}, notes)
 
 
 def _variants(

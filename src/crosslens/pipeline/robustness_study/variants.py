@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import polars as pl
@@ -33,7 +33,6 @@ from crosslens.encode import (
     IMAGES,
     TEXTS,
     EncodeOptions,
-    Encoder,
     FeatureReader,
     MatrixScorer,
     ReadImages,
@@ -271,10 +270,6 @@ def read_variants(folder: str | Path) -> tuple[dict[str, Any], dict[str, Dataset
     return vectors, datasets
 
 
-Pair = tuple[Embeddings, Embeddings]
-"""The vectors of images and of captions."""
-
-
 @dataclass(frozen=True)
 class VariantEncoding:
     """How a model encodes variants."""
@@ -301,39 +296,35 @@ class VariantEncoding:
         )  # fmt: skip
 
 
-class ModelVectors:
-    """From a model: the original is encoded once, and of a variant only what changed."""
+class ResultSource(Protocol):
+    """What a model gives for the dataset and for its variants: vectors, scores, or ranked lists."""
 
-    def __init__(self, name: str, encoder: Encoder, dataset: Dataset, encoding: VariantEncoding) -> None:
-        if isinstance(encoder, StoredEmbeddings):
-            raise UsageError(
-                f"{encoder.name} holds vectors and cannot encode changed captions",
-                fix=f"name the model that made them, or pass the variants' vectors: {argument('variants')}",
-            )
-        require_modality(encoder, TEXTS)
-        if encoding.study.image_text is None:
-            require_modality(encoder, IMAGES)
-        self.name, self.encoder, self.dataset, self.encoding = name, encoder, dataset, encoding
-        self._encoded: Pair | None = None
-        self._texts: TextOnly | None = None
+    name: str
 
-    def key(self, variant: Variant | None) -> str | None:
-        """A hash of what the vectors depend on, without computing them; None where that is not known."""
+    def key(self, variant: Variant | None) -> str:
+        """A hash of what it gives that the texts do not decide, without computing it; empty where that is not known."""
+
+    def inputs(self, variant: Variant | None, progress: Progress) -> dict[str, Any]:
+        """What is evaluated, as keywords of :func:`evaluate`: of a variant, or of the original (None)."""
+
+
+@dataclass(eq=False)
+class _Model:
+    """A model in memory, which encodes the original once, and of a variant only what changed."""
+
+    name: str
+    encoder: Any
+    dataset: Dataset
+    encoding: VariantEncoding
+
+    def key(self, variant: Variant | None) -> str:
         if not self.encoder.revision:
-            return None
-        image_text = self.encoding.study.image_text
+            return ""
+        model = [self.encoder.name, self.encoder.revision, getattr(self.encoder, "preprocessing", "")]
+        changed = _stamps(variant.pictures) if variant is not None and variant.pictures else []
         return fingerprint(
-            "variant",
-            {
-                "dataset": self.dataset.fingerprint,
-                "queries": "" if self.encoding.query_set is None else self.encoding.query_set.fingerprint,
-                "encoder": [self.encoder.name, self.encoder.revision, getattr(self.encoder, "preprocessing", "")],
-                "precision": self.encoding.options.precision,
-                "image_text": str(getattr(image_text, "name", image_text)),
-                "query": [str(self.encoding.study.query_caption), str(self.encoding.study.shared_images)],
-                "pictures": self._pictures,
-                **_variant_parts(variant),
-            },
+            "model",
+            {"model": [*model, self.encoding.options.precision], "pictures": self._pictures, "changed": changed},
         )
 
     @cached_property
@@ -345,62 +336,47 @@ class ModelVectors:
             return [fingerprint("features", {"images": [feature_key(image).hex() for image in features]})]
         return _stamps(self.dataset, self.encoding.options.image_folder)
 
+
+class ModelVectors(_Model):
+    """The vectors of a model that has an encoder of images and one of texts."""
+
+    _original: Any = None
+    """The encoded dataset, or in text-only retrieval the text sets."""
+
     def inputs(self, variant: Variant | None, progress: Progress) -> dict[str, Any]:
-        """The vectors of a variant, or of the original (None), as keywords of ``evaluate``."""
-        if self._encoded is None:
-            study, shared = self.encoding.study, self.encoding.options.stream(progress)
-            encoded: Any
-            if study.image_text is not None:
-                encoded = self._texts = text_only(
-                    self.dataset, self.encoder, query=study.query_caption, image_text=study.image_text,
-                    queries=self.encoding.query_set, shared_images=study.shared_images, **shared,
-                )  # fmt: skip
-            else:
-                folder = self.encoding.options.image_folder
-                encoded = encode_dataset(self.dataset, self.encoder, image_folder=folder, **shared)
-            self._encoded = encoded.images, encoded.captions
-        images, captions = self._encoded
-        rows, texts = ([], []) if variant is None else _changed_texts(variant)
+        study, folder = self.encoding.study, self.encoding.options.image_folder
         stream = self.encoding.options.stream(progress)
+        if self._original is None and study.image_text is None:
+            self._original = encode_dataset(self.dataset, self.encoder, image_folder=folder, **stream)
+        elif self._original is None:
+            self._original = text_only(
+                self.dataset, self.encoder, query=study.query_caption, image_text=study.image_text,
+                queries=self.encoding.query_set, shared_images=study.shared_images, **stream,
+            )  # fmt: skip
+        images, captions = self._original.images, self._original.captions
+        rows, texts = _changed_texts(variant)
         if variant is not None and variant.captions is None:
             pictures = self.encoding.pictures(self.dataset, variant, progress)
             encoded = encode_images(self.encoder, image_files(pictures), names=pictures.image_ids, **stream)
             images = Embeddings(pictures.image_ids, encoded.rows, model=label(self.encoder))
+        elif rows and isinstance(self._original, TextOnly):
+            sentences = self._original.sentences.with_rows(rows, encode_texts(self.encoder, texts, **stream).rows)
+            averaged = self._original.queries.average(sentences.vectors)
+            captions = Embeddings(captions.ids, averaged, model=captions.model)
         elif rows:
-            changed = encode_texts(self.encoder, texts, **stream).rows
-            if self._texts is None:
-                captions = captions.with_rows(rows, changed)
-            else:
-                averaged = self._texts.queries.average(self._texts.sentences.with_rows(rows, changed).vectors)
-                captions = Embeddings(captions.ids, averaged, model=captions.model)
+            captions = captions.with_rows(rows, encode_texts(self.encoder, texts, **stream).rows)
         return {"images": images, "captions": captions}
 
 
-class MatrixScores:
-    """From a model that has no vectors: all scores of the original, and of a variant those that change."""
+class MatrixScores(_Model):
+    """All scores of a model that has no vectors; of a variant those that change."""
 
-    def __init__(self, name: str, scorer: MatrixScorer, dataset: Dataset, encoding: VariantEncoding) -> None:
-        if encoding.study.image_text is not None:
-            problem = f"{scorer.name} compares images with texts, and not texts with texts"
-            raise UsageError(problem, fix=f"drop {argument('image_text')}", option="image_text")
-        self.name, self.encoder, self.dataset, self.encoding = name, scorer, dataset, encoding
-        self._scores: Array | None = None
-
-    def key(self, variant: Variant | None) -> str | None:
-        """A hash of what the scores depend on, without computing them; None where that is not known."""
-        if not self.encoder.revision:
-            return None
-        model = [self.encoder.name, self.encoder.revision, self.encoding.options.precision]
-        parts = {"dataset": self.dataset.fingerprint, "scorer": model, "images": self._images.content}
-        return fingerprint("variant scores", {**parts, **_variant_parts(variant)})
+    _scores: Array | None = None
 
     def inputs(self, variant: Variant | None, progress: Progress) -> dict[str, Any]:
-        """The scores of a variant, or of the original (None), as keywords of ``evaluate``."""
         if self._scores is None:
             self._scores = score_texts(self.encoder, self._images, self.dataset.texts, progress)
-        if variant is None:
-            return {"scores": self._scores}
-        if variant.captions is None:
+        if variant is not None and variant.captions is None:
             pictures = self.encoding.pictures(self.dataset, variant, progress)
             images = read_features(pictures, self.encoder, **self.encoding.options.stream(progress))
             return {"scores": score_texts(self.encoder, images, self.dataset.texts, progress)}
@@ -413,20 +389,39 @@ class MatrixScores:
     @cached_property
     def _images(self) -> ReadImages:
         options = self.encoding.options
-        stream = options.stream(None)
-        return read_features(self.dataset, self.encoder, image_folder=options.image_folder, **stream)
+        return read_features(self.dataset, self.encoder, image_folder=options.image_folder, **options.stream(None))
 
 
-def _variant_parts(variant: Variant | None) -> dict[str, list[str]]:
-    return {
-        "variant": [] if variant is None else [variant.label, str(variant.seed), *variant.texts],
-        "changed_pictures": _stamps(variant.pictures) if variant is not None and variant.pictures else [],
-    }
+def model_source(
+    name: str, encoder: Any, dataset: Dataset, encoding: VariantEncoding, variants: Sequence[Variant]
+) -> ResultSource:
+    """What a model gives; one that cannot encode what the variants change raises."""
+    changed = [variant.label for variant in variants if variant.captions is None]
+    if changed and isinstance(encoder, FeatureReader):
+        raise UsageError(
+            f"{encoder.name} reads stored features of images, and {changed[0]} changes their pixels",
+            fix="choose perturbations of captions, or a model that was trained on what crosslens encode writes",
+            option="perturbations",
+        )
+    is_text_only = encoding.study.image_text is not None
+    if isinstance(encoder, MatrixScorer):
+        if is_text_only:
+            problem = f"{encoder.name} compares images with texts, and not texts with texts"
+            raise UsageError(problem, fix=f"drop {argument('image_text')}", option="image_text")
+        return MatrixScores(name, encoder, dataset, encoding)
+    if isinstance(encoder, StoredEmbeddings):
+        raise UsageError(
+            f"{encoder.name} holds vectors and cannot encode changed captions",
+            fix=f"name the model that made them, or pass the variants' vectors: {argument('variants')}",
+        )
+    for ability in (TEXTS,) if is_text_only else (TEXTS, IMAGES):
+        require_modality(encoder, ability)
+    return ModelVectors(name, encoder, dataset, encoding)
 
 
-def _changed_texts(variant: Variant) -> tuple[list[int], list[str]]:
+def _changed_texts(variant: Variant | None) -> tuple[list[int], list[str]]:
     """The rows of the sentences that a variant changes, and what they become."""
-    sentences = (variant.captions if variant.sentences is None else variant.sentences) or ()
+    sentences = () if variant is None else variant.sentences or variant.captions or ()
     rows = [row for row, sentence in enumerate(sentences) if sentence.text != sentence.original]
     return rows, [sentences[row].text for row in rows]
 
@@ -453,30 +448,13 @@ class GivenVectors:
             with reading(f"variant {variant!r}"):
                 self._pairs[variant] = align_both(dataset, *changed)
 
-    def key(self, variant: Variant | None) -> str | None:
-        images, captions = self._pair(variant)
-        label = ORIGINAL if variant is None else variant.label
-        parts = {"images": images.fingerprint, "captions": captions.fingerprint, "label": label}
-        return fingerprint("ready variant", parts)
+    def key(self, variant: Variant | None) -> str:
+        return " ".join(vectors.fingerprint for vectors in self.inputs(variant).values())
 
-    def inputs(self, variant: Variant | None, progress: Progress) -> dict[str, Any]:
-        return dict(zip(("images", "captions"), self._pair(variant), strict=True))
-
-    def _pair(self, variant: Variant | None) -> Pair:
+    def inputs(self, variant: Variant | None, progress: Progress | None = None) -> dict[str, Any]:
         name = ORIGINAL if variant is None else variant.perturbation
         if name not in self._pairs:
             known = ", ".join(known for known in self._pairs if known != ORIGINAL) or "none"
             fix = f"pass them, or leave it out; there are: {known}"
             raise UsageError(f"no embeddings of the variant {name!r}", fix=fix)
-        return self._pairs[name]
-
-
-def require_pixels(encoder: Encoder, variants: Sequence[Variant]) -> None:
-    """Raise where variants change pictures that the model never sees."""
-    changed = [variant.label for variant in variants if variant.captions is None]
-    if changed and isinstance(encoder, FeatureReader):
-        raise UsageError(
-            f"{encoder.name} reads stored features of images, and {changed[0]} changes their pixels",
-            fix="choose perturbations of captions, or a model that was trained on what crosslens encode writes",
-            option="perturbations",
-        )
+        return dict(zip(("images", "captions"), self._pairs[name], strict=True))
