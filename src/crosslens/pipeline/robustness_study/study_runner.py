@@ -53,10 +53,10 @@ from crosslens.pipeline.robustness_study.study import (
 from crosslens.pipeline.robustness_study.tables import Outcome, make_study, significance_settings, tables_key
 from crosslens.pipeline.robustness_study.variants import (
     ORIGINAL,
-    GivenVectors,
     ResultSource,
     Variant,
     VariantEncoding,
+    given_vectors,
     make_variants,
     model_source,
 )
@@ -414,7 +414,7 @@ def robustness(
             """The vectors of every model, under a name that no other has; or those that are given."""
             if source == "embeddings":
                 name = study_options.name or "embeddings"
-                yield GivenVectors(name, asked.dataset, images, captions, variants or {})
+                yield given_vectors(name, asked.dataset, images, captions, variants or {})
                 return
             taken: set[str] = set()
             for name, encoder in named:

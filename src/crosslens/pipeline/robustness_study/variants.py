@@ -69,6 +69,8 @@ ORIGINAL = "original"
 """The name of the unchanged dataset among the variants."""
 GIVEN = "given"
 """The level of a variant that is given and is not a registered perturbation."""
+THE_ORIGINAL = ""
+"""The original among what is given by perturbation: no perturbation is called so."""
 PICTURES = "images"
 LISTS = "lists"
 """The level of a variant of which only ranked lists are known."""
@@ -299,7 +301,8 @@ class VariantEncoding:
 class ResultSource(Protocol):
     """What a model gives for the dataset and for its variants: vectors, scores, or ranked lists."""
 
-    name: str
+    @property
+    def name(self) -> str: ...
 
     def key(self, variant: Variant | None) -> str:
         """A hash of what it gives that the texts do not decide, without computing it; empty where that is not known."""
@@ -344,15 +347,15 @@ class ModelVectors(_Model):
     """The encoded dataset, or in text-only retrieval the text sets."""
 
     def inputs(self, variant: Variant | None, progress: Progress) -> dict[str, Any]:
-        study, folder = self.encoding.study, self.encoding.options.image_folder
-        stream = self.encoding.options.stream(progress)
-        if self._original is None and study.image_text is None:
-            self._original = encode_dataset(self.dataset, self.encoder, image_folder=folder, **stream)
-        elif self._original is None:
+        study, stream = self.encoding.study, self.encoding.options.stream(progress)
+        if self._original is None and study.image_text is not None:
             self._original = text_only(
                 self.dataset, self.encoder, query=study.query_caption, image_text=study.image_text,
                 queries=self.encoding.query_set, shared_images=study.shared_images, **stream,
             )  # fmt: skip
+        elif self._original is None:
+            folder = self.encoding.options.image_folder
+            self._original = encode_dataset(self.dataset, self.encoder, image_folder=folder, **stream)
         images, captions = self._original.images, self._original.captions
         rows, texts = _changed_texts(variant)
         if variant is not None and variant.captions is None:
@@ -399,7 +402,7 @@ def model_source(
     changed = [variant.label for variant in variants if variant.captions is None]
     if changed and isinstance(encoder, FeatureReader):
         raise UsageError(
-            f"{encoder.name} reads stored features of images, and {changed[0]} changes their pixels",
+            f"{getattr(encoder, 'name', name)} reads stored features of images, and {changed[0]} changes their pixels",
             fix="choose perturbations of captions, or a model that was trained on what crosslens encode writes",
             option="perturbations",
         )
@@ -432,29 +435,42 @@ def _stamps(dataset: Dataset, folder: str | Path | None = None) -> list[str]:
     return [f"{facts.st_size} {facts.st_mtime_ns}" for facts in (file.stat() for file in files)]
 
 
-class GivenVectors:
-    """Vectors that are given: of the original, and by name those of every variant.
+@dataclass(frozen=True)
+class GivenInputs:
+    """What is given of the original, and by name of every variant: vectors, or the ranked lists of one system.
 
-    Those of a variant are of its captions, or a pair of images' and captions' of which one may be None.
+    ``what`` says which in an error, ``keys`` has a hash of each; the original's are under ``THE_ORIGINAL``.
     """
 
-    def __init__(self, name: str, dataset: Dataset, images: Any, captions: Any, variants: Mapping[str, Any]) -> None:
-        require_one_source(embeddings=(images, captions))
-        self.name = name
-        self._pairs = {ORIGINAL: align_both(dataset, images, captions)}
-        for variant, vectors in variants.items():
-            pair = vectors if isinstance(vectors, tuple) else (None, vectors)
-            changed = (old if new is None else new for old, new in zip(self._pairs[ORIGINAL], pair, strict=True))
-            with reading(f"variant {variant!r}"):
-                self._pairs[variant] = align_both(dataset, *changed)
+    name: str
+    what: str
+    keys: Mapping[str, str]
+    given: Mapping[str, dict[str, Any]]
 
     def key(self, variant: Variant | None) -> str:
-        return " ".join(vectors.fingerprint for vectors in self.inputs(variant).values())
-
-    def inputs(self, variant: Variant | None, progress: Progress | None = None) -> dict[str, Any]:
-        name = ORIGINAL if variant is None else variant.perturbation
-        if name not in self._pairs:
-            known = ", ".join(known for known in self._pairs if known != ORIGINAL) or "none"
+        name = THE_ORIGINAL if variant is None else variant.perturbation
+        if name not in self.given:
+            known = ", ".join(filter(None, self.given)) or "none"
             fix = f"pass them, or leave it out; there are: {known}"
-            raise UsageError(f"no embeddings of the variant {name!r}", fix=fix)
-        return dict(zip(("images", "captions"), self._pairs[name], strict=True))
+            raise UsageError(f"no {self.what} of the variant {name!r}", fix=fix)
+        return self.keys[name]
+
+    def inputs(self, variant: Variant | None, progress: Progress) -> dict[str, Any]:
+        return self.given[THE_ORIGINAL if variant is None else variant.perturbation]
+
+
+def given_vectors(name: str, dataset: Dataset, images: Any, captions: Any, variants: Mapping[str, Any]) -> GivenInputs:
+    """Vectors of the original and of every variant: of its captions, or a pair of images' and captions'.
+
+    One of a pair may be None: those of the original.
+    """
+    require_one_source(embeddings=(images, captions))
+    pairs = {THE_ORIGINAL: align_both(dataset, images, captions)}
+    for variant, vectors in variants.items():
+        pair = vectors if isinstance(vectors, tuple) else (None, vectors)
+        changed = (old if new is None else new for old, new in zip(pairs[THE_ORIGINAL], pair, strict=True))
+        with reading(f"variant {variant!r}"):
+            pairs[variant] = align_both(dataset, *changed)
+    keys = {variant: " ".join(side.fingerprint for side in pair) for variant, pair in pairs.items()}
+    given = {variant: dict(zip(("images", "captions"), pair, strict=True)) for variant, pair in pairs.items()}
+    return GivenInputs(name, "embeddings", keys, given)
