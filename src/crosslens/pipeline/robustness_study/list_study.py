@@ -35,14 +35,7 @@ from crosslens.pipeline.protocol import follow_in_study, require_perturbations
 from crosslens.pipeline.rankers import ORDER_DECIDES
 from crosslens.pipeline.robustness_study.study import Robustness, folder_name
 from crosslens.pipeline.robustness_study.study_runner import StudyRunner, StudySettings, study_folder
-from crosslens.pipeline.robustness_study.variants import (
-    LISTS,
-    ORIGINAL,
-    THE_ORIGINAL,
-    GivenInputs,
-    Variant,
-    given_variant,
-)
+from crosslens.pipeline.robustness_study.variants import ORIGINAL, THE_ORIGINAL, GivenInputs, Variant, given_variant
 
 UNPERTURBED = "none"
 """The name of the unperturbed list among those of the perturbations."""
@@ -260,18 +253,18 @@ def robustness_from_runs(
     with study_folder(output, settings.key(data), names, overwrite=overwrite) as folder:
         runner = StudyRunner(dataset, variants, settings, chosen, folder, shown_progress(progress))
         outcomes = runner.run([source])
-        runs = {label: outcome.run for label, outcome in outcomes[source.name].items()}
-        ranking = runs[ORIGINAL].rankings[settings.table_direction]
+        evaluated = {label: outcome.run for label, outcome in outcomes[source.name].items()}
+        ranking = evaluated[ORIGINAL].rankings[settings.table_direction]
         facts: dict[str, Any] = {"queries": len(ranking.query_ids), "fingerprint": data["relevance"]}
         if dataset is not None:
             facts = dataset_facts(dataset)
         elif chosen.dataset_name is not None:
             facts = {"name": chosen.dataset_name, **facts}
         # What was noted about the unperturbed lists, ties in all of them, and what lists cannot tell.
-        noted = [(label, str(note)) for label, run in runs.items() for note in run.provenance.get("notes", ())]
+        noted = [(label, str(note)) for label, run in evaluated.items() for note in run.provenance.get("notes", ())]
         notes = [note for label, note in noted if label == ORIGINAL and not note.endswith(ORDER_DECIDES)]
         notes += merged_notes(entry for entry in noted if entry[1].endswith(ORDER_DECIDES))
-        if any(variant.level == LISTS for variant in variants):
+        if any(variant.only_lists for variant in variants):
             notes.append("which queries a perturbation changed is not known from lists: all of them count as changed")
         if not ranking.complete:
             notes.append("what a list does not show counts as ranked below it, before and after")
@@ -295,5 +288,5 @@ def _variants(
         if name in perturbed and dataset is not None:
             variants.append(replace(given_variant(dataset, name, perturbed[name], seed), label=label))
         else:
-            variants.append(Variant(name, seed, label, LISTS, dataset))
+            variants.append(Variant(name, seed, label, dataset, only_lists=True))
     return variants

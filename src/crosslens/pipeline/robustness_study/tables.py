@@ -29,7 +29,7 @@ from crosslens.core import (
 )
 from crosslens.language import parse_texts
 from crosslens.metrics import RSUM_CUTOFFS, bounds_of, facts_of
-from crosslens.perturbations import Caption, Edit, perturbations_with
+from crosslens.perturbations import PERTURBATIONS, Caption, Edit, perturbations_with
 from crosslens.pipeline.comparison import compare
 from crosslens.pipeline.options import RobustnessOptions, SignificanceOptions
 from crosslens.pipeline.robustness_study.drop_table import CHANGE_FIGURES, CHANGE_GROUPS, POOLED, direction_rsum
@@ -233,7 +233,10 @@ def edited_parts(
     edited = {
         variant.perturbation: variant.captions
         for variant in variants
-        if variant.level in _EDITED_WORDS and variant.captions is not None and variant.applied_share > 0
+        if variant.perturbation in PERTURBATIONS
+        and PERTURBATIONS[variant.perturbation].details["level"] in _EDITED_WORDS
+        and variant.captions is not None
+        and variant.applied_share > 0
     }
     if not edited:
         return {}, ""

@@ -67,13 +67,8 @@ from crosslens.pipeline.options import RobustnessOptions
 
 ORIGINAL = "original"
 """The name of the unchanged dataset among the variants."""
-GIVEN = "given"
-"""The level of a variant that is given and is not a registered perturbation."""
 THE_ORIGINAL = ""
 """The original among what is given by perturbation: no perturbation is called so."""
-PICTURES = "images"
-LISTS = "lists"
-"""The level of a variant of which only ranked lists are known."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,14 +78,15 @@ class Variant:
     perturbation: str
     seed: int
     label: str
-    level: str
     dataset: Dataset | None
-    """None where only ranked lists are known."""
+    """None where no texts are known."""
     captions: tuple[Perturbed, ...] | None = None
     pictures: Dataset | None = None
     """The dataset of the changed pictures, if they are given."""
     sentences: tuple[Perturbed, ...] | None = None
     """The edits of every sentence, where queries have several; ``captions`` are then those of whole queries."""
+    only_lists: bool = False
+    """Whether only ranked lists are known, and not what changed."""
 
     @cached_property
     def applied(self) -> BoolArray | None:
@@ -104,7 +100,7 @@ class Variant:
         """The share of captions that changed; NaN where only ranked lists are known."""
         if self.applied is not None:
             return float(self.applied.mean())
-        return float("nan") if self.level == LISTS else 1.0
+        return float("nan") if self.only_lists else 1.0
 
     def touched(self, count: int, *, images: bool) -> BoolArray:
         """Per caption or per image (of which there are ``count``), whether it changed; all where that is not known.
@@ -155,12 +151,9 @@ CAPTION_COLUMNS: Mapping[str, Any] = {
 
 
 def make_variants(
-    asked: TextQueries,
-    names: Sequence[str],
-    given: Mapping[str, Dataset],
-    options: RobustnessOptions,
+    asked: TextQueries, names: Sequence[str], given: Mapping[str, Dataset], options: RobustnessOptions,
     progress: Progress,
-) -> list[Variant]:
+) -> list[Variant]:  # fmt: skip
     """The variants that are given, and those that are made here, under every seed; captions are parsed once.
 
     Of a name that is neither given nor a perturbation only vectors exist.
@@ -178,12 +171,10 @@ def make_variants(
     for seed in seeds:
         perturbed = perturb_all(texts, dataset, seed=seed, **shared) if texts else {}
         for name in known:
-            variant = Variant(name, seed, name if seed == seeds[0] else f"{name}.seed{seed}", PICTURES, dataset)
-            if name in perturbed:
-                level, captions = PERTURBATIONS[name].details["level"], perturbed[name]
-                changed = with_changed_texts(dataset, captions)
-                variant = replace(variant, level=level, dataset=changed, captions=captions)
-            variants.append(variant)
+            captions = perturbed.get(name)
+            changed = dataset if captions is None else with_changed_texts(dataset, captions)
+            label = name if seed == seeds[0] else f"{name}.seed{seed}"
+            variants.append(Variant(name, seed, label, changed, captions))
     variants += [given_variant(dataset, name, changed, seeds[0]) for name, changed in given.items() if name in names]
     if asked.has_several_sentences:  # a query changed where one of its sentences did
         for number, variant in enumerate(variants):
@@ -191,14 +182,14 @@ def make_variants(
                 queries = tuple(_join([sentences[row] for row in rows]) for rows in asked.rows)
                 changed = with_changed_texts(asked.dataset, queries)
                 variants[number] = replace(variant, dataset=changed, captions=queries, sentences=sentences)
-    variants += [Variant(name, seeds[0], name, GIVEN, asked.dataset) for name in missing if name not in known]
+    variants += [Variant(name, seeds[0], name, asked.dataset) for name in missing if name not in known]
     return sorted(variants, key=lambda variant: (variant.seed, names.index(variant.perturbation)))
 
 
 def given_variant(dataset: Dataset, name: str, changed: Dataset, seed: int = 0) -> Variant:
     """A variant given as a dataset with the same ids: other captions, or (``blur@3``) other pictures."""
     if is_image_perturbation(name):
-        return Variant(name, seed, name, PICTURES, dataset, pictures=changed)
+        return Variant(name, seed, name, dataset, pictures=changed)
     try:
         rows = positions(dataset.caption_ids, changed.caption_ids, "caption")
     except InputError as error:
@@ -219,8 +210,7 @@ def given_variant(dataset: Dataset, name: str, changed: Dataset, seed: int = 0) 
                 fix="perturb the dataset that is evaluated",
             )
         results.append(Perturbed(old, new, old != new, edits=whole_edit(old, new)) if known is None else known[row])
-    level = PERTURBATIONS[name].details["level"] if name in PERTURBATIONS else GIVEN
-    return Variant(name, seed, name, level, with_changed_texts(dataset, results), tuple(results))
+    return Variant(name, seed, name, with_changed_texts(dataset, results), tuple(results))
 
 
 def whole_edit(old: str, new: str) -> tuple[Edit, ...]:
