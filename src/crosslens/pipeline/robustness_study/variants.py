@@ -313,12 +313,11 @@ class _Model:
     def key(self, variant: Variant | None) -> str:
         if not self.encoder.revision:
             return ""
-        model = [self.encoder.name, self.encoder.revision, getattr(self.encoder, "preprocessing", "")]
+        encoders = [self.encoder] + [self.encoder.pixels] * bool(getattr(self.encoder, "pixels", None))
+        model = [[each.name, each.revision, getattr(each, "preprocessing", "")] for each in encoders]
         changed = _stamps(variant.pictures) if variant is not None and variant.pictures else []
-        return fingerprint(
-            "model",
-            {"model": [*model, self.encoding.options.precision], "pictures": self._pictures, "changed": changed},
-        )
+        parts = {"model": model, "precision": self.encoding.options.precision, "pictures": self._pictures}
+        return fingerprint("model", {**parts, "changed": changed})
 
     @cached_property
     def _pictures(self) -> list[str]:
