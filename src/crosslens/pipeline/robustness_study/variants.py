@@ -313,8 +313,8 @@ class _Model:
     def key(self, variant: Variant | None) -> str:
         if not self.encoder.revision:
             return ""
-        encoders = [self.encoder] + [self.encoder.pixels] * bool(getattr(self.encoder, "pixels", None))
-        model = [[each.name, each.revision, getattr(each, "preprocessing", "")] for each in encoders]
+        encoders = self.encoder, getattr(self.encoder, "pixels", None)  # a scorer has one for its pictures
+        model = [[each.name, each.revision, getattr(each, "preprocessing", "")] for each in encoders if each]
         changed = _stamps(variant.pictures) if variant is not None and variant.pictures else []
         parts = {"model": model, "precision": self.encoding.options.precision, "pictures": self._pictures}
         return fingerprint("model", {**parts, "changed": changed})
