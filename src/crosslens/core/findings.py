@@ -33,7 +33,7 @@ class Effect(NamedTuple):
 class Observation:
     """One thing that was looked at, and what was seen.
 
-    ``words``    fill the sentence of the kind
+    ``words``    fill the sentence of the kind, figures among them as they are written
     ``p``        of a claim of presence: of its own test, not corrected; 0 for what was counted and cannot be chance
     ``bounded``  of a claim of absence: whether the far end of the interval is below the stated size
     ``weight``   how much of the headline metric it accounts for: points of it, or the share of queries concerned
@@ -50,6 +50,9 @@ class Observation:
     worth_a_look: bool = False
     evidence: Sequence[Evidence] = ()
     subject: str = ""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "words", {name: str(word) for name, word in self.words.items()})
 
     @property
     def text(self) -> str:
