@@ -175,9 +175,10 @@ class TwinOutcome:
         return {"own": self.own, "same": self.same, "swapped": self.swapped}
 
     def observation(self) -> Observation:
-        own, same = (Figure(*share, scale=100, digits=0, unit=" %") for share in (astuple(self.own), (self.same.mean,)))
+        own = Figure(self.own.mean, *self.own.interval, scale=100, digits=0, unit=" %")
+        same = own.write(self.same.mean)
         words = {"n": f"{self.pairs:,}", "fact": self.fact, "own": own, "same": same}
-        effect = Effect(*self.own.cells, "pairs")  # type: ignore[arg-type]
+        effect = Effect.of("pairs", self.own.mean, *self.own.interval)
         bounded = self.pairs >= _FEWEST_PAIRS and self.own.high <= CHANCE + STATED_SIZE
         evidence = [{"query": query, "item": item} for query, item in self.wrong]
         return Observation(
@@ -245,7 +246,7 @@ def look_at_twins(subject: Subject) -> NearTwins:
         weights = 1 / np.bincount(number)[number]  # each pair of pictures counts once
         groups = np.unique(clusters[number], return_inverse=True)[1]
         total = np.bincount(groups, weights)
-        shares = (
+        own_share, same, swaps = (
             share_of_sums(np.bincount(groups, weights * part), total) for part in (own, ~(own | swapped), swapped)
         )
         wrong = {
@@ -254,7 +255,7 @@ def look_at_twins(subject: Subject) -> NearTwins:
             for query, item in zip(caption[margin <= 0], other[margin <= 0], strict=True)
         }
         weight = len({query for query, _ in wrong}) / asked
-        facts.append(TwinOutcome(fact, len(numbers), len(rows), *shares, weight, tuple(sorted(wrong))))
+        facts.append(TwinOutcome(fact, len(numbers), len(rows), own_share, same, swaps, weight, tuple(sorted(wrong))))
     return NearTwins(tuple(sorted(facts, key=lambda outcome: (outcome.own.mean, -outcome.pairs, outcome.fact))))
 
 

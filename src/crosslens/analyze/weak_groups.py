@@ -146,7 +146,7 @@ class _Outcomes(NamedTuple):
         """Sums and numbers of outcomes."""
         values, owner = self.of(direction)
         counts = np.bincount(owner, np.isfinite(values), len(self.images))
-        return np.bincount(owner, np.nan_to_num(values), len(self.images)), counts
+        return np.bincount(owner, np.nan_to_num(values), len(self.images)).astype(float), counts.astype(float)
 
     def members(self, group: QueryGroup) -> BoolArray:
         """Of each caption (of i2t: of each image), whether it was asked and is in the group."""
@@ -352,7 +352,7 @@ class WeakGroup:
             "others": f"the rest (without {'; '.join(self.without)})" if self.without else "the others",
         }  # fmt: skip
         p = self.p if self.points >= STATED_SIZE else 1.0  # what is left of a chance finding is not worth a sentence
-        effect, weight = Effect(self.points, self.low, self.high, "points"), max(self.points, 0.0) * self.share
+        effect, weight = Effect.of("points", self.points, self.low, self.high), max(self.points, 0.0) * self.share
         evidence = [{"query": query} for query in self.missing]
         return Observation(kind, words, effect, weight, p, evidence=evidence, subject=subject)
 

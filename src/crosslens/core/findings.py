@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from math import isnan, nan
 from typing import Any, Literal, NamedTuple
 
 from crosslens.core.registry import Registry
@@ -27,6 +28,11 @@ class Effect(NamedTuple):
     low: float | None
     high: float | None
     unit: str
+
+    @classmethod
+    def of(cls, unit: str, value: float, low: float = nan, high: float = nan) -> Effect:
+        """With an interval, or none where its ends are NaN."""
+        return cls(value, None if isnan(low) else low, None if isnan(high) else high, unit)
 
 
 @dataclass(frozen=True)

@@ -291,11 +291,13 @@ def _fitting(owners: Mapping[str, str], rows: Iterable[tuple[str, str | None, st
     """Images and captions that fit where a caption fits another image too, or (without one) two images are one."""
     extra = set()
     for image, caption, other in rows:
-        if other is not None and caption is None:
+        if other is None:
+            continue
+        if caption is None:
             extra |= {
                 (fit, text) for text, owner in owners.items() if owner in (image, other) for fit in (image, other)
             }
-        elif other is not None and caption in owners:
+        elif caption in owners:
             extra.add((other, caption))
     return extra
 

@@ -111,4 +111,5 @@ class Firsts:
 
 def share_of(concerned: BoolArray, images: IntArray, unit: str) -> Effect:
     """The share of the queries that are concerned, with its interval over their images."""
-    return Effect(*estimate(concerned.astype(np.float64), images, bounds=(0, 1)).cells, unit)  # type: ignore[arg-type]
+    share = estimate(concerned.astype(np.float64), images, bounds=(0, 1))
+    return Effect.of(unit, share.mean, *share.interval)

@@ -116,7 +116,7 @@ def chance(subject: Subject, firsts: Mapping[str, Firsts]) -> Iterator[Observati
         "hits": Figure.share(hits.mean, *hits.interval), "chance": Figure.share(by_chance[0]),
         "places": Figure.share(1 - places.mean, 1 - places.high, 1 - places.low),
     }  # fmt: skip
-    effect = Effect(hits.mean, *hits.interval, "share of queries")
+    effect = Effect.of("share of queries", hits.mean, *hits.interval)
     yield Observation("chance", words, effect, weight=1.0, bounded=bool(bounded and not better))
 
 
@@ -189,7 +189,7 @@ def misaligned(subject: Subject, firsts: Mapping[str, Firsts]) -> Iterator[Obser
     sure = [shift for shift in shifts if shift.p < _CLEAR]
     best = max(sure, key=lambda shift: shift.shares[0]) if sure else min(shifts, key=lambda shift: shift.p)
     p = min(1.0, len(shifts) * best.p)
-    effect = Effect(*(best.shares if p < 0.05 else (0.0, None, None)), "share of captions")
+    effect = Effect.of("share of captions", *(best.shares if p < 0.05 else (0.0,)))
     start, stop = best.rows
     rows = f"in the rows of images {start + 1:,} to {stop:,} ({ids[start]} to {ids[stop - 1]})"
     words = {
@@ -214,7 +214,7 @@ def _shift(
     p = min(1.0, starts * float(np.exp(-segment.evidence))) if there > right else 1.0
     words = fits.format(there=Figure.share(there), right=Figure.share(right))
     shares = (float(concerned.mean()), float(reach[0].mean()), float(reach[1].mean()))
-    queries = [ids[row] for row in np.flatnonzero(concerned)]
+    queries = [ids[row] for row in np.flatnonzero(concerned).tolist()]
     return _Shift(p, (segment.start, segment.stop), offset.words, words, shares, queries)
 
 

@@ -145,9 +145,9 @@ def _overlap(left: Sequence[str], right: Sequence[str]) -> float:
 def _same_picture(left: str, right: str) -> bool:
     """Whether two files hold the same bytes, or the same pixels."""
     try:
-        return filecmp.cmp(left, right, shallow=False) or np.array_equal(
-            *map(np.asarray, map(as_picture, (left, right)))
-        )
+        if filecmp.cmp(left, right, shallow=False):
+            return True
+        return np.array_equal(np.asarray(as_picture(left)), np.asarray(as_picture(right)))
     except (OSError, InputError):
         return False
 
@@ -178,11 +178,11 @@ def norms(subject: Subject, firsts: Mapping[str, Firsts]) -> Iterator[Observatio
     images, captions = subject.images, subject.captions
     if subject.score != "dot" or images is None or captions is None or not subject.has_vectors:
         return
-    sides = {"image": images.vectors, "caption": captions.vectors}
-    lengths_of = {name: np.linalg.norm(np.asarray(side, np.float64), axis=1) for name, side in sides.items()}
-    units = (
-        np.float32(side / np.where(lengths_of[name] > 0, lengths_of[name], 1)[:, None]) for name, side in sides.items()
-    )
+    lengths_of, units = {}, []
+    for name, side in (("image", images), ("caption", captions)):
+        lengths_of[name] = np.linalg.norm(np.asarray(side.vectors, np.float64), axis=1)
+        unit = side.vectors / np.where(lengths_of[name] > 0, lengths_of[name], 1)[:, None]
+        units.append(unit.astype(np.float32))
     by_cosine = Firsts.of(subject.with_vectors(*units))
     for direction, first in firsts.items():
         cosine, ids = by_cosine[direction].ranking, first.ranking
@@ -194,7 +194,7 @@ def norms(subject: Subject, firsts: Mapping[str, Firsts]) -> Iterator[Observatio
         test = paired_permutation(
             by_unit, by_product, first.images[asked], permutations=_PERMUTATIONS, bounds=(0, 1), seed=subject.seed
         )
-        effect = Effect(test.difference, *(None if np.isnan(end) else end for end in test.interval), "points")
+        effect = Effect.of("points", test.difference, *test.interval)
         level = bool(np.ptp(lengths) <= _LEVEL_LENGTHS * lengths.mean())
         lost = asked[by_unit > by_product]
         taken = np.isin(first.items[lost], _longest(lengths))

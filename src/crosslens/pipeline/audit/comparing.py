@@ -78,7 +78,7 @@ class ModelComparison(Presented):
             for name in (ahead.other, ahead.baseline)
         )
         effect, subject = Effect(ahead.difference, ahead.low, ahead.high, "points"), f"{best}, {second}"
-        points = Figure.percent(*effect[:3], unit=" points")
+        points = Figure.percent(ahead.difference, ahead.low, ahead.high, unit=" points")
         if ahead.low > -STATED_SIZE and ahead.high < STATED_SIZE and ahead.p_value > _LEVEL:
             words = {"runs": f"{best} and {second}", "metric": self.metric, "why": f"the difference is {points}"}
             yield Observation("no-difference", words, effect, 0.0, bounded=True, subject=subject)
