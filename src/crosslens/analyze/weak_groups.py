@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -55,7 +55,7 @@ _PILOT, _STEP, _ENOUGH = 200, 250, 40
 _CELLS = 4_000_000
 _LEVEL, _SURELY = 0.05, 0.01
 _MOST_FINDINGS = 5
-_METRICS = {TEXT_TO_IMAGE: "t2i/Hit@1", IMAGE_TO_TEXT: "i2t/Hit@1"}
+_SMALL = "small objects"
 _QUERIES = {TEXT_TO_IMAGE: "caption", IMAGE_TO_TEXT: "image"}
 
 
@@ -123,6 +123,10 @@ class QueryGroup(NamedTuple):
     rows: IntArray
 
     @property
+    def metric(self) -> str:
+        return f"{self.direction}/Hit@1"
+
+    @property
     def where(self) -> str:
         bounds = re.fullmatch(r"\[(\d+), (\d+)([\])])", self.name) if self.column == CAPTION_LENGTH else None
         if bounds is None:
@@ -169,7 +173,7 @@ class _Permutations:
     def __init__(self, outcomes: _Outcomes, groups: Sequence[QueryGroup], strata: IntArray | None) -> None:
         from scipy.sparse import csr_array, vstack
 
-        sides = {direction: outcomes.by_image(direction) for direction in _METRICS}
+        sides = {direction: outcomes.by_image(direction) for direction in _QUERIES}
         asked = np.flatnonzero(sides[TEXT_TO_IMAGE][1] + sides[IMAGE_TO_TEXT][1])
         self._size = len(groups)
         self._strata = np.zeros(len(asked), np.int64) if strata is None else strata[asked]
@@ -233,20 +237,10 @@ class _Permutations:
         return deficits
 
 
-class _Weakest(NamedTuple):
-    group: QueryGroup
-    deficit: float
-    error: float
-    """The standard deviation of the deficit where there is none."""
-    critical: float
-    """The largest of all deficits, in standard deviations, that chance exceeds in 5 % of permutations."""
-    p: float
-
-
 def _weakest(
-    outcomes: _Outcomes, groups: Sequence[QueryGroup], permutations: int, stream: np.random.Generator,
-    strata: IntArray | None = None,
-) -> _Weakest | None:  # fmt: skip
+    subject: Subject, outcomes: _Outcomes, groups: Sequence[QueryGroup], permutations: int,
+    stream: np.random.Generator, strata: IntArray | None = None,
+) -> WeakGroup | None:  # fmt: skip
     """The group with the largest deficit in its own standard deviations, and p of the search; None: nothing varies."""
     if not groups:
         return None
@@ -268,7 +262,21 @@ def _weakest(
             break
     else:
         p = (1 + len(as_extreme)) / (1 + permutations)
-    return _Weakest(groups[top], float(seen[top]), float(errors[top]), float(np.quantile(maxima, 1 - _LEVEL)), p)
+    group, members = groups[top], outcomes.members(groups[top])
+    hits, owner = outcomes.of(group.direction)
+    asked = np.isfinite(hits)
+    error = _error(hits[asked], members[asked], owner[asked])
+    critical = float(np.quantile(maxima, 1 - _LEVEL))  # the largest deficit that chance exceeds in 5 % of permutations
+    figures = _after_selection(float(seen[top]), float(errors[top]), error, critical)
+    ids = subject.dataset.image_ids if group.direction == IMAGE_TO_TEXT else subject.dataset.caption_ids
+    same = [other for other in groups if other.direction == group.direction and other is not group]
+    also = tuple(other.where for other in same if np.array_equal(outcomes.members(other), members))
+    every = subject.image_hits if group.direction == IMAGE_TO_TEXT else subject.caption_hits
+    return WeakGroup(
+        group, int(members.sum()), float(members.sum() / max(np.isfinite(every).sum(), 1)),
+        float(hits[asked & ~members].mean()), *figures, p,
+        tuple(ids[row] for row in np.flatnonzero(members & (hits == 0))), also,
+    )  # fmt: skip
 
 
 def _after_selection(seen: float, null: float, error: float, critical: float) -> tuple[float, float, float]:
@@ -324,10 +332,7 @@ class WeakGroup:
     queries are, ``without`` which weaker groups are not among the others.
     """
 
-    column: str
-    group: str
-    where: str
-    direction: str
+    group: QueryGroup
     queries: int
     share: float
     others: float
@@ -346,8 +351,8 @@ class WeakGroup:
 
     def observation(self, kind: str, subject: str = "", size: str = "") -> Observation:
         words = {
-            "metric": _METRICS[self.direction], "value": Figure(self.value, scale=100, digits=0, unit=" %"),
-            "where": self.where, "n": format_count(self.queries, _QUERIES[self.direction]), "size": size,
+            "metric": self.group.metric, "value": Figure(self.value, scale=100, digits=0, unit=" %"), "size": size,
+            "where": self.group.where, "n": format_count(self.queries, _QUERIES[self.group.direction]),
             "points": Figure(self.points, self.low, self.high, scale=100, digits=0, unit=" points"),
             "others": f"the rest (without {'; '.join(self.without)})" if self.without else "the others",
         }  # fmt: skip
@@ -357,38 +362,18 @@ class WeakGroup:
         return Observation(kind, words, effect, weight, p, evidence=evidence, subject=subject)
 
     def as_dict(self) -> dict[str, Any]:
-        left_out = ("where", "share", "missing")
-        return {name: value for name, value in vars(self).items() if name not in left_out} | {"value": self.value}
-
-
-def _weak_group(subject: Subject, outcomes: _Outcomes, weakest: _Weakest, groups: Sequence[QueryGroup]) -> WeakGroup:
-    """The weakest as it is said; ``groups`` are those among which others may be of the same queries."""
-    group, members = weakest.group, outcomes.members(weakest.group)
-    hits, owner = outcomes.of(group.direction)
-    asked = np.isfinite(hits)
-    error = _error(hits[asked], members[asked], owner[asked])
-    ids = subject.dataset.image_ids if group.direction == IMAGE_TO_TEXT else subject.dataset.caption_ids
-    every = subject.image_hits if group.direction == IMAGE_TO_TEXT else subject.caption_hits
-    also = (
-        other.where for other in groups
-        if other is not group and other.direction == group.direction
-        and np.array_equal(outcomes.members(other), members)
-    )  # fmt: skip
-    return WeakGroup(
-        group.column, group.name, group.where, group.direction, int(members.sum()),
-        float(members.sum() / max(np.isfinite(every).sum(), 1)), float(hits[asked & ~members].mean()),
-        *_after_selection(weakest.deficit, weakest.error, error, weakest.critical), weakest.p,
-        tuple(ids[row] for row in np.flatnonzero(members & (hits == 0))), tuple(also),
-    )  # fmt: skip
+        names = ("queries", "value", "others", "points", "low", "high", "p", "also", "without")
+        group = {"column": self.group.column, "group": self.group.name, "direction": self.group.direction}
+        return group | {name: getattr(self, name) for name in names}
 
 
 def _group_table(groups: Sequence[WeakGroup], notes: tuple[str, ...]) -> Table:
     rows = [
         (
-            group.where, _METRICS[group.direction], group.queries, Figure.percent(group.value),
-            Figure.percent(group.points, group.low, group.high), Figure.p(group.p),
+            _SMALL if weak.group.name == _SMALL else weak.group.where, weak.group.metric, weak.queries,
+            Figure.percent(weak.value), Figure.percent(weak.points, weak.low, weak.high), Figure.p(weak.p),
         )
-        for group in groups
+        for weak in groups
     ]  # fmt: skip
     return Table(("group", "metric", "queries", "figure", "points below the others", "p"), rows, "llrrlr", notes=notes)
 
@@ -409,7 +394,7 @@ def _groups_of(subject: Subject) -> list[QueryGroup]:
 
 
 def _searchable(outcomes: _Outcomes, groups: Iterable[QueryGroup]) -> list[QueryGroup]:
-    asked = {direction: np.isfinite(outcomes.of(direction)[0]).sum() for direction in _METRICS}
+    asked = {direction: np.isfinite(outcomes.of(direction)[0]).sum() for direction in _QUERIES}
 
     def fits(group: QueryGroup) -> bool:
         inside = outcomes.members(group)
@@ -421,7 +406,6 @@ def _searchable(outcomes: _Outcomes, groups: Iterable[QueryGroup]) -> list[Query
 
 # Objects
 
-_SMALL = "small objects"
 _SPREAD = 2.0
 """Where the areas of the middle half of the images differ by less than this factor, size means little."""
 _PER_STRATUM = 10
@@ -463,7 +447,6 @@ class ObjectSizes(Presented):
     small: WeakGroup | None
     below: float = 0.0
     images: int = 0
-    rows: IntArray = field(default_factory=lambda: np.zeros(0, np.int64), repr=False)
 
     @property
     def title(self) -> str:
@@ -503,11 +486,11 @@ def look_at_object_sizes(subject: Subject, *, permutations: int = 3000) -> Objec
         if high >= _SPREAD * low:
             rows = np.flatnonzero(present & (areas < limit))
             limits[meaning], boxed = float(limit), boxed | present
-            groups += [QueryGroup(meaning, _SMALL, direction, True, rows) for direction in _METRICS]
+            groups += [QueryGroup(meaning, _SMALL, direction, True, rows) for direction in _QUERIES]
     outcomes = outcomes.without(QueryGroup("", "", TEXT_TO_IMAGE, True, np.flatnonzero(~boxed)))
     stream = random_stream(subject.seed, "object sizes")
     groups = _searchable(outcomes, groups)
-    weakest = _weakest(outcomes, groups, permutations, stream)
+    weakest = _weakest(subject, outcomes, groups, permutations, stream)
     if weakest is None or dataset.objects is None:
         return ObjectSizes(None)
     counts = dict(dataset.objects.group_by("image").len().iter_rows())
@@ -518,10 +501,9 @@ def look_at_object_sizes(subject: Subject, *, permutations: int = 3000) -> Objec
         for stratum, (_, rows) in enumerate(labelled):
             strata[rows] = stratum
         if 1 < len(labelled) <= boxed.sum() / _PER_STRATUM:  # small objects may be those of a task that is hard
-            within = _weakest(outcomes, [weakest.group], permutations, stream, strata)
+            within = _weakest(subject, outcomes, [weakest.group], permutations, stream, strata)
             p = max(p, 1.0 if within is None else within.p)
-    small = replace(_weak_group(subject, outcomes, weakest._replace(p=p), groups), where=_SMALL)
-    return ObjectSizes(small, limits[weakest.group.column], int(boxed.sum()), weakest.group.rows)
+    return ObjectSizes(replace(weakest, p=p), limits[weakest.group.column], int(boxed.sum()))
 
 
 # All groups
@@ -564,7 +546,7 @@ class WeakGroups(Presented):
 
     def findings(self) -> Iterator[Observation]:
         for group in self.groups:
-            yield group.observation("group", f"{group.column}={group.group}")
+            yield group.observation("group", f"{group.group.column}={group.group.name}")
         yield from self.sizes.findings()
 
     def as_dict(self) -> dict[str, Any]:
@@ -583,21 +565,19 @@ def look_at_groups(subject: Subject, *, permutations: int = 3000) -> WeakGroups:
     left_out: list[str] = []
     if sizes.small is not None and sizes.small.p <= _SURELY:
         left_out.append(_SMALL)
-        outcomes = outcomes.without(QueryGroup(_SMALL, _SMALL, TEXT_TO_IMAGE, True, sizes.rows))
+        outcomes = outcomes.without(sizes.small.group)
     stream = random_stream(subject.seed, "weak groups")
     candidates = _searchable(outcomes, groups)
     columns = dict.fromkeys(group.column for group in candidates)
     searched = {column: len({group.name for group in candidates if group.column == column}) for column in columns}
     weak: list[WeakGroup] = []
-    p = 0.0
-    while len(weak) < _MOST_FINDINGS and p <= _LEVEL:
-        weakest = _weakest(outcomes, candidates, permutations, stream)
+    while len(weak) < _MOST_FINDINGS and (not weak or weak[-1].p <= _LEVEL):
+        weakest = _weakest(subject, outcomes, candidates, permutations, stream)
         if weakest is None:
             break
-        p = max(p, weakest.p)
-        below = _weak_group(subject, outcomes, weakest._replace(p=p), candidates)
-        weak.append(replace(below, without=tuple(left_out)))
-        left_out.append(below.where)
+        p = max(weakest.p, weak[-1].p if weak else 0.0)
+        weak.append(replace(weakest, p=p, without=tuple(left_out)))
+        left_out.append(weakest.group.where)
         outcomes = outcomes.without(weakest.group)
         candidates = _searchable(outcomes, groups)
     return WeakGroups(tuple(weak), searched, permutations, sizes)

@@ -177,7 +177,12 @@ def _worth_a_look(
             doubts[row][WORDS] = f"only here: {', '.join(agreement.missing)}"
         if length < settings.shortest:
             doubts[row][EMPTY] = format_count(length, "word")
-        elif agreement is not None and not agreement.concepts and agreement.agreed and agreement.named_share == 0:
+        elif (
+            agreement is not None
+            and agreement.agreed
+            and not agreement.concepts
+            and agreement.silent == agreement.agreed
+        ):
             doubts[row][EMPTY] = f"the others: {', '.join(agreement.silent)}"
     ranks: dict[str, list[int | None]] = defaultdict(list)
     gallery = len(dataset.image_ids)
