@@ -350,7 +350,7 @@ def _rows_away(distance: int, rows: int, noun: str) -> str:
 
 def _best_segment(*bets: FloatArray) -> _Segment:
     """The contiguous rows that win most, of any bet at any stake, and between which ends rows are as likely."""
-    sums = [np.cumsum([0.0, *np.log1p(stake * gains)]) for gains in bets for stake in _STAKES]
+    sums = [np.append(0.0, np.log1p(stake * gains).cumsum()) for gains in bets for stake in _STAKES]
     won = max(sums, key=lambda total: float((total - np.minimum.accumulate(total)).max()))
     stop = int(np.argmax(won - np.minimum.accumulate(won)))
     start = int(np.argmin(won[: stop + 1]))
