@@ -267,7 +267,9 @@ def test_queries_are_chosen_as_by_looking_at_all(first: Outcomes, data: st.DataO
     change = {query: 1 / after[query][0] - 1 / names[query][0] for query in names}
     wanted = {
         "Confident failures": sorted(failed, key=lambda query: (-names[query][1], query)),
-        "Likely missing positives": sorted((q for q in failed if phi[q]), key=lambda query: (-phi[query], query)),
+        "First hits with similar captions": sorted(
+            (q for q in failed if phi[q]), key=lambda query: (-phi[query], query)
+        ),
         "Queries that b wins against a": sorted((q for q in names if change[q] > 0), key=lambda q: (-change[q], q)),
         "Queries that b loses against a": sorted((q for q in names if change[q] < 0), key=lambda q: (change[q], q)),
         "Near misses": sorted((q for q in failed if names[q][0] == 2), key=lambda query: (names[query][1], query)),
@@ -319,9 +321,8 @@ def test_numbers_of_stages_are_on_the_page(whole: Report, drawn: Drawn) -> None:
         assert interval.replace("-0.0", "0.0") in text
         assert str(percent_figure(row)) in text
     assert f"{payload['explain']['failures']} failures" in text
-    assert f"{payload['missing-positives']['pairs']:,} pairs outside the ground truth" in text
-    suspects = f"{payload['label-quality']['suspects']:,} suspect labels"
-    assert f"{suspects} of scenes-v0 should be reviewed" in text
+    assert f"{payload['missing-positives']['kept']:,} pairs outside the ground truth" in text
+    assert f"{payload['label-quality']['suspects']:,} labels of scenes-v0 to correct" in text
     words = payload["granularity"]["datasets"][0]["features"]["words"]
     assert f"words {words['mean']:.2f} [{words['low']:.2f}, {words['high']:.2f}]" in text
     cases = payload["hard-negatives"]["results"][0]
