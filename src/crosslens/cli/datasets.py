@@ -42,7 +42,7 @@ class DatasetOptions(Options, group="Reader options"):
     captions: str | None = option(None, "Reader option: the captions.", metavar="FILE")
     instances: str | None = option(None, "Reader option: objects with boxes.", metavar="FILE")
     images: str | None = option(None, "Reader option: the images, or a list of them.", metavar="FILE")
-    split: str | None = option(None, "Reader option: which split of the dataset.", metavar="NAME")
+    split: str | None = option(None, "Reader option: which split of the dataset.")
     extra_images: str | None = option(
         None, "Images without captions that enlarge the gallery: a folder, or a list of them.", metavar="PATH"
     )

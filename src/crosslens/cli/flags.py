@@ -66,6 +66,8 @@ def output_option(help: str, metavar: str = "FILE") -> Any:
 IMAGE_TEXT = "For {} of texts: an image is the mean of its captions' vectors (mean), or a summary of them (extractive)."
 
 _ENGINE_FLAGS = tuple(f"--{name.replace('_', '-')}" for name in declarations(EngineOptions))
+_METAVARS = {int: "N", float: "NUMBER", str: "NAME", Path: "FILE"}
+"""What a flag's value is called where its option does not say."""
 _TYPES = {"str": str, "Path": Path, "int": int, "float": float, "bool": bool}
 _PYTHON_NAMES: dict[str, tuple[str, ...]] = {
     "relevance": ("qrels",),
@@ -87,10 +89,8 @@ _PYTHON_NAMES: dict[str, tuple[str, ...]] = {
 class IntervalOptions(Options):
     """How the intervals of a result are computed."""
 
-    seed: int = option(0, "Seed of the intervals.", metavar="N")
-    resamples: int = option(
-        1000, "Resamples for the intervals; 0 for none.", metavar="N", minimum=0, maximum=10_000_000
-    )
+    seed: int = option(0, "Seed of the intervals.")
+    resamples: int = option(1000, "Resamples for the intervals; 0 for none.", minimum=0, maximum=10_000_000)
     level: float = option(0.95, "Confidence level of the intervals.", metavar="SHARE")
 
 
@@ -99,9 +99,7 @@ class ColumnOptions(Options):
     """Columns to group by that are in a file of their own."""
 
     columns: Path | None = option(
-        None,
-        "More columns for --by: a table (.parquet, .csv) with a column caption or image, or a FiftyOne folder.",
-        metavar="FILE",
+        None, "More columns for --by: a table (.parquet, .csv) with a column caption or image, or a FiftyOne folder."
     )
 
 
@@ -281,6 +279,10 @@ def _flags_of(kind: type[Options], flags: Flags) -> list[inspect.Parameter]:
 def _flag(name: str, annotation: Any, default: Any, declared: Declaration) -> inspect.Parameter:
     """A parameter that typer reads; a default of ``...`` makes it required."""
     spelled = declared.flags or (f"--{name.replace('_', '-')}",)
+    kind = annotation
+    while get_args(kind):  # of `list[int] | None` the int
+        kind = get_args(kind)[0]
+    declared = replace(declared, metavar=declared.metavar or _METAVARS.get(kind))
     bounds = {"min": declared.minimum, "max": declared.maximum}
     limits: dict[str, Any] = {name: bound for name, bound in bounds.items() if bound is not None}
     info = typer.Option(

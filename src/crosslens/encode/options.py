@@ -40,12 +40,10 @@ class StreamKeywords(TypedDict, total=False):
 class EncodeOptions(Options, group="Execution"):
     """Where a model runs, how precisely, what it may fetch, and where its vectors are kept."""
 
-    device: str | None = option(
-        None, "Where the model runs: cpu, cuda, cuda:1. [default: a GPU if there is one]", metavar="NAME"
-    )
-    precision: str = option("fp32", "What the model computes in: fp32, fp16, bf16.", metavar="NAME", choices=PRECISIONS)
+    device: str | None = option(None, "Where the model runs: cpu, cuda, cuda:1. [default: a GPU if there is one]")
+    precision: str = option("fp32", "What the model computes in: fp32, fp16, bf16.", choices=PRECISIONS)
     batch_size: int | None = option(
-        None, "Items encoded at once. [default: 32 images, 64 texts; on a GPU 8 times that]", metavar="N", minimum=1
+        None, "Items encoded at once. [default: 32 images, 64 texts; on a GPU 8 times that]", minimum=1
     )
     cache: Cache | str | Path | bool | None = option(
         None,

@@ -22,25 +22,21 @@ class ServeOptions(Options, group="Server"):
     """Where the server listens, and who may use it."""
 
     port: int = option(
-        DEFAULT_PORT, "Port to listen on; 0 takes a free one.", metavar="N", minimum=0, maximum=65535
+        DEFAULT_PORT, "Port to listen on; 0 takes a free one.", minimum=0, maximum=65535
     )  # fmt: skip
     host: str = option(
-        "127.0.0.1",
-        "Address to listen on. Any other than this computer's own requires a login.",
-        metavar="ADDRESS",
+        "127.0.0.1", "Address to listen on. Any other than this computer's own requires a login.", metavar="ADDRESS"
     )
     allowed_hosts: tuple[str, ...] = option(
-        (), "Further name under which browsers reach the server; may be repeated.", metavar="NAME",
-        flags=("--allowed-host",),
+        (), "Further name under which browsers reach the server; may be repeated.",
+        flags=("--allowed-host",)
     )  # fmt: skip
     forwarded_allow_ips: tuple[str, ...] = option(
         (), "Address or network of a proxy whose X-Forwarded-For and X-Forwarded-Proto are believed; may be repeated. "
         "Requires a login. [default: nobody's]",
-        metavar="ADDRESS", flags=("--forwarded-allow-ips",),
+        metavar="ADDRESS", flags=("--forwarded-allow-ips",)
     )  # fmt: skip
-    password_file: Path | None = option(
-        None, "Every page asks for the password in this file (its first line).", metavar="FILE"
-    )
+    password_file: Path | None = option(None, "Every page asks for the password in this file (its first line).")
     database: str | None = option(
         None, "Where judgements are kept. [default: SQLite in the served folder]", metavar="URL"
     )
@@ -52,7 +48,7 @@ class ServeOptions(Options, group="Server"):
     )
     models: tuple[str, ...] = option(
         (), "Further encoder for live search, such as clip:openai/clip-vit-base-patch32; may be repeated.",
-        metavar="KIND:SOURCE", flags=("--model",),
+        metavar="KIND:SOURCE", flags=("--model",)
     )  # fmt: skip
 
     def __post_init__(self) -> None:

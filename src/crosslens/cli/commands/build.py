@@ -59,9 +59,7 @@ def absolute(value: Any) -> Any:
 class BenchmarkOptions(Options, group="Output"):
     """Where a benchmark is written, and which build is repeated."""
 
-    repeat: Path | None = option(
-        None, "A decisions.jsonl: repeat that build, and verify the result.", metavar="FILE", group="Input"
-    )
+    repeat: Path | None = option(None, "A decisions.jsonl: repeat that build, and verify the result.", group="Input")
     copy_images: bool = option(False, "Copy the images, so that the folder can be moved.")
     output: Path | None = output_option("Where the benchmark is written.", "FOLDER")
     trust_code: bool = option(False, "Run Python code that a recipe, a run or a log names, without asking.")
@@ -114,12 +112,10 @@ def recos(
     inputs: RecosInputs,
     settings: RecosSettings,
     generator: str = option(
-        "rules", "Rewrites descriptions: rules, http:ADDRESS (an OpenAI-compatible endpoint), or none.", metavar="NAME"
+        "rules", "Rewrites descriptions: rules, http:ADDRESS (an OpenAI-compatible endpoint), or none."
     ),
-    grammar: str = option("none", "Checks what the generator writes: rules, or none.", metavar="NAME"),
-    verified: Path | None = option(
-        None, "The filled-in verify.csv of an earlier build (.csv, .tsv, .jsonl).", metavar="FILE"
-    ),
+    grammar: str = option("none", "Checks what the generator writes: rules, or none."),
+    verified: Path | None = option(None, "The filled-in verify.csv of an earlier build (.csv, .tsv, .jsonl)."),
     benchmark: Annotated[BenchmarkOptions, Flags(help={"output": "Where v0/, v1/ and v2/ are written."})],
     overwrite: Overwrite = False,
     json: Json = False,
@@ -201,14 +197,14 @@ class ImpInputs(Options, group="Input"):
     )
     pool: str | None = option(
         None, "Captions with the image each belongs to: a table (columns text, image), or a dataset.",
-        metavar='FILE|"NAME KEY=VALUE …"',
+        metavar='FILE|"NAME KEY=VALUE …"'
     )  # fmt: skip
     pool_images: str | None = option(
         None, "Where the pool's image files are. [default: the pool's folder, or here]", metavar="FOLDER"
     )
     titles: str | None = option(
         None, "Captions of the images themselves, such as titles of web pages that show them (columns image, text).",
-        metavar='FILE|"NAME KEY=VALUE …"',
+        metavar='FILE|"NAME KEY=VALUE …"'
     )  # fmt: skip
     encoder: str | None = option(None, "Compares images (see crosslens encode --list).", metavar=MODEL)
     text_encoder: str | None = option(
@@ -218,7 +214,7 @@ class ImpInputs(Options, group="Input"):
     pool_embeddings: str | None = option(None, "The same of the pool's images.", metavar="FILE")
     corpus: tuple[str, ...] = option(
         (), "Captions (a table, a text) or pictures (a folder) that the benchmark must not share; may be repeated.",
-        metavar="PATH",
+        metavar="PATH"
     )  # fmt: skip
 
 
@@ -249,10 +245,7 @@ def imp(
     selection: SelectionSettings,
     encode: EncodeOptions,
     annotations: list[Path] | None = option(
-        None,
-        "A filled-in sheet; may be repeated. [default: the sheets in the output folder]",
-        metavar="FILE",
-        group="Input",
+        None, "A filled-in sheet; may be repeated. [default: the sheets in the output folder]", group="Input"
     ),
     caption_map: bool = option(
         False, "Show the good captions of an image in a plane, the chosen ones marked (--write).", flags=("--map",)
@@ -363,9 +356,7 @@ def clean(
         Path, typer.Argument(metavar="FILE", help="Captions: .txt (one per line), .csv, .tsv or .parquet.")
     ],
     settings: CleaningSettings,
-    column: str | None = option(
-        None, "The column with the captions. [default: caption, captions, text, title or alt]", metavar="NAME"
-    ),
+    column: str | None = option(None, "The column with the captions. [default: caption, captions, text, title or alt]"),
     near_duplicates: float | None = option(
         None,
         "Also drop captions that share at least this much of their character trigrams with an earlier one.",
@@ -373,7 +364,7 @@ def clean(
         minimum=0.1,
         maximum=1,
     ),
-    seed: int = option(0, "Seed of the search for near-duplicates.", metavar="N"),
+    seed: int = option(0, "Seed of the search for near-duplicates."),
     output: Path | None = output_option(
         "Where the table is written: .parquet, .csv, or .txt for the kept captions alone."
     ),

@@ -30,15 +30,15 @@ class FailureOptions(Options):
 
     compare: Path | None = option(None, "All failures: how this other run's confusions differ.", metavar="RUN")
     depth: int | None = option(
-        None, "All failures: merge concepts into hypernyms, N steps below the top of WordNet's tree.", metavar="N",
-        minimum=0,
+        None, "All failures: merge concepts into hypernyms, N steps below the top of WordNet's tree.",
+        minimum=0
     )  # fmt: skip
     size_base: str = option(
         "ground_truth", "All failures: what differences of box areas are divided by: the right image's box "
-        "(ground_truth), or the smaller of the two (min).", metavar="NAME", choices=("ground_truth", "min"),
+        "(ground_truth), or the smaller of the two (min).", choices=("ground_truth", "min")
     )  # fmt: skip
-    show: int = option(10, "All failures: rows of rules and confusions.", metavar="N", minimum=1)
-    seed: int = option(0, "All failures: seed of the intervals.", metavar="N")
+    show: int = option(10, "All failures: rows of rules and confusions.", minimum=1)
+    seed: int = option(0, "All failures: seed of the intervals.")
     output: Path | None = output_option("All failures: a folder with every table.", "FOLDER")
 
 
@@ -60,7 +60,7 @@ def explain(
     *,
     query: list[str] | None = option(None, "A query to explain in full, by its id; may be repeated.", metavar="ID"),
     direction: str | None = option(None, "[default: the one that has the query; texts first]", metavar="t2i|t2t|i2t"),
-    protocol: str | None = option(None, PROTOCOL_HELP.format("expl"), metavar="NAME"),
+    protocol: str | None = option(None, PROTOCOL_HELP.format("expl")),
     by: str | None = option(None, "All failures: how many and why, by a column of the dataset.", metavar="COLUMN"),
     added: ColumnOptions,
     failures: FailureOptions,
@@ -163,7 +163,7 @@ def counterfactual(
     ],
     model: str = option(..., "The model (see crosslens encode --list).", metavar="KIND:SOURCE"),
     query: list[str] | None = option(None, "A caption query, by its id; may be repeated.", metavar="ID"),
-    show: int = option(5, "Print N queries, the smallest edits first.", metavar="N", minimum=0),
+    show: int = option(5, "Print N queries, the smallest edits first.", minimum=0),
 ) -> explanations.Counterfactuals:
     """Find the smallest edit of a query that flips its top-1.
 

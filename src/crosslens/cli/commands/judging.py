@@ -138,7 +138,6 @@ def export(
     output: Path = option(
         ...,
         "The file: .parquet (qrels), .csv or .jsonl (answers), .json (Label Studio); imp: the folder of the build.",
-        metavar="FILE",
         flags=OUTPUT,
     ),
     interface: Path | None = option(
@@ -196,7 +195,7 @@ def invite(
     ] = None,
     location: JudgingFolder = JudgingFolder(),  # noqa: B008
     role: str = option("annotator", "What the person becomes.", metavar="annotator|owner"),
-    uses: int = option(1, "How many people can use the link.", metavar="N", minimum=1),
+    uses: int = option(1, "How many people can use the link.", minimum=1),
     days: float = option(7.0, "How many days it is valid.", metavar="DAYS"),
     address: str | None = _ADDRESS,
 ) -> CommandAnswer:
@@ -233,7 +232,7 @@ def _address(typed: str | None, folder: Path) -> str:
 def members(
     project: ProjectArgument,
     location: JudgingFolder,
-    remove: str | None = option(None, "Remove this member; the judgements stay.", metavar="NAME"),
+    remove: str | None = option(None, "Remove this member; the judgements stay."),
     revoke: str | None = _REVOKE,
 ) -> CommandAnswer:
     """List or remove members and invitations of a project.
@@ -264,12 +263,10 @@ def members(
 )
 def accounts(
     location: JudgingFolder,
-    reset: str | None = option(
-        None, "End this account's password and sessions; prints a link to a new password.", metavar="NAME"
-    ),
-    end_sessions: str | None = option(None, "Log this account out everywhere.", metavar="NAME"),
+    reset: str | None = option(None, "End this account's password and sessions; prints a link to a new password."),
+    end_sessions: str | None = option(None, "Log this account out everywhere."),
     close: str | None = option(
-        None, "Close this account for ever: its judgements stay under a pseudonym, its name is gone.", metavar="NAME"
+        None, "Close this account for ever: its judgements stay under a pseudonym, its name is gone."
     ),
     revoke: str | None = _REVOKE,
     address: str | None = _ADDRESS,
@@ -319,7 +316,7 @@ def accounts(
 def audit(
     project: AnyProject = None,
     location: JudgingFolder = JudgingFolder(),  # noqa: B008
-    limit: int = option(100, "How many entries, the newest first.", metavar="N", minimum=1, maximum=1_000_000),
+    limit: int = option(100, "How many entries, the newest first.", minimum=1, maximum=1_000_000),
 ) -> CommandAnswer:
     """Show who did what, the newest first.
 
@@ -368,22 +365,22 @@ _OF_TABLE = {"dataset": "Of a table: the dataset whose images it names: a reader
 class ModelJudgeOptions(Options, group="Judging"):
     """The model that judges, and what it is shown."""
 
-    model: str = option(..., "The model's name, as the endpoint knows it.", metavar="NAME")
+    model: str = option(..., "The model's name, as the endpoint knows it.")
     endpoint: str | None = option(
         None, "An OpenAI-compatible address; may hold ?timeout=60&retries=5. Key: CROSSLENS_API_KEY.", metavar="URL"
     )
-    name: str | None = option(None, "The judge's name in results. [default: the model's]", metavar="NAME")
+    name: str | None = option(None, "The judge's name in results. [default: the model's]")
     record: Path | None = option(
         None, "Keep answers here; those that are there are not asked for again.", metavar="FOLDER"
     )
-    task: str = option("pairs", "Of a table: failures, validity, pairs or relevance.", metavar="NAME")
+    task: str = option("pairs", "Of a table: failures, validity, pairs or relevance.")
     images_in: Path | None = option(
         None, "Of a table: where the images are.", metavar="FOLDER", flags=("--image-folder",)
     )
     served: tuple[str, ...] = option(
         (), "As in crosslens serve: pictures or datasets.", metavar=f"FOLDER|{DATASET_WORDS}", flags=("--serve-data",)
     )
-    pixels: int = option(768, "Pictures are sent with at most so many pixels a side.", metavar="N", minimum=32)
+    pixels: int = option(768, "Pictures are sent with at most so many pixels a side.", minimum=32)
     offline: bool = option(False, "Refuse an endpoint that is not on this machine.")
     dry_run: bool = option(False, "Show the request about the first item, and send nothing.")
 

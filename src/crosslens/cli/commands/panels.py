@@ -36,7 +36,7 @@ class SourceOptions(Options, group="Model"):
     pair_model: tuple[str, ...] = option(
         (), "A model that scores pairs, such as blip:… or vqa:…; may be repeated.", metavar="KIND:SOURCE"
     )
-    scores: tuple[Path, ...] = option((), "A table: image, caption, score; may be repeated.", metavar="FILE")
+    scores: tuple[Path, ...] = option((), "A table: image, caption, score; may be repeated.")
 
     @property
     def given(self) -> bool:
@@ -94,12 +94,10 @@ def scores_of_runs(
 class NegativeOptions(Options):
     """Pairs that do not match."""
 
-    rejected: Path | None = option(
-        None, "Captions that do not match: image, text; score[MODEL] if scored.", metavar="FILE"
-    )
+    rejected: Path | None = option(None, "Captions that do not match: image, text; score[MODEL] if scored.")
     negatives: str | None = option(
         None, "How many such pairs per image; without --rejected, drawn captions of other images. [default: 1]",
-        metavar="N|all",
+        metavar="N|all"
     )  # fmt: skip
     area: str = option("step", "AUPRC as average precision (step) or by trapezoids.", metavar="step|trapezoid")
 
@@ -119,9 +117,7 @@ def categories(
     pairs: NegativeOptions,
     models: SourceOptions,
     runs: Annotated[list[Path] | None, typer.Argument(help="Run folders of one dataset, one per model.")] = None,
-    difficulty: Path = option(
-        ..., "A table with the ids of captions, images or both: .parquet, .csv or .tsv.", metavar="FILE"
-    ),
+    difficulty: Path = option(..., "A table with the ids of captions, images or both: .parquet, .csv or .tsv."),
     by: str = option("difficulty", "The column of the table that holds the categories.", metavar="COLUMN"),
     metrics: str | None = option(
         None, "Metrics of ranks. [default: Hit@1 Hit@5 Hit@10 MedR[all] MeanR[all] mAP@R]", metavar="NAMES"
@@ -189,17 +185,13 @@ def scorers(
     intervals: IntervalOptions,
     models: SourceOptions,
     runs: Annotated[list[Path] | None, typer.Argument(help="Run folders, whose models are scorers.")] = None,
-    phi: list[str] | None = option(
-        None, "A similarity of a caption to the image's other captions; may be repeated.", metavar="NAME"
-    ),
+    phi: list[str] | None = option(None, "A similarity of a caption to the image's other captions; may be repeated."),
     form: str = option(
         "cosine", "What becomes of the cosine of a model or a run.", metavar="|".join(_FORMS), choices=_FORMS
     ),
-    difficulty: Path | None = option(
-        None, "A table with the ids of captions, images or both, to split the pairs by.", metavar="FILE"
-    ),
+    difficulty: Path | None = option(None, "A table with the ids of captions, images or both, to split the pairs by."),
     by: str = option("difficulty", "The column of that table.", metavar="COLUMN"),
-    show: int = option(5, "How many disagreements are shown.", metavar="N", minimum=0),
+    show: int = option(5, "How many disagreements are shown.", minimum=0),
     output: Path | None = output_option("Every pair with both scores: .parquet or .csv."),
     overwrite: Overwrite = False,
     trust_code: TrustCodeFlag = False,

@@ -92,9 +92,9 @@ def polysemy(
     execution: EngineOptions,
     dataset: list[str] = DATASETS,
     by: str | None = SPLIT_BY,
-    show: int = option(10, "How many clusters are printed.", metavar="N", minimum=0),
+    show: int = option(10, "How many clusters are printed.", minimum=0),
     output: Path | None = output_option("The curves as a table: .parquet or .csv."),
-    per_image: Path | None = option(None, "Every image's values: .parquet or .csv.", metavar="FILE"),
+    per_image: Path | None = option(None, "Every image's values: .parquet or .csv."),
     overwrite: Overwrite = False,
 ) -> analyze.PolysemyStudy:
     """Measure how diverse the captions of similar images are.

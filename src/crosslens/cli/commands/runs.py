@@ -27,18 +27,18 @@ class ChangeOptions(Options):
 
     changes: bool = option(False, "Show what changed from the first of two runs to the second, and why.")
     direction: str | None = option(None, "Of --changes: which queries. [default: texts first]", metavar="t2i|t2t|i2t")
-    phi: str = option("cider", "Of --changes: the similarity of top hits to queries.", metavar="NAME")
-    show: int = option(20, "Of --changes: so many won and so many lost queries.", metavar="N", minimum=1)
+    phi: str = option("cider", "Of --changes: the similarity of top hits to queries.")
+    show: int = option(20, "Of --changes: so many won and so many lost queries.", minimum=1)
 
 
 @dataclass(frozen=True)
 class PermutationOptions(Options, group="Statistics and seeds"):
     """How differences between runs are tested."""
 
-    primary: str | None = option(None, pipeline.PRIMARY, metavar="NAME")
-    correction: str = option("holm", "For multiple comparisons: holm, bh or none.", metavar="NAME")
-    permutations: int = option(10_000, "Permutations of the paired test.", metavar="N", minimum=1, maximum=10_000_000)
-    seed: int = option(0, "Seed of the permutations.", metavar="N")
+    primary: str | None = option(None, pipeline.PRIMARY)
+    correction: str = option("holm", "For multiple comparisons: holm, bh or none.")
+    permutations: int = option(10_000, "Permutations of the paired test.", minimum=1, maximum=10_000_000)
+    seed: int = option(0, "Seed of the permutations.")
 
 
 _PUBLISHED = "Results of mteb and CLIP_benchmark (.json, or mteb's folder of a model) stand beside runs."
@@ -198,7 +198,7 @@ def plot(
         None, f"{_BY} Studies by dataset: the mean over models. [default: all queries together]", metavar="COLUMN"
     ),
     added: ColumnOptions,
-    metric: str | None = option(None, "Such as t2i/Hit@5. [default: t2i/Hit@1, or the first shared]", metavar="NAME"),
+    metric: str | None = option(None, "Such as t2i/Hit@5. [default: t2i/Hit@1, or the first shared]"),
     all_groups: bool = option(False, "Every group, not only the 20 largest.", flags=("--all",)),
 ) -> pipeline.GroupChart | pipeline.DropTable:
     """Plot a metric of runs by group, with intervals.
@@ -264,12 +264,12 @@ def check(
     folder: Annotated[Path, typer.Argument(help="A run folder, or the folder of a robustness study or an audit.")],
     *,
     require: list[str] | None = option(None, 'Such as "t2i/Hit@1 >= 0.6". May be repeated.', metavar="TEXT"),
-    requirements: Path | None = option(None, "A TOML file with more: require = [TEXT, …].", metavar="FILE"),
+    requirements: Path | None = option(None, "A TOML file with more: require = [TEXT, …]."),
     robustness: Path | None = option(None, "The robustness study of the run, for drop(…).", metavar="FOLDER"),
     baseline: Path | None = option(None, "The run that gap(…) compares with.", metavar="FOLDER"),
     confident: bool = option(False, "The whole interval must fulfil the requirement, not only the value."),
     smallest_group: int = option(
-        1, "Groups with fewer queries do not count in worst(…).", metavar="N", minimum=1, maximum=1_000_000_000
+        1, "Groups with fewer queries do not count in worst(…).", minimum=1, maximum=1_000_000_000
     ),
     github: bool = option(False, "Print an annotation of a GitHub workflow for each requirement, too."),
     json: Json = False,

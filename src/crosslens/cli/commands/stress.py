@@ -190,21 +190,16 @@ def perturb(
         group="Method",
     ),
     output: Path | None = output_option("Gets one dataset per perturbation.", "FOLDER"),
-    seed: int = option(0, "The same seed gives the same captions.", metavar="N"),
+    seed: int = option(0, "The same seed gives the same captions."),
     option: list[str] | None = option(
         None, "An option of the perturbations, such as k=2; goes to all that know it.", metavar="KEY=VALUE"
     ),
-    pipeline: str | None = option(None, "The spaCy pipeline that tags. [default: the first installed]", metavar="NAME"),
+    pipeline: str | None = option(None, "The spaCy pipeline that tags. [default: the first installed]"),
     threads: Threads = None,
     show: int | None = option(
-        None,
-        f"Show N changed captions of each. [default: {_SHOWN} without -o; {_PAGE_CAPTIONS} on pages]",
-        metavar="N",
-        minimum=0,
+        None, f"Show N changed captions of each. [default: {_SHOWN} without -o; {_PAGE_CAPTIONS} on pages]", minimum=0
     ),
-    sheet: Path | None = option(
-        None, "For pictures: draw the first three at every severity, to look at.", metavar="FILE"
-    ),
+    sheet: Path | None = option(None, "For pictures: draw the first three at every severity, to look at."),
     write: Write = None,
     overwrite: Overwrite = False,
     listing: bool = option(False, "Print the perturbations, and nothing else.", flags=("--list",)),
@@ -278,12 +273,10 @@ class ScorerOptions(Options, group="Model"):
     pair_model: tuple[str, ...] = option(
         (), "A model that scores pairs, such as blip:…-itm-…; may be repeated.", metavar="KIND:SOURCE"
     )
-    scores: tuple[Path, ...] = option((), "A table: case, caption, image, score; may be repeated.", metavar="FILE")
-    blind: tuple[str, ...] = option(
-        (), "shorter or longer: the caption's length alone; may be repeated.", metavar="NAME"
-    )
+    scores: tuple[Path, ...] = option((), "A table: case, caption, image, score; may be repeated.")
+    blind: tuple[str, ...] = option((), "shorter or longer: the caption's length alone; may be repeated.")
     image_text: bool = option(False, "For text models: an image is the mean of its other captions.")
-    score: str | None = option(None, "The score function of the vectors. [default: by their kind]", metavar="NAME")
+    score: str | None = option(None, "The score function of the vectors. [default: by their kind]")
 
 
 @command(
@@ -313,7 +306,7 @@ def hard_negatives(
         ),
     ] = None,
     without: list[str] | None = option(None, "Leave out a category; may be repeated.", metavar="CATEGORY"),
-    failures: int = option(5, "How many of the worst failures are shown.", metavar="N", minimum=0),
+    failures: int = option(5, "How many of the worst failures are shown.", minimum=0),
     write_dataset: Path | None = option(None, "Write the cases as a dataset, for crosslens encode.", metavar="FOLDER"),
     output: Path | None = output_option("Every case as a row: .parquet or .csv."),
     overwrite: Overwrite = False,

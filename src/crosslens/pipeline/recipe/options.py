@@ -87,9 +87,7 @@ class RerankOptions(Options, group="Model"):
     """The pair scorer that re-ranks the top of every list."""
 
     model: str | None = option(None, _RERANK, metavar="KIND:SOURCE", flags=("--rerank",))
-    depth: int = option(
-        100, "How many items of every list are re-ranked.", metavar="N", minimum=1, flags=("--rerank-depth",)
-    )
+    depth: int = option(100, "How many items of every list are re-ranked.", minimum=1, flags=("--rerank-depth",))
 
 
 NAMED_INPUTS = ("phi", "scores_from")
