@@ -14,9 +14,9 @@ from typing import Annotated, Any, TypeVar, get_args, get_origin, get_type_hints
 import typer
 
 import crosslens.data as data
-from crosslens.cli.answers import Json as Json, Overwrite as Overwrite, answering, named_as
+from crosslens.cli.answers import ANSWER_FLAGS, Json as Json, Overwrite as Overwrite, answer
 from crosslens.cli.completion import completion
-from crosslens.cli.help import with_full_help
+from crosslens.cli.help import COMMON, HELP_ALL
 from crosslens.core import (
     METHOD,
     Declaration,
@@ -121,22 +121,37 @@ def command(
 ) -> Callable[[F], F]:
     """Decorate a command: its options classes become flags, the examples are part of its help text.
 
-    One that reads stored files gets the flag ``--no-verify``; one that returns a result those of
-    :func:`~crosslens.cli.answers.answering`. ``group`` is what its own options are for that do not say,
-    ``common`` are the flags that ``--help`` lists besides those that it lists of every command.
+    One that reads stored files gets the flag ``--no-verify``; one that returns a result ``ANSWER_FLAGS``, and the
+    result is printed and written. ``group`` is what its own options are for that do not say, ``common`` are the flags
+    that ``--help`` lists besides those that it lists of every command.
     """
 
     def decorate(function: F) -> F:
         # Not looked up: the classes of results need numpy, which `crosslens --help` does without.
-        returns = function.__annotations__.pop("return", "None")
+        answers = function.__annotations__.pop("return", "None") != "None"
         expanded = expand_options(function, group)
-        if returns != "None":
-            expanded = answering(expanded, _annotated_flag)
-        if reads_files:
-            expanded = _with_verification(expanded)
+        own = inspect.signature(expanded).parameters
+        for name in common:
+            assert name in own, f"{function.__name__} has no option {name}"
+        added = {**(ANSWER_FLAGS if answers else {}), **({"no_verify": _NoVerify} if reads_files else {})}
+
+        def call(help_all: bool, no_verify: bool = False, **arguments: Any) -> None:
+            with verification(not no_verify):
+                if answers:
+                    answer(expanded, own, **arguments)
+                else:
+                    expanded(**arguments)
+
+        flags = [
+            _annotated_flag(name, kind, False if get_args(kind)[0] is bool else None)
+            for name, kind in added.items()
+            if name not in own
+        ]
+        made = _named_as(function, call, [*own.values(), *flags, HELP_ALL])
         # The first line keeps click from wrapping the others.
-        vars(expanded)["epilog"] = "\b\nExamples:\n" + "\n".join(f"  {line}" for line in examples)
-        return with_full_help(expanded, common)
+        epilog = "\b\nExamples:\n" + "\n".join(f"  {line}" for line in examples)
+        vars(made).update(epilog=epilog, common=(*COMMON, *common))
+        return made
 
     return decorate
 
@@ -197,18 +212,15 @@ def expand_options(function: F, group: str = METHOD) -> F:
         with trusting(allow_hosts=hosts), offline(is_offline):
             return function(**arguments, **options)
 
-    return named_as(function, call, parameters)
+    return _named_as(function, call, parameters)
 
 
-def _with_verification(function: F) -> F:
-    """The command with the flag ``--no-verify``: stored files are read without comparing them with their hashes."""
-    flag = _annotated_flag("no_verify", _NoVerify, False)
-
-    def call(no_verify: bool, **arguments: Any) -> Any:
-        with verification(not no_verify):
-            return function(**arguments)
-
-    return named_as(function, call, [*inspect.signature(function).parameters.values(), flag])
+def _named_as(function: F, call: Callable[..., Any], parameters: Sequence[inspect.Parameter]) -> F:
+    """``call`` under the name of a command, with these parameters for typer to read."""
+    call.__name__, call.__doc__, call.__module__ = function.__name__, function.__doc__, function.__module__
+    call.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    vars(call)["__signature__"] = inspect.Signature(list(parameters))
+    return call  # type: ignore[return-value]
 
 
 @dataclass(frozen=True)
