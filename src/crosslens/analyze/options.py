@@ -70,7 +70,7 @@ class CaseOptions(Options):
     together: bool = option(False, "One case per caption, with all perturbations as its wrong captions.")
     form: str | None = option(None, "sugar_crepe, aro, aro_order, winoground or cases. [default: by its content]")
     crop: bool = option(True, "ARO: the box a case is about, or all.", flags=("--crop/--no-crop",))
-    by: Sequence[str] = option((), "Group by this; may be repeated.", metavar="COLUMN")
+    by: Sequence[str] = option((), "Group by this; may be repeated.")
 
     def load(self, source: str | Path | HardNegatives | None, seed: int, progress: Progress | None) -> HardNegatives:
         """The cases of a source, or those made by perturbation."""
@@ -108,7 +108,7 @@ class JudgingOptions(Options):
     skip_missing: bool = option(False, "Leave out cases without an image or a score, instead of stopping.")
     tolerance: float = option(0.0, "Scores that differ by no more than this are tied.", metavar="X")
     resamples: int = option(1000, "Resamples for the intervals; 0 for none.", minimum=0, maximum=10_000_000)
-    level: float = option(0.95, "Confidence level of the intervals.", metavar="SHARE")
+    level: float = option(0.95, "Confidence level of the intervals.")
     seed: int = option(0, "Seed of perturbations and intervals.")
 
 
@@ -134,9 +134,7 @@ class ClusterOptions(Options):
 
     min_cluster_size: int = option(10, "Clusters: the fewest images of one.", minimum=2)
     umap_neighbours: int = option(15, "Clusters: neighbours of an image that the map preserves.", minimum=2)
-    purity_by: str | None = option(
-        None, "Clusters: how pure they are by this column of the images, such as category.", metavar="COLUMN"
-    )
+    purity_by: str | None = option(None, "Clusters: how pure they are by this column of the images, such as category.")
 
 
 @dataclass(frozen=True)
@@ -176,7 +174,7 @@ class CalibrationOptions(Options):
 
     negatives: str = option(
         IN_BATCH, "Mismatches of a calibration set: in-batch (within random batches) or all.",
-        choices=(IN_BATCH, ALL_NEGATIVES)
+        choices=(IN_BATCH, ALL_NEGATIVES),
     )  # fmt: skip
     batch_size: int = option(256, "Pairs in a batch, for in-batch.", minimum=2)
     seed: int = option(0, "Seed of the batches and of the panels of --stability.")

@@ -91,7 +91,7 @@ class IntervalOptions(Options):
 
     seed: int = option(0, "Seed of the intervals.")
     resamples: int = option(1000, "Resamples for the intervals; 0 for none.", minimum=0, maximum=10_000_000)
-    level: float = option(0.95, "Confidence level of the intervals.", metavar="SHARE")
+    level: float = option(0.95, "Confidence level of the intervals.")
 
 
 @dataclass(frozen=True)
@@ -294,7 +294,7 @@ def _flag(name: str, annotation: Any, default: Any, declared: Declaration) -> in
     kind = annotation
     while get_args(kind):  # of `list[int] | None` the int
         kind = get_args(kind)[0]
-    declared = replace(declared, metavar=declared.metavar or _METAVARS.get(kind))
+    declared = replace(declared, metavar=None if kind is bool else declared.metavar or _METAVARS.get(kind))
     bounds = {"min": declared.minimum, "max": declared.maximum}
     limits: dict[str, Any] = {name: bound for name, bound in bounds.items() if bound is not None}
     info = typer.Option(

@@ -39,6 +39,16 @@ _MANY_COMMANDS = {
     EXECUTION: "threads device batch_size cache offline plugin trust_code allow_host no_verify",
 }
 _GROUP_BY_NAME = {name: group for group, names in _MANY_COMMANDS.items() for name in names.split()}
+_VALUES = {
+    "KIND:SOURCE": "model pair_model visual_model text_model encoder text_encoder image_encoder",
+    "FILE": "image_embeddings caption_embeddings scores image_ids caption_ids",
+    "FOLDER": "data_folder image_folder cache",
+    "COLUMN": "by purity_by",
+    "NAMES": "metrics tables",
+    "HOW": "image_text",
+    "SHARE": "level",
+}
+_VALUE_BY_NAME = {name: value for value, names in _VALUES.items() for name in names.split()}
 
 
 @dataclass(frozen=True)
@@ -47,6 +57,7 @@ class Declaration:
 
     help: str
     metavar: str | None = None
+    """What its value is called, where that does not follow from its name or its type."""
     flags: tuple[str, ...] = ()
     """Spelling on the command line where it is not ``--name``; none if ``hidden``."""
     switch_off: str | None = None
@@ -64,9 +75,10 @@ class Declaration:
     """What it is for: one of ``GROUPS``."""
 
     def in_group(self, name: str, group: str) -> Declaration:
-        """With a group: its own, that of its name, or else this one."""
+        """With a group and what its value is called: its own, those of its name, or else this group."""
         name = max(self.flags, key=len).removeprefix("--").replace("-", "_") if self.flags else name
-        return replace(self, group=self.group or _GROUP_BY_NAME.get(name, group))
+        value, group = self.metavar or _VALUE_BY_NAME.get(name), self.group or _GROUP_BY_NAME.get(name, group)
+        return replace(self, group=group, metavar=value)
 
 
 def option(default: Any, help: str, **declared: Any) -> Any:

@@ -48,12 +48,11 @@ class EncodeOptions(Options, group="Execution"):
     cache: Cache | str | Path | bool | None = option(
         None,
         "Where vectors are kept. [default: $CROSSLENS_CACHE, $XDG_CACHE_HOME/crosslens or ~/.cache/crosslens]",
-        metavar="FOLDER",
         switch_off="--no-cache Neither read vectors from the cache nor write them.",
     )
     offline: bool = option(False, "Never use the network: the model is a path, or in the hub's local cache.")
     image_folder: str | Path | None = option(
-        None, "Where the dataset's image files are. [default: the dataset's folder, or here]", metavar="FOLDER"
+        None, "Where the dataset's image files are. [default: the dataset's folder, or here]"
     )
     skip_bad: bool = option(False, "Leave out images that cannot be read, instead of stopping.")
     notify: Notify = option(to_stderr, "Called with every note.", hidden=True)

@@ -28,7 +28,7 @@ class CounterfactualOptions(Options):
     )
     budget: int = option(200, "Edited texts to encode per query, at most.", minimum=1)
     image_text: str | Summariser | None = option(
-        None, "Text-only retrieval: an image is the mean of its other captions (mean), or a summary.", metavar="HOW"
+        None, "Text-only retrieval: an image is the mean of its other captions (mean), or a summary."
     )
     query_caption: int = option(0, "Which caption is the query in text-only retrieval, from 0.", minimum=0)
     score: str | None = option(None, "The score function of the vectors. [default: by their kind; cosine]")

@@ -62,7 +62,7 @@ class _OptionsWithDirections(Options):
 class EvaluateOptions(_OptionsWithDirections, group="Metrics"):
     """How something is evaluated: the keywords of :func:`crosslens.evaluate` and a recipe's ``[options]``."""
 
-    metrics: tuple[str, ...] = option((), 'Such as "Hit@1 t2i/mAP@R" (see crosslens metrics).', metavar="NAMES")
+    metrics: tuple[str, ...] = option((), 'Such as "Hit@1 t2i/mAP@R" (see crosslens metrics).')
     directions: tuple[str, ...] = option(
         (),
         "May be given twice. [default: both; i2t for --run without --dataset]",
@@ -122,9 +122,7 @@ class RobustnessOptions(_OptionsWithDirections, SignificanceOptions):
 
     seeds: int = option(1, "Perturb with this many seeds, and report the spread.", minimum=1, maximum=1000)
     options: Mapping[str, Any] | None = option(None, "Options of the perturbations, such as k=2.", hidden=True)
-    image_text: str | Summariser | None = option(
-        None, "Text-only retrieval: mean, or a summariser, as in evaluate.", metavar="HOW"
-    )
+    image_text: str | Summariser | None = option(None, "Text-only retrieval: mean, or a summariser, as in evaluate.")
     query_caption: int | str = option(0, QUERY_CAPTION, metavar="N|mean|each")
     shared_images: bool = option(False, SHARED_IMAGES)
     directions: tuple[str, ...] = option(

@@ -113,12 +113,12 @@ def discriminability(
     intervals: IntervalOptions,
     execution: EngineOptions,
     dataset: list[str] = DATASETS,
-    model: str | None = option(None, "A model that encodes (see crosslens encode --list).", metavar="KIND:SOURCE"),
-    image_text: str | None = option(None, IMAGE_TEXT.format("a model"), metavar="HOW"),
+    model: str | None = option(None, "A model that encodes (see crosslens encode --list)."),
+    image_text: str | None = option(None, IMAGE_TEXT.format("a model")),
     image_embeddings: list[str] | None = option(
-        None, "Instead of a model, image vectors: a file or folder per dataset, in their order.", metavar="FILE"
+        None, "Instead of a model, image vectors: a file or folder per dataset, in their order."
     ),
-    caption_embeddings: list[str] | None = option(None, "The captions' vectors, likewise.", metavar="FILE"),
+    caption_embeddings: list[str] | None = option(None, "The captions' vectors, likewise."),
     show: int = option(10, "Show the N least and the N most discriminable captions.", minimum=0),
     output: Path | None = _VALUES,
     overwrite: Overwrite = False,

@@ -24,9 +24,6 @@ from crosslens.cli.flags import IMAGE_TEXT, Flags, Json, Overwrite, command, out
 from crosslens.core import Options, UsageError, declarations, named_by, option, trusting, without_secrets
 from crosslens.encode import EncodeOptions
 
-MODEL = "KIND:SOURCE"
-"""The metavar of options that name an encoder."""
-
 
 def refuse_on_repeat(context: typer.Context, names: Iterable[str]) -> None:
     """Raise for a setting on the command line: a repeated build has those of its log, and would ignore it."""
@@ -80,14 +77,10 @@ class RecosInputs(Options, group="Input"):
     """The candidates, and the models that encode them."""
 
     candidates: str | None = option(None, "The candidates: a reader's name, or a dataset's path.", metavar="NAME|PATH")
-    encoder: str | None = option(
-        None, "Compares descriptions with images (see crosslens encode --list).", metavar=MODEL
-    )
-    text_encoder: str | None = option(
-        None, "Encodes the descriptions, where --encoder holds images only (same space).", metavar=MODEL
-    )
-    image_encoder: str | None = option(None, "Compares images with each other. [default: --encoder]", metavar=MODEL)
-    image_text: str | None = option(None, IMAGE_TEXT.format("an --encoder"), metavar="HOW")
+    encoder: str | None = option(None, "Compares descriptions with images (see crosslens encode --list).")
+    text_encoder: str | None = option(None, "Encodes the descriptions, where --encoder holds images only (same space).")
+    image_encoder: str | None = option(None, "Compares images with each other. [default: --encoder]")
+    image_text: str | None = option(None, IMAGE_TEXT.format("an --encoder"))
 
 
 @command(
@@ -197,24 +190,24 @@ class ImpInputs(Options, group="Input"):
     )
     pool: str | None = option(
         None, "Captions with the image each belongs to: a table (columns text, image), or a dataset.",
-        metavar='FILE|"NAME KEY=VALUE …"'
+        metavar='FILE|"NAME KEY=VALUE …"',
     )  # fmt: skip
     pool_images: str | None = option(
         None, "Where the pool's image files are. [default: the pool's folder, or here]", metavar="FOLDER"
     )
     titles: str | None = option(
         None, "Captions of the images themselves, such as titles of web pages that show them (columns image, text).",
-        metavar='FILE|"NAME KEY=VALUE …"'
+        metavar='FILE|"NAME KEY=VALUE …"',
     )  # fmt: skip
-    encoder: str | None = option(None, "Compares images (see crosslens encode --list).", metavar=MODEL)
+    encoder: str | None = option(None, "Compares images (see crosslens encode --list).")
     text_encoder: str | None = option(
-        None, "Compares the captions of an image. [default: --encoder, if it encodes texts]", metavar=MODEL
+        None, "Compares the captions of an image. [default: --encoder, if it encodes texts]"
     )
-    image_embeddings: str | None = option(None, "Vectors of the images, instead of encoding them.", metavar="FILE")
+    image_embeddings: str | None = option(None, "Vectors of the images, instead of encoding them.")
     pool_embeddings: str | None = option(None, "The same of the pool's images.", metavar="FILE")
     corpus: tuple[str, ...] = option(
         (), "Captions (a table, a text) or pictures (a folder) that the benchmark must not share; may be repeated.",
-        metavar="PATH"
+        metavar="PATH",
     )  # fmt: skip
 
 

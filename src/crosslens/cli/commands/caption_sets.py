@@ -29,11 +29,9 @@ class CaptionSetInputs(Options, group="Input"):
     before: str = option(..., "The first captions: a dataset, or a value of --by.", metavar=DATASET_WORDS)
     after: str = option(..., "The captions to compare with them.", metavar=DATASET_WORDS)
     dataset: str | None = option(None, "With --by: the one dataset that holds both sets.", metavar=DATASET_WORDS)
-    by: str | None = option(None, "The caption column whose values are the two sets.", metavar="COLUMN")
-    model: str | None = option(None, "A model that encodes (see crosslens encode --list).", metavar="KIND:SOURCE")
-    image_embeddings: str | None = option(
-        None, f"Instead of a model: {_EMBEDDINGS} (that of --before).", metavar="FILE"
-    )
+    by: str | None = option(None, "The caption column whose values are the two sets.")
+    model: str | None = option(None, "A model that encodes (see crosslens encode --list).")
+    image_embeddings: str | None = option(None, f"Instead of a model: {_EMBEDDINGS} (that of --before).")
     before_embeddings: str | None = option(None, f"Of --before: {_EMBEDDINGS}.", metavar="FILE")
     after_embeddings: str | None = option(None, f"Of --after: {_EMBEDDINGS}.", metavar="FILE")
 
@@ -82,7 +80,6 @@ def caption_sets(
     metrics: str | None = option(
         None,
         'Such as "Hit@1 Rsum". [default: hit rates, capped recall, ranks, DCGcm@10, Rsum]',
-        metavar="NAMES",
         joins=" ",
     ),
     no_granularity: bool = option(False, "Do not measure the captions themselves."),

@@ -102,7 +102,7 @@ def known(
         ),
     ] = None,
     data_folder: Path | None = option(
-        None, "Where they are looked for. [default: $CROSSLENS_DATA, and the current folder]", metavar="FOLDER"
+        None, "Where they are looked for. [default: $CROSSLENS_DATA, and the current folder]"
     ),
 ) -> CommandAnswer:
     """List the datasets that are known by name.

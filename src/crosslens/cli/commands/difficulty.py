@@ -28,7 +28,7 @@ class ThresholdOptions(Options, group="Input"):
 
     calibration: tuple[str, ...] = option(
         (), "Where thresholds come from: runs of the same models over a calibration set (NAME=RUN where names differ), "
-        "NAME=SCORES.npy, NAME=NUMBER, or self (the evaluated pairs).", metavar=f"RUN|NAME=NUMBER{SEVERAL}"
+        "NAME=SCORES.npy, NAME=NUMBER, or self (the evaluated pairs).", metavar=f"RUN|NAME=NUMBER{SEVERAL}",
     )  # fmt: skip
     calibration_dataset: str | None = option(
         None, "The dataset of score matrices among --calibration.", metavar=DATASET_WORDS
@@ -169,7 +169,7 @@ _THRESHOLDS = ", ".join(map(str, analyze.WEB_THRESHOLDS))
 def filter_loss(
     table: Annotated[Path, typer.Argument(help="The table that crosslens analyze difficulty -o wrote.")],
     *,
-    model: str | None = option(None, "Whose scores filter. [default: the only model]"),
+    model: str | None = option(None, "Whose scores filter. [default: the only model]", metavar="NAME"),
     threshold: list[float] | None = option(
         None,
         f"Pairs below it are lost. [default without --keep: {_THRESHOLDS}, LAION's for CLIP ViT-B/32]",

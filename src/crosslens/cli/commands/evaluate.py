@@ -209,7 +209,7 @@ def encode(
     source: DatasetOptions,
     options: EncodeOptions,
     execution: EngineOptions,
-    model: str | None = option(None, "Such as clip:openai/clip-vit-base-patch32 (see --list).", metavar="KIND:SOURCE"),
+    model: str | None = option(None, "Such as clip:openai/clip-vit-base-patch32 (see --list)."),
     output: Path | None = output_option("Where images/ and captions/ are written.", "FOLDER"),
     overwrite: Overwrite = False,
     listing: bool = option(False, "Print the kinds of models, and nothing else.", flags=("--list",)),

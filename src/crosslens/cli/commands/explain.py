@@ -30,12 +30,11 @@ class FailureOptions(Options):
 
     compare: Path | None = option(None, "All failures: how this other run's confusions differ.", metavar="RUN")
     depth: int | None = option(
-        None, "All failures: merge concepts into hypernyms, N steps below the top of WordNet's tree.",
-        minimum=0
-    )  # fmt: skip
+        None, "All failures: merge concepts into hypernyms, N steps below the top of WordNet's tree.", minimum=0
+    )
     size_base: str = option(
         "ground_truth", "All failures: what differences of box areas are divided by: the right image's box "
-        "(ground_truth), or the smaller of the two (min).", choices=("ground_truth", "min")
+        "(ground_truth), or the smaller of the two (min).", choices=("ground_truth", "min"),
     )  # fmt: skip
     show: int = option(10, "All failures: rows of rules and confusions.", minimum=1)
     seed: int = option(0, "All failures: seed of the intervals.")
@@ -61,7 +60,7 @@ def explain(
     query: list[str] | None = option(None, "A query to explain in full, by its id; may be repeated.", metavar="ID"),
     direction: str | None = option(None, "[default: the one that has the query; texts first]", metavar="t2i|t2t|i2t"),
     protocol: str | None = option(None, PROTOCOL_HELP.format("expl")),
-    by: str | None = option(None, "All failures: how many and why, by a column of the dataset.", metavar="COLUMN"),
+    by: str | None = option(None, "All failures: how many and why, by a column of the dataset."),
     added: ColumnOptions,
     failures: FailureOptions,
     write: Write = None,
@@ -161,7 +160,7 @@ def counterfactual(
         CounterfactualOptions,
         Flags(help={"sample": f"Draw N queries by the seed. [default: {_DEFAULT_SAMPLE} without --query]"}),
     ],
-    model: str = option(..., "The model (see crosslens encode --list).", metavar="KIND:SOURCE"),
+    model: str = option(..., "The model (see crosslens encode --list)."),
     query: list[str] | None = option(None, "A caption query, by its id; may be repeated.", metavar="ID"),
     show: int = option(5, "Print N queries, the smallest edits first.", minimum=0),
 ) -> explanations.Counterfactuals:

@@ -365,7 +365,7 @@ _OF_TABLE = {"dataset": "Of a table: the dataset whose images it names: a reader
 class ModelJudgeOptions(Options, group="Judging"):
     """The model that judges, and what it is shown."""
 
-    model: str = option(..., "The model's name, as the endpoint knows it.")
+    model: str = option(..., "The model's name, as the endpoint knows it.", metavar="NAME")
     endpoint: str | None = option(
         None, "An OpenAI-compatible address; may hold ?timeout=60&retries=5. Key: CROSSLENS_API_KEY.", metavar="URL"
     )
@@ -374,9 +374,7 @@ class ModelJudgeOptions(Options, group="Judging"):
         None, "Keep answers here; those that are there are not asked for again.", metavar="FOLDER"
     )
     task: str = option("pairs", "Of a table: failures, validity, pairs or relevance.")
-    images_in: Path | None = option(
-        None, "Of a table: where the images are.", metavar="FOLDER", flags=("--image-folder",)
-    )
+    images_in: Path | None = option(None, "Of a table: where the images are.", flags=("--image-folder",))
     served: tuple[str, ...] = option(
         (), "As in crosslens serve: pictures or datasets.", metavar=f"FOLDER|{DATASET_WORDS}", flags=("--serve-data",)
     )

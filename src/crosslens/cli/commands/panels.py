@@ -32,10 +32,8 @@ StoredRuns: TypeAlias = "dict[str, tuple[Path, core.Run]]"
 class SourceOptions(Options, group="Model"):
     """What scores pairs besides runs."""
 
-    model: tuple[str, ...] = option((), "A model, or file:FOLDER; may be repeated.", metavar="KIND:SOURCE")
-    pair_model: tuple[str, ...] = option(
-        (), "A model that scores pairs, such as blip:… or vqa:…; may be repeated.", metavar="KIND:SOURCE"
-    )
+    model: tuple[str, ...] = option((), "A model, or file:FOLDER; may be repeated.")
+    pair_model: tuple[str, ...] = option((), "A model that scores pairs, such as blip:… or vqa:…; may be repeated.")
     scores: tuple[Path, ...] = option((), "A table: image, caption, score; may be repeated.")
 
     @property
@@ -97,7 +95,7 @@ class NegativeOptions(Options):
     rejected: Path | None = option(None, "Captions that do not match: image, text; score[MODEL] if scored.")
     negatives: str | None = option(
         None, "How many such pairs per image; without --rejected, drawn captions of other images. [default: 1]",
-        metavar="N|all"
+        metavar="N|all",
     )  # fmt: skip
     area: str = option("step", "AUPRC as average precision (step) or by trapezoids.", metavar="step|trapezoid")
 
@@ -118,10 +116,8 @@ def categories(
     models: SourceOptions,
     runs: Annotated[list[Path] | None, typer.Argument(help="Run folders of one dataset, one per model.")] = None,
     difficulty: Path = option(..., "A table with the ids of captions, images or both: .parquet, .csv or .tsv."),
-    by: str = option("difficulty", "The column of the table that holds the categories.", metavar="COLUMN"),
-    metrics: str | None = option(
-        None, "Metrics of ranks. [default: Hit@1 Hit@5 Hit@10 MedR[all] MeanR[all] mAP@R]", metavar="NAMES"
-    ),
+    by: str = option("difficulty", "The column of the table that holds the categories."),
+    metrics: str | None = option(None, "Metrics of ranks. [default: Hit@1 Hit@5 Hit@10 MedR[all] MeanR[all] mAP@R]"),
     output: Path | None = output_option("Every figure as a row: .parquet or .csv."),
     overwrite: Overwrite = False,
     trust_code: TrustCodeFlag = False,
@@ -190,7 +186,7 @@ def scorers(
         "cosine", "What becomes of the cosine of a model or a run.", metavar="|".join(_FORMS), choices=_FORMS
     ),
     difficulty: Path | None = option(None, "A table with the ids of captions, images or both, to split the pairs by."),
-    by: str = option("difficulty", "The column of that table.", metavar="COLUMN"),
+    by: str = option("difficulty", "The column of that table."),
     show: int = option(5, "How many disagreements are shown.", minimum=0),
     output: Path | None = output_option("Every pair with both scores: .parquet or .csv."),
     overwrite: Overwrite = False,

@@ -28,14 +28,12 @@ _VECTORS = "in the order of the datasets: .npy, .npz, .safetensors, .pt or a fol
 class VectorOptions(Options, group="Input"):
     """Which vectors the datasets have: a model's, or files, one per dataset."""
 
-    model: str | None = option(None, "The joint encoder of images and captions.", metavar="KIND:SOURCE")
-    image_text: str | None = option(None, IMAGE_TEXT.format("a --model"), metavar="HOW")
+    model: str | None = option(None, "The joint encoder of images and captions.")
+    image_text: str | None = option(None, IMAGE_TEXT.format("a --model"))
     visual_model: str | None = option(
-        None, "An image encoder that decides which images are similar. [default: --model]", metavar="KIND:SOURCE"
+        None, "An image encoder that decides which images are similar. [default: --model]"
     )
-    text_model: str | None = option(
-        None, "A text encoder that compares co-captions: sentences, and words if it can.", metavar="KIND:SOURCE"
-    )
+    text_model: str | None = option(None, "A text encoder that compares co-captions: sentences, and words if it can.")
     image_embeddings: tuple[Path, ...] = option((), f"Instead of --model, image vectors {_VECTORS}", metavar="PATH")
     caption_embeddings: tuple[Path, ...] = option((), f"Instead of --model, caption vectors {_VECTORS}", metavar="PATH")
     visual_embeddings: tuple[Path, ...] = option(

@@ -65,14 +65,11 @@ def show(
     by: str | None = option(
         None,
         "Group by a column of the dataset, or by caption_length; studies by dataset: the mean over models.",
-        metavar="COLUMN",
     ),
     added: ColumnOptions,
-    metrics: str | None = option(None, 'Only these, such as "Hit@1 t2i/MedR".', metavar="NAMES", joins=" "),
+    metrics: str | None = option(None, 'Only these, such as "Hit@1 t2i/MedR".', joins=" "),
     all_groups: bool = option(False, "Every group, not only the largest.", flags=("--all",)),
-    tables: str | None = option(
-        None, 'Of a robustness study, such as "drops words captions".', metavar="NAMES", joins=" "
-    ),
+    tables: str | None = option(None, 'Of a robustness study, such as "drops words captions".', joins=" "),
     json: Json = False,
 ) -> core.Presented:
     """Print the values of a run, or of several side by side.
@@ -133,8 +130,8 @@ def compare(
     source: DatasetOfRuns,
     encode: Annotated[EncodeOptions, Flags(only=("image_folder",))],
     *,
-    metrics: str | None = option(None, 'Only these, such as "t2i/Hit@1 i2t/mAP@R".', metavar="NAMES", joins=" "),
-    by: str | None = option(None, "Compare within each group of a column of the dataset.", metavar="COLUMN"),
+    metrics: str | None = option(None, 'Only these, such as "t2i/Hit@1 i2t/mAP@R".', joins=" "),
+    by: str | None = option(None, "Compare within each group of a column of the dataset."),
     added: ColumnOptions,
     test: PermutationOptions,
     all_pairs: bool = option(False, "Compare every run with every other one: one table with significance marks."),
@@ -194,9 +191,7 @@ _BY = "Group by a column of the dataset, or by caption_length."
 def plot(
     runs: Annotated[list[Path], typer.Argument(help="One or more run folders, or robustness studies.")],
     *,
-    by: str | None = option(
-        None, f"{_BY} Studies by dataset: the mean over models. [default: all queries together]", metavar="COLUMN"
-    ),
+    by: str | None = option(None, f"{_BY} Studies by dataset: the mean over models. [default: all queries together]"),
     added: ColumnOptions,
     metric: str | None = option(None, "Such as t2i/Hit@5. [default: t2i/Hit@1, or the first shared]"),
     all_groups: bool = option(False, "Every group, not only the 20 largest.", flags=("--all",)),
@@ -229,7 +224,7 @@ def leaderboard(
     runs: Annotated[list[Path], typer.Argument(help=f"Run folders, of any models and datasets. {_PUBLISHED}")],
     *,
     metrics: str | None = option(
-        None, 'These, such as "t2i/Hit@1 MedR". [default: the first of each direction]', metavar="NAMES", joins=" "
+        None, 'These, such as "t2i/Hit@1 MedR". [default: the first of each direction]', joins=" "
     ),
     test: PermutationOptions,
     json: Json = False,

@@ -32,9 +32,7 @@ from crosslens.pipeline import RobustnessOptions
 class StudyInputs(Options, group="Input"):
     """What is perturbed: a model's captions or images, variants that exist, or ranked lists of another program."""
 
-    model: tuple[str, ...] = option(
-        (), "A model (see crosslens encode --list); may be repeated.", metavar="KIND:SOURCE"
-    )
+    model: tuple[str, ...] = option((), "A model (see crosslens encode --list); may be repeated.")
     queries: str | None = option(None, QUERIES, metavar=DATASET_WORDS)
     perturbations: str | None = option(
         None,
@@ -51,10 +49,10 @@ class StudyInputs(Options, group="Input"):
         metavar="FOLDER",
     )
     image_embeddings: str | None = option(
-        None, "Of the original, without a model: .npy, .npz, .safetensors, .pt or a folder.", metavar="FILE"
+        None, "Of the original, without a model: .npy, .npz, .safetensors, .pt or a folder."
     )
     caption_embeddings: str | None = option(
-        None, "Of the original, without a model: .npy, .npz, .safetensors, .pt or a folder.", metavar="FILE"
+        None, "Of the original, without a model: .npy, .npz, .safetensors, .pt or a folder."
     )
     runs: tuple[str, ...] = option(
         (),
@@ -93,17 +91,15 @@ def robustness(
     metrics: str | None = option(
         None,
         'Such as "Hit@1 MRR Rsum[capped]". [default: Hit@1,5,10 MRR MedR Rsum; of lists Hit@1,5,10 MRR@10]',
-        metavar="NAMES",
         joins=" ",
     ),
     option: list[str] | None = option(None, "An option of the perturbations, such as k=2.", metavar="KEY=VALUE"),
     tables: str | None = option(
         None,
         "Which tables to print: models drops applied seeds metrics changes groups overlap words captions.",
-        metavar="NAMES",
         joins=" ",
     ),
-    by: str | None = option(None, "The drops by a column of --columns, instead of the tables.", metavar="COLUMN"),
+    by: str | None = option(None, "The drops by a column of --columns, instead of the tables."),
     added: ColumnOptions,
     output: Path | None = output_option("Gets a run per model and variant, and the tables.", "FOLDER"),
     overwrite: Overwrite = False,
@@ -267,12 +263,8 @@ def perturbation_options(pairs: Sequence[str], names: Sequence[str]) -> dict[str
 class ScorerOptions(Options, group="Model"):
     """What scores the cases."""
 
-    model: tuple[str, ...] = option(
-        (), "A model, or file:FOLDER for its embeddings; may be repeated.", metavar="KIND:SOURCE"
-    )
-    pair_model: tuple[str, ...] = option(
-        (), "A model that scores pairs, such as blip:…-itm-…; may be repeated.", metavar="KIND:SOURCE"
-    )
+    model: tuple[str, ...] = option((), "A model, or file:FOLDER for its embeddings; may be repeated.")
+    pair_model: tuple[str, ...] = option((), "A model that scores pairs, such as blip:…-itm-…; may be repeated.")
     scores: tuple[Path, ...] = option((), "A table: case, caption, image, score; may be repeated.")
     blind: tuple[str, ...] = option((), "shorter or longer: the caption's length alone; may be repeated.")
     image_text: bool = option(False, "For text models: an image is the mean of its other captions.")

@@ -88,8 +88,8 @@ class TrainingChanges(Options, group="Training"):
     learning_rate: float | None = _setting("learning_rate", _AS_IN_RECIPE)
     precision: str | None = _setting("precision", _AS_IN_RECIPE)
     test_metrics: str | None = option(
-        None, 'Metrics of the test split besides those of the recipe, such as "NCS@10 Nsum[spice]".', metavar="NAMES",
-        flags=("--metrics",), joins=" "
+        None, 'Metrics of the test split besides those of the recipe, such as "NCS@10 Nsum[spice]".',
+        flags=("--metrics",), joins=" ",
     )  # fmt: skip
     processes: int | None = _setting("processes", _AS_IN_RECIPE)
     device: str | None = _setting("device")
@@ -204,9 +204,9 @@ class SweepOptions(Options, group="Training"):
     jobs: int = option(1, "Trainings side by side, each a process. The results are the same.", minimum=1)
     threads: int = option(1, "Threads of each training; another number changes the last digits.", minimum=1)
     device: str | None = _setting("device")
-    metrics: str = option("Rsum", "Test figures of the table.", metavar="NAMES", joins=" ")
+    metrics: str = option("Rsum", "Test figures of the table.", joins=" ")
     correction: str = option("holm", "Correction for several tests: holm, bh or none.")
-    level: float = option(0.95, "Confidence level of the intervals.", metavar="SHARE", above=0, below=1)
+    level: float = option(0.95, "Confidence level of the intervals.", above=0, below=1)
 
 
 @command(

@@ -29,7 +29,7 @@ class ProjectOptions(Options, group="Judging"):
 
     task: str = option(
         "failures", "What is judged: failures, validity, pairs or relevance.",
-        choices=("failures", "validity", "pairs", "relevance")
+        choices=("failures", "validity", "pairs", "relevance"),
     )  # fmt: skip
     overlap: int = option(2, "How many people judge each item.", minimum=1)
     seed: int = option(0, "Decides the order of items.")
@@ -54,13 +54,15 @@ class ImportOptions(Options, group="Judging"):
     seed: int = option(0, "Decides which items are drawn.")
     part: str = option(
         CANDIDATES, "IMP: the captions of a build to validate, or the survey of a table that analyze difficulty wrote.",
-        metavar=f"{CANDIDATES}|{SURVEY}", choices=(CANDIDATES, SURVEY)
+        metavar=f"{CANDIDATES}|{SURVEY}", choices=(CANDIDATES, SURVEY),
     )  # fmt: skip
-    model: str | None = option(None, "Survey: whose score[…] says which pairs are hardest. [default: the only one]")
+    model: str | None = option(
+        None, "Survey: whose score[…] says which pairs are hardest. [default: the only one]", metavar="NAME"
+    )
     hardest: int = option(100, "Survey: how many hard pairs, those with the lowest score.", minimum=1)
     distractors: int = option(25, "Survey: how many true negatives are mixed in.", minimum=0)
     rejected: Path | None = option(
-        None, "Survey: captions that people rejected as true negatives. [default: captions of other images]"
+        None, "Survey: captions that people rejected as true negatives. [default: captions of other images]",
     )  # fmt: skip
 
 
@@ -74,11 +76,11 @@ class ExportOptions(Options, group="Judging"):
 
     form: str | None = option(
         None, "answers (.csv, .jsonl), qrels (.parquet, .csv), label-studio (.json), or imp (the folder of build imp). "
-        "[default: by the ending]", choices=EXPORT_FORMS
+        "[default: by the ending]", choices=EXPORT_FORMS,
     )  # fmt: skip
     rule: str = option(
         "majority", "Qrels: the grade that most judges gave, the mean of grades, or the mean rating.",
-        metavar="majority|mean|rating", choices=("majority", "mean", "rating")
+        metavar="majority|mean|rating", choices=("majority", "mean", "rating"),
     )  # fmt: skip
     grade: tuple[str, ...] = option(
         (), "Qrels: the grade of a label, instead of the project's; may be repeated.", metavar="LABEL=NUMBER"
@@ -88,7 +90,7 @@ class ExportOptions(Options, group="Judging"):
     )
     source: str = option(
         "person", "Qrels, imp: whose judgements; those of models are never mixed with people's.",
-        metavar="person|model", choices=("person", "model")
+        metavar="person|model", choices=("person", "model"),
     )  # fmt: skip
     pictures: str = option(
         "", "Label Studio: what stands before DATASET/IMAGE in the address of a picture.", metavar="ADDRESS"
