@@ -61,11 +61,7 @@ class CaseOptions(Options):
 
     dataset: Dataset | None = option(None, "The captions to perturb.", hidden=True)
     perturbations: str | Sequence[str] | None = option(
-        None,
-        "Perturbations that make its captions wrong: antonym,size.",
-        metavar="NAMES",
-        flags=("--perturb",),
-        joins=",",
+        None, "Perturbations that make its captions wrong: antonym,size.", flags=("--perturb",), joins=","
     )
     together: bool = option(False, "One case per caption, with all perturbations as its wrong captions.")
     form: str | None = option(None, "sugar_crepe, aro, aro_order, winoground or cases. [default: by its content]")

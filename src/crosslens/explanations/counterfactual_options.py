@@ -24,7 +24,7 @@ class CounterfactualOptions(Options):
         None, "Only queries that rank their image first, or only the failures.", metavar=f"{RIGHT}|{WRONG}"
     )
     perturbations: str | Sequence[str] = option(
-        "everything", "Possible edits: names or groups (see crosslens perturb --list).", metavar="NAMES", joins=","
+        "everything", "Possible edits: names or groups (see crosslens perturb --list).", joins=","
     )
     budget: int = option(200, "Edited texts to encode per query, at most.", minimum=1)
     image_text: str | Summariser | None = option(

@@ -200,7 +200,7 @@ class AuditOptions(Options):
         "The similarity φ of graded metrics, curves and missing positives. [default: cider; for missing positives "
         "semantic, where it is installed, unless --quick]",
     )
-    perturbations: str | None = option(None, _PERTURBATIONS, metavar="NAMES", joins=",")
+    perturbations: str | None = option(None, _PERTURBATIONS, joins=",")
     hard_negatives: str | None = option(None, _HARD_NEGATIVES, metavar="PATH")
     seed: int = _seed()
     resamples: int = option(1000, "Resamples for the intervals.", minimum=1, maximum=10_000_000)

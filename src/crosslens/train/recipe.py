@@ -259,9 +259,7 @@ class TrainingSettings(Options, group="Training"):
     )
     validate_every: int = option(1, "Epochs between validations.", minimum=1)
     metric: str = option("Rsum", "The metric by which the best checkpoint is chosen.")
-    test_metrics: str = option(
-        "", "Metrics of the test split besides Hit@1, Hit@5, Hit@10, MedR and Rsum.", metavar="NAMES", joins=" "
-    )
+    test_metrics: str = option("", "Metrics of the test split besides Hit@1, Hit@5, Hit@10, MedR and Rsum.", joins=" ")
     patience: int = option(0, "Stop after N validations without a better value; 0: never.", minimum=0)
     device: str | None = option(None, "Where to compute: cpu, cuda, cuda:1. [default: a GPU if there is one]")
     processes: int = option(1, "Processes that train together: one per GPU, or on the CPU.", minimum=1)

@@ -78,9 +78,7 @@ def caption_sets(
     options: Annotated[CaptionSetOptions, Flags(without=("granularity",))],
     inputs: CaptionSetInputs,
     metrics: str | None = option(
-        None,
-        'Such as "Hit@1 Rsum". [default: hit rates, capped recall, ranks, DCGcm@10, Rsum]',
-        joins=" ",
+        None, 'Such as "Hit@1 Rsum". [default: hit rates, capped recall, ranks, DCGcm@10, Rsum]'
     ),
     no_granularity: bool = option(False, "Do not measure the captions themselves."),
     output: Path | None = output_option("Where the runs before and after go.", "FOLDER"),

@@ -186,7 +186,7 @@ def formats(
 def synth(
     output: Path = option(..., "Where the dataset is written.", metavar="FOLDER", flags=OUTPUT),
     images: int = option(1000, "How many captioned scenes to draw.", minimum=1, maximum=100_000_000),
-    tasks: str = option("all", "all, or names separated by commas.", metavar="NAMES", joins=","),
+    tasks: str = option("all", "all, or names separated by commas.", joins=","),
     seed: int = option(0, "The same seed gives the same files."),
     version: str = option("v0", "v0; v1 adds a confusable twin of each scene; v2 similar scenes without captions."),
     gallery: int | None = option(None, "For v2: images in all. [default: 16 times --images]"),

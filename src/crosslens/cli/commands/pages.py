@@ -197,7 +197,7 @@ def export(
         "Where to write; - prints it. [default: print one file; write several into the current folder]"
     ),
     direction: str | None = option(None, "Only this direction, of a format with a file for each.", metavar="i2t|t2i"),
-    metrics: str | None = option(None, 'Only these, such as "Hit@1 Hit@5".', joins=" "),
+    metrics: str | None = option(None, 'Only these, such as "Hit@1 Hit@5".'),
     by: str | None = option(None, "Of robustness studies: dataset, for the mean over models.", metavar="dataset"),
     overwrite: Overwrite = False,
     json: Json = False,

@@ -63,13 +63,12 @@ def show(
     ],
     *,
     by: str | None = option(
-        None,
-        "Group by a column of the dataset, or by caption_length; studies by dataset: the mean over models.",
+        None, "Group by a column of the dataset, or by caption_length; studies by dataset: the mean over models."
     ),
     added: ColumnOptions,
-    metrics: str | None = option(None, 'Only these, such as "Hit@1 t2i/MedR".', joins=" "),
+    metrics: str | None = option(None, 'Only these, such as "Hit@1 t2i/MedR".'),
     all_groups: bool = option(False, "Every group, not only the largest.", flags=("--all",)),
-    tables: str | None = option(None, 'Of a robustness study, such as "drops words captions".', joins=" "),
+    tables: str | None = option(None, 'Of a robustness study, such as "drops words captions".'),
     json: Json = False,
 ) -> core.Presented:
     """Print the values of a run, or of several side by side.
@@ -130,7 +129,7 @@ def compare(
     source: DatasetOfRuns,
     encode: Annotated[EncodeOptions, Flags(only=("image_folder",))],
     *,
-    metrics: str | None = option(None, 'Only these, such as "t2i/Hit@1 i2t/mAP@R".', joins=" "),
+    metrics: str | None = option(None, 'Only these, such as "t2i/Hit@1 i2t/mAP@R".'),
     by: str | None = option(None, "Compare within each group of a column of the dataset."),
     added: ColumnOptions,
     test: PermutationOptions,
@@ -223,9 +222,7 @@ def plot(
 def leaderboard(
     runs: Annotated[list[Path], typer.Argument(help=f"Run folders, of any models and datasets. {_PUBLISHED}")],
     *,
-    metrics: str | None = option(
-        None, 'These, such as "t2i/Hit@1 MedR". [default: the first of each direction]', joins=" "
-    ),
+    metrics: str | None = option(None, 'These, such as "t2i/Hit@1 MedR". [default: the first of each direction]'),
     test: PermutationOptions,
     json: Json = False,
 ) -> pipeline.Leaderboard:

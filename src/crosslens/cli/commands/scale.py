@@ -44,9 +44,7 @@ class SemanticOptions(Options):
 class GalleryOptions(Options):
     """What a curve over the size of the gallery shows."""
 
-    metrics: str | None = option(
-        None, "Over the gallery: such as t2i/Hit@1. [default: Hit@1 MRR MedR, all directions]", joins=" "
-    )
+    metrics: str | None = option(None, "Over the gallery: such as t2i/Hit@1. [default: Hit@1 MRR MedR, all directions]")
     sizes: str | None = option(
         None, "Over the gallery: 10,50,150, 2..100 or 1e6; larger than the run's own are extrapolated. "
         "[default: 1, 2, 5, 10, … up to the gallery]", metavar="VALUES", joins=",",

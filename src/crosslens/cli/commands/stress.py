@@ -38,7 +38,6 @@ class StudyInputs(Options, group="Input"):
         None,
         "Names and groups, separated by commas: all, adversarial, beyond, everything, images, blur@3. "
         "[default: all, or what --variants holds]",
-        metavar="NAMES",
         joins=",",
         group="Method",
     )
@@ -89,15 +88,11 @@ def robustness(
     execution: EngineOptions,
     inputs: StudyInputs,
     metrics: str | None = option(
-        None,
-        'Such as "Hit@1 MRR Rsum[capped]". [default: Hit@1,5,10 MRR MedR Rsum; of lists Hit@1,5,10 MRR@10]',
-        joins=" ",
+        None, 'Such as "Hit@1 MRR Rsum[capped]". [default: Hit@1,5,10 MRR MedR Rsum; of lists Hit@1,5,10 MRR@10]'
     ),
     option: list[str] | None = option(None, "An option of the perturbations, such as k=2.", metavar="KEY=VALUE"),
     tables: str | None = option(
-        None,
-        "Which tables to print: models drops applied seeds metrics changes groups overlap words captions.",
-        joins=" ",
+        None, "Which tables to print: models drops applied seeds metrics changes groups overlap words captions."
     ),
     by: str | None = option(None, "The drops by a column of --columns, instead of the tables."),
     added: ColumnOptions,
@@ -179,11 +174,7 @@ def perturb(
         ),
     ],
     name: str = option(
-        "all",
-        "Perturbations or groups (see --list), separated by commas; blur@3 and such.",
-        metavar="NAMES",
-        joins=",",
-        group="Method",
+        "all", "Perturbations or groups (see --list), separated by commas; blur@3 and such.", joins=",", group="Method"
     ),
     output: Path | None = output_option("Gets one dataset per perturbation.", "FOLDER"),
     seed: int = option(0, "The same seed gives the same captions."),

@@ -89,7 +89,7 @@ class TrainingChanges(Options, group="Training"):
     precision: str | None = _setting("precision", _AS_IN_RECIPE)
     test_metrics: str | None = option(
         None, 'Metrics of the test split besides those of the recipe, such as "NCS@10 Nsum[spice]".',
-        flags=("--metrics",), joins=" ",
+        flags=("--metrics",),
     )  # fmt: skip
     processes: int | None = _setting("processes", _AS_IN_RECIPE)
     device: str | None = _setting("device")
@@ -204,7 +204,7 @@ class SweepOptions(Options, group="Training"):
     jobs: int = option(1, "Trainings side by side, each a process. The results are the same.", minimum=1)
     threads: int = option(1, "Threads of each training; another number changes the last digits.", minimum=1)
     device: str | None = _setting("device")
-    metrics: str = option("Rsum", "Test figures of the table.", joins=" ")
+    metrics: str = option("Rsum", "Test figures of the table.")
     correction: str = option("holm", "Correction for several tests: holm, bh or none.")
     level: float = option(0.95, "Confidence level of the intervals.", above=0, below=1)
 

@@ -62,9 +62,7 @@ class ModelOptions(Options, group="Model"):
     """
 
     name: str | None = option(
-        None,
-        "A model that encodes the dataset (see crosslens encode --list).",
-        flags=("--model",),
+        None, "A model that encodes the dataset (see crosslens encode --list).", flags=("--model",)
     )
     image_folder: str | None = _declared_by_encode("image_folder")
     image_text: str | None = option(None, _IMAGE_TEXT)

@@ -62,8 +62,8 @@ class ImportOptions(Options, group="Judging"):
     hardest: int = option(100, "Survey: how many hard pairs, those with the lowest score.", minimum=1)
     distractors: int = option(25, "Survey: how many true negatives are mixed in.", minimum=0)
     rejected: Path | None = option(
-        None, "Survey: captions that people rejected as true negatives. [default: captions of other images]",
-    )  # fmt: skip
+        None, "Survey: captions that people rejected as true negatives. [default: captions of other images]"
+    )
 
 
 ANSWERS, QRELS, LABEL_STUDIO, IMP_SHEETS = "answers", "qrels", "label-studio", "imp"
