@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import Field, dataclass, field, fields, replace
 from pathlib import Path
-from typing import Annotated, Any, TypeVar, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, TypeVar, get_args, get_type_hints
 
 import typer
 
@@ -194,14 +194,11 @@ def expand_options(function: F, group: str = METHOD) -> F:
     if not keeps_plugins:
         parameters.append(_annotated_flag("plugin", Plugins, None))
 
-    repeats = {parameter.name: repeat for parameter in parameters if (repeat := _Repeat.of(parameter)) is not None}
-    parameters = [repeats[parameter.name].parameter if parameter.name in repeats else parameter
-                  for parameter in parameters]  # fmt: skip
+    singles = {parameter.name: detail for parameter in parameters for detail in get_args(parameter.annotation)
+               if isinstance(detail, _Single)}  # fmt: skip
 
     def call(**arguments: Any) -> Any:
-        arguments = {
-            name: repeats[name].value(given) if name in repeats else given for name, given in arguments.items()
-        }
+        arguments |= {name: single.value(arguments[name]) for name, single in singles.items()}
         plugins = arguments["plugin"] if keeps_plugins else arguments.pop("plugin")
         for file in plugins or ():  # before anything looks a name up
             load_plugin(file)
@@ -224,36 +221,15 @@ def _named_as(function: F, call: Callable[..., Any], parameters: Sequence[inspec
 
 
 @dataclass(frozen=True)
-class _Repeat:
+class _Single:
     """A flag with a single value, of which the parser would silently keep the last: it reads all of them instead.
 
     ``joins`` is what a text of several names is joined with; without it, a second value is refused.
     """
 
-    parameter: inspect.Parameter
     flag: str
     default: Any
     joins: str | None
-
-    @staticmethod
-    def of(parameter: inspect.Parameter) -> _Repeat | None:
-        """For a flag that holds a single value; None for a switch, a list or an argument."""
-        annotation, *details = get_args(parameter.annotation) or (parameter.annotation,)
-        info = next((detail for detail in details if isinstance(detail, typer.models.OptionInfo)), None)
-        kinds = [part for part in get_args(annotation) if part is not type(None)]
-        kind = annotation if get_origin(annotation) in (list, tuple) or not kinds else kinds[0]
-        if info is None or kind is bool or get_origin(kind) in (list, tuple):
-            return None
-        required = parameter.default is inspect.Parameter.empty
-        flag = max(info.param_decls or (f"--{parameter.name.replace('_', '-')}",), key=len)
-        several: Any = list[kind] if parameter.default is not None else list[kind] | None  # type: ignore[valid-type]
-        read = parameter.replace(
-            annotation=Annotated[several, *details],
-            default=parameter.default if required or parameter.default is None else [parameter.default],
-        )
-        declared = _declaration(parameter.annotation)
-        joins = None if declared is None else declared.joins
-        return _Repeat(read, flag, None if required else parameter.default, joins)
 
     def value(self, given: list[Any] | None) -> Any:
         """The single value; the default where none is given."""
@@ -297,14 +273,20 @@ def _flag(name: str, annotation: Any, default: Any, declared: Declaration) -> in
     declared = replace(declared, metavar=None if kind is bool else declared.metavar or _METAVARS.get(kind))
     bounds = {"min": declared.minimum, "max": declared.maximum}
     limits: dict[str, Any] = {name: bound for name, bound in bounds.items() if bound is not None}
+    flag = max(spelled, key=len)
     info = typer.Option(
         *spelled, metavar=declared.metavar, help=declared.help, rich_help_panel=declared.group,
-        autocompletion=completion(max(spelled, key=len), declared), **limits,
+        autocompletion=completion(flag, declared), **limits,
     )  # fmt: skip
+    single = None
+    if kind is not bool and annotation in (kind, kind | None):
+        single = _Single(flag, None if default is ... else default, declared.joins)
+        annotation = list[kind] | None if default is None else list[kind]
+        default = default if default in (None, ...) else [default]
     return inspect.Parameter(
         name,
         inspect.Parameter.KEYWORD_ONLY,
-        annotation=Annotated[annotation, info, declared],
+        annotation=Annotated[annotation, info, single],
         default=inspect.Parameter.empty if default is ... else default,
     )
 
