@@ -295,15 +295,6 @@ class CaptionSetKeywords(SignificanceKeywords, EncodeKeywords, total=False):
     granularity: bool | None
 
 
-class ComparisonKeywords(TypedDict, total=False):
-    """How runs are compared, but for the metrics and the correction."""
-
-    primary: str | None
-    all_pairs: bool
-    permutations: int
-    seed: int
-
-
 class AgreementKeywords(IntervalKeywords, total=False):
     """The keywords of :func:`crosslens.analyze.measure_agreement`."""
 
