@@ -63,6 +63,7 @@ def output_option(help: str, metavar: str = "FILE") -> Any:
     return option(None, help, metavar=metavar, flags=OUTPUT)
 
 
+_LONGEST_LINE = 78
 IMAGE_TEXT = "For {} of texts: an image is the mean of its captions' vectors (mean), or a summary of them (extractive)."
 
 _ENGINE_FLAGS = tuple(f"--{name.replace('_', '-')}" for name in declarations(EngineOptions))
@@ -149,11 +150,23 @@ def command(
         ]
         made = _named_as(function, call, [*own.values(), *flags, HELP_ALL])
         # The first line keeps click from wrapping the others.
-        epilog = "\b\nExamples:\n" + "\n".join(f"  {line}" for line in examples)
+        epilog = "\b\nExamples:\n" + "\n".join(f"  {line}" for example in examples for line in _wrapped(example))
         vars(made).update(epilog=epilog, common=(*COMMON, *common))
         return made
 
     return decorate
+
+
+def _wrapped(example: str) -> list[str]:
+    """A command line as help texts print it: where it is long, it goes on in further lines, each with whole flags."""
+    lines: list[str] = []
+    line, *flags = [example] if len(example) <= _LONGEST_LINE else re.split(r" (?=--?[a-z])", example)
+    for flag in flags:
+        if len(f"{line} {flag} \\") > _LONGEST_LINE:
+            lines, line = [*lines, f"{line} \\"], f"    {flag}"
+        else:
+            line = f"{line} {flag}"
+    return [*lines, line]
 
 
 def recorded_command() -> list[str]:

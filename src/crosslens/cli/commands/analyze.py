@@ -178,8 +178,7 @@ class LabelFiles(Options, group="Output"):
     "crosslens analyze labels runs/clip runs/blip -o review.csv",
     "crosslens analyze labels --dataset captions.jsonl --image-folder photos",
     "crosslens analyze labels runs/clip --qrels new.qrels --leave-out queries.txt",
-    "crosslens analyze labels --dataset captions.jsonl --apply review.csv \\",
-    "    --cleaned cleaned --qrels reviewed.qrels",
+    "crosslens analyze labels --dataset captions.jsonl --apply review.csv --cleaned cleaned --qrels reviewed.qrels",
     common=("direction", "qrels", "leave_out", "apply", "cleaned", "show"),
 )
 def labels(

@@ -84,8 +84,7 @@ class RecosInputs(Options, group="Input"):
 
 
 @command(
-    "crosslens build recos --candidates scenes/ --k 20 --eta 0.8 -o bench/ \\",
-    "    --encoder clip:openai/clip-vit-base-patch32",
+    "crosslens build recos --candidates scenes/ --k 20 --eta 0.8 -o bench/ --encoder clip:openai/clip-vit-base-patch32",
     "crosslens build recos --candidates coco --captions captions.json \\",
     "    --image-folder val2017 --encoder sentence:all-MiniLM-L6-v2 \\",
     "    --image-text mean --temperature 0.05 -o bench/",
@@ -339,8 +338,7 @@ def _imp_origin(arguments: dict[str, Any]) -> dict[str, Any]:
 @command(
     "crosslens build clean titles.txt",
     "crosslens build clean titles.csv --column title -o cleaned.parquet",
-    "crosslens build clean pool.parquet --languages any --near-duplicates 0.8 \\",
-    "    -o cleaned.parquet",
+    "crosslens build clean pool.parquet --languages any --near-duplicates 0.8 -o cleaned.parquet",
     "crosslens build clean titles.txt --minimum-words 3 --no-tagging -o kept.txt",
     common=("column", "languages", "minimum_words", "near_duplicates"),
 )

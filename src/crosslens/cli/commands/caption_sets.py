@@ -62,8 +62,7 @@ class CaptionSetInputs(Options, group="Input"):
 
 @command(
     "crosslens synth --images 240 --seed 7 -o scenes",
-    "crosslens caption-sets --dataset scenes --by style --before sparse \\",
-    "    --after detailed --model tiny",
+    "crosslens caption-sets --dataset scenes --by style --before sparse --after detailed --model tiny",
     "crosslens caption-sets --model clip:openai/clip-vit-base-patch32 \\",
     '    --before "coco captions=captions_val2014.json" --image-folder val2014 \\',
     '    --after "fine_grained captions=coco_fg.json coco_ids=true" \\',

@@ -58,8 +58,7 @@ class PanelOptions(Options):
 @command(
     "crosslens analyze difficulty --runs runs/clip runs/siglip runs/blip \\",
     "    --calibration cal/clip cal/siglip cal/blip -o difficulty.parquet",
-    "crosslens analyze difficulty --runs runs/* --calibration self \\",
-    "    --write hardest.html",
+    "crosslens analyze difficulty --runs runs/* --calibration self --write hardest.html",
     "crosslens analyze difficulty --dataset coco.jsonl --runs a=a.npy b=b.npy \\",
     "    --calibration a=0.26 b=0.22 --mapping 'easy=2 hard=0-1'",
     "crosslens analyze difficulty --runs runs/* --thresholds thresholds.json \\",

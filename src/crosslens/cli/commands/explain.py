@@ -143,8 +143,7 @@ def _explain_failures(
 
 @command(
     "crosslens counterfactual --dataset scenes/ --model tiny --query 101",
-    "crosslens counterfactual --dataset scenes/ --model tiny --sample 50 \\",
-    "    --only wrong",
+    "crosslens counterfactual --dataset scenes/ --model tiny --sample 50 --only wrong",
     "crosslens counterfactual --dataset captions.jsonl --image-folder photos \\",
     "    --model clip:openai/clip-vit-base-patch32 --perturbations adversarial \\",
     "    --write flips.html",

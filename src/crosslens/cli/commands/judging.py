@@ -120,10 +120,8 @@ def import_(
 
 
 @command(
-    "crosslens judging export 1 --folder runs -o judgements.parquet \\",
-    "    --dataset captions.jsonl",
-    "crosslens evaluate --dataset captions.jsonl --scores scores.npy \\",
-    "    --qrels judgements.parquet",
+    "crosslens judging export 1 --folder runs -o judgements.parquet --dataset captions.jsonl",
+    "crosslens evaluate --dataset captions.jsonl --scores scores.npy --qrels judgements.parquet",
     "crosslens judging export 1 --folder runs -o answers.csv",
     "crosslens judging export 1 --folder runs -o label-studio.json",
     "crosslens judging export 3 --folder runs -o bench/ --form imp",
@@ -399,8 +397,7 @@ class ModelJudgeOptions(Options, group="Judging"):
 
 
 @command(
-    "crosslens judge 1 --folder runs --model qwen2.5-vl \\",
-    "    --endpoint http://127.0.0.1:8000/v1 --max-requests 100",
+    "crosslens judge 1 --folder runs --model qwen2.5-vl --endpoint http://127.0.0.1:8000/v1 --max-requests 100",
     "crosslens judge 1 --folder runs --model qwen2.5-vl --dry-run",
     "crosslens judge pairs.csv --task pairs --dataset captions.jsonl \\",
     "    --model gpt-4o --endpoint https://api.openai.com/v1 -o answers.jsonl",

@@ -102,8 +102,7 @@ class NegativeOptions(Options):
 
 @command(
     "crosslens analyze categories runs/clip runs/blip --difficulty levels.parquet",
-    "crosslens analyze categories runs/clip --difficulty texts.csv --by style \\",
-    "    --metrics 'Hit@1 Hit@10' -o styles.csv",
+    "crosslens analyze categories runs/clip --difficulty texts.csv --by style --metrics 'Hit@1 Hit@10' -o styles.csv",
     "crosslens analyze categories runs/clip --difficulty levels.parquet \\",
     "    --rejected rejected.csv --write difficulty.html",
     common=("by", "rejected", "negatives"),
@@ -171,8 +170,7 @@ _FORMS = ("cosine", "clipscore", "hessel")
     "    --difficulty difficulty.parquet --write disagreements.html",
     "crosslens analyze scorers --dataset captions.jsonl --form clipscore \\",
     "    --model clip:openai/clip-vit-base-patch32 --phi cider --write s.html",
-    "crosslens analyze scorers runs/clip \\",
-    "    --pair-model 'vqa:http://127.0.0.1:8000/v1?model=NAME' -o pairs.csv",
+    "crosslens analyze scorers runs/clip --pair-model 'vqa:http://127.0.0.1:8000/v1?model=NAME' -o pairs.csv",
     common=("scores", "pair_model", "phi", "form", "difficulty"),
 )
 def scorers(

@@ -76,8 +76,7 @@ class MeasureOptions(Options):
     "crosslens analyze polysemy --dataset captions.jsonl \\",
     "    --image-embeddings img.npy --caption-embeddings cap.npy \\",
     "    --clusters --purity-by category --write clusters.html",
-    "crosslens analyze polysemy --dataset captions.jsonl \\",
-    "    --model sentence:all-MiniLM-L6-v2 --image-text mean",
+    "crosslens analyze polysemy --dataset captions.jsonl --model sentence:all-MiniLM-L6-v2 --image-text mean",
     common=("visual_model", "by", "sizes", "clusters"),
 )
 def polysemy(

@@ -21,8 +21,7 @@ from crosslens.core import EngineOptions, FactList, UsageError, option
 
 
 @command(
-    "crosslens agreement --dataset captions.jsonl --judgements pairs.csv \\",
-    "    --phi cider --phi semantic",
+    "crosslens agreement --dataset captions.jsonl --judgements pairs.csv --phi cider --phi semantic",
     "crosslens agreement --dataset flickr --captions Flickr8k.token.txt \\",
     "    --judgements ExpertAnnotations.txt --phi cider --write page.html",
     "crosslens agreement --dataset karpathy --captions dataset_coco.json \\",
@@ -71,10 +70,8 @@ def agreement(
 
 
 @command(
-    "crosslens missing-positives --dataset captions.jsonl --phi semantic \\",
-    "    -o completed.qrels",
-    "crosslens evaluate --dataset captions.jsonl --qrels completed.qrels \\",
-    "    --scores scores.npy",
+    "crosslens missing-positives --dataset captions.jsonl --phi semantic -o completed.qrels",
+    "crosslens evaluate --dataset captions.jsonl --qrels completed.qrels --scores scores.npy",
     "crosslens missing-positives --dataset karpathy --split test \\",
     "    --captions dataset_coco.json --verify eccv --table missing.csv",
     common=("phi", "quantile", "threshold", "verify", "table"),

@@ -184,8 +184,7 @@ _BY = "Group by a column of the dataset, or by caption_length."
 
 @command(
     "crosslens plot runs/clip-b32 --by category --write categories.html",
-    "crosslens plot runs/clip-b32 runs/siglip --by category --metric t2i/Hit@5 \\",
-    "    --write categories.svg",
+    "crosslens plot runs/clip-b32 runs/siglip --by category --metric t2i/Hit@5 --write categories.svg",
 )
 def plot(
     runs: Annotated[list[Path], typer.Argument(help="One or more run folders, or robustness studies.")],
@@ -246,10 +245,8 @@ def leaderboard(
 @command(
     'crosslens check runs/x --require "t2i/Hit@1 >= 0.6" --require "MedR <= 3"',
     'crosslens check runs/x --require "worst(category, t2i/Hit@1) >= 40%"',
-    "crosslens check runs/x --robustness runs/rob \\",
-    '    --require "drop(char_swap, t2i/Hit@1) <= 5"',
-    "crosslens check runs/new --baseline runs/old --confident \\",
-    '    --require "gap(Hit@1) >= -1"',
+    'crosslens check runs/x --robustness runs/rob --require "drop(char_swap, t2i/Hit@1) <= 5"',
+    'crosslens check runs/new --baseline runs/old --confident --require "gap(Hit@1) >= -1"',
     "crosslens check audits/x --requirements requirements.toml --github",
 )
 def check(

@@ -52,8 +52,7 @@ class GalleryOptions(Options):
 
 
 @command(
-    "crosslens curve runs/clip-b32 runs/siglip --phi cider --m 1..50 \\",
-    "    --write fig3.html",
+    "crosslens curve runs/clip-b32 runs/siglip --phi cider --m 1..50 --write fig3.html",
     "crosslens curve runs/clip-b32 --phi spice.npy --direction i2t --k 10 --json",
     "crosslens curve runs/clip-b32 runs/siglip --protocol five --write fig3.svg",
     "crosslens curve runs/clip-b32 runs/siglip --over gallery \\",

@@ -65,8 +65,7 @@ class StudyInputs(Options, group="Input"):
 
 
 @command(
-    "crosslens robustness --dataset scenes/ --model tiny --perturbations all \\",
-    "    -o runs/rob",
+    "crosslens robustness --dataset scenes/ --model tiny --perturbations all -o runs/rob",
     "crosslens robustness --dataset captions.jsonl --image-folder photos \\",
     "    --model clip:openai/clip-vit-base-patch32 \\",
     "    --model siglip:google/siglip-base-patch16-224 --seeds 3 \\",
@@ -76,8 +75,7 @@ class StudyInputs(Options, group="Input"):
     "    --perturbations everything -o runs/rob-text",
     "crosslens robustness --dataset captions.jsonl --variants vectors/ \\",
     "    --image-embeddings img.npy --caption-embeddings cap.npy",
-    "crosslens robustness --runs none=plain.run.gz \\",
-    "    --runs char_swap=swapped.run.gz --qrels qrels.txt --direction t2i",
+    "crosslens robustness --runs none=plain.run.gz --runs char_swap=swapped.run.gz --qrels qrels.txt --direction t2i",
     common=("runs", "perturbations", "seeds"),
 )
 def robustness(
@@ -156,10 +154,8 @@ _PAGE_CAPTIONS = 100
 
 @command(
     "crosslens perturb --dataset captions.jsonl --name char_swap --show 5",
-    "crosslens perturb --dataset captions.jsonl --name all -o perturbed/ \\",
-    "    --write perturbed.html",
-    "crosslens perturb --dataset captions.jsonl --name synonym_noun,char_swap \\",
-    "    --option k=2 -o two/",
+    "crosslens perturb --dataset captions.jsonl --name all -o perturbed/ --write perturbed.html",
+    "crosslens perturb --dataset captions.jsonl --name synonym_noun,char_swap --option k=2 -o two/",
     "crosslens perturb --dataset scenes/ --name blur,noise --sheet severities.png",
     "crosslens perturb --dataset scenes/ --name blur@3,noise@5 -o blurred/",
     "crosslens perturb --list",
@@ -266,11 +262,9 @@ class ScorerOptions(Options, group="Model"):
     "crosslens hard-negatives sugar-crepe --data-folder ~/data --model tiny",
     "crosslens hard-negatives sugar_crepe/ --image-folder val2017 \\",
     "    --model clip:openai/clip-vit-base-patch32 --blind shorter -o cases.csv",
-    "crosslens hard-negatives visual_genome_relation.json \\",
-    "    --model siglip:google/siglip-base-patch16-224",
+    "crosslens hard-negatives visual_genome_relation.json --model siglip:google/siglip-base-patch16-224",
     "crosslens hard-negatives winoground/ --scores itm.csv --write page.html",
-    "crosslens hard-negatives --dataset captions.jsonl --perturb adversarial \\",
-    "    --model file:embeddings/",
+    "crosslens hard-negatives --dataset captions.jsonl --perturb adversarial --model file:embeddings/",
     common=("scores", "pair_model", "blind", "perturb", "by", "failures"),
 )
 def hard_negatives(
