@@ -294,7 +294,7 @@ def _flag(name: str, annotation: Any, default: Any, declared: Declaration) -> in
     single = None
     if kind is not bool and annotation in (kind, kind | None):
         single = _Single(flag, None if default is ... else default, declared.joins)
-        annotation = list[kind] | None if default is None else list[kind]
+        annotation = list[kind] | None if default is None else list[kind]  # type: ignore[valid-type]
         default = default if default in (None, ...) else [default]
     return inspect.Parameter(
         name,
