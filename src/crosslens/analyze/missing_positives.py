@@ -1,13 +1,17 @@
-"""Pairs that nobody annotated although they match: as relevant as annotated ones, and outside the ground truth.
+"""Pairs that nobody annotated and that are worth a look: as similar as annotated ones, and denied by no caption.
 
-What is as relevant as an annotated pair? One caption of each image is held out, and φ compares it with the others (over
+What is as similar as an annotated pair? One caption of each image is held out, and φ compares it with the others (over
 two text sets, with the corpus): so high is φ for a caption that people wrote about the image. A quantile of these
 values (half of them are above the median) is the threshold for all other pairs.
+
+φ never says that a caption fits. A pair that a caption of the image contradicts is left out, and captions edited in one
+fact, which cannot fit, are put to the same two questions: where more than one in five passes, similarity cannot tell on
+this data, and no pair is listed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import nan
 from pathlib import Path
@@ -16,6 +20,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from crosslens.analyze.label_quality.contradictions import contradicts, edited_captions, near_twins
 from crosslens.analyze.pair_scores import ground_truth_of
 from crosslens.core import (
     IMAGE_TO_TEXT,
@@ -24,8 +29,10 @@ from crosslens.core import (
     Cards,
     Cell,
     Dataset,
+    Effect,
     Figure,
     InputError,
+    Observation,
     Part,
     PictureCard,
     Presented,
@@ -57,6 +64,8 @@ from crosslens.similarity import (
 from crosslens.statistics import Estimate, share_of_sums
 
 _SHOWN, _EXAMINED = 5, 100
+_FEWEST, _CONTROLS, _MOST_PASS = 20, 200, 0.2
+"""Edited captions that a control takes at least and at most, and the share of them that may pass."""
 
 
 def _percent(value: float, low: float = nan, high: float = nan) -> Figure:
@@ -174,12 +183,33 @@ class ThresholdCount:
     hits: int = 0
 
 
+@dataclass(frozen=True)
+class Control:
+    """How many captions that cannot fit pass all the same: edited in one fact, or of an image's near-twin."""
+
+    edited: int
+    edited_passed: int
+    twins: int
+    twins_passed: int
+
+    @property
+    def can_tell(self) -> bool:
+        """Whether at most one in five passes, of captions enough to say so; twins count where there are as many."""
+        counts = ((self.edited, self.edited_passed), (self.twins, self.twins_passed))
+        return self.edited >= _FEWEST and all(passed <= n * _MOST_PASS for n, passed in counts if n >= _FEWEST)
+
+    def __str__(self) -> str:
+        text = f"of {self.edited:,} captions edited in one fact {self.edited_passed:,} pass as well"
+        return text + (f", of {self.twins:,} of near-twins {self.twins_passed:,}" if self.twins else "")
+
+
 @dataclass(frozen=True, eq=False)
 class MissingPositives(Presented):
-    """Pairs outside the ground truth that are as relevant as annotated ones, the highest φ first; prints as a summary.
+    """Pairs outside the ground truth that are worth a look, the highest φ first; prints as a summary.
 
     ``images`` and ``captions`` are rows of the dataset. ``annotated`` is φ of captions that people wrote about an
-    image, each against the image's others. ``levels`` begin with the threshold itself.
+    image, each against the image's others. ``levels`` begin with the threshold itself. Of the ``compared`` pairs,
+    ``denied`` ones were contradicted. Where the ``control`` says that similarity cannot tell, no pair is listed.
     """
 
     dataset: Dataset
@@ -192,6 +222,9 @@ class MissingPositives(Presented):
     annotated: Array
     levels: tuple[ThresholdCount, ...]
     verification: Verification | None = None
+    control: Control | None = None
+    denied: int = 0
+    compared: int = 0
 
     def __len__(self) -> int:
         return len(self.values)
@@ -202,12 +235,11 @@ class MissingPositives(Presented):
 
     def sections(self) -> Iterator[Section]:
         """A summary, the counts at several thresholds, and the first pairs."""
-        others = len(self.dataset.image_ids) * len(self.dataset.caption_ids) - len(self.truth.relevant().items)
-        head = (
-            f"{self.phi} on {self.dataset.name}: "
-            f"{format_count(self.levels[0].pairs, 'pair')} outside the ground truth "
-            f"of {others:,} reach φ ≥ {self.threshold:.4g}"
-        )
+        head = f"{self.phi} on {self.dataset.name}: "
+        if self.control is not None and not self.control.can_tell:
+            head += f"similarity cannot tell on this data ({self.control})"
+        else:
+            head += f"{format_count(len(self), 'pair')} outside the ground truth worth a look"
         rows: list[tuple[Cell, ...]] = []
         for level in sorted(self.levels, key=lambda level: -level.threshold):
             reached = float(np.mean(self.annotated >= np.float32(level.threshold))) if len(self.annotated) else nan
@@ -215,22 +247,31 @@ class MissingPositives(Presented):
             row = (f"{level.threshold:.4g}{mark}", Figure(reached, scale=100, digits=0, unit=" %"), level.pairs)
             rows.append((*row, *map(_percent, self._shares(level))))
         judged = () if self.verification is None else ("precision", "recall")
-        header = ("φ at least", "annotated pairs", "missing positives", *judged)
+        header = ("φ at least", "annotated pairs", "other pairs", *judged)
         notes = ["← the threshold. Annotated pairs: how many captions, each against the others of its image, reach it."]
         if self.left_out:
             more = format_count(self.left_out, "pair")
-            notes.append(f"Kept: the {len(self):,} highest; {more} more reach the threshold.")
+            notes.append(f"Compared: the {self.compared:,} highest; {more} more reach the threshold.")
+        if self.denied:
+            notes.append(f"{format_count(self.denied, 'pair')} left out: a caption of the image denies the caption.")
+        if self.control is None:
+            notes.append("φ has no texts here, so that nothing says whether it can tell a caption from an edited one.")
+        elif self.control.can_tell:
+            notes.append(f"{self.control}. That a pair is listed says no more than that it is worth a look.")
         if (verified := self.verification) is not None:
             precision, recall = (
                 _percent(share.mean, share.low, share.high) for share in (verified.precision, verified.recall)
             )
             notes.append(
-                f"Measured on the {verified.pairs:,} pairs of queries that people judged, {verified.positives:,} of "
+                f"φ alone, on the {verified.pairs:,} pairs of queries that people judged, {verified.positives:,} of "
                 f"them verified: precision {precision}, recall {recall}, average precision "
                 f"{_percent(verified.average_precision)} (guessing: {_percent(verified.chance)}). A pair "
                 "that nobody looked at counts as wrong: precision is a lower bound."
             )
-        parts: list[Part] = [Table(header, tuple(rows), "l" + "r" * (len(header) - 1)), Text(tuple(notes), note=True)]
+        parts: list[Part] = []
+        if self.control is None or self.control.can_tell or self.verification is not None:
+            parts.append(Table(header, tuple(rows), "l" + "r" * (len(header) - 1)))
+            parts.append(Text(tuple(notes), note=True))
         if len(self):
             table = self.table.head(_EXAMINED).with_columns(
                 pl.col("text", "image_caption").str.replace_all(r"\s+", " ")
@@ -244,6 +285,22 @@ class MissingPositives(Presented):
             parts.append(Cards("The first:", tuple(cards)))
         yield Section(head, tuple(parts))
 
+    def findings(self, first: Mapping[str, str] | None = None) -> Iterator[Observation]:
+        """That the list is there to be looked at, where similarity can tell; ``first`` is what captions retrieve."""
+        if self.control is None or not self.control.can_tell or not len(self):
+            return
+        ids, pairs = self.dataset, zip(self.images.tolist(), self.captions.tolist(), strict=True)
+        evidence = [{"query": ids.caption_ids[caption], "item": ids.image_ids[image]} for image, caption in pairs]
+        retrieved = sum((first or {}).get(pair["query"]) == pair["item"] for pair in evidence)
+        yield Observation(
+            "missing-positives",
+            {"count": format_count(len(self), "pair"), "are": "is" if len(self) == 1 else "are", "phi": self.phi},
+            Effect(len(self), None, None, "pairs"),
+            retrieved / len(ids.caption_ids),
+            worth_a_look=True,
+            evidence=evidence[:_EXAMINED],
+        )
+
     def _shares(self, level: ThresholdCount) -> tuple[float, ...]:
         """Precision and recall among the judged pairs, if there are any."""
         if self.verification is None:
@@ -252,8 +309,8 @@ class MissingPositives(Presented):
 
     @property
     def left_out(self) -> int:
-        """How many pairs reach the threshold and were not kept."""
-        return self.levels[0].pairs - len(self)
+        """How many pairs reach the threshold and were not compared any further."""
+        return self.levels[0].pairs - self.compared
 
     def relevance(self, *, extra_only: bool = False) -> Relevance:
         """The ground truth and the missing pairs, as judgements to evaluate with; or the missing pairs alone."""
@@ -296,6 +353,8 @@ class MissingPositives(Presented):
             "threshold": self.threshold,
             "pairs": self.levels[0].pairs,
             "kept": len(self),
+            "denied": self.denied,
+            "control": None if self.control is None else {**vars(self.control), "can_tell": self.control.can_tell},
             "annotated": {"pairs": len(self.annotated), **quantiles},
             "levels": [{"threshold": level.threshold, "pairs": level.pairs} for level in self.levels],
         }
@@ -325,7 +384,7 @@ def find_missing_positives(
     threads: int | None = None,
     progress: Progress | None = None,
 ) -> MissingPositives:
-    """Pairs outside the ground truth with φ as high as annotated pairs', the highest first.
+    """Pairs outside the ground truth with φ as high as annotated pairs' that no caption denies, the highest first.
 
     ``quantile`` of the annotated pairs' φ, each caption compared with the image's others, is the threshold, unless
     ``threshold`` names one. The ground truth is each caption's own image unless ``ground_truth`` says otherwise.
@@ -376,16 +435,63 @@ def find_missing_positives(
             bar.advance(rows.stop - rows.start)
     points, verification = ([(0, 0)] * len(levels), None) if judged is None else judged.counted()
     counts = zip(thresholds, totals.tolist(), points, strict=True)
+    kept_images, kept_captions, kept_values = best.ranked()
+    compared, control = len(kept_images), None
+    keep = np.ones(compared, np.bool_)
+    if not isinstance(similarity, IdSimilarity):
+        control = _control(dataset, similarity, threshold, seed, threads, progress)
+        references = references_of(dataset)
+        with stage(shown_progress(progress), "looking for contradictions", compared) as bar:
+            for place, (image, caption) in enumerate(zip(kept_images.tolist(), kept_captions.tolist(), strict=True)):
+                keep[place] = not _denied(dataset.texts[caption], references[image])
+                bar.advance()
+    denied = compared - int(keep.sum())
+    if control is not None and not control.can_tell:
+        keep[:] = False
     return MissingPositives(
-        dataset,
-        similarity.name,
-        truth,
-        *best.ranked(),
-        threshold,
+        dataset, similarity.name, truth, kept_images[keep], kept_captions[keep], kept_values[keep], threshold,
         annotated,
-        tuple(ThresholdCount(level, total, *point) for level, total, point in counts),
-        verification,
-    )
+        tuple(ThresholdCount(level, total, *point) for level, total, point in counts), verification, control, denied,
+        compared,
+    )  # fmt: skip
+
+
+def _denied(text: str, references: Sequence[str]) -> bool:
+    return any(contradicts(text, reference) for reference in references)
+
+
+def _control(
+    dataset: Dataset, similarity: Similarity, threshold: float, seed: int, threads: int | None,
+    progress: Progress | None,
+) -> Control:  # fmt: skip
+    """Captions that are wrong about an image, compared with its captions but the one that was edited, or the twin's."""
+    stream = random_stream(seed, "edited captions")
+    references, owner, texts = references_of(dataset), dataset.caption_image, dataset.texts
+    several = [row for row, image in enumerate(owner.tolist()) if len({*references[image]} - {texts[row]}) > 0]
+    rows = sorted(stream.permutation(several)[:_CONTROLS].tolist())
+    edited = edited_captions([texts[row] for row in rows], seed, stream, progress)
+    wrong = [(int(owner[row]), texts[row], text) for row, text in zip(rows, edited, strict=True) if text is not None]
+    twins = near_twins(dataset)
+    picked = sorted(stream.permutation(len(twins))[:_CONTROLS].tolist())
+    near = [(int(owner[row]), texts[row], texts[other]) for row, other in (twins[place] for place in picked)]
+    near = [entry for entry in near if entry[2] not in references[entry[0]]]
+    passed = []
+    for captions in (wrong, near):
+        others = [[text for text in references[image] if text != left] for image, left, _ in captions]
+        captions = [entry for entry, rest in zip(captions, others, strict=True) if rest]
+        others = [rest for rest in others if rest]
+        if not captions:
+            passed.append((0, 0))
+            continue
+        prepared = similarity.prepare(others, [text for *_, text in captions], progress=progress, threads=threads)
+        diagonal = np.arange(len(captions))
+        high = np.asarray(prepared.pairs(diagonal, diagonal)) >= np.float32(threshold)
+        passes = [
+            bool(above) and not _denied(text, rest)
+            for above, (*_, text), rest in zip(high, captions, others, strict=True)
+        ]
+        passed.append((len(captions), sum(passes)))
+    return Control(*passed[0], *passed[1])
 
 
 def held_out_similarity(

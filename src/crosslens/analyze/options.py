@@ -135,15 +135,15 @@ class ClusterOptions(Options):
 
 @dataclass(frozen=True)
 class LabelSettings(Options):
-    """When :func:`crosslens.analyze.assess_label_quality` suspects a label."""
+    """What :func:`crosslens.analyze.assess_label_quality` lists."""
 
     threshold: float = option(
         1 / 3, "Keyword filter: share of words that other texts of the image have.", metavar="SHARE"
     )
     far: float = option(0.05, "Far: ranked behind this share of the images in every run.", metavar="SHARE")
     shortest: int = option(3, "A caption of fewer words says too little.")
-    bits: int = option(6, "Same picture: hashes differ in at most N of 192 bits; -1: never.")
-    cosine: float = option(0.99, "Same picture: cosine of at least this; 2: never.")
+    bits: int = option(12, "Pictures are compared if hashes differ in at most N of 192 bits; -1: never.")
+    cosine: float = option(0.99, "Pictures are compared from this cosine of vectors on; 2: never.")
 
     def __post_init__(self) -> None:
         super().__post_init__()

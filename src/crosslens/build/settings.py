@@ -12,7 +12,6 @@ from crosslens.core import Options, UnknownNameError, UsageError, argument, opti
 
 UMAP, FULL = "umap", "full"
 LOWEST, K_MEANS = "lowest-similarity", "k-means"
-ANY_LANGUAGE = "any"
 PAPER = "paper"
 """ReCoS: 50 images for each of seven tasks, 30 for each of five."""
 _PAPER_QUOTAS = {

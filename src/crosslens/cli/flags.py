@@ -63,7 +63,7 @@ def output_option(help: str, metavar: str = "FILE") -> Any:
     return option(None, help, metavar=metavar, flags=OUTPUT)
 
 
-_LONGEST_LINE = 78
+_LONGEST_LINE = 79
 IMAGE_TEXT = "For {} of texts: an image is the mean of its captions' vectors (mean), or a summary of them (extractive)."
 
 _ENGINE_FLAGS = tuple(f"--{name.replace('_', '-')}" for name in declarations(EngineOptions))
@@ -162,7 +162,7 @@ def _wrapped(example: str) -> list[str]:
     lines: list[str] = []
     line, *flags = [example] if len(example) <= _LONGEST_LINE else re.split(r" (?=--?[a-z])", example)
     for flag in flags:
-        if len(f"{line} {flag} \\") > _LONGEST_LINE:
+        if len(f"{line} {flag} \\") >= _LONGEST_LINE:
             lines, line = [*lines, f"{line} \\"], f"    {flag}"
         else:
             line = f"{line} {flag}"

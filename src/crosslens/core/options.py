@@ -34,7 +34,7 @@ _MANY_COMMANDS = {
     MODEL: "model visual_model text_model pair_model encoder image_encoder text_encoder image_text query_caption "
     "precision",
     METRICS: "metrics metric direction protocol phi similarity score ties folds",
-    STATISTICS: "seed resamples level correction permutations",
+    STATISTICS: "seed resamples level primary correction permutations",
     OUTPUT: "output write overwrite json name show tables",
     EXECUTION: "threads device batch_size cache offline plugin trust_code allow_host no_verify",
 }

@@ -198,7 +198,7 @@ class AuditOptions(Options):
     similarity: str | None = option(
         None,
         "The similarity φ of graded metrics, curves and missing positives. [default: cider; for missing positives "
-        "semantic, where it is installed, unless --quick]",
+        "semantic, where it is installed]",
     )
     perturbations: str | None = option(None, _PERTURBATIONS, joins=",")
     hard_negatives: str | None = option(None, _HARD_NEGATIVES, metavar="PATH")

@@ -10,13 +10,17 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from crosslens.analyze.label_quality.pictures import SamePicture
+from crosslens.analyze.label_quality.swapped import Swaps
 from crosslens.analyze.pair_scores import rows_of, write_table
 from crosslens.core import (
     Cards,
     Dataset,
+    Effect,
     FactList,
     Figure,
     InputError,
+    Observation,
     Part,
     PictureCard,
     Presented,
@@ -33,29 +37,36 @@ from crosslens.metrics import format_count
 _SHOWN, _ON_PAGES = 10, 60
 
 
-WORDS, EMPTY, ANOTHER_IMAGE, FAR = "words", "says nothing", "another image", "far"
-SAME_CAPTION, SAME_PICTURE = "same caption", "same picture"
+WORDS, EMPTY, FAR = "words", "says nothing", "far"
+SAME_CAPTION, SAME_PICTURE, EXCHANGED = "same caption", "same picture", "exchanged"
 REASONS: Mapping[str, str] = {
+    SAME_PICTURE: "another id has this very picture too",
+    SAME_CAPTION: "another image has this caption too, word for word",
+    EXCHANGED: "another image has captions in its words, and its own has none",
     WORDS: "few of the things that it names are named by anything else about the image",
     EMPTY: "it has hardly a word, or names no thing where the others agree on one",
-    ANOTHER_IMAGE: "the same other image stands before its own in every run",
     FAR: "in every run its own image is far down",
-    SAME_CAPTION: "another image has this caption too",
-    SAME_PICTURE: "another id has this picture too",
 }
-"""Why a label is suspect, in the order in which reasons are listed."""
+"""Why a label is listed. The last three accuse no label: a model may err, and a caption may say what no other does."""
 KEEP, REMOVE, ALSO_FITS, MOVE = "keep", "remove", "also-fits", "move"
 VERDICTS = (KEEP, REMOVE, ALSO_FITS, MOVE)
 
-
 ANNOTATED, SUSPECTED = 2, 1
-"""Grades in the proposed judgements: pairs of the dataset, and pairs that are only suspected to match."""
+"""Grades in the proposed judgements: pairs of the dataset, and pairs that the list proposes."""
 
 RUN_COLUMNS: Mapping[str, Any] = {
     **dict.fromkeys(("run", "direction"), pl.String),
-    **dict.fromkeys(("queries", "failures", "words", "same_caption", "same_picture", "annotation", "model"), pl.Int64),
+    **dict.fromkeys(("queries", "failures", "words", "same_caption", "same_picture", "excused", "model"), pl.Int64),
 }
-"""Of each run: its failures, those that are annotation problems by each reason and by any, and the model's."""
+"""Of each run: its failures, those that the keyword filter sets apart, those that retrieve an equal caption's image or
+an equal picture, those two together, and the rest, which are the model's."""
+REVIEW_COLUMNS: Mapping[str, Any] = {
+    "place": pl.Int64,
+    **dict.fromkeys(("image", "caption", "text", "reason", "evidence", "proposal"), pl.String),
+    **dict.fromkeys(("suggested_image", "suggested_text", "verdict"), pl.String),
+    "certain": pl.Boolean,
+}
+"""The columns of the list; ``verdict`` is empty, for the person who reviews it. Other labels are worth a look."""
 
 REVIEW_ENDINGS = (".csv", ".parquet", ".jsonl")
 _NEEDED = ("verdict", "image", "caption", "suggested_image")
@@ -63,10 +74,10 @@ _NEEDED = ("verdict", "image", "caption", "suggested_image")
 
 @dataclass(frozen=True, eq=False)
 class LabelQuality(Presented):
-    """Labels to review, the most suspect first (``table``), and what remains of each run's failures (``runs``).
+    """Labels to review (``table``), and what remains of each run's failures (``runs``).
 
-    The first ``suspects`` rows are those that words, copies or pictures speak against; the others are only missed by
-    models: ranked far down in every run, or below an image that has all that the caption names. ``pictures`` are files
+    The first ``suspects`` rows can be corrected: equal pictures, equal captions, exchanged captions. The others are
+    worth a look. ``copies`` are captions (rows) and the images (rows) that have them too; ``pictures`` are files
     of images; ``shown`` labels are in a terminal (None: 10) and in JSON (None: all).
     """
 
@@ -76,6 +87,9 @@ class LabelQuality(Presented):
     settings: Mapping[str, float]
     notes: tuple[str, ...] = ()
     pictures: Mapping[str, str] = field(default_factory=dict)
+    same_pictures: tuple[SamePicture, ...] = ()
+    copies: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
+    swaps: Swaps = field(default_factory=Swaps)
     shown: int | None = None
 
     @property
@@ -83,57 +97,105 @@ class LabelQuality(Presented):
         return f"Labels to review: {self.dataset.name}"
 
     def sections(self) -> Iterator[Section]:
-        """Whose the failures are, why labels are suspect, and the first of them."""
-        parts: list[Part] = [Text.of(f"{self.dataset.name}: {format_count(self.suspects, 'suspect label')} to review")]
+        """Which misses no model could avoid, why labels are listed, and the first of them."""
+        head = f"{self.dataset.name}: {format_count(self.suspects, 'label')} to correct"
+        parts: list[Part] = [Text.of(f"{head}, {len(self) - self.suspects:,} more worth a look")]
         if self.runs.height:
-            counted = ("failures", "words", "same_caption", "same_picture", "annotation")
+            counted = ("failures", "words", "same_caption", "same_picture", "excused")
             rows = []
             for row in self.runs.iter_rows(named=True):
                 share = f"({100 * row['model'] / row['failures']:.1f} %)" if row["failures"] else ""
                 model = Figure(row["model"] if row["failures"] else None, digits=0, mark=share)
                 rows.append((row["run"], *(row[name] for name in counted), model))
             header = ("run", *(name.replace("_", " ") for name in counted), "model")
-            about = (
-                f"words: less than {self.settings['threshold']:.3g} of what the query names is named elsewhere; same "
-                "caption, same picture: the first place has it too; annotation: any of these; model: what remains."
+            explained = (
+                f"words: less than {self.settings['threshold']:.3g} of what the query names is named elsewhere (the "
+                "keyword filter; no excuse). Excused: the first place has the same caption word for word, or is the "
+                "same picture; model: the rest."
             )
-            parts.append(Table(header, tuple(rows), "l" + "r" * 6, notes=(about,)))
+            parts.append(Table(header, tuple(rows), "l" + "r" * 6, notes=(explained,)))
+        if self.swaps.captions:
+            chance = "" if self.swaps.p is None else f" (chance: {self.swaps.expected:.1f}; p = {self.swaps.p:.2g})"
+            mutual = len(self.swaps.mutual)
+            parts.append(
+                Text.of(
+                    f"{format_count(len(self.swaps.captions), 'caption')} may belong to another image; of {mutual:,} "
+                    f"that image has a doubted caption itself{chance}."
+                )
+            )
         if reasons := self.reasons:
             facts = ((f"{name}: {reasons[name]:,}", f"{words}.") for name, words in REASONS.items() if name in reasons)
             parts.append(FactList(tuple(facts)))
         shown = _SHOWN if self.shown is None else self.shown
-        first = self.table.head(min(self.suspects, max(shown, _ON_PAGES)))
-        if first.height:
-            cards = []
-            for row in first.iter_rows(named=True):
-                caption, text = row["caption"], f"“{' '.join(row['text'].split())}”" if row["text"] else ""
-                other = f" and image {row['suggested_image']}" if caption is None else f", caption {caption}"
-                title = f"{row['place']}. image {row['image']}{other}: {row['reason']} → {row['proposal']}"
-                said = tuple(line for line in (text, row["evidence"]) if line)
-                cards.append(PictureCard(title, said, image=row["image"]))
+        cards = []
+        for row in self.table.head(max(shown, _ON_PAGES)).iter_rows(named=True):
+            caption, text = row["caption"], f"“{' '.join(row['text'].split())}”" if row["text"] else ""
+            other = f" and image {row['suggested_image']}" if caption is None else f", caption {caption}"
+            then = row["proposal"] if row["certain"] else "worth a look"
+            title = f"{row['place']}. image {row['image']}{other}: {row['reason']} → {then}"
+            said = tuple(line for line in (text, row["evidence"]) if line)
+            cards.append(PictureCard(title, said, image=row["image"]))
+        if cards:
             parts.append(Cards("The first:", tuple(cards), self.pictures, most=shown))
-        if missed := len(self) - self.suspects:
-            parts.append(
-                Text.of(
-                    f"Last in the list, and not suspect: {format_count(missed, 'caption')} that every run ranks far "
-                    "down, or below an image that has all that the caption names."
-                )
-            )
         parts.append(Text.of(*(f"note: {note}" for note in self.notes), note=True))
         yield Section("", tuple(parts))
+
+    def findings(self) -> Iterator[Observation]:
+        """Equal pictures, equal captions and exchanged captions, whether there are any or not."""
+        images, captions = self.dataset.image_ids, self.dataset.caption_ids
+        if self.pictures:
+            pairs = [{"items": [images[pair.first], images[pair.second]]} for pair in self.same_pictures]
+            touched = {image for pair in self.same_pictures for image in (pair.first, pair.second)}
+            yield self._counted(
+                "same-image", len(pairs), "pair", pairs, len(touched) / len(images), self._excused("same_picture"),
+                show="shows" if len(pairs) == 1 else "show",
+            )  # fmt: skip
+        copied = [
+            {"query": captions[row], "item": images[image]} for row, others in self.copies.items() for image in others
+        ]
+        yield self._counted(
+            "same-caption", len(self.copies), "caption", copied, len(self.copies) / max(len(captions), 1),
+            self._excused("same_caption"), are="is" if len(self.copies) == 1 else "are",
+        )  # fmt: skip
+        if self.swaps.p is not None:
+            mutual = self.swaps.mutual
+            evidence = [{"query": captions[swap.caption], "item": images[swap.image]} for swap in mutual]
+            words = {
+                "count": format_count(len(mutual), "caption"),
+                "belong": "belongs" if len(mutual) == 1 else "belong",
+            }
+            share = len(mutual) / max(self.swaps.asked, 1)
+            effect = Effect(len(mutual), None, None, "captions")
+            yield Observation("swapped-captions", words, effect, share, self.swaps.p, evidence=evidence)
+
+    def _counted(
+        self, kind: str, count: int, what: str, evidence: list[dict[str, Any]], share: float, excused: str, **words: str
+    ) -> Observation:
+        words |= {"count": format_count(count, what), "excused": excused}
+        effect, p = Effect(count, None, None, f"{what}s"), 0.0 if count else 1.0
+        return Observation(kind, words, effect, share, p, evidence=evidence)
+
+    def _excused(self, column: str) -> str:
+        """How many misses they excuse, of the run in which they are most."""
+        rows = [row for row in self.runs.iter_rows(named=True) if row[column]]
+        if not rows:
+            return ""
+        most = max(rows, key=lambda row: int(row[column]))
+        what = "such a picture" if column == "same_picture" else "the image of such a caption"
+        return f"; {most[column]:,} of {most['failures']:,} misses retrieve {what}"
 
     def __len__(self) -> int:
         return self.table.height
 
     @property
     def suspects(self) -> int:
-        """The number of suspect labels."""
-        return int((self.table["signals"] > 0).sum())
+        """The number of labels that can be corrected."""
+        return int(self.table["certain"].sum())
 
     @property
     def reasons(self) -> dict[str, int]:
-        """How often each reason applies to a suspect label."""
-        every = self.table.head(self.suspects)["reason"].str.split(" + ").explode().value_counts(sort=True)
+        """How often each reason applies."""
+        every = self.table["reason"].str.split(" + ").explode().value_counts(sort=True)
         return dict(every.iter_rows())
 
     def write(self, path: str | Path, limit: int | None = None) -> Path:
@@ -170,7 +232,13 @@ class LabelQuality(Presented):
             {
                 "dataset": self.dataset.name,
                 "suspects": self.suspects,
-                "missed": len(self) - self.suspects,
+                "worth_a_look": len(self) - self.suspects,
+                "swaps": {
+                    "doubted": len(self.swaps.captions),
+                    "mutual": len(self.swaps.mutual),
+                    "expected": self.swaps.expected,
+                    "p": self.swaps.p,
+                },
                 "reasons": self.reasons,
                 "runs": self.runs,
                 "settings": self.settings,

@@ -1,0 +1,359 @@
+"""What may be said about labels: which pictures and captions are there twice, and which captions were exchanged.
+
+Only equal pictures and equal captions excuse a miss. The keyword filter, captions without words and captions that every
+run ranks far down are worth a look: they accuse no label and excuse no model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from crosslens.analyze.label_quality.concepts import extract_concepts, label_texts
+from crosslens.analyze.label_quality.contradictions import words_in_order
+from crosslens.analyze.label_quality.pictures import SamePicture, same_pictures
+from crosslens.analyze.label_quality.review import (
+    ALSO_FITS,
+    EMPTY,
+    EXCHANGED,
+    FAR,
+    KEEP,
+    MOVE,
+    REVIEW_COLUMNS,
+    RUN_COLUMNS,
+    SAME_CAPTION,
+    SAME_PICTURE,
+    WORDS,
+    LabelQuality,
+)
+from crosslens.analyze.label_quality.swapped import Swap, Swaps, find_swaps
+from crosslens.analyze.options import LabelSettings
+from crosslens.analyze.subject import Planted, Subject
+from crosslens.core import (
+    TEXT_TO_IMAGE,
+    Dataset,
+    Embeddings,
+    Progress,
+    Ranking,
+    Run,
+    UsageError,
+    argument,
+    distinct_names,
+    finding_kind,
+)
+from crosslens.explanations import TEXT_TO_TEXT, query_outcomes, ranking_of
+from crosslens.language import count_words
+
+AnyRun = Run | Mapping[str, Ranking]
+CHANCE = 0.01
+"""The p below which doubted captions are taken for exchanged ones."""
+
+
+def look_at_labels(subject: Subject, settings: LabelSettings | None = None, *, words: bool = False) -> LabelQuality:
+    """What may be said about the labels of a dataset, by its pictures, its captions and what a model makes of them."""
+    rankings = {subject.dataset.name: subject.rankings} if TEXT_TO_IMAGE in subject.rankings else {}
+    return assess_label_quality(
+        subject.dataset, rankings, pictures=subject.pictures, images=subject.images, words=words, settings=settings,
+        progress=subject.progress, seed=subject.seed,
+    )  # fmt: skip
+
+
+def assess_label_quality(
+    dataset: Dataset,
+    runs: Mapping[str, AnyRun] | Sequence[Run] | Run = (),
+    *,
+    pictures: Mapping[str, str] | None = None,
+    images: Embeddings | None = None,
+    direction: str | None = None,
+    words: bool = True,
+    settings: LabelSettings | None = None,
+    progress: Progress | None = None,
+    seed: int = 0,
+) -> LabelQuality:
+    """The labels to correct, those worth a look, and how many of each run's misses no model could have avoided.
+
+    ``runs`` are runs, or by name the rankings that :func:`crosslens.rank_both` returns; ``direction`` is t2i or t2t.
+    ``pictures`` maps image ids to files; which of them are one picture, their pixels decide. Hashes and ``images``,
+    vectors, only propose pairs. ``words=False`` skips parsing (and the extra ``language``), and so the keyword filter.
+    """
+    settings = settings or LabelSettings()
+    if isinstance(runs, Mapping):
+        named = dict(runs)
+    else:
+        several = [runs] if isinstance(runs, Run) else list(runs)
+        named = dict(zip(distinct_names(run.name for run in several), several, strict=True))
+    rankings = {name: caption_ranking(run, direction, dataset) for name, run in named.items()}
+    outcomes = {
+        name: query_outcomes({ranking.direction: ranking}, dataset, ranking.direction)
+        for name, ranking in rankings.items()
+    }
+    same = same_pictures(dataset, pictures or {}, images, bits=settings.bits, cosine=settings.cosine, progress=progress)
+    twins: dict[int, set[int]] = {}
+    for pair in same:
+        twins.setdefault(pair.first, set()).add(pair.second)
+        twins.setdefault(pair.second, set()).add(pair.first)
+    copies = {
+        row: distinct
+        for row, others in same_captions(dataset).items()
+        if (distinct := {image: others[image] for image in others if image not in twins.get(_owner(dataset, row), ())})
+    }
+    swaps = find_swaps(dataset, [ranking for ranking in rankings.values() if ranking.direction == TEXT_TO_IMAGE], seed)
+    doubts = _worth_a_look(dataset, outcomes.values(), settings, words=words, progress=progress)
+    table = _review_table(dataset, same, copies, swaps, doubts)
+    filtered = {row for row, facts in doubts.items() if WORDS in facts}
+    remaining = [
+        (name, rankings[name].direction, *_misses(outcome, dataset, twins, copies, filtered))
+        for name, outcome in outcomes.items()
+    ]
+    notes = [] if runs else ["no runs: nothing is said about where captions are ranked"]
+    if not words:
+        notes.append("the keyword filter was left out")
+    if not pictures:
+        notes.append("no pictures: equal ones were not looked for")
+    return LabelQuality(
+        dataset, table, pl.DataFrame(remaining, schema=dict(RUN_COLUMNS), orient="row"), asdict(settings), tuple(notes),
+        pictures or {}, tuple(same), {row: tuple(others) for row, others in copies.items()}, swaps,
+    )  # fmt: skip
+
+
+def caption_ranking(run: AnyRun, direction: str | None = None, dataset: Dataset | None = None) -> Ranking:
+    """The ranking in which captions are the queries: t2i, or t2t of text-only retrieval."""
+    if direction is not None and direction not in (TEXT_TO_IMAGE, TEXT_TO_TEXT):
+        raise UsageError(
+            f"direction {direction!r}", fix="labels need captions as queries: use t2i or t2t", option="direction"
+        )
+    rankings = run.rankings if isinstance(run, Run) else run
+    with_captions = {name: rankings[name] for name in (TEXT_TO_IMAGE, TEXT_TO_TEXT) if name in rankings}
+    if not with_captions and rankings:
+        name = f"the run {run.name!r}" if isinstance(run, Run) else "a run"
+        raise UsageError(
+            f"{name} has no captions as queries, only {', '.join(rankings)}",
+            fix=f"evaluate in both directions (the default), or with {argument('direction', TEXT_TO_IMAGE)}",
+        )
+    return ranking_of(run, direction or next(iter(with_captions), None), dataset)
+
+
+def same_captions(dataset: Dataset) -> dict[int, dict[int, str]]:
+    """For each caption (row) that is word for word a text of other images: these images (rows) and the texts' ids."""
+    same: dict[tuple[str, ...], list[tuple[int, int | None, str]]] = {}
+    for source in (dataset, dataset.described)[: 1 if dataset.corpus is None else 2]:
+        entries = zip(source.texts, source.caption_image.tolist(), source.caption_ids, strict=True)
+        for row, (text, image, name) in enumerate(entries):
+            if words := words_in_order(text):
+                same.setdefault(words, []).append((image, row if source is dataset else None, name))
+    copies: dict[int, dict[int, str]] = {}
+    for entries_of in same.values():
+        for image, caption, _ in entries_of if len(entries_of) > 1 else ():
+            others = {other: name for other, _, name in entries_of if other != image}
+            if others and caption is not None:
+                copies[caption] = others
+    return dict(sorted(copies.items()))
+
+
+def _owner(dataset: Dataset, row: int) -> int:
+    return int(dataset.caption_image[row])
+
+
+def _misses(
+    outcomes: pl.DataFrame, dataset: Dataset, twins: Mapping[int, set[int]], copies: Mapping[int, Mapping[int, str]],
+    filtered: set[int],
+) -> tuple[int, ...]:  # fmt: skip
+    """The misses of a run: all, those that the keyword filter sets apart, those that retrieve an equal thing."""
+    failures = outcomes.filter(pl.col("rank").is_null() | (pl.col("rank") != 1))
+    counts = [0, 0, 0, 0]
+    for query, truth, retrieved in failures.select("query", "ground_truth", "retrieved").iter_rows():
+        row, image = dataset.caption_rows[query], dataset.image_rows[retrieved]
+        copied, pictured = image in copies.get(row, ()), image in twins.get(dataset.image_rows[truth], ())
+        facts = (row in filtered, copied, pictured, copied or pictured)
+        counts = [count + fact for count, fact in zip(counts, facts, strict=True)]
+    return outcomes.height, failures.height, *counts, failures.height - counts[-1]
+
+
+def _worth_a_look(
+    dataset: Dataset, outcomes: Any, settings: LabelSettings, *, words: bool, progress: Progress | None
+) -> dict[int, dict[str, str]]:
+    """Of captions (rows), what is odd about them, and the facts."""
+    doubts: dict[int, dict[str, str]] = {}
+    lengths = count_words(dataset.captions["text"]).to_list()
+    concepts = extract_concepts(dataset, progress) if words else None
+    for row in range(len(dataset.texts)):
+        agreement = None if concepts is None else concepts.agreement(row)
+        if agreement is not None and agreement.share is not None and agreement.share < settings.threshold:
+            doubts.setdefault(row, {})[WORDS] = f"only here: {', '.join(agreement.missing)}"
+        if lengths[row] < settings.shortest:
+            doubts.setdefault(row, {})[EMPTY] = f"{lengths[row]} word{'' if lengths[row] == 1 else 's'}"
+        elif agreement is not None and not agreement.concepts and agreement.agreed and agreement.named_share == 0:
+            doubts.setdefault(row, {})[EMPTY] = f"the others: {', '.join(agreement.silent)}"
+    ranks: dict[str, list[int | None]] = {}
+    gallery = len(dataset.image_ids)
+    for outcome in outcomes:
+        for query, rank in outcome.select("query", "rank").iter_rows():
+            ranks.setdefault(query, []).append(rank)
+    for query, several in ranks.items():
+        if all(rank is not None and rank > max(1, settings.far * gallery) for rank in several):
+            fact = f"its own at {', '.join(f'{rank:,}' for rank in several)} of {gallery:,}"
+            doubts.setdefault(dataset.caption_rows[query], {})[FAR] = fact
+    return doubts
+
+
+def _review_table(
+    dataset: Dataset, pairs: Sequence[SamePicture], copies: Mapping[int, Mapping[int, str]], swaps: Swaps,
+    doubts: Mapping[int, Mapping[str, str]],
+) -> pl.DataFrame:  # fmt: skip
+    """What can be corrected comes first: equal pictures, equal captions, exchanged captions; then what is odd."""
+    texts = label_texts(dataset)
+    first = {int(image): text for text, image in reversed(list(zip(texts.texts, texts.caption_image, strict=True)))}
+    rows: list[dict[str, Any]] = [
+        {"image": pair.first, "text": first.get(pair.first), "reason": SAME_PICTURE, "evidence": str(pair)}
+        | {"proposal": ALSO_FITS, "suggested": pair.second, "certain": True}
+        for pair in pairs
+    ]
+    exchanged: dict[int, Swap] = {swap.caption: swap for swap in swaps.captions}
+    sure = swaps.p is not None and swaps.p < CHANCE
+    for row in sorted({*copies, *exchanged, *doubts}):
+        facts, suggested, proposal, certain = dict(doubts.get(row, {})), None, KEEP, False
+        if swap := exchanged.get(row):
+            suggested = swap.image
+            facts = {EXCHANGED: f"{dataset.image_ids[swap.image]} has captions in its words", **facts}
+            if sure and swap.mutual:
+                proposal, certain = (MOVE if swap.first else KEEP), True
+        if others := copies.get(row):
+            names = list(others.values())
+            more = f" and {len(names) - 3} more" if names[3:] else ""
+            facts = {SAME_CAPTION: f"same words: {', '.join(names[:3])}{more}", **facts}
+            suggested, proposal, certain = next(iter(others)), ALSO_FITS, True
+        rows.append({
+            "image": _owner(dataset, row), "caption": dataset.caption_ids[row], "text": dataset.texts[row],
+            "reason": " + ".join(facts), "evidence": "; ".join(facts.values()), "proposal": proposal,
+            "suggested": suggested, "certain": certain, "reasons": len(facts),
+        })  # fmt: skip
+    rows.sort(key=lambda entry: (not entry["certain"], -entry.pop("reasons", 1)))
+    for place, entry in enumerate(rows, start=1):
+        other = entry.pop("suggested")
+        entry |= {"place": place, "image": dataset.image_ids[entry["image"]]}
+        if other is not None:
+            entry |= {"suggested_image": dataset.image_ids[other], "suggested_text": first.get(other)}
+    return pl.DataFrame(rows, schema=dict(REVIEW_COLUMNS))
+
+
+def _chosen(subject: Subject, strength: float, stream: np.random.Generator, least: int = 1) -> list[int]:
+    """Images (rows) to plant something in: this share of them, among those with a caption."""
+    rows = np.unique(subject.owner)
+    return sorted(stream.permutation(rows)[: max(least, round(strength * len(rows)))].tolist())
+
+
+@finding_kind(
+    "same-image",
+    "{count} of images {show} one and the same picture{excused}.",
+    stage="label-quality",
+    strengths=(0.01, 0.03, 0.1),
+    strength_words="{:.0%} of the pictures under a second id",
+    causes=("same-caption",),
+)
+def plant_same_image(subject: Subject, strength: float, stream: np.random.Generator) -> Planted:
+    """Pictures that other images get instead of their own: file and vector."""
+    rows = [row for row in range(len(subject.dataset.image_ids)) if subject.dataset.image_ids[row] in subject.pictures]
+    count = max(1, round(strength * len(rows))) if len(rows) > 1 else 0
+    order = stream.permutation(rows)[: 2 * count].tolist()
+    pairs = list(zip(order[::2], order[1::2], strict=False))
+    ids, pictures = subject.dataset.image_ids, dict(subject.pictures)
+    vectors = None if subject.images is None else np.array(subject.images.vectors)
+    for kept, replaced in pairs:
+        pictures[ids[replaced]] = pictures[ids[kept]]
+        if vectors is not None:
+            vectors[replaced] = vectors[kept]
+    planted = replace(subject, pictures=pictures)
+    if vectors is not None and subject.images is not None and subject.captions is not None:
+        planted = replace(planted, images=Embeddings(subject.images.ids, vectors)).ranked()
+    return Planted(planted, frozenset(ids[row] for pair in pairs for row in pair))
+
+
+@finding_kind(
+    "same-caption",
+    "{count} {are} word for word the caption of another image too: no model can tell which is meant{excused}.",
+    stage="label-quality",
+    strengths=(0.01, 0.03, 0.1),
+    strength_words="{:.0%} of the captions copied from another image",
+    causes=("ties",),
+)
+def plant_same_caption(subject: Subject, strength: float, stream: np.random.Generator) -> Planted:
+    """Captions that are replaced by those of other images: text and vector."""
+    dataset, owner = subject.dataset, subject.owner
+    count = max(1, round(strength * len(owner)))
+    rows = stream.permutation(len(owner))
+    pairs = [(a, b) for a, b in zip(rows[:count], np.roll(rows, -count)[:count], strict=True) if owner[a] != owner[b]]
+    texts = list(dataset.texts)
+    source = np.arange(len(owner))
+    for copied, original in pairs:
+        texts[copied], source[copied] = dataset.texts[original], original
+    captions = dataset.captions.with_columns(pl.Series("text", texts, dtype=pl.String))
+    ids = frozenset(dataset.caption_ids[row] for pair in pairs for row in pair)
+    return Planted(_with_captions(subject, replace(dataset, captions=captions), source), ids)
+
+
+@finding_kind(
+    "swapped-captions",
+    "{count} {belong} to another image: the model, the words of other captions and what stands in exchange agree.",
+    stage="label-quality",
+    strengths=(0.02, 0.05, 0.1),
+    strength_words="{:.0%} of the captions exchanged between images",
+)
+def plant_swapped_captions(subject: Subject, strength: float, stream: np.random.Generator) -> Planted:
+    """Captions that are exchanged between images, one after the other in a circle."""
+    dataset, owner = subject.dataset, subject.owner
+    rows = stream.permutation(len(owner))[: max(2, round(strength * len(owner)))]
+    images = owner.copy()
+    images[rows] = owner[np.roll(rows, 1)]
+    names = [dataset.image_ids[image] for image in images.tolist()]
+    captions = dataset.captions.with_columns(pl.Series("image", names, dtype=pl.String))
+    moved = frozenset(dataset.caption_ids[row] for row in np.flatnonzero(images != owner).tolist())
+    return Planted(_with_captions(subject, replace(dataset, captions=captions), np.arange(len(owner))), moved)
+
+
+def _with_captions(subject: Subject, dataset: Dataset, source: Any) -> Subject:
+    """The subject with other captions, whose vectors are those of the rows ``source``."""
+    planted = replace(subject, dataset=dataset)
+    if subject.images is None or subject.captions is None:
+        return planted
+    vectors = np.asarray(subject.captions.vectors)[source]
+    return replace(planted, captions=Embeddings(subject.captions.ids, vectors)).ranked()
+
+
+@finding_kind(
+    "missing-positives",
+    "{count} of an image and a caption that nobody annotated {are} worth a look: {phi} is as high as between captions "
+    "of one image, and none of them denies the other.",
+    stage="missing-positives",
+    strengths=(0.02, 0.05, 0.1),
+    strength_words="{:.0%} of the images there twice, each with half of the captions",
+    causes=("same-image", "same-caption"),
+)
+def plant_missing_positives(subject: Subject, strength: float, stream: np.random.Generator) -> Planted:
+    """Images whose captions are divided between them and a second one that shows the same."""
+    dataset, owner = subject.dataset, subject.owner
+    ids, names, added = list(dataset.image_ids), [dataset.image_ids[row] for row in owner.tolist()], []
+    chosen: set[str] = set()
+    for image in _chosen(subject, strength, stream):
+        captions = np.flatnonzero(owner == image).tolist()
+        if len(captions) >= 2:
+            again = f"{ids[image]} again"
+            added.append((image, again))
+            chosen |= {ids[image], again}
+            for row in captions[len(captions) // 2 :]:
+                names[row] = again
+    images = pl.concat([
+        dataset.images,
+        *(dataset.images[[image]].with_columns(pl.lit(again).alias("image")) for image, again in added),
+    ])  # fmt: skip
+    captions_table = dataset.captions.with_columns(pl.Series("image", names, dtype=pl.String))
+    split = replace(dataset, images=images, captions=captions_table, objects=None)
+    planted = replace(subject, dataset=split)
+    if subject.images is not None and subject.captions is not None:
+        vectors = np.asarray(subject.images.vectors)
+        doubled = np.concatenate([vectors, vectors[[image for image, _ in added]]])
+        planted = replace(planted, images=Embeddings(split.image_ids, doubled)).ranked()
+    return Planted(planted, frozenset(chosen))

@@ -1,0 +1,150 @@
+"""Captions that belong to another image: what a model, the words of other captions and the exchange itself agree on.
+
+A caption is doubted where all of this holds: its image is far down its list in every run, though the image's other
+captions find it; one of the first images of the list has captions in its words, at least two of them, and its own
+image's captions share hardly any. Models err on odd captions too. But where captions were exchanged, the image that a
+caption belongs to has lost one and got a wrong one for it: so it is *evidence* that this image holds a doubted caption
+itself, and the number of such captions is compared with chance: with other images of the same lists.
+Images with one caption have no others to ask; there only two captions that find each other's image are evidence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import sparse
+
+from crosslens.analyze.label_quality.contradictions import content_words, contradicts, words_in_order
+from crosslens.core import UNRANKED, Array, Dataset, IntArray, Ranking, positions, random_stream
+from crosslens.explanations import first_relevant, item_rows
+
+_FAR, _SIBLINGS = 0.05, 0.1
+"""A caption's image is far down behind this share of the images, and its other captions find it within this share."""
+_FARTHEST = 10
+_SHARED, _AHEAD = 0.1, 0.15
+"""How much of a caption's words (cosine of tf-idf) its own image's captions may have, and how much more another's."""
+_CANDIDATES, _DRAWS, _FEWEST = 10, 2000, 5
+
+
+@dataclass(frozen=True)
+class Swap:
+    """A caption (row) and the image (row) that it seems to belong to.
+
+    ``rank`` is that of its own image, ``first`` says that all runs rank the other image first; ``mutual``: a caption of
+    that image is doubted as well.
+    """
+
+    caption: int
+    image: int
+    rank: int
+    first: bool
+    mutual: bool
+
+
+@dataclass(frozen=True)
+class Swaps:
+    """The captions that are doubted; ``mutual`` of them are evidence, where chance would give ``expected`` (p)."""
+
+    captions: tuple[Swap, ...] = ()
+    asked: int = 0
+    expected: float = 0.0
+    p: float | None = None
+
+    @property
+    def mutual(self) -> tuple[Swap, ...]:
+        return tuple(swap for swap in self.captions if swap.mutual)
+
+
+def find_swaps(dataset: Dataset, rankings: Sequence[Ranking], seed: int = 0) -> Swaps:
+    """Captions that seem to belong to another image, by rankings of images for captions, one per run."""
+    images, captions = len(dataset.image_ids), len(dataset.caption_ids)
+    owner = dataset.caption_image
+    ranks, lists = np.full((len(rankings), captions), np.nan), []
+    for run, ranking in enumerate(rankings):
+        rows = positions(ranking.query_ids, dataset.caption_ids, "caption")
+        best, rank = first_relevant(ranking)
+        ranks[run, rows] = np.where(rank == UNRANKED, ranking.known + 1, rank)
+        ranks[run, rows[best == UNRANKED]] = np.nan
+        top = np.full((captions, _CANDIDATES), -1)
+        kept = ranking.top_items[:, :_CANDIDATES]
+        top[rows, : kept.shape[1]] = np.where(kept == UNRANKED, -1, item_rows(ranking, dataset)[kept])
+        lists.append(top)
+    asked = ~np.isnan(ranks).any(axis=0) if len(rankings) else np.zeros(captions, np.bool_)
+    if images < 2 * _FARTHEST or not asked.any():
+        return Swaps()
+    far = asked & (ranks > max(_FARTHEST, _FAR * images)).all(axis=0)
+    words = _tf_idf(dataset.texts)
+    members = [np.flatnonzero(owner == image) for image in range(images)]
+    most = max(map(len, members))
+    single = most == 1
+    target = np.full(captions, -1)
+    for row in np.flatnonzero(far).tolist():
+        candidates = set.intersection(*(set(top[row].tolist()) for top in lists)) - {-1, int(owner[row])}
+        if most <= 2:  # too few captions to choose by: the images must be the first
+            candidates &= {int(top[row, 0]) for top in lists}
+        if single:
+            target[row] = min(candidates, default=-1)
+            continue
+        others = members[owner[row]][members[owner[row]] != row]
+        if not len(others) or np.nanmedian(ranks[:, others]) > max(_FARTHEST, _SIBLINGS * images):
+            continue
+        shared = _overlap(words, row, others)
+        if shared.mean() > _SHARED:
+            continue
+        fits = [(_support(dataset, words, row, members[image]), -image) for image in candidates]
+        support, image = max(fits, default=(0.0, 0))
+        if support > shared.max() + _AHEAD:
+            target[row] = -image
+    doubted = np.flatnonzero(target >= 0)
+    if not len(doubted):
+        return Swaps((), int(asked.sum()), 0.0, 1.0)
+    pairs = set(zip(owner[doubted].tolist(), target[doubted].tolist(), strict=True))
+    holds = np.zeros(images, np.bool_)
+    holds[owner[doubted]] = True
+
+    def mutual(targets: IntArray) -> Array:
+        if single:
+            return np.array([(image, own) in pairs for own, image in zip(owner[doubted], targets, strict=True)], bool)
+        return holds[targets]
+
+    evidence = mutual(target[doubted])
+    stream = random_stream(seed, "swapped captions")
+    offered = [[image for image in lists[0][row].tolist() if image not in (-1, owner[row])] for row in doubted]
+    width = np.array([len(images_of) for images_of in offered])
+    padded = np.array([images_of + [0] * (_CANDIDATES - len(images_of)) for images_of in offered])
+    which = (stream.random((_DRAWS, len(doubted))) * width).astype(np.int64)
+    drawn = [int(mutual(padded[np.arange(len(doubted)), places]).sum()) for places in which]
+    p = 1.0 if evidence.sum() < _FEWEST else (1 + sum(count >= evidence.sum() for count in drawn)) / (1 + _DRAWS)
+    swaps = []
+    for row, sure in zip(doubted.tolist(), evidence.tolist(), strict=True):
+        first = all(top[row, 0] == target[row] for top in lists)
+        swaps.append(Swap(row, int(target[row]), int(np.nanmin(ranks[:, row])), first, sure))
+    return Swaps(tuple(swaps), int(asked.sum()), float(np.mean(drawn)), p)
+
+
+def _support(dataset: Dataset, words: sparse.csr_array, row: int, captions: IntArray) -> float:
+    """How much of a caption's words two captions of an image have; none where most of its captions deny the caption."""
+    shared = np.sort(_overlap(words, row, captions))
+    support = float(shared[-2] if len(shared) > 2 else shared[-1]) if len(shared) else 0.0
+    if support <= _AHEAD:
+        return 0.0
+    denied = sum(contradicts(dataset.texts[row], dataset.texts[other]) is not None for other in captions.tolist())
+    return support if 2 * denied <= len(captions) else 0.0
+
+
+def _overlap(words: sparse.csr_array, row: int, others: IntArray) -> Array:
+    return np.asarray((words[others] @ words[[row]].T).todense()).ravel()
+
+
+def _tf_idf(texts: Sequence[str]) -> sparse.csr_array:
+    """Of each text the words that name something, rare ones weighing more, at length 1."""
+    words = [sorted(set(content_words(words_in_order(text)))) for text in texts]
+    column = {word: place for place, word in enumerate(sorted({word for text in words for word in text}))}
+    columns = np.array([column[word] for text in words for word in text], np.int64)
+    rows = np.repeat(np.arange(len(texts)), [len(text) for text in words])
+    weight = np.log((1 + len(texts)) / np.bincount(columns, minlength=len(column)))[columns]
+    length = np.sqrt(np.bincount(rows, weight**2, len(texts)))[rows]
+    values = np.divide(weight, length, out=np.zeros_like(weight), where=length > 0)
+    return sparse.csr_array((values, (rows, columns)), shape=(len(texts), max(len(column), 1)))
