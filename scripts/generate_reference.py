@@ -17,6 +17,7 @@ from reference_pages.perturbations import perturbations
 from reference_pages.registries import (
     encoders,
     exports,
+    findings,
     image_perturbations,
     metrics,
     protocols,
@@ -44,6 +45,7 @@ def pages() -> dict[str, str]:
         "perturbations.md": perturbations(),
         "image-perturbations.md": image_perturbations(),
         "exports.md": exports(),
+        "findings.md": findings(),
         "python.md": python_names(),
         "options.md": options(),
         "exit-codes.md": exit_codes(),

@@ -7,7 +7,7 @@ import re
 from collections.abc import Collection
 from typing import Any
 
-from crosslens.core import Entry
+from crosslens.core import FINDING_KINDS, Entry
 from crosslens.data import READERS
 from crosslens.encode import ENCODERS, PAIR_SCORERS
 from crosslens.metrics import METRICS
@@ -268,3 +268,28 @@ def split_parameters(function: Any, more: Collection[str] = ()) -> tuple[str, di
             kept.append(line)
     text = re.sub(r"\n{3,}", "\n\n", "\n".join(kept))
     return cleaned(text), {name: cleaned(meaning) for name, meaning in described.items()}
+
+
+_FINDINGS = """# Kinds of findings
+
+What an audit may conclude ([how, and how sure](../explanation/findings.md)). Each kind has a sentence, the stage that looks
+for it, and a plant: the defect itself, put into a dataset or a model, by which tests, `make claims` and
+[`crosslens calibrate`](../how-to/audit.md#what-could-this-audit-have-noticed) prove the sentence. An unsound input is said
+first, and silences what depends on it.
+
+"""
+
+
+def findings() -> str:
+    """Every kind of finding, with its sentence, its stage and its plant."""
+    parts = []
+    for entry in FINDING_KINDS:
+        details = entry.details
+        rows = [f"## {entry.name}", f"“{details['sentence']}”", f"Looked for by the stage `{details['stage']}`."]
+        planted = ", ".join(details["strength_words"].format(strength) for strength in details["strengths"])
+        rows.append(f"Planted: {cleaned(entry.summary)} Strengths: {planted}.")
+        silenced = ["what is said of the model" if name == "*" else f"`{name}`" for name in details["silences"]]
+        if silenced:
+            rows.append(f"Where it is settled, silent: {', '.join(silenced)}.")
+        parts.append("\n\n".join(rows))
+    return _FINDINGS + "\n\n".join(parts) + "\n"

@@ -61,7 +61,12 @@ from crosslens.pipeline import (
     robustness_from_runs as robustness_from_runs,
 )
 from crosslens.rank import rank_both as rank_both
-from crosslens.report import audit as audit, read_results as read_results, write_report as write_report
+from crosslens.report import (
+    audit as audit,
+    calibrate as calibrate,
+    read_results as read_results,
+    write_report as write_report,
+)
 from crosslens.similarity import relevance_matrix as relevance_matrix, relevance_pairs as relevance_pairs
 from crosslens.statistics import match_threshold as match_threshold
 

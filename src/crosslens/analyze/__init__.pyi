@@ -93,6 +93,7 @@ from crosslens.analyze.near_duplicates import (
     unit_vectors as unit_vectors,
     words_of as words_of,
 )
+from crosslens.analyze.near_twins import NearTwins as NearTwins, look_at_twins as look_at_twins
 from crosslens.analyze.neighbours import (
     ApproximateSearch as ApproximateSearch,
     Neighbours as Neighbours,
@@ -133,10 +134,23 @@ from crosslens.analyze.polysemy.study import (
     PolysemyStudy as PolysemyStudy,
     kernel_density as kernel_density,
 )
+from crosslens.analyze.probes.probe import Probes as Probes, probe_captions as probe_captions
 from crosslens.analyze.scorers import (
     CLIPSCORES as CLIPSCORES,
     ScorerComparison as ScorerComparison,
     clipscore as clipscore,
     compare_scorers as compare_scorers,
 )
+from crosslens.analyze.soundness.result import Soundness as Soundness, look_into_inputs as look_into_inputs
 from crosslens.analyze.subject import EncodeTexts as EncodeTexts, Planted as Planted, Subject as Subject
+from crosslens.analyze.weak_groups import (
+    NO_VALUE as NO_VALUE,
+    ObjectSizes as ObjectSizes,
+    WeakGroups as WeakGroups,
+    group_columns as group_columns,
+    has_vectors as has_vectors,
+    label_groups as label_groups,
+    look_at_groups as look_at_groups,
+    look_at_object_sizes as look_at_object_sizes,
+    with_misses as with_misses,
+)

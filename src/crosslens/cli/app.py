@@ -85,7 +85,7 @@ GROUPS: dict[str, tuple[str, dict[str, Command]]] = {
 }
 """Commands of two words: the first, its help, and the second with their functions."""
 HEADINGS: dict[str, dict[str, Command | None]] = {
-    "Start": {"demo": start.demo, "audit": start.audit, "doctor": start.doctor},
+    "Start": {"demo": start.demo, "audit": start.audit, "calibrate": start.calibrate, "doctor": start.doctor},
     "Evaluate": {
         "evaluate": evaluate.evaluate,
         "compare": runs.compare,

@@ -1,3 +1,8 @@
+from crosslens.language.identification import (
+    ANY_LANGUAGE as ANY_LANGUAGE,
+    COMMON_LANGUAGES as COMMON_LANGUAGES,
+    language_identifier as language_identifier,
+)
 from crosslens.language.inflection import (
     SAME_IN_PLURAL as SAME_IN_PLURAL,
     inflected as inflected,

@@ -5,6 +5,7 @@ from crosslens.perturbations.caption import (
     Perturbed as Perturbed,
     Token as Token,
     apply_edits as apply_edits,
+    cased_like as cased_like,
     diff_spans as diff_spans,
     words_of as words_of,
 )

@@ -1,15 +1,16 @@
-from crosslens.pipeline.audit.findings import findings_of as findings_of
+from crosslens.pipeline.audit.conclusions import Observed as Observed, conclude as conclude
 from crosslens.pipeline.audit.results import (
     AUDIT_DATASETS as AUDIT_DATASETS,
     RESULTS as RESULTS,
     RUNS as RUNS,
     Audit as Audit,
-    Finding as Finding,
+    AuditFolder as AuditFolder,
     Skipped as Skipped,
     StageResult as StageResult,
     load_audit as load_audit,
 )
 from crosslens.pipeline.audit.running import Display as Display, run_audit as run_audit
+from crosslens.pipeline.audit.sensitivity import Noticed as Noticed, Sensitivity as Sensitivity, calibrate as calibrate
 from crosslens.pipeline.audit.sources import AuditRequest as AuditRequest, DatasetSource as DatasetSource
 from crosslens.pipeline.audit.stage import (
     Condition as Condition,
@@ -19,6 +20,7 @@ from crosslens.pipeline.audit.stage import (
     all_stages as all_stages,
     audit_stage as audit_stage,
 )
+from crosslens.pipeline.audit.stages import findings_of_runs as findings_of_runs
 from crosslens.pipeline.caption_sets import compare_caption_sets as compare_caption_sets
 from crosslens.pipeline.comparison import (
     compare as compare,
@@ -50,7 +52,6 @@ from crosslens.pipeline.encoding import note_skipped as note_skipped
 from crosslens.pipeline.evaluation import evaluate as evaluate
 from crosslens.pipeline.groups import (
     CAPTION_LENGTH as CAPTION_LENGTH,
-    NO_VALUE as NO_VALUE,
     ColumnTable as ColumnTable,
     GroupedComparison as GroupedComparison,
     GroupedMetrics as GroupedMetrics,

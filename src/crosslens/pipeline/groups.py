@@ -7,11 +7,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import nan
 from pathlib import Path
-from typing import Any, Unpack
+from typing import Any
 
 import numpy as np
 import polars as pl
 
+from crosslens.analyze import NO_VALUE, label_groups
 from crosslens.core import (
     BOTH,
     DIRECTION_LABELS,
@@ -58,16 +59,12 @@ from crosslens.pipeline.comparison_results import (
     run_letters,
     significance_sentences,
 )
-from crosslens.pipeline.options import ComparisonKeywords
 from crosslens.pipeline.robustness_study.study import Robustness
 from crosslens.pipeline.run_sections import table_notes, value_figure
 from crosslens.statistics import estimate
 
-NO_VALUE = "(none)"
 CAPTION_LENGTH = "caption_length"
 """The words of a caption query: a column that every run with captions has."""
-_MOST_NUMBERS = 12
-"""A column of numbers with more distinct values than this is split at its quartiles."""
 _SMALLEST = 2
 """Queries that a group must have to be compared."""
 _KEYS = ("caption", "image")
@@ -313,7 +310,7 @@ def group_metrics(
         # Queries that count in no metric, such as images without captions, alone make no group.
         figures = [run[other].values for other in run if split_name(other)[0] == direction]
         counted = np.asarray(np.isfinite(figures).any(axis=0))
-        members = [(group, rows) for group, rows in _members(labels) if counted[rows].any()]
+        members = [(group, rows) for group, rows in label_groups(labels) if counted[rows].any()]
         shown = members[:largest]
         left_out[direction] = len(members) - len(shown)
         grouped[name] = {group: _subset(run[name], rows, seed, resamples) for group, rows in shown}
@@ -358,7 +355,7 @@ def group_members(run: Run, direction: str, column: str) -> dict[str, tuple[str,
             f"the {direction} queries of the run {run.name!r} have no {column}", fix="choose another column"
         )
     ids = run[name].query_ids
-    return {group: tuple(ids[row] for row in rows) for group, rows in _members(labels) if group != NO_VALUE}
+    return {group: tuple(ids[row] for row in rows) for group, rows in label_groups(labels) if group != NO_VALUE}
 
 
 def group_names(run: Run) -> list[str]:
@@ -401,29 +398,6 @@ def _labels(run: Run, name: str, column: str) -> pl.Series | None:
     table = grouping_columns(run, direction) if column == CAPTION_LENGTH else run.columns.get(direction, pl.DataFrame())
     # In a run folder both directions share one table: a column of captions is there for images too, all empty.
     return table[column] if column in table.columns and table[column].null_count() < table.height else None
-
-
-def _members(labels: pl.Series) -> list[tuple[str, IntArray]]:
-    """Every group with the rows of its queries: the largest first, bins of numbers in their own order."""
-    if labels.dtype.is_numeric() and labels.n_unique() > _MOST_NUMBERS:
-        numbers = labels.cast(pl.Float64).fill_null(np.nan).to_numpy()
-        edges = np.unique(np.nanquantile(numbers, [0, 0.25, 0.5, 0.75, 1]))
-        bins = np.searchsorted(edges[1:-1], numbers, side="right")
-        bins[np.isnan(numbers)] = -1
-        quartiles = []
-        for number in range(max(1, len(edges) - 1)):
-            low, high = edges[number], edges[min(number + 1, len(edges) - 1)]
-            name = f"[{low:g}, {high:g}{']' if number >= len(edges) - 2 else ')'}"
-            quartiles.append((name, np.flatnonzero(bins == number)))
-        quartiles.append((NO_VALUE, np.flatnonzero(bins == -1)))
-        return [(name, rows) for name, rows in quartiles if len(rows)]
-    table = pl.DataFrame({"label": labels}).with_row_index("row")
-    if isinstance(labels.dtype, pl.List):
-        filled = pl.when(pl.col("label").list.len() > 0).then(pl.col("label"))  # an empty list is no value
-        table = table.with_columns(filled).explode("label").unique(maintain_order=True)
-    table = table.with_columns(pl.col("label").cast(pl.String).replace("", None).fill_null(NO_VALUE))
-    groups = table.group_by("label").agg("row").sort(pl.col("row").list.len(), "label", descending=[True, False])
-    return [(str(label), rows.to_numpy()) for label, rows in zip(groups["label"], groups["row"], strict=True)]
 
 
 def _subset(values: MetricValues, rows: IntArray, seed: int = 0, resamples: int = 0) -> MetricValues:
@@ -500,8 +474,11 @@ def compare_groups(
     column: str,
     *,
     metrics: str | None = None,
+    primary: str | None = None,
+    all_pairs: bool = False,
     correction: str = "holm",
-    **options: Unpack[ComparisonKeywords],
+    permutations: int = 10_000,
+    seed: int = 0,
 ) -> GroupedComparison:
     """The comparison of the runs within each group of the first run's queries; p-values corrected over all groups."""
     chosen = [
@@ -525,9 +502,10 @@ def compare_groups(
                 values[name] = _subset(run[name], rows)
         return Run(run.name, values, {}, {}, run.provenance)
 
-    main = primary_metric(chosen, options.pop("primary", None))
+    main = primary_metric(chosen, primary)
+    test: dict[str, Any] = {"correction": "none", "permutations": permutations, "seed": seed}
     compared = {
-        group: compare(*(restricted(run, queries) for run in runs), correction="none", **options)
+        group: compare(*(restricted(run, queries) for run in runs), all_pairs=all_pairs, **test)
         for group, queries in members.items()
     }
     blocks: dict[tuple[str, str, str], list[MetricComparison]] = {}

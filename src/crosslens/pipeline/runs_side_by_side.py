@@ -11,6 +11,7 @@ from typing import Any
 
 import polars as pl
 
+from crosslens.analyze import NO_VALUE
 from crosslens.core import (
     ABSENT,
     BOTH,
@@ -31,7 +32,6 @@ from crosslens.core import (
 from crosslens.metrics import dataset_name, facts_of, format_count, metric_figure
 from crosslens.pipeline.comparison import notes_on_protocols, notes_on_published, run_labels
 from crosslens.pipeline.groups import (
-    NO_VALUE,
     chosen_metrics,
     column_of,
     group_bars,

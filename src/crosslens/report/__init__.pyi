@@ -1,4 +1,4 @@
-from crosslens.report.audits import audit as audit, audit_with_report as audit_with_report
+from crosslens.report.audits import audit as audit, audit_with_report as audit_with_report, calibrate as calibrate
 from crosslens.report.document.inputs import (
     ReportInputs as ReportInputs,
     is_audit as is_audit,

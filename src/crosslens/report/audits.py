@@ -18,13 +18,16 @@ from crosslens.pipeline import (
     EvaluateOptions,
     InputOptions,
     ModelOptions,
+    Sensitivity,
+    calibrate as plant_and_look,
+    load_audit,
     run_audit,
 )
 from crosslens.report.document.inputs import report_inputs
 from crosslens.report.document.page import Report
 
 if TYPE_CHECKING:
-    from crosslens.core import TrustCode
+    from crosslens.core import Progress, TrustCode
     from crosslens.pipeline import Display
 
 
@@ -63,6 +66,19 @@ class AuditKeywords(FileKeywords, EncodeKeywords, EvaluatingKeywords, total=Fals
     threads: int | None
     overwrite: bool
     display: Display | None
+    trust_code: TrustCode | None
+    allow_hosts: Iterable[str]
+
+
+class CalibrateKeywords(TypedDict, total=False):
+    """Those of calibrating an audit."""
+
+    run: str | None
+    only: Iterable[str]
+    repeats: int
+    seed: int
+    encoding: EncodeOptions | None
+    progress: Progress | None
     trust_code: TrustCode | None
     allow_hosts: Iterable[str]
 
@@ -130,6 +146,24 @@ def audit_with_report(
     """Run an audit, and write its report into the folder; keywords are those of :func:`run_audit`."""
     result = run_audit(request, output, options, **keywords)
     with hold_output(result.folder):
-        inputs = report_inputs([result], command=shlex.join(result.header["command"]))
-        write_text(result.report, Report(inputs).page)
+        _write_report(result)
     return result
+
+
+def calibrate(audit: Audit | str | Path, **options: Unpack[CalibrateKeywords]) -> Sensitivity:
+    """What an audit could have noticed: every defect planted into its own data at several strengths, and looked for.
+
+    Says how often each would have been said, and how often among the first five findings; the audit's report shows it.
+    ``run`` names one of the audit's runs (default: the first), ``only`` kinds of findings, ``repeats`` how often each
+    strength is planted. The same call again resumes an interrupted one.
+    """
+    result = plant_and_look(audit, **options)
+    again = load_audit(audit.folder if isinstance(audit, Audit) else audit)
+    with hold_output(again.folder):
+        _write_report(again)
+    return result
+
+
+def _write_report(result: Audit) -> None:
+    inputs = report_inputs([result], command=shlex.join(result.header["command"]))
+    write_text(result.report, Report(inputs).page)

@@ -212,7 +212,8 @@ def test_bad_input() -> None:
 
 @pytest.mark.parametrize("package", ["ftfy", "py3langid"])
 def test_a_missing_package_is_named(package: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    from crosslens.build.imp.cleaning import captions as languages, characters
+    from crosslens.build.imp.cleaning import captions, characters
+    from crosslens.language import identification as languages
 
     real = builtins.__import__
 
@@ -223,7 +224,7 @@ def test_a_missing_package_is_named(package: str, monkeypatch: pytest.MonkeyPatc
 
     # As in a process that has not loaded it yet; what is loaded stays for the tests that follow.
     for module, name in ((characters, "_fix_text"),) if package == "ftfy" else (
-        (languages, "_model"), (languages, "_identifier"),
+        (languages, "_model"), (captions, "language_identifier"),
     ):  # fmt: skip
         monkeypatch.setattr(module, name, getattr(module, name).__wrapped__)
     monkeypatch.setattr(builtins, "__import__", without)

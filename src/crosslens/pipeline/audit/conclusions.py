@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import cache
@@ -36,12 +37,17 @@ def measured_precisions() -> Mapping[str, Precision]:
     return {kind: Precision(**row) for kind, row in stored.items()}
 
 
-def conclude(observed: Iterable[Observed], precisions: Mapping[str, Precision] | None = None) -> tuple[Finding, ...]:
+def conclude(
+    observed: Iterable[Observed],
+    precisions: Mapping[str, Precision] | None = None,
+    models: Mapping[str, str] | None = None,
+) -> tuple[Finding, ...]:
     """What an audit says, the first thing first; p-values are corrected over everything that was observed.
 
     Unsound input is said first, and what depends on it is not said. Then what is settled or likely, by how much of the
-    headline metric it accounts for; last what is open. The same thing said of one model on several datasets is said
-    once.
+    headline metric it accounts for; last what is open. Of each kind, the first comes before the second of any other:
+    five sentences say five things. ``models`` are the models of the runs: the same of one model on several datasets is
+    said once.
     """
     observed = list(observed)
     precisions = measured_precisions() if precisions is None else precisions
@@ -57,7 +63,17 @@ def conclude(observed: Iterable[Observed], precisions: Mapping[str, Precision] |
                 tuple(observation.evidence), precision, observation.weight, stage, model, dataset, observation.subject,
             ))  # fmt: skip
     findings.sort(key=_order)
-    return tuple(_said_once(finding for finding in findings if not _is_silenced(finding, findings)))
+    audible: list[Finding] = []
+    for finding in findings:  # unsound input is before all that it silences
+        if not any(_silences(other, finding) for other in audible):
+            audible.append(finding)
+    merged = list(_said_once(audible, models or {}))
+    earlier: Counter[str] = Counter()
+    places = []
+    for finding in merged:
+        places.append((finding.certainty == "open", earlier[finding.kind] > 0))
+        earlier[finding.kind] += 1
+    return tuple(merged[row] for row in sorted(range(len(merged)), key=places.__getitem__))
 
 
 def certainty_of(observation: Observation, p: float | None, precision: Precision | None) -> Certainty | None:
@@ -77,29 +93,27 @@ def _details(finding: Finding) -> Mapping[str, Any]:
     return FINDING_KINDS[finding.kind].details
 
 
-def _order(finding: Finding) -> tuple[bool, bool, float]:
-    return finding.certainty == "open", not _details(finding)["unsound"], -finding.weight
+def _order(finding: Finding) -> tuple[bool, bool, int, float]:
+    details = _details(finding)
+    return finding.certainty == "open", not details["unsound"], -len(details["silences"]), -finding.weight
 
 
-def _is_silenced(finding: Finding, findings: Iterable[Finding]) -> bool:
-    """Whether the input is unsound in a way that this finding depends on."""
-    for other in findings:
-        silences = _details(other)["silences"]
-        concerns = finding.dataset == other.dataset and finding.model in ("", other.model)
-        if (
-            other is not finding and concerns and silences and other.certainty == "settled"
-            and other.weight >= STATED_SIZE and (
-                finding.kind in silences or (ALL_ABOUT_THE_MODEL in silences and finding.model == other.model)
-            )
-        ):  # fmt: skip
-            return True
-    return False
+def _silences(unsound: Finding, finding: Finding) -> bool:
+    """Whether an input is unsound in a way that a finding of the same run, or about the same dataset, depends on."""
+    silences = _details(unsound)["silences"]
+    if not silences or unsound.certainty != "settled" or unsound.weight < STATED_SIZE:
+        return False
+    if unsound.dataset != finding.dataset or finding.model not in ("", unsound.model):
+        return False
+    of_the_model = ALL_ABOUT_THE_MODEL in silences and finding.model and not _details(finding)["unsound"]
+    return bool(finding.kind in silences or of_the_model)
 
 
-def _said_once(findings: Iterable[Finding]) -> Iterable[Finding]:
+def _said_once(findings: Iterable[Finding], models: Mapping[str, str]) -> Iterable[Finding]:
     """Of one model, the same on several datasets: the first, which names the others."""
-    said: dict[tuple[str, str, str, str], list[Finding]] = {}
+    said: dict[tuple[str, ...], list[Finding]] = {}
     for finding in findings:
-        said.setdefault((finding.kind, finding.model, finding.subject, finding.certainty), []).append(finding)
+        model = models.get(finding.model, finding.model)
+        said.setdefault((finding.kind, model, finding.subject, finding.certainty), []).append(finding)
     for first, *others in said.values():
         yield replace(first, also=tuple(dict.fromkeys(other.dataset for other in others)))

@@ -14,12 +14,16 @@ from crosslens.core import (
     HEADER_FILE,
     CrosslensError,
     Dataset,
+    Effect,
     FactList,
+    Finding,
     InputError,
     Layout,
+    Observation,
     Presented,
     Run,
     Section,
+    Table,
     Text,
     atomic_folder,
     is_empty,
@@ -28,12 +32,17 @@ from crosslens.core import (
     read_whole,
     remove,
     remove_abandoned,
+    restored_part,
+    stored_part,
     write_header,
 )
 from crosslens.explanations import dataset_of_run
-from crosslens.metrics import dataset_name
+from crosslens.metrics import dataset_name, metric_figure
+from crosslens.pipeline.audit.conclusions import Observed
 
 RUNS, RESULTS, FINDINGS_FILE, REPORT_FILE = "runs", "results", "findings.json", "report.html"
+SENSITIVITY_FILE = "sensitivity.json"
+_HEADLINES = ("t2i/Hit@1", "t2i/Hit@10", "i2t/Hit@1", "t2t/Hit@1")
 """Below an audit's folder: a run folder per model and dataset; a file per stage; the findings; the page."""
 
 
@@ -45,34 +54,29 @@ class StageResult:
     """Its name, such as ``robustness``: what ``--only`` and ``--skip`` take."""
     payload: Mapping[str, Any]
     command: str
-    """The command that computes the same by itself."""
+    """The command that computes the same by itself, as far as there is one."""
     model: str = ""
     """The name of the run that it is about; empty: about the dataset."""
     dataset: str = ""
     folder: Path | None = None
     """Where the stage's tables and pictures are, if it wrote a folder."""
     seconds: float = 0.0
+    sections: tuple[Section, ...] = ()
+    """How it is shown."""
+    observations: tuple[Observation, ...] = ()
+    """What was looked at for findings, whether there is something to say or not."""
 
-
-@dataclass(frozen=True)
-class Finding:
-    """One sentence that the audit says about a model or a dataset."""
-
-    text: str
-    importance: float
-    """0–1; the most important is said first."""
-    stage: str
-    model: str = ""
-    dataset: str = ""
+    def observed(self) -> Iterator[Observed]:
+        return (Observed(observation, self.stage, self.model, self.dataset) for observation in self.observations)
 
 
 STAGE_FOLDERS = ("robustness", "explanations", "label-quality", "missing-positives", "difficulty")
 """Where stages put tables and pictures."""
 AUDIT_DATASETS = "datasets"
 """Datasets that were given as values."""
-_OWN = (RUNS, RESULTS, AUDIT_DATASETS, *STAGE_FOLDERS, FINDINGS_FILE, REPORT_FILE)
+_OWN = (RUNS, RESULTS, AUDIT_DATASETS, *STAGE_FOLDERS, FINDINGS_FILE, SENSITIVITY_FILE, REPORT_FILE)
 _LAYOUT = Layout("an audit", HEADER_FILE, ())
-_KIND, _RESULT, _FINDINGS = "audit", "audit-result", "audit-findings"
+_KIND, _RESULT, _FINDINGS, _SENSITIVITY = "audit", "audit-result", "audit-findings", "audit-sensitivity"
 
 
 @dataclass(frozen=True)
@@ -134,7 +138,11 @@ class AuditFolder:
 
     def store(self, file: str, key: str, result: StageResult) -> None:
         folder = None if result.folder is None else result.folder.relative_to(self.path).as_posix()
-        self._write(f"{RESULTS}/{file}", _RESULT, {"key": key, **vars(result), "folder": folder})
+        content = {
+            **vars(result), "folder": folder,
+            "sections": stored_part(result.sections), "observations": [vars(entry) for entry in result.observations],
+        }  # fmt: skip
+        self._write(f"{RESULTS}/{file}", _RESULT, {"key": key, **content})
 
     def results(self) -> tuple[StageResult, ...]:
         files = sorted((self.path / RESULTS).glob("*.json"))
@@ -142,7 +150,18 @@ class AuditFolder:
 
     def conclude(self, findings: Iterable[Finding], skipped: Iterable[Skipped]) -> None:
         """Store what the results say, and which stages could not run."""
-        self._write(FINDINGS_FILE, _FINDINGS, {"findings": findings, "skipped": skipped})
+        content = {"findings": [finding.as_dict() for finding in findings], "skipped": skipped}
+        self._write(FINDINGS_FILE, _FINDINGS, content)
+
+    def sensitivities(self) -> dict[str, dict[str, Any]]:
+        """What could have been noticed, by run: with its key, as :func:`crosslens.calibrate` keeps it."""
+        file = self.path / SENSITIVITY_FILE
+        return dict(read_header(file, _SENSITIVITY)["runs"]) if file.exists() else {}
+
+    def keep_sensitivity(self, run: str, key: str, content: Mapping[str, Any]) -> None:
+        """Replace what is kept of a run."""
+        runs = {**self.sensitivities(), run: {"key": key, **content}}
+        self._write(SENSITIVITY_FILE, _SENSITIVITY, {"runs": runs})
 
     @property
     def is_concluded(self) -> bool:
@@ -152,7 +171,12 @@ class AuditFolder:
         with _complete(self.path / RESULTS):
             folder, names = content["folder"], ("stage", "payload", "command", "model", "dataset", "seconds")
             values = {name: content[name] for name in names}
-            return StageResult(**values, folder=None if folder is None else self.path / folder)
+            sections = restored_part(content["sections"])
+            observations = tuple(
+                Observation(**{**entry, "effect": Effect(*entry["effect"])}) for entry in content["observations"]
+            )
+            folder = None if folder is None else self.path / folder
+            return StageResult(**values, folder=folder, sections=sections, observations=observations)
 
     def _write(self, name: str, kind: str, content: Mapping[str, Any]) -> None:
         header = {"format": f"crosslens/{kind}", "version": FORMAT_VERSION, **json_form(content)}
@@ -175,7 +199,7 @@ class Audit(Presented):
     folder: Path
     runs: Mapping[str, Run]
     results: tuple[StageResult, ...]
-    findings: tuple[Finding, ...]
+    findings: tuple[Finding, ...]  # type: ignore[assignment]  # concluded from the observations of all results
     skipped: tuple[Skipped, ...] = ()
     """Stages that could not run, and why."""
 
@@ -208,12 +232,21 @@ class Audit(Presented):
         return f"Audit of {', '.join(self.runs)}"
 
     def sections(self) -> Iterator[Section]:
+        metrics = [name for name in _HEADLINES if any(name in run for run in self.runs.values())]
+        figures = [
+            (name, *(metric_figure(values.name, values.mean, values.low, values.high) if values else None
+                     for values in map(run.values.get, metrics)))
+            for name, run in self.runs.items()
+        ]  # fmt: skip
         rows = []
         for number, finding in enumerate(self.findings[:10], 1):
             subject = (finding.model or finding.dataset) if len(self.runs) > 1 else ""
-            about = f"{subject}: " if subject not in finding.text else ""
-            rows.append((f"{number:>2}.", f"{about}{finding.text}"))
-        yield Section("", (*([FactList(tuple(rows))] if rows else []), Text.of(f"Report: {self.report}")))
+            about = f"{subject}: " if subject and subject not in finding.text else ""
+            more = f" The same on {', '.join(finding.also)}." if finding.also else ""
+            rows.append((f"{number:>2}.", f"{about}{finding.text}{more} ({finding.certainty})"))
+        listed = FactList(tuple(rows)) if rows else Text.of("Nothing stands out: no test of this audit found a fault.")
+        headline = (Table(("run", *metrics), figures),) if metrics else ()
+        yield Section("", (*headline, listed, Text.of(f"Report: {self.report}")))
 
     def as_dict(self) -> dict[str, Any]:
         return {
@@ -224,7 +257,7 @@ class Audit(Presented):
                 for result in self.results
             ],
             "skipped": [vars(entry) for entry in self.skipped],
-            "findings": [vars(finding) for finding in self.findings],
+            "findings": [finding.as_dict() for finding in self.findings],
             "report": str(self.report),
         }
 
@@ -241,7 +274,7 @@ def load_audit(folder: str | Path) -> Audit:
         if stored.is_concluded:  # not of an audit that was interrupted
             content = read_header(file, _FINDINGS)
         with _complete(file):
-            findings = tuple(Finding(**entry) for entry in content["findings"])
+            findings = tuple(map(Finding.from_dict, content["findings"]))
             skipped = tuple(Skipped(**entry) for entry in content["skipped"])
         return Audit(stored.path, loaded, stored.results(), findings, skipped)
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Protocol
 
 from crosslens import __version__
+from crosslens.analyze import Subject
 from crosslens.core import (
     CrosslensError,
     Dataset,
@@ -25,7 +26,7 @@ from crosslens.core import (
     without_secrets,
 )
 from crosslens.encode import EncodeOptions
-from crosslens.pipeline.audit.findings import findings_of
+from crosslens.pipeline.audit.conclusions import conclude
 from crosslens.pipeline.audit.results import Audit, AuditFolder, Skipped, StageResult
 from crosslens.pipeline.audit.sources import AuditRequest, AuditSource, audit_sources
 from crosslens.pipeline.audit.stage import DATASET, FIRST, RUN, Stage, StageWork, chosen_stages
@@ -142,6 +143,7 @@ def run_audit(
         display.start("audit", total_steps(sum(seconds for *_, seconds in jobs)))
         runs: dict[str, Run] = {}
         skipped: list[Skipped] = []
+        subjects: dict[str, Subject] = {}
         try:
             for stage, subject, members, file, seconds in jobs:
                 progress = StageProgress(display, stage.name, seconds)
@@ -151,7 +153,7 @@ def run_audit(
                 }
                 work = StageWork(
                     audited, members[0].loaded if stage.about in (RUN, DATASET) else None, options,
-                    encoding, folder.path, progress, _file_name(subject), tuple(command),
+                    encoding, folder.path, progress, _file_name(subject), tuple(command), subjects,
                 )  # fmt: skip
                 reason = _compute(folder, file, stage, subject, work, notify)
                 if stage.name == FIRST:
@@ -165,7 +167,10 @@ def run_audit(
         finally:
             display.finish()
         results = folder.results()
-        findings = findings_of(results)
+        findings = conclude(
+            (entry for result in results for entry in result.observed()),
+            models={source.name: source.model for source in sources},
+        )
         folder.conclude(findings, skipped)
     return Audit(folder.path, runs, results, findings, tuple(skipped))
 
@@ -221,6 +226,9 @@ def _compute(folder: AuditFolder, file: str, stage: Stage, subject: str, work: S
         notify(f"{name}: done before")
         return None
     about = (work.run.name, work.run.dataset) if stage.about == RUN else ("", subject)
-    folder.store(file, key, StageResult(stage.name, output.payload, output.command, *about, output.folder, seconds))
+    result = StageResult(
+        stage.name, output.payload, output.command, *about, output.folder, seconds, output.sections, output.observations
+    )
+    folder.store(file, key, result)
     notify(f"{name}: {seconds:.1f} s")
     return None

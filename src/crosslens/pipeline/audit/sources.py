@@ -4,18 +4,35 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from crosslens.core import RECIPE_FILE, RUN_FILE, Dataset, Run, UsageError, argument, distinct_names, require_one_source
-from crosslens.data import is_known, load_dataset
+from crosslens.analyze import Subject
+from crosslens.core import (
+    RECIPE_FILE,
+    RUN_FILE,
+    TEXT_TO_IMAGE,
+    Array,
+    Dataset,
+    InputError,
+    Run,
+    UsageError,
+    argument,
+    distinct_names,
+    require_one_source,
+)
+from crosslens.data import image_files, is_known, load_dataset, outer_file
+from crosslens.encode import EncodeOptions, encode_texts, load_encoder
 from crosslens.metrics import DEFAULT_METRICS
+from crosslens.pipeline.inputs import TEXT_TO_TEXT, align_both
 from crosslens.pipeline.options import AuditOptions, EvaluateOptions
-from crosslens.pipeline.recipe.inputs import evaluated_as_known
-from crosslens.pipeline.recipe.options import InputOptions, ModelOptions
+from crosslens.pipeline.recipe.inputs import evaluated_as_known, load_inputs
+from crosslens.pipeline.recipe.options import InputOptions, ModelOptions, RerankOptions
 from crosslens.pipeline.recipe.recipe import Recipe
+from crosslens.rank import default_score
 
 RECALLS = tuple(f"{name}@{k}" for name in ("Recall", "CappedRecall") for k in (1, 5, 10))
 """The recalls that papers also call R@k, beside the hits of the default metrics."""
@@ -141,6 +158,48 @@ def audit_sources(
             recipe = Recipe(path, reading, files, replace(request.model, name=model), options=chosen)
             sources.append(AuditSource(run, label, name, recipe.with_plugins(request.plugins), loaded))
     return tuple(sources)
+
+
+def subject_of(source: AuditSource, encoding: EncodeOptions, seed: int) -> Subject:
+    """What findings are looked for in: the rankings of an evaluated source, its vectors, and its model for texts."""
+    recipe, run = source.recipe.absolute(), source.evaluated
+    bare = replace(
+        recipe, inputs=replace(recipe.inputs, phi=(), scores_from=(), qrels=None),
+        options=replace(recipe.options, metrics=()), rerank=RerankOptions(),
+    )  # fmt: skip
+    loaded = load_inputs(bare, encoding, None)
+    dataset = loaded.dataset or source.loaded
+    assert dataset is not None
+    rankings = dict(run.rankings)
+    if TEXT_TO_TEXT in rankings:  # captions ask, and what they ask for are images, by their texts
+        rankings[TEXT_TO_IMAGE] = rankings.pop(TEXT_TO_TEXT)
+    images, captions, score, encode = None, None, "cosine", None
+    if loaded.images is not None and loaded.captions is not None:
+        images, captions = align_both(dataset, loaded.images, loaded.captions)
+        score = recipe.options.score or default_score(images.kind, captions.kind)
+        if recipe.model.name and recipe.model.image_text is None and recipe.queries is None:
+            options = recipe.model.encode_options(encoding)
+            encode = TextVectors(recipe.model.name, options)
+    pictures: dict[str, str] = {}
+    with suppress(InputError):
+        paths = image_files(dataset, recipe.model.image_folder, skip_bad=True)
+        pictures = {
+            image: path for image, path in zip(dataset.image_ids, paths, strict=True) if outer_file(path).is_file()
+        }
+    return Subject(dataset, rankings, images, captions, score, encode, pictures, seed)
+
+
+@dataclass
+class TextVectors:
+    """A model as a function from texts to vectors, loaded when it is first called; its cache is used."""
+
+    model: str
+    options: EncodeOptions
+
+    def __call__(self, texts: Sequence[str]) -> Array:
+        if not hasattr(self, "_encoder"):
+            self._encoder = load_encoder(self.model, self.options)
+        return encode_texts(self._encoder, texts, **self.options.stream(None)).rows
 
 
 def _label(model: str) -> str:

@@ -3,18 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from crosslens.core import TEXT_TO_IMAGE, Dataset, Progress, Registry, Run, UnknownNameError, UsageError
+from crosslens.analyze import Subject
+from crosslens.core import (
+    TEXT_TO_IMAGE,
+    Dataset,
+    Observation,
+    Presented,
+    Progress,
+    Registry,
+    Run,
+    Section,
+    UnknownNameError,
+    UsageError,
+)
 from crosslens.data import load_dataset
 from crosslens.encode import EACH, EncodeOptions, text_queries
 from crosslens.explanations import TEXT_TO_TEXT, dataset_of_run
-from crosslens.pipeline.audit.sources import AuditSource
+from crosslens.pipeline.audit.sources import AuditSource, subject_of
 from crosslens.pipeline.options import AuditOptions, IntervalKeywords
 
 RUN, DATASET, ALL = "run", "dataset", "audit"
@@ -34,9 +46,11 @@ class StageWork:
     folder: Path
     """The audit's."""
     progress: Progress
-    subject: str = ""
+    name: str = ""
     """The name of the run or the dataset that the stage is about."""
     command: Sequence[str] = ()
+    subjects: dict[str, Subject] = field(default_factory=dict)
+    """What findings are looked for in, by run: loaded once for all stages."""
 
     @property
     def run(self) -> AuditSource:
@@ -73,7 +87,15 @@ class StageWork:
 
     def stage_folder(self, kind: str) -> Path:
         """Where a stage writes files: below the audit's folder, by kind and by what they are about."""
-        return self.folder / kind / self.subject
+        return self.folder / kind / self.name
+
+    @property
+    def subject(self) -> Subject:
+        """The only run or the first, with its vectors and its model, as far as they are there."""
+        source = self.run
+        if source.name not in self.subjects:
+            self.subjects[source.name] = subject_of(source, self.encoding, self.options.seed)
+        return replace(self.subjects[source.name], progress=self.progress)
 
     def loaded(self) -> dict[str, Run]:
         return {name: source.evaluated for name, source in self.runs.items()}
@@ -86,6 +108,13 @@ class StageOutput:
     payload: Mapping[str, Any]
     command: str
     folder: Path | None = None
+    sections: tuple[Section, ...] = ()
+    observations: tuple[Observation, ...] = ()
+
+    @classmethod
+    def of(cls, result: Presented, command: str, folder: Path | None = None, **more: Any) -> StageOutput:
+        """What a result keeps of itself; ``more`` stands beside it in the payload."""
+        return cls({**result.as_dict(), **more}, command, folder, tuple(result.sections()), tuple(result.findings()))
 
 
 class Condition(NamedTuple):
@@ -194,6 +223,11 @@ RANKINGS = Condition.of(
 SEVERAL_IMAGES = Condition(
     "at least three images",
     lambda work: None if (images := len(work.dataset.image_ids) if work.dataset else 0) > 2 else f"there are {images}",
+)
+A_TEXT_MODEL = Condition.of(
+    "a model that makes vectors of captions",
+    lambda work: work.subject.encode,
+    "only vectors, scores or lists are given",
 )
 LANGUAGE = Condition.of("a parser", lambda _: find_spec("spacy"), "pip install 'crosslens[language]'")
 CASES = Condition.of("hard negatives", lambda work: work.options.hard_negatives is not None, "none are given")

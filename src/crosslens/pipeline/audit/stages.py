@@ -2,39 +2,50 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
 from crosslens.analyze import (
     NEIGHBOURHOOD_SIZES,
+    Subject,
     assess_label_quality,
     compare_granularity,
     find_missing_positives,
+    group_columns,
+    look_at_groups,
+    look_at_labels,
+    look_at_twins,
+    look_into_inputs,
     measure_caption_diversity,
     measure_difficulty,
     measure_granularity,
     measure_polysemy,
+    probe_captions,
     score_hard_negatives,
 )
 from crosslens.core import (
     TEXT_TO_IMAGE,
     Dataset,
+    Finding,
     InputError,
     MissingExtraError,
+    Presented,
     Run,
-    merged_notes,
     random_stream,
     split_name,
     without_secrets,
 )
 from crosslens.data import image_files, outer_file, write_qrels
-from crosslens.explanations import TEXT_TO_TEXT, explain_run, failed_queries, query_outcomes, ranking_of, save_overview
-from crosslens.metrics import Ties, measure
+from crosslens.explanations import TEXT_TO_TEXT, explain_run, ranking_of, save_overview
+from crosslens.metrics import dataset_name
+from crosslens.pipeline.audit.comparing import COMPARISON, compare_models
+from crosslens.pipeline.audit.conclusions import Observed, conclude
 from crosslens.pipeline.audit.sources import DatasetSource
 from crosslens.pipeline.audit.stage import (
     A_DATASET,
     A_MODEL,
+    A_TEXT_MODEL,
     ALL,
     CAPTION_QUERIES,
     CASES,
@@ -55,7 +66,7 @@ from crosslens.pipeline.audit.stage import (
     audit_stage,
 )
 from crosslens.pipeline.curves import curve
-from crosslens.pipeline.groups import CAPTION_LENGTH, group_metrics, group_names, groupable_metrics
+from crosslens.pipeline.groups import group_metrics, group_names, groupable_metrics
 from crosslens.pipeline.leaderboards import leaderboard
 from crosslens.pipeline.panel import calibrate_panel, read_panel
 from crosslens.pipeline.recipe.execute import run_recipe
@@ -63,13 +74,13 @@ from crosslens.pipeline.recipe.inputs import load_inputs
 from crosslens.pipeline.robustness_study.study_runner import robustness
 from crosslens.similarity import load_similarity
 
-TIE_MODES: tuple[Ties, ...] = ("stable", "optimistic", "pessimistic", "expected")
 _COMPARED = ("Hit@1", "Hit@5", "Hit@10", "MRR", "mAP@R", "Rsum")
-_TIED_METRICS = ("Hit@1", "Hit@5", "Hit@10", "MRR")
 _GROUPED = ("Hit@1", "Hit@10", "Hit@5", "MRR")
 """What is shown by group; in a quick audit, the first two of them."""
 _MOST_GROUPS = 20
 _MOST_COLUMNS = 12
+_MOST_PROBED = 400
+"""Minimal pairs of a kind; half as many in a quick audit."""
 
 
 @audit_stage(FIRST, about=RUN, order=10, cost=(4, 2))
@@ -85,60 +96,78 @@ def evaluate(work: StageWork) -> StageOutput:
     )
 
 
-@audit_stage("ties", about=RUN, order=20, needs=(RANKINGS,), cost=(0.5, 0.1))
-def ties(work: StageWork) -> StageOutput:
-    """What changes with the rule for tied scores."""
-    run = work.run.evaluated
-    rankings = run.rankings
-    clusters = {
-        direction: next(run[name].clusters for name in run if name.startswith(f"{direction}/"))
-        for direction in rankings
-    }
-    modes: dict[str, Any] = {}
-    notes: dict[str, str] = {}
-    for mode in TIE_MODES:
-        try:
-            values = measure(rankings, clusters, _TIED_METRICS, ties=mode, **work.intervals)
-        except InputError as error:  # lists that may have been cut off
-            notes[mode] = error.problem
-        else:
-            modes[mode] = {name: metric.as_dict() for name, metric in values.items()}
-    command = f"crosslens evaluate … --ties {'|'.join(TIE_MODES)}"
-    return StageOutput({"name": run.name, "modes": modes, "notes": merged_notes(notes.items())}, command)
+SEMANTIC_PHI = "semantic"
+"""The similarity that agrees best with people: without it, or another that was named, nothing is proposed."""
 
 
-def _useful_columns(run: Run) -> list[str]:
-    """The columns that split the queries into some groups, but not into single queries."""
-    tables = run.columns.values()
-    useful = {CAPTION_LENGTH} if any("text" in table.columns for table in tables) else set()
-    names = group_names(run)
-    for column in (table[name] for table in tables for name in names if name in table.columns):
-        values = column.drop_nulls()
-        if not column.dtype.is_nested() and 1 < values.n_unique() <= max(2, len(values) // 5):
-            useful.add(column.name)
-    return [name for name in names if name in useful][:_MOST_COLUMNS]
+def _without_semantic(work: StageWork) -> str | None:
+    try:
+        load_similarity(work.options.similarity or SEMANTIC_PHI)
+    except MissingExtraError as error:
+        return error.fix
+    return None
+
+
+SEMANTIC = Condition("a similarity that agrees with people", _without_semantic)
+
+LOOKS: Mapping[str, Callable[[Subject], Presented]] = {
+    "soundness": look_into_inputs,
+    "probes": probe_captions,
+    "twins": look_at_twins,
+    "groups": look_at_groups,
+    "label-quality": look_at_labels,
+    "missing-positives": lambda subject: find_missing_positives(subject.dataset, SEMANTIC_PHI, seed=subject.seed),
+}
+"""Stage → the function that looks at one model on one dataset: what ``calibrate`` repeats on planted defects."""
+
+
+@audit_stage("soundness", about=RUN, order=15, needs=(A_DATASET, RANKINGS), cost=(1, 0.3))
+def soundness(work: StageWork) -> StageOutput:
+    """Whether the input is sound: chance, shifted rows, blank vectors, lengths, hubs, ties, language."""
+    return StageOutput.of(look_into_inputs(work.subject), "")
+
+
+@audit_stage("probes", about=RUN, order=35, needs=(A_DATASET, A_TEXT_MODEL, CAPTION_QUERIES), cost=(2, 4))
+def probes(work: StageWork) -> StageOutput:
+    """What the model reads: captions edited in one fact, which must lower the score of their own image."""
+    most = _MOST_PROBED // 2 if work.options.quick else _MOST_PROBED
+    return StageOutput.of(probe_captions(work.subject, most=most), "")
+
+
+@audit_stage("twins", about=RUN, order=36, needs=(A_DATASET, CAPTION_QUERIES), cost=(0.2, 0.1))
+def twins(work: StageWork) -> StageOutput:
+    """Of pairs of images whose captions differ in one fact: how often each caption is given its own picture."""
+    return StageOutput.of(look_at_twins(work.subject), "")
 
 
 _COLUMNS = Condition.of(
-    "columns that make groups", lambda work: _useful_columns(work.run.evaluated), "the dataset has none"
+    "columns that make groups", lambda work: group_columns(work.subject.dataset), "the dataset has none"
 )
 
 
-@audit_stage("groups", about=RUN, order=30, needs=(_COLUMNS,), cost=(1, 0.5))
+@audit_stage("groups", about=RUN, order=30, needs=(A_DATASET, _COLUMNS), cost=(1, 0.5))
 def groups(work: StageWork) -> StageOutput:
     """Metrics by every column of the dataset that makes groups, and by caption length."""
-    run, options = work.run.evaluated, work.options
+    run, options, subject = work.run.evaluated, work.options, work.subject
     wanted = _GROUPED[:2] if options.quick else _GROUPED
     tables: list[dict[str, Any]] = []
-    for column in _useful_columns(run):
+    for column in [name for name in group_names(run) if name in group_columns(subject.dataset)][:_MOST_COLUMNS]:
         names = [name for name in groupable_metrics(run, column) if split_name(name)[1] in wanted]
         if names:
             grouped = group_metrics(
                 run, column, names, largest=_MOST_GROUPS, seed=options.seed, resamples=options.resamples
             )
             tables.append(grouped.figures())
+    weak = look_at_groups(subject)
     command = f"crosslens show {work.run.folder} --by {'|'.join(table['by'] for table in tables)}"
-    return StageOutput({"name": run.name, "groups": tables}, command)
+    content = {"name": run.name, "groups": tables, "weak": weak.as_dict()}
+    return StageOutput(content, command, None, tuple(weak.sections()), tuple(weak.findings()))
+
+
+@audit_stage(COMPARISON, about=DATASET, order=125, needs=(SEVERAL_RUNS,), cost=(0.5, 0.1))
+def compare_on_dataset(work: StageWork) -> StageOutput:
+    """Which run over a dataset is better, and which do not differ."""
+    return StageOutput.of(compare_models(work.loaded()), f"crosslens compare {work.folders}")
 
 
 @audit_stage("leaderboard", about=ALL, order=130, needs=(SEVERAL_RUNS,), cost=(1, 0.1))
@@ -177,8 +206,9 @@ def label_quality(work: StageWork) -> StageOutput:
     folder.mkdir(parents=True, exist_ok=True)
     file = folder / "review.csv"
     result.write(file, result.suspects)
-    payload = {**replace(result, shown=min(_LISTED, result.suspects)).as_dict(), "files": [str(file)]}
-    return StageOutput(payload, f"crosslens analyze labels {work.folders} -o {file} --limit {result.suspects}", folder)
+    result = replace(result, shown=min(_LISTED, result.suspects))
+    command = f"crosslens analyze labels {work.folders} -o {file} --limit {result.suspects}"
+    return StageOutput.of(result, command, folder, files=[str(file)])
 
 
 def _asks(run: Run, dataset: Dataset) -> bool:
@@ -187,45 +217,31 @@ def _asks(run: Run, dataset: Dataset) -> bool:
     return asked is not None and set(asked.query_ids) <= set(dataset.caption_ids)
 
 
-@audit_stage("missing-positives", about=DATASET, order=50, needs=(A_DATASET, SEVERAL_CAPTIONS), cost=(1, 0.5))
+@audit_stage("missing-positives", about=DATASET, order=50, needs=(A_DATASET, SEVERAL_CAPTIONS, SEMANTIC), cost=(1, 0.5))
 def missing_positives(work: StageWork) -> StageOutput:
-    """Matches that nobody annotated, and how many misses retrieve one."""
+    """Pairs that nobody annotated and that are worth a look, where similarity can tell on this data."""
     dataset, options = work.labelled_dataset(), work.options
-    phi = options.phi
-    if options.similarity is None and not options.quick:  # semantic agrees best with people, and takes minutes
-        with suppress(MissingExtraError):
-            load_similarity("semantic")
-            phi = "semantic"
+    phi = options.similarity or SEMANTIC_PHI
     result = find_missing_positives(dataset, phi, seed=options.seed, threads=options.threads, progress=work.progress)
     folder = work.stage_folder("missing-positives")
     folder.mkdir(parents=True, exist_ok=True)
     qrels, table = folder / "completed.qrels", folder / "missing.csv"
     write_qrels(result.relevance(), qrels, notify=work.encoding.notify)
     result.write_table(table)
-    pairs = result.relevance(extra_only=True)
-    missing = {(pairs.query_ids[row], pairs.item_ids[item]) for row, item in zip(pairs.rows, pairs.items, strict=True)}
-    misses: dict[str, dict[str, int]] = {}  # of each run's failed caption queries, how many retrieve a missing positive
-    for name, run in work.loaded().items():
-        if _asks(run, result.dataset):
-            failures = failed_queries(run, result.dataset)
-            fitting = sum(pair in missing for pair in zip(failures["retrieved"], failures["query"], strict=True))
-            queries = query_outcomes(run, result.dataset).height
-            misses[name] = {"queries": queries, "misses": failures.height, "fitting": fitting}
-    payload = {**result.as_dict(), "files": [str(qrels), str(table)], "misses": misses}
     words, recipe = work.run.dataset_words, work.run.recipe
     if recipe.queries is not None:  # a second text set asks
         words += f" --queries {DatasetSource(recipe.queries, recipe.queries_options).words()}"
         words += " --shared-images" * bool(recipe.model.shared_images)
     command = f"crosslens missing-positives --dataset {words} --phi {phi} -o {qrels} --table {table}"
-    return StageOutput(payload, command, folder)
+    return StageOutput.of(result, command, folder, files=[str(qrels), str(table)])
 
 
 @audit_stage("granularity", about=DATASET, order=60, needs=(A_DATASET, LANGUAGE), cost=(2, 2))
 def granularity(work: StageWork) -> StageOutput:
     """How fine-grained the captions are."""
     measured = measure_granularity(work.known_dataset, threads=work.options.threads, progress=work.progress)
-    payload: dict[str, Any] = {**compare_granularity([measured], **work.intervals).as_dict(), "files": []}
-    return StageOutput(payload, f"crosslens analyze granularity --dataset {work.run.dataset_words}")
+    result = compare_granularity([measured], **work.intervals)
+    return StageOutput.of(result, f"crosslens analyze granularity --dataset {work.run.dataset_words}", files=[])
 
 
 QUICK_PERTURBATIONS = "char_swap,shuffle_all_words"
@@ -269,7 +285,8 @@ def hard_negatives(work: StageWork) -> StageOutput:
         **work.intervals, **_encoding(work),
     )  # fmt: skip
     payload = {"results": [result.as_dict(5)], "comparisons": [], "files": []}
-    return StageOutput(payload, f"crosslens hard-negatives {options.hard_negatives} --model {recipe.model.name}")
+    command = f"crosslens hard-negatives {options.hard_negatives} --model {recipe.model.name}"
+    return StageOutput(payload, command, None, tuple(result.sections()))
 
 
 @audit_stage("explain", about=RUN, order=90, needs=(A_DATASET, TEXT_QUERIES, LANGUAGE), cost=(3, 5), quick_cost=(3, 1))
@@ -313,7 +330,7 @@ def polysemy(work: StageWork) -> StageOutput:
     if not source.recipe.model.name:
         flags = f"--image-embeddings {files.image_embeddings} --caption-embeddings {files.caption_embeddings}"
     command = f"crosslens analyze polysemy --dataset {source.dataset_words} {without_secrets(flags)}"
-    return StageOutput(payload, command)
+    return StageOutput(payload, command, None, tuple(curves.sections()))
 
 
 @audit_stage("difficulty", about=DATASET, order=110, needs=(A_DATASET, SCORES), cost=(1, 0.5))
@@ -355,3 +372,22 @@ def semantic_recall(work: StageWork) -> StageOutput:
     )  # fmt: skip
     m = ",".join(map(str, counts)) if options.quick else f"1..{counts[-1]}"
     return StageOutput(curves.as_dict(), f"crosslens curve {work.folders} --phi {options.phi} --m {m}")
+
+
+def findings_of_runs(runs: Mapping[str, tuple[Run, Dataset | None]]) -> tuple[Finding, ...]:
+    """What runs without an audit say by the same tests, as far as their rankings alone tell."""
+    observed: list[Observed] = []
+    by_dataset: dict[str, dict[str, Run]] = {}
+    for name, (run, dataset) in runs.items():
+        by_dataset.setdefault(dataset_name(run), {})[name] = run
+        if dataset is not None and TEXT_TO_IMAGE in run.rankings and _asks(run, dataset):
+            subject = Subject(dataset, run.rankings)
+            for stage in ("soundness", "twins", "groups"):
+                observations = LOOKS[stage](subject).findings()
+                observed += (Observed(observation, stage, name, dataset.name) for observation in observations)
+    for dataset_of, compared in by_dataset.items():
+        if len(compared) > 1:
+            observed += (
+                Observed(entry, "leaderboard", "", dataset_of) for entry in compare_models(compared).findings()
+            )
+    return conclude(observed)

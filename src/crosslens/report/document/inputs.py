@@ -18,6 +18,7 @@ from crosslens.core import (
     TEXT_TO_IMAGE,
     CrosslensError,
     Dataset,
+    Finding,
     InputError,
     Run,
     UsageError,
@@ -38,12 +39,13 @@ from crosslens.metrics import dataset_name, facts_of, unit_of
 from crosslens.pipeline import (
     CAPTION_LENGTH,
     Audit,
+    AuditFolder,
     Comparison,
-    Finding,
     GroupedMetrics,
+    Sensitivity,
     StageResult,
     compare,
-    findings_of,
+    findings_of_runs,
     group_metrics,
     group_names,
     load_audit,
@@ -79,6 +81,7 @@ class ReportInputs:
     runs: Mapping[str, Run]
     results: Sequence[StageResult] = ()
     findings: Sequence[Finding] = ()
+    sensitivities: Sequence[Sensitivity] = ()
     dataset: Dataset | None = None
     datasets: Mapping[str, Dataset] = field(default_factory=dict)
     pictures: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
@@ -133,6 +136,7 @@ def report_inputs(
     opened: list[tuple[str, Run]] = []
     results: list[tuple[int, StageResult]] = []
     findings: list[Finding] = []
+    sensitivities: list[Sensitivity] = []
     notes: list[str] = []
     kind = "Report on"
     for source in sources:
@@ -154,6 +158,7 @@ def report_inputs(
         opened += source.runs.items()
         results += [(position.get(result.model, -1), result) for result in source.results]
         findings += source.findings
+        sensitivities += map(Sensitivity.from_dict, AuditFolder(source.folder).sensitivities().values())
         notes += [f"{entry.stage} was left out: it {entry.reason}." for entry in source.skipped]
     names = distinct_names([name for name, _ in opened])
     runs = {name: run for name, (_, run) in zip(names, opened, strict=True)}
@@ -165,6 +170,7 @@ def report_inputs(
         runs,
         tuple(result if row < 0 else replace(result, model=names[row]) for row, result in results),
         tuple(findings),
+        tuple(sensitivities),
         next(iter(datasets.values()), None),
         datasets=datasets,
         pictures=_pictures(runs.values(), datasets, image_folder, notes),
@@ -308,44 +314,12 @@ class ReportContext:
                     self.notes.append(f"The runs are not compared: {error.problem}.")
         return compared
 
+    @cached_property
     def findings(self) -> Sequence[Finding]:
-        """What the audit found; without one, what the runs and the results of stages say by the same rules."""
-        if self.inputs.findings:
+        """What the audit says; without one, what the runs say by the same tests, as far as their rankings tell."""
+        if self.inputs.findings or self.inputs.results:
             return self.inputs.findings
-        results = list(self.inputs.results)
-        stages = {result.stage for result in results}
-        for name, run in self.inputs.runs.items():
-            metric = self.headline(run)
-            groups = [self.grouped(name, column, metric) for column in self.columns(run)] if metric else []
-            payloads = {
-                "evaluate": run.as_dict(),
-                "groups": {"groups": [own.figures() for own in groups if own is not None]},
-            }
-            results += [
-                StageResult(stage, payload, "", name, dataset_name(run))
-                for stage, payload in payloads.items()
-                if stage not in stages
-            ]
-        # The runs of each dataset in the form of a leaderboard, from the tests of every pair.
-        for dataset, comparison in self.comparisons.items() if "leaderboard" not in stages else ():
-            runs, metric = self.inputs.by_dataset()[dataset], comparison.results[0].metric
-            best = self.best(runs)
-            cells = []
-            for name, run in runs.items():
-                pairs = (result for result in comparison.results if {best, name} == {result.baseline, result.other})
-                pair = next(pairs, None)
-                cell = {"model": name, "dataset": dataset, "metric": metric, "best": name == best}
-                tested = None if pair is None else pair.adjusted_p < 1 - comparison.level
-                difference = None if pair is None else pair.difference
-                cell |= {"images": pair and pair.images, "smallest_p": pair and pair.smallest_p}
-                cells.append({**cell, **run[metric].as_dict(), "difference": difference, "significant": tested})
-            payload = {"metrics": [metric], "datasets": [dataset], "cells": cells}
-            results.append(StageResult("leaderboard", payload, "", dataset=dataset))
-
-        def is_readable(result: StageResult) -> bool:
-            return self.read_stored(lambda: findings_of([result]) is not None, "the first screen", False)
-
-        return findings_of(filter(is_readable, results))
+        return findings_of_runs({name: (run, self.inputs.dataset_of(run)) for name, run in self.inputs.runs.items()})
 
     def best(self, runs: dict[str, Run]) -> str:
         metric = self.headline(next(iter(runs.values())))

@@ -26,9 +26,12 @@ from crosslens.report.document.sections import (
     labels,
     leaderboard,
     provenance,
+    reading,
     recalls,
     reproduction,
     robustness,
+    sensitivity,
+    soundness,
 )
 from crosslens.report.export import write_changed
 from crosslens.report.forms.charts import draw
@@ -38,11 +41,11 @@ from crosslens.report.forms.tables import BOOKTABS, latex_table
 from crosslens.report.forms.theme import PAGE_STYLE, SCRIPT
 
 SECTIONS: tuple[Callable[[ReportContext], ReportSection | None], ...] = (
-    summary, leaderboard, recalls, graded, groups, robustness, gallery, captions, causes, queries, labels, everything,
-    provenance, reproduction,
+    summary, soundness, leaderboard, recalls, graded, groups, reading, robustness, gallery, captions, causes, queries,
+    labels, everything, sensitivity, provenance, reproduction,
 )  # fmt: skip
 """In the order in which they are read; one without content is left out."""
-_FROM_STAGES = (leaderboard, graded, groups, robustness, captions, causes, labels)
+_FROM_STAGES = (soundness, leaderboard, graded, groups, reading, robustness, captions, causes, labels, sensitivity)
 """Those that read results of stages."""
 _SAFETY = 8_000
 """Bytes that are left free for the frame of the page, its title and notes."""

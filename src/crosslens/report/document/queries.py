@@ -21,6 +21,7 @@ from crosslens.core import (
     CrosslensError,
     Dataset,
     Figure,
+    Finding,
     Gauge,
     Run,
     Shares,
@@ -75,15 +76,32 @@ def summary(context: ReportContext) -> ReportSection:
     first = Html(f'<div class="panels{" alone" if len(runs) == 1 else ""}">{inside}</div>')
     first.charts = tuple(chart for _, charts in panels for chart in charts)
     # What matters most; all findings of an audit are in its folder.
-    items, datasets = "", len(context.inputs.by_dataset()) > 1
-    for finding in sorted(context.findings(), key=lambda finding: -finding.importance)[:_MOST_FINDINGS]:
-        about = finding.model or (finding.dataset if datasets else "")
-        whose = f"<b>{escape(about)}</b>: " if len(runs) > 1 and about and about not in finding.text else ""
-        items += f"<li>{whose}{escape(finding.text)}</li>"
+    items, several = "", len(runs) > 1
+    findings = context.findings
+    for finding in findings[:_MOST_FINDINGS]:
+        about = finding.model or (finding.dataset if len(context.inputs.by_dataset()) > 1 else "")
+        whose = f"<b>{escape(about)}</b>: " if several and about and about not in finding.text else ""
+        also = f" The same on {escape(', '.join(finding.also))}." if finding.also else ""
+        items += (
+            f"<li>{whose}{escape(finding.text)}{also} "
+            f'<small title="{escape(certainty_words(finding))}">{finding.certainty}</small></li>'
+        )
     what = "What the audit found" if context.inputs.findings else "What stands out"
-    heading = f"<h3>{what}, the most important first</h3>"
-    findings = [f'<div class="findings">{heading}\n<ol>{items}</ol></div>'] if items else []
-    return ReportSection("summary", "In short", (first, *findings, _main_figures(context)))
+    heading = f"<h3>{what}, the first thing first</h3>"
+    listed = [f'<div class="findings">{heading}\n<ol>{items}</ol></div>'] if items else []
+    return ReportSection("summary", "In short", (first, *listed, _main_figures(context)))
+
+
+def certainty_words(finding: Finding) -> str:
+    """Why a finding is as sure as it says."""
+    p = f"p {Figure.p(finding.p).equation} after correction over everything that was looked at" if finding.p else ""
+    precision = finding.precision
+    measured = (
+        f"{100 * precision.value:.0f} % of {precision.n:,} such sentences were true ({precision.where})"
+        if precision
+        else "how often such sentences are true was not measured"
+    )
+    return "; ".join(filter(None, (p, measured)))
 
 
 def _panel(context: ReportContext, name: str, *, failures: bool) -> tuple[str, list[Chart]]:

@@ -16,11 +16,11 @@ from typing import Any
 import numpy as np
 
 from crosslens import __version__
-from crosslens.analyze import ACCURACY, REASONS
 from crosslens.core import (
     DIRECTION_LABELS,
     Array,
     Bars,
+    Cards,
     Cell,
     Chart,
     CrosslensError,
@@ -40,7 +40,6 @@ from crosslens.metrics import (
     SubGalleries,
     dataset_name,
     family_of,
-    format_count,
     metric_figure,
     parse_metric,
     spec_of,
@@ -168,6 +167,35 @@ def leaderboard(context: ReportContext) -> ReportSection | None:
         title = f"Runs compared{f' on {dataset}' if dataset else ''}"
         parts += [Table(header, rows, "lllrrlrr", title=title, notes=about), folded_notes(comparison.notes)]
     return _section("leaderboard", "Leaderboard", parts)
+
+
+def _stored(context: ReportContext, stage: str) -> list[Content]:
+    """What a stage stored of how its results are shown, of every run."""
+    parts: list[Content] = []
+    for result in context.inputs.stage(stage):
+        whose = result.model or result.dataset
+        for section in result.sections:
+            title = f"{section.title}: {whose}" if whose not in section.title else section.title
+            shown = (replace(part, pictures={}) if isinstance(part, Cards) else part for part in section.parts)
+            parts += [Text.of(title if len(context.inputs.runs) > 1 else section.title), *shown]
+    return parts
+
+
+def soundness(context: ReportContext) -> ReportSection | None:
+    """Whether what was evaluated is what was meant, as far as numbers can tell."""
+    return _section("soundness", "Is the input sound?", _stored(context, "soundness"))
+
+
+def reading(context: ReportContext) -> ReportSection | None:
+    """What the model reads in a caption, by pairs of captions and of pictures that differ in one fact."""
+    parts = [*_stored(context, "twins"), *_stored(context, "probes")]
+    return _section("reading", "What the model reads", parts)
+
+
+def sensitivity(context: ReportContext) -> ReportSection | None:
+    """What this audit could have noticed, where that was measured."""
+    parts = [part for result in context.inputs.sensitivities for section in result.sections() for part in section.parts]
+    return _section("sensitivity", "What this audit could have noticed", parts)
 
 
 def _family(metric: str) -> str:
@@ -341,7 +369,7 @@ def robustness(context: ReportContext) -> ReportSection | None:
         "Points lost when captions or pictures are changed a little: red is a loss, green a gain, a deeper colour is "
         "more. In brackets: the interval includes 0, so there may be no loss at all."
     )
-    negatives = [part for stage in context.inputs.stage("hard-negatives") for part in _hard_negatives(stage)]
+    negatives = _stored(context, "hard-negatives")
     return _section("robustness", "Robustness", [*changes, *negatives], *([about] if changes else []))
 
 
@@ -393,32 +421,6 @@ def _drops(context: ReportContext, results: Sequence[StageResult]) -> Iterator[C
     )
     title = f"Drop of {metric}, in points and in percent of the figure before"
     yield Table(("change", "run", "before", "points", "percent"), drops_table, "llrll", title=title)
-
-
-def _hard_negatives(stage: StageResult) -> Iterator[Content]:
-    results = stage.payload["results"]
-    kinds: dict[str, dict[str, Figure]] = {}
-    for result in results:
-        for row in result["figures"]:
-            if row["grouping"] != "macro":
-                measure = "" if row["measure"] in ACCURACY else f" ({row['measure']})"
-                own = kinds.setdefault(f"{row['category'] or 'all cases'}{measure}", {})
-                own[result["model"]] = _PERCENT.of_row(row, "value")
-    if not kinds:
-        return
-    models = list(dict.fromkeys(result["model"] for result in results))
-    series = {model: [own.get(model, _PERCENT) for own in kinds.values()] for model in models}
-    first = results[0]
-    chance = dict.fromkeys(f"{100 * row['chance']:.0f} %" for row in first["figures"] if row.get("chance") is not None)
-    yield Bars(
-        title=f"Captions that are nearly right: {first['set']}", groups=tuple(kinds), series=series_of(series),
-        heading="cases", axis="percent", limits=(0, 1),
-    )  # fmt: skip
-    yield Text.of(
-        f"How often the right caption scores higher than a wrong one, over {format_count(first['cases'], 'case')}; "
-        f"chance: {', '.join(chance)}.",
-        note=True,
-    )
 
 
 def gallery(context: ReportContext) -> ReportSection | None:
@@ -477,97 +479,14 @@ def hit_rate(ranks: Sequence[int] | Array, k: int) -> float:
 
 def captions(context: ReportContext) -> ReportSection | None:
     """What the captions are like: how fine-grained, as a table, and how diverse for similar images, as curves."""
-    parts: list[Content] = []
-    described: dict[str, Mapping[str, Any]] = {}
-    for result in context.inputs.stage("granularity"):
-        described |= {dataset["name"]: dataset for dataset in result.payload["datasets"]}
-    if described:
-        features = dict.fromkeys(name for dataset in described.values() for name in dataset["features"])
-        rows = [
-            (
-                name.replace("_", " "),
-                *(_NUMBER.of_row(dataset["features"].get(name)) for dataset in described.values()),
-            )
-            for name in features
-        ]
-        sizes = "; ".join(
-            f"{name}: {format_count(dataset['captions'], 'caption')} of {format_count(dataset['images'], 'image')}"
-            for name, dataset in described.items()
-        )
-        parts.append(Text.of(f"Means per caption with intervals over images. {sizes}."))
-        header = ("per caption", *described)
-        parts.append(Table(header, rows, title="Granularity"))
-    charts = []
-    for result in context.inputs.stage("polysemy"):
-        for dataset in result.payload["datasets"]:
-            series = {
-                name.replace("_", " "): [_NUMBER.of_row(entry[name]) for entry in dataset["curves"]]
-                for name in ("image_similarity", "caption_distance")
-            }
-            across = tuple(entry["R"] for entry in dataset["curves"])
-            title = f"Neighbours of images of {dataset['name']}{f', by {result.model}' if result.model else ''}"
-            if len(across) > 1:
-                charts.append(Lines(title=title, across=across, series=series_of(series), axis="R nearest images"))
-    if charts:
-        about = (
-            "Polysemy: how similar the nearest images of an image are, and how far the captions of those images are "
-            "from it. Similar images with distant captions can be described in several ways."
-        )
-        parts += [Text.of(about), Row(tuple(charts))]
+    parts = [*_stored(context, "granularity"), *_stored(context, "polysemy")]
     return _section("granularity", "Granularity of the captions", parts)
 
 
 def labels(context: ReportContext) -> ReportSection | None:
-    """What a person should look at before the model is blamed: suspect labels, unannotated matches, tied scores."""
-    parts: list[Content] = []
-    for result in context.inputs.stage("label-quality"):
-        payload = result.payload
-        suspects = format_count(payload["suspects"], "label")
-        parts.append(
-            Text.of(f"{suspects}{_of(payload)} to correct, {payload['worth_a_look']:,} more are worth a look.")
-        )
-        reasons = tuple((name, REASONS.get(name, ""), count) for name, count in payload["reasons"].items())
-        if reasons:
-            parts.append(Table(("reason", "meaning", "labels"), reasons, title="Why labels are listed"))
-        runs = tuple((row["run"], row["failures"], row["excused"], row["model"]) for row in payload["runs"])
-        if runs:
-            columns = ("run", "failures", "an equal caption or picture is first", "the model's")
-            parts.append(Table(columns, runs, title="Whose failures they are"))
-        fields = ("caption", "text", "reason", "evidence", "proposal")
-        listed = (row for row in payload["review"][:_MOST_LISTED] if row["certain"])
-        review = tuple(tuple(str(row[name]) for name in fields) for row in listed)
-        if review:
-            parts.append(Table(fields, review, title="Labels to correct", folded=True))
-        parts.append(folded_notes(payload.get("notes", ())))
-    for result in context.inputs.stage("missing-positives"):
-        payload = result.payload
-        about = (
-            f"Missing positives{_of(payload, 'in')}: {format_count(payload['kept'], 'pair')} outside the ground truth "
-            f"worth a look: φ ({payload['phi']}) is at least {payload['threshold']:.3g}, as high as annotated pairs "
-            "have it, and no caption denies them."
-        )
-        parts.append(Text.of(about))
-        levels = tuple((f"{row['threshold']:.3g}", row["pairs"]) for row in payload["levels"])
-        if levels:
-            title = "Pairs outside the ground truth by threshold"
-            parts.append(Table(("φ at least", "pairs"), levels, "rr", title=title, folded=True))
-        misses: Mapping[str, Any] = payload.get("misses") or {}
-        failures = tuple((name, row["misses"], row["fitting"]) for name, row in misses.items())
-        if failures:
-            header = ("run", "failures", "first hit is worth a look")
-            parts.append(Table(header, failures, title="Failures whose first hit is listed"))
-    for result in context.inputs.stage("ties"):
-        modes: Mapping[str, Mapping[str, Any]] = result.payload.get("modes", {})
-        rows: list[tuple[Cell, ...]] = []
-        for name in dict.fromkeys(name for figures in modes.values() for name in figures):
-            means = ((own.get(name) or {}).get("mean") for own in modes.values())
-            cells = [metric_figure(name, mean) for mean in means]
-            if len({cell.number for cell in cells if cell.known}) > 1:
-                rows.append((name, *cells))
-        title = f"What the rule for ties changes{f', {result.model}' if result.model else ''}"
-        if rows:
-            parts.append(Table(("metric", *modes), rows, title=title))
-    return _section("labels", "Label problems", parts)
+    """What may be said about the labels, and what a person should look at."""
+    parts = [*_stored(context, "label-quality"), *_stored(context, "missing-positives")]
+    return _section("labels", "Labels", parts)
 
 
 def everything(context: ReportContext) -> ReportSection | None:

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from copy import copy
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +13,7 @@ import polars as pl
 from crosslens.build.imp.cleaning import characters, titles
 from crosslens.build.imp.cleaning.duplicates import near_duplicates
 from crosslens.build.imp.cleaning.words import DIGIT, FUNCTION_WORDS, LETTER, NON_LATIN, count_words, words_of
-from crosslens.build.settings import ANY_LANGUAGE, CleaningSettings
+from crosslens.build.settings import CleaningSettings
 from crosslens.core import (
     PAGE_WIDTH,
     Figure,
@@ -25,18 +23,16 @@ from crosslens.core import (
     Progress,
     Section,
     Table,
-    UnknownNameError,
     UsageError,
     argument,
     for_spreadsheets,
-    needs_extra,
     parquet_bytes,
     printable_line,
     shown_progress,
     stage,
 )
 from crosslens.data import format_suffix, read_lines, read_table, writing_bytes
-from crosslens.language import parse_texts, require_texts, word_set
+from crosslens.language import ANY_LANGUAGE, COMMON_LANGUAGES, language_identifier, parse_texts, require_texts, word_set
 from crosslens.metrics import format_count
 
 _CODE = re.compile(
@@ -176,11 +172,6 @@ def reason_to_drop(text: str, settings: CleaningSettings) -> str | None:
     return next((name for name, (_, applies) in CHECKS.items() if applies(text, settings)), None)
 
 
-_COMMON = word_set(
-    """ar bg bn ca cs da de el en es et fa fi fr he hi hr hu id it ja ko lt lv ms nl no pl pt ro ru sk sl sr sv ta th
-    tl tr uk ur vi zh"""
-)
-"""Short texts are easily taken for a rare language: only these and the wanted ones are considered."""
 _DOUBT = 16.0
 """A wanted language this close to the likeliest is taken instead (difference of log-likelihoods): names of places and
 dishes, which captions are full of, look like other languages."""
@@ -197,7 +188,7 @@ class LanguageFilter:
         self._any = ANY_LANGUAGE in wanted
         self._wanted = frozenset(wanted) - {ANY_LANGUAGE}
         self._only_latin = not self._any and self._wanted <= _LATIN
-        self._identifier = _identifier(_COMMON | self._wanted)
+        self._identifier = language_identifier(COMMON_LANGUAGES | self._wanted)
 
     def language(self, text: str) -> str | None:
         """The code of the language; None where it is not wanted."""
@@ -209,26 +200,6 @@ class LanguageFilter:
         if self._any or likeliest in self._wanted:
             return str(likeliest)
         return next((str(code) for code, value in ranked if code in self._wanted and score - value <= _DOUBT), None)
-
-
-@lru_cache(maxsize=1)
-def _model() -> Any:
-    with needs_extra("identifying languages", "py3langid", "imp"):
-        from py3langid.langid import MODEL_FILE, LanguageIdentifier
-    return LanguageIdentifier.from_model_file(MODEL_FILE)
-
-
-@lru_cache(maxsize=4)
-def _identifier(considered: frozenset[str]) -> Any:
-    """A view of the model that knows these languages only."""
-    identifier = copy(_model())
-    known = {*identifier.labels, ANY_LANGUAGE}
-    for code in considered - known:
-        unknown = UnknownNameError("language", code, sorted(known))
-        unknown.option = "languages"
-        raise unknown
-    identifier.set_languages(sorted(considered))
-    return identifier
 
 
 _SCHEMA: dict[str, Any] = {

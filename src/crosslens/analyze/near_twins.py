@@ -1,0 +1,326 @@
+"""Pairs of pictures that differ in one fact: does each of their captions get its own, or both the same one?
+
+A model that does not see the fact gives both captions of a pair the same picture. Coin flips would give both their own
+in a quarter of the pairs, the same one in half, and each other's in a quarter.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from itertools import combinations
+from typing import Any, NamedTuple
+
+import numpy as np
+import polars as pl
+
+from crosslens.analyze.near_duplicates import words_of
+from crosslens.analyze.subject import Planted, Subject
+from crosslens.analyze.weak_groups import has_vectors
+from crosslens.core import (
+    STATED_SIZE,
+    Cell,
+    Dataset,
+    Effect,
+    Embeddings,
+    Figure,
+    FloatArray,
+    IntArray,
+    Observation,
+    Presented,
+    Section,
+    Table,
+    Text,
+    finding_kind,
+)
+from crosslens.language import COLOURS, STOP_WORDS, is_number, word_set
+from crosslens.rank import scorer_of
+from crosslens.statistics import Estimate, share_of_sums
+
+CHANCE = 0.25
+"""How often coin flips give both captions of a pair their own picture."""
+_FEWEST_PAIRS = 10
+_FEWEST_WORDS, _COMMON = 5, 12
+"""Captions that are compared word by word have so many; what more captions than this share is no pair's own."""
+_POSITIONS = word_set("left right above below over under beneath underneath behind front top bottom inside beside")
+_FACTS = {"relation": "position", "location": "position"}
+_FACT_COLUMNS = ("task", "changed", "fact", "category", "type")
+
+
+class Twins(NamedTuple):
+    """Captions of two images that differ in one fact, as rows: the first of each belongs to the first image."""
+
+    fact: str
+    images: tuple[int, int]
+    captions: tuple[tuple[int, int], ...]
+
+
+def find_twins(dataset: Dataset) -> list[Twins]:
+    """Pairs from a column of images that names another image, else from captions that differ in a word or two."""
+    of_image: list[list[int]] = [[] for _ in dataset.image_ids]
+    for caption, image in enumerate(dataset.caption_image):
+        of_image[int(image)].append(caption)
+    words = [words_of(text) for text in dataset.texts]
+    named = _named_pairs(dataset)
+    pairs = _worded_pairs(words, dataset.caption_image, of_image) if named is None else named
+    columns = [name for name in _FACT_COLUMNS if name in dataset.images.columns] if named is not None else []
+    table = dataset.images.select(pl.col(columns).cast(pl.String)).to_dicts() if columns else []
+    twins = []
+    for first, second in sorted(pairs):
+        aligned = _aligned(of_image[first], of_image[second], words)
+        if aligned:
+            said = (table[row][name] for name in columns for row in (first, second))
+            fact = next((value for value in said if value), None) or _fact_of(aligned, words)
+            twins.append(Twins(_FACTS.get(fact, fact), (first, second), aligned))
+    return twins
+
+
+def _named_pairs(dataset: Dataset) -> set[tuple[int, int]] | None:
+    """The pairs that a column of images names, such as ``original``; None where no column does."""
+    rows = dataset.image_rows
+    bare = dataset.without_captions
+    for name in dataset.images.columns:
+        values = dataset.images[name]
+        if name != "image" and values.dtype == pl.String and values.drop_nulls().len():
+            if not all(value in rows for value in values.drop_nulls()):
+                continue
+            pairs = {
+                (min(row, rows[value]), max(row, rows[value]))
+                for row, value in enumerate(values)
+                if value is not None and rows[value] != row and not bare[row] and not bare[rows[value]]
+            }
+            if pairs:
+                return pairs
+    return None
+
+
+def _worded_pairs(words: list[tuple[str, ...]], owner: IntArray, of_image: list[list[int]]) -> set[tuple[int, int]]:
+    """Images of which at least half of the captions have one of the other that differs in a word, or a swap of two."""
+    alike: dict[tuple[Any, ...], list[int]] = defaultdict(list)
+    for caption, text in enumerate(words):
+        if len(text) < _FEWEST_WORDS:
+            continue
+        for place in range(len(text)):
+            for width in (1, 2):
+                if place + width <= len(text):
+                    alike[place, width, *text[:place], *text[place + width :]].append(caption)
+        alike["swap", *sorted(text)].append(caption)
+    matched: dict[tuple[int, int], set[tuple[int, int]]] = defaultdict(set)
+    for captions in alike.values():
+        if 2 <= len(captions) <= _COMMON:
+            for first, second in combinations(captions, 2):
+                images = int(owner[first]), int(owner[second])
+                if images[0] != images[1] and _is_one_fact(words[first], words[second]):
+                    matched[min(images), max(images)].add((first, second))
+    return {
+        images
+        for images, found in matched.items()
+        if 2 * len({caption for pair in found for caption in pair})
+        >= len(of_image[images[0]]) + len(of_image[images[1]])
+    }
+
+
+def _changed(first: tuple[str, ...], second: tuple[str, ...]) -> list[tuple[str, str]]:
+    return [(a, b) for a, b in zip(first, second, strict=True) if a != b] if len(first) == len(second) else []
+
+
+def _is_one_fact(first: tuple[str, ...], second: tuple[str, ...]) -> bool:
+    """Whether the captions differ in one or two words that say something, on both sides."""
+    changed = _changed(first, second)
+    silent = STOP_WORDS - _POSITIONS
+    return 1 <= len(changed) <= 2 and all(a not in silent and b not in silent for a, b in changed)
+
+
+def _aligned(first: list[int], second: list[int], words: list[tuple[str, ...]]) -> tuple[tuple[int, int], ...]:
+    """Captions of two images that say the same but for the fact: those most alike, each once, none that are equal."""
+
+    def distance(a: int, b: int) -> float:
+        union = len(set(words[a]) | set(words[b]))
+        return 1 - len(set(words[a]) & set(words[b])) / max(union, 1)
+
+    if len(first) == len(second):
+        pairs = list(zip(first, second, strict=True))  # written in the same order
+    else:
+        ordered = sorted((distance(a, b), a, b) for a in first for b in second)
+        pairs = []
+        used: set[int] = set()
+        for _, a, b in ordered:
+            if not {a, b} & used:
+                pairs.append((a, b))
+                used |= {a, b}
+    return tuple(pair for pair in pairs if words[pair[0]] != words[pair[1]])
+
+
+def _fact_of(pairs: Iterable[tuple[int, int]], words: list[tuple[str, ...]]) -> str:
+    """What the words that differ are about."""
+    for first, second in pairs:
+        changed = _changed(words[first], words[second])
+        if 1 <= len(changed) <= 2:
+            different = [word for pair in changed for word in pair]
+            if all(word in _POSITIONS for word in different):
+                return "position"
+            if all(is_number(word) for word in different):
+                return "count"
+            if all(word in COLOURS for word in different):
+                return "colour"
+            if sorted(a for a, _ in changed) == sorted(b for _, b in changed):
+                return "word order"
+    return "a word"
+
+
+@dataclass(frozen=True, eq=False)
+class TwinOutcome:
+    """Of the caption pairs of one fact: how often each gets its own picture, both the same one, or each other's.
+
+    ``pairs`` are pairs of pictures; ``weight`` is the share of all caption queries that get the other picture.
+    """
+
+    fact: str
+    pairs: int
+    captions: int
+    own: Estimate
+    same: Estimate
+    swapped: Estimate
+    weight: float
+    wrong: tuple[tuple[str, str], ...] = ()
+
+    def observation(self) -> Observation:
+        bound = self.own.high if np.isfinite(self.own.high) else 1.0
+        _, low, high = self.own.cells
+        words = {
+            "n": f"{self.pairs:,}",
+            "fact": self.fact,
+            "own": f"{100 * self.own.mean:.0f} %",
+            "interval": f"[{100 * self.own.low:.0f}, {100 * self.own.high:.0f}]",
+            "same": f"{100 * self.same.mean:.0f} %",
+        }
+        return Observation(
+            "twins", words, Effect(self.own.mean, low, high, "pairs"), self.weight,
+            bounded=self.pairs >= _FEWEST_PAIRS and bound <= CHANCE + STATED_SIZE,
+            evidence=[{"query": query, "item": item} for query, item in self.wrong], subject=self.fact,
+        )  # fmt: skip
+
+    def as_dict(self) -> dict[str, Any]:
+        shares = {
+            name: dict(zip(("value", "low", "high"), getattr(self, name).cells, strict=True))
+            for name in ("own", "same", "swapped")
+        }
+        return {"fact": self.fact, "pairs": self.pairs, "captions": self.captions, **shares, "weight": self.weight}
+
+
+@dataclass(frozen=True, eq=False)
+class NearTwins(Presented):
+    """What becomes of pairs of pictures that differ in one fact, the worst fact first."""
+
+    facts: tuple[TwinOutcome, ...]
+
+    @property
+    def title(self) -> str:
+        return "Pictures that differ in one fact"
+
+    def sections(self) -> Iterator[Section]:
+        if not self.facts:
+            yield Section(self.title, (Text(("No two images have captions that differ in one fact.",), note=True),))
+            return
+        figures = (
+            (Figure.percent(share.mean, share.low, share.high) for share in (fact.own, fact.same, fact.swapped))
+            for fact in self.facts
+        )
+        rows: list[tuple[Cell, ...]] = [
+            (fact.fact, fact.pairs, *cells) for fact, cells in zip(self.facts, figures, strict=True)
+        ]
+        chance = ("(coin flips)", None, Figure.percent(CHANCE), Figure.percent(2 * CHANCE), Figure.percent(CHANCE))
+        notes = (
+            "Of both captions of a pair, between its two pictures alone, in percent of pairs.",
+            "In brackets: 95% intervals over pairs of pictures.",
+        )
+        header = ("differ in", "pairs", "both their own", "both the same", "each other's")
+        yield Section(self.title, (Table(header, (*rows, chance), "lrlll", notes=notes),))
+
+    def findings(self) -> Iterator[Observation]:
+        return (fact.observation() for fact in self.facts)
+
+    def as_dict(self) -> dict[str, Any]:
+        return {"facts": [fact.as_dict() for fact in self.facts]}
+
+
+def look_at_twins(subject: Subject) -> NearTwins:
+    """Score both captions of every pair against both pictures, by the fact in which the pictures differ."""
+    if subject.images is None or subject.captions is None:
+        return NearTwins(())
+    twins = find_twins(subject.dataset)
+    if not twins:
+        return NearTwins(())
+    scorer = scorer_of(subject.images, subject.captions, subject.score)
+    clusters = _clusters(twins, len(subject.dataset.image_ids))
+    asked = max(int(np.isfinite(subject.caption_hits).sum()), 1)
+    by_fact: dict[str, list[int]] = defaultdict(list)
+    for number, pair in enumerate(twins):
+        by_fact[pair.fact].append(number)
+    facts = []
+    for fact, numbers in by_fact.items():
+        rows = [(*twins[n].images, *captions, n) for n in numbers for captions in twins[n].captions]
+        first, second, first_caption, second_caption, number = np.array(rows, np.int64).T
+        first_own = scorer.exact(first, first_caption) > scorer.exact(second, first_caption)
+        second_own = scorer.exact(second, second_caption) > scorer.exact(first, second_caption)
+        first_other = scorer.exact(first, first_caption) < scorer.exact(second, first_caption)
+        second_other = scorer.exact(second, second_caption) < scorer.exact(first, second_caption)
+        own, swapped = first_own & second_own, first_other & second_other
+        weights = 1 / np.bincount(number)[number]  # each pair of pictures counts once
+        groups = np.unique(clusters[numbers][np.searchsorted(numbers, number)], return_inverse=True)[1]
+        total = np.bincount(groups, weights)
+        own_share, same, swaps = (
+            share_of_sums(np.bincount(groups, weights * part, len(total)), total)
+            for part in (own, ~(own | swapped), swapped)
+        )
+        ids, captions = subject.dataset.image_ids, subject.dataset.caption_ids
+        sides = ((first_own, first_caption, second), (second_own, second_caption, first))
+        wrong = {
+            (captions[c], ids[i]) for right, cs, items in sides for c, i in zip(cs[~right], items[~right], strict=True)
+        }
+        weight = len({query for query, _ in wrong}) / asked
+        facts.append(TwinOutcome(fact, len(numbers), len(rows), own_share, same, swaps, weight, tuple(sorted(wrong))))
+    return NearTwins(tuple(sorted(facts, key=lambda outcome: (outcome.own.mean, -outcome.pairs, outcome.fact))))
+
+
+def _clusters(twins: list[Twins], images: int) -> IntArray:
+    """Pairs that share a picture belong together."""
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
+    first, second = np.array([pair.images for pair in twins]).T
+    graph = coo_array((np.ones(len(twins)), (first, second)), shape=(images, images))
+    return np.asarray(connected_components(graph, directed=False)[1][first], np.int64)
+
+
+@finding_kind(
+    "twins",
+    "Of {n} pairs of pictures that differ in {fact} alone, both captions get their own picture in {own} {interval} "
+    "(coin flips: 25 %), and the same one in {same}.",
+    stage="twins", strengths=(0.8, 0.9, 1.0), strength_words="both captions of a pair alike in {:.0%} of the pairs",
+    causes=("group",),
+)  # fmt: skip
+def plant_equal_twins(subject: Subject, strength: float, stream: np.random.Generator) -> Planted:
+    """Nearly the same vector for both captions of a pair, in one fact; nothing where there are no such pairs."""
+    if not has_vectors(subject):
+        return Planted(subject, frozenset())
+    by_fact: Mapping[str, list[Twins]] = defaultdict(list)
+    for pair in find_twins(subject.dataset):
+        by_fact[pair.fact].append(pair)
+    usual = [pairs for _, pairs in sorted(by_fact.items()) if len(pairs) >= _FEWEST_PAIRS]
+    if not usual:
+        return Planted(subject, frozenset())
+    pairs = usual[int(stream.integers(len(usual)))]
+    assert subject.captions is not None
+    values: FloatArray = np.array(subject.captions.vectors, np.float64)
+    for number in stream.permutation(len(pairs))[: round(strength * len(pairs))]:
+        for first, second in pairs[number].captions:
+            length = np.linalg.norm(values[[first, second]], axis=1).mean()
+            mean = values[first] + values[second]
+            mean *= length / max(float(np.linalg.norm(mean)), 1e-9)
+            noise = 0.02 * length * stream.standard_normal((2, values.shape[1])) / values.shape[1] ** 0.5
+            values[first], values[second] = mean + noise
+    vectors = Embeddings(subject.captions.ids, values.astype(np.float32))
+    ids = {subject.dataset.caption_ids[row] for pair in pairs for both in pair.captions for row in both}
+    return Planted(replace(subject, captions=vectors).ranked(), frozenset(ids))

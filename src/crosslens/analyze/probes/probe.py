@@ -1,0 +1,205 @@
+"""What a model cannot do: whether it notices that a caption has been made false, and what of captions it reads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from crosslens.analyze.probes.limits import Truncation, Typos, find_truncation, measure_typos, with_typos
+from crosslens.analyze.probes.pairs import (
+    LEAST_CONTROL,
+    Encodings,
+    Probe,
+    control,
+    edit_captions,
+    is_steady,
+    probe,
+    visited,
+)
+from crosslens.analyze.subject import Subject
+from crosslens.core import (
+    STATED_SIZE,
+    Cell,
+    Effect,
+    Figure,
+    Observation,
+    Presented,
+    Section,
+    Table,
+    Text,
+    json_form,
+    stage,
+)
+from crosslens.statistics import Estimate
+
+
+@dataclass(frozen=True)
+class Probes(Presented):
+    """Each kind of fact, the tail of captions and typing errors. Without an encoder of texts nothing is in it.
+
+    ``control`` is the share noticed where another image's caption is put in. ``steady``: encoding a text again gives
+    the same vector.
+    """
+
+    probes: tuple[Probe, ...] = ()
+    truncation: Truncation | None = None
+    typos: Typos | None = None
+    control: Estimate | None = None
+    compared: int = 0
+    steady: bool = True
+    reason: str = ""
+
+    @property
+    def title(self) -> str:
+        return "What the model cannot do"
+
+    def findings(self) -> Iterator[Observation]:
+        """Of facts whether they go unread, of the tail whether it is cut off, of typing errors what they cost."""
+        unread = {result.name for result in self.probes if result.unread and not result.sort}
+        for result in self.probes:
+            if not result.n:
+                continue
+            said = result.unread and not (result.sort and result.name in unread)
+            noticed = _percent(result.noticed)
+            words = {
+                "reads": "does not read" if result.same > 0.95 else "hardly reads", "what": result.plural,
+                "share": noticed, "n": f"{result.n:,}", "images": f"{result.images:,}",
+                "editable": Figure.percent(result.editable.mean, unit=" %").number,
+                "same": f" ({result.same:.0%} of the pairs have one vector)" if result.same > 0.05 else "",
+            }  # fmt: skip
+            yield Observation(
+                result.name, words, Effect(*_effect(result.noticed), "share noticed"), result.weight,
+                bounded=said, evidence=result.evidence if said else (), subject=result.sort,
+            )  # fmt: skip
+        if self.truncation is not None:
+            cut, total = self.truncation.share, self.truncation.captions
+            missed = self.truncation.missed
+            read = {"words": self.truncation.most or 0, "cut": f"{len(self.truncation.cut):,}", "total": f"{total:,}"}
+            yield Observation(
+                "truncation", {**read, "share": Figure.percent(cut, unit=" %").number},
+                Effect(cut, cut, cut, "share of captions"), missed,
+                p=0.0 if cut >= STATED_SIZE and self.steady else 1.0,
+                evidence=tuple({"query": caption} for caption in self.truncation.cut),
+            )  # fmt: skip
+        if self.typos is not None:
+            loss, low, high = (
+                0.0 - end for end in (self.typos.test.difference, self.typos.test.high, self.typos.test.low)
+            )
+            yield Observation(
+                "typos",
+                {
+                    "loss": Figure(loss, low, high, scale=100, digits=1), "n": f"{self.typos.n:,}",
+                    "before": Figure.percent(self.typos.before, unit=" %").number,
+                    "after": Figure.percent(self.typos.after, unit=" %").number,
+                },
+                Effect(100 * loss, 100 * low, 100 * high, "points"), max(loss, 0.0),
+                p=self.typos.p if self.steady else 1.0, evidence=self.typos.evidence,
+            )  # fmt: skip
+
+    def sections(self) -> Iterator[Section]:
+        """One table: what was changed, in how many captions it can be, and how often it is noticed."""
+        if self.reason:
+            yield Section(self.title, (Text.of(self.reason),))
+            return
+        rows: list[list[Cell]] = [
+            [
+                result.changed, Figure.percent(result.editable.mean), result.n,
+                Figure.percent(*_numbers(result.noticed)) if result.n else None, Figure.percent(0.5),
+                _edit(result.example),
+            ]
+            for result in self.probes
+        ]  # fmt: skip
+        if self.control is not None:
+            whole = Figure.percent(*_numbers(self.control))
+            rows.append(
+                ["all: another image's caption", Figure.percent(1.0), self.compared, whole, Figure.percent(0.5), ""]
+            )
+        header = ("changed", "captions that can be (%)", "n", "noticed (%)", "chance (%)", "example")
+        notes = [
+            "A caption is made false in one fact. Noticed: its own image then scores lower; a tie counts one half. "
+            "Intervals are over images.",
+        ]
+        if self.truncation is not None:
+            notes.append(_tail_sentence(self.truncation))
+        if self.typos is not None:
+            change = Figure(self.typos.test.difference, *self.typos.test.interval, scale=100, digits=1, signed=True)
+            before, after = (Figure.percent(value, unit=" %") for value in (self.typos.before, self.typos.after))
+            notes.append(
+                f"With one typing error in each of {self.typos.n:,} captions Hit@1 is {after}, without {before}: "
+                f"{change} points."
+            )
+        if not self.steady:
+            notes.append("The encoder gives a text another vector each time: nothing is concluded.")
+        yield Section(self.title, (Table(header, rows, "lrrrrl", cut=True), Text(tuple(notes), note=True)))
+
+    def as_dict(self) -> dict[str, Any]:
+        return json_form(self)
+
+
+def _numbers(estimate: Estimate) -> tuple[float, float, float]:
+    return estimate.mean, estimate.low, estimate.high
+
+
+def _effect(estimate: Estimate) -> tuple[float, float | None, float | None]:
+    _, low, high = estimate.cells
+    return estimate.mean, low, high
+
+
+def _percent(estimate: Estimate) -> str:
+    return str(Figure.percent(*_numbers(estimate), unit=" %"))
+
+
+def _edit(example: tuple[str, str] | None) -> str:
+    """The words that differ, with one on either side."""
+    if example is None:
+        return ""
+    before, after = (text.split() for text in example)
+    start = 0
+    while start < min(len(before), len(after)) and before[start] == after[start]:
+        start += 1
+    end = 0
+    while end < min(len(before), len(after)) - start and before[-1 - end] == after[-1 - end]:
+        end += 1
+    sides = (words[max(start - 1, 0) : len(words) - end + (end > 0)] for words in (before, after))
+    return " → ".join(" ".join(words) for words in sides)
+
+
+def _tail_sentence(truncation: Truncation) -> str:
+    if truncation.most is None:
+        return f"Captions are read to their end: {truncation.examined} were examined with other last words."
+    return (
+        f"Of a caption no more than the first {truncation.most} words are read: {len(truncation.cut):,} of "
+        f"{truncation.captions:,} captions are longer."
+    )
+
+
+def probe_captions(subject: Subject, *, most: int = 400, scanned: int = 4000, seed: int | None = None) -> Probes:
+    """Probe a model by minimal pairs of the captions themselves: at most so many of each kind, each encoded once.
+
+    ``scanned``: how many captions are looked at for what can be edited.
+    """
+    seed = subject.seed if seed is None else seed
+    if subject.encode is None or subject.images is None or subject.images.kind == "probabilistic":
+        return Probes(reason="Not probed: that takes the vectors of the images, and the model to encode texts with.")
+    with stage(subject.progress, "probing: what the model cannot do", 1):
+        edits = edit_captions(subject, most=most, scanned=scanned, seed=seed)
+        typed = with_typos(subject, visited(subject, seed, most), seed)
+        texts = [text for edited in edits for pair in edited.captions for text in (pair.text, pair.edited)]
+        texts += [text for _, before, after in typed for text in (before, after)]
+        if not texts:
+            return Probes(reason="Not probed: no caption has a word that could be edited.")
+        encodings = Encodings(subject, texts, seed)
+        steady = is_steady(encodings)
+        originals = {pair.row: pair.text for edited in edits for pair in edited.captions}
+        originals |= {row: text for row, text, _ in typed}
+        noticed, compared = control(encodings, list(originals.items()), seed)
+        trusted = steady and noticed.low >= LEAST_CONTROL
+        return Probes(
+            tuple(probe(encodings, edited, trusted=trusted, seed=seed) for edited in edits),
+            find_truncation(encodings, seed),
+            measure_typos(encodings, typed, seed),
+            noticed,
+            compared,
+            steady,
+        )

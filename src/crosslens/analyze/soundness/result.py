@@ -1,0 +1,91 @@
+"""Whether the input is sound, all checks together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from crosslens.analyze.soundness.firsts import Firsts
+from crosslens.analyze.soundness.languages import languages
+from crosslens.analyze.soundness.lists import hubs, ties
+from crosslens.analyze.soundness.order import chance, misaligned
+from crosslens.analyze.soundness.vectors import blank_vectors, norms
+from crosslens.analyze.subject import Subject
+from crosslens.core import Figure, Observation, Presented, Section, Table, Text
+
+_CHECKS = {
+    "chance": "right item first",
+    "misaligned": "captions with another image's row",
+    "blank-vectors": "blank, equal or copied vectors",
+    "norms": "Hit@1 lost to lengths",
+    "hub": "queries that one item takes",
+    "ties": "Hit@1 that ties decide",
+    "language": "captions in another language",
+}
+_VERDICT = 0.01
+
+
+@dataclass(frozen=True)
+class Soundness(Presented):
+    """What was looked at before anything is concluded from a ranking, and what was seen."""
+
+    observations: tuple[Observation, ...]
+    not_looked_at: tuple[str, ...] = ()
+
+    @property
+    def title(self) -> str:
+        return "Is the input sound?"
+
+    def findings(self) -> tuple[Observation, ...]:
+        return self.observations
+
+    def sections(self) -> Iterator[Section]:
+        rows = []
+        for observation in self.observations:
+            value, low, high, _ = observation.effect
+            ends = (np.nan if end is None else end for end in (low, high))
+            name = " ".join(
+                filter(None, (_CHECKS[observation.kind], observation.subject and f"({observation.subject})"))
+            )
+            rows.append((observation.kind, name, Figure.percent(value, *ends, unit=" %"), _verdict(observation)))
+        notes = f"Not looked at, as it is not there: {', '.join(self.not_looked_at)}." if self.not_looked_at else ""
+        table = Table(("check", "what", "value", "verdict"), rows, "llrl", title="What was checked")
+        yield Section("Is the input sound?", (table, *((Text.of(notes, note=True),) if notes else ())))
+
+    def as_dict(self) -> dict[str, Any]:
+        return {
+            "checks": [
+                {
+                    "kind": row.kind, "subject": row.subject, "effect": row.effect._asdict(), "p": row.p,
+                    "bounded": row.bounded, "verdict": _verdict(row), "text": row.text,
+                    "evidence": [dict(ids) for ids in row.evidence],
+                }
+                for row in self.observations
+            ],
+            "not_looked_at": list(self.not_looked_at),
+        }  # fmt: skip
+
+
+def _verdict(observation: Observation) -> str:
+    if observation.bounded is not None:
+        return "at chance level" if observation.bounded else "above chance, or too few queries to say"
+    if observation.p is None:
+        return "worth a look"
+    return "unsound" if observation.p < _VERDICT else "nothing to see"
+
+
+def look_into_inputs(subject: Subject) -> Soundness:
+    """Look for chance level, shifted rows, blank vectors, lengths that decide, hubs, ties and foreign languages.
+
+    What there is decides what is looked at: lists alone tell nothing of vectors.
+    """
+    firsts = Firsts.of(subject)
+    observations = (
+        *chance(subject, firsts), *misaligned(subject, firsts), *blank_vectors(subject), *norms(subject, firsts),
+        *hubs(firsts), *ties(firsts), *languages(subject),
+    )  # fmt: skip
+    seen = {observation.kind for observation in observations}
+    return Soundness(observations, tuple(name for name in _CHECKS if name not in seen))

@@ -1,0 +1,181 @@
+"""What an audit could have noticed: each defect planted into its own data, at several strengths, and looked for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from crosslens.analyze import Subject
+from crosslens.core import (
+    FINDING_KINDS,
+    Entry,
+    Presented,
+    Progress,
+    Section,
+    Table,
+    Text,
+    TrustCode,
+    UnknownNameError,
+    UsageError,
+    argument,
+    fingerprint,
+    hold_output,
+    offline,
+    random_stream,
+    shown_progress,
+    stage,
+    trusting,
+)
+from crosslens.encode import EncodeOptions
+from crosslens.pipeline.audit.comparing import COMPARISON, compare_with_planted
+from crosslens.pipeline.audit.conclusions import Observed, conclude
+from crosslens.pipeline.audit.results import Audit, AuditFolder, load_audit
+from crosslens.pipeline.audit.sources import AuditSource, subject_of
+from crosslens.pipeline.audit.stages import LOOKS
+from crosslens.pipeline.recipe.execute import recipe_of_run
+
+FIRST_FIVE = 5
+"""What a reader of an audit sees first."""
+
+
+@dataclass(frozen=True)
+class Noticed:
+    """How often a defect of one strength was noticed: said at all, and among the first five findings."""
+
+    kind: str
+    strength: float
+    words: str
+    planted: int
+    said: int
+    first: int
+
+
+@dataclass(frozen=True)
+class Sensitivity(Presented):
+    """Of every defect and strength, how often an audit of this run's data would have noticed it."""
+
+    run: str
+    rows: tuple[Noticed, ...]
+    left_out: Mapping[str, str]
+    """Kinds that could not be planted, and why."""
+
+    @property
+    def title(self) -> str:
+        return f"What this audit could have noticed: {self.run}"
+
+    def sections(self) -> Iterator[Section]:
+        rows = [
+            (row.words, f"{row.said} of {row.planted}", f"{row.first} of {row.planted}", _verdict(row))
+            for row in self.rows
+        ]
+        note = (
+            "Each defect was planted into the data of this audit, with another seed each time, and looked for as the "
+            "audit does, with the same corrections. What was not noticed here may be there without being said."
+        )
+        left_out = [f"{kind}: {reason}." for kind, reason in self.left_out.items()]
+        header = ("planted", "noticed", "among the first five", "")
+        table = Table(header, rows, "lrrl", notes=(note, *left_out))
+        yield Section(self.title, (table,) if rows else (Text.of(note, *left_out),))
+
+    def as_dict(self) -> dict[str, Any]:
+        return {"run": self.run, "planted": [asdict(row) for row in self.rows], "left_out": dict(self.left_out)}
+
+    @classmethod
+    def from_dict(cls, content: Mapping[str, Any]) -> Sensitivity:
+        """A sensitivity that was stored."""
+        return cls(content["run"], tuple(Noticed(**row) for row in content["planted"]), content["left_out"])
+
+
+def _verdict(row: Noticed) -> str:
+    share = row.said / row.planted if row.planted else 0.0
+    return "always" if share == 1 else "never" if share == 0 else "mostly" if share >= 0.8 else "sometimes"
+
+
+def calibrate(
+    audit: Audit | str | Path,
+    *,
+    run: str | None = None,
+    only: Iterable[str] = (),
+    repeats: int = 10,
+    seed: int = 0,
+    encoding: EncodeOptions | None = None,
+    progress: Progress | None = None,
+    trust_code: TrustCode | None = None,
+    allow_hosts: Iterable[str] = (),
+) -> Sensitivity:
+    """Plant every defect into the data of an audit, and count how often the audit would have noticed it.
+
+    ``run`` names one of the audit's runs (default: the first), ``only`` kinds of findings. Each strength is planted
+    ``repeats`` times; what an interrupted call has done is kept in the audit's folder and not repeated.
+    """
+    progress, encoding = shown_progress(progress), encoding or EncodeOptions()
+    if not isinstance(audit, Audit):
+        audit = load_audit(audit)
+    names = list(audit.runs)
+    name = run or next(iter(names), None)
+    if name is None:
+        raise UsageError("an audit without runs", fix="run the same audit again")
+    if name not in names:
+        raise UnknownNameError("run", name, names)
+    kinds = [FINDING_KINDS[kind] for kind in only] or list(FINDING_KINDS)
+    if repeats < 1:
+        raise UsageError(f"{argument('repeats')} is {repeats}", fix="plant each strength at least once")
+    folder = AuditFolder(audit.folder)
+    with offline(encoding.offline), hold_output(audit.folder), trusting(trust_code, allow_hosts):
+        subject = _subject(audit, name, encoding)
+        others = [entry for result in audit.results for entry in result.observed() if result.model in ("", name)]
+        key = fingerprint("sensitivity", {"run": audit.runs[name].fingerprint, "repeats": repeats, "seed": seed})
+        kept = folder.sensitivities().get(name, {})
+        done = Sensitivity.from_dict(kept) if kept.get("key") == key else Sensitivity(name, (), {})
+        rows, left_out = {(row.kind, row.strength): row for row in done.rows}, dict(done.left_out)
+        cases = [(entry, strength) for entry in kinds for strength in entry.details["strengths"]]
+        with stage(progress, "planting", len(cases) * repeats) as bar:
+            for entry, strength in cases:
+                if (entry.name, strength) not in rows and entry.name not in left_out:
+                    noticed = _noticed(entry, strength, subject, others, name, repeats, seed, bar)
+                    if isinstance(noticed, str):
+                        left_out[entry.name] = noticed
+                    else:
+                        rows[entry.name, strength] = noticed
+                    reached = Sensitivity(name, tuple(rows.values()), left_out)
+                    folder.keep_sensitivity(name, key, reached.as_dict())
+                else:
+                    bar.advance(repeats)
+    asked = {entry.name for entry in kinds}
+    return Sensitivity(
+        name, tuple(row for row in rows.values() if row.kind in asked),
+        {kind: reason for kind, reason in left_out.items() if kind in asked},
+    )  # fmt: skip
+
+
+def _subject(audit: Audit, name: str, encoding: EncodeOptions) -> Subject:
+    loaded = audit.runs[name]
+    recipe = recipe_of_run(loaded)
+    if recipe is None or recipe.dataset is None:
+        raise UsageError(f"the run {name} names no dataset", fix="audit a dataset: plants need its captions")
+    return subject_of(AuditSource(name, name, "", recipe, audit.datasets.get(name), audit.folder, loaded), encoding, 0)
+
+
+def _noticed(
+    entry: Entry[Any], strength: float, subject: Subject, others: list[Observed], name: str, repeats: int, seed: int,
+    progress: Progress,
+) -> Noticed | str:  # fmt: skip
+    """How often the defect was noticed; or why it cannot be planted."""
+    asked, said, first = entry.details["stage"], 0, 0
+    rest = [observed for observed in others if observed.stage != asked]
+    for repeat in range(repeats):
+        stream = random_stream(seed, f"calibrate-{entry.name}-{strength:g}-{repeat}")
+        planted = entry.value(subject, strength, stream)
+        if not planted.ids:
+            return "this data has nothing to plant it into"
+        with_defect = replace(planted.subject, seed=repeat)
+        result = compare_with_planted(subject, with_defect) if asked == COMPARISON else LOOKS[asked](with_defect)
+        observed = [Observed(observation, asked, name) for observation in result.findings()]
+        places = [place for place, finding in enumerate(conclude([*rest, *observed])) if finding.kind == entry.name]
+        said += bool(places)
+        first += bool(places) and places[0] < FIRST_FIVE
+        progress.advance()
+    words = entry.details["strength_words"].format(strength)
+    return Noticed(entry.name, strength, words, repeats, said, first)

@@ -1,0 +1,296 @@
+"""Probes: edits contradict their captions; what a model does not read is found where planted, and nowhere else."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import lru_cache
+from hashlib import blake2b
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+from crosslens.analyze import Subject
+from crosslens.analyze.probes import Probes, probe_captions
+from crosslens.analyze.probes.edits import FACTS, Words
+from crosslens.analyze.probes.orders import swaps
+from crosslens.analyze.probes.pairs import LEAST_CAPTIONS
+from crosslens.core import FINDING_KINDS, Array, Dataset, Embeddings, Observation
+from crosslens.synth import generate
+
+from ..tables import each_row
+
+WIDTH = 192
+TASKS = ("colour", "count", "location", "figure", "action", "ocr")
+Encode = Callable[[Sequence[str]], Array]
+
+
+@lru_cache(maxsize=1 << 16)
+def direction(feature: str) -> Array:
+    seed = int.from_bytes(blake2b(feature.encode(), digest_size=8).digest(), "big")
+    return np.random.default_rng(seed).standard_normal(WIDTH).astype(np.float32) / np.float32(WIDTH**0.5)
+
+
+def words_and_pairs(texts: Sequence[str], *, pairs: float = 1.0, most: int | None = None, fading: float = 1.0) -> Array:
+    """A model that reads words, and with ``pairs`` their order; the first ``most``; later words less and less."""
+    vectors = np.zeros((len(texts), WIDTH), np.float32)
+    for row, text in enumerate(texts):
+        words = re.findall(r"\w+|[^\w\s]", " ".join(text.lower().split()[:most]))
+        features = words if fading < 1 else sorted(words)
+        for place, word in enumerate(features):
+            vectors[row] += np.float32(fading**place) * direction(word)
+        for before, after in pairwise(["^", *words, "$"]) if pairs else ():
+            vectors[row] += np.float32(pairs) * direction(f"{before} {after}")
+    return vectors
+
+
+def bag_of_words(texts: Sequence[str]) -> Array:
+    return words_and_pairs(texts, pairs=0.0)
+
+
+def rounded(encode: Encode, size: float) -> Encode:
+    """The same model, rounding otherwise in every batch."""
+    calls = np.random.default_rng(5)
+
+    def encoded(texts: Sequence[str]) -> Array:
+        vectors = encode(texts)
+        return np.asarray(vectors + size * calls.standard_normal(vectors.shape), np.float32)
+
+    return encoded
+
+
+@lru_cache(maxsize=4)
+def drawn(version: str = "v0", images: int = 240, tasks: tuple[str, ...] = TASKS) -> Dataset:
+    scenes = list(generate(images, tasks, seed=5, version=version))
+    rows = [(f"{scene.number}", caption.text) for scene in scenes for caption in scene.captions]
+    return dataset(rows)
+
+
+def dataset(rows: Sequence[tuple[str, str]]) -> Dataset:
+    images = pl.DataFrame({"image": list(dict.fromkeys(image for image, _ in rows))})
+    captions = {"caption": [f"c{row}" for row in range(len(rows))], "image": [image for image, _ in rows]}
+    return Dataset("captions", images, pl.DataFrame({**captions, "text": [text for _, text in rows]}))
+
+
+def mirror(dataset: Dataset, encode: Encode, *, noise: float = 0.2, score: str = "cosine") -> Subject:
+    """Images whose vectors are those of their captions, and noise: what the model reads is in them."""
+    captions = encode(dataset.texts)
+    images = np.zeros((len(dataset.image_ids), captions.shape[1]), np.float32)
+    np.add.at(images, dataset.caption_image, captions)
+    images /= np.linalg.norm(images, axis=1, keepdims=True)
+    stray = np.random.default_rng(1).standard_normal(images.shape)
+    images += (noise * stray / np.linalg.norm(stray, axis=1, keepdims=True)).astype(np.float32)
+    return Subject.of(dataset, images, captions, score=score, encode=encode)
+
+
+def said(probes: Probes) -> dict[str, Observation]:
+    """What would be concluded, typing errors aside: they cost every model something that has no spelling checker."""
+    return {
+        seen.kind: seen
+        for seen in probes.findings()
+        if seen.bounded or (seen.p is not None and seen.p < 0.001 and seen.kind != "typos")
+    }
+
+
+@lru_cache(maxsize=1)
+def reader() -> Subject:
+    return mirror(drawn(), words_and_pairs)
+
+
+def test_a_model_that_reads_is_accused_of_nothing() -> None:
+    probes = probe_captions(reader())
+    assert said(probes) == {}
+    looked_at = {seen.kind for seen in probes.findings()}
+    assert looked_at >= {"colour", "count", "position", "order", "action", "text", "truncation", "typos"}
+    assert all(result.noticed.mean > 0.75 for result in probes.probes if result.n >= LEAST_CAPTIONS)
+    assert probes.as_dict()["control"]["mean"] > 0.95
+    assert "another image's caption" in str(probes)
+
+
+@pytest.mark.parametrize("kind", ["colour", "count", "position", "order", "action", "text"])
+def test_what_is_not_read_is_found_and_nothing_else(kind: str) -> None:
+    subject = reader() if kind != "action" else mirror(drawn("v0", 150, ("action", "colour")), words_and_pairs)
+    planted = FINDING_KINDS[kind].value(subject, 1.0, np.random.default_rng(0))
+    assert planted.ids
+    found = said(probe_captions(planted.subject))
+    assert set(found) == {kind}
+    assert "does not read" in found[kind].text
+    half = FINDING_KINDS[kind].value(subject, 0.5, np.random.default_rng(0))
+    assert said(probe_captions(half.subject)) == {}, "half of the facts are read: nothing may be said"
+
+
+@pytest.mark.parametrize("strength", [0.1, 0.3])
+def test_a_tail_that_is_cut_off_is_found_with_its_length(strength: float) -> None:
+    planted = FINDING_KINDS["truncation"].value(reader(), strength, np.random.default_rng(0))
+    probes = probe_captions(planted.subject)
+    counts = np.array([len(text.split()) for text in drawn().texts])
+    most = min(
+        len(text.split()) for text, name in zip(drawn().texts, drawn().caption_ids, strict=True) if name in planted.ids
+    )
+    assert probes.truncation is not None
+    assert probes.truncation.most is not None
+    assert counts[counts <= probes.truncation.most].max() < most
+    assert set(probes.truncation.cut) == planted.ids
+    assert said(probes)["truncation"].effect.value == pytest.approx(len(planted.ids) / len(counts))
+
+
+def test_a_weak_tail_is_not_one_that_is_cut_off() -> None:
+    for fading in (0.95, 0.8):
+        subject = mirror(drawn(), lambda texts, fading=fading: words_and_pairs(texts, pairs=0.0, fading=fading))  # type: ignore[misc]
+        probes = probe_captions(subject)
+        assert probes.truncation is not None
+        assert probes.truncation.most is None
+
+
+def test_a_model_that_knows_few_words_is_not_one_that_reads_few() -> None:
+    """One that knows colours, sides and things only: other last words often change nothing, at no fixed place."""
+    known = {word for fact in FACTS for text in drawn().texts for word in re.findall(fact.stated, text.lower())}
+
+    def encode(texts: Sequence[str]) -> Array:
+        return bag_of_words(
+            [" ".join(w for w in re.findall(r"\w+", text.lower()) if w in known) or "a" for text in texts]
+        )
+
+    probes = probe_captions(mirror(drawn(), encode))
+    assert probes.truncation is not None
+    assert probes.truncation.most is None
+
+
+@each_row("size", [0.0, 1e-6, 2e-4])
+def test_rounding_that_differs_from_batch_to_batch_changes_no_sentence(size: float) -> None:
+    assert said(probe_captions(mirror(drawn(), rounded(words_and_pairs, size)))) == {}
+    assert set(said(probe_captions(mirror(drawn(), rounded(bag_of_words, size))))) == {"order"}
+    short = rounded(lambda texts: words_and_pairs(texts, most=16), size)
+    assert "truncation" in said(probe_captions(mirror(drawn(), short)))
+
+
+def test_an_encoder_that_gives_other_vectors_each_time_is_not_judged() -> None:
+    probes = probe_captions(mirror(drawn(), rounded(bag_of_words, 0.3)))
+    assert not probes.steady
+    assert said(probes) == {}
+
+
+@pytest.mark.parametrize("version", ["v0", "v1"])
+def test_a_bag_of_words_does_not_read_order(version: str) -> None:
+    found = said(probe_captions(mirror(drawn(version, 100), bag_of_words)))
+    assert set(found) == {"order"}
+    assert found["order"].weight > 0 or version == "v0", "in v1 every image has a twin"
+    assert found["order"].effect.value == 0.5
+
+
+def test_nothing_is_said_of_a_model_that_knows_nothing() -> None:
+    """Vectors in a wrong order, random ones, blank ones: that a fact goes unnoticed says nothing about the fact."""
+    subject = reader()
+    assert subject.images is not None
+    vectors = np.asarray(subject.images.vectors)
+    stray = np.random.default_rng(3).standard_normal(vectors.shape).astype(np.float32)
+    part = vectors.copy()
+    part[-len(part) // 3 :] = np.roll(part[-len(part) // 3 :], 1, axis=0)
+    for images in (np.roll(vectors, 1, axis=0), stray, np.ones_like(vectors), part):
+        wrong = replace(subject, images=Embeddings(subject.images.ids, images)).ranked()
+        assert said(probe_captions(wrong)) == {}
+
+
+def test_typing_errors_are_counted_where_they_cost() -> None:
+    planted = FINDING_KINDS["typos"].value(reader(), 2.0, np.random.default_rng(0))
+    (typos,) = (seen for seen in probe_captions(planted.subject).findings() if seen.kind == "typos")
+    assert typos.p is not None
+    assert typos.p < 0.001
+    assert typos.effect.value > 20
+    assert typos.evidence
+
+    def spelled(texts: Sequence[str]) -> Array:
+        """A model that looks at the first letter, and the length of a word, forgives most errors."""
+        return words_and_pairs([" ".join(word[0] for word in text.split()) for text in texts])
+
+    (typos,) = (seen for seen in probe_captions(mirror(drawn(), spelled)).findings() if seen.kind == "typos")
+    assert typos.p is not None
+    assert typos.p > 0.05 or typos.effect.value > 5
+
+
+def test_lengths_decide_under_the_dot_product_and_change_no_sentence() -> None:
+    assert said(probe_captions(mirror(drawn(), words_and_pairs, score="dot"))) == {}
+    assert set(said(probe_captions(mirror(drawn(), bag_of_words, score="dot")))) == {"order"}
+
+
+def test_without_an_encoder_of_texts_nothing_is_probed() -> None:
+    probes = probe_captions(replace(reader(), encode=None))
+    assert not list(probes.findings())
+    assert "takes the vectors of the images, and the model" in str(probes)
+    for kind in ("colour", "order", "truncation", "typos"):
+        planted = FINDING_KINDS[kind].value(replace(reader(), encode=None), 1.0, np.random.default_rng(0))
+        assert not planted.ids
+
+
+def test_the_same_seed_gives_the_same_result() -> None:
+    first, second = (probe_captions(reader(), most=60).as_dict() for _ in range(2))
+    assert first == second
+    assert all(row["n"] <= 60 for row in first["probes"])
+
+
+EDITS = [
+    ("colour", "A red car.", True), ("colour", "A man peels an orange.", False),
+    ("colour", "A black man smiles.", False),
+    ("colour", "A black and white photo of a cat.", False), ("colour", "A sign with the word \"red\".", False),
+    ("colour", "A glass of orange juice.", False), ("colour", "Mr Brown waits.", False),
+    ("count", "Two dogs run.", True), ("count", "A two year old child.", False),
+    ("count", "One of the two dogs.", False),
+    ("count", "Two of the dogs.", False), ("count", "A two-story house.", False), ("count", "Number 5 runs.", False),
+    ("position", "A cat on the left side of the picture.", True), ("position", "He holds it in his left hand.", False),
+    ("position", "Someone left the room.", False), ("position", "A fish under water.", False),
+    ("position", "A dog behind a fence.", True), ("position", "A cat is on top of a car.", True),
+    ("position", "He looks over his shoulder.", False), ("position", "A house under a blue sky.", False),
+    ("action", "A dog is running.", True), ("action", "A running shoe.", False),
+    ("action", "People in the stands.", False),
+    ("size", "A large dog.", True), ("size", "A little boy.", False), ("size", "A large group of men.", False),
+    ("text", "A sign that says \"STOP\".", True), ("text", "A sign.", False),
+]  # fmt: skip
+
+
+@each_row("kind, caption, changes", EDITS)
+def test_a_word_is_replaced_only_where_it_states_the_fact(kind: str, caption: str, changes: bool) -> None:
+    from collections import Counter
+
+    (fact,) = (fact for fact in FACTS if fact.name == kind)
+    words = Words(caption)
+    edited = fact.edited(words, frozenset(words.lower), Counter({"EXIT": 2}), np.random.default_rng(0))
+    assert (edited is not None) is changes
+    if edited is not None:
+        assert edited[0] != caption
+        assert fact.without(edited[0]) == fact.without(caption), "a model that does not read it sees no difference"
+
+
+SWAPS = [
+    ("A red car and a blue bus.", "A blue car and a red bus."), ("A dog chasing a cat.", "A cat chasing a dog."),
+    ("A cup on top of a table.", "A table on top of a cup."),
+    ("A cat to the left of a dog.", "A dog to the left of a cat."),
+    ("Two dogs and three cats.", "three dogs and Two cats."),
+    ("A man and a woman.", None), ("A cat next to a dog.", None), ("A dog near a lake.", None),
+    ("A black dog and a white dog.", None), ("A black and white dog.", None), ("A dog beside a man with a hat.", None),
+]  # fmt: skip
+
+
+@each_row("caption, expected", SWAPS)
+def test_words_are_exchanged_only_where_order_decides(caption: str, expected: str | None) -> None:
+    made = [text.lower() for text, _ in swaps(Words(caption))]
+    assert made == ([] if expected is None else [expected.lower()])
+
+
+def test_exchanged_words_are_the_same_words() -> None:
+    for text in drawn().texts:
+        for changed, _ in swaps(Words(text)):
+            assert changed != text
+            assert sorted(Words(changed).lower) == sorted(Words(text).lower)
+
+
+@pytest.mark.parametrize(("encode", "expected"), [(words_and_pairs, set()), (bag_of_words, {"order"})])
+def test_real_captions(encode: Encode, expected: set[str], shared_data: Path) -> None:
+    chosen = (shared_data / "flickr8k/Flickr_8k.testImages.txt").read_text().split()[:250]
+    lines = (shared_data / "flickr8k/Flickr8k.token.txt").read_text(encoding="utf-8").splitlines()
+    rows = [(name.partition("#")[0], text) for name, text in (line.split("\t") for line in lines)]
+    subject = mirror(dataset([row for row in rows if row[0] in set(chosen)]), encode)
+    assert set(said(probe_captions(subject))) == expected

@@ -1,0 +1,339 @@
+"""Whether the input is sound: found where planted, silent in clean worlds and where something else is planted."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import pytest
+
+from crosslens.analyze import Planted, Subject, look_into_inputs
+from crosslens.analyze.soundness import languages, lists, order, vectors
+from crosslens.core import (
+    FINDING_KINDS,
+    IMAGE_TO_TEXT,
+    TEXT_TO_IMAGE,
+    Array,
+    Dataset,
+    Observation,
+    RankedLists,
+    Relevance,
+    random_stream,
+)
+from crosslens.rank import rank_lists
+
+_WORDS = (
+    "dog cat ball house tree river man woman child street red blue green small large old young runs sits holds near "
+    "under behind two three car bus train beach snow table chair cup bird horse boat kite phone"
+)
+WORDS = _WORDS.split()
+PLANTS: Mapping[str, Any] = {
+    "chance": order.plant_chance,
+    "misaligned": order.plant_misaligned,
+    "blank-vectors": vectors.plant_blank_vectors,
+    "norms": vectors.plant_norms,
+    "hub": lists.plant_hub,
+    "ties": lists.plant_ties,
+    "language": languages.plant_language,
+}
+CLEAN: tuple[dict[str, Any], ...] = (
+    {},
+    {"noise": 2.0},
+    {"noise": 3.5, "captions": 1, "images": 300},
+    {"twins": 1.0, "noise": 0.8},
+    {"twins": 0.6, "blocks": True},
+    {"captions": 1, "images": 100},
+    {"cone": 2.0},
+    {"cone": 2.0, "dimensions": 50, "noise": 2.5},
+    {"score": "dot", "noise": 1.0},
+    {"score": "dot", "lengths": 0.002, "noise": 1.5},
+    {"dimensions": 100, "noise": 3.0},
+    {"dimensions": 6, "noise": 0.8},
+)
+"""Models that are perfect, weak, blind to what tells twins apart, anisotropic; short and long lists of captions."""
+
+
+def world(
+    seed: int, *, images: int = 200, captions: int = 5, noise: float = 0.6, dimensions: int = 24, score: str = "cosine",
+    lengths: float = 0.0, twins: float = 0.0, blocks: bool = False, cone: float = 0.0,
+) -> Subject:  # fmt: skip
+    """Images as points, captions near them. Twins stand next to each other, or in two ``blocks``."""
+    stream = random_stream(seed, "world")
+    points = stream.standard_normal((images, dimensions))
+    rows = np.arange(images // 2)
+    first, second = (rows, rows + images // 2) if blocks else (2 * rows, 2 * rows + 1)
+    alike = stream.random(len(rows)) < twins
+    points[second[alike]] = points[first[alike]] + 0.02 * stream.standard_normal((alike.sum(), dimensions))
+    owner = np.repeat(np.arange(images), captions)
+    shift = cone * stream.standard_normal(dimensions)
+    of_captions = points[owner] + noise * stream.standard_normal((len(owner), dimensions)) + shift
+    of_images = points + noise / 2 * stream.standard_normal(points.shape) + 1.1 * shift
+    if score == "dot":
+        of_images, of_captions = (
+            side
+            / np.linalg.norm(side, axis=1, keepdims=True)
+            * np.exp(lengths * stream.standard_normal((len(side), 1)))
+            for side in (of_images, of_captions)
+        )
+    texts = {f"image {row}": [" ".join(stream.choice(WORDS, 8)) for _ in range(captions)] for row in range(images)}
+    return Subject.of(Dataset.of(texts), of_images.astype(np.float32), of_captions.astype(np.float32), score=score)
+
+
+@lru_cache(maxsize=4)
+def usual() -> Subject:
+    return world(0)
+
+
+def said(subject: Subject, limit: float = 0.005) -> dict[str, Observation]:
+    """What is concluded, by kind: as an audit would, whose correction asks for a p below 5 % by some margin."""
+    return {
+        seen.kind: seen
+        for seen in look_into_inputs(subject).findings()
+        if seen.bounded or (seen.p is not None and seen.p < limit)
+    }
+
+
+def moved(subject: Subject, *, images: Array | None = None, captions: Array | None = None) -> Subject:
+    """The subject whose vectors stand in other rows."""
+    assert subject.images is not None
+    assert subject.captions is not None
+    if images is not None:
+        subject = replace(subject, images=subject.images.part(images, subject.images.ids))
+    if captions is not None:
+        assert subject.captions is not None
+        subject = replace(subject, captions=subject.captions.part(captions, subject.captions.ids))
+    return subject.ranked()
+
+
+def rolled(size: int, start: int, stop: int, by: int) -> Array:
+    rows = np.arange(size)
+    rows[start:stop] = np.roll(rows[start:stop], by)
+    return rows
+
+
+def clean_worlds(count: int) -> Iterator[tuple[int, dict[str, Any]]]:
+    yield from ((seed, CLEAN[seed % len(CLEAN)]) for seed in range(1000, 1000 + count))
+
+
+@pytest.mark.parametrize(("seed", "options"), [*clean_worlds(10)])
+def test_nothing_is_said_of_sound_inputs(seed: int, options: dict[str, Any]) -> None:
+    assert not said(world(seed, **options))
+
+
+@pytest.mark.slow
+def test_nothing_is_said_of_two_hundred_sound_inputs() -> None:
+    false = {seed: list(kinds) for seed, options in clean_worlds(204) if (kinds := said(world(seed, **options)))}
+    assert not false
+
+
+@pytest.mark.parametrize(
+    ("kind", "strength", "options"),
+    [
+        ("chance", 1.0, {}),
+        ("chance", 1.0, {"images": 100, "captions": 1}),
+        ("misaligned", 0.1, {}),
+        ("misaligned", 0.3, {"noise": 1.5}),
+        ("misaligned", 1.0, {"noise": 2.5}),
+        ("blank-vectors", 0.05, {}),
+        ("blank-vectors", 0.08, {"score": "dot"}),
+        ("norms", 0.5, {"score": "dot", "noise": 1.0}),
+        ("hub", 0.05, {}),
+        ("hub", 0.05, {"score": "dot", "noise": 1.5}),
+        ("ties", 0.1, {}),
+        ("language", 0.05, {}),
+    ],
+)
+def test_a_planted_defect_is_found_and_no_other(kind: str, strength: float, options: dict[str, Any]) -> None:
+    planted: Planted = PLANTS[kind](world(7, **options), strength, random_stream(7, kind))
+    seen = said(planted.subject)
+    assert kind in seen
+    assert planted.ids
+    causes = FINDING_KINDS[kind].details["causes"]
+    assert set(seen) <= {kind, *causes}
+    evidence = {identifier for ids in seen[kind].evidence for identifier in ids.values()}
+    assert kind == "chance" or evidence & planted.ids
+    assert seen[kind].text.endswith(".")
+
+
+@pytest.mark.parametrize("kind", PLANTS)
+def test_lists_alone_have_no_plant(kind: str) -> None:
+    subject = replace(usual(), images=None, captions=None)
+    planted = PLANTS[kind](subject, 0.5, random_stream(0, kind))
+    assert bool(planted.ids) == (kind == "language")
+
+
+@pytest.mark.parametrize(
+    ("rows", "start", "stop", "share"),
+    [
+        (rolled(200, 0, 200, 1), 0, 200, 1.0),
+        (rolled(200, 0, 200, -60), 0, 200, 1.0),
+        (rolled(200, 140, 200, 1), 140, 200, 0.3),
+        (rolled(200, 80, 100, 3), 80, 100, 0.1),
+    ],
+    ids=["all by one", "all by sixty", "the last 30 %", "a block"],
+)
+def test_shifted_images_are_located(rows: Array, start: int, stop: int, share: float) -> None:
+    seen = said(moved(usual(), images=rows))["misaligned"]
+    assert seen.effect.value == pytest.approx(share, abs=0.04)
+    assert seen.effect.low is not None
+    assert seen.effect.high is not None
+    assert seen.effect.low <= seen.effect.value <= seen.effect.high
+    concerned = {int(ids["query"].split("#")[0].split()[1]) for ids in seen.evidence}
+    assert concerned <= set(range(start, stop))
+
+
+@pytest.mark.parametrize(("by", "share"), [(1, 0.2), (-2, 0.4), (5, 1.0), (12, 1.0)])
+def test_shifted_captions_concern_those_that_change_their_image(by: int, share: float) -> None:
+    seen = said(moved(usual(), captions=rolled(1000, 0, 1000, by)))["misaligned"]
+    assert seen.effect.value == pytest.approx(share, abs=0.03)
+
+
+def test_a_random_or_reversed_order_is_chance() -> None:
+    for rows in (np.arange(200)[::-1], random_stream(0, "order").permutation(200)):
+        assert set(said(moved(usual(), images=rows))) == {"chance"}
+
+
+def test_a_weak_model_is_not_called_chance() -> None:
+    for seed in range(5):
+        weak = world(seed, noise=4.0)
+        assert np.nanmean(weak.caption_hits) < 0.05
+        assert "chance" not in said(weak)
+
+
+def test_twins_that_are_taken_for_each_other_are_not_shifted() -> None:
+    for options in ({"twins": 1.0}, {"twins": 1.0, "blocks": True}):
+        subject = world(3, **options)
+        assert np.nanmean(subject.caption_hits) < 0.7
+        assert "misaligned" not in said(subject)
+
+
+def test_copies_that_are_worse_than_the_original_are_not_shifted() -> None:
+    """The captions of a blurred copy fit the original better, which stands a constant number of rows away."""
+    subject = world(3, twins=1.0, blocks=True)
+    assert subject.images is not None
+    blurred = np.arange(100, 200)
+    noise = 0.5 * random_stream(0, "blur").standard_normal((100, 24))
+    worse = subject.images.with_rows(blurred, subject.images.vectors[blurred] + noise)
+    assert "misaligned" not in said(replace(subject, images=worse).ranked())
+
+
+def test_three_kinds_of_hubs() -> None:
+    """A mean-like vector under cosine, a long one under the inner product, and a column of a score matrix."""
+    near = world(1, noise=1.2)
+    assert near.images is not None
+    assert near.captions is not None
+    gap = 2 * random_stream(0, "gap").standard_normal(24)  # images and captions lie apart, as those of most models do
+    captions = near.captions.with_rows(np.arange(1000), near.captions.vectors + gap)
+    like_captions = near.images.with_rows([7], near.images.vectors[[7]] + 0.7 * gap)
+    seen = said(replace(near, images=like_captions, captions=captions).ranked())["hub"]
+    assert {ids["item"] for ids in seen.evidence} == {"image 7"}
+
+    dot = world(1, score="dot", noise=1.5)
+    assert dot.images is not None
+    long = dot.images.with_rows([7], 4 * dot.images.vectors[[7]])
+    seen = said(replace(dot, images=long).ranked())["hub"]
+    assert {ids["item"] for ids in seen.evidence} == {"image 7"}
+    assert seen.effect.value > 0.02
+
+    subject = usual()
+    ids, taken = subject.dataset.image_ids, set(random_stream(0, "taken").choice(1000, 50, replace=False).tolist())
+    assert subject.captions is not None
+    ranking = subject.rankings[TEXT_TO_IMAGE]
+    given = {query: [ids[item] for item in ranking.top_items[row]] for row, query in enumerate(ranking.query_ids)}
+    for row, (query, items) in enumerate(given.items()):
+        if row in taken:
+            given[query] = ["image 7", *(item for item in items if item != "image 7")]
+    assert said(of_lists(subject, given))["hub"].effect.value == pytest.approx(0.05, abs=0.01)
+
+
+def of_lists(subject: Subject, given: Mapping[str, list[str]]) -> Subject:
+    """The same dataset with lists of images by caption, and nothing else."""
+    data = subject.dataset
+    truth = Relevance.from_dataset(data, TEXT_TO_IMAGE)
+    return Subject(data, {TEXT_TO_IMAGE: rank_lists(RankedLists.of(given), truth, TEXT_TO_IMAGE)})
+
+
+def test_lists_alone_are_looked_into() -> None:
+    subject = moved(usual(), images=rolled(200, 140, 200, 2))
+    only = replace(subject, rankings={TEXT_TO_IMAGE: subject.rankings[TEXT_TO_IMAGE]}, images=None, captions=None)
+    result = look_into_inputs(only)
+    assert result.not_looked_at == ("blank-vectors", "norms")
+    assert set(said(only)) == {"misaligned"}
+    by_image = replace(subject, rankings={IMAGE_TO_TEXT: subject.rankings[IMAGE_TO_TEXT]}, images=None, captions=None)
+    assert set(said(by_image)) == {"misaligned"}
+
+
+def test_the_result_is_a_table_and_json() -> None:
+    result = look_into_inputs(vectors.plant_blank_vectors(usual(), 0.1, random_stream(0, "blank")).subject)
+    (section,) = result.sections()
+    (table,) = section.tables
+    assert table.header == ("check", "what", "value", "verdict")
+    assert {row[0] for row in table.rows} == set(PLANTS) - {"norms"}
+    assert "unsound" in str(result)
+    checks = json.loads(json.dumps(result.as_dict()))["checks"]
+    assert {"kind", "text", "effect", "p", "evidence"} <= set(checks[0])
+
+
+def test_blank_vectors_are_counted() -> None:
+    subject = usual()
+    assert subject.captions is not None
+    rows = np.arange(0, 1000, 12)
+    for kind, value in (("level", np.full(24, 0.1)), ("equal", subject.captions.vectors.mean(axis=0))):
+        blank = subject.captions.with_rows(rows, np.repeat(value[None], len(rows), axis=0).astype(np.float32))
+        seen = said(replace(subject, captions=blank).ranked())["blank-vectors"]
+        assert seen.subject == f"captions: {kind}"
+        assert seen.effect.value == len(rows) / 1000
+        assert {ids["query"] for ids in seen.evidence} == {subject.dataset.caption_ids[row] for row in rows}
+    few = subject.captions.with_rows([3, 4], np.ones((2, 24), np.float32))
+    seen = next(
+        seen for seen in look_into_inputs(replace(subject, captions=few).ranked()).findings() if seen.worth_a_look
+    )
+    assert seen.p is None  # two of a thousand are worth a look, and make nothing else unsound
+
+
+def test_vectors_may_be_equal_for_a_reason() -> None:
+    """Encoders that read a part of a caption, and models that tell few things apart."""
+    stream = random_stream(0, "points")
+    texts = {f"image {row}": [" ".join(stream.choice(WORDS, 8))] for row in range(200)}
+    for row in range(100, 200):
+        texts[f"image {row}"] = [f"a red ball lies {' '.join(stream.choice(WORDS, 4))}"]
+    cut = stream.standard_normal((200, 24)).astype(np.float32)
+    cut[100:] = cut[100]
+    assert "blank-vectors" not in said(Subject.of(Dataset.of(texts), stream.standard_normal((200, 24)), cut))
+    coarse = world(0, captions=1)
+    assert coarse.images is not None
+    assert coarse.captions is not None
+    few = coarse.images.vectors[np.arange(200) % 10]
+    assert "blank-vectors" not in said(Subject.of(coarse.dataset, few, coarse.captions.vectors))
+
+
+def test_ties_are_exact() -> None:
+    planted = lists.plant_ties(usual(), 0.1, random_stream(0, "ties"))
+    seen = said(planted.subject)["ties"]
+    tied = planted.subject.rankings[TEXT_TO_IMAGE]
+    assert seen.effect.value == pytest.approx(float(((tied.above == 0) & (tied.tied > 0)).mean()))
+    assert seen.p == 0
+
+
+def test_short_captions_and_typing_mistakes_are_english() -> None:
+    stream = random_stream(0, "typing")
+    texts: dict[str, list[str]] = {}
+    for row in range(200):
+        words = [" ".join(stream.choice(WORDS, 3)) for _ in range(2)]
+        letters = list(" ".join(stream.choice(WORDS, 9)))
+        for place in stream.integers(0, len(letters) - 1, 4):
+            letters[place], letters[place + 1] = letters[place + 1], letters[place]
+        texts[f"image {row}"] = [*words, "".join(letters)]
+    vectors_of = [stream.standard_normal((size, 8)) for size in (200, 600)]
+    assert "language" not in said(Subject.of(Dataset.of(texts), vectors_of[0], vectors_of[1]))
+
+
+def test_the_language_is_told() -> None:
+    planted = languages.plant_language(usual(), 0.2, random_stream(0, "language"))
+    seen = said(planted.subject)["language"]
+    assert "German" in seen.text
+    assert {ids["query"] for ids in seen.evidence} <= planted.ids
