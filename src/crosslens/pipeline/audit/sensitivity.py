@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -11,6 +11,7 @@ from crosslens.analyze import Subject
 from crosslens.core import (
     FINDING_KINDS,
     Entry,
+    Finding,
     Presented,
     Progress,
     Section,
@@ -173,9 +174,21 @@ def _noticed(
         with_defect = replace(planted.subject, seed=repeat)
         result = compare_with_planted(subject, with_defect) if asked == COMPARISON else LOOKS[asked](with_defect)
         observed = [Observed(observation, asked, name) for observation in result.findings()]
-        places = [place for place, finding in enumerate(conclude([*rest, *observed])) if finding.kind == entry.name]
+        concluded = conclude([*rest, *observed])
+        places = [place for place, finding in enumerate(concluded) if _is_of(finding, entry.name, planted.ids)]
         said += bool(places)
         first += bool(places) and places[0] < FIRST_FIVE
         progress.advance()
     words = entry.details["strength_words"].format(strength)
     return Noticed(entry.name, strength, words, repeats, said, first)
+
+
+def _is_of(finding: Finding, kind: str, planted: Collection[str]) -> bool:
+    """Whether a finding is about what was planted: of the kind, and at least half of its evidence names a planted id.
+
+    The data may have had the same fault elsewhere before.
+    """
+    if finding.kind != kind:
+        return False
+    named = [{*entry.get("items", ()), entry.get("query"), entry.get("item")} for entry in finding.evidence]
+    return 2 * sum(not ids.isdisjoint(planted) for ids in named) >= len(named)
