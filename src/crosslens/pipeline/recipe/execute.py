@@ -164,7 +164,7 @@ def _error_source(inputs: InputOptions, loaded: LoadedInputs, error: InputError)
                 for row in np.flatnonzero((block == 0).all(axis=-1).reshape(len(block), -1).any(axis=1))
             ]
             if len(rows) > 1 and vectors is not None:
-                error.problem = f"{len(rows):,} of {len(vectors):,} vectors are zeros, which have no direction"
+                error.add_context(f"{len(rows):,} of {len(vectors):,} vectors")
             if rows:
                 return path, rows[0]
     files = [path for path in (*(path for path, _ in sides), *inputs.runs) if path is not None]
