@@ -14,6 +14,15 @@ from crosslens.similarity import references_of
 
 from .overlap import Overlap, made_dataset, overlap
 
+
+@pytest.fixture(autouse=True)
+def only_similarity(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> None:
+    """Most tests here are of φ: made-up words deny nothing, and no control takes part."""
+    if "controlled" not in request.node.name:
+        monkeypatch.setattr("crosslens.analyze.missing_positives.contradicts", lambda first, second: None)
+        monkeypatch.setattr("crosslens.analyze.missing_positives._control", lambda *_: None)
+
+
 DATASET = cl.Dataset.of(made_dataset(20, 3))
 OWN = DATASET.caption_image[None] == np.arange(20)[:, None]
 
@@ -56,7 +65,7 @@ def test_the_highest_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("images", "captions", "values"):
         assert np.array_equal(getattr(some, name), getattr(whole, name)[:25])
     assert some.left_out == len(whole) - 25
-    assert "Kept: the 25 highest" in some.text()
+    assert "Compared: the 25 highest" in some.text()
     assert len(cl.missing_positives(DATASET, Overlap(), threshold=0.3, most=0)) == 0
     for wrong in ({"threshold": 0.3, "most": -1}, {"threshold": float("nan")}, {"threshold": float("inf")}):
         with pytest.raises(UsageError):
@@ -134,6 +143,58 @@ def test_precision_and_recall_as_sklearn_has_them(both: bool, monkeypatch: pytes
     assert missing.as_dict()["verification"]["recall"]["value"] == result.recall.mean
     assert "lower bound" in missing.text(80)
     assert max(map(len, missing.text(80).splitlines())) <= 80
+
+
+SCENES = {
+    "sofa": ["A brown dog sleeps on a red sofa.", "The dog lies on the couch.", "A brown dog asleep on a red couch."],
+    "couch": ["A brown dog lies on a red sofa.", "A dog rests on the couch.", "A brown dog on a red couch."],
+    "cat": ["A white cat sleeps on a red sofa.", "The cat lies on the couch.", "A white cat asleep on a red couch."],
+    "boat": ["A boat sails on the sea.", "The sailboat crosses the ocean.", "A white boat on blue water."],
+}
+
+
+def test_controlled_pairs_are_denied_by_what_captions_say(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("crosslens.analyze.missing_positives._control", lambda *_: None)
+    result = cl.missing_positives(cl.Dataset.of(SCENES), Overlap(), threshold=0.4)
+    listed = set(zip(result.table["image"], result.table["caption_of"], strict=True))
+    assert listed == {("sofa", "couch"), ("couch", "sofa")}
+    assert result.denied > 0
+    assert len(result) + result.denied == result.compared
+
+
+class _Blind(Overlap):
+    """A φ to which everything fits."""
+
+    def prepare(self, references, captions, *, progress=None, threads=None):
+        prepared = super().prepare(references, captions)
+        return _Same(np.ones(prepared.shape, np.float32))
+
+
+class _Same:
+    def __init__(self, values: np.ndarray) -> None:
+        self.values, self.shape = values, values.shape
+
+    def block(self, rows: slice) -> np.ndarray:
+        return self.values[rows]
+
+    def pairs(self, images: np.ndarray, captions: np.ndarray) -> np.ndarray:
+        return self.values[images, captions]
+
+
+def test_controlled_similarity_that_cannot_tell_says_so_and_nothing_else() -> None:
+    scenes = {
+        f"i{n}": [f"the {first} beside q{n}", f"z{n} {second}"]
+        for n, (first, second) in enumerate(
+            zip("table chair lamp stove spoon kettle".split() * 8, "carpet window mirror pillow shelf vase".split() * 8)
+        )
+    }
+    result = cl.missing_positives(cl.Dataset.of(scenes), _Blind(), threshold=0.5)
+    assert result.control is not None
+    assert not result.control.can_tell
+    assert len(result) == 0
+    assert list(result.findings()) == []
+    assert "similarity cannot tell on this data" in " ".join(result.text(80).split())
+    assert "φ at least" not in result.text(80)
 
 
 def test_bad_input() -> None:

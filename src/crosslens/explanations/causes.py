@@ -139,8 +139,7 @@ def limitations(
     if mentions:
         judged = (
             f"Of {mentions:,} mentions in failed queries {unjudged:,} ({100 * unjudged / mentions:.0f}%) could not be "
-            "judged. Where nothing is violated, a failure is a near miss if at least as much is there as is open, else "
-            "unclear."
+            "judged. A failure of which nothing is known to be violated is not explained."
         )
     if objects.source == "captions":
         return (
@@ -179,11 +178,9 @@ def limitations(
 
 CAUSES = ("object", "count", "colour", "size", "position", "action", "detail")
 """What may be wrong, in the order by which the main cause is chosen."""
-NEAR_MISS = "near miss"
-"""Nothing that the query mentions is violated, and most of what can be judged is there: it may be relevant too."""
-UNCLEAR = "unclear"
-"""Nothing is violated, but more of what the query mentions is open than is there."""
-OUTCOMES = (*CAUSES, NEAR_MISS, UNCLEAR)
+UNEXPLAINED = "not explained"
+"""Nothing that the query mentions is known to be violated: that does not make the retrieved image right."""
+OUTCOMES = (*CAUSES, UNEXPLAINED)
 """Every failure has one of them as its main cause."""
 MAIN = "main_cause"
 SALIENT = 1 / 10
@@ -355,7 +352,7 @@ def cause_column(cause: str) -> str:
 
 
 def cause_table(judged: Sequence[Iterable[MentionJudgement]]) -> pl.DataFrame:
-    """One row per failure: a boolean column per cause, for near misses and unclear ones, and the main cause.
+    """One row per failure: a boolean column per cause, for those that are not explained, and the main cause.
 
     ``mentions`` and ``unjudged`` count what the query mentions and what of it could not be judged; ``by_captions`` is
     true where captions decided about a cause.
@@ -366,14 +363,11 @@ def cause_table(judged: Sequence[Iterable[MentionJudgement]]) -> pl.DataFrame:
         violated = {
             cause: True if False in known else None if None in known else False for cause, known in holds.items()
         }
-        # Positions do not count among what is there or open: boxes hardly ever decide them.
-        known = [item.holds for item in judgements if item.cause != "position"]
-        without = NEAR_MISS if 0 < known.count(True) >= known.count(None) else UNCLEAR
-        main = next((cause for cause in CAUSES if violated[cause]), without)
+        main = next((cause for cause in CAUSES if violated[cause]), UNEXPLAINED)
         rows.append(
             {
                 **{cause_column(cause): violated[cause] for cause in CAUSES},
-                **{cause_column(outcome): main == outcome for outcome in (NEAR_MISS, UNCLEAR)},
+                cause_column(UNEXPLAINED): main == UNEXPLAINED,
                 MAIN: main,
                 "mentions": len(judgements),
                 "unjudged": sum(item.holds is None for item in judgements),
@@ -387,7 +381,7 @@ def cause_table(judged: Sequence[Iterable[MentionJudgement]]) -> pl.DataFrame:
 
 
 def cause_shares(failures: pl.DataFrame, draws: Bootstrap, level: float = 0.95) -> pl.DataFrame:
-    """One row per cause, then the near misses and the unclear ones.
+    """One row per cause, then the failures that are not explained.
 
     ``asked``: failures whose query mentions anything of the kind; ``open``: those of them that could not be judged;
     ``count``: failures with this cause, ``share`` of all failures with its interval over images; ``of_asked``: of those
@@ -416,7 +410,7 @@ def cause_numbers(causes: pl.DataFrame, draws: Bootstrap, level: float = 0.95) -
     """One row per number of causes, from 0 to the largest, over a table with a boolean column per cause.
 
     ``count`` and ``share``: rows with exactly so many causes, with the interval over images; ``of_caused``: of those
-    with any cause. Near misses and unclear failures have none.
+    with any cause. Failures that are not explained have none.
     """
     numbers = causes.select(pl.all().fill_null(False).cast(pl.Int64)).sum_horizontal().to_numpy()
     caused = int((numbers > 0).sum())

@@ -32,15 +32,7 @@ from crosslens.core import (
     positions,
 )
 from crosslens.explanations.api import image_files_of_run
-from crosslens.explanations.causes import (
-    CAUSES,
-    NEAR_MISS,
-    UNCLEAR,
-    cause_column,
-    cause_table,
-    judge_failures,
-    texts_of,
-)
+from crosslens.explanations.causes import CAUSES, UNEXPLAINED, cause_column, cause_table, judge_failures, texts_of
 from crosslens.explanations.failures import DIRECTION_NAMES, failed, query_outcomes, ranking_of
 from crosslens.explanations.mentions import mentioned_concepts
 from crosslens.explanations.objects import objects_of
@@ -154,7 +146,7 @@ class RunChanges(Presented):
                 lacking = "what the retrieved caption mentions and the query image lacks"
             about = (
                 f"Queries whose top hit is not relevant, by {lacking}; a hit may have several faults.",
-                "A near miss lacks nothing of it; of an unclear one, too little could be judged.",
+                "Of one that is not explained, nothing is known to be lacking.",
                 "The last two columns count won queries whose hit has the fault no more, and lost queries whose hit "
                 "did not have it before.",
             )
@@ -326,7 +318,7 @@ def _faults_of_hits(
 
 def _cause_changes(shared: pl.DataFrame, gain: Array, faults: Sequence[Mapping[str, Faults]]) -> pl.DataFrame:
     """Per cause: queries that fail so in either run, won queries without it since, lost queries that have it since."""
-    counts = {cause: [0, 0, 0, 0] for cause in (*CAUSES, NEAR_MISS, UNCLEAR)}
+    counts = {cause: [0, 0, 0, 0] for cause in (*CAUSES, UNEXPLAINED)}
     for query, change in zip(shared["query"], gain, strict=True):
         before, after = (set(run.get(query, ((), ()))[0]) for run in faults)
         for cause in before | after:

@@ -454,7 +454,7 @@ def _table_of_cause_numbers(overview: Overview) -> Table:
         )
         for row in overview.cause_numbers.to_dicts()
     )  # fmt: skip
-    note = "of caused: of the failures with a cause; near misses and unclear ones have none."
+    note = "of caused: of the failures with a cause; those that are not explained have none."
     return Table(("causes", "failures", "% of failures", "of caused, %"), rows, notes=(note,))
 
 

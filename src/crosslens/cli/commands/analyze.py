@@ -205,9 +205,10 @@ def labels(
 ) -> analyze.LabelQuality | analyze.ReviewedLabels:
     """List labels that a person should review, with reasons.
 
-    Captions whose words nothing else about their image supports, that fit another image better in every run, or that
-    rank far down; duplicate captions and pictures. For each run it says which failures are annotation problems and
-    which remain the model's. A reviewed list becomes a cleaned dataset and judgements with --apply.
+    To correct: pictures that are equal pixel for pixel up to how they were saved, captions that are equal word for
+    word, captions that were exchanged. Worth a look: captions whose words nothing else about their image supports, or
+    that rank far down. For each run it says which failures equal captions and pictures excuse. A reviewed list becomes
+    a cleaned dataset and judgements with --apply.
     """
     check_outputs(files.output, files.qrels, files.leave_out, cleaned, overwrite=overwrite)
     if files.output is not None:

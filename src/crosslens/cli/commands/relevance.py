@@ -108,8 +108,9 @@ def missing_positives(
 ) -> analyze.MissingPositives:
     """Find matches that nobody annotated.
 
-    Pairs outside the ground truth with φ as high as annotated pairs', where each caption is compared with the others of
-    its image, or with the texts of a corpus. The written judgements hold the ground truth and these pairs.
+    Pairs outside the ground truth that are worth a look: φ as high as annotated pairs', where each caption is compared
+    with the others of its image, or with the texts of a corpus, and no caption denies the other. Where captions edited
+    in one fact pass as well, similarity cannot tell, and none is listed. The judgements hold the ground truth too.
     """
     check_outputs(output, table, overwrite=overwrite)
     dataset = source.load()

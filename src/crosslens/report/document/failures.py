@@ -1,5 +1,5 @@
-"""Which queries are worth looking at: confident failures, near misses, likely missing positives, wins and losses; and
-the failures that say most about a run."""
+"""Which queries are worth looking at: confident failures, near misses, similar first hits, wins and losses; and the
+failures that say most about a run."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ FAILED = pl.col("rank").is_null() | (pl.col("rank") != 1)
 _LEAD = pl.coalesce("margin", "margin_at_least")
 _CANDIDATES = 24
 """Failures that are explained, to choose from."""
-_BY_MODELS = {"another image", "far"}
-"""Reasons to suspect a label that are nothing but failures of models."""
-_UNANNOTATED = "Perhaps not a failure: by its captions, what was retrieved fits as well as annotated pairs do."
+_EXCUSES = {"same caption"}
+"""Reasons for listing a label that excuse a miss."""
+_UNANNOTATED = "Worth a look: by φ, its captions are as similar as those of annotated pairs, and none denies the other."
 
 
 @dataclass(frozen=True)
@@ -66,9 +66,8 @@ def choose_queries(
     )
     if phi is not None:
         add(
-            "Likely missing positives",
-            f"Failures whose first hit is most similar to the query by its captions (φ = {PHI}): the label may be "
-            "missing, and the answer right.",
+            "First hits with similar captions",
+            f"Failures whose first hit is most similar to the query by its captions (φ = {PHI}): worth a look.",
             failures.join(phi, on="query", how="inner").filter(pl.col("phi") > 0),
             "phi",
             lambda row: f"φ of the first hit {row['phi']:.2f}",
@@ -134,7 +133,7 @@ def telling_failures(context: ReportContext, name: str) -> list[TellingFailure]:
         failure = _judged(row, explanation)
         pair = (row["query"], row["item"]) if context.direction == IMAGE_TO_TEXT else (row["retrieved"], row["query"])
         if row["query"] in suspect:
-            failure = replace(failure, doubt=f"The label is suspect: {suspect[row['query']]}.")
+            failure = replace(failure, doubt="Another image has this very caption.")
         elif pair in fitting and not failure.doubt:
             failure = replace(failure, doubt=_UNANNOTATED)
         judged.append(failure)
@@ -191,14 +190,14 @@ def _judged(row: Mapping[str, Any], explanation: Explanation | None) -> TellingF
 
 
 def _suspect_labels(context: ReportContext, name: str) -> dict[str, str]:
-    """Captions with a label that is suspect for more than the failures of models, and why."""
+    """Captions that another image has too, word for word."""
     result = context.inputs.stage_of("label-quality", name)
     if result is None:
         return {}
     rows: Sequence[Mapping[str, Any]] = list(result.payload.get("review", ()))
     if result.folder is not None and (file := result.folder / "review.csv").exists():
         rows = read_table(file).frame.to_dicts()
-    reasons = {str(row["caption"]): set(str(row["reason"]).split(" + ")) - _BY_MODELS for row in rows if row["caption"]}
+    reasons = {str(row["caption"]): set(str(row["reason"]).split(" + ")) & _EXCUSES for row in rows if row["caption"]}
     return {caption: ", ".join(sorted(own)) for caption, own in reasons.items() if own}
 
 

@@ -198,7 +198,7 @@ class PageMarks:
 
 
 class LikelyPositiveSearch:
-    """Items of top lists that nobody marked as relevant although their captions say so.
+    """Items of top lists that nobody marked as relevant and that are worth a look by their captions.
 
     As in ``crosslens missing-positives``: φ of a query's caption against the captions of an image is compared with φ of
     captions that people wrote about an image, each against the image's others. Here only the pairs of a page are

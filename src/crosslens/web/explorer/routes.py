@@ -261,7 +261,7 @@ def _add_queries(api: APIRouter, pages: APIRouter, tables: QueryTables) -> None:
 
     @api.get("/runs/{run}/likely-positives")
     def likely_positives(run: str, id: Name, direction: Name | None = None, k: TopK = 10) -> LikelyPositives:
-        """Items of the top k that are not marked as relevant although their captions say they are."""
+        """Items of the top k that are not marked as relevant and worth a look by their captions."""
         return likely.search(run, direction, id, k=k)
 
 

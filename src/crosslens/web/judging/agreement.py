@@ -412,7 +412,7 @@ _CORRELATIONS: dict[str, Any] = {
     **{f"{name}{end}": pl.Float64 for name in COEFFICIENTS for end in ("", "_low", "_high")},
 }
 
-_DERIVED = {"object_class": "object", "details": "detail", "successful_alternative": "near miss"}
+_DERIVED = {"object_class": "object", "details": "detail"}
 """Labels of the task failures whose derived cause has another name."""
 _CAUSES: dict[str, Any] = {
     **dict.fromkeys(("label", "cause"), pl.String),

@@ -1,0 +1,69 @@
+"""Captions that deny each other; captions edited in one fact are always denied."""
+
+from __future__ import annotations
+
+import pytest
+
+from crosslens.analyze.label_quality.contradictions import contradicts, near_twins
+from crosslens.core.dataset import Dataset
+from crosslens.synth import generate
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ("A red car on a street.", "The blue car waits."),
+        ("A girl in red.", "A girl in green runs."),
+        ("Two dogs run.", "A dog runs."),
+        ("Three birds on a wire.", "Birds: there are five birds."),
+        ("A cat left of a hat.", "A cat to the right of a hat."),
+        ("Under a starry sky a laptop below a shirt.", "Under a starry sky a laptop above a shirt."),
+        ('A sign that says "STOP".', 'A sign reading "GO".'),
+        ("A picture of Stonehenge.", "A picture of the Eiffel Tower."),
+        ("79 - 64 is 15.", "79 - 65 is 14."),
+        ("A dog chases a man.", "A man chases a dog."),
+        ("A big dog sleeps.", "A tiny dog sleeps."),
+        ("A man with a hat.", "A man without a hat."),
+        ("The door is open.", "The door is closed."),
+        ("A horse eats hay.", "A cow eats hay."),
+        ("A woman sits.", "A man sits."),
+        ("A person rides a surfboard.", "A person rides a skateboard."),
+        ("On dots a yellow kite and a cup.", "On dots a yellow spoon and a cup."),
+    ],
+)
+def test_what_cannot_both_be_true(first: str, second: str) -> None:
+    assert contradicts(first, second), (first, second)
+    assert contradicts(second, first), (second, first)
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ("A dog runs on the grass.", "A brown dog is running outside."),
+        ("Two dogs play.", "Several dogs play in the snow."),
+        ("A gray cat.", "A grey cat sleeps."),
+        ("A black and white cow.", "A white cow in a field."),
+        ("A man rides a bike.", "A man in a red shirt rides his bike down a hill."),
+        ("A child smiles.", "A child smiles."),
+    ],
+)
+def test_what_can_both_be_true(first: str, second: str) -> None:
+    assert contradicts(first, second) is None
+    assert contradicts(second, first) is None
+
+
+def test_captions_of_twins_deny_each_other() -> None:
+    scenes = list(generate(120, seed=7, version="v1"))
+    pairs = [
+        (mine.text, theirs.text)
+        for original, twin in zip(scenes[:120], scenes[120:], strict=True)
+        for mine, theirs in zip(original.captions, twin.captions, strict=True)
+        if mine.text != theirs.text
+    ]
+    denied = sum(contradicts(*pair) is not None for pair in pairs)
+    assert denied >= 0.97 * len(pairs)
+
+
+def test_near_twins_of_a_gallery() -> None:
+    dataset = Dataset.of({"a": ["A red car on a street."], "b": ["A blue car on a street."], "c": ["A cat asleep."]})
+    assert near_twins(dataset) == [(0, 1), (1, 0)]
