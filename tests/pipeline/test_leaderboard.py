@@ -14,7 +14,6 @@ import pytest
 import crosslens as cl
 from crosslens.core import MetricValues, Run, UnknownNameError, UsageError
 from crosslens.pipeline import Leaderboard, group_runs, leaderboard
-from crosslens.pipeline.audit.findings import ranked_models
 from crosslens.statistics import holm
 
 QUERIES = 60
