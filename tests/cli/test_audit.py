@@ -102,7 +102,17 @@ def test_the_contract(call: Call, here: Path) -> None:
         assert finding.text.split(" [")[0] in " ".join(outcome.out.split())
     assert "Report: OUT/report.html" in outcome.out
     done, left_out = {result.stage for result in audit.results}, {entry.stage for entry in audit.skipped}
-    assert {"evaluate", "soundness", "groups", "probes", "twins", "robustness", "polysemy", "difficulty", "curve"} <= done
+    assert {
+        "evaluate",
+        "soundness",
+        "groups",
+        "probes",
+        "twins",
+        "robustness",
+        "polysemy",
+        "difficulty",
+        "curve",
+    } <= done
     assert {"hard-negatives", "comparison", "leaderboard"} <= left_out
     assert not done & left_out
     for result in audit.results:
@@ -275,7 +285,9 @@ def test_killed_at_any_moment_it_goes_on_and_ends_with_the_same_result(here: Pat
 def test_ctrl_c_is_clean(here: Path) -> None:
     process = start(here, "OUT")
     deadline = time.monotonic() + 120
-    while not list(here.glob("OUT/results/soundness-*.json")) and time.monotonic() < deadline and process.poll() is None:
+    while (
+        not list(here.glob("OUT/results/soundness-*.json")) and time.monotonic() < deadline and process.poll() is None
+    ):
         time.sleep(0.02)
     process.send_signal(signal.SIGINT)
     errors = process.communicate(timeout=120)[1].decode()

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-import crosslens as cl
 from crosslens.analyze import Subject, look_into_inputs
 from crosslens.core import (
     ConflictError,
@@ -389,7 +388,9 @@ def test_what_killed_audits_leave_is_removed(tmp_path: Path) -> None:
         return folder
 
     folder = AuditFolder.open(out, "key", {"runs": {}}, overwrite=False)
-    leftovers = [leave(path, "") for path in (out / "report.html", out / "results" / "soundness.json", out / "header.json")]
+    leftovers = [
+        leave(path, "") for path in (out / "report.html", out / "results" / "soundness.json", out / "header.json")
+    ]
     unfinished = leave(out / "runs" / "scores", "run")
     AuditFolder.open(out, "key", {"runs": {}}, overwrite=False)
     assert [path for path in (*leftovers, unfinished) if path.exists()] == [unfinished]
