@@ -60,9 +60,6 @@ WEB_PACKAGES = {
 """What modules of the package ``web`` may import at once: only commands import them, and only when they run
 (test_the_web_package_loads_without_a_web_framework)."""
 
-RESULTS_IN_TWO_MODULES = (".robustness_study.",)
-"""Modules that import the type of their result under TYPE_CHECKING, while it imports them to show itself."""
-
 Importing = ast.Import | ast.ImportFrom | ast.Call
 
 
@@ -76,8 +73,6 @@ class Import:
     line: int
     at_start: bool
     """True where it runs as soon as the module is imported."""
-    for_types: bool = False
-    """True where it only serves the type checker."""
 
     @property
     def package(self) -> str:
@@ -109,27 +104,27 @@ def imports_in(source: Path) -> list[Import]:
     modules = modules_in(source)
     imports = []
     for module, file in modules.items():
-        for node, at_start, for_types in _walk(file.read_text(encoding="utf-8"), file):
+        for node, at_start in _walk(file.read_text(encoding="utf-8"), file):
             for target, names in _targets(node, module, is_package=file.name == "__init__.py"):
-                imports.append(Import(module, target, names, node.lineno, at_start, for_types))
+                imports.append(Import(module, target, names, node.lineno, at_start))
     return imports
 
 
-def _walk(text: str, file: Path) -> Iterator[tuple[Importing, bool, bool]]:
-    """What may import, whether it does when its module is loaded, and whether for type checkers alone."""
+def _walk(text: str, file: Path) -> Iterator[tuple[Importing, bool]]:
+    """What may import, and whether it does when its module is loaded."""
     lines = [number for number, line in enumerate(text.splitlines(), 1) if "import" in line]
-    waiting: list[tuple[ast.AST, bool, bool]] = [(ast.parse(text, filename=str(file)), True, False)]
+    waiting: list[tuple[ast.AST, bool]] = [(ast.parse(text, filename=str(file)), True)]
     while waiting:
-        node, at_start, for_types = waiting.pop()
+        node, at_start = waiting.pop()
         if hasattr(node, "lineno") and bisect_left(lines, node.lineno) == bisect_right(lines, node.end_lineno):
             continue  # nothing in it imports
         if isinstance(node, Importing):
-            yield node, at_start, for_types
+            yield node, at_start
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
             at_start = False
         if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
-            at_start, for_types = False, True
-        waiting += [(child, at_start, for_types) for child in ast.iter_child_nodes(node)][::-1]
+            at_start = False
+        waiting += [(child, at_start) for child in ast.iter_child_nodes(node)][::-1]
 
 
 def _targets(node: Importing, module: str, is_package: bool) -> Iterator[tuple[str, tuple[str, ...]]]:
@@ -187,15 +182,10 @@ def package_circle(source: Path) -> list[str]:
 
 
 def module_circle(source: Path) -> list[str]:
-    """Modules that import each other in a circle, in functions and for the type checker too.
-
-    Not counted: the types of a result that the module of its sections imports; the two are one thought in two modules.
-    """
+    """Modules that import each other in a circle, in functions and for the type checker too."""
     modules = modules_in(source)
     graph: dict[str, set[str]] = {}
     for statement in within_package(imports_in(source)):
-        if statement.for_types and any(part in statement.module for part in RESULTS_IN_TWO_MODULES):
-            continue
         target, names = statement.target, statement.names
         reached = {f"{target}.{name}" for name in names if f"{target}.{name}" in modules}
         if len(reached) < len(names) or not names:

@@ -13,7 +13,7 @@ import pytest
 import crosslens as cl
 from crosslens.cli.app import _command_of
 
-FORMS = "json write output overwrite show plugin no_verify help engine ray_address"
+FORMS = "json write output overwrite show plugin no_verify help help_all engine ray_address"
 """How results are printed, written and computed, of every command alike: in Python, methods of the result,
 ``cl.load_plugin``, ``cl.verification`` and ``cl.use_engine``."""
 DATASET = "dataset captions instances images split extra_images data_folder data"
@@ -25,7 +25,7 @@ RENAMED = {
     "query": "queries", "direction": "directions", "qrels": "relevance", "option": "options",
     "perturb": "perturbations", "size_base": "base", "image_embeddings": "images", "caption_embeddings": "captions",
     "by": "column", "all_groups": "largest", "runs": "scores", "rerank": "second_stage", "images_output": "images",
-    "verify": "verified",
+    "verify": "verified", "allow_host": "allow_hosts",
 }  # fmt: skip
 """Flags whose keyword has another name, mostly because Python takes several values or the values themselves."""
 
@@ -39,6 +39,7 @@ PAIRS: dict[str, tuple[Callable[..., Any], dict[str, str]]] = {
             "image_ids caption_ids": "those of the embeddings",
             "image_text query_caption shared_images": "encode.text_only gives the captions' vectors",
             "rerank_depth": "of second_stage", "offline precision skip_bad trust_code": "of load_encoder",
+            "allow_host": "of run_recipe: what Python passes is the caller's own",
         },
     ),
     "compare": (
@@ -71,7 +72,7 @@ PAIRS: dict[str, tuple[Callable[..., Any], dict[str, str]]] = {
     "analyze difficulty": (
         cl.difficulty,
         {
-            f"{ENCODING} runs negatives": "of the panel: scores by model",
+            f"{ENCODING} allow_host runs negatives": "of the panel: scores by model",
             "beside disagree levels repeats seed stability": "functions of what it returns",
             "calibration calibration_dataset save_thresholds": "thresholds are passed as values",
         },

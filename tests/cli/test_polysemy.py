@@ -173,8 +173,8 @@ def test_a_page_stays_small(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def measured(name: str, seed: int, **changes: Any) -> tuple[analyze.Polysemy, analyze.CaptionDiversity]:
     rng = np.random.default_rng(seed)
-    dataset = cl.Dataset.of({f"i{row}": ["one text", "other words"] for row in range(9)}, name)
-    vectors = {"images": rng.normal(size=(9, 4)), "captions": rng.normal(size=(18, 4)), **changes}
+    dataset = cl.Dataset.of({f"i{row}": ["one text", "other words"] for row in range(12)}, name)
+    vectors = {"images": rng.normal(size=(12, 4)), "captions": rng.normal(size=(24, 4)), **changes}
     curves = cl.polysemy(dataset, sizes=range(1, 9), resamples=20, **vectors)
     return curves, analyze.measure_caption_diversity(dataset, resamples=20, cider=False, **vectors)
 

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
+from crosslens.core.errors import UsageError
 from crosslens.core.ranking import RankedLists, Ranking
 from crosslens.core.relevance import Relevance
 from crosslens.data import read_qrels, read_run, write_qrels, write_run
@@ -182,6 +183,13 @@ def test_a_ranking_is_written_as_its_lists(tmp_path: Path) -> None:
 def test_qrels_come_back(tmp_path: Path, name: str) -> None:
     relevance = Relevance.from_pairs(["q1", "q1", "q2"], ["a", "b", "a"], [1, 0, 0.5])
     assert judged(read_qrels(write_qrels(relevance, tmp_path / name))) == judged(relevance)
+
+
+@pytest.mark.parametrize("name", ["q.csv", "q.tsv.gz", "q.parquet"])
+def test_qrels_are_not_called_as_a_table_that_they_are_not(tmp_path: Path, name: str) -> None:
+    with pytest.raises(UsageError, match=r"not as \.\w+\n  fix: end the name in \.qrels or \.json"):
+        write_qrels(Relevance.from_pairs(["q"], ["a"]), tmp_path / name)
+    assert not list(tmp_path.iterdir())
 
 
 def test_whole_grades_are_written_whole_and_the_same_bytes_every_time(tmp_path: Path) -> None:

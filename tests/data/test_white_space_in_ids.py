@@ -55,7 +55,7 @@ def test_ids_that_need_no_escape_are_written_as_they_are() -> None:
     assert escape_ids(plain) == plain
     assert unescape_ids(plain) == plain
     # What others wrote with the mark, and we would not have, stays, too.
-    foreign = ("%%", "%%abc", "%%a%2", "%%a%ffb", "%%a%2fb%20c", "%%%41")
+    foreign = ("%%", "%%abc", "%%a%00", "%%a%00%20b", "%%a%2", "%%a%ffb", "%%a%2fb%20c", "%%%41")
     assert unescape_ids(foreign) == foreign
     assert escape_ids(["my photo.jpg", "#1", "%%a%20b"]) == ("%%my%20photo.jpg", "%%#1", "%%%25%25a%2520b")
     assert escape_note(plain) is None

@@ -500,6 +500,8 @@ def test_offline_no_library_connects(site: Served) -> None:
             sock.connect(("2001:db8::1", 80, 0, 0))
         with pytest.raises(OSError, match=r"to example\.org"):
             socket.gethostbyname("example.org")
+        with pytest.raises(OSError, match=r"to 192\.0\.2\.1"):
+            socket.getnameinfo(("192.0.2.1", 80), 0)
 
     with offline():
         connect()

@@ -44,7 +44,7 @@ def test_every_field_is_a_declared_option(kind: type[Options]) -> None:
 def test_recipes_share_the_declarations_of_encoding() -> None:
     ours, theirs = declarations(ModelOptions), declarations(EncodeOptions)
     for name in ("image_folder", "precision", "skip_bad"):
-        assert ours[name] is theirs[name]
+        assert ours[name] == theirs[name]
 
 
 @pytest.mark.parametrize(
@@ -104,4 +104,4 @@ def test_editors_see_every_option_of_audits_and_explanations() -> None:
     for keywords, function in ((QueryKeywords, explain_queries), (OverviewKeywords, explain_run)):
         parameters = inspect.signature(function).parameters.values()
         named = {parameter.name for parameter in parameters if parameter.kind is parameter.KEYWORD_ONLY} - {"objects"}
-        assert keywords.__optional_keys__ == named | {"dataset", "dataset_options", "direction"}
+        assert keywords.__optional_keys__ == named | {"dataset", "dataset_options", "image_folder", "direction"}

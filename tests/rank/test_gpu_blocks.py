@@ -278,26 +278,28 @@ def test_the_checkpoint_of_another_ranking_is_not_taken(tmp_path, monkeypatch, c
     got = rank_in_blocks(
         monkeypatch, other, judged, (40, 90), depth=depth, checkpoint=tmp_path / "c", progress=watching
     )
-    assert watching.first == 0
+    assert (watching.notes, watching.seen) == ([], watching.total)
     assert got["i2t"].fingerprint == rank_both(other, judged, depth=depth)["i2t"].fingerprint
 
 
 class Counting:
-    """What was done at the start, and in all."""
+    """What was done, and what was said of work that goes on."""
 
     def __init__(self) -> None:
-        self.first: int | None = None
         self.total = self.seen = 0
+        self.notes: list[str] = []
 
     def start(self, label: str, total: int) -> None:
         self.total = total
 
     def advance(self, steps: int = 1) -> None:
-        self.first = steps if self.first is None else self.first
         self.seen += steps
 
     def finish(self) -> None:
         pass
+
+    def note(self, text: str) -> None:
+        self.notes.append(text)
 
 
 @pytest.mark.parametrize(("least", "used"), [(10**14, 1), (130 * 410 * 48 // 2, 2), (1, 4)])

@@ -11,7 +11,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from crosslens.core.errors import ConflictError, InputError, UnknownNameError, UsageError
+from crosslens.core.errors import ConflictError, UnknownNameError, UsageError
 from crosslens.core.run import Run
 from crosslens.report.export import render_export, write_export
 
@@ -31,10 +31,13 @@ def test_trec_reads_back_as_lists(run: Run, tmp_path: Path) -> None:
     assert gzip.decompress(first.read_bytes()).decode().splitlines()[0] == "img1 Q0 img1#0 1 0.9 toy_model"
 
 
-def test_trec_refuses_ids_with_blanks(run: Run) -> None:
-    bad = replace(run.rankings["i2t"], query_ids=("img 1", "img2", "img3", "img4"))
-    with pytest.raises(InputError, match="'img 1' holds white space"):
-        render_export(replace(run, rankings={"i2t": bad}), "trec")
+def test_trec_has_ids_with_blanks_that_are_read_back(run: Run, tmp_path: Path) -> None:
+    from crosslens.data import read_run
+
+    names = ("img 1", "%%img2", "a\tb\n", "img4")
+    spaced = replace(run, rankings={"i2t": replace(run.rankings["i2t"], query_ids=names)})
+    (file,) = write_export(render_export(spaced, "trec"), tmp_path / "model.run")
+    assert read_run(file).query_ids == names
 
 
 @pytest.mark.slow

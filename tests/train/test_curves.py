@@ -39,7 +39,7 @@ def test_the_page_needs_no_other_file_and_shows_everything() -> None:
     assert not re.search(r'(?:src|href)="(?!data:|#)', page)
     shown = [
         "mine &lt;b&gt;", "600 images", "12,345 parameters", "Training loss", "Validation Rsum", "Learning rate",
-        "at step 20, Rsum 91.2", "12.5", ">best</td>", "sampling = &quot;random&quot;",
+        "at step 20, Rsum 91.3", "12.5", ">best</td>", "sampling = &quot;random&quot;",
     ]  # fmt: skip
     for text in shown:
         assert text in page, text
@@ -87,7 +87,7 @@ def test_lines_where_there_is_no_terminal(capsys: pytest.CaptureFixture[str]) ->
     shown.start("training", 10)
     shown.watch({"epoch": 2.0, "loss": 0.5, "value": 91.25})
     shown.finish()
-    assert capsys.readouterr().err == "epoch 2: loss 0.5000, validation Rsum 91.2\n"
+    assert capsys.readouterr().err == "epoch 2: loss 0.5000, validation Rsum 91.3\n"
 
 
 def test_the_curve_stands_beside_the_bar(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -106,7 +106,7 @@ def test_the_curve_stands_beside_the_bar(monkeypatch: pytest.MonkeyPatch) -> Non
     shown.finish()
     lines = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "\n", terminal.getvalue()).split("\n")
     last = [line for line in lines if "training" in line][-1]
-    assert "▁█ Rsum 91.2" in last
+    assert "▁█ Rsum 91.3" in last
     assert "50%" in last
     assert len(last) <= 80
 

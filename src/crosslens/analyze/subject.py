@@ -73,7 +73,7 @@ class Subject:
 
     @cached_property
     def image_hits(self) -> Array:
-        """Of each image (row), whether one of its captions is first; NaN where it did not ask."""
+        """Of each image (row), whether one of its captions is first; NaN where it did not ask, or has none."""
         return _hits(self.rankings.get(IMAGE_TO_TEXT), self.dataset.image_ids)
 
 
@@ -83,7 +83,7 @@ def _hits(ranking: Ranking | None, ids: Sequence[str]) -> Array:
         rows = {query: row for row, query in enumerate(ids)}
         first = (ranking.above == 0) & (ranking.tied_before == 0)
         asked = np.array([rows[query] for query in ranking.query_ids], np.int64)
-        hits[asked] = np.bincount(ranking.rows, first, len(asked)) > 0
+        hits[asked] = np.where(ranking.relevant_counts > 0, np.bincount(ranking.rows, first, len(asked)) > 0, np.nan)
     return hits
 
 

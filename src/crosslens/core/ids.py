@@ -71,12 +71,15 @@ def escape_ids(ids: Iterable[str], where: re.Pattern[str] = ESCAPED_IN_COLUMNS) 
 
 
 def unescape_ids(names: Iterable[str]) -> Ids:
-    """The ids that :func:`escape_ids` was given; a name with the mark that it would not have written stays as it is."""
+    """The ids that :func:`escape_ids` was given; a name with the mark that it would not have written stays as it is.
+
+    So does one of an id with a NUL, which no dataset has.
+    """
 
     def unescape(name: str) -> str:
         with suppress(UnicodeDecodeError):
             original = unquote(name.removeprefix(_MARK), errors="strict")
-            if escape_ids([original]) == (name,):
+            if "\0" not in original and escape_ids([original]) == (name,):
                 return original
         return name
 

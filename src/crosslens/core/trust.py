@@ -180,6 +180,7 @@ def _is_typed(address: str, words: Iterable[str]) -> bool:
 
 _LOOKUPS = ("socket.getaddrinfo", "socket.gethostbyname", "socket.gethostbyaddr")
 _CONNECTIONS = ("socket.connect", "socket.sendto", "socket.sendmsg")
+_REVERSE_LOOKUP = "socket.getnameinfo"
 _HUB_OFFLINE = "HF_HUB_OFFLINE"
 _hub_before: str | None = None
 _offline = 0
@@ -238,6 +239,8 @@ def _refuse_connection(event: str, arguments: tuple[Any, ...]) -> None:
         return
     if event in _LOOKUPS:
         host = arguments[0]
+    elif event == _REVERSE_LOOKUP:
+        host = arguments[0][0]
     elif event in _CONNECTIONS and isinstance(arguments[1], tuple):  # others are names of sockets on this machine
         host = arguments[1][0]
     else:

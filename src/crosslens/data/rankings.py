@@ -30,6 +30,7 @@ from crosslens.core import (
     RankedLists,
     Ranking,
     Relevance,
+    UsageError,
     decode,
     escape_ids,
     escape_note,
@@ -41,7 +42,7 @@ from crosslens.core import (
     unescape_ids,
 )
 from crosslens.data.files import existing_file, format_stem, format_suffix, read_bytes, read_json, writing_bytes
-from crosslens.data.rows import check_ids, check_unique, read_records, wrong_width
+from crosslens.data.rows import TABLE_SUFFIXES, check_ids, check_unique, read_records, wrong_width
 
 _RUN = {
     "query": pl.String,
@@ -322,7 +323,10 @@ def write_qrels(relevance: Relevance, path: str | Path, *, notify: Notify = to_s
     """Write qrels: TREC qrels, or by the ending ``.json`` (``{query: {id: grade}}``) or ``.jsonl``; .gz too.
 
     Whole grades are written without a decimal point. An existing file is replaced. ``notify`` is told of escaped ids.
+    The ending of a table is refused: as one, the file would be read back.
     """
+    if (suffix := format_suffix(path)) in TABLE_SUFFIXES:
+        raise UsageError(f"qrels are written as TREC or JSON, not as {suffix}", fix="end the name in .qrels or .json")
     whole = bool((relevance.grades == np.round(relevance.grades)).all())
     grades = relevance.grades.astype(np.int64) if whole else relevance.grades
     columns = {"grade": pl.Series(grades)}

@@ -187,7 +187,10 @@ def test_answers_label_studio_and_what_does_not_go_together(root: Path, call: Ca
     assert count == 4
     assert call("judging", "export", "1", "-o", "answers.csv").code == 0
     assert len(Path("answers.csv").read_text().splitlines()) == 1 + 2 * count + 1
-    assert call("judging", "export", "1", "-o", "answers.csv").code == 5
+    assert call("judging", "export", "1", "-o", "answers.csv").code == 0, "it holds the same already"
+    Path("other.csv").write_text("something else\n")
+    assert call("judging", "export", "1", "-o", "other.csv").code == 5
+    assert Path("other.csv").read_text() == "something else\n"
     done = call("judging", "export", "1", "-o", "tasks.json", "--interface", "interface.xml")
     assert done.code == 0
     tasks = json.loads(Path("tasks.json").read_text())

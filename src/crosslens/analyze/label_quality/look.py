@@ -278,6 +278,7 @@ def plant_same_image(subject: Subject, strength: float, stream: np.random.Genera
     stage="label-quality",
     strengths=(0.01, 0.03, 0.1),
     strength_words="{:.0%} of the captions copied from another image",
+    causes=("ties",),
 )
 def plant_same_caption(subject: Subject, strength: float, stream: np.random.Generator) -> Planted:
     """Captions that are replaced by those of other images: text and vector."""

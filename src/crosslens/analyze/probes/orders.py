@@ -26,7 +26,7 @@ _DONE_TO = word_set(
     licking chewing leading throwing washing dragging driving climbing watching chases rides carries holds pulls pushes
     follows eats bites catches kicks feeds pets licks chews leads throws drags drives climbs watches"""
 )
-_ARTICLES = frozenset({"a", "an", "the"})
+_DETERMINERS = frozenset({"a", "an", "the", *NUMBERS_READ} - {"one"})
 _NO_THING = word_set(
     """background foreground front left right row line air middle distance side way top bottom picture photo image part
     day time center centre corner edge end back motion circle group crowd couple pair bunch midair lot shade rain dark
@@ -119,7 +119,8 @@ def _directed_pairs(words: Words) -> Iterator[tuple[Thing, Thing]]:
         length = _relation(words, at)
         if length:
             one, other = _thing_before(words, at), _thing_behind(words, at + length)
-            if one and other and words[one.last] != words[other.last]:
+            nouns = [words[thing.last] for thing in (one, other) if thing]
+            if one and other and nouns[0] != nouns[1] and is_plural(nouns[0]) == is_plural(nouns[1]):
                 yield one, other
         at += max(length, 1)
 
@@ -131,9 +132,10 @@ def _relation(words: Words, at: int) -> int:
 
 
 def _thing_behind(words: Words, at: int) -> Thing | None:
-    """A singular thing with its article, right behind a relation."""
-    if words[at] not in _ARTICLES:
+    """A thing with its article or number, right behind a relation."""
+    if words[at] not in _DETERMINERS:
         return None
+    at += words[at + 1] in NUMBERS_READ  # the three dogs
     last = at
     while last - at < _LONGEST and _may_name(words[last + 1]):
         last += 1
@@ -144,19 +146,20 @@ def _thing_behind(words: Words, at: int) -> Thing | None:
 
 
 def _thing_before(words: Words, at: int) -> Thing | None:
-    """The singular thing of whom a relation is said: with its verb, if any, between it and the relation."""
+    """The thing of which a relation is said: with its verb, if any, between it and the relation."""
     start = at - 1
-    while start >= 0 and at - start <= _LONGEST + 3 and words[start] not in _ARTICLES:
+    while start >= 0 and at - start <= _LONGEST + 3 and words[start] not in _DETERMINERS:
         between = words[start]
         verb = between in ("is", "was", "that", "which", "who") or between.endswith("ing") or _is_verb_form(between)
         if not (verb or _may_name(between)):
             return None
         start -= 1
-    if start < 0 or words[start] not in _ARTICLES or words[start - 1] in ("and", ",", "with", "of", "or"):
+    if start < 0 or words[start] not in _DETERMINERS or words[start - 1] in ("and", ",", "with", "of", "or"):
         return None
     last = start
     while last + 1 < at and _may_name(words[last + 1]):
-        if last > start and _is_verb_form(words[last + 1]) and is_noun(words[last]):
+        verb = _is_verb_form(words[last + 1]) and words[start] not in NUMBERS_READ  # three dogs run, one runs
+        if last > start and verb and is_noun(words[last]):
             break
         last += 1
     return _thing(words, start + 1, last)
@@ -164,8 +167,7 @@ def _thing_before(words: Words, at: int) -> Thing | None:
 
 def _thing(words: Words, first: int, last: int) -> Thing | None:
     noun = words[last]
-    named = first <= last and is_noun(noun) and not is_plural(noun) and last - first < _LONGEST
-    # people, women: plurals behind an article too
+    named = first <= last and is_noun(noun) and last - first < _LONGEST
     if not named or noun in _NO_THING or noun in ("men", "women", "people", "children") or words[first] in _NO_THING:
         return None
     return Thing(first, last) if words[last + 1] not in ("and", "'", "of", "or", "-", "'s") else None

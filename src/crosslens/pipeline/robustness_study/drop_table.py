@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import combinations, product
 from math import nan
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -36,9 +36,8 @@ from crosslens.statistics import (
     significance_sentence,
 )
 
-if TYPE_CHECKING:
-    from crosslens.pipeline.robustness_study.study import Robustness
-
+TABLES = ("drops", "spread", "changes", "overlap", "overlap_pairs", "words", "brittle", "captions", "queries",
+          "headline_queries")  # fmt: skip
 BY_DATASET = "dataset"
 CHANGE_GROUPS = ("decreased", "increased", "unchanged")
 CHANGE_FIGURES = ("Hit@1", "Hit@10", "MRR@10", "MRR", "Fails")
@@ -51,6 +50,24 @@ PERCENT_SENTENCE = "percent of the figure before, which BRIT's Table 4 fits best
 def direction_rsum(direction: str) -> str:
     """The metric ``Rsum`` of one direction. Studies have it whether or not it is among their metrics."""
     return f"{direction}/Rsum"
+
+
+@dataclass(frozen=True, eq=False)
+class StudyTables:
+    """What a robustness study measured: models × perturbations, and the tables by name (:data:`TABLES`)."""
+
+    models: tuple[str, ...]
+    perturbations: tuple[str, ...]
+    headline: str
+    direction: str
+    tables: Mapping[str, pl.DataFrame]
+    about: Mapping[str, Any] = field(default_factory=dict)
+    shown: tuple[str, ...] | None = None
+
+    def __getattr__(self, name: str) -> pl.DataFrame:
+        if name in TABLES:
+            return self.tables[name]
+        raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
 
 
 @dataclass(frozen=True)
@@ -152,7 +169,7 @@ class _Part:
     """A model of a study, whose folder is called ``label``, and its dataset."""
 
     label: str
-    study: Robustness
+    study: StudyTables
     model: str
     dataset: str
     fingerprint: str
@@ -181,7 +198,7 @@ class _Part:
         )  # fmt: skip
 
 
-def drop_table(studies: Mapping[str, Robustness], metric: str | None = None, *, by: str | None = None) -> DropTable:
+def drop_table(studies: Mapping[str, StudyTables], metric: str | None = None, *, by: str | None = None) -> DropTable:
     """The drops of all models of all studies, which are named by their folders.
 
     ``by="dataset"`` takes the mean over the models of each dataset, as BRIT's Table 4 does, with an interval where the

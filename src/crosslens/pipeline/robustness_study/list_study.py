@@ -12,7 +12,6 @@ import numpy as np
 from crosslens.core import (
     TEXT_TO_IMAGE,
     Dataset,
-    Ids,
     InputError,
     Progress,
     RankedLists,
@@ -34,10 +33,9 @@ from crosslens.pipeline.inputs import SAME_SPLIT, check_dataset, direction_ids, 
 from crosslens.pipeline.options import ListStudyKeywords, RobustnessOptions, refuse_other_keywords
 from crosslens.pipeline.protocol import follow_in_study, require_perturbations
 from crosslens.pipeline.rankers import ORDER_DECIDES
-from crosslens.pipeline.robustness_study.study import Robustness, folder_name, study_directory
-from crosslens.pipeline.robustness_study.study_runner import study_result
-from crosslens.pipeline.robustness_study.variant_runner import StudySettings, VariantRunner
-from crosslens.pipeline.robustness_study.variants import LISTS, ORIGINAL, Variant, given_variant
+from crosslens.pipeline.robustness_study.study import Robustness, folder_name
+from crosslens.pipeline.robustness_study.study_runner import StudyRunner, StudySettings, study_folder
+from crosslens.pipeline.robustness_study.variants import ORIGINAL, THE_ORIGINAL, GivenInputs, Variant, given_variant
 
 UNPERTURBED = "none"
 """The name of the unperturbed list among those of the perturbations."""
@@ -81,33 +79,6 @@ def read_runs(sources: Sequence[str], qrels: str | Path | None = None) -> dict[s
     return {name: tuple(several) for name, several in lists.items()}
 
 
-class GivenLists:
-    """The lists of one system: of the unperturbed queries and of every perturbation, in the same directions."""
-
-    def __init__(self, name: str | None, lists: Mapping[str, Lists], relevance: Any, *, skip_unknown: bool) -> None:
-        systems = {ranked.system for by_direction in lists.values() for ranked in by_direction.values()} - {""}
-        self.name = name or (systems.pop() if len(systems) == 1 else "") or "lists"
-        self._lists, self._relevance, self._skip_unknown = lists, relevance, skip_unknown
-
-    def key(self, variant: Variant | None) -> str:
-        lists = {direction: ranked.fingerprint for direction, ranked in self._of(variant).items()}
-        return fingerprint("ready lists", {**lists, "relevance": self.relevance_key})
-
-    @property
-    def relevance_key(self) -> str:
-        """A hash of the judgements, and of how ids that are not known are treated."""
-        judged = self._relevance if isinstance(self._relevance, Mapping) else {"any": self._relevance}
-        hashes = {name: "" if relevance is None else relevance.fingerprint for name, relevance in judged.items()}
-        return fingerprint("judged", {**hashes, "skip_unknown": str(self._skip_unknown)})
-
-    def inputs(self, variant: Variant | None, progress: Progress) -> dict[str, Any]:
-        """The lists of a variant, or of the original (None), as keywords of ``evaluate``."""
-        return {"run": self._of(variant), "relevance": self._relevance, "skip_unknown": self._skip_unknown}
-
-    def _of(self, variant: Variant | None) -> Lists:
-        return self._lists[UNPERTURBED if variant is None else variant.perturbation]
-
-
 def lists_of_runs(dataset: Dataset | None, runs: Mapping[str, Any], directions: tuple[str, ...]) -> dict[str, Lists]:
     """The lists of every perturbation by direction; the unperturbed ones say which directions there are."""
     if UNPERTURBED not in runs:
@@ -120,37 +91,34 @@ def lists_of_runs(dataset: Dataset | None, runs: Mapping[str, Any], directions: 
     lists = {}
     for name, given in runs.items():
         with reading(f"the list {name!r}"):
-            lists[name] = _of_one(dataset, name, given, directions)
-    for name, by_direction in lists.items():
-        missing = [direction for direction in lists[UNPERTURBED] if direction not in by_direction]
-        extra = [direction for direction in by_direction if direction not in lists[UNPERTURBED]]
-        if missing or extra:
-            having, lacking = (UNPERTURBED, name) if missing else (name, UNPERTURBED)
-            raise UsageError(
-                f"{having!r} has lists of {(missing or extra)[0]}, and {lacking!r} has none",
-                fix=f"pass the same directions for every perturbation, or choose with {argument('directions')}",
-                option="runs",
-            )
+            lists[str(name)] = _of_one(dataset, name, given, directions)
+    for name in lists:
+        for having, lacking in ((UNPERTURBED, name), (name, UNPERTURBED)):
+            if missing := [direction for direction in lists[having] if direction not in lists[lacking]]:
+                raise UsageError(
+                    f"{having!r} has lists of {missing[0]}, and {lacking!r} has none",
+                    fix=f"pass the same directions for every perturbation, or choose with {argument('directions')}",
+                    option="runs",
+                )
     return lists
 
 
 def _of_one(dataset: Dataset | None, name: str, given: Any, directions: tuple[str, ...]) -> Lists:
     """The lists of one perturbation, in the directions that are chosen."""
     several = given if isinstance(given, tuple) else (given,)
-    count = len(several)
-    named: list[tuple[str, ...]] = [()] * count  # the ids of the dataset tell
-    if len(directions) == count:
-        named = [(direction,) for direction in directions]
-    elif dataset is None and count == 1:
-        named = [directions or (TEXT_TO_IMAGE,)]
+    of_each: list[tuple[str, ...]] = [()] * len(several)  # the ids of the dataset tell
+    if len(directions) == len(several):
+        of_each = [(direction,) for direction in directions]
+    elif dataset is None and len(several) == 1:
+        of_each = [directions or (TEXT_TO_IMAGE,)]
     elif dataset is None:
         raise UsageError(
-            f"{count} lists of {name!r} and {len(directions)} directions",
+            f"{len(several)} lists of {name!r} and {len(directions)} directions",
             fix="name the direction of each list, in their order",
             option="directions",
         )
     lists: Lists = {}
-    for ranked, wanted in zip(several, named, strict=True):
+    for ranked, wanted in zip(several, of_each, strict=True):
         ranked = read_run(ranked) if isinstance(ranked, str | Path) else ranked
         for direction, part in lists_by_direction(dataset, ranked, wanted).items():
             if direction in lists:
@@ -164,24 +132,25 @@ def _of_one(dataset: Dataset | None, name: str, given: Any, directions: tuple[st
 
 def check_same_queries(lists: Mapping[str, Lists], dataset: Dataset | None, *, skip_unknown: bool) -> None:
     """Raise for a perturbation whose queries are not those of the unperturbed list."""
-    for direction, plain in lists[UNPERTURBED].items():
-        known = direction_ids(dataset, direction)[0] if dataset is not None and skip_unknown else None
-        for name, by_direction in lists.items():
-            missing = _missing(plain.query_ids, by_direction[direction].query_ids, known)
-            extra = _missing(by_direction[direction].query_ids, plain.query_ids, known)
-            if missing or extra:
-                lacking, having = (name, UNPERTURBED) if missing else (UNPERTURBED, name)
-                ids = missing or extra
-                more = f" and {len(ids) - _NAMED:,} more" if len(ids) > _NAMED else ""
-                queries = "query" if len(ids) == 1 else f"{len(ids):,} queries:"
-                lacks = f"{queries} {', '.join(map(repr, ids[:_NAMED]))}{more}"
+    for direction in lists[UNPERTURBED]:
+        counted = direction_ids(dataset, direction)[0] if dataset is not None and skip_unknown else None
+        for name in lists:
+            for having, lacking in ((UNPERTURBED, name), (name, UNPERTURBED)):
+                ids = lists[having][direction].query_ids
+                missing = match_ids(ids, lists[lacking][direction].query_ids) < 0
+                if counted is not None:
+                    missing &= match_ids(ids, counted) >= 0
+                if not missing.any():
+                    continue
+                names = [ids[row] for row in np.flatnonzero(missing)]
+                queries = "query" if len(names) == 1 else f"{len(names):,} queries:"
+                more = f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else ""
                 raise InputError(
-                    f"{direction}: the list {lacking!r} lacks {lacks}, which {having!r} has",
-                    expected="the same queries in every list",
-                    fix="rank every query under every perturbation",
-                    code="unknown-id",
-                    subject=(missing or extra)[0],
-                )
+                    f"{direction}: the list {lacking!r} lacks {queries} {', '.join(map(repr, names[:_NAMED]))}{more}, "
+                    f"which {having!r} has",
+                    expected="the same queries in every list", fix="rank every query under every perturbation",
+                    code="unknown-id", subject=names[0],
+                )  # fmt: skip
 
 
 def judged_by_direction(relevance: Relevance, lists: Lists) -> dict[str, Relevance]:
@@ -190,23 +159,31 @@ def judged_by_direction(relevance: Relevance, lists: Lists) -> dict[str, Relevan
     for direction, ranked in lists.items():
         queries, sides = ranked.query_ids, (relevance, relevance.flip())
         # Ids of images and captions may overlap: numbers often do.
-        known = [int((match_ids(queries, side.query_ids) >= 0).sum()) for side in sides]
-        if not any(known):
+        fitting = [int((match_ids(queries, side.query_ids) >= 0).sum()) for side in sides]
+        if not any(fitting):
             raise InputError(
                 f"{direction}: none of the {len(queries):,} queries of the lists is judged (such as {queries[0]!r})",
                 expected=f"judgements of those queries; there are ids such as {relevance.query_ids[0]!r}",
                 fix=SAME_SPLIT,
             )
-        judged[direction] = sides[int(np.argmax(known))]
+        judged[direction] = sides[int(np.argmax(fitting))]
     return judged
 
 
-def _missing(names: Ids, ids: Ids, known: Ids | None) -> list[str]:
-    """The names that are not among the ids; of the ``known`` ones, where some are not to count."""
-    missing = match_ids(names, ids) < 0
-    if known is not None:
-        missing &= match_ids(names, known) >= 0
-    return [names[row] for row in np.flatnonzero(missing)]
+def given_lists(
+    name: str | None, lists: Mapping[str, Lists], relevance: Any, *, skip_unknown: bool
+) -> tuple[GivenInputs, str]:
+    """The lists of one system as inputs of a study, and a hash of the judgements and of what is skipped."""
+    judged = relevance if isinstance(relevance, Mapping) else {"any": relevance}
+    hashes = {direction: "" if given is None else given.fingerprint for direction, given in judged.items()}
+    systems = {ranked.system for by_direction in lists.values() for ranked in by_direction.values()} - {""}
+    name = name or (systems.pop() if len(systems) == 1 else "") or "lists"
+    keys, given = {}, {}
+    for label, runs in lists.items():
+        variant = THE_ORIGINAL if label == UNPERTURBED else label
+        keys[variant] = " ".join(f"{direction} {ranked.fingerprint}" for direction, ranked in runs.items())
+        given[variant] = {"run": runs, "relevance": relevance, "skip_unknown": skip_unknown}
+    return GivenInputs(name, "lists", keys, given), fingerprint("judged", {**hashes, "skip_unknown": str(skip_unknown)})
 
 
 LIST_METRICS = ("Hit@1", "Hit@5", "Hit@10", "MRR@10")
@@ -262,39 +239,36 @@ def robustness_from_runs(
     if len(given) == 1:
         fix = f"pass {UNPERTURBED!r} and the list of at least one perturbation"
         raise UsageError("one list, and nothing to compare it with", fix=fix, option="runs")
-    lists = lists_of_runs(dataset, {str(name): ranked for name, ranked in given.items()}, chosen.directions)
+    lists = lists_of_runs(dataset, given, chosen.directions)
     check_same_queries(lists, dataset, skip_unknown=chosen.skip_unknown)
     judged = None if relevance is None else parse_by_direction(relevance, Relevance)
     if dataset is None and isinstance(judged, Relevance):
         judged = judged_by_direction(judged, lists[UNPERTURBED])
-    source = GivenLists(chosen.name, lists, judged, skip_unknown=chosen.skip_unknown)
+    source, judgements = given_lists(chosen.name, lists, judged, skip_unknown=chosen.skip_unknown)
     names = [name for name in lists if name != UNPERTURBED]
     require_perturbations(protocol, names)
     variants = _variants(names, dataset, perturbed or {}, chosen.seed)
     settings = StudySettings.of(replace(chosen, directions=tuple(lists[UNPERTURBED])), metrics, LIST_METRICS)
-    data = {"relevance": source.relevance_key, "dataset": "" if dataset is None else dataset.fingerprint}
-    with study_directory(output, settings.key(data), overwrite=overwrite) as directory:
-        if directory is not None:
-            directory.refuse_loss("perturbations", names)
-        runner = VariantRunner(dataset, settings, directory, chosen, shown_progress(progress))
-        results = runner.run([source], variants)
-        original = results[source.name][ORIGINAL]
-        facts: dict[str, Any] = {"queries": len(original.query_ids), "fingerprint": data["relevance"]}
+    data = {"relevance": judgements, "dataset": "" if dataset is None else dataset.fingerprint}
+    with study_folder(output, settings.key(data), names, overwrite=overwrite) as folder:
+        runner = StudyRunner(dataset, variants, settings, chosen, folder, shown_progress(progress))
+        outcomes = runner.run([source])
+        evaluated = {label: outcome.run for label, outcome in outcomes[source.name].items()}
+        ranking = evaluated[ORIGINAL].rankings[settings.table_direction]
+        facts: dict[str, Any] = {"queries": len(ranking.query_ids), "fingerprint": data["relevance"]}
         if dataset is not None:
             facts = dataset_facts(dataset)
         elif chosen.dataset_name is not None:
             facts = {"name": chosen.dataset_name, **facts}
         # What was noted about the unperturbed lists, ties in all of them, and what lists cannot tell.
-        noted = {label: result.run.provenance.get("notes", ()) for label, result in results[source.name].items()}
-        notes = [str(note) for note in noted[ORIGINAL] if not note.endswith(ORDER_DECIDES)]
-        notes += merged_notes(
-            (label, note) for label, own in noted.items() for note in own if note.endswith(ORDER_DECIDES)
-        )
-        if any(variant.level == LISTS for variant in variants):
+        noted = [(label, str(note)) for label, run in evaluated.items() for note in run.provenance.get("notes", ())]
+        notes = [note for label, note in noted if label == ORIGINAL and not note.endswith(ORDER_DECIDES)]
+        notes += merged_notes(entry for entry in noted if entry[1].endswith(ORDER_DECIDES))
+        if any(variant.only_lists for variant in variants):
             notes.append("which queries a perturbation changed is not known from lists: all of them count as changed")
-        if not original.run.rankings[original.direction].complete:
+        if not ranking.complete:
             notes.append("what a list does not show counts as ranked below it, before and after")
-        return study_result(runner, results, variants, {"dataset": facts}, notes)
+        return runner.result(outcomes, {"dataset": facts}, notes)
 
 
 def _variants(
@@ -314,5 +288,5 @@ def _variants(
         if name in perturbed and dataset is not None:
             variants.append(replace(given_variant(dataset, name, perturbed[name], seed), label=label))
         else:
-            variants.append(Variant(name, seed, label, LISTS, dataset))
+            variants.append(Variant(name, seed, label, dataset, only_lists=True))
     return variants

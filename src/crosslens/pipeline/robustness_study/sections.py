@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import groupby
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import polars as pl
 
@@ -29,6 +29,7 @@ from crosslens.pipeline.robustness_study.drop_table import (
     CHANGE_GROUPS,
     PERCENT_SENTENCE,
     POOLED,
+    StudyTables,
     direction_rsum,
     drop_maps,
     drop_table,
@@ -37,9 +38,6 @@ from crosslens.pipeline.robustness_study.drop_table import (
     table_of_tests,
 )
 from crosslens.statistics import significance_sentence
-
-if TYPE_CHECKING:
-    from crosslens.pipeline.robustness_study.study import Robustness
 
 _FOLDED = ("metrics", "groups")
 """Tables that are printed only by name; pages have them under a line to click on."""
@@ -62,7 +60,7 @@ def check_tables(names: Iterable[str]) -> None:
             raise UnknownNameError("table", name, ROBUSTNESS_TABLES)
 
 
-def study_sections(study: Robustness) -> Iterator[Section]:
+def study_sections(study: StudyTables) -> Iterator[Section]:
     """The dataset and the heat maps, then a section per table, those without content left out."""
     data, protocol = study.about.get("dataset", {}), study.about.get("protocol", {})
     asked = study.drops.filter(pl.col("metric") == direction_rsum(study.direction))["queries"][0]
@@ -95,7 +93,7 @@ Shown = tuple[str, Sequence[Part], Sequence[str]]
 """A heading, what is below it, and sentences that say what that is."""
 
 
-def _models(study: Robustness) -> Shown:
+def _models(study: StudyTables) -> Shown:
     """The heat map as a table, where there are several models."""
     if len(study.models) < 2:
         return "", (), ()
@@ -105,7 +103,7 @@ def _models(study: Robustness) -> Shown:
     return f"Drop of {study.headline}, all models", [drops, *tests], ()
 
 
-def _drops(study: Robustness) -> Shown:
+def _drops(study: StudyTables) -> Shown:
     tables, testing = [], study.about.get("testing", {})
     permutations = testing.get("permutations", 10_000)
     for model, rows in _by_model(study, _of_metric(study, study.headline)):
@@ -138,7 +136,7 @@ def _drops(study: Robustness) -> Shown:
     return f"Drop of {study.headline}", tables, (about,)
 
 
-def _applied(study: Robustness) -> Shown:
+def _applied(study: StudyTables) -> Shown:
     """The drop over the queries that changed, where some did not; of one direction, as images mix their captions."""
     metric = direction_rsum(study.direction)
     rows = [row for row in _of_metric(study, metric) if row["applied_share"] < 1 and row["applied"]]
@@ -153,13 +151,13 @@ def _applied(study: Robustness) -> Shown:
 
 
 def _tables(
-    study: Robustness, rows: list[Values], header: tuple[str, ...], line: Callable[[Values], tuple[Cell, ...]]
+    study: StudyTables, rows: list[Values], header: tuple[str, ...], line: Callable[[Values], tuple[Cell, ...]]
 ) -> list[Table]:
     """A table per model, with a line for each of its rows."""
     return [Table(header, tuple(map(line, model_rows)), title=model) for model, model_rows in _by_model(study, rows)]
 
 
-def _seeds(study: Robustness) -> Shown:
+def _seeds(study: StudyTables) -> Shown:
     """With several seeds: how much the drop depends on chance."""
     spread = study.spread.filter(pl.col("metric") == study.headline).to_dicts()
     keys = ("mean", "deviation", "lowest", "highest")
@@ -174,7 +172,7 @@ def _seeds(study: Robustness) -> Shown:
     return f"Drop of {study.headline} over seeds", tables, (note,)
 
 
-def _metrics(study: Robustness) -> Shown:
+def _metrics(study: StudyTables) -> Shown:
     """Every chosen metric after, and its drop."""
     names = [name for name in study.drops["metric"].unique(maintain_order=True) if name != study.headline]
     tables = []
@@ -197,7 +195,7 @@ def _metrics(study: Robustness) -> Shown:
     return "Every metric", tables, (about,)
 
 
-def _changes(study: Robustness) -> Shown:
+def _changes(study: StudyTables) -> Shown:
     tables = []
     for model, rows in _by_model(study, study.changes.to_dicts()):
         moves = tuple(
@@ -221,7 +219,7 @@ def _changes(study: Robustness) -> Shown:
     return "Where changed queries go", tables, (note,)
 
 
-def _groups(study: Robustness) -> Shown:
+def _groups(study: StudyTables) -> Shown:
     tables = _tables(
         study, study.changes.to_dicts(), ("perturbation", *CHANGE_GROUPS),
         lambda row: (row["perturbation"], *(row[group] for group in CHANGE_GROUPS)),
@@ -229,7 +227,7 @@ def _groups(study: Robustness) -> Shown:
     return "Queries by score", tables, ("The score of a query is Hit@1 + Hit@5 + Hit@10, from 0 to 3.",)
 
 
-def _overlap(study: Robustness) -> Shown:
+def _overlap(study: StudyTables) -> Shown:
     values = {(row["model"], row["group"]): row for row in study.overlap.to_dicts()}
     if not values:
         return "", (), ()
@@ -248,7 +246,7 @@ def _overlap(study: Robustness) -> Shown:
     return "Do perturbations hit the same queries?", [Table(header, rows)], (note,)
 
 
-def _words(study: Robustness) -> Shown:
+def _words(study: StudyTables) -> Shown:
     """Per model, what typos cost by the part of speech they fall on; without typos, every perturbation of words."""
     words = study.words.filter(pl.col("captions") >= _MIN_CAPTIONS)
     pooled = words.filter(pl.col("perturbation") == POOLED)
@@ -271,7 +269,7 @@ def _words(study: Robustness) -> Shown:
     return "Which words matter most?", tables, (note,)
 
 
-def _captions(study: Robustness) -> Shown:
+def _captions(study: StudyTables) -> Shown:
     """The most brittle captions of each model: what they say, and the perturbations that hurt most."""
     worst = study.brittle.filter(pl.col("place") <= _MOST_BRITTLE).sort(
         "place", "rank_after", descending=[False, True], nulls_last=False, maintain_order=True
@@ -303,22 +301,22 @@ def _first_seed(table: pl.DataFrame) -> pl.DataFrame:
     return table.filter(pl.col("seed") == table["seed"][0]) if table.height else table
 
 
-def _of_metric(study: Robustness, metric: str) -> list[Values]:
+def _of_metric(study: StudyTables, metric: str) -> list[Values]:
     """The drops of a metric; over several seeds, the first one's."""
     return _first_seed(study.drops).filter(pl.col("metric") == metric).to_dicts()
 
 
-def _by_model(study: Robustness, rows: list[Values]) -> list[tuple[str, list[Values]]]:
+def _by_model(study: StudyTables, rows: list[Values]) -> list[tuple[str, list[Values]]]:
     each = [(model, [row for row in rows if row["model"] == model]) for model in study.models]
     return [(model, model_rows) for model, model_rows in each if model_rows]
 
 
-def _knows_changes(study: Robustness) -> bool:
+def _knows_changes(study: StudyTables) -> bool:
     """Whether it is known which captions changed: not from ranked lists alone."""
     return bool(study.drops["applied_share"].is_finite().any())
 
 
-ROBUSTNESS_TABLES: dict[str, Callable[[Robustness], Shown]] = {
+ROBUSTNESS_TABLES: dict[str, Callable[[StudyTables], Shown]] = {
     "models": _models,
     "drops": _drops,
     "applied": _applied,

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,15 +15,11 @@ from crosslens.core import (
     FORMAT_VERSION,
     RUN_FILE,
     RUN_LAYOUT,
-    ConflictError,
     InputError,
     Layout,
     Manifest,
     Presented,
-    ResumableFolder,
     Section,
-    Workspace,
-    argument,
     atomic_file,
     check_stored_protocol,
     json_form,
@@ -40,11 +35,10 @@ from crosslens.core import (
     write_header,
 )
 from crosslens.metrics import facts_of
+from crosslens.pipeline.robustness_study.drop_table import TABLES, StudyTables
 from crosslens.pipeline.robustness_study.sections import study_sections
 
 ROBUSTNESS_FILE = "robustness.json"
-TABLES = ("drops", "spread", "changes", "overlap", "overlap_pairs", "words", "brittle", "captions", "queries",
-          "headline_queries")  # fmt: skip
 STUDY_LAYOUT = Layout(
     "a robustness study",
     ROBUSTNESS_FILE,
@@ -64,79 +58,6 @@ def read_study_header(file: Path) -> tuple[dict[str, Any], Manifest]:
     return header, manifest
 
 
-class StudyDirectory:
-    """The study in a folder, whose key is the fingerprint of what its runs share, and the new one that replaces it.
-
-    The new one is prepared in ``work.new``; perturbed pictures are in ``pictures`` until it is complete.
-    """
-
-    def __init__(self, work: Workspace, folder: ResumableFolder) -> None:
-        self.work, self.target, self.setting, self._overwrite = work, folder.path, folder.key, folder.overwrite
-        self.pictures = work.beside("pictures")
-        self.changed = False
-        """Whether the new study differs from the stored one."""
-        self.stored: dict[str, Any] = {}
-        if not STUDY_LAYOUT.holds(self.target):
-            return
-        try:
-            self.stored = read_study_header(self.target / ROBUSTNESS_FILE)[0]
-        except InputError:  # a damaged one counts as none where it is to be replaced
-            if not folder.overwrite:
-                raise
-        if self.stored.get("setting") != self.setting:
-            STUDY_LAYOUT.refuse_other(self.target, overwrite=folder.overwrite, why=" (other data, metrics or options)")
-        else:
-            STUDY_LAYOUT.refuse_foreign_files(self.target)
-
-    def require(self, condition: bool, problem: str, fix: str) -> None:
-        if not (condition or self._overwrite):
-            otherwise = f"choose another output folder, or pass {argument('overwrite', True)}"
-            raise ConflictError(f"{self.target}: {problem}", fix=f"{fix}, {otherwise}")
-
-    def refuse_loss(self, kind: str, names: Collection[str], unnamed: int = 0) -> None:
-        """Raise where the stored study has ``models`` or ``perturbations`` that the new one does not have.
-
-        With ``unnamed`` ones whose names are not known yet, only where those cannot be all that is missing.
-        """
-        lost = [name for name in self.stored.get(kind, ()) if name not in names]
-        problem = f"the stored study also has {', '.join(lost)}, which would be lost from its tables"
-        self.require(len(lost) <= unnamed, problem, "name them too")
-
-    def begin(self) -> None:
-        """Make the new folder, with the runs of the stored study if they are of the same setting."""
-        if self.work.new.is_dir():  # interrupted work of the same setting
-            return
-        if self.stored.get("setting") == self.setting:
-            link_tree(self.target, self.work.new)
-        else:
-            self.work.new.mkdir()
-
-    def run_folder(self, model: str, label: str) -> Path:
-        return self.work.new / folder_name(model) / label
-
-    def finish(self, result: Robustness) -> None:
-        """Put the study in place, if anything about it is new."""
-        if self.changed:
-            result.write_into(self.work.new)
-            self.work.publish(STUDY_LAYOUT)
-        else:
-            self.work.discard()
-
-
-@contextmanager
-def study_directory(
-    output: str | Path | None, setting: str, *, overwrite: bool = False
-) -> Iterator[StudyDirectory | None]:
-    """Lock and prepare the folder of a study; interrupted work of the same setting is continued."""
-    if output is None:
-        yield None
-        return
-    folder = ResumableFolder(STUDY_LAYOUT, Path(output), setting, overwrite)
-    STUDY_LAYOUT.holds(folder.path)  # refused before anything is made beside it
-    with workspace(folder.path, setting) as work:
-        yield StudyDirectory(work, folder)
-
-
 def folder_name(model: str) -> str:
     """A model's name as a folder name; that of a perturbation may have brackets."""
     return re.sub(r"[^\w.@+\[\]-]+", "-", model).strip("-.") or "model"
@@ -147,7 +68,7 @@ _LARGE = ("overlap_pairs", "captions", "queries", "headline_queries")
 
 
 @dataclass(frozen=True, eq=False)
-class Robustness(Presented):
+class Robustness(StudyTables, Presented):
     """Models × perturbations; every table is a polars table.
 
     ``drops``          per model, perturbation, seed and metric: before, after, drop (points, percent), intervals, p
@@ -164,19 +85,6 @@ class Robustness(Presented):
     All but ``drops`` and ``spread`` are of the first seed. ``shown`` names the tables that are printed; None for the
     usual ones.
     """
-
-    models: tuple[str, ...]
-    perturbations: tuple[str, ...]
-    headline: str
-    direction: str
-    tables: Mapping[str, pl.DataFrame]
-    about: Mapping[str, Any] = field(default_factory=dict)
-    shown: tuple[str, ...] | None = None
-
-    def __getattr__(self, name: str) -> pl.DataFrame:
-        if name in TABLES:
-            return self.tables[name]
-        raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
 
     @property
     def title(self) -> str:

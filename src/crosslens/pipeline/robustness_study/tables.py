@@ -29,14 +29,13 @@ from crosslens.core import (
 )
 from crosslens.language import parse_texts
 from crosslens.metrics import RSUM_CUTOFFS, bounds_of, facts_of
-from crosslens.perturbations import Caption, Edit, perturbations_with
-from crosslens.pipeline.comparison import compare, same_lists
+from crosslens.perturbations import PERTURBATIONS, Caption, Edit, perturbations_with
+from crosslens.pipeline.comparison import compare
 from crosslens.pipeline.options import RobustnessOptions, SignificanceOptions
 from crosslens.pipeline.robustness_study.drop_table import CHANGE_FIGURES, CHANGE_GROUPS, POOLED, direction_rsum
 from crosslens.pipeline.robustness_study.study import Robustness
-from crosslens.pipeline.robustness_study.variant_runner import QueryResults
 from crosslens.pipeline.robustness_study.variants import ORIGINAL, Variant
-from crosslens.statistics import Bootstrap, aggregate, correct, difference_bounds, paired_permutation, relative_interval
+from crosslens.statistics import Bootstrap, aggregate, correct, difference_bounds, relative_interval
 
 KEYS: Mapping[str, Any] = {"model": pl.String, "perturbation": pl.String, "seed": pl.Int64}
 PAIR_COLUMNS: Mapping[str, Any] = {
@@ -61,7 +60,31 @@ _RANKS = pl.col("rank_before", "rank_after")
 _LISTED = pl.when(_RANKS.is_infinite()).then(None).otherwise(_RANKS).name.keep()
 
 
-def query_table(model: str, variant: Variant, before: QueryResults, after: QueryResults) -> pl.DataFrame:
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """A model on the dataset or on a variant: its run, and what that does not say of each query of ``direction``.
+
+    ``rank`` is that of the best-ranked relevant item (infinite where a given list ends before it), ``own_score`` the
+    query's score with its relevant item; NaN where there is none, or where only lists are known.
+    """
+
+    run: Run
+    direction: str
+    rank: FloatArray
+    own_score: FloatArray
+
+    @property
+    def rsum(self) -> MetricValues:
+        """Hit@1 + Hit@5 + Hit@10 of every query in percent, and the image of each; all runs of studies have it."""
+        return self.run[direction_rsum(self.direction)]
+
+    @property
+    def hits(self) -> FloatArray:
+        """The same from 0 to 3: what the query adds to ``Rsum``, before it is averaged."""
+        return self.rsum.values / 100
+
+
+def query_table(model: str, variant: Variant, before: Outcome, after: Outcome) -> pl.DataFrame:
     """Every query before and after, with its texts where captions are queries; a rank beyond a given list is infinite.
 
     A query is ``up_while_similarity_down`` where its relevant item has a better rank although its score is lower.
@@ -73,9 +96,9 @@ def query_table(model: str, variant: Variant, before: QueryResults, after: Query
     up, down = pl.col("rank_after") < pl.col("rank_before"), pl.col("own_score_after") < pl.col("own_score_before")
     return pl.DataFrame(
         {
-            "model": model, "perturbation": variant.perturbation, "seed": variant.seed, "query": before.query_ids,
-            "cluster": before.clusters,
-            "applied": variant.touched(len(before.query_ids), images=before.direction == IMAGE_TO_TEXT),
+            "model": model, "perturbation": variant.perturbation, "seed": variant.seed, "query": before.rsum.query_ids,
+            "cluster": before.rsum.clusters,
+            "applied": variant.touched(len(before.rank), images=before.direction == IMAGE_TO_TEXT),
             "rank_before": before.rank, "rank_after": after.rank,
             "hits_before": before.hits, "hits_after": after.hits,
             "own_score_before": before.own_score, "own_score_after": after.own_score,
@@ -210,7 +233,10 @@ def edited_parts(
     edited = {
         variant.perturbation: variant.captions
         for variant in variants
-        if variant.level in _EDITED_WORDS and variant.captions is not None and variant.applied_share > 0
+        if variant.perturbation in PERTURBATIONS
+        and PERTURBATIONS[variant.perturbation].details["level"] in _EDITED_WORDS
+        and variant.captions is not None
+        and variant.applied_share > 0
     }
     if not edited:
         return {}, ""
@@ -230,8 +256,8 @@ def edited_parts(
 def word_rows(
     model: str,
     parts: Mapping[str, Mapping[str, BoolArray]],
-    before: QueryResults,
-    results: Mapping[str, QueryResults],
+    before: Outcome,
+    results: Mapping[str, Outcome],
     options: SignificanceOptions,
 ) -> list[dict[str, Any]]:
     """A row per perturbation and part of speech; then the typos together."""
@@ -242,7 +268,7 @@ def word_rows(
             counted = edited & np.isfinite(change)
             if counted.any():
                 for row in [name] + [POOLED] * (name in perturbations_with("typo")):
-                    samples.setdefault((row, part), []).append((change[counted], before.clusters[counted]))
+                    samples.setdefault((row, part), []).append((change[counted], before.rsum.clusters[counted]))
     rows, most = [], 100.0 * len(RSUM_CUTOFFS)
     for (name, part), several in samples.items():
         change, clusters = (np.concatenate(arrays) for arrays in zip(*several, strict=True))
@@ -289,26 +315,17 @@ were touched: captions that changed, images that have such a caption; ``applied_
 
 
 def drop_rows(
-    model: str, variant: Variant, original: QueryResults, changed: QueryResults, options: SignificanceOptions
+    model: str, variant: Variant, original: Outcome, changed: Outcome, options: SignificanceOptions
 ) -> list[dict[str, Any]]:
     """A row per metric of one model on one variant; p-values are not corrected yet."""
-    permutations, seed = options.permutations, options.seed
-    comparison = compare(original.run, changed.run, correction="none", permutations=permutations, seed=seed)
-    tests = {test.metric: (test.difference, test.low, test.high, test.p_value) for test in comparison.results}
-    name = direction_rsum(original.direction)
-    if name not in tests:  # the metrics of the study are named, and this is not among them
-        rsum = paired_permutation(
-            100 * changed.hits, 100 * original.hits, original.clusters,
-            permutations=permutations, resamples=options.resamples, level=options.level, seed=seed,
-            bounds=bounds_of(name),
-        )  # fmt: skip
-        interval = (0.0, 0.0) if same_lists(name, original.run, changed.run) else rsum.interval
-        tests[name] = rsum.difference, *interval, rsum.p_value
+    comparison = compare(
+        original.run, changed.run, correction="none", permutations=options.permutations, seed=options.seed
+    )
     rows = []
-    for metric, test in tests.items():
-        before, after = _values(metric, original), _values(metric, changed)
+    for test in comparison.results:
+        metric, difference, low, high = test.metric, test.difference, test.low, test.high
+        before, after = original.run[metric], changed.run[metric]
         touched = variant.touched(len(before.values), images=split_name(metric)[0] in (IMAGE_TO_TEXT, BOTH))
-        difference, low, high, p = test
         is_mean, sign = before.statistic == "mean", -1.0 if facts_of(metric).higher_is_better else 1.0
         relative = (float("nan"), float("nan"))
         if is_mean and not facts_of(metric).pooled:
@@ -332,7 +349,7 @@ def drop_rows(
             "model": model, "perturbation": variant.perturbation, "seed": variant.seed, "metric": metric,
             "before": before.mean, "after": after.mean, "drop": drop + 0.0, "low": low + 0.0, "high": high + 0.0,
             "percent": 100 * drop / before.mean + 0.0 if before.mean else float("nan"),
-            "percent_low": percent_low + 0.0, "percent_high": percent_high + 0.0, "p": p,
+            "percent_low": percent_low + 0.0, "percent_high": percent_high + 0.0, "p": test.p_value,
             "queries": int(counted.sum()), "applied": int((touched & counted).sum()),
             "applied_share": variant.applied_share,
         }  # fmt: skip
@@ -351,13 +368,6 @@ def corrected(rows: Sequence[dict[str, Any]], correction: str) -> pl.DataFrame:
     return table.with_columns(adjusted_p=pl.Series(adjusted)).select(list(DROP_COLUMNS))
 
 
-def _values(metric: str, results: QueryResults) -> MetricValues:
-    if metric in results.run.values:
-        return results.run[metric]
-    values, nan = 100 * results.hits, float("nan")
-    return MetricValues(metric, results.query_ids, values, results.clusters, aggregate(values), nan, nan)
-
-
 def headline(run: Run, direction: str) -> str:
     """The main figure of a model: ``Rsum`` in one of its forms where both directions are there, or its half."""
     sums = (name for name in run if split_name(name)[0] == BOTH and name.startswith("Rsum"))
@@ -370,98 +380,82 @@ def significance_settings(options: RobustnessOptions) -> dict[str, Any]:
     return {name: getattr(options, name) for name in names}
 
 
-@dataclass(frozen=True)
-class StudyTables:
-    """``results[model][label]``, the original's under ``original``."""
+Outcomes = Mapping[str, Mapping[str, Outcome]]
+"""By model and variant, the original's under ``original``."""
 
-    dataset: Dataset | None
-    variants: Mapping[str, Variant]
-    results: Mapping[str, Mapping[str, QueryResults]]
-    options: RobustnessOptions
 
-    def result(self, about: Mapping[str, Any], progress: Progress) -> Robustness:
-        """Every table; all but the drops and the captions are of the first seed."""
-        seed = next(iter(self.variants.values())).seed
-        first = {label: variant for label, variant in self.variants.items() if variant.seed == seed}
-        original = next(iter(self.results.values()))[ORIGINAL]
-        parts: dict[str, dict[str, BoolArray]] = {}
-        note = ""
-        if self.dataset is not None:
-            parts, note = edited_parts(self.dataset, first.values(), self.options.threads, progress)
-        rows = []
-        with stage(progress, "testing drops", len(self.results) * len(self.variants)):
-            for case in self._cases(self.variants):
-                rows += drop_rows(*case, self.options)
-                progress.advance()
-        drops = corrected(rows, self.options.correction)
-        queries = pl.concat([query_table(*case) for case in self._cases(self.variants)])
-        of_first = queries.filter(pl.col("seed") == seed)
-        texts, by_text = None if self.dataset is None else self.dataset.texts, self.options.match_by == "text"
-        if by_text and (texts is None or original.direction == IMAGE_TO_TEXT):
-            lacks = "no texts are known" if texts is None else "the queries are images"
-            raise UsageError(
-                f"{argument('match_by', 'text')}, but {lacks}",
-                fix=f"pass {argument('dataset')} with the direction t2i, or match by id",
-                option="match_by",
-            )
-        scores = score_changes(of_first, texts if by_text else None)
-        pairs = overlap_table(scores)
-        name, headlines = headline(original.run, original.direction), [pl.DataFrame(schema=HEADLINE_COLUMNS)]
-        for model, variant, before, after in self._cases(first) if name != direction_rsum(original.direction) else ():
-            values = before.run[name]  # that of one direction is in the table of queries
-            columns = (model, variant.perturbation, variant.seed, values.query_ids, values.clusters, values.values)
+def make_study(
+    dataset: Dataset | None, variants: Sequence[Variant], outcomes: Outcomes, options: RobustnessOptions,
+    about: Mapping[str, Any], progress: Progress,
+) -> Robustness:  # fmt: skip
+    """Every table; all but the drops and the captions are of the first seed."""
+    seed, original = variants[0].seed, next(iter(outcomes.values()))[ORIGINAL]
+    first = [variant for variant in variants if variant.seed == seed]
+    cases = [
+        (model, variant, of_model[ORIGINAL], of_model[variant.label])
+        for model, of_model in outcomes.items()
+        for variant in variants
+    ]
+    by_text = options.match_by == "text"
+    if by_text and (dataset is None or original.direction == IMAGE_TO_TEXT):
+        lacks = "no texts are known" if dataset is None else "the queries are images"
+        raise UsageError(
+            f"{argument('match_by', 'text')}, but {lacks}",
+            fix=f"pass {argument('dataset')} with the direction t2i, or match by id",
+            option="match_by",
+        )
+    parts, note = ({}, "") if dataset is None else edited_parts(dataset, first, options.threads, progress)
+    rows = []
+    with stage(progress, "testing drops", len(cases)):
+        for case in cases:
+            rows += drop_rows(*case, options)
+            progress.advance()
+    drops = corrected(rows, options.correction)
+    queries = pl.concat([query_table(*case) for case in cases])
+    of_first = queries.filter(pl.col("seed") == seed)
+    scores = score_changes(of_first, dataset.texts if by_text and dataset is not None else None)
+    pairs = overlap_table(scores)
+    name, headlines = headline(original.run, original.direction), [pl.DataFrame(schema=HEADLINE_COLUMNS)]
+    for model, variant, before, after in cases:
+        if variant.seed == seed and name != original.rsum.name:  # that of one direction is in the table of queries
+            values = before.run[name]
+            columns = (model, variant.perturbation, seed, values.query_ids, values.clusters, values.values)
             rows_of = dict(zip(HEADLINE_COLUMNS, (*columns, after.run[name].values), strict=True))
             headlines.append(pl.DataFrame(rows_of, schema_overrides=HEADLINE_COLUMNS))
-        words = []
-        for model, results in self.results.items() if original.direction != IMAGE_TO_TEXT else ():
-            by_name = {variant.perturbation: results[label] for label, variant in first.items()}
-            words += word_rows(model, parts, results[ORIGINAL], by_name, self.options)
-        tables = {
-            "drops": drops,
-            "spread": spread(drops),
-            "changes": change_table(of_first, scores),
-            "overlap": pairs.group_by("model", "group", maintain_order=True).agg(
-                pl.col("jaccard", "among_changed").fill_nan(None).mean(),
-                pl.col("jaccard").fill_nan(None).count().alias("pairs"),
-            ),
-            "overlap_pairs": pairs,
-            "words": pl.DataFrame(words, schema=WORD_COLUMNS),
-            "brittle": brittle_table(of_first, self.options.listed),
-            "captions": pl.concat([variant.table() for variant in self.variants.values()]),
-            "queries": queries.select(*QUERY_COLUMNS).with_columns(_LISTED),
-            "headline_queries": pl.concat(headlines),
-        }
-        return Robustness(
-            tuple(self.results),
-            tuple(dict.fromkeys(variant.perturbation for variant in self.variants.values())),
-            name,
-            original.direction,
-            tables,
-            {**about, "notes": [*about.get("notes", ()), *([note] if note else [])]},
-        )
+    words = []
+    for model, of_model in outcomes.items() if original.direction != IMAGE_TO_TEXT else ():
+        by_name = {variant.perturbation: of_model[variant.label] for variant in first}
+        words += word_rows(model, parts, of_model[ORIGINAL], by_name, options)
+    tables = {
+        "drops": drops,
+        "spread": spread(drops),
+        "changes": change_table(of_first, scores),
+        "overlap": pairs.group_by("model", "group", maintain_order=True).agg(
+            pl.col("jaccard", "among_changed").fill_nan(None).mean(),
+            pl.col("jaccard").fill_nan(None).count().alias("pairs"),
+        ),
+        "overlap_pairs": pairs,
+        "words": pl.DataFrame(words, schema=WORD_COLUMNS),
+        "brittle": brittle_table(of_first, options.listed),
+        "captions": pl.concat([variant.table() for variant in variants]),
+        "queries": queries.select(*QUERY_COLUMNS).with_columns(_LISTED),
+        "headline_queries": pl.concat(headlines),
+    }
+    perturbations = tuple(dict.fromkeys(variant.perturbation for variant in variants))
+    about = {**about, "notes": [*about.get("notes", ()), *([note] if note else [])]}
+    return Robustness(tuple(outcomes), perturbations, name, original.direction, tables, about)
 
-    @property
-    def key(self) -> str:
-        """Changes when any value of any query of any run does, the way they are tested, or what tables hold of it."""
-        return fingerprint(
-            "study",
-            {
-                "testing": significance_settings(self.options),
-                "columns": [*DROP_COLUMNS, *HEADLINE_COLUMNS],
-                **{f"texts of {label}": variant.texts for label, variant in self.variants.items()},
-                **{
-                    f"{model}/{label}": f"{after.run.fingerprint} {fingerprint('own', {'scores': after.own_score})}"
-                    for model, results in self.results.items()
-                    for label, after in results.items()
-                },
-            },
-        )
 
-    def _cases(self, variants: Mapping[str, Variant]) -> Iterable[tuple[str, Variant, QueryResults, QueryResults]]:
-        """Every model and variant, with the results before and after."""
-        for model, results in self.results.items():
-            for label, variant in variants.items():
-                yield model, variant, results[ORIGINAL], results[label]
+def tables_key(variants: Sequence[Variant], outcomes: Outcomes, options: RobustnessOptions) -> str:
+    """Changes when any value of any query of any run does, the way they are tested, or what tables hold of it."""
+    contents = {
+        f"{model}/{label}": f"{outcome.run.fingerprint} {fingerprint('own', {'scores': outcome.own_score})}"
+        for model, of_model in outcomes.items()
+        for label, outcome in of_model.items()
+    }
+    texts = {f"texts of {variant.label}": variant.texts for variant in variants}
+    columns = [*DROP_COLUMNS, *HEADLINE_COLUMNS]
+    return fingerprint("study", {"testing": significance_settings(options), "columns": columns, **texts, **contents})
 
 
 def spread(drops: pl.DataFrame) -> pl.DataFrame:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import polars as pl
@@ -33,7 +33,6 @@ from crosslens.encode import (
     IMAGES,
     TEXTS,
     EncodeOptions,
-    Encoder,
     FeatureReader,
     MatrixScorer,
     ReadImages,
@@ -68,11 +67,8 @@ from crosslens.pipeline.options import RobustnessOptions
 
 ORIGINAL = "original"
 """The name of the unchanged dataset among the variants."""
-GIVEN = "given"
-"""The level of a variant that is given and is not a registered perturbation."""
-PICTURES = "images"
-LISTS = "lists"
-"""The level of a variant of which only ranked lists are known."""
+THE_ORIGINAL = ""
+"""The original among what is given by perturbation: no perturbation is called so."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,14 +78,15 @@ class Variant:
     perturbation: str
     seed: int
     label: str
-    level: str
     dataset: Dataset | None
-    """None where only ranked lists are known."""
+    """None where no texts are known."""
     captions: tuple[Perturbed, ...] | None = None
     pictures: Dataset | None = None
     """The dataset of the changed pictures, if they are given."""
     sentences: tuple[Perturbed, ...] | None = None
     """The edits of every sentence, where queries have several; ``captions`` are then those of whole queries."""
+    only_lists: bool = False
+    """Whether only ranked lists are known, and not what changed."""
 
     @cached_property
     def applied(self) -> BoolArray | None:
@@ -103,7 +100,7 @@ class Variant:
         """The share of captions that changed; NaN where only ranked lists are known."""
         if self.applied is not None:
             return float(self.applied.mean())
-        return float("nan") if self.level == LISTS else 1.0
+        return float("nan") if self.only_lists else 1.0
 
     def touched(self, count: int, *, images: bool) -> BoolArray:
         """Per caption or per image (of which there are ``count``), whether it changed; all where that is not known.
@@ -154,12 +151,9 @@ CAPTION_COLUMNS: Mapping[str, Any] = {
 
 
 def make_variants(
-    asked: TextQueries,
-    names: Sequence[str],
-    given: Mapping[str, Dataset],
-    options: RobustnessOptions,
+    asked: TextQueries, names: Sequence[str], given: Mapping[str, Dataset], options: RobustnessOptions,
     progress: Progress,
-) -> list[Variant]:
+) -> list[Variant]:  # fmt: skip
     """The variants that are given, and those that are made here, under every seed; captions are parsed once.
 
     Of a name that is neither given nor a perturbation only vectors exist.
@@ -177,12 +171,10 @@ def make_variants(
     for seed in seeds:
         perturbed = perturb_all(texts, dataset, seed=seed, **shared) if texts else {}
         for name in known:
-            variant = Variant(name, seed, name if seed == seeds[0] else f"{name}.seed{seed}", PICTURES, dataset)
-            if name in perturbed:
-                level, captions = PERTURBATIONS[name].details["level"], perturbed[name]
-                changed = with_changed_texts(dataset, captions)
-                variant = replace(variant, level=level, dataset=changed, captions=captions)
-            variants.append(variant)
+            captions = perturbed.get(name)
+            changed = dataset if captions is None else with_changed_texts(dataset, captions)
+            label = name if seed == seeds[0] else f"{name}.seed{seed}"
+            variants.append(Variant(name, seed, label, changed, captions))
     variants += [given_variant(dataset, name, changed, seeds[0]) for name, changed in given.items() if name in names]
     if asked.has_several_sentences:  # a query changed where one of its sentences did
         for number, variant in enumerate(variants):
@@ -190,14 +182,14 @@ def make_variants(
                 queries = tuple(_join([sentences[row] for row in rows]) for rows in asked.rows)
                 changed = with_changed_texts(asked.dataset, queries)
                 variants[number] = replace(variant, dataset=changed, captions=queries, sentences=sentences)
-    variants += [Variant(name, seeds[0], name, GIVEN, asked.dataset) for name in missing if name not in known]
+    variants += [Variant(name, seeds[0], name, asked.dataset) for name in missing if name not in known]
     return sorted(variants, key=lambda variant: (variant.seed, names.index(variant.perturbation)))
 
 
 def given_variant(dataset: Dataset, name: str, changed: Dataset, seed: int = 0) -> Variant:
     """A variant given as a dataset with the same ids: other captions, or (``blur@3``) other pictures."""
     if is_image_perturbation(name):
-        return Variant(name, seed, name, PICTURES, dataset, pictures=changed)
+        return Variant(name, seed, name, dataset, pictures=changed)
     try:
         rows = positions(dataset.caption_ids, changed.caption_ids, "caption")
     except InputError as error:
@@ -218,8 +210,7 @@ def given_variant(dataset: Dataset, name: str, changed: Dataset, seed: int = 0) 
                 fix="perturb the dataset that is evaluated",
             )
         results.append(Perturbed(old, new, old != new, edits=whole_edit(old, new)) if known is None else known[row])
-    level = PERTURBATIONS[name].details["level"] if name in PERTURBATIONS else GIVEN
-    return Variant(name, seed, name, level, with_changed_texts(dataset, results), tuple(results))
+    return Variant(name, seed, name, with_changed_texts(dataset, results), tuple(results))
 
 
 def whole_edit(old: str, new: str) -> tuple[Edit, ...]:
@@ -271,10 +262,6 @@ def read_variants(folder: str | Path) -> tuple[dict[str, Any], dict[str, Dataset
     return vectors, datasets
 
 
-Pair = tuple[Embeddings, Embeddings]
-"""The vectors of images and of captions."""
-
-
 @dataclass(frozen=True)
 class VariantEncoding:
     """How a model encodes variants."""
@@ -301,40 +288,36 @@ class VariantEncoding:
         )  # fmt: skip
 
 
-class ModelVectors:
-    """From a model: the original is encoded once, and of a variant only what changed."""
+class ResultSource(Protocol):
+    """What a model gives for the dataset and for its variants: vectors, scores, or ranked lists."""
 
-    def __init__(self, name: str, encoder: Encoder, dataset: Dataset, encoding: VariantEncoding) -> None:
-        if isinstance(encoder, StoredEmbeddings):
-            raise UsageError(
-                f"{encoder.name} holds vectors and cannot encode changed captions",
-                fix=f"name the model that made them, or pass the variants' vectors: {argument('variants')}",
-            )
-        require_modality(encoder, TEXTS)
-        if encoding.study.image_text is None:
-            require_modality(encoder, IMAGES)
-        self.name, self.encoder, self.dataset, self.encoding = name, encoder, dataset, encoding
-        self._encoded: Pair | None = None
-        self._texts: TextOnly | None = None
+    @property
+    def name(self) -> str: ...
 
-    def key(self, variant: Variant | None) -> str | None:
-        """A hash of what the vectors depend on, without computing them; None where that is not known."""
+    def key(self, variant: Variant | None) -> str:
+        """A hash of what it gives that the texts do not decide, without computing it; empty where that is not known."""
+
+    def inputs(self, variant: Variant | None, progress: Progress) -> dict[str, Any]:
+        """What is evaluated, as keywords of :func:`evaluate`: of a variant, or of the original (None)."""
+
+
+@dataclass(eq=False)
+class _Model:
+    """A model in memory, which encodes the original once, and of a variant only what changed."""
+
+    name: str
+    encoder: Any
+    dataset: Dataset
+    encoding: VariantEncoding
+
+    def key(self, variant: Variant | None) -> str:
         if not self.encoder.revision:
-            return None
-        image_text = self.encoding.study.image_text
-        return fingerprint(
-            "variant",
-            {
-                "dataset": self.dataset.fingerprint,
-                "queries": "" if self.encoding.query_set is None else self.encoding.query_set.fingerprint,
-                "encoder": [self.encoder.name, self.encoder.revision, getattr(self.encoder, "preprocessing", "")],
-                "precision": self.encoding.options.precision,
-                "image_text": str(getattr(image_text, "name", image_text)),
-                "query": [str(self.encoding.study.query_caption), str(self.encoding.study.shared_images)],
-                "pictures": self._pictures,
-                **_variant_parts(variant),
-            },
-        )
+            return ""
+        encoders = self.encoder, getattr(self.encoder, "pixels", None)  # a scorer has one for its pictures
+        model = [[each.name, each.revision, getattr(each, "preprocessing", "")] for each in encoders if each]
+        changed = _stamps(variant.pictures) if variant is not None and variant.pictures else []
+        parts = {"model": model, "precision": self.encoding.options.precision, "pictures": self._pictures}
+        return fingerprint("model", {**parts, "changed": changed})
 
     @cached_property
     def _pictures(self) -> list[str]:
@@ -345,62 +328,47 @@ class ModelVectors:
             return [fingerprint("features", {"images": [feature_key(image).hex() for image in features]})]
         return _stamps(self.dataset, self.encoding.options.image_folder)
 
+
+class ModelVectors(_Model):
+    """The vectors of a model that has an encoder of images and one of texts."""
+
+    _original: Any = None
+    """The encoded dataset, or in text-only retrieval the text sets."""
+
     def inputs(self, variant: Variant | None, progress: Progress) -> dict[str, Any]:
-        """The vectors of a variant, or of the original (None), as keywords of ``evaluate``."""
-        if self._encoded is None:
-            study, shared = self.encoding.study, self.encoding.options.stream(progress)
-            encoded: Any
-            if study.image_text is not None:
-                encoded = self._texts = text_only(
-                    self.dataset, self.encoder, query=study.query_caption, image_text=study.image_text,
-                    queries=self.encoding.query_set, shared_images=study.shared_images, **shared,
-                )  # fmt: skip
-            else:
-                folder = self.encoding.options.image_folder
-                encoded = encode_dataset(self.dataset, self.encoder, image_folder=folder, **shared)
-            self._encoded = encoded.images, encoded.captions
-        images, captions = self._encoded
-        rows, texts = ([], []) if variant is None else _changed_texts(variant)
-        stream = self.encoding.options.stream(progress)
+        study, stream = self.encoding.study, self.encoding.options.stream(progress)
+        if self._original is None and study.image_text is not None:
+            self._original = text_only(
+                self.dataset, self.encoder, query=study.query_caption, image_text=study.image_text,
+                queries=self.encoding.query_set, shared_images=study.shared_images, **stream,
+            )  # fmt: skip
+        elif self._original is None:
+            folder = self.encoding.options.image_folder
+            self._original = encode_dataset(self.dataset, self.encoder, image_folder=folder, **stream)
+        images, captions = self._original.images, self._original.captions
+        rows, texts = _changed_texts(variant)
         if variant is not None and variant.captions is None:
             pictures = self.encoding.pictures(self.dataset, variant, progress)
             encoded = encode_images(self.encoder, image_files(pictures), names=pictures.image_ids, **stream)
             images = Embeddings(pictures.image_ids, encoded.rows, model=label(self.encoder))
+        elif rows and isinstance(self._original, TextOnly):
+            sentences = self._original.sentences.with_rows(rows, encode_texts(self.encoder, texts, **stream).rows)
+            averaged = self._original.queries.average(sentences.vectors)
+            captions = Embeddings(captions.ids, averaged, model=captions.model)
         elif rows:
-            changed = encode_texts(self.encoder, texts, **stream).rows
-            if self._texts is None:
-                captions = captions.with_rows(rows, changed)
-            else:
-                averaged = self._texts.queries.average(self._texts.sentences.with_rows(rows, changed).vectors)
-                captions = Embeddings(captions.ids, averaged, model=captions.model)
+            captions = captions.with_rows(rows, encode_texts(self.encoder, texts, **stream).rows)
         return {"images": images, "captions": captions}
 
 
-class MatrixScores:
-    """From a model that has no vectors: all scores of the original, and of a variant those that change."""
+class MatrixScores(_Model):
+    """All scores of a model that has no vectors; of a variant those that change."""
 
-    def __init__(self, name: str, scorer: MatrixScorer, dataset: Dataset, encoding: VariantEncoding) -> None:
-        if encoding.study.image_text is not None:
-            problem = f"{scorer.name} compares images with texts, and not texts with texts"
-            raise UsageError(problem, fix=f"drop {argument('image_text')}", option="image_text")
-        self.name, self.encoder, self.dataset, self.encoding = name, scorer, dataset, encoding
-        self._scores: Array | None = None
-
-    def key(self, variant: Variant | None) -> str | None:
-        """A hash of what the scores depend on, without computing them; None where that is not known."""
-        if not self.encoder.revision:
-            return None
-        model = [self.encoder.name, self.encoder.revision, self.encoding.options.precision]
-        parts = {"dataset": self.dataset.fingerprint, "scorer": model, "images": self._images.content}
-        return fingerprint("variant scores", {**parts, **_variant_parts(variant)})
+    _scores: Array | None = None
 
     def inputs(self, variant: Variant | None, progress: Progress) -> dict[str, Any]:
-        """The scores of a variant, or of the original (None), as keywords of ``evaluate``."""
         if self._scores is None:
             self._scores = score_texts(self.encoder, self._images, self.dataset.texts, progress)
-        if variant is None:
-            return {"scores": self._scores}
-        if variant.captions is None:
+        if variant is not None and variant.captions is None:
             pictures = self.encoding.pictures(self.dataset, variant, progress)
             images = read_features(pictures, self.encoder, **self.encoding.options.stream(progress))
             return {"scores": score_texts(self.encoder, images, self.dataset.texts, progress)}
@@ -413,20 +381,39 @@ class MatrixScores:
     @cached_property
     def _images(self) -> ReadImages:
         options = self.encoding.options
-        stream = options.stream(None)
-        return read_features(self.dataset, self.encoder, image_folder=options.image_folder, **stream)
+        return read_features(self.dataset, self.encoder, image_folder=options.image_folder, **options.stream(None))
 
 
-def _variant_parts(variant: Variant | None) -> dict[str, list[str]]:
-    return {
-        "variant": [] if variant is None else [variant.label, str(variant.seed), *variant.texts],
-        "changed_pictures": _stamps(variant.pictures) if variant is not None and variant.pictures else [],
-    }
+def model_source(
+    name: str, encoder: Any, dataset: Dataset, encoding: VariantEncoding, variants: Sequence[Variant]
+) -> ResultSource:
+    """What a model gives; one that cannot encode what the variants change raises."""
+    changed = [variant.label for variant in variants if variant.captions is None]
+    if changed and isinstance(encoder, FeatureReader):
+        raise UsageError(
+            f"{getattr(encoder, 'name', name)} reads stored features of images, and {changed[0]} changes their pixels",
+            fix="choose perturbations of captions, or a model that was trained on what crosslens encode writes",
+            option="perturbations",
+        )
+    is_text_only = encoding.study.image_text is not None
+    if isinstance(encoder, MatrixScorer):
+        if is_text_only:
+            problem = f"{encoder.name} compares images with texts, and not texts with texts"
+            raise UsageError(problem, fix=f"drop {argument('image_text')}", option="image_text")
+        return MatrixScores(name, encoder, dataset, encoding)
+    if isinstance(encoder, StoredEmbeddings):
+        raise UsageError(
+            f"{encoder.name} holds vectors and cannot encode changed captions",
+            fix=f"name the model that made them, or pass the variants' vectors: {argument('variants')}",
+        )
+    for ability in (TEXTS,) if is_text_only else (TEXTS, IMAGES):
+        require_modality(encoder, ability)
+    return ModelVectors(name, encoder, dataset, encoding)
 
 
-def _changed_texts(variant: Variant) -> tuple[list[int], list[str]]:
+def _changed_texts(variant: Variant | None) -> tuple[list[int], list[str]]:
     """The rows of the sentences that a variant changes, and what they become."""
-    sentences = (variant.captions if variant.sentences is None else variant.sentences) or ()
+    sentences = () if variant is None else variant.sentences or variant.captions or ()
     rows = [row for row, sentence in enumerate(sentences) if sentence.text != sentence.original]
     return rows, [sentences[row].text for row in rows]
 
@@ -437,46 +424,42 @@ def _stamps(dataset: Dataset, folder: str | Path | None = None) -> list[str]:
     return [f"{facts.st_size} {facts.st_mtime_ns}" for facts in (file.stat() for file in files)]
 
 
-class GivenVectors:
-    """Vectors that are given: of the original, and by name those of every variant.
+@dataclass(frozen=True)
+class GivenInputs:
+    """What is given of the original, and by name of every variant: vectors, or the ranked lists of one system.
 
-    Those of a variant are of its captions, or a pair of images' and captions' of which one may be None.
+    ``what`` says which in an error, ``keys`` has a hash of each; the original's are under ``THE_ORIGINAL``.
     """
 
-    def __init__(self, name: str, dataset: Dataset, images: Any, captions: Any, variants: Mapping[str, Any]) -> None:
-        require_one_source(embeddings=(images, captions))
-        self.name = name
-        self._pairs = {ORIGINAL: align_both(dataset, images, captions)}
-        for variant, vectors in variants.items():
-            pair = vectors if isinstance(vectors, tuple) else (None, vectors)
-            changed = (old if new is None else new for old, new in zip(self._pairs[ORIGINAL], pair, strict=True))
-            with reading(f"variant {variant!r}"):
-                self._pairs[variant] = align_both(dataset, *changed)
+    name: str
+    what: str
+    keys: Mapping[str, str]
+    given: Mapping[str, dict[str, Any]]
 
-    def key(self, variant: Variant | None) -> str | None:
-        images, captions = self._pair(variant)
-        label = ORIGINAL if variant is None else variant.label
-        parts = {"images": images.fingerprint, "captions": captions.fingerprint, "label": label}
-        return fingerprint("ready variant", parts)
+    def key(self, variant: Variant | None) -> str:
+        name = THE_ORIGINAL if variant is None else variant.perturbation
+        if name not in self.given:
+            known = ", ".join(filter(None, self.given)) or "none"
+            fix = f"pass them, or leave it out; there are: {known}"
+            raise UsageError(f"no {self.what} of the variant {name!r}", fix=fix)
+        return self.keys[name]
 
     def inputs(self, variant: Variant | None, progress: Progress) -> dict[str, Any]:
-        return dict(zip(("images", "captions"), self._pair(variant), strict=True))
-
-    def _pair(self, variant: Variant | None) -> Pair:
-        name = ORIGINAL if variant is None else variant.perturbation
-        if name not in self._pairs:
-            known = ", ".join(known for known in self._pairs if known != ORIGINAL) or "none"
-            fix = f"pass them, or leave it out; there are: {known}"
-            raise UsageError(f"no embeddings of the variant {name!r}", fix=fix)
-        return self._pairs[name]
+        return self.given[THE_ORIGINAL if variant is None else variant.perturbation]
 
 
-def require_pixels(encoder: Encoder, variants: Sequence[Variant]) -> None:
-    """Raise where variants change pictures that the model never sees."""
-    changed = [variant.label for variant in variants if variant.captions is None]
-    if changed and isinstance(encoder, FeatureReader):
-        raise UsageError(
-            f"{encoder.name} reads stored features of images, and {changed[0]} changes their pixels",
-            fix="choose perturbations of captions, or a model that was trained on what crosslens encode writes",
-            option="perturbations",
-        )
+def given_vectors(name: str, dataset: Dataset, images: Any, captions: Any, variants: Mapping[str, Any]) -> GivenInputs:
+    """Vectors of the original and of every variant: of its captions, or a pair of images' and captions'.
+
+    One of a pair may be None: those of the original.
+    """
+    require_one_source(embeddings=(images, captions))
+    pairs = {THE_ORIGINAL: align_both(dataset, images, captions)}
+    for variant, vectors in variants.items():
+        pair = vectors if isinstance(vectors, tuple) else (None, vectors)
+        changed = (old if new is None else new for old, new in zip(pairs[THE_ORIGINAL], pair, strict=True))
+        with reading(f"variant {variant!r}"):
+            pairs[variant] = align_both(dataset, *changed)
+    keys = {variant: " ".join(side.fingerprint for side in pair) for variant, pair in pairs.items()}
+    given = {variant: dict(zip(("images", "captions"), pair, strict=True)) for variant, pair in pairs.items()}
+    return GivenInputs(name, "embeddings", keys, given)
