@@ -14,7 +14,7 @@ from hypothesis import given, strategies as st
 import crosslens as cl
 from crosslens.core import Effect, Finding, Lines, Precision, Section, Table, Text
 from crosslens.core.errors import UsageError
-from crosslens.pipeline import Noticed, Sensitivity, StageResult, percent_figure
+from crosslens.pipeline import NoticedDefect, Sensitivity, StageResult, percent_figure
 from crosslens.report import Report, ReportInputs, report_inputs
 from crosslens.report.document.failures import choose_queries
 from crosslens.report.document.inputs import ReportContext
@@ -253,7 +253,7 @@ def test_soundness_and_reading_are_shown_as_they_were_stored(inputs: ReportInput
 
 
 def test_what_an_audit_could_have_noticed_is_shown_by_run(inputs: ReportInputs) -> None:
-    rows = (Noticed("hub", 0.05, "a hub of 5 % of the captions", 10, 10, 6),)
+    rows = (NoticedDefect("hub", 0.05, "a hub of 5 % of the captions", 10, 10, 6),)
     sensitivities = [
         Sensitivity(name, rows, {"typos": "this data has nothing to plant it into"}) for name in inputs.runs
     ]

@@ -41,7 +41,7 @@ FIRST_FIVE = 5
 
 
 @dataclass(frozen=True)
-class Noticed:
+class NoticedDefect:
     """How often a defect of one strength was noticed: said at all, and among the first five findings."""
 
     kind: str
@@ -57,7 +57,7 @@ class Sensitivity(Presented):
     """Of every defect and strength, how often an audit of this run's data would have noticed it."""
 
     run: str
-    rows: tuple[Noticed, ...]
+    rows: tuple[NoticedDefect, ...]
     left_out: Mapping[str, str]
     """Kinds that could not be planted, and why."""
 
@@ -85,10 +85,10 @@ class Sensitivity(Presented):
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> Sensitivity:
         """A sensitivity that was stored."""
-        return cls(content["run"], tuple(Noticed(**row) for row in content["planted"]), content["left_out"])
+        return cls(content["run"], tuple(NoticedDefect(**row) for row in content["planted"]), content["left_out"])
 
 
-def _verdict(row: Noticed) -> str:
+def _verdict(row: NoticedDefect) -> str:
     share = row.said / row.planted if row.planted else 0.0
     return "always" if share == 1 else "never" if share == 0 else "mostly" if share >= 0.8 else "sometimes"
 
@@ -161,7 +161,7 @@ def _subject(audit: Audit, name: str, encoding: EncodeOptions) -> Subject:
 def _noticed(
     entry: Entry[Any], strength: float, subject: Subject, others: list[Observed], name: str, repeats: int, seed: int,
     progress: Progress,
-) -> Noticed | str:  # fmt: skip
+) -> NoticedDefect | str:  # fmt: skip
     """How often the defect was noticed; or why it cannot be planted."""
     asked, said, first = entry.details["stage"], 0, 0
     rest = [observed for observed in others if observed.stage != asked]
@@ -178,4 +178,4 @@ def _noticed(
         first += bool(places) and places[0] < FIRST_FIVE
         progress.advance()
     words = entry.details["strength_words"].format(strength)
-    return Noticed(entry.name, strength, words, repeats, said, first)
+    return NoticedDefect(entry.name, strength, words, repeats, said, first)
