@@ -193,13 +193,18 @@ class Control:
     twins_passed: int
 
     @property
+    def fails(self) -> bool:
+        """Whether more than one in five passes, of captions enough to say so."""
+        counts = ((self.edited, self.edited_passed), (self.twins, self.twins_passed))
+        return any(passed > n * _MOST_PASS for n, passed in counts if n >= _FEWEST)
+
+    @property
     def can_tell(self) -> bool:
         """Whether at most one in five passes, of captions enough to say so; twins count where there are as many."""
-        counts = ((self.edited, self.edited_passed), (self.twins, self.twins_passed))
-        return self.edited >= _FEWEST and all(passed <= n * _MOST_PASS for n, passed in counts if n >= _FEWEST)
+        return self.edited >= _FEWEST and not self.fails
 
     def __str__(self) -> str:
-        text = f"of {self.edited:,} captions edited in one fact {self.edited_passed:,} pass as well"
+        text = f"Of {self.edited:,} captions edited in one fact {self.edited_passed:,} pass as well"
         return text + (f", of {self.twins:,} of near-twins {self.twins_passed:,}" if self.twins else "")
 
 
@@ -236,7 +241,7 @@ class MissingPositives(Presented):
     def sections(self) -> Iterator[Section]:
         """A summary, the counts at several thresholds, and the first pairs."""
         head = f"{self.phi} on {self.dataset.name}: "
-        if self.control is not None and not self.control.can_tell:
+        if self.control is not None and self.control.fails:
             head += f"similarity cannot tell on this data ({self.control})"
         else:
             head += f"{format_count(len(self), 'pair')} outside the ground truth worth a look"
@@ -256,8 +261,9 @@ class MissingPositives(Presented):
             notes.append(f"{format_count(self.denied, 'pair')} left out: a caption of the image denies the caption.")
         if self.control is None:
             notes.append("φ has no texts here, so that nothing says whether it can tell a caption from an edited one.")
-        elif self.control.can_tell:
-            notes.append(f"{self.control}. That a pair is listed says no more than that it is worth a look.")
+        else:
+            few = "" if self.control.can_tell else " That is too few to say whether similarity can tell."
+            notes.append(f"{self.control}.{few} That a pair is listed says no more than that it is worth a look.")
         if (verified := self.verification) is not None:
             precision, recall = (
                 _percent(share.mean, share.low, share.high) for share in (verified.precision, verified.recall)
@@ -269,7 +275,7 @@ class MissingPositives(Presented):
                 "that nobody looked at counts as wrong: precision is a lower bound."
             )
         parts: list[Part] = []
-        if self.control is None or self.control.can_tell or self.verification is not None:
+        if self.control is None or not self.control.fails or self.verification is not None:
             parts.append(Table(header, tuple(rows), "l" + "r" * (len(header) - 1)))
             parts.append(Text(tuple(notes), note=True))
         if len(self):
@@ -446,7 +452,7 @@ def find_missing_positives(
                 keep[place] = not _denied(dataset.texts[caption], references[image])
                 bar.advance()
     denied = compared - int(keep.sum())
-    if control is not None and not control.can_tell:
+    if control is not None and control.fails:
         keep[:] = False
     return MissingPositives(
         dataset, similarity.name, truth, kept_images[keep], kept_captions[keep], kept_values[keep], threshold,

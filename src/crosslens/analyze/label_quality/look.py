@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from crosslens.analyze.label_quality.concepts import extract_concepts, label_texts
+from crosslens.analyze.label_quality.concepts import ConceptAgreement, extract_concepts, label_texts
 from crosslens.analyze.label_quality.contradictions import words_in_order
 from crosslens.analyze.label_quality.pictures import SamePicture, same_pictures
 from crosslens.analyze.label_quality.review import (
@@ -102,8 +102,11 @@ def assess_label_quality(
         if (distinct := {image: others[image] for image in others if image not in twins.get(_owner(dataset, row), ())})
     }
     swaps = find_swaps(dataset, [ranking for ranking in rankings.values() if ranking.direction == TEXT_TO_IMAGE], seed)
-    doubts = _worth_a_look(dataset, outcomes.values(), settings, words=words, progress=progress)
-    table = _review_table(dataset, same, copies, swaps, doubts)
+    concepts = extract_concepts(dataset, progress) if words else None
+    agreements = [None if concepts is None else concepts.agreement(row) for row in range(len(dataset.texts))]
+    doubts = _worth_a_look(dataset, outcomes.values(), settings, agreements)
+    shares = [None if agreement is None else agreement.share for agreement in agreements]
+    table = _review_table(dataset, same, copies, swaps, doubts, shares)
     filtered = {row for row, facts in doubts.items() if WORDS in facts}
     remaining = [
         (name, rankings[name].direction, *_misses(outcome, dataset, twins, copies, filtered))
@@ -174,14 +177,12 @@ def _misses(
 
 
 def _worth_a_look(
-    dataset: Dataset, outcomes: Any, settings: LabelSettings, *, words: bool, progress: Progress | None
+    dataset: Dataset, outcomes: Any, settings: LabelSettings, agreements: Sequence[ConceptAgreement | None]
 ) -> dict[int, dict[str, str]]:
     """Of captions (rows), what is odd about them, and the facts."""
     doubts: dict[int, dict[str, str]] = {}
     lengths = count_words(dataset.captions["text"]).to_list()
-    concepts = extract_concepts(dataset, progress) if words else None
-    for row in range(len(dataset.texts)):
-        agreement = None if concepts is None else concepts.agreement(row)
+    for row, agreement in enumerate(agreements):
         if agreement is not None and agreement.share is not None and agreement.share < settings.threshold:
             doubts.setdefault(row, {})[WORDS] = f"only here: {', '.join(agreement.missing)}"
         if lengths[row] < settings.shortest:
@@ -202,7 +203,7 @@ def _worth_a_look(
 
 def _review_table(
     dataset: Dataset, pairs: Sequence[SamePicture], copies: Mapping[int, Mapping[int, str]], swaps: Swaps,
-    doubts: Mapping[int, Mapping[str, str]],
+    doubts: Mapping[int, Mapping[str, str]], shares: Sequence[float | None],
 ) -> pl.DataFrame:  # fmt: skip
     """What can be corrected comes first: equal pictures, equal captions, exchanged captions; then what is odd."""
     texts = label_texts(dataset)
@@ -229,7 +230,7 @@ def _review_table(
         rows.append({
             "image": _owner(dataset, row), "caption": dataset.caption_ids[row], "text": dataset.texts[row],
             "reason": " + ".join(facts), "evidence": "; ".join(facts.values()), "proposal": proposal,
-            "suggested": suggested, "certain": certain, "reasons": len(facts),
+            "suggested": suggested, "certain": certain, "reasons": len(facts), "concept_share": shares[row],
         })  # fmt: skip
     rows.sort(key=lambda entry: (not entry["certain"], -entry.pop("reasons", 1)))
     for place, entry in enumerate(rows, start=1):

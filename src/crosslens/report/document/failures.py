@@ -183,8 +183,7 @@ def _judged(row: Mapping[str, Any], explanation: Explanation | None) -> TellingF
     kinds = [claim.kind for claim in words.claims if claim.about == "words"]
     lacking = [{claim.name for claim in words.claims if (claim.about, claim.kind) == (side, "lacks")}
                for side in ("right", "other")]  # fmt: skip
-    unproven = "The label may be wrong." if lacking[0] & lacking[1] else ""
-    doubt = "Perhaps not a failure." if "no fault" in kinds else unproven
+    doubt = "Worth a look: the right item lacks it too." if lacking[0] & lacking[1] else ""
     kind = next((kind for kind in kinds if kind not in ("no fault", "unchecked")), "")
     return TellingFailure(row, words.text if kind else scored or words.text, kind, doubt, explanation.gallery)
 
