@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from crosslens.analyze import Subject
 from crosslens.core import (
     FINDING_KINDS,
     Entry,
+    MissingExtraError,
     Presented,
     Progress,
     Section,
@@ -31,7 +32,7 @@ from crosslens.core import (
 from crosslens.encode import EncodeOptions
 from crosslens.pipeline.audit.comparing import COMPARISON, compare_with_planted
 from crosslens.pipeline.audit.conclusions import Observed, conclude
-from crosslens.pipeline.audit.results import Audit, AuditFolder, load_audit
+from crosslens.pipeline.audit.results import SENSITIVITY_FILE, Audit, AuditFolder, complete, load_audit
 from crosslens.pipeline.audit.sources import AuditSource, subject_of
 from crosslens.pipeline.audit.stages import LOOKS
 from crosslens.pipeline.recipe.execute import recipe_of_run
@@ -88,6 +89,20 @@ class Sensitivity(Presented):
         return cls(content["run"], tuple(NoticedDefect(**row) for row in content["planted"]), content["left_out"])
 
 
+class Kept(NamedTuple):
+    """What was measured of a run, and the key of what it depends on."""
+
+    key: str
+    sensitivity: Sensitivity
+
+
+def kept_sensitivities(folder: AuditFolder) -> dict[str, Kept]:
+    """What was measured of an audit, by run."""
+    file = folder.path / SENSITIVITY_FILE
+    with complete(file, fix="remove it, and calibrate again"):
+        return {name: Kept(own["key"], Sensitivity.from_dict(own)) for name, own in folder.sensitivities().items()}
+
+
 def _verdict(row: NoticedDefect) -> str:
     share = row.said / row.planted if row.planted else 0.0
     return "always" if share == 1 else "never" if share == 0 else "mostly" if share >= 0.8 else "sometimes"
@@ -121,14 +136,14 @@ def calibrate(
         raise UnknownNameError("run", name, names)
     kinds = [FINDING_KINDS[kind] for kind in only] or list(FINDING_KINDS)
     if repeats < 1:
-        raise UsageError(f"{argument('repeats')} is {repeats}", fix="plant each strength at least once")
+        raise UsageError(f"{argument('repeats', repeats)} plants nothing", fix="plant each strength at least once")
     folder = AuditFolder(audit.folder)
     with offline(encoding.offline), hold_output(audit.folder), trusting(trust_code, allow_hosts):
         subject = _subject(audit, name, encoding)
         others = [entry for result in audit.results for entry in result.observed() if result.model in ("", name)]
         key = fingerprint("sensitivity", {"run": audit.runs[name].fingerprint, "repeats": repeats, "seed": seed})
-        kept = folder.sensitivities().get(name, {})
-        done = Sensitivity.from_dict(kept) if kept.get("key") == key else Sensitivity(name, (), {})
+        kept = kept_sensitivities(folder).get(name)
+        done = kept.sensitivity if kept is not None and kept.key == key else Sensitivity(name, (), {})
         rows, left_out = {(row.kind, row.strength): row for row in done.rows}, dict(done.left_out)
         cases = [(entry, strength) for entry in kinds for strength in entry.details["strengths"]]
         with stage(progress, "planting", len(cases) * repeats) as bar:
@@ -171,7 +186,10 @@ def _noticed(
         if not planted.ids:
             return "this data has nothing to plant it into"
         with_defect = replace(planted.subject, seed=repeat)
-        result = compare_with_planted(subject, with_defect) if asked == COMPARISON else LOOKS[asked](with_defect)
+        try:
+            result = compare_with_planted(subject, with_defect) if asked == COMPARISON else LOOKS[asked](with_defect)
+        except MissingExtraError as error:  # without it, the audit does not look either
+            return f"needs {error.fix}"
         observed = [Observed(observation, asked, name) for observation in result.findings()]
         places = [place for place, finding in enumerate(conclude([*rest, *observed])) if finding.kind == entry.name]
         said += bool(places)

@@ -48,6 +48,7 @@ from crosslens.pipeline import (
     findings_of_runs,
     group_metrics,
     group_names,
+    kept_sensitivities,
     load_audit,
 )
 from crosslens.report.forms.pictures import SharedPictures
@@ -158,10 +159,8 @@ def report_inputs(
         opened += source.runs.items()
         results += [(position.get(result.model, -1), result) for result in source.results]
         findings += source.findings
-        kept = AuditFolder(source.folder).sensitivities()
-        sensitivities += [
-            (position[name], Sensitivity.from_dict(own)) for name, own in kept.items() if name in position
-        ]
+        kept = kept_sensitivities(AuditFolder(source.folder))
+        sensitivities += [(position[name], own.sensitivity) for name, own in kept.items() if name in position]
         notes += [f"{entry.stage} was left out: it {entry.reason}." for entry in source.skipped]
     names = distinct_names([name for name, _ in opened])
     runs = {name: run for name, (_, run) in zip(names, opened, strict=True)}
