@@ -51,6 +51,9 @@ class Observation:
     evidence: Sequence[Evidence] = ()
     subject: str = ""
 
+    def __post_init__(self) -> None:  # as they are written: a stored observation says the same
+        object.__setattr__(self, "words", {name: str(word) for name, word in self.words.items()})
+
     @property
     def text(self) -> str:
         sentence: str = FINDING_KINDS[self.kind].details["sentence"]

@@ -76,7 +76,8 @@ class Looks:
         words = {"share": "5 %", "side": "images", "what": "zeros", "best": "a", "second": "b", "metric": "m",
                  "points": "5 points", "interval": "[1, 9]", "others": ""}  # fmt: skip
         effect = Effect(strength, None, None, "share of images")
-        return Soundness((Observation(kind, words, effect, strength, p=0.0 if seen else 0.9),))
+        evidence = [{"item": "im0"}]
+        return Soundness((Observation(kind, words, effect, strength, p=0.0 if seen else 0.9, evidence=evidence),))
 
 
 def test_each_defect_is_planted_and_counted(folder: Path) -> None:

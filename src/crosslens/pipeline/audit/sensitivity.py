@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -11,6 +11,7 @@ from crosslens.analyze import Subject
 from crosslens.core import (
     FINDING_KINDS,
     Entry,
+    Finding,
     MissingExtraError,
     Presented,
     Progress,
@@ -30,10 +31,12 @@ from crosslens.core import (
     trusting,
 )
 from crosslens.encode import EncodeOptions
+from crosslens.metrics import dataset_name
 from crosslens.pipeline.audit.comparing import COMPARISON, compare_with_planted
 from crosslens.pipeline.audit.conclusions import Observed, conclude
 from crosslens.pipeline.audit.results import SENSITIVITY_FILE, Audit, AuditFolder, complete, load_audit
 from crosslens.pipeline.audit.sources import AuditSource, subject_of
+from crosslens.pipeline.audit.stage import RUN, all_stages
 from crosslens.pipeline.audit.stages import LOOKS
 from crosslens.pipeline.recipe.execute import recipe_of_run
 
@@ -140,7 +143,11 @@ def calibrate(
     folder = AuditFolder(audit.folder)
     with offline(encoding.offline), hold_output(audit.folder), trusting(trust_code, allow_hosts):
         subject = _subject(audit, name, encoding)
-        others = [entry for result in audit.results for entry in result.observed() if result.model in ("", name)]
+        dataset = dataset_name(audit.runs[name])
+        others = [
+            entry for result in audit.results for entry in result.observed()
+            if result.model == name or (not result.model and result.dataset in ("", dataset))
+        ]  # fmt: skip
         key = fingerprint("sensitivity", {"run": audit.runs[name].fingerprint, "repeats": repeats, "seed": seed})
         kept = kept_sensitivities(folder).get(name)
         done = kept.sensitivity if kept is not None and kept.key == key else Sensitivity(name, (), {})
@@ -149,7 +156,7 @@ def calibrate(
         with stage(progress, "planting", len(cases) * repeats) as bar:
             for entry, strength in cases:
                 if (entry.name, strength) not in rows and entry.name not in left_out:
-                    noticed = _noticed(entry, strength, subject, others, name, repeats, seed, bar)
+                    noticed = _noticed(entry, strength, subject, others, (name, dataset), repeats, seed, bar)
                     if isinstance(noticed, str):
                         left_out[entry.name] = noticed
                     else:
@@ -174,12 +181,14 @@ def _subject(audit: Audit, name: str, encoding: EncodeOptions) -> Subject:
 
 
 def _noticed(
-    entry: Entry[Any], strength: float, subject: Subject, others: list[Observed], name: str, repeats: int, seed: int,
-    progress: Progress,
+    entry: Entry[Any], strength: float, subject: Subject, others: list[Observed], about: tuple[str, str],
+    repeats: int, seed: int, progress: Progress,
 ) -> NoticedDefect | str:  # fmt: skip
     """How often the defect was noticed; or why it cannot be planted."""
     asked, said, first = entry.details["stage"], 0, 0
     rest = [observed for observed in others if observed.stage != asked]
+    name, dataset = about
+    model = name if any(stage.name == asked and stage.about == RUN for stage in all_stages()) else ""
     for repeat in range(repeats):
         stream = random_stream(seed, f"calibrate-{entry.name}-{strength:g}-{repeat}")
         planted = entry.value(subject, strength, stream)
@@ -190,10 +199,22 @@ def _noticed(
             result = compare_with_planted(subject, with_defect) if asked == COMPARISON else LOOKS[asked](with_defect)
         except MissingExtraError as error:  # without it, the audit does not look either
             return f"needs {error.fix}"
-        observed = [Observed(observation, asked, name) for observation in result.findings()]
-        places = [place for place, finding in enumerate(conclude([*rest, *observed])) if finding.kind == entry.name]
+        observed = [Observed(observation, asked, model, dataset) for observation in result.findings()]
+        concluded = conclude([*rest, *observed])
+        places = [place for place, finding in enumerate(concluded) if _is_of(finding, entry.name, planted.ids)]
         said += bool(places)
         first += bool(places) and places[0] < FIRST_FIVE
         progress.advance()
     words = entry.details["strength_words"].format(strength)
     return NoticedDefect(entry.name, strength, words, repeats, said, first)
+
+
+def _is_of(finding: Finding, kind: str, planted: Collection[str]) -> bool:
+    """Whether a finding is about what was planted: of the kind, and at least half of its evidence names a planted id.
+
+    The data may have had the same fault elsewhere before.
+    """
+    if finding.kind != kind:
+        return False
+    named = [{*entry.get("items", ()), entry.get("query"), entry.get("item")} for entry in finding.evidence]
+    return 2 * sum(not ids.isdisjoint(planted) for ids in named) >= len(named)

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from crosslens.analyze import held_out_similarity
+from crosslens.analyze import check_similarity, held_out_similarity, is_denied
 from crosslens.core import CrosslensError, Dataset, Diffs, Presented, Section, TextDiff, UsageError
-from crosslens.similarity import PreparedSimilarity, load_similarity, prepare_dataset
+from crosslens.similarity import PreparedSimilarity, load_similarity, prepare_dataset, references_of
 from crosslens.web.background import RecentCache
 from crosslens.web.explorer.retrieval import ItemView, QueryTables, Retrieval
 from crosslens.web.library import RunSummary
@@ -228,12 +228,12 @@ class LikelyPositiveSearch:
         name = retrieval.query_names[row]
         pairs = [(name, item) if retrieval.forward else (item, name) for item in open_items]
         rows = [(dataset.image_rows.get(image), dataset.caption_rows.get(caption)) for image, caption in pairs]
-        known = [(item, pair) for item, pair in zip(open_items, rows, strict=True) if None not in pair]
-        values = phi.pairs(*np.array([pair for _, pair in known], np.int64).T).tolist() if known and can_tell else []
+        known = [(item, pair) for item, pair in zip(open_items, rows, strict=True) if can_tell and None not in pair]
+        values = phi.pairs(*np.array([pair for _, pair in known], np.int64).T).tolist() if known else []
         references = references_of(dataset)
         likely = [
             LikelyPositive(item, value)
-            for (item, (image, caption)), value in zip(known, values, strict=bool(can_tell))
+            for (item, (image, caption)), value in zip(known, values, strict=True)
             if value >= threshold and not is_denied(dataset.texts[caption], references[image])
         ]
         return LikelyPositives(PHI, threshold, QUANTILE, likely)
