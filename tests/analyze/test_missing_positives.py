@@ -20,7 +20,7 @@ def only_similarity(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequ
     """Most tests here are of φ: made-up words deny nothing, and no control takes part."""
     if "controlled" not in request.node.name:
         monkeypatch.setattr("crosslens.analyze.missing_positives.contradicts", lambda first, second: None)
-        monkeypatch.setattr("crosslens.analyze.missing_positives._control", lambda *_: None)
+        monkeypatch.setattr("crosslens.analyze.missing_positives.check_similarity", lambda *_: None)
 
 
 DATASET = cl.Dataset.of(made_dataset(20, 3))
@@ -154,7 +154,7 @@ SCENES = {
 
 
 def test_controlled_pairs_are_denied_by_what_captions_say(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("crosslens.analyze.missing_positives._control", lambda *_: None)
+    monkeypatch.setattr("crosslens.analyze.missing_positives.check_similarity", lambda *_: None)
     result = cl.missing_positives(cl.Dataset.of(SCENES), Overlap(), threshold=0.4)
     listed = set(zip(result.table["image"], result.table["caption_of"], strict=True))
     assert listed == {("sofa", "couch"), ("couch", "sofa")}

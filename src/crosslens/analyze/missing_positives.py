@@ -342,7 +342,7 @@ class MissingPositives(Presented):
             "caption_of": [self.dataset.image_ids[self.dataset.caption_image[row]] for row in self.captions],
             "image_caption": [first[row] for row in self.images],
         }
-        return pl.DataFrame(columns, schema_overrides={"phi": pl.Float32, "image": pl.String, "caption": pl.String})
+        return pl.DataFrame(columns, schema_overrides={**dict.fromkeys(columns, pl.String), "phi": pl.Float32})
 
     def write_table(self, path: str | Path) -> Path:
         """Write the table as a CSV file (.gz too); an existing file is replaced."""
@@ -445,11 +445,11 @@ def find_missing_positives(
     compared, control = len(kept_images), None
     keep = np.ones(compared, np.bool_)
     if not isinstance(similarity, IdSimilarity):
-        control = _control(dataset, similarity, threshold, seed, threads, progress)
+        control = check_similarity(dataset, similarity, threshold, seed, threads, progress)
         references = references_of(dataset)
         with stage(shown_progress(progress), "looking for contradictions", compared) as bar:
             for place, (image, caption) in enumerate(zip(kept_images.tolist(), kept_captions.tolist(), strict=True)):
-                keep[place] = not _denied(dataset.texts[caption], references[image])
+                keep[place] = not is_denied(dataset.texts[caption], references[image])
                 bar.advance()
     denied = compared - int(keep.sum())
     if control is not None and control.fails:
@@ -462,13 +462,14 @@ def find_missing_positives(
     )  # fmt: skip
 
 
-def _denied(text: str, references: Sequence[str]) -> bool:
+def is_denied(text: str, references: Sequence[str]) -> bool:
+    """Whether one of an image's captions denies another caption."""
     return any(contradicts(text, reference) for reference in references)
 
 
-def _control(
-    dataset: Dataset, similarity: Similarity, threshold: float, seed: int, threads: int | None,
-    progress: Progress | None,
+def check_similarity(
+    dataset: Dataset, similarity: Similarity, threshold: float, seed: int = 0, threads: int | None = None,
+    progress: Progress | None = None,
 ) -> Control:  # fmt: skip
     """Captions that are wrong about an image, compared with its captions but the one that was edited, or the twin's."""
     stream = random_stream(seed, "edited captions")
@@ -493,7 +494,7 @@ def _control(
         diagonal = np.arange(len(captions))
         high = np.asarray(prepared.pairs(diagonal, diagonal)) >= np.float32(threshold)
         passes = [
-            bool(above) and not _denied(text, rest)
+            bool(above) and not is_denied(text, rest)
             for above, (*_, text), rest in zip(high, captions, others, strict=True)
         ]
         passed.append((len(captions), sum(passes)))

@@ -168,7 +168,7 @@ class AuditFolder:
         return (self.path / FINDINGS_FILE).exists()
 
     def _result(self, content: Mapping[str, Any]) -> StageResult:
-        with _complete(self.path / RESULTS):
+        with complete(self.path / RESULTS):
             folder, names = content["folder"], ("stage", "payload", "command", "model", "dataset", "seconds")
             values = {name: content[name] for name in names}
             sections = restored_part(content["sections"])
@@ -184,12 +184,12 @@ class AuditFolder:
 
 
 @contextmanager
-def _complete(file: Path) -> Iterator[None]:
+def complete(file: Path, fix: str = "run the same audit again") -> Iterator[None]:
     """Say of a file that lacks something that it is damaged."""
     try:
         yield
-    except (KeyError, TypeError) as error:
-        raise InputError("not a result of an audit", file=file, fix="run the same audit again") from error
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise InputError("not a result of an audit", file=file, fix=fix) from error
 
 
 @dataclass(frozen=True, eq=False)
@@ -271,7 +271,7 @@ def load_audit(folder: str | Path) -> Audit:
         content: Mapping[str, Any] = {"findings": (), "skipped": ()}
         if stored.is_concluded:  # not of an audit that was interrupted
             content = read_header(file, _FINDINGS)
-        with _complete(file):
+        with complete(file):
             findings = tuple(map(Finding.from_dict, content["findings"]))
             skipped = tuple(Skipped(**entry) for entry in content["skipped"])
         return Audit(stored.path, loaded, stored.results(), findings, skipped)

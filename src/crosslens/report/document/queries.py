@@ -33,7 +33,14 @@ from crosslens.core import (
 from crosslens.explanations import explain_queries, marked_words, picture_cards, synset_word, table_of_totals
 from crosslens.metrics import dataset_name, facts_of, format_count, format_figure
 from crosslens.pipeline import StageResult, run_table
-from crosslens.report.document.failures import FAILED, PHI, QueryGroup, TellingFailure, choose_queries, telling_failures
+from crosslens.report.document.failures import (
+    FAILED,
+    PHI,
+    ChosenQueries,
+    TellingFailure,
+    choose_queries,
+    telling_failures,
+)
 from crosslens.report.document.inputs import ReportContext
 from crosslens.report.document.sections import Content, Html, ReportSection, figure_of, folded_notes, series_of
 from crosslens.report.forms.boxes import draw_boxes
@@ -359,7 +366,7 @@ def _instructive(context: ReportContext, runs: dict[str, Run]) -> Iterator[Conte
 
 def _query(
     context: ReportContext,
-    group: QueryGroup,
+    group: ChosenQueries,
     number: int,
     rows: Mapping[str, Mapping[str, Any]],
     texts: Mapping[str, Sequence[str]],
