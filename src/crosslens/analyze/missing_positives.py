@@ -184,13 +184,18 @@ class Control:
     twins_passed: int
 
     @property
+    def fails(self) -> bool:
+        """Whether more than one in five passes, of captions enough to say so."""
+        counts = ((self.edited, self.edited_passed), (self.twins, self.twins_passed))
+        return any(passed > n * _MOST_PASS for n, passed in counts if n >= _FEWEST)
+
+    @property
     def can_tell(self) -> bool:
         """Whether at most one in five passes, of captions enough to say so; twins count where there are as many."""
-        counts = ((self.edited, self.edited_passed), (self.twins, self.twins_passed))
-        return self.edited >= _FEWEST and all(passed <= n * _MOST_PASS for n, passed in counts if n >= _FEWEST)
+        return self.edited >= _FEWEST and not self.fails
 
     def __str__(self) -> str:
-        text = f"of {self.edited:,} captions edited in one fact {self.edited_passed:,} pass as well"
+        text = f"Of {self.edited:,} captions edited in one fact {self.edited_passed:,} pass as well"
         return text + (f", of {self.twins:,} of near-twins {self.twins_passed:,}" if self.twins else "")
 
 
@@ -227,7 +232,7 @@ class MissingPositives(Presented):
     def sections(self) -> Iterator[Section]:
         """A summary, the counts at several thresholds, and the first pairs."""
         head = f"{self.phi} on {self.dataset.name}: "
-        if self.control is not None and not self.control.can_tell:
+        if self.control is not None and self.control.fails:
             head += f"similarity cannot tell on this data ({self.control})"
         else:
             head += f"{format_count(len(self), 'pair')} outside the ground truth worth a look"
@@ -247,8 +252,9 @@ class MissingPositives(Presented):
             notes.append(f"{format_count(self.denied, 'pair')} left out: a caption of the image denies the caption.")
         if self.control is None:
             notes.append("φ has no texts here, so that nothing says whether it can tell a caption from an edited one.")
-        elif self.control.can_tell:
-            notes.append(f"{self.control}. That a pair is listed says no more than that it is worth a look.")
+        else:
+            few = "" if self.control.can_tell else " That is too few to say whether similarity can tell."
+            notes.append(f"{self.control}.{few} That a pair is listed says no more than that it is worth a look.")
         if (verified := self.verification) is not None:
             precision, recall = (_percent(*astuple(share)) for share in (verified.precision, verified.recall))
             notes.append(
@@ -258,7 +264,7 @@ class MissingPositives(Presented):
                 "that nobody looked at counts as wrong: precision is a lower bound."
             )
         parts: list[Part] = []
-        if self.control is None or self.control.can_tell or self.verification is not None:
+        if self.control is None or not self.control.fails or self.verification is not None:
             parts.append(Table(header, tuple(rows), "l" + "r" * (len(header) - 1)))
             parts.append(Text(tuple(notes), note=True))
         if len(self):
@@ -320,7 +326,7 @@ class MissingPositives(Presented):
             "caption_of": [self.dataset.image_ids[self.dataset.caption_image[row]] for row in self.captions],
             "image_caption": [first[row] for row in self.images],
         }
-        return pl.DataFrame(columns, schema_overrides={"phi": pl.Float32, "image": pl.String, "caption": pl.String})
+        return pl.DataFrame(columns, schema_overrides={**dict.fromkeys(columns, pl.String), "phi": pl.Float32})
 
     def write_table(self, path: str | Path) -> Path:
         """Write the table as a CSV file (.gz too); an existing file is replaced."""
@@ -422,14 +428,14 @@ def find_missing_positives(
     compared, control = len(kept_values), None
     keep = np.ones(compared, np.bool_)
     if not isinstance(similarity, IdSimilarity):
-        control = _control(dataset, similarity, threshold, seed, threads, progress)
+        control = check_similarity(dataset, similarity, threshold, seed, threads, progress)
         references = references_of(dataset)
         with stage(shown_progress(progress), "looking for contradictions", compared) as bar:
             for place, (image, caption) in enumerate(zip(kept_images.tolist(), kept_captions.tolist(), strict=True)):
-                keep[place] = not _denied(dataset.texts[caption], references[image])
+                keep[place] = not is_denied(dataset.texts[caption], references[image])
                 bar.advance()
     denied = compared - int(keep.sum())
-    keep &= control is None or control.can_tell
+    keep &= control is None or not control.fails
     return MissingPositives(
         dataset, similarity.name, truth, kept_images[keep], kept_captions[keep], kept_values[keep], threshold,
         annotated,
@@ -446,13 +452,14 @@ def _highest(parts: Sequence[tuple[Array, Array, Array]], most: int | None) -> t
     return images[order], captions[order], values[order]
 
 
-def _denied(text: str, references: Sequence[str]) -> bool:
+def is_denied(text: str, references: Sequence[str]) -> bool:
+    """Whether one of an image's captions denies another caption."""
     return any(contradicts(text, reference) for reference in references)
 
 
-def _control(
-    dataset: Dataset, similarity: Similarity, threshold: float, seed: int, threads: int | None,
-    progress: Progress | None,
+def check_similarity(
+    dataset: Dataset, similarity: Similarity, threshold: float, seed: int = 0, threads: int | None = None,
+    progress: Progress | None = None,
 ) -> Control:  # fmt: skip
     """Captions that are wrong about an image, compared with its captions but the one that was edited, or the twin's."""
     stream = random_stream(seed, "edited captions")
@@ -477,7 +484,7 @@ def _control(
             )
             diagonal = np.arange(len(compared))
             high = np.asarray(prepared.pairs(diagonal, diagonal)) >= np.float32(threshold)
-        counts += [len(compared), sum(not _denied(*compared[place]) for place in np.flatnonzero(high))]
+        counts += [len(compared), sum(not is_denied(*compared[place]) for place in np.flatnonzero(high))]
     return Control(*counts)
 
 

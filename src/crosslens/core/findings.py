@@ -57,7 +57,7 @@ class Observation:
     evidence: Sequence[Evidence] = ()
     subject: str = ""
 
-    def __post_init__(self) -> None:
+    def __post_init__(self) -> None:  # as they are written: a stored observation says the same
         object.__setattr__(self, "words", {name: str(word) for name, word in self.words.items()})
 
     @property

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from crosslens.analyze.label_quality.concepts import extract_concepts, label_texts
+from crosslens.analyze.label_quality.concepts import ConceptAgreement, extract_concepts, label_texts
 from crosslens.analyze.label_quality.contradictions import words_in_order
 from crosslens.analyze.label_quality.pictures import SamePicture, same_pictures
 from crosslens.analyze.label_quality.review import (
@@ -102,7 +102,10 @@ def assess_label_quality(
         if distinct := {image: others[image] for image in others if image not in twins[owner[row]]}:
             copies[row] = distinct
     swaps = find_swaps(dataset, [ranking for ranking in rankings.values() if ranking.direction == TEXT_TO_IMAGE], seed)
-    doubts = _worth_a_look(dataset, outcomes.values(), settings, words=words, progress=progress)
+    concepts = extract_concepts(dataset, progress) if words else None
+    agreements = [None if concepts is None else concepts.agreement(row) for row in range(len(dataset.texts))]
+    doubts = _worth_a_look(dataset, outcomes.values(), settings, agreements)
+    shares = [None if agreement is None else agreement.share for agreement in agreements]
     filtered = {row for row, facts in doubts.items() if WORDS in facts}
     remaining = [
         (name, rankings[name].direction, *_misses(outcome, dataset, twins, copies, filtered))
@@ -114,7 +117,7 @@ def assess_label_quality(
         "" if pictures else "no pictures: equal ones were not looked for",
     )
     return LabelQuality(
-        dataset, _review_table(dataset, same, copies, swaps, doubts),
+        dataset, _review_table(dataset, same, copies, swaps, doubts, shares),
         pl.DataFrame(remaining, schema=dict(RUN_COLUMNS), orient="row"), asdict(settings), tuple(filter(None, notes)),
         pictures or {}, tuple(same), {row: tuple(others) for row, others in copies.items()}, swaps,
     )  # fmt: skip
@@ -166,13 +169,11 @@ def _misses(
 
 
 def _worth_a_look(
-    dataset: Dataset, outcomes: Any, settings: LabelSettings, *, words: bool, progress: Progress | None
+    dataset: Dataset, outcomes: Any, settings: LabelSettings, agreements: Sequence[ConceptAgreement | None]
 ) -> dict[int, dict[str, str]]:
     """Of captions (rows), what is odd about them, and the facts."""
     doubts: dict[int, dict[str, str]] = defaultdict(dict)
-    concepts = extract_concepts(dataset, progress) if words else None
-    for row, length in enumerate(count_words(dataset.captions["text"])):
-        agreement = None if concepts is None else concepts.agreement(row)
+    for row, (length, agreement) in enumerate(zip(count_words(dataset.captions["text"]), agreements, strict=True)):
         if agreement is not None and agreement.share is not None and agreement.share < settings.threshold:
             doubts[row][WORDS] = f"only here: {', '.join(agreement.missing)}"
         if length < settings.shortest:
@@ -198,7 +199,7 @@ def _worth_a_look(
 
 def _review_table(
     dataset: Dataset, pairs: Sequence[SamePicture], copies: Mapping[int, Mapping[int, str]], swaps: Swaps,
-    doubts: Mapping[int, Mapping[str, str]],
+    doubts: Mapping[int, Mapping[str, str]], shares: Sequence[float | None],
 ) -> pl.DataFrame:  # fmt: skip
     """What can be corrected comes first: equal pictures, equal captions, exchanged captions; then what is odd."""
     texts = label_texts(dataset)
@@ -226,7 +227,7 @@ def _review_table(
         rows.append({
             "image": owner[row], "caption": dataset.caption_ids[row], "text": dataset.texts[row],
             "reason": " + ".join(facts), "evidence": "; ".join(facts.values()), "proposal": proposal,
-            "suggested": suggested, "certain": certain, "reasons": len(facts),
+            "suggested": suggested, "certain": certain, "reasons": len(facts), "concept_share": shares[row],
         })  # fmt: skip
     rows.sort(key=lambda entry: (not entry["certain"], -entry.pop("reasons", 1)))
     for place, entry in enumerate(rows, start=1):

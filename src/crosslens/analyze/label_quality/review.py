@@ -64,8 +64,10 @@ REVIEW_COLUMNS: Mapping[str, Any] = {
     **dict.fromkeys(("image", "caption", "text", "reason", "evidence", "proposal"), pl.String),
     **dict.fromkeys(("suggested_image", "suggested_text", "verdict"), pl.String),
     "certain": pl.Boolean,
+    "concept_share": pl.Float64,
 }
-"""The columns of the list; ``verdict`` is empty, for the person who reviews it. Other labels are worth a look."""
+"""The columns of the list; ``verdict`` is empty, for who reviews it. What is not ``certain`` is worth a look;
+``concept_share`` is what the keyword filter measures."""
 
 REVIEW_ENDINGS = (".csv", ".parquet", ".jsonl")
 _NEEDED = ("verdict", "image", "caption", "suggested_image")
