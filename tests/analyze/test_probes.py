@@ -16,10 +16,11 @@ import pytest
 
 from crosslens.analyze import Subject
 from crosslens.analyze.probes import Probes, probe_captions
-from crosslens.analyze.probes.edits import FACTS, Words
+from crosslens.analyze.probes.edits import FACTS
 from crosslens.analyze.probes.orders import swaps
 from crosslens.analyze.probes.pairs import LEAST_CAPTIONS
 from crosslens.core import FINDING_KINDS, Array, Dataset, Embeddings, Observation
+from crosslens.language import Words
 from crosslens.synth import generate
 
 from ..tables import each_row

@@ -27,7 +27,8 @@ NUMBERS = (
 )  # fmt: skip
 """Digits are written as these words, so that "2 dogs" are two dogs."""
 
-LARGE_NUMBERS = word_set("thirty forty fifty sixty seventy eighty ninety dozen hundred thousand million")
+TENS = ("zero", "ten", "twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety")
+LARGE_NUMBERS = word_set("dozen hundred thousand million").union(TENS)
 
 COLOURS = word_set(
     """amber aqua aquamarine azure beige black blond blonde blue bronze brown brunette burgundy charcoal copper coral

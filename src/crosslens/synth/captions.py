@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from crosslens.language import NUMBERS, takes_an
+from crosslens.language import NUMBERS, TENS, takes_an
 from crosslens.synth.drawing import read_table
 from crosslens.synth.kinds import COLOURED, Kind, kind_named
 
@@ -28,7 +28,6 @@ _SETTING_NAMES = {
     "outer space": "outer space",
     "mountains": "the mountains",
 }
-_TENS = ["zero", "ten", "twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety"]
 
 
 @lru_cache(maxsize=4096)
@@ -66,7 +65,7 @@ def number_word(number: int) -> str:
         return NUMBERS[number]
     if number < 100:
         tens, ones = divmod(number, 10)
-        return _TENS[tens] + (f"-{NUMBERS[ones]}" if ones else "")
+        return TENS[tens] + (f"-{NUMBERS[ones]}" if ones else "")
     if number < 1000:
         hundreds, rest = divmod(number, 100)
         return f"{NUMBERS[hundreds]} hundred" + (f" and {number_word(rest)}" if rest else "")
