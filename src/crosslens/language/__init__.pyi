@@ -19,6 +19,7 @@ from crosslens.language.facts import (
     SMALL_NUMBERS as SMALL_NUMBERS,
     Stated as Stated,
     Words as Words,
+    in_digits as in_digits,
     is_noun as is_noun,
     may_name as may_name,
     naming_words as naming_words,

@@ -16,7 +16,7 @@ from typing import NamedTuple
 from crosslens.language.inflection import inflected, is_plural
 from crosslens.language.parse import is_phrase
 from crosslens.language.wordnet import load_wordnet
-from crosslens.language.words import NUMBERS, STOP_WORDS, TENS, number_word, word_set
+from crosslens.language.words import FEMALE, HE, MALE, NUMBERS, SHE, STOP_WORDS, TENS, number_word, word_set
 
 _TABLE = tomllib.loads(Path(__file__).with_name("facts.toml").read_text(encoding="utf-8"))
 
@@ -54,9 +54,12 @@ for _row in _rows(_TABLE["actions"]["verbs"]):
     ACTION_FORMS[_row[0]] = (*_forms, *_others.split())
     ACTION_OF |= dict.fromkeys((*ACTION_FORMS[_row[0]], *_verbs.split()), _row[0])
 CONTRARY_ACTIONS = {row[0]: tuple(row[1:]) for row in _rows(_TABLE["actions"]["contrary"])}
+_LISTED = {"MALE": MALE | HE, "FEMALE": FEMALE | SHE}
 CONTRARY_SIDES = tuple(
-    tuple(word_set(side) for side in row.split("|")) for row in _TABLE["contrary"]["sides"].strip().splitlines()
+    tuple(frozenset().union(*(_LISTED.get(word, {word}) for word in side.split())) for side in row.split("|"))
+    for row in _TABLE["contrary"]["sides"].strip().splitlines()
 )
+"""What a caption may say of one side only."""
 EXCLUSIVE = tuple(map(word_set, _TABLE["contrary"]["exclusive"].strip().splitlines()))
 
 BETWEEN = "of two things (left, right, above or below)"
@@ -124,6 +127,18 @@ def read_number(words: Sequence[str], at: int = 0) -> tuple[int, int] | None:
         end = place + 1 if words[place] != "and" else end
         place += 1
     return (thousands + rest, end - at) if end > at else None
+
+
+def in_digits(words: Sequence[str]) -> list[str]:
+    """Words with every number in digits, but *one*, which may stand for a thing."""
+    words, place = list(words), 0
+    digits: list[str] = []
+    while place < len(words):
+        value, length = read_number(words, place) or ("", 1)
+        kept = value == "" or words[place].isdecimal() or words[place : place + length] == ["one"]
+        digits.append(words[place] if kept else str(value))
+        place += length
+    return digits
 
 
 def _counts(words: Words) -> Iterator[Stated]:

@@ -27,9 +27,11 @@ from crosslens.language import (
 
 _DIRECTED = tuple(
     tuple(form.split())
-    for form in """to the left of, to the right of, left of, right of, on top of, in front of, above, below, over, under,
-    underneath, beneath, behind, inside""".split(",")
-)
+    for form in (
+        "to the left of", "to the right of", "left of", "right of", "on top of", "in front of", "above", "below",
+        "over", "under", "underneath", "beneath", "behind", "inside",
+    )
+)  # fmt: skip
 """What holds from one side only. Not *in* and *on*: nobody needs order to know which side is the beach."""
 _DETERMINERS = frozenset({"a", "an", "the", *SMALL_NUMBERS})
 _LONGEST = 4
@@ -95,9 +97,9 @@ def _directed_pairs(words: Words) -> Iterator[tuple[Thing, Thing]]:
     while at < len(words):
         length = _relation(words, at)
         one, other = (_thing_before(words, at), _thing_behind(words, at + length)) if length else (None, None)
-        if one and other and words[one.last] != words[other.last]:
-            if is_plural(words[one.last]) == is_plural(words[other.last]):
-                yield one, other
+        nouns = [words[thing.last] for thing in (one, other) if thing]
+        if one and other and nouns[0] != nouns[1] and is_plural(nouns[0]) == is_plural(nouns[1]):
+            yield one, other
         at += max(length, 1)
 
 
