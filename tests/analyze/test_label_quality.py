@@ -130,7 +130,7 @@ def test_articles_order_and_symbols_count_and_punctuation_does_not(first: str, s
     assert (words_in_order(first) == words_in_order(second)) == same
 
 
-SYLLABLES = "ba ko mi ru te lo sa vi na du pe go".split()
+SYLLABLES = ["ba", "ko", "mi", "ru", "te", "lo", "sa", "vi", "na", "du", "pe", "go"]
 TEMPLATES = (
     "there is the {0} with {1} where {2} and {3} have been at {4}",
     "what about this : {3} , {1} before {0} , then {2} over at one {4}",
@@ -170,14 +170,20 @@ def queries(observation: Any) -> set[str]:
     return {entry["query"] for entry in observation.evidence}
 
 
-@pytest.mark.parametrize("noise", [0.3, 3.0, 6.0])
+@pytest.mark.parametrize("noise", [0.3, pytest.param(3.0, marks=pytest.mark.slow), 6.0])
 def test_clean_labels_are_not_accused(noise: float) -> None:
     assert said(world(noise=noise)) == {}
     assert said(world(noise=noise, per_image=1)) == {}
 
 
-@pytest.mark.parametrize("seed", range(3))
-@pytest.mark.parametrize("strength", [0.05, 0.1])
+@pytest.mark.parametrize(
+    ("seed", "strength"),
+    [
+        (0, 0.05),
+        (1, 0.1),
+        *(pytest.param(*case, marks=pytest.mark.slow) for case in ((1, 0.05), (2, 0.05), (0, 0.1), (2, 0.1))),
+    ],
+)
 def test_exchanged_captions_are_found_and_hardly_any_other(seed: int, strength: float) -> None:
     planted = plant_swapped_captions(world(seed=seed), strength, np.random.default_rng(seed))
     observed = said(planted.subject)
@@ -263,7 +269,7 @@ def test_a_clean_dataset_has_nothing_to_review() -> None:
 
 @pytest.mark.parametrize("name", ["review.csv", "review.jsonl", "review.parquet", "review.csv.gz"])
 def test_a_review_is_read_back(tmp_path: Path, name: str) -> None:
-    dataset = with_texts(Dataset.of(THINGS), {row: "one two" for row in (0, 3, 8, 9)})
+    dataset = with_texts(Dataset.of(THINGS), dict.fromkeys((0, 3, 8, 9), "one two"))
     result = label_quality(dataset, words=False)
     verdicts = {"dog#0": "move", "boat#0": "Also fits", "pizza#2": "remove", "horse#0": "keep"}
     suggested = {"dog#0": "boat", "boat#0": "dog"}

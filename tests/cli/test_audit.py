@@ -102,11 +102,21 @@ def test_the_contract(call: Call, here: Path) -> None:
         assert finding.text.split(" [")[0] in " ".join(outcome.out.split())
     assert "Report: OUT/report.html" in outcome.out
     done, left_out = {result.stage for result in audit.results}, {entry.stage for entry in audit.skipped}
-    assert {"evaluate", "ties", "groups", "missing-positives", "robustness", "polysemy", "difficulty", "curve"} <= done
-    assert {"hard-negatives", "leaderboard"} <= left_out
+    assert {
+        "evaluate",
+        "soundness",
+        "groups",
+        "probes",
+        "twins",
+        "robustness",
+        "polysemy",
+        "difficulty",
+        "curve",
+    } <= done
+    assert {"hard-negatives", "comparison", "leaderboard"} <= left_out
     assert not done & left_out
     for result in audit.results:
-        assert result.command.startswith("crosslens ")
+        assert result.command.startswith("crosslens ") or result.stage in ("soundness", "probes", "twins")
         assert result.folder is None or result.folder.is_dir()
 
 
@@ -131,9 +141,9 @@ def test_stages_are_listed_with_their_needs(call: Call) -> None:
     outcome = call("audit", "--list")
     assert outcome.code == 0
     lines = " ".join(outcome.out.split())
-    assert "Needs a dataset; several captions per image." in lines
+    assert "Needs a dataset; several captions per image; a similarity that agrees with people." in lines
     listed = call("audit", "--list", "--json").json
-    assert [entry["stage"] for entry in listed][:3] == ["evaluate", "ties", "groups"]
+    assert [entry["stage"] for entry in listed][:3] == ["evaluate", "soundness", "groups"]
     assert all(entry["summary"] for entry in listed)
 
 
@@ -159,7 +169,8 @@ def test_a_run_alone(call: Call, here: Path) -> None:
     (here / "qrels.txt").write_text("q1 0 a 1\nq2 0 a 1\n")
     outcome = call("audit", "--run", "model.run", "--qrels", "qrels.txt", "-o", "out")
     assert outcome.code == 0, outcome.err
-    assert "The top result is right for 50 %" in outcome.out
+    assert "50.0  [3.6, 96.4]" in outcome.out
+    assert "Nothing stands out: no test of this audit found a fault." in outcome.out
     assert "explain: left out, needs a dataset: none is given" in outcome.err
     assert (here / "out" / "report.html").exists()
 
@@ -167,7 +178,7 @@ def test_a_run_alone(call: Call, here: Path) -> None:
 def test_a_stored_run_is_audited_from_its_recipe(call: Call, here: Path) -> None:
     vectors = ("--image-embeddings", "img.npy", "--caption-embeddings", "cap.npy")
     assert call("evaluate", "--dataset", "captions.jsonl", *vectors, "-o", "runs/mine").code == 0
-    outcome = call("audit", "--run", "runs/mine", "--only", "ties", "-o", "out")
+    outcome = call("audit", "--run", "runs/mine", "--only", "soundness", "-o", "out")
     assert outcome.code == 0, outcome.err
     assert load_audit("out").runs["mine"].fingerprint == cl.Run.load("runs/mine").fingerprint
     mixed = call("audit", "--run", "runs/mine", "--dataset", "captions.jsonl", "-o", "other")
@@ -216,12 +227,13 @@ def test_mistakes_are_named(call: Call, here: Path, words: tuple[str, ...], code
 def test_from_python(here: Path) -> None:
     dataset = cl.load_dataset("captions.jsonl")
     vectors: dict[str, Any] = {"image_embeddings": "img.npy", "caption_embeddings": "cap.npy"}
-    audit = cl.audit(dataset, output="out", only=("ties",), resamples=50, **vectors)
+    audit = cl.audit(dataset, output="out", only=("soundness",), resamples=50, **vectors)
     assert audit.report.exists()
-    assert str(audit).startswith(" 1.   The top result is right for")
-    assert audit.content(".md").decode().splitlines()[2].startswith("1. The top result is right for")
-    assert "The top result is right for" in audit._repr_html_()
-    again = cl.audit(dataset, output="out", only=("ties",), resamples=50, **vectors)
+    assert str(audit).splitlines()[0].split() == ["run", "t2i/Hit@1", "t2i/Hit@10", "i2t/Hit@1"]
+    assert not audit.findings, "eight pictures prove nothing"
+    for form in (str(audit), audit.content(".md").decode(), audit._repr_html_()):
+        assert "Nothing stands out: no test of this audit found a fault." in form
+    again = cl.audit(dataset, output="out", only=("soundness",), resamples=50, **vectors)
     assert again.findings == audit.findings
     with pytest.raises(cl.CrosslensError, match="quikc"):
         cl.audit(dataset, output="out", quikc=True, **vectors)
@@ -229,8 +241,8 @@ def test_from_python(here: Path) -> None:
 
 AUDIT = (
     *("audit", "--dataset", "captions.jsonl", "--image-folder", "DIR", *OWN_MODEL, "--quick"),
-    *("--resamples", "50", "--only", "groups", "--only", "ties", "--only", "missing-positives", "--only", "polysemy"),
-    *("--only", "robustness", "--only", "difficulty", "--only", "curve"),
+    *("--resamples", "50", "--only", "groups", "--only", "soundness", "--only", "probes", "--only", "twins"),
+    *("--only", "polysemy", "--only", "robustness", "--only", "difficulty", "--only", "curve"),
 )
 
 
@@ -252,7 +264,7 @@ def test_killed_at_any_moment_it_goes_on_and_ends_with_the_same_result(here: Pat
     expected, page = content(here / "OUT"), (here / "OUT" / "report.html").read_bytes()
     (here / "OUT").rename(here / "whole")
     killed = 0
-    for moment in ("header.json", "runs/*", "results/ties-*.json", "robustness/*", "results/curve.json"):
+    for moment in ("header.json", "runs/*", "results/soundness-*.json", "robustness/*", "results/curve.json"):
         process = start(here, "OUT")
         while not list(here.glob(f"OUT/{moment}")) and process.poll() is None:
             time.sleep(0.005)
@@ -273,7 +285,9 @@ def test_killed_at_any_moment_it_goes_on_and_ends_with_the_same_result(here: Pat
 def test_ctrl_c_is_clean(here: Path) -> None:
     process = start(here, "OUT")
     deadline = time.monotonic() + 120
-    while not list(here.glob("OUT/results/ties-*.json")) and time.monotonic() < deadline and process.poll() is None:
+    while (
+        not list(here.glob("OUT/results/soundness-*.json")) and time.monotonic() < deadline and process.poll() is None
+    ):
         time.sleep(0.02)
     process.send_signal(signal.SIGINT)
     errors = process.communicate(timeout=120)[1].decode()

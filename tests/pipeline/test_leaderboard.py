@@ -14,7 +14,6 @@ import pytest
 import crosslens as cl
 from crosslens.core import MetricValues, Run, UnknownNameError, UsageError
 from crosslens.pipeline import Leaderboard, group_runs, leaderboard
-from crosslens.pipeline.audit.findings import ranked_models
 from crosslens.statistics import holm
 
 QUERIES = 60
@@ -207,12 +206,8 @@ def test_six_hundred_tests_can_be_significant() -> None:
     assert board.tests == 55 * 11
     cells = [cell for cell in board.cells.values() if not cell.best]
     assert all(cell.significant and cell.adjusted_p < 1e-6 for cell in cells)
-    (sentence,) = ranked_models(board.as_dict())
-    assert sentence.text.endswith(": more than chance explains.")
     equal = leaderboard({key: run for key, run in runs.items() if key[0] != "good"}, permutations=300)
     assert not any(cell.significant for cell in equal.cells.values())
-    (sentence,) = ranked_models(equal.as_dict())
-    assert sentence.text.endswith(": which may be chance.")
 
 
 def test_too_few_images_to_decide() -> None:
@@ -222,8 +217,6 @@ def test_too_few_images_to_decide() -> None:
         for model, value in (("good", 1.0), ("bad", 0.0), ("worse", 0.0))
     }
     board = leaderboard(few, permutations=1000)
-    (sentence,) = ranked_models(board.as_dict())
-    assert sentence.text.endswith("100 points ahead of bad: which cannot be decided with 6 images.")
     row = next(line for line in board.text(None).splitlines() if line.startswith("bad "))
     assert row.split()[4] == row.split()[8] == "?"
 

@@ -185,7 +185,14 @@ def test_a_comparison_leaves_out_what_was_measured_differently(tmp_path: Path) -
         assert sum("Left out" in note and "NCS[mine]@3" in note for note in view["notes"]) == 2
 
 
-def test_likely_positives_agree_with_the_whole_search(client: TestClient) -> None:
+@pytest.mark.parametrize("control", [True, False])
+def test_likely_positives_agree_with_the_whole_search(
+    runs_folder: Path, tmp_path: Path, control: bool, request: pytest.FixtureRequest
+) -> None:
+    """Where similarity cannot tell, nothing is marked: of the toys, captions edited in a number pass."""
+    if not control:
+        request.getfixturevalue("without_control")
+    client = explorer_of(runs_folder, tmp_path / "cache")
     whole = find_missing_positives(toys(), "cider", quantile=0.75)
     pairs = {(row["image"], row["caption"]): row["phi"] for row in whole.table.to_dicts()}
     marked = 0
@@ -195,11 +202,13 @@ def test_likely_positives_agree_with_the_whole_search(client: TestClient) -> Non
         expected = {item: pairs[item, query] for item, _ in ranked[:10] if (item, query) in pairs}
         assert {entry["item"]: entry["phi"] for entry in likely["items"]} == pytest.approx(expected)
         marked += len(expected)
-    assert marked, "some are marked"
+    assert (marked == 0) == control, "some are marked"
 
 
-def test_pages_mark_likely_positives_without_a_script(client: TestClient) -> None:
+@pytest.mark.usefixtures("without_control")
+def test_pages_mark_likely_positives_without_a_script(runs_folder: Path, tmp_path: Path) -> None:
     """Of every run that a page shows, as the search says; the second request need not wait for anything."""
+    client = explorer_of(runs_folder, tmp_path / "cache")
     client.get(f"/api/runs/{RUN}/likely-positives", params={"id": "img8#0"})
     page = client.get(f"/runs/{RUN}/query", params={"id": "img8#0"}).text
     cards = re.findall(r'<li class="item likely" data-item="(\w+)"', page)

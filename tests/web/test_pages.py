@@ -131,6 +131,7 @@ def test_finding_a_query(watched: WatchedPage) -> None:
     page.wait_for_url("**at=0**")
 
 
+@pytest.mark.usefixtures("without_control")
 def test_a_query_shows_lists_truth_and_marks(watched: WatchedPage) -> None:
     page = watched.open("/runs/model-a/query?id=img8%230")
     assert page.locator("section.result").count() == 2
@@ -144,6 +145,7 @@ def test_a_query_shows_lists_truth_and_marks(watched: WatchedPage) -> None:
     assert "not in the ground truth" in page.locator(".likely-note").inner_text()
 
 
+@pytest.mark.usefixtures("without_control")
 def test_marks_that_take_longer_come_by_themselves(watched: WatchedPage, monkeypatch: pytest.MonkeyPatch) -> None:
     """The page does not wait for them: it says so, and renews its lists."""
     patched = likely_positives.LikelyPositiveSearch.of_view

@@ -82,8 +82,10 @@ from crosslens.analyze.label_quality.review import (
 )
 from crosslens.analyze.missing_positives import (
     MissingPositives as MissingPositives,
+    check_similarity as check_similarity,
     find_missing_positives as find_missing_positives,
     held_out_similarity as held_out_similarity,
+    is_denied as is_denied,
 )
 from crosslens.analyze.near_duplicates import (
     HASH_BITS as HASH_BITS,
@@ -148,7 +150,6 @@ from crosslens.analyze.weak_groups import (
     ObjectSizes as ObjectSizes,
     WeakGroups as WeakGroups,
     group_columns as group_columns,
-    has_vectors as has_vectors,
     label_groups as label_groups,
     look_at_groups as look_at_groups,
     look_at_object_sizes as look_at_object_sizes,

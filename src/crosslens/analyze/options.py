@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 class DiscriminabilityOptions(Options):
     """What decides dis(t) besides the model, and which values are kept."""
 
-    k: int = option(20, "How many nearest images a description is compared with.", metavar="N", minimum=2)
+    k: int = option(20, "How many nearest images a description is compared with.", minimum=2)
     eta: float = option(0.8, "The share of entropies, 0 to ln k, that is kept; larger keeps more.", metavar="SHARE")
     temperature: float | None = option(None, "Of the softmax. [default: 1 / the encoder's logit scale]", metavar="T")
 
@@ -61,18 +61,12 @@ class CaseOptions(Options):
 
     dataset: Dataset | None = option(None, "The captions to perturb.", hidden=True)
     perturbations: str | Sequence[str] | None = option(
-        None,
-        "Perturbations that make its captions wrong: antonym,size.",
-        metavar="NAMES",
-        flags=("--perturb",),
-        joins=",",
+        None, "Perturbations that make its captions wrong: antonym,size.", flags=("--perturb",), joins=","
     )
     together: bool = option(False, "One case per caption, with all perturbations as its wrong captions.")
-    form: str | None = option(
-        None, "sugar_crepe, aro, aro_order, winoground or cases. [default: by its content]", metavar="NAME"
-    )
+    form: str | None = option(None, "sugar_crepe, aro, aro_order, winoground or cases. [default: by its content]")
     crop: bool = option(True, "ARO: the box a case is about, or all.", flags=("--crop/--no-crop",))
-    by: Sequence[str] = option((), "Group by this; may be repeated.", metavar="COLUMN")
+    by: Sequence[str] = option((), "Group by this; may be repeated.")
 
     def load(self, source: str | Path | HardNegatives | None, seed: int, progress: Progress | None) -> HardNegatives:
         """The cases of a source, or those made by perturbation."""
@@ -109,11 +103,9 @@ class JudgingOptions(Options):
 
     skip_missing: bool = option(False, "Leave out cases without an image or a score, instead of stopping.")
     tolerance: float = option(0.0, "Scores that differ by no more than this are tied.", metavar="X")
-    resamples: int = option(
-        1000, "Resamples for the intervals; 0 for none.", metavar="N", minimum=0, maximum=10_000_000
-    )
-    level: float = option(0.95, "Confidence level of the intervals.", metavar="SHARE")
-    seed: int = option(0, "Seed of perturbations and intervals.", metavar="N")
+    resamples: int = option(1000, "Resamples for the intervals; 0 for none.", minimum=0, maximum=10_000_000)
+    level: float = option(0.95, "Confidence level of the intervals.")
+    seed: int = option(0, "Seed of perturbations and intervals.")
 
 
 class HardNegativesKeywords(EncodeKeywords, total=False):
@@ -136,13 +128,9 @@ class HardNegativesKeywords(EncodeKeywords, total=False):
 class ClusterOptions(Options):
     """How images are clustered."""
 
-    min_cluster_size: int = option(10, "Clusters: the fewest images of one.", metavar="N", minimum=2)
-    umap_neighbours: int = option(
-        15, "Clusters: neighbours of an image that the map preserves.", metavar="N", minimum=2
-    )
-    purity_by: str | None = option(
-        None, "Clusters: how pure they are by this column of the images, such as category.", metavar="COLUMN"
-    )
+    min_cluster_size: int = option(10, "Clusters: the fewest images of one.", minimum=2)
+    umap_neighbours: int = option(15, "Clusters: neighbours of an image that the map preserves.", minimum=2)
+    purity_by: str | None = option(None, "Clusters: how pure they are by this column of the images, such as category.")
 
 
 @dataclass(frozen=True)
@@ -153,9 +141,9 @@ class LabelSettings(Options):
         1 / 3, "Keyword filter: share of words that other texts of the image have.", metavar="SHARE"
     )
     far: float = option(0.05, "Far: ranked behind this share of the images in every run.", metavar="SHARE")
-    shortest: int = option(3, "A caption of fewer words says too little.", metavar="N")
-    bits: int = option(12, "Pictures are compared if hashes differ in at most N of 192 bits; -1: never.", metavar="N")
-    cosine: float = option(0.99, "Pictures are compared from this cosine of vectors on; 2: never.", metavar="NUMBER")
+    shortest: int = option(3, "A caption of fewer words says too little.")
+    bits: int = option(12, "Pictures are compared if hashes differ in at most N of 192 bits; -1: never.")
+    cosine: float = option(0.99, "Pictures are compared from this cosine of vectors on; 2: never.")
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -181,8 +169,8 @@ class CalibrationOptions(Options):
     """Which pairs count as mismatches when a threshold is computed."""
 
     negatives: str = option(
-        IN_BATCH, "Mismatches of a calibration set: in-batch (within random batches) or all.", metavar="NAME",
+        IN_BATCH, "Mismatches of a calibration set: in-batch (within random batches) or all.",
         choices=(IN_BATCH, ALL_NEGATIVES),
     )  # fmt: skip
-    batch_size: int = option(256, "Pairs in a batch, for in-batch.", metavar="N", minimum=2)
-    seed: int = option(0, "Seed of the batches and of the panels of --stability.", metavar="N")
+    batch_size: int = option(256, "Pairs in a batch, for in-batch.", minimum=2)
+    seed: int = option(0, "Seed of the batches and of the panels of --stability.")

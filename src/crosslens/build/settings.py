@@ -99,11 +99,9 @@ class RecosSettings(DiscriminabilityOptions):
     The check: dis(t) over the ``k`` most similar images must lie in the band of ``eta``.
     """
 
-    descriptions: int = option(5, "How many each image has.", metavar="N", minimum=1)
-    attempts: int = option(3, "How often a description may be rewritten.", metavar="N", minimum=0)
-    originals: int | None = option(
-        None, "How many images v0 has. [default: a third of the candidates]", metavar="N", minimum=1
-    )
+    descriptions: int = option(5, "How many each image has.", minimum=1)
+    attempts: int = option(3, "How often a description may be rewritten.", minimum=0)
+    originals: int | None = option(None, "How many images v0 has. [default: a third of the candidates]", minimum=1)
     quota: str | int | Mapping[str, int] | None = option(
         None,
         "Originals of each task instead: 50 for all, color=50 for one, paper for the paper's; may be repeated.",
@@ -113,19 +111,18 @@ class RecosSettings(DiscriminabilityOptions):
     check_gallery: str = option(
         "candidates",
         "The images a description is checked against: all candidates, or the selected ones (v0), as in the paper.",
-        metavar="NAME",
         choices=("candidates", "selected"),
     )
-    similar: int = option(20, "For v2: similar images without text for each image.", metavar="N", minimum=0)
+    similar: int = option(20, "For v2: similar images without text for each image.", minimum=0)
     duplicate_cosine: float = option(
         0.98, "Images with at least this cosine are duplicates; 2 for never.", metavar="COSINE", minimum=-1
     )
     duplicate_bits: int = option(
-        12, "Images whose hashes differ in at most N of 192 bits, too; -1 for never.", metavar="N", minimum=-1
+        12, "Images whose hashes differ in at most N of 192 bits, too; -1 for never.", minimum=-1
     )
-    task_column: str = option("task", "The images' column with the task.", metavar="NAME")
-    source_column: str = option("source", "The images' column with the source.", metavar="NAME")
-    seed: int = option(0, "Decides which candidates become originals.", metavar="N")
+    task_column: str = option("task", "The images' column with the task.")
+    source_column: str = option("source", "The images' column with the source.")
+    seed: int = option(0, "Decides which candidates become originals.")
 
     def __post_init__(self) -> None:
         from crosslens.analyze import HASH_BITS
@@ -149,11 +146,11 @@ class SamplingSettings(Options):
     """Which images the benchmark begins with, and which captions of the pool people are shown for them."""
 
     count: int | None = option(
-        None, "How many images are sampled. [default: 5000, or all where there are fewer]", metavar="N", minimum=1
+        None, "How many images are sampled. [default: 5000, or all where there are fewer]", minimum=1
     )
     sampling: str = option(
         UMAP, "Where images are sampled far from each other: in a 2-D UMAP map, or in the full space.",
-        metavar="NAME", choices=(UMAP, FULL),
+        choices=(UMAP, FULL),
     )  # fmt: skip
     compare_sampling: bool = option(
         True,
@@ -172,11 +169,11 @@ class SamplingSettings(Options):
         0.7, "Candidates of an image that share this much of their n-grams count as one; 2 for never.", metavar="SHARE"
     )
     candidates: int | None = option(
-        None, "The most candidate captions of an image, drawn at random. [default: all]", metavar="N", minimum=1
+        None, "The most candidate captions of an image, drawn at random. [default: all]", minimum=1
     )
-    captions: int = option(5, "How many captions each image of the benchmark has.", metavar="N", minimum=1)
-    annotators: int = option(2, "How many people judge every caption.", metavar="N", minimum=1, maximum=9)
-    seed: int = option(0, "Decides whatever is drawn at random.", metavar="N")
+    captions: int = option(5, "How many captions each image of the benchmark has.", minimum=1)
+    annotators: int = option(2, "How many people judge every caption.", minimum=1, maximum=9)
+    seed: int = option(0, "Decides whatever is drawn at random.")
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -203,12 +200,11 @@ class SelectionSettings(Options):
     diverse: str = option(
         LOWEST,
         "How diverse captions are chosen: lowest pairwise similarity, or one of each K-means cluster in a UMAP map.",
-        metavar="NAME",
         choices=(LOWEST, K_MEANS),
     )
     drop_leaks: bool = option(False, "Leave out captions and images that a --corpus has.")
     leak_bits: int = option(
-        12, "Pictures whose hashes differ in at most N of 192 bits are the same.", metavar="N", minimum=0, maximum=192
+        12, "Pictures whose hashes differ in at most N of 192 bits are the same.", minimum=0, maximum=192
     )
 
 
@@ -219,9 +215,9 @@ class CleaningSettings(Options):
     languages: tuple[str, ...] = option(
         ("en",), "Languages that are kept, as ISO 639-1 codes; any keeps all. May be repeated.", metavar="CODE"
     )
-    minimum_words: int = option(5, "The fewest words of a caption.", metavar="N", minimum=0)
+    minimum_words: int = option(5, "The fewest words of a caption.", minimum=0)
     maximum_characters: int = option(
-        1000, "The most characters of a text: pages are no captions.", metavar="N", minimum=1, maximum=10_000
+        1000, "The most characters of a text: pages are no captions.", minimum=1, maximum=10_000
     )
     maximum_repetition: float = option(
         0.4, "The largest share of content words that may be repetitions.", metavar="SHARE", minimum=0, maximum=1

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -18,8 +17,6 @@ from crosslens.core import ENDINGS, Declaration, Part, Presented, Section, Usage
 
 if TYPE_CHECKING:
     import polars as pl
-
-F = TypeVar("F", bound=Callable[..., Any])
 
 Json = Annotated[bool, Declaration("Print JSON and nothing else.")]
 Overwrite = Annotated[bool, Declaration("Replace what already exists.")]
@@ -73,54 +70,37 @@ def end_with(code: int) -> None:
     _CODE.set(code)
 
 
-def answering(function: F, flag: Callable[[str, Any, Any], inspect.Parameter]) -> F:
-    """The command with ``--json``, ``--write`` and ``--overwrite``; what it returns is printed and written.
-
-    ``flag`` makes a parameter of a name, an annotation that declares it, and a default.
-    """
-    signature = inspect.signature(function)
-    own = {"write": Write, "overwrite": Overwrite, "json": Json}
-    added = [
-        flag(name, kind, None if name == "write" else False)
-        for name, kind in own.items()
-        if name not in signature.parameters
-    ]
-
-    def call(json: bool = False, write: list[Path] | None = None, **arguments: Any) -> None:
-        overwrite = arguments["overwrite"]
-        if "overwrite" not in signature.parameters:
-            del arguments["overwrite"]
-        # Of a command that prints a list as well, shows what goes on, or draws what has no sections yet.
-        arguments |= {name: value for name, value in (("json", json), ("write", write)) if name in signature.parameters}
-        for file in write or ():
-            report.check_ending(file)
-        # A file is compared with the result when there is one: the same command may be run again.
-        check_outputs(*(file for file in write or () if not file.is_file()), overwrite=overwrite)
-        _WRITTEN.set([])
-        _CODE.set(0)
-        result: Presented | None = function(**arguments)
-        if result is None:
-            if write:
-                raise UsageError(f"there is no result to write to {write[0]}", fix="drop --write")
-            return
-        try:
-            wrote(*(result.save(file, overwrite=overwrite) for file in write or ()))
-        finally:  # what was computed is shown, also where a file of other content is not replaced
-            if json:
-                content: Any = result.as_dict()
-                files = {"files": list(map(str, _WRITTEN.get()))}
-                print_json({**content, **files} if isinstance(content, dict) else content)
-            else:
-                print_presented(result, _WRITTEN.get())
-        if _CODE.get():
-            raise typer.Exit(_CODE.get())
-
-    return named_as(function, call, [*signature.parameters.values(), *added])
+ANSWER_FLAGS: Mapping[str, Any] = {"write": Write, "overwrite": Overwrite, "json": Json}
+"""What every command has that returns a result."""
 
 
-def named_as(function: F, call: Callable[..., Any], parameters: Sequence[inspect.Parameter]) -> F:
-    """``call`` under the name of a command, with these parameters for typer to read."""
-    call.__name__, call.__doc__, call.__module__ = function.__name__, function.__doc__, function.__module__
-    call.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
-    vars(call)["__signature__"] = inspect.Signature(list(parameters))
-    return call  # type: ignore[return-value]
+def answer(
+    function: Callable[..., Presented | None], own: Collection[str], json: bool, write: list[Path] | None,
+    **arguments: Any,
+) -> None:  # fmt: skip
+    """Call a command, and print and write what it returns; ``own`` are the names of the flags that it takes itself."""
+    overwrite = arguments["overwrite"] if "overwrite" in own else arguments.pop("overwrite")
+    # Of a command that prints a list as well, shows what goes on, or draws what has no sections yet.
+    arguments |= {name: value for name, value in (("json", json), ("write", write)) if name in own}
+    for file in write or ():
+        report.check_ending(file)
+    # A file is compared with the result when there is one: the same command may be run again.
+    check_outputs(*(file for file in write or () if not file.is_file()), overwrite=overwrite)
+    _WRITTEN.set([])
+    _CODE.set(0)
+    result = function(**arguments)
+    if result is None:
+        if write:
+            raise UsageError(f"there is no result to write to {write[0]}", fix="drop --write")
+        return
+    try:
+        wrote(*(result.save(file, overwrite=overwrite) for file in write or ()))
+    finally:  # what was computed is shown, also where a file of other content is not replaced
+        if json:
+            content: Any = result.as_dict()
+            files = {"files": list(map(str, _WRITTEN.get()))}
+            print_json({**content, **files} if isinstance(content, dict) else content)
+        else:
+            print_presented(result, _WRITTEN.get())
+    if _CODE.get():
+        raise typer.Exit(_CODE.get())

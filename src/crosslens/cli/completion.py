@@ -34,7 +34,7 @@ def completion(flag: str, declared: Declaration) -> Callable[[str], list[tuple[s
     names = _NAMES.get(f"{flag} {metavar}") or _NAMES.get(metavar)
     if words:
         return completing(lambda _: [(word, "") for word in words])
-    return None if names is None else completing(names, declared.joins or (" " if flag == "--metrics" else ""))
+    return None if names is None else completing(names, declared.joins or "")
 
 
 def names_of(kind: str) -> Callable[[str], list[tuple[str, str]]]:

@@ -7,7 +7,6 @@ Commands that take several datasets take each as one word: a path, or a reader w
 from __future__ import annotations
 
 import inspect
-import re
 import shlex
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -20,7 +19,7 @@ import crosslens.data as data
 import crosslens.explanations as explanations
 import crosslens.pipeline as pipeline
 from crosslens.cli.flags import Flags
-from crosslens.core import InputError, Options, UsageError, option, parse_value
+from crosslens.core import NOUNS, InputError, Options, UsageError, option, parse_value, plain_types
 from crosslens.data import KnownDataset
 
 DATASET_WORDS = '"NAME KEY=VALUE …"|PATH'
@@ -29,7 +28,6 @@ DATASETS = option(..., "A dataset's path, or a reader with its options; may be r
 SPLIT_BY = option(None, "Split one dataset's captions by this column, such as style.", metavar="COLUMN")
 
 _NAMED = ("captions", "instances", "images", "split", "extra_images")
-_NOUNS = {int: "an integer", float: "a number", bool: "true or false"}
 
 
 @dataclass(frozen=True)
@@ -42,12 +40,12 @@ class DatasetOptions(Options, group="Reader options"):
     captions: str | None = option(None, "Reader option: the captions.", metavar="FILE")
     instances: str | None = option(None, "Reader option: objects with boxes.", metavar="FILE")
     images: str | None = option(None, "Reader option: the images, or a list of them.", metavar="FILE")
-    split: str | None = option(None, "Reader option: which split of the dataset.", metavar="NAME")
+    split: str | None = option(None, "Reader option: which split of the dataset.")
     extra_images: str | None = option(
         None, "Images without captions that enlarge the gallery: a folder, or a list of them.", metavar="PATH"
     )
     data_folder: str | None = option(
-        None, "Where known datasets are. [default: $CROSSLENS_DATA, or the current folder]", metavar="FOLDER"
+        None, "Where known datasets are. [default: $CROSSLENS_DATA, or the current folder]"
     )
     data: tuple[str, ...] = option(
         (), "Any other reader option (see crosslens data formats).", metavar="KEY=VALUE", flags=("-D", "--data")
@@ -212,11 +210,8 @@ def key_values(flag: str, pairs: Sequence[str], example: str, known: dict[str, s
 
 def typed(name: str, value: str, parameter: inspect.Parameter | None) -> Any:
     """The value as the type that a parameter declares; as it is where it declares a text, or nothing."""
-    kinds = set(re.findall(r"\w+", str(parameter.annotation))) if parameter is not None else set()
-    for kind, noun in _NOUNS.items():
-        if kind.__name__ in kinds and "str" not in kinds:
-            try:
-                return parse_value(value, kind)
-            except ValueError as error:
-                raise UsageError(f"{name} = {value!r}", fix=f"{name} must be {noun}") from error
-    return value
+    kinds = () if parameter is None else plain_types(parameter.annotation)
+    try:
+        return parse_value(value, *kinds)
+    except ValueError as error:
+        raise UsageError(f"{name} = {value!r}", fix=f"{name} must be {NOUNS[kinds[0]]}") from error

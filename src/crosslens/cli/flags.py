@@ -9,14 +9,14 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import Field, dataclass, field, fields, replace
 from pathlib import Path
-from typing import Annotated, Any, TypeVar, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, TypeVar, get_args, get_type_hints
 
 import typer
 
 import crosslens.data as data
-from crosslens.cli.answers import Json as Json, Overwrite as Overwrite, answering, named_as
+from crosslens.cli.answers import ANSWER_FLAGS, Json as Json, Overwrite as Overwrite, answer
 from crosslens.cli.completion import completion
-from crosslens.cli.help import with_full_help
+from crosslens.cli.help import COMMON, HELP_ALL
 from crosslens.core import (
     METHOD,
     Declaration,
@@ -63,9 +63,12 @@ def output_option(help: str, metavar: str = "FILE") -> Any:
     return option(None, help, metavar=metavar, flags=OUTPUT)
 
 
+_LONGEST_LINE = 79
 IMAGE_TEXT = "For {} of texts: an image is the mean of its captions' vectors (mean), or a summary of them (extractive)."
 
 _ENGINE_FLAGS = tuple(f"--{name.replace('_', '-')}" for name in declarations(EngineOptions))
+_METAVARS = {int: "N", float: "NUMBER", str: "NAME", Path: "FILE"}
+"""What a flag's value is called where its option does not say."""
 _TYPES = {"str": str, "Path": Path, "int": int, "float": float, "bool": bool}
 _PYTHON_NAMES: dict[str, tuple[str, ...]] = {
     "relevance": ("qrels",),
@@ -87,11 +90,9 @@ _PYTHON_NAMES: dict[str, tuple[str, ...]] = {
 class IntervalOptions(Options):
     """How the intervals of a result are computed."""
 
-    seed: int = option(0, "Seed of the intervals.", metavar="N")
-    resamples: int = option(
-        1000, "Resamples for the intervals; 0 for none.", metavar="N", minimum=0, maximum=10_000_000
-    )
-    level: float = option(0.95, "Confidence level of the intervals.", metavar="SHARE")
+    seed: int = option(0, "Seed of the intervals.")
+    resamples: int = option(1000, "Resamples for the intervals; 0 for none.", minimum=0, maximum=10_000_000)
+    level: float = option(0.95, "Confidence level of the intervals.")
 
 
 @dataclass(frozen=True)
@@ -99,9 +100,7 @@ class ColumnOptions(Options):
     """Columns to group by that are in a file of their own."""
 
     columns: Path | None = option(
-        None,
-        "More columns for --by: a table (.parquet, .csv) with a column caption or image, or a FiftyOne folder.",
-        metavar="FILE",
+        None, "More columns for --by: a table (.parquet, .csv) with a column caption or image, or a FiftyOne folder."
     )
 
 
@@ -123,24 +122,51 @@ def command(
 ) -> Callable[[F], F]:
     """Decorate a command: its options classes become flags, the examples are part of its help text.
 
-    One that reads stored files gets the flag ``--no-verify``; one that returns a result those of
-    :func:`~crosslens.cli.answers.answering`. ``group`` is what its own options are for that do not say,
-    ``common`` are the flags that ``--help`` lists besides those that it lists of every command.
+    One that reads stored files gets the flag ``--no-verify``; one that returns a result ``ANSWER_FLAGS``, and the
+    result is printed and written. ``group`` is what its own options are for that do not say, ``common`` are the flags
+    that ``--help`` lists besides those that it lists of every command.
     """
 
     def decorate(function: F) -> F:
         # Not looked up: the classes of results need numpy, which `crosslens --help` does without.
-        returns = function.__annotations__.pop("return", "None")
+        answers = function.__annotations__.pop("return", "None") != "None"
         expanded = expand_options(function, group)
-        if returns != "None":
-            expanded = answering(expanded, _annotated_flag)
-        if reads_files:
-            expanded = _with_verification(expanded)
+        own = inspect.signature(expanded).parameters
+        for name in common:
+            assert name in own, f"{function.__name__} has no option {name}"
+        added = {**(ANSWER_FLAGS if answers else {}), **({"no_verify": _NoVerify} if reads_files else {})}
+
+        def call(help_all: bool, no_verify: bool = False, **arguments: Any) -> None:
+            with verification(not no_verify):
+                if answers:
+                    answer(expanded, own, **arguments)
+                else:
+                    expanded(**arguments)
+
+        flags = [
+            _annotated_flag(name, kind, False if get_args(kind)[0] is bool else None)
+            for name, kind in added.items()
+            if name not in own
+        ]
+        made = _named_as(function, call, [*own.values(), *flags, HELP_ALL])
         # The first line keeps click from wrapping the others.
-        vars(expanded)["epilog"] = "\b\nExamples:\n" + "\n".join(f"  {line}" for line in examples)
-        return with_full_help(expanded, common)
+        epilog = "\b\nExamples:\n" + "\n".join(f"  {line}" for example in examples for line in _wrapped(example))
+        vars(made).update(epilog=epilog, common=(*COMMON, *common))
+        return made
 
     return decorate
+
+
+def _wrapped(example: str) -> list[str]:
+    """A command line as help texts print it: where it is long, it goes on in further lines, each with whole flags."""
+    lines: list[str] = []
+    line, *flags = [example] if len(example) <= _LONGEST_LINE else re.split(r" (?=--?[a-z])", example)
+    for flag in flags:
+        if len(f"{line} {flag} \\") >= _LONGEST_LINE:
+            lines, line = [*lines, f"{line} \\"], f"    {flag}"
+        else:
+            line = f"{line} {flag}"
+    return [*lines, line]
 
 
 def recorded_command() -> list[str]:
@@ -181,14 +207,11 @@ def expand_options(function: F, group: str = METHOD) -> F:
     if not keeps_plugins:
         parameters.append(_annotated_flag("plugin", Plugins, None))
 
-    repeats = {parameter.name: repeat for parameter in parameters if (repeat := _Repeat.of(parameter)) is not None}
-    parameters = [repeats[parameter.name].parameter if parameter.name in repeats else parameter
-                  for parameter in parameters]  # fmt: skip
+    singles = {parameter.name: detail for parameter in parameters for detail in get_args(parameter.annotation)
+               if isinstance(detail, _Single)}  # fmt: skip
 
     def call(**arguments: Any) -> Any:
-        arguments = {
-            name: repeats[name].value(given) if name in repeats else given for name, given in arguments.items()
-        }
+        arguments |= {name: single.value(arguments[name]) for name, single in singles.items()}
         plugins = arguments["plugin"] if keeps_plugins else arguments.pop("plugin")
         for file in plugins or ():  # before anything looks a name up
             load_plugin(file)
@@ -199,51 +222,27 @@ def expand_options(function: F, group: str = METHOD) -> F:
         with trusting(allow_hosts=hosts), offline(is_offline):
             return function(**arguments, **options)
 
-    return named_as(function, call, parameters)
+    return _named_as(function, call, parameters)
 
 
-def _with_verification(function: F) -> F:
-    """The command with the flag ``--no-verify``: stored files are read without comparing them with their hashes."""
-    flag = _annotated_flag("no_verify", _NoVerify, False)
-
-    def call(no_verify: bool, **arguments: Any) -> Any:
-        with verification(not no_verify):
-            return function(**arguments)
-
-    return named_as(function, call, [*inspect.signature(function).parameters.values(), flag])
+def _named_as(function: F, call: Callable[..., Any], parameters: Sequence[inspect.Parameter]) -> F:
+    """``call`` under the name of a command, with these parameters for typer to read."""
+    call.__name__, call.__doc__, call.__module__ = function.__name__, function.__doc__, function.__module__
+    call.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    vars(call)["__signature__"] = inspect.Signature(list(parameters))
+    return call  # type: ignore[return-value]
 
 
 @dataclass(frozen=True)
-class _Repeat:
+class _Single:
     """A flag with a single value, of which the parser would silently keep the last: it reads all of them instead.
 
     ``joins`` is what a text of several names is joined with; without it, a second value is refused.
     """
 
-    parameter: inspect.Parameter
     flag: str
     default: Any
     joins: str | None
-
-    @staticmethod
-    def of(parameter: inspect.Parameter) -> _Repeat | None:
-        """For a flag that holds a single value; None for a switch, a list or an argument."""
-        annotation, *details = get_args(parameter.annotation) or (parameter.annotation,)
-        info = next((detail for detail in details if isinstance(detail, typer.models.OptionInfo)), None)
-        kinds = [part for part in get_args(annotation) if part is not type(None)]
-        kind = annotation if get_origin(annotation) in (list, tuple) or not kinds else kinds[0]
-        if info is None or kind is bool or get_origin(kind) in (list, tuple):
-            return None
-        required = parameter.default is inspect.Parameter.empty
-        flag = max(info.param_decls or (f"--{parameter.name.replace('_', '-')}",), key=len)
-        several: Any = list[kind] if parameter.default is not None else list[kind] | None  # type: ignore[valid-type]
-        read = parameter.replace(
-            annotation=Annotated[several, *details],
-            default=parameter.default if required or parameter.default is None else [parameter.default],
-        )
-        declared = _declaration(parameter.annotation)
-        joins = None if declared is None else declared.joins
-        return _Repeat(read, flag, None if required else parameter.default, joins)
 
     def value(self, given: list[Any] | None) -> Any:
         """The single value; the default where none is given."""
@@ -281,16 +280,26 @@ def _flags_of(kind: type[Options], flags: Flags) -> list[inspect.Parameter]:
 def _flag(name: str, annotation: Any, default: Any, declared: Declaration) -> inspect.Parameter:
     """A parameter that typer reads; a default of ``...`` makes it required."""
     spelled = declared.flags or (f"--{name.replace('_', '-')}",)
+    kind = annotation
+    while get_args(kind):  # of `list[int] | None` the int
+        kind = get_args(kind)[0]
+    declared = replace(declared, metavar=None if kind is bool else declared.metavar or _METAVARS.get(kind))
     bounds = {"min": declared.minimum, "max": declared.maximum}
     limits: dict[str, Any] = {name: bound for name, bound in bounds.items() if bound is not None}
+    flag = max(spelled, key=len)
     info = typer.Option(
         *spelled, metavar=declared.metavar, help=declared.help, rich_help_panel=declared.group,
-        autocompletion=completion(max(spelled, key=len), declared), **limits,
+        autocompletion=completion(flag, declared), **limits,
     )  # fmt: skip
+    single = None
+    if kind is not bool and annotation in (kind, kind | None):
+        single = _Single(flag, None if default is ... else default, declared.joins)
+        annotation = list[kind] | None if default is None else list[kind]  # type: ignore[valid-type]
+        default = default if default in (None, ...) else [default]
     return inspect.Parameter(
         name,
         inspect.Parameter.KEYWORD_ONLY,
-        annotation=Annotated[annotation, info, declared],
+        annotation=Annotated[annotation, info, single],
         default=inspect.Parameter.empty if default is ... else default,
     )
 

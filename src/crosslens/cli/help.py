@@ -10,22 +10,18 @@ from __future__ import annotations
 import inspect
 import re
 import textwrap
-from collections.abc import Callable, Collection
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any
 
 import typer
 
-from crosslens.cli.answers import named_as
 from crosslens.cli.console import print_result
 from crosslens.core import GROUPS, METHOD, READER
-
-F = TypeVar("F", bound=Callable[..., Any])
 
 MOST_LISTED = 12
 """How many flags one list may have."""
 _MOST_EXAMPLES = 3
 _LEFT_COLUMN = 30
-_COMMON = (
+COMMON = (
     "dataset", "image_folder", "image_embeddings", "caption_embeddings", "model", "metrics", "output", "write", "json",
 )  # fmt: skip
 """What ``--help`` lists of every command that has it, in this order."""
@@ -44,24 +40,15 @@ def _print_full_help(context: typer.Context, given: bool) -> None:
         raise typer.Exit
 
 
-_HelpAll = Annotated[
-    bool, typer.Option("--help-all", is_eager=True, callback=_print_full_help, help="Show every option and exit.")
-]
-
-
-def with_full_help(function: F, common: Collection[str]) -> F:
-    """The command with the flag ``--help-all``, which acts while flags are read."""
-
-    def call(help_all: bool, **arguments: Any) -> Any:
-        return function(**arguments)
-
-    parameters = inspect.signature(function).parameters
-    for name in common:
-        assert name in parameters, f"{function.__name__} has no option {name}"
-    flag = inspect.Parameter("help_all", inspect.Parameter.KEYWORD_ONLY, default=False, annotation=_HelpAll)
-    made = named_as(function, call, [*parameters.values(), flag])
-    vars(made).update(epilog=vars(function)["epilog"], common=(*_COMMON, *common))
-    return made
+HELP_ALL = inspect.Parameter(
+    "help_all",
+    inspect.Parameter.KEYWORD_ONLY,
+    default=False,
+    annotation=Annotated[
+        bool, typer.Option("--help-all", is_eager=True, callback=_print_full_help, help="Show every option and exit.")
+    ],
+)
+"""The flag that acts while flags are read."""
 
 
 class CommandHelp(typer.core.TyperCommand):

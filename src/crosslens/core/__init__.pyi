@@ -297,9 +297,11 @@ from crosslens.core.run import (
 from crosslens.core.settings import (
     BARE_KEY as BARE_KEY,
     EXPECTED as EXPECTED,
+    NOUNS as NOUNS,
     SettingsFile as SettingsFile,
     parse_toml as parse_toml,
     parse_value as parse_value,
+    plain_types as plain_types,
     typed as typed,
 )
 from crosslens.core.sources import (

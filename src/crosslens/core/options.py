@@ -39,6 +39,17 @@ _MANY_COMMANDS = {
     EXECUTION: "threads device batch_size cache offline plugin trust_code allow_host no_verify",
 }
 _GROUP_BY_NAME = {name: group for group, names in _MANY_COMMANDS.items() for name in names.split()}
+_NAMES = "NAMES"
+_VALUES = {
+    "KIND:SOURCE": "model pair_model visual_model text_model encoder text_encoder image_encoder",
+    "FILE": "image_embeddings caption_embeddings scores image_ids caption_ids",
+    "FOLDER": "data_folder image_folder cache",
+    "COLUMN": "by purity_by",
+    _NAMES: "metrics tables",
+    "HOW": "image_text",
+    "SHARE": "level",
+}
+_VALUE_BY_NAME = {name: value for value, names in _VALUES.items() for name in names.split()}
 
 
 @dataclass(frozen=True)
@@ -47,12 +58,16 @@ class Declaration:
 
     help: str
     metavar: str | None = None
+    """What its value is called, where that does not follow from its name or its type."""
     flags: tuple[str, ...] = ()
     """Spelling on the command line where it is not ``--name``; none if ``hidden``."""
     switch_off: str | None = None
     """A flag of its own that sets the option to False, for example ``--no-cache``, and its help text after a space."""
     joins: str | None = None
-    """Of a text of several names: what joins the values of a repeated flag, which is refused without."""
+    """Of a text of several names: what joins the values of a repeated flag, which is refused without.
+
+    That of ``metrics`` and ``tables`` is a space.
+    """
     minimum: float | None = None
     maximum: float | None = None
     above: float | None = None
@@ -64,9 +79,11 @@ class Declaration:
     """What it is for: one of ``GROUPS``."""
 
     def in_group(self, name: str, group: str) -> Declaration:
-        """With a group: its own, that of its name, or else this one."""
+        """With a group, and with what its value is called and joined by: its own, those of its name, or this group."""
         name = max(self.flags, key=len).removeprefix("--").replace("-", "_") if self.flags else name
-        return replace(self, group=self.group or _GROUP_BY_NAME.get(name, group))
+        value, group = _VALUE_BY_NAME.get(name), self.group or _GROUP_BY_NAME.get(name, group)
+        joins = self.joins or (" " if value == _NAMES else None)
+        return replace(self, group=group, joins=joins, metavar=self.metavar or value or (joins and _NAMES))
 
 
 def option(default: Any, help: str, **declared: Any) -> Any:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import MISSING, dataclass, field, fields
 from functools import cache
 from itertools import pairwise
@@ -105,13 +106,26 @@ def typed(value: Any, kind: Any) -> Any:
 _TRUTH = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 
 
-def parse_value(text: str, kind: type) -> Any:
-    """A word of a command line as a whole number, a number or a truth; ``ValueError`` where it is none."""
-    if kind is not bool:
-        return kind(text)
-    if text.lower() not in _TRUTH:
-        raise ValueError(text)
-    return _TRUTH[text.lower()]
+NOUNS = {str: "a text", int: "an integer", float: "a number", bool: "true or false"}
+"""The types that a value written as a text may have, and what each is called."""
+
+
+def plain_types(annotation: Any) -> tuple[type, ...]:
+    """Which of ``NOUNS`` an annotation allows, a path being a text; none where it allows another type, too."""
+    written = annotation.__name__ if isinstance(annotation, type) else str(annotation)
+    names = {part.strip().rpartition(".")[2] for part in written.split("|")} - {"None"}
+    kinds = tuple(kind for kind in NOUNS if {kind.__name__, "Path" if kind is str else ""} & names)
+    return kinds if names <= {"Path", *(kind.__name__ for kind in kinds)} else ()
+
+
+def parse_value(text: str, *kinds: type) -> Any:
+    """A text as the first of these types that can hold it; ``ValueError`` where none can. Without types, as it is."""
+    if not kinds or str in kinds:
+        return text
+    for kind in kinds:
+        with suppress(ValueError, KeyError):
+            return _TRUTH[text.lower()] if kind is bool else kind(text)
+    raise ValueError(text)
 
 
 @dataclass(frozen=True)

@@ -15,11 +15,11 @@ from dataclasses import dataclass, replace
 from functools import partial
 from numbers import Integral, Real
 from pathlib import Path
-from types import NoneType
 from typing import Any, get_args, get_type_hints
 
 from crosslens.core import (
     HEADER_FILE,
+    NOUNS,
     Dataset,
     Entry,
     InputError,
@@ -29,6 +29,7 @@ from crosslens.core import (
     being_written,
     call_function,
     parse_value,
+    plain_types,
     read_whole,
     reading,
     wrong_code,
@@ -39,7 +40,6 @@ from crosslens.data.variants import EXTRA_IMAGES, read_image_names
 
 Reader = Callable[..., Dataset]
 
-_NOUNS = {str: "a text", int: "an integer", float: "a number", bool: "true or false"}
 _ACCEPTED: dict[type, type | tuple[type, ...]] = {str: str, int: Integral, float: Real, bool: bool}
 
 
@@ -60,7 +60,7 @@ class ReaderOption:
 
     @property
     def expected(self) -> str:
-        return "a path" if self.is_path else " or ".join(_NOUNS[kind] for kind in self.types)
+        return "a path" if self.is_path else " or ".join(NOUNS[kind] for kind in self.types)
 
     def accepts(self, value: Any) -> bool:
         """Whether the value is of one of the option's types; True and False are no numbers."""
@@ -74,14 +74,11 @@ class ReaderOption:
 
     def parse(self, text: str) -> Any:
         """A value written as text, as on a command line."""
-        if not self.types or str in self.types:
-            return text
-        for kind in self.types:
-            try:
-                return parse_value(text, kind)
-            except ValueError:
-                continue
-        raise UsageError(f"the reader option {self.name} = {text!r}", fix=f"give it {self.expected}", option=self.name)
+        try:
+            return parse_value(text, *self.types)
+        except ValueError:
+            problem = f"the reader option {self.name} = {text!r}"
+            raise UsageError(problem, fix=f"give it {self.expected}", option=self.name) from None
 
 
 @dataclass(frozen=True)
@@ -114,12 +111,9 @@ class ReaderRegistry(Registry[Reader]):
             options = {}
             for option, parameter in inspect.signature(reader).parameters.items():
                 hint, is_required = hints.get(option), parameter.default is parameter.empty
-                kinds = {*(get_args(hint) or (hint,))} - {NoneType}
-                plain = {str if kind is Path else kind for kind in kinds}
-                types = tuple(kind for kind in _NOUNS if kind in plain) if plain <= _NOUNS.keys() else ()
-                default = None if is_required else parameter.default
+                default, is_path = None if is_required else parameter.default, Path in (hint, *get_args(hint))
                 explanation = explained.get(option, "")
-                options[option] = ReaderOption(option, types, default, is_required, Path in kinds, explanation)
+                options[option] = ReaderOption(option, plain_types(hint), default, is_required, is_path, explanation)
             return super(ReaderRegistry, self).register(name, options=options, **details)(reader)
 
         return enrol

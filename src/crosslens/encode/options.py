@@ -40,22 +40,19 @@ class StreamKeywords(TypedDict, total=False):
 class EncodeOptions(Options, group="Execution"):
     """Where a model runs, how precisely, what it may fetch, and where its vectors are kept."""
 
-    device: str | None = option(
-        None, "Where the model runs: cpu, cuda, cuda:1. [default: a GPU if there is one]", metavar="NAME"
-    )
-    precision: str = option("fp32", "What the model computes in: fp32, fp16, bf16.", metavar="NAME", choices=PRECISIONS)
+    device: str | None = option(None, "Where the model runs: cpu, cuda, cuda:1. [default: a GPU if there is one]")
+    precision: str = option("fp32", "What the model computes in: fp32, fp16, bf16.", choices=PRECISIONS)
     batch_size: int | None = option(
-        None, "Items encoded at once. [default: 32 images, 64 texts; on a GPU 8 times that]", metavar="N", minimum=1
+        None, "Items encoded at once. [default: 32 images, 64 texts; on a GPU 8 times that]", minimum=1
     )
     cache: Cache | str | Path | bool | None = option(
         None,
         "Where vectors are kept. [default: $CROSSLENS_CACHE, $XDG_CACHE_HOME/crosslens or ~/.cache/crosslens]",
-        metavar="FOLDER",
         switch_off="--no-cache Neither read vectors from the cache nor write them.",
     )
     offline: bool = option(False, "Never use the network: the model is a path, or in the hub's local cache.")
     image_folder: str | Path | None = option(
-        None, "Where the dataset's image files are. [default: the dataset's folder, or here]", metavar="FOLDER"
+        None, "Where the dataset's image files are. [default: the dataset's folder, or here]"
     )
     skip_bad: bool = option(False, "Leave out images that cannot be read, instead of stopping.")
     notify: Notify = option(to_stderr, "Called with every note.", hidden=True)

@@ -10,7 +10,12 @@ from crosslens.pipeline.audit.results import (
     load_audit as load_audit,
 )
 from crosslens.pipeline.audit.running import Display as Display, run_audit as run_audit
-from crosslens.pipeline.audit.sensitivity import Noticed as Noticed, Sensitivity as Sensitivity, calibrate as calibrate
+from crosslens.pipeline.audit.sensitivity import (
+    NoticedDefect as NoticedDefect,
+    Sensitivity as Sensitivity,
+    calibrate as calibrate,
+    kept_sensitivities as kept_sensitivities,
+)
 from crosslens.pipeline.audit.sources import AuditRequest as AuditRequest, DatasetSource as DatasetSource
 from crosslens.pipeline.audit.stage import (
     Condition as Condition,

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import nan
 from pathlib import Path
-from typing import Any, Unpack
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -59,7 +59,6 @@ from crosslens.pipeline.comparison_results import (
     run_letters,
     significance_sentences,
 )
-from crosslens.pipeline.options import ComparisonKeywords
 from crosslens.pipeline.robustness_study.study import Robustness
 from crosslens.pipeline.run_sections import table_notes, value_figure
 from crosslens.statistics import estimate
@@ -475,8 +474,11 @@ def compare_groups(
     column: str,
     *,
     metrics: str | None = None,
+    primary: str | None = None,
+    all_pairs: bool = False,
     correction: str = "holm",
-    **options: Unpack[ComparisonKeywords],
+    permutations: int = 10_000,
+    seed: int = 0,
 ) -> GroupedComparison:
     """The comparison of the runs within each group of the first run's queries; p-values corrected over all groups."""
     chosen = [
@@ -500,9 +502,10 @@ def compare_groups(
                 values[name] = _subset(run[name], rows)
         return Run(run.name, values, {}, {}, run.provenance)
 
-    main = primary_metric(chosen, options.pop("primary", None))
+    main = primary_metric(chosen, primary)
+    test: dict[str, Any] = {"correction": "none", "permutations": permutations, "seed": seed}
     compared = {
-        group: compare(*(restricted(run, queries) for run in runs), correction="none", **options)
+        group: compare(*(restricted(run, queries) for run in runs), all_pairs=all_pairs, **test)
         for group, queries in members.items()
     }
     blocks: dict[tuple[str, str, str], list[MetricComparison]] = {}

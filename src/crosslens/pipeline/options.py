@@ -62,29 +62,27 @@ class _OptionsWithDirections(Options):
 class EvaluateOptions(_OptionsWithDirections, group="Metrics"):
     """How something is evaluated: the keywords of :func:`crosslens.evaluate` and a recipe's ``[options]``."""
 
-    metrics: tuple[str, ...] = option((), 'Such as "Hit@1 t2i/mAP@R" (see crosslens metrics).', metavar="NAMES")
+    metrics: tuple[str, ...] = option((), 'Such as "Hit@1 t2i/mAP@R" (see crosslens metrics).')
     directions: tuple[str, ...] = option(
         (),
         "May be given twice. [default: both; i2t for --run without --dataset]",
         metavar="i2t|t2i|both",
         flags=("--direction",),
     )
-    protocol: str | None = option(None, _PROTOCOL, metavar="NAME")
+    protocol: str | None = option(None, _PROTOCOL)
     score: str | None = _score()
     ties: str = _ties()
     complete_lists: bool = option(False, _COMPLETE)
     skip_unknown: bool = _skip_unknown()
     folds: int = _folds()
-    depth: int = option(10, "How many items of each list the run keeps.", metavar="N", minimum=1, maximum=10_000_000)
-    queries: int | None = option(None, _SAMPLE, metavar="N", minimum=1, hidden=True)
-    seed: int = option(0, "Seed of the intervals, and of a sample of queries.", metavar="N", minimum=0)
+    depth: int = option(10, "How many items of each list the run keeps.", minimum=1, maximum=10_000_000)
+    queries: int | None = option(None, _SAMPLE, minimum=1, hidden=True)
+    seed: int = option(0, "Seed of the intervals, and of a sample of queries.", minimum=0)
     resamples: int = _resamples()
     level: float = _level()
-    backend: str = option("numpy", "What ranks: numpy or torch.", metavar="NAME", group="Execution")
-    device: str | None = option(None, _DEVICE, metavar="NAME")
-    tile: int | None = option(
-        None, "Rows scored at a time.", metavar="N", minimum=1, maximum=1_000_000, group="Execution"
-    )
+    backend: str = option("numpy", "What ranks: numpy or torch.", group="Execution")
+    device: str | None = option(None, _DEVICE)
+    tile: int | None = option(None, "Rows scored at a time.", minimum=1, maximum=1_000_000, group="Execution")
     threads: int | None = _threads()
 
 
@@ -105,8 +103,8 @@ class EvaluateArguments(EvaluateOptions):
 class SignificanceOptions(Options, group="Statistics and seeds"):
     """How differences are tested."""
 
-    correction: str = option("holm", "Correction for several tests: holm, bh or none.", metavar="NAME")
-    permutations: int = option(10_000, "Permutations of the paired tests.", metavar="N", minimum=1, maximum=10_000_000)
+    correction: str = option("holm", "Correction for several tests: holm, bh or none.")
+    permutations: int = option(10_000, "Permutations of the paired tests.", minimum=1, maximum=10_000_000)
     resamples: int = _resamples()
     level: float = _level()
     seed: int = _seed()
@@ -122,11 +120,9 @@ class SignificanceOptions(Options, group="Statistics and seeds"):
 class RobustnessOptions(_OptionsWithDirections, SignificanceOptions):
     """How a robustness study is made: the keywords of :func:`crosslens.robustness` besides data and models."""
 
-    seeds: int = option(1, "Perturb with this many seeds, and report the spread.", metavar="N", minimum=1, maximum=1000)
+    seeds: int = option(1, "Perturb with this many seeds, and report the spread.", minimum=1, maximum=1000)
     options: Mapping[str, Any] | None = option(None, "Options of the perturbations, such as k=2.", hidden=True)
-    image_text: str | Summariser | None = option(
-        None, "Text-only retrieval: mean, or a summariser, as in evaluate.", metavar="HOW"
-    )
+    image_text: str | Summariser | None = option(None, "Text-only retrieval: mean, or a summariser, as in evaluate.")
     query_caption: int | str = option(0, QUERY_CAPTION, metavar="N|mean|each")
     shared_images: bool = option(False, SHARED_IMAGES)
     directions: tuple[str, ...] = option(
@@ -136,9 +132,7 @@ class RobustnessOptions(_OptionsWithDirections, SignificanceOptions):
         flags=("--direction",),
     )
     protocol: str | None = option(
-        None,
-        "Follow a paper: brit or expl (see crosslens protocols). Its metrics come first, --metrics adds to them.",
-        metavar="NAME",
+        None, "Follow a paper: brit or expl (see crosslens protocols). Its metrics come first, --metrics adds to them."
     )
     score: str | None = _score()
     listed: int = option(20, "How many of the most brittle queries are listed.", hidden=True)
@@ -167,7 +161,7 @@ class RobustnessOptions(_OptionsWithDirections, SignificanceOptions):
 class CaptionSetOptions(SignificanceOptions):
     """How two caption sets are compared: the keywords of :func:`crosslens.compare_caption_sets` besides data."""
 
-    primary: str | None = option(None, PRIMARY, metavar="NAME")
+    primary: str | None = option(None, PRIMARY)
     shared_images: bool = option(False, "Compare the images that both sets have, instead of stopping.")
     score: str | None = _score()
     ties: str = _ties()
@@ -205,12 +199,11 @@ class AuditOptions(Options):
         None,
         "The similarity φ of graded metrics, curves and missing positives. [default: cider; for missing positives "
         "semantic, where it is installed]",
-        metavar="NAME",
     )
-    perturbations: str | None = option(None, _PERTURBATIONS, metavar="NAMES", joins=",")
+    perturbations: str | None = option(None, _PERTURBATIONS, joins=",")
     hard_negatives: str | None = option(None, _HARD_NEGATIVES, metavar="PATH")
     seed: int = _seed()
-    resamples: int = option(1000, "Resamples for the intervals.", metavar="N", minimum=1, maximum=10_000_000)
+    resamples: int = option(1000, "Resamples for the intervals.", minimum=1, maximum=10_000_000)
     level: float = _level()
     threads: int | None = _threads()
 
@@ -300,15 +293,6 @@ class CaptionSetKeywords(SignificanceKeywords, EncodeKeywords, total=False):
     ties: str
     folds: int
     granularity: bool | None
-
-
-class ComparisonKeywords(TypedDict, total=False):
-    """How runs are compared, but for the metrics and the correction."""
-
-    primary: str | None
-    all_pairs: bool
-    permutations: int
-    seed: int
 
 
 class AgreementKeywords(IntervalKeywords, total=False):

@@ -235,41 +235,35 @@ class TrainingSettings(Options, group="Training"):
         above=0,
         maximum=1,
     )
-    seed: int = option(0, "Seed of weights, order, dropout and sampling.", metavar="N", minimum=0)
-    epochs: int = option(30, "Passes over the training captions.", metavar="N", minimum=1)
-    max_steps: int = option(0, "Steps at most, where the epochs would take more; 0: no limit.", metavar="N", minimum=0)
-    batch_size: int = option(128, "Pairs in a batch.", metavar="N", minimum=2, group="Training")
-    optimizer: str = option("adam", "What takes the steps: adam or adamw.", metavar="NAME", choices=("adam", "adamw"))
-    learning_rate: float = option(2e-4, "Learning rate at its highest.", metavar="NUMBER", above=0)
+    seed: int = option(0, "Seed of weights, order, dropout and sampling.", minimum=0)
+    epochs: int = option(30, "Passes over the training captions.", minimum=1)
+    max_steps: int = option(0, "Steps at most, where the epochs would take more; 0: no limit.", minimum=0)
+    batch_size: int = option(128, "Pairs in a batch.", minimum=2, group="Training")
+    optimizer: str = option("adam", "What takes the steps: adam or adamw.", choices=("adam", "adamw"))
+    learning_rate: float = option(2e-4, "Learning rate at its highest.", above=0)
     image_rate: float = option(
         1.0, "Factor of the learning rate for what reads images; 0: not trained.", metavar="FACTOR", minimum=0
     )
     text_rate: float = option(
         1.0, "Factor of the learning rate for what reads captions; 0: not trained.", metavar="FACTOR", minimum=0
     )
-    weight_decay: float = option(0.0, "Weight decay.", metavar="NUMBER", minimum=0)
-    schedule: str = option(
-        CONSTANT, "How the rate falls: constant, step or cosine.", metavar="NAME", choices=(CONSTANT, STEP, COSINE)
-    )
-    decay_epochs: int = option(15, "With step: the rate is divided by 10 every N epochs.", metavar="N", minimum=1)
+    weight_decay: float = option(0.0, "Weight decay.", minimum=0)
+    schedule: str = option(CONSTANT, "How the rate falls: constant, step or cosine.", choices=(CONSTANT, STEP, COSINE))
+    decay_epochs: int = option(15, "With step: the rate is divided by 10 every N epochs.", minimum=1)
     warm_up: float = option(
         0.0, "Share of the steps in which the rate rises to its highest.", metavar="SHARE", minimum=0, below=1
     )
-    clip: float = option(2.0, "Gradients are scaled down to this norm; 0: never.", metavar="NUMBER", minimum=0)
+    clip: float = option(2.0, "Gradients are scaled down to this norm; 0: never.", minimum=0)
     precision: str = option(
-        "fp32", "What the model computes in: fp32 or bf16.", metavar="NAME", choices=("fp32", "bf16"), group="Training"
+        "fp32", "What the model computes in: fp32 or bf16.", choices=("fp32", "bf16"), group="Training"
     )
-    validate_every: int = option(1, "Epochs between validations.", metavar="N", minimum=1)
-    metric: str = option("Rsum", "The metric by which the best checkpoint is chosen.", metavar="NAME")
-    test_metrics: str = option(
-        "", "Metrics of the test split besides Hit@1, Hit@5, Hit@10, MedR and Rsum.", metavar="NAMES", joins=" "
-    )
-    patience: int = option(0, "Stop after N validations without a better value; 0: never.", metavar="N", minimum=0)
-    device: str | None = option(
-        None, "Where to compute: cpu, cuda, cuda:1. [default: a GPU if there is one]", metavar="NAME"
-    )
-    processes: int = option(1, "Processes that train together: one per GPU, or on the CPU.", metavar="N", minimum=1)
-    threads: int | None = option(None, "Threads to use, of each process.", metavar="N", minimum=1)
+    validate_every: int = option(1, "Epochs between validations.", minimum=1)
+    metric: str = option("Rsum", "The metric by which the best checkpoint is chosen.")
+    test_metrics: str = option("", "Metrics of the test split besides Hit@1, Hit@5, Hit@10, MedR and Rsum.", joins=" ")
+    patience: int = option(0, "Stop after N validations without a better value; 0: never.", minimum=0)
+    device: str | None = option(None, "Where to compute: cpu, cuda, cuda:1. [default: a GPU if there is one]")
+    processes: int = option(1, "Processes that train together: one per GPU, or on the CPU.", minimum=1)
+    threads: int | None = option(None, "Threads to use, of each process.", minimum=1)
     checkpoint_share: float = option(
         0.1,
         "The share of the time that may be spent on checkpoints; 1: one after every validation.",

@@ -21,38 +21,31 @@ _LONGEST_PASSWORD_FILE = 4096
 class ServeOptions(Options, group="Server"):
     """Where the server listens, and who may use it."""
 
-    port: int = option(
-        DEFAULT_PORT, "Port to listen on; 0 takes a free one.", metavar="N", minimum=0, maximum=65535
-    )  # fmt: skip
+    port: int = option(DEFAULT_PORT, "Port to listen on; 0 takes a free one.", minimum=0, maximum=65535)
     host: str = option(
-        "127.0.0.1",
-        "Address to listen on. Any other than this computer's own requires a login.",
-        metavar="ADDRESS",
+        "127.0.0.1", "Address to listen on. Any other than this computer's own requires a login.", metavar="ADDRESS"
     )
     allowed_hosts: tuple[str, ...] = option(
-        (), "Further name under which browsers reach the server; may be repeated.", metavar="NAME",
-        flags=("--allowed-host",),
-    )  # fmt: skip
+        (), "Further name under which browsers reach the server; may be repeated.", flags=("--allowed-host",)
+    )
     forwarded_allow_ips: tuple[str, ...] = option(
         (), "Address or network of a proxy whose X-Forwarded-For and X-Forwarded-Proto are believed; may be repeated. "
         "Requires a login. [default: nobody's]",
         metavar="ADDRESS", flags=("--forwarded-allow-ips",),
     )  # fmt: skip
-    password_file: Path | None = option(
-        None, "Every page asks for the password in this file (its first line).", metavar="FILE"
-    )
+    password_file: Path | None = option(None, "Every page asks for the password in this file (its first line).")
     database: str | None = option(
         None, "Where judgements are kept. [default: SQLite in the served folder]", metavar="URL"
     )
     cache: Path | None = option(
-        None, "Where thumbnails, vectors and maps are kept. [default: the cache folder of crosslens]", metavar="FOLDER"
+        None, "Where thumbnails, vectors and maps are kept. [default: the cache folder of crosslens]"
     )
     thumbnails: int = option(
         1024, "Most megabytes of thumbnails that are kept; the oldest go first.", metavar="MB", minimum=1
     )
     models: tuple[str, ...] = option(
         (), "Further encoder for live search, such as clip:openai/clip-vit-base-patch32; may be repeated.",
-        metavar="KIND:SOURCE", flags=("--model",),
+        flags=("--model",),
     )  # fmt: skip
 
     def __post_init__(self) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-import crosslens as cl
+from crosslens.analyze import Subject, look_into_inputs
 from crosslens.core import (
     ConflictError,
     CrosslensError,
@@ -39,7 +39,7 @@ from crosslens.pipeline.audit import sources, stage as stage_module
 from crosslens.pipeline.audit.results import AuditFolder
 from tests.pipeline.small_world import world
 
-LIGHT = ("evaluate", "ties", "curve")
+LIGHT = ("evaluate", "soundness", "curve")
 
 
 @pytest.fixture
@@ -74,8 +74,8 @@ def own_stages() -> Iterator[None]:
 def test_stages_and_their_order() -> None:
     names = [stage.name for stage in all_stages()]
     expected = [
-        *("evaluate", "ties", "groups", "label-quality", "missing-positives", "granularity", "robustness"),
-        *("hard-negatives", "explain", "polysemy", "difficulty", "curve", "leaderboard"),
+        *("evaluate", "soundness", "groups", "probes", "twins", "label-quality", "missing-positives", "granularity"),
+        *("robustness", "hard-negatives", "explain", "polysemy", "difficulty", "curve", "comparison", "leaderboard"),
     ]
     assert names == expected
     assert all(stage.summary and sum(stage.cost) > 0 for stage in all_stages())
@@ -87,10 +87,11 @@ def test_what_stages_compute_is_what_their_commands_print(files: Path) -> None:
     run = audit.runs["embeddings"]
     assert results["evaluate"].payload["metrics"] == json.loads(json.dumps(run.as_dict()["metrics"]))
     dataset, images, captions = world(images=12)
-    for mode in ("optimistic", "pessimistic"):
-        again = cl.evaluate(dataset, images=images, captions=captions, ties=mode, metrics="Hit@1", resamples=50)
-        for name, values in again.values.items():
-            assert results["ties"].payload["modes"][mode][name]["mean"] == values.mean
+    sound = look_into_inputs(Subject.of(dataset, images, captions))
+    assert results["soundness"].payload == json.loads(json.dumps(sound.as_dict()))
+    assert [(entry.kind, entry.effect, entry.p, entry.text) for entry in results["soundness"].observations] == [
+        (entry.kind, entry.effect, entry.p, entry.text) for entry in sound.findings()
+    ]
     assert results["curve"].payload["runs"]["embeddings"]["SR"][0]["n"] == len(dataset.caption_ids)
     graded = [name for name in run if "NCS[cider]@10" in name]
     assert graded, "classic and graded metrics"
@@ -137,7 +138,8 @@ def test_lists_without_a_dataset(files: Path) -> None:
     assert audit.runs["mine"]["i2t/Hit@1"].mean == 0.5
     reasons = {entry.stage: entry.reason for entry in audit.skipped}
     assert reasons["explain"] == "needs a dataset: none is given"
-    assert {result.stage for result in audit.results} == {"evaluate", "ties"}
+    assert {result.stage for result in audit.results} == {"evaluate"}
+    assert reasons["soundness"] == "needs a dataset: none is given"
     assert audit.dataset is None
 
 
@@ -191,26 +193,26 @@ def test_interrupted_anywhere_it_ends_with_the_same_result(files: Path, monkeypa
 
 
 def test_a_damaged_result_is_computed_again(files: Path) -> None:
-    options = AuditOptions(only=("ties",), resamples=50)
+    options = AuditOptions(only=("soundness",), resamples=50)
     run_audit(request(), "out", options)
-    file = Path("out/results/ties-embeddings.json")
+    file = Path("out/results/soundness-embeddings.json")
     whole = file.read_bytes()
     file.write_bytes(whole.replace(b"0.", b"1.", 1))
     lines: list[str] = []
     run_audit(request(), "out", options, notify=lines.append)
-    assert not next(line for line in lines if line.startswith("ties")).endswith("done before")
+    assert not next(line for line in lines if line.startswith("soundness")).endswith("done before")
     assert json.loads(file.read_bytes())["payload"] == json.loads(whole)["payload"]
 
 
 def test_another_audit_is_not_replaced_unless_told(files: Path) -> None:
-    options = AuditOptions(only=("ties",), resamples=50)
+    options = AuditOptions(only=("soundness",), resamples=50)
     run_audit(request(), "out", options)
     with pytest.raises(ConflictError, match="already contains a different audit"):
-        run_audit(request(), "out", AuditOptions(only=("ties",), resamples=60))
+        run_audit(request(), "out", AuditOptions(only=("soundness",), resamples=60))
     Path("out/mine.txt").write_text("a person's")
     run_audit(request(name="other"), "out", options, overwrite=True)
     assert set(load_audit("out").runs) == {"other"}
-    assert not Path("out/results/ties-embeddings.json").exists()
+    assert not Path("out/results/soundness-embeddings.json").exists()
     assert Path("out/mine.txt").exists(), "only what audits write is removed"
     Path("elsewhere").mkdir()
     Path("elsewhere/mine.txt").write_text("a person's")
@@ -219,7 +221,7 @@ def test_another_audit_is_not_replaced_unless_told(files: Path) -> None:
 
 
 def test_corrected_data_take_over_a_folder_without_a_finished_stage(files: Path) -> None:
-    options = AuditOptions(only=("ties",), resamples=50)
+    options = AuditOptions(only=("soundness",), resamples=50)
     right = np.load("images.npy")
     np.save("images.npy", np.full_like(right, np.nan))
     Path("out").mkdir()
@@ -228,9 +230,9 @@ def test_corrected_data_take_over_a_folder_without_a_finished_stage(files: Path)
     assert Path("out/header.json").exists(), "the failed audit leaves its header"
     Path("out/mine.txt").write_text("a person's")
     np.save("images.npy", right)
-    other = AuditOptions(only=("ties",), resamples=60)
+    other = AuditOptions(only=("soundness",), resamples=60)
     audit = run_audit(request(name="corrected"), "out", other)
-    assert {result.stage for result in audit.results} == {"evaluate", "ties"}
+    assert {result.stage for result in audit.results} == {"evaluate", "soundness"}
     assert set(load_audit("out").runs) == {"corrected"}
     assert Path("out/mine.txt").exists()
     with pytest.raises(ConflictError, match="already contains a different audit"):
@@ -241,7 +243,7 @@ def test_a_corrected_dataset_given_as_a_value_replaces_the_one_before(files: Pat
     data, random = Dataset.of({"a": ["x", "y"], "b": ["z", "w"]}), np.random.default_rng(0)
     np.save("scores.npy", random.standard_normal((2, 3)))
     inputs = InputOptions(scores="scores.npy")
-    options = AuditOptions(only=("ties",), resamples=50)
+    options = AuditOptions(only=("soundness",), resamples=50)
     with pytest.raises(CrosslensError, match=r"score matrix of shape \(2, 3\)"):
         run_audit(AuditRequest((DatasetSource("out/datasets/d", value=data),), inputs=inputs), "out", options)
     fitting = Dataset.of({"a": ["x", "y"], "b": ["z"]})
@@ -261,7 +263,7 @@ def test_changed_files_are_noticed(files: Path) -> None:
 
 def test_selected_stages(files: Path) -> None:
     options = AuditOptions(skip=("curve",), only=LIGHT, resamples=50)
-    assert {result.stage for result in run_audit(request(), "out", options).results} == {"evaluate", "ties"}
+    assert {result.stage for result in run_audit(request(), "out", options).results} == {"evaluate", "soundness"}
     more = run_audit(request(), "out", AuditOptions(only=("curve",), resamples=50))
     assert {result.stage for result in more.results} == set(LIGHT), "what was computed before stays"
     with pytest.raises(UnknownNameError, match="robustnes"):
@@ -271,28 +273,28 @@ def test_selected_stages(files: Path) -> None:
 
 
 def test_a_stage_that_fails_leaves_the_others(files: Path, own_stages: None) -> None:
-    @audit_stage("broken", about="run", order=15)
+    @audit_stage("broken", about="run", order=11)
     def broken(work: StageWork) -> StageOutput:
         """Always fails."""
         raise InputError("the third row\nis odd", fix="remove it")
 
-    @audit_stage("choosy", about="dataset", order=16, needs=(Condition("luck", lambda work: "there is none"),))
+    @audit_stage("choosy", about="dataset", order=12, needs=(Condition("luck", lambda work: "there is none"),))
     def choosy(work: StageWork) -> StageOutput:
         """Never runs."""
         raise AssertionError
 
     lines: list[str] = []
-    audit = run_audit(request(), "out", AuditOptions(only=("broken", "choosy", "ties")), notify=lines.append)
+    audit = run_audit(request(), "out", AuditOptions(only=("broken", "choosy", "soundness")), notify=lines.append)
     assert {entry.stage: entry.reason for entry in audit.skipped} == {
         "broken": "the third row is odd; remove it",
         "choosy": "needs luck: there is none",
     }
     assert "broken: left out, the third row is odd; remove it" in lines
-    assert "ties" in {result.stage for result in audit.results}
+    assert "soundness" in {result.stage for result in audit.results}
 
 
 def test_a_bug_is_not_hidden(files: Path, own_stages: None) -> None:
-    @audit_stage("broken", about="run", order=15)
+    @audit_stage("broken", about="run", order=11)
     def broken(work: StageWork) -> StageOutput:
         """Has a bug."""
         return StageOutput({}[work], "")  # type: ignore[index]
@@ -386,7 +388,9 @@ def test_what_killed_audits_leave_is_removed(tmp_path: Path) -> None:
         return folder
 
     folder = AuditFolder.open(out, "key", {"runs": {}}, overwrite=False)
-    leftovers = [leave(path, "") for path in (out / "report.html", out / "results" / "ties.json", out / "header.json")]
+    leftovers = [
+        leave(path, "") for path in (out / "report.html", out / "results" / "soundness.json", out / "header.json")
+    ]
     unfinished = leave(out / "runs" / "scores", "run")
     AuditFolder.open(out, "key", {"runs": {}}, overwrite=False)
     assert [path for path in (*leftovers, unfinished) if path.exists()] == [unfinished]

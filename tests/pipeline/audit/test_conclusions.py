@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from crosslens.core import FINDING_KINDS, Effect, Finding, Observation, Precision, finding_kind, json_form
+from crosslens.core import FINDING_KINDS, Effect, Figure, Finding, Observation, Precision, finding_kind, json_form
 from crosslens.pipeline.audit.conclusions import Observed, certainty_of, conclude
 
 SURE = Precision(0.98, 200, "drawn scenes")
@@ -121,6 +121,13 @@ def test_the_same_of_one_model_on_several_datasets_is_said_once() -> None:
     ]
     by_column = [Observed(observation(p=0.0, subject=column), "made-up", "a", "x") for column in ("style", "place")]
     assert len(conclude(by_column, PRECISIONS)) == 2
+
+
+def test_stored_observations_say_the_same() -> None:
+    figure = Figure(0.125, 0.06, 0.2, scale=100, digits=1)
+    seen = observation(words={"what": figure})
+    assert seen.text == "weak: 12.5 [6.0, 20.0]."
+    assert Observation(**{**json_form(vars(seen)), "effect": seen.effect}).text == seen.text
 
 
 def test_findings_are_stored_by_contract() -> None:

@@ -15,7 +15,8 @@ import pytest
 
 import crosslens as cl
 from crosslens.cli import main
-from crosslens.pipeline import StageResult
+from crosslens.data import image_files
+from crosslens.pipeline import Audit, StageResult, load_audit
 
 NASTY = "<script>window.hacked = 1</script><img src=x onerror='window.hacked = 2'> \"quoted\" & 'so' שלום"
 IMAGES, PER_IMAGE = 24, 3
@@ -88,43 +89,33 @@ def command(*words: str | Path) -> str:
 
 @dataclass(frozen=True)
 class Drawn:
-    """Drawn scenes, a run on them, and the result of every stage, as its command prints it with ``--json``."""
+    """Drawn scenes, and the audit of a model on them with every stage."""
 
     folder: Path
-    run: Path
-    results: tuple[StageResult, ...]
+    audit: Audit
+
+    @property
+    def results(self) -> tuple[StageResult, ...]:
+        return self.audit.results
 
 
 @pytest.fixture(scope="session")
 def drawn(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Drawn]:
     """Takes a while: for slow tests."""
     folder = tmp_path_factory.mktemp("drawn")
-    scenes, run = folder / "scenes", folder / "tiny"
+    scenes, cases = folder / "scenes", folder / "cases.jsonl"
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("CROSSLENS_CACHE", str(folder / "cache"))
         command("synth", "--images", "40", "--seed", "7", "-o", scenes)
-        source = ("--dataset", scenes)
-        metrics = "Hit@1 Hit@5 Hit@10 Recall@1 Recall@5 CappedRecall@5 MRR NCS[cider]@10"
-        table = folder / "difficulty" / "pairs.parquet"
-        table.parent.mkdir()
-        commands: dict[str, tuple[Any, ...]] = {
-            "evaluate": ("evaluate", *source, "--model", "tiny", "--metrics", metrics, "-o", run),
-            "robustness": ("robustness", *source, "--model", "tiny", "--perturbations", "char_swap,shuffle_all_words",
-                           "--permutations", "200", "-o", folder / "robustness"),
-            "hard-negatives": ("hard-negatives", *source, "--perturb", "antonym,number_change", "--model", "tiny"),
-            "missing-positives": ("missing-positives", *source, "--phi", "cider"),
-            "granularity": ("analyze", "granularity", *source),
-            "label-quality": ("analyze", "labels", run),
-            "polysemy": ("analyze", "polysemy", *source, "--model", "tiny", "--sizes", "1,5,10"),
-            "difficulty": ("analyze", "difficulty", "--runs", run, "--calibration", "self", "-o", table),
-            "curve": ("curve", run, "--m", "1,2,5"),
-            "explain": ("explain", run, "-o", folder / "explanations"),
-        }  # fmt: skip
-        results = []
-        for stage, words in commands.items():
-            payload = json.loads(command(*words, "--json"))
-            where = {"explain": folder / "explanations", "difficulty": table.parent}.get(stage)
-            about = "tiny" if stage in ("evaluate", "robustness", "hard-negatives", "polysemy", "explain") else ""
-            told = " ".join(["crosslens", *map(str, words)])
-            results.append(StageResult(stage, payload, told, about, "scenes-v0", where))
-        yield Drawn(folder, run, tuple(results))
+        dataset = cl.load_dataset(scenes)
+        pictures = dict(zip(dataset.image_ids, image_files(dataset), strict=True))
+        rows = list(zip(dataset.caption_image, dataset.texts, dataset.texts[::-1], strict=True))
+        lines = [
+            json.dumps({"image": pictures[dataset.image_ids[image]], "text": text, "case": str(row), "right": right})
+            for row, (image, *texts) in enumerate(rows)
+            for text, right in zip(texts, (True, False), strict=True)
+        ]
+        cases.write_text("\n".join(lines))
+        words = ("--model", "tiny", "--quick", "--hard-negatives", cases)
+        command("audit", "--dataset", scenes, *words, "-o", folder / "audit")
+        yield Drawn(folder, load_audit(folder / "audit"))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +26,7 @@ def written(folder: Path, kind: str, request: pytest.FixtureRequest) -> Path:
         inputs = report_inputs(study.runs, image_folder=study.folder / "photos", queries=2)
     else:
         drawn: Drawn = request.getfixturevalue("drawn")
-        inputs = replace(report_inputs([drawn.run]), results=drawn.results)
+        inputs = report_inputs([drawn.audit])
     file = folder / f"{kind}.html"
     file.write_text(Report(inputs).page, encoding="utf-8")
     return file

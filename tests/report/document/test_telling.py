@@ -61,14 +61,14 @@ def inputs_with(study: Study, *results: StageResult) -> ReportInputs:
 def test_a_suspect_label_is_said_to_be_one(study: Study) -> None:
     """Where all labels are suspect, the failures that are shown say so; one model's misses alone do not count."""
     run = cl.Run.load(study.runs[0])
-    review = [{"caption": caption, "reason": "words + far"} for caption in study.dataset.caption_ids]
+    review = [{"caption": caption, "reason": "same caption + far"} for caption in study.dataset.caption_ids]
     inputs = inputs_with(study, StageResult("label-quality", {"review": review, "runs": []}, "", dataset="colours"))
     told = telling_failures(ReportContext(inputs), run.name)
     assert len(told) == 3
-    assert all(telling.doubt == "The label is suspect: words." for telling in told)
-    far = [{"caption": caption, "reason": "another image + far"} for caption in study.dataset.caption_ids]
+    assert all(telling.doubt == "Another image has this very caption." for telling in told)
+    far = [{"caption": caption, "reason": "exchanged + words + far"} for caption in study.dataset.caption_ids]
     inputs = inputs_with(study, StageResult("label-quality", {"review": far, "runs": []}, "", dataset="colours"))
-    assert not any("suspect" in telling.doubt for telling in telling_failures(ReportContext(inputs), run.name))
+    assert not any("very caption" in telling.doubt for telling in telling_failures(ReportContext(inputs), run.name))
 
 
 def test_a_pair_that_nobody_annotated_is_not_shown_as_a_failure(study: Study, tmp_path: Path) -> None:
@@ -83,8 +83,8 @@ def test_a_pair_that_nobody_annotated_is_not_shown_as_a_failure(study: Study, tm
 
 
 def test_a_doubtful_label_is_marked_on_the_page(study: Study) -> None:
-    review = [{"caption": caption, "reason": "words"} for caption in study.dataset.caption_ids]
-    payload = {"review": review, "runs": [], "suspects": 72, "reasons": {}}
-    assert "Doubtful label. The label is suspect: words." in plain(
+    review = [{"caption": caption, "reason": "same caption", "certain": False} for caption in study.dataset.caption_ids]
+    payload = {"review": review, "runs": [], "suspects": 72, "worth_a_look": 0, "reasons": {}}
+    assert "Doubtful label. Another image has this very caption." in plain(
         Report(inputs_with(study, StageResult("label-quality", payload, "", dataset="colours"))).page
     )

@@ -135,9 +135,11 @@ def test_pairs_with_practice_items_checks_and_numbers(tmp_path: Path) -> None:
 
 
 def test_missing_positives_and_label_lists_are_such_tables(tmp_path: Path) -> None:
-    missing = find_missing_positives(DATASET, "cider", threshold=0.0)
+    captions = {"a": ["a horse in rain", "the horse"], "b": ["one horse in rain", "a horse"], "c": ["a boat"]}
+    dataset = cl.Dataset.of(captions, name="toys")
+    missing = find_missing_positives(dataset, "cider", threshold=0.1)
     missing.write_table(tmp_path / "missing.csv")
-    items = pair_items(tmp_path / "missing.csv", DATASET, shown_as="t")
+    items = pair_items(tmp_path / "missing.csv", dataset, shown_as="t")
     pairs = [(item.content.about["image"], item.content.about["caption"]) for item in items]
     assert pairs == list(missing.table.select("image", "caption").iter_rows())
     assert items[0].content.about["metrics"]["phi"] == pytest.approx(float(missing.values[0]))

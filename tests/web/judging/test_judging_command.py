@@ -141,12 +141,7 @@ def test_causes_of_people_against_concept_metrics(root: Path, call: Call) -> Non
         assert found["items"] == len(both)
         assert found["spearman"] == pytest.approx(spearmanr(*zip(*both, strict=True)).statistic)
         assert f"{found['spearman']:.2f}" in shown.split(f"\n{metric} ")[1].splitlines()[0]
-    alternative = {item for item, labels, _ in answers.table.select("item", "labels", "account").iter_rows()
-                   if labels == ["successful_alternative"]}  # fmt: skip
-    (kappa,) = [row for row in status["derived_causes"]["kappa"] if row["cause"] == "near miss"]
-    both = sum(row["cause_near_miss"] and name in alternative for row, name in rows)
-    assert (kappa["items"], kappa["both"], kappa["people"]) == (count, both, len(alternative) - both)
-    assert re.search(rf"Successful alternative .* {kappa['kappa']:.2f}\b", shown)
+    assert "not explained" not in {row["cause"] for row in status["derived_causes"]["kappa"]}
     ratings = answers.table["rating"]
     assert status["rating"]["mean"] == pytest.approx(ratings.mean())
     assert re.search(rf"mean rating +{ratings.mean():.2f} \[", shown)

@@ -277,19 +277,19 @@ def test_causes_of_people_against_derived_ones() -> None:
     table = said((item, "ann", labels) for item, labels in said_of.items())
     split = said([("split", "ann", ["colour"]), ("split", "bob", ["smell"])])
     derived: dict[str, dict[str, bool | None]] = {
-        str(n): {cause: [True, False, None][random.integers(3)] for cause in ("object", "colour", "near miss")}
+        str(n): {cause: [True, False, None][random.integers(3)] for cause in ("object", "colour", "not explained")}
         for n in range(30)
     }
     result = compare_causes(decide(pl.concat([table, split])), names, derived | {"split": {"colour": True}})
     assert result is not None
-    assert (result.items, result.causes) == (30, ["object", "colour", "near miss"])
+    assert (result.items, result.causes) == (30, ["object", "colour", "not explained"])
     for row in result.table.to_dicts():
         own = [item for item in derived if row["label"] in said_of[item]]
         assert row["items"] == len(own)
         assert {cause: row[cause] for cause in result.causes} == {
             cause: sum(derived[item][cause] is True for item in own) for cause in result.causes
         }
-    pairs = {"object_class": "object", "colour": "colour", "successful_alternative": "near miss"}
+    pairs = {"object_class": "object", "colour": "colour"}
     assert dict(result.kappa.select("label", "cause").iter_rows()) == pairs
     for row in result.kappa.to_dicts():
         cells = Counter((row["label"] in said_of[item], holds) for item, causes in derived.items()

@@ -50,9 +50,7 @@ def granularity(
     source: Annotated[DatasetOptions, Flags(without=("dataset",))],
     intervals: IntervalOptions,
     dataset: list[str] = DATASETS,
-    protocol: str | None = option(
-        None, PROTOCOL_HELP.format("brit") + " Only the columns of its Table 1 are shown.", metavar="NAME"
-    ),
+    protocol: str | None = option(None, PROTOCOL_HELP.format("brit") + " Only the columns of its Table 1 are shown."),
     by: str | None = SPLIT_BY,
     output: Path | None = _VALUES,
     threads: Threads = None,
@@ -115,13 +113,13 @@ def discriminability(
     intervals: IntervalOptions,
     execution: EngineOptions,
     dataset: list[str] = DATASETS,
-    model: str | None = option(None, "A model that encodes (see crosslens encode --list).", metavar="KIND:SOURCE"),
-    image_text: str | None = option(None, IMAGE_TEXT.format("a model"), metavar="HOW"),
+    model: str | None = option(None, "A model that encodes (see crosslens encode --list)."),
+    image_text: str | None = option(None, IMAGE_TEXT.format("a model")),
     image_embeddings: list[str] | None = option(
-        None, "Instead of a model, image vectors: a file or folder per dataset, in their order.", metavar="FILE"
+        None, "Instead of a model, image vectors: a file or folder per dataset, in their order."
     ),
-    caption_embeddings: list[str] | None = option(None, "The captions' vectors, likewise.", metavar="FILE"),
-    show: int = option(10, "Show the N least and the N most discriminable captions.", metavar="N", minimum=0),
+    caption_embeddings: list[str] | None = option(None, "The captions' vectors, likewise."),
+    show: int = option(10, "Show the N least and the N most discriminable captions.", minimum=0),
     output: Path | None = _VALUES,
     overwrite: Overwrite = False,
 ) -> analyze.DiscriminabilityComparison:
@@ -160,12 +158,10 @@ def discriminability(
 class LabelFiles(Options, group="Output"):
     """The files that are written of the labels to review."""
 
-    limit: int | None = option(None, "Only the first N labels are written.", metavar="N", minimum=0)
+    limit: int | None = option(None, "Only the first N labels are written.", minimum=0)
     output: Path | None = output_option("The list: .csv, .parquet or .jsonl.")
-    qrels: Path | None = option(
-        None, "Judgements with suspected pairs (grade 1), or after --apply.", metavar="FILE", group="Output"
-    )
-    leave_out: Path | None = option(None, "Ids of captions that should not be queries, one per line.", metavar="FILE")
+    qrels: Path | None = option(None, "Judgements with suspected pairs (grade 1), or after --apply.", group="Output")
+    leave_out: Path | None = option(None, "Ids of captions that should not be queries, one per line.")
 
     def write(self, result: analyze.LabelQuality) -> None:
         if self.output is not None:
@@ -182,8 +178,7 @@ class LabelFiles(Options, group="Output"):
     "crosslens analyze labels runs/clip runs/blip -o review.csv",
     "crosslens analyze labels --dataset captions.jsonl --image-folder photos",
     "crosslens analyze labels runs/clip --qrels new.qrels --leave-out queries.txt",
-    "crosslens analyze labels --dataset captions.jsonl --apply review.csv \\",
-    "    --cleaned cleaned --qrels reviewed.qrels",
+    "crosslens analyze labels --dataset captions.jsonl --apply review.csv --cleaned cleaned --qrels reviewed.qrels",
     common=("direction", "qrels", "leave_out", "apply", "cleaned", "show"),
 )
 def labels(
@@ -198,8 +193,8 @@ def labels(
         None, "Image vectors, to find duplicates: .npy, .npz, .safetensors, .pt or a folder.", metavar="FOLDER|FILE"
     ),
     no_words: bool = option(False, "Do without the keyword filter."),
-    show: int = option(10, "How many labels are printed.", metavar="N", minimum=0),
-    apply: Path | None = option(None, "Apply a reviewed list, by its column verdict.", metavar="FILE"),
+    show: int = option(10, "How many labels are printed.", minimum=0),
+    apply: Path | None = option(None, "Apply a reviewed list, by its column verdict."),
     cleaned: Path | None = option(None, "With --apply: where the cleaned dataset goes.", metavar="FOLDER"),
     overwrite: Overwrite = False,
 ) -> analyze.LabelQuality | analyze.ReviewedLabels:

@@ -24,9 +24,6 @@ from crosslens.cli.flags import IMAGE_TEXT, Flags, Json, Overwrite, command, out
 from crosslens.core import Options, UsageError, declarations, named_by, option, trusting, without_secrets
 from crosslens.encode import EncodeOptions
 
-MODEL = "KIND:SOURCE"
-"""The metavar of options that name an encoder."""
-
 
 def refuse_on_repeat(context: typer.Context, names: Iterable[str]) -> None:
     """Raise for a setting on the command line: a repeated build has those of its log, and would ignore it."""
@@ -59,9 +56,7 @@ def absolute(value: Any) -> Any:
 class BenchmarkOptions(Options, group="Output"):
     """Where a benchmark is written, and which build is repeated."""
 
-    repeat: Path | None = option(
-        None, "A decisions.jsonl: repeat that build, and verify the result.", metavar="FILE", group="Input"
-    )
+    repeat: Path | None = option(None, "A decisions.jsonl: repeat that build, and verify the result.", group="Input")
     copy_images: bool = option(False, "Copy the images, so that the folder can be moved.")
     output: Path | None = output_option("Where the benchmark is written.", "FOLDER")
     trust_code: bool = option(False, "Run Python code that a recipe, a run or a log names, without asking.")
@@ -82,19 +77,14 @@ class RecosInputs(Options, group="Input"):
     """The candidates, and the models that encode them."""
 
     candidates: str | None = option(None, "The candidates: a reader's name, or a dataset's path.", metavar="NAME|PATH")
-    encoder: str | None = option(
-        None, "Compares descriptions with images (see crosslens encode --list).", metavar=MODEL
-    )
-    text_encoder: str | None = option(
-        None, "Encodes the descriptions, where --encoder holds images only (same space).", metavar=MODEL
-    )
-    image_encoder: str | None = option(None, "Compares images with each other. [default: --encoder]", metavar=MODEL)
-    image_text: str | None = option(None, IMAGE_TEXT.format("an --encoder"), metavar="HOW")
+    encoder: str | None = option(None, "Compares descriptions with images (see crosslens encode --list).")
+    text_encoder: str | None = option(None, "Encodes the descriptions, where --encoder holds images only (same space).")
+    image_encoder: str | None = option(None, "Compares images with each other. [default: --encoder]")
+    image_text: str | None = option(None, IMAGE_TEXT.format("an --encoder"))
 
 
 @command(
-    "crosslens build recos --candidates scenes/ --k 20 --eta 0.8 -o bench/ \\",
-    "    --encoder clip:openai/clip-vit-base-patch32",
+    "crosslens build recos --candidates scenes/ --k 20 --eta 0.8 -o bench/ --encoder clip:openai/clip-vit-base-patch32",
     "crosslens build recos --candidates coco --captions captions.json \\",
     "    --image-folder val2017 --encoder sentence:all-MiniLM-L6-v2 \\",
     "    --image-text mean --temperature 0.05 -o bench/",
@@ -114,12 +104,10 @@ def recos(
     inputs: RecosInputs,
     settings: RecosSettings,
     generator: str = option(
-        "rules", "Rewrites descriptions: rules, http:ADDRESS (an OpenAI-compatible endpoint), or none.", metavar="NAME"
+        "rules", "Rewrites descriptions: rules, http:ADDRESS (an OpenAI-compatible endpoint), or none."
     ),
-    grammar: str = option("none", "Checks what the generator writes: rules, or none.", metavar="NAME"),
-    verified: Path | None = option(
-        None, "The filled-in verify.csv of an earlier build (.csv, .tsv, .jsonl).", metavar="FILE"
-    ),
+    grammar: str = option("none", "Checks what the generator writes: rules, or none."),
+    verified: Path | None = option(None, "The filled-in verify.csv of an earlier build (.csv, .tsv, .jsonl)."),
     benchmark: Annotated[BenchmarkOptions, Flags(help={"output": "Where v0/, v1/ and v2/ are written."})],
     overwrite: Overwrite = False,
     json: Json = False,
@@ -210,11 +198,11 @@ class ImpInputs(Options, group="Input"):
         None, "Captions of the images themselves, such as titles of web pages that show them (columns image, text).",
         metavar='FILE|"NAME KEY=VALUE …"',
     )  # fmt: skip
-    encoder: str | None = option(None, "Compares images (see crosslens encode --list).", metavar=MODEL)
+    encoder: str | None = option(None, "Compares images (see crosslens encode --list).")
     text_encoder: str | None = option(
-        None, "Compares the captions of an image. [default: --encoder, if it encodes texts]", metavar=MODEL
+        None, "Compares the captions of an image. [default: --encoder, if it encodes texts]"
     )
-    image_embeddings: str | None = option(None, "Vectors of the images, instead of encoding them.", metavar="FILE")
+    image_embeddings: str | None = option(None, "Vectors of the images, instead of encoding them.")
     pool_embeddings: str | None = option(None, "The same of the pool's images.", metavar="FILE")
     corpus: tuple[str, ...] = option(
         (), "Captions (a table, a text) or pictures (a folder) that the benchmark must not share; may be repeated.",
@@ -249,10 +237,7 @@ def imp(
     selection: SelectionSettings,
     encode: EncodeOptions,
     annotations: list[Path] | None = option(
-        None,
-        "A filled-in sheet; may be repeated. [default: the sheets in the output folder]",
-        metavar="FILE",
-        group="Input",
+        None, "A filled-in sheet; may be repeated. [default: the sheets in the output folder]", group="Input"
     ),
     caption_map: bool = option(
         False, "Show the good captions of an image in a plane, the chosen ones marked (--write).", flags=("--map",)
@@ -353,8 +338,7 @@ def _imp_origin(arguments: dict[str, Any]) -> dict[str, Any]:
 @command(
     "crosslens build clean titles.txt",
     "crosslens build clean titles.csv --column title -o cleaned.parquet",
-    "crosslens build clean pool.parquet --languages any --near-duplicates 0.8 \\",
-    "    -o cleaned.parquet",
+    "crosslens build clean pool.parquet --languages any --near-duplicates 0.8 -o cleaned.parquet",
     "crosslens build clean titles.txt --minimum-words 3 --no-tagging -o kept.txt",
     common=("column", "languages", "minimum_words", "near_duplicates"),
 )
@@ -363,9 +347,7 @@ def clean(
         Path, typer.Argument(metavar="FILE", help="Captions: .txt (one per line), .csv, .tsv or .parquet.")
     ],
     settings: CleaningSettings,
-    column: str | None = option(
-        None, "The column with the captions. [default: caption, captions, text, title or alt]", metavar="NAME"
-    ),
+    column: str | None = option(None, "The column with the captions. [default: caption, captions, text, title or alt]"),
     near_duplicates: float | None = option(
         None,
         "Also drop captions that share at least this much of their character trigrams with an earlier one.",
@@ -373,7 +355,7 @@ def clean(
         minimum=0.1,
         maximum=1,
     ),
-    seed: int = option(0, "Seed of the search for near-duplicates.", metavar="N"),
+    seed: int = option(0, "Seed of the search for near-duplicates."),
     output: Path | None = output_option(
         "Where the table is written: .parquet, .csv, or .txt for the kept captions alone."
     ),

@@ -29,11 +29,9 @@ class CaptionSetInputs(Options, group="Input"):
     before: str = option(..., "The first captions: a dataset, or a value of --by.", metavar=DATASET_WORDS)
     after: str = option(..., "The captions to compare with them.", metavar=DATASET_WORDS)
     dataset: str | None = option(None, "With --by: the one dataset that holds both sets.", metavar=DATASET_WORDS)
-    by: str | None = option(None, "The caption column whose values are the two sets.", metavar="COLUMN")
-    model: str | None = option(None, "A model that encodes (see crosslens encode --list).", metavar="KIND:SOURCE")
-    image_embeddings: str | None = option(
-        None, f"Instead of a model: {_EMBEDDINGS} (that of --before).", metavar="FILE"
-    )
+    by: str | None = option(None, "The caption column whose values are the two sets.")
+    model: str | None = option(None, "A model that encodes (see crosslens encode --list).")
+    image_embeddings: str | None = option(None, f"Instead of a model: {_EMBEDDINGS} (that of --before).")
     before_embeddings: str | None = option(None, f"Of --before: {_EMBEDDINGS}.", metavar="FILE")
     after_embeddings: str | None = option(None, f"Of --after: {_EMBEDDINGS}.", metavar="FILE")
 
@@ -64,8 +62,7 @@ class CaptionSetInputs(Options, group="Input"):
 
 @command(
     "crosslens synth --images 240 --seed 7 -o scenes",
-    "crosslens caption-sets --dataset scenes --by style --before sparse \\",
-    "    --after detailed --model tiny",
+    "crosslens caption-sets --dataset scenes --by style --before sparse --after detailed --model tiny",
     "crosslens caption-sets --model clip:openai/clip-vit-base-patch32 \\",
     '    --before "coco captions=captions_val2014.json" --image-folder val2014 \\',
     '    --after "fine_grained captions=coco_fg.json coco_ids=true" \\',
@@ -80,10 +77,7 @@ def caption_sets(
     options: Annotated[CaptionSetOptions, Flags(without=("granularity",))],
     inputs: CaptionSetInputs,
     metrics: str | None = option(
-        None,
-        'Such as "Hit@1 Rsum". [default: hit rates, capped recall, ranks, DCGcm@10, Rsum]',
-        metavar="NAMES",
-        joins=" ",
+        None, 'Such as "Hit@1 Rsum". [default: hit rates, capped recall, ranks, DCGcm@10, Rsum]'
     ),
     no_granularity: bool = option(False, "Do not measure the captions themselves."),
     output: Path | None = output_option("Where the runs before and after go.", "FOLDER"),

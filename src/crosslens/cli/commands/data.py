@@ -61,7 +61,7 @@ def convert(
         metavar="FORMAT",
     ),
     name: str | None = option(None, "The dataset's new name, for folder and karpathy.", metavar="TEXT"),
-    images_output: Path | None = option(None, "For plain: a second file with one row per image.", metavar="FILE"),
+    images_output: Path | None = option(None, "For plain: a second file with one row per image."),
     overwrite: Overwrite = False,
     json: Json = False,
 ) -> None:
@@ -102,7 +102,7 @@ def known(
         ),
     ] = None,
     data_folder: Path | None = option(
-        None, "Where they are looked for. [default: $CROSSLENS_DATA, and the current folder]", metavar="FOLDER"
+        None, "Where they are looked for. [default: $CROSSLENS_DATA, and the current folder]"
     ),
 ) -> CommandAnswer:
     """List the datasets that are known by name.
@@ -185,16 +185,12 @@ def formats(
 )
 def synth(
     output: Path = option(..., "Where the dataset is written.", metavar="FOLDER", flags=OUTPUT),
-    images: int = option(1000, "How many captioned scenes to draw.", metavar="N", minimum=1, maximum=100_000_000),
-    tasks: str = option("all", "all, or names separated by commas.", metavar="NAMES", joins=","),
-    seed: int = option(0, "The same seed gives the same files.", metavar="N"),
-    version: str = option(
-        "v0", "v0; v1 adds a confusable twin of each scene; v2 similar scenes without captions.", metavar="NAME"
-    ),
-    gallery: int | None = option(None, "For v2: images in all. [default: 16 times --images]", metavar="N"),
-    workers: int | None = option(
-        None, "Drawing processes. [default: one per core]", metavar="N", minimum=1, maximum=4096
-    ),
+    images: int = option(1000, "How many captioned scenes to draw.", minimum=1, maximum=100_000_000),
+    tasks: str = option("all", "all, or names separated by commas.", joins=","),
+    seed: int = option(0, "The same seed gives the same files."),
+    version: str = option("v0", "v0; v1 adds a confusable twin of each scene; v2 similar scenes without captions."),
+    gallery: int | None = option(None, "For v2: images in all. [default: 16 times --images]"),
+    workers: int | None = option(None, "Drawing processes. [default: one per core]", minimum=1, maximum=4096),
     overwrite: Overwrite = False,
 ) -> CommandAnswer:
     """Draw scenes with captions, objects and boxes.

@@ -33,39 +33,32 @@ class ThresholdOptions(Options, group="Input"):
     calibration_dataset: str | None = option(
         None, "The dataset of score matrices among --calibration.", metavar=DATASET_WORDS
     )
-    thresholds: Path | None = option(None, "Thresholds that --save-thresholds wrote.", metavar="FILE")
-    save_thresholds: Path | None = option(
-        None, "Keep the thresholds and what they come from, as JSON.", metavar="FILE", group="Output"
-    )
+    thresholds: Path | None = option(None, "Thresholds that --save-thresholds wrote.")
+    save_thresholds: Path | None = option(None, "Keep the thresholds and what they come from, as JSON.", group="Output")
 
 
 @dataclass(frozen=True)
 class PanelOptions(Options):
     """How the votes of the panel become levels, and what else is measured of it."""
 
-    tie_breaker: str | None = option(
-        None, "The model that is asked where the others, of an even number, disagree.", metavar="NAME"
-    )
+    tie_breaker: str | None = option(None, "The model that is asked where the others, of an even number, disagree.")
     mapping: str | None = option(
         None,
         f"Levels by votes or shares: 'easy=5-6 medium=2-4 hard=0-1'. [default: {analyze.DEFAULT_LEVELS}]",
         metavar="LEVELS",
     )
-    stability: int | None = option(None, "Repeat with random panels of N models: Cohen's κ.", metavar="N", minimum=1)
+    stability: int | None = option(None, "Repeat with random panels of N models: Cohen's κ.", minimum=1)
     disagree: tuple[str, ...] = option(
         (), "Show the pairs that one of two models matches and the other does not.", metavar=f"NAME{SEVERAL}"
     )
-    levels: Path | None = option(
-        None, "With --disagree: levels of the same pairs by another panel, as -o wrote them.", metavar="FILE"
-    )
-    repeats: int = option(10, "How many random panels.", metavar="N", minimum=2, maximum=1000)
+    levels: Path | None = option(None, "With --disagree: levels of the same pairs by another panel, as -o wrote them.")
+    repeats: int = option(10, "How many random panels.", minimum=2, maximum=1000)
 
 
 @command(
     "crosslens analyze difficulty --runs runs/clip runs/siglip runs/blip \\",
     "    --calibration cal/clip cal/siglip cal/blip -o difficulty.parquet",
-    "crosslens analyze difficulty --runs runs/* --calibration self \\",
-    "    --write hardest.html",
+    "crosslens analyze difficulty --runs runs/* --calibration self --write hardest.html",
     "crosslens analyze difficulty --dataset coco.jsonl --runs a=a.npy b=b.npy \\",
     "    --calibration a=0.26 b=0.22 --mapping 'easy=2 hard=0-1'",
     "crosslens analyze difficulty --runs runs/* --thresholds thresholds.json \\",
@@ -86,7 +79,7 @@ def difficulty(
     calibration: CalibrationOptions,
     votes: PanelOptions,
     output: Path | None = output_option("Every pair: .parquet or .csv."),
-    show: int = option(5, "How many of the hardest pairs are printed.", metavar="N", minimum=0),
+    show: int = option(5, "How many of the hardest pairs are printed.", minimum=0),
     beside: list[Path] | None = option(
         None, "Tables of other datasets, to show their shares beside.", metavar=f"FILE{SEVERAL}"
     ),
@@ -94,7 +87,7 @@ def difficulty(
         DatasetOptions, Flags(help={"dataset": "What score matrices are over. [default: as in the first run's recipe]"})
     ],
     qrels: Path | None = option(
-        None, "The pairs, where captions have several images. [default: each caption with its image]", metavar="FILE"
+        None, "The pairs, where captions have several images. [default: each caption with its image]"
     ),
     encode: Annotated[EncodeOptions, Flags(only=("device", "cache", "offline", "image_folder"))],
     trust_code: TrustCodeFlag = False,
@@ -185,7 +178,7 @@ def filter_loss(
         None, "Thresholds that keep this share of --web-scores.", metavar=f"SHARE{SEVERAL}"
     ),
     web_scores: Path | None = option(
-        None, "The same model's scores of unfiltered web pairs: .npy, .npz, .safetensors, .pt.", metavar="FILE"
+        None, "The same model's scores of unfiltered web pairs: .npy, .npz, .safetensors, .pt."
     ),
     output: Path | None = output_option("The table: .parquet or .csv."),
     overwrite: Overwrite = False,

@@ -30,15 +30,14 @@ class FailureOptions(Options):
 
     compare: Path | None = option(None, "All failures: how this other run's confusions differ.", metavar="RUN")
     depth: int | None = option(
-        None, "All failures: merge concepts into hypernyms, N steps below the top of WordNet's tree.", metavar="N",
-        minimum=0,
-    )  # fmt: skip
+        None, "All failures: merge concepts into hypernyms, N steps below the top of WordNet's tree.", minimum=0
+    )
     size_base: str = option(
         "ground_truth", "All failures: what differences of box areas are divided by: the right image's box "
-        "(ground_truth), or the smaller of the two (min).", metavar="NAME", choices=("ground_truth", "min"),
+        "(ground_truth), or the smaller of the two (min).", choices=("ground_truth", "min"),
     )  # fmt: skip
-    show: int = option(10, "All failures: rows of rules and confusions.", metavar="N", minimum=1)
-    seed: int = option(0, "All failures: seed of the intervals.", metavar="N")
+    show: int = option(10, "All failures: rows of rules and confusions.", minimum=1)
+    seed: int = option(0, "All failures: seed of the intervals.")
     output: Path | None = output_option("All failures: a folder with every table.", "FOLDER")
 
 
@@ -60,8 +59,8 @@ def explain(
     *,
     query: list[str] | None = option(None, "A query to explain in full, by its id; may be repeated.", metavar="ID"),
     direction: str | None = option(None, "[default: the one that has the query; texts first]", metavar="t2i|t2t|i2t"),
-    protocol: str | None = option(None, PROTOCOL_HELP.format("expl"), metavar="NAME"),
-    by: str | None = option(None, "All failures: how many and why, by a column of the dataset.", metavar="COLUMN"),
+    protocol: str | None = option(None, PROTOCOL_HELP.format("expl")),
+    by: str | None = option(None, "All failures: how many and why, by a column of the dataset."),
     added: ColumnOptions,
     failures: FailureOptions,
     write: Write = None,
@@ -144,8 +143,7 @@ def _explain_failures(
 
 @command(
     "crosslens counterfactual --dataset scenes/ --model tiny --query 101",
-    "crosslens counterfactual --dataset scenes/ --model tiny --sample 50 \\",
-    "    --only wrong",
+    "crosslens counterfactual --dataset scenes/ --model tiny --sample 50 --only wrong",
     "crosslens counterfactual --dataset captions.jsonl --image-folder photos \\",
     "    --model clip:openai/clip-vit-base-patch32 --perturbations adversarial \\",
     "    --write flips.html",
@@ -161,9 +159,9 @@ def counterfactual(
         CounterfactualOptions,
         Flags(help={"sample": f"Draw N queries by the seed. [default: {_DEFAULT_SAMPLE} without --query]"}),
     ],
-    model: str = option(..., "The model (see crosslens encode --list).", metavar="KIND:SOURCE"),
+    model: str = option(..., "The model (see crosslens encode --list)."),
     query: list[str] | None = option(None, "A caption query, by its id; may be repeated.", metavar="ID"),
-    show: int = option(5, "Print N queries, the smallest edits first.", metavar="N", minimum=0),
+    show: int = option(5, "Print N queries, the smallest edits first.", minimum=0),
 ) -> explanations.Counterfactuals:
     """Find the smallest edit of a query that flips its top-1.
 

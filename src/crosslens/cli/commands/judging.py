@@ -120,10 +120,8 @@ def import_(
 
 
 @command(
-    "crosslens judging export 1 --folder runs -o judgements.parquet \\",
-    "    --dataset captions.jsonl",
-    "crosslens evaluate --dataset captions.jsonl --scores scores.npy \\",
-    "    --qrels judgements.parquet",
+    "crosslens judging export 1 --folder runs -o judgements.parquet --dataset captions.jsonl",
+    "crosslens evaluate --dataset captions.jsonl --scores scores.npy --qrels judgements.parquet",
     "crosslens judging export 1 --folder runs -o answers.csv",
     "crosslens judging export 1 --folder runs -o label-studio.json",
     "crosslens judging export 3 --folder runs -o bench/ --form imp",
@@ -138,7 +136,6 @@ def export(
     output: Path = option(
         ...,
         "The file: .parquet (qrels), .csv or .jsonl (answers), .json (Label Studio); imp: the folder of the build.",
-        metavar="FILE",
         flags=OUTPUT,
     ),
     interface: Path | None = option(
@@ -196,7 +193,7 @@ def invite(
     ] = None,
     location: JudgingFolder = JudgingFolder(),  # noqa: B008
     role: str = option("annotator", "What the person becomes.", metavar="annotator|owner"),
-    uses: int = option(1, "How many people can use the link.", metavar="N", minimum=1),
+    uses: int = option(1, "How many people can use the link.", minimum=1),
     days: float = option(7.0, "How many days it is valid.", metavar="DAYS"),
     address: str | None = _ADDRESS,
 ) -> CommandAnswer:
@@ -233,7 +230,7 @@ def _address(typed: str | None, folder: Path) -> str:
 def members(
     project: ProjectArgument,
     location: JudgingFolder,
-    remove: str | None = option(None, "Remove this member; the judgements stay.", metavar="NAME"),
+    remove: str | None = option(None, "Remove this member; the judgements stay."),
     revoke: str | None = _REVOKE,
 ) -> CommandAnswer:
     """List or remove members and invitations of a project.
@@ -264,12 +261,10 @@ def members(
 )
 def accounts(
     location: JudgingFolder,
-    reset: str | None = option(
-        None, "End this account's password and sessions; prints a link to a new password.", metavar="NAME"
-    ),
-    end_sessions: str | None = option(None, "Log this account out everywhere.", metavar="NAME"),
+    reset: str | None = option(None, "End this account's password and sessions; prints a link to a new password."),
+    end_sessions: str | None = option(None, "Log this account out everywhere."),
     close: str | None = option(
-        None, "Close this account for ever: its judgements stay under a pseudonym, its name is gone.", metavar="NAME"
+        None, "Close this account for ever: its judgements stay under a pseudonym, its name is gone."
     ),
     revoke: str | None = _REVOKE,
     address: str | None = _ADDRESS,
@@ -319,7 +314,7 @@ def accounts(
 def audit(
     project: AnyProject = None,
     location: JudgingFolder = JudgingFolder(),  # noqa: B008
-    limit: int = option(100, "How many entries, the newest first.", metavar="N", minimum=1, maximum=1_000_000),
+    limit: int = option(100, "How many entries, the newest first.", minimum=1, maximum=1_000_000),
 ) -> CommandAnswer:
     """Show who did what, the newest first.
 
@@ -372,18 +367,16 @@ class ModelJudgeOptions(Options, group="Judging"):
     endpoint: str | None = option(
         None, "An OpenAI-compatible address; may hold ?timeout=60&retries=5. Key: CROSSLENS_API_KEY.", metavar="URL"
     )
-    name: str | None = option(None, "The judge's name in results. [default: the model's]", metavar="NAME")
+    name: str | None = option(None, "The judge's name in results. [default: the model's]")
     record: Path | None = option(
         None, "Keep answers here; those that are there are not asked for again.", metavar="FOLDER"
     )
-    task: str = option("pairs", "Of a table: failures, validity, pairs or relevance.", metavar="NAME")
-    images_in: Path | None = option(
-        None, "Of a table: where the images are.", metavar="FOLDER", flags=("--image-folder",)
-    )
+    task: str = option("pairs", "Of a table: failures, validity, pairs or relevance.")
+    images_in: Path | None = option(None, "Of a table: where the images are.", flags=("--image-folder",))
     served: tuple[str, ...] = option(
         (), "As in crosslens serve: pictures or datasets.", metavar=f"FOLDER|{DATASET_WORDS}", flags=("--serve-data",)
     )
-    pixels: int = option(768, "Pictures are sent with at most so many pixels a side.", metavar="N", minimum=32)
+    pixels: int = option(768, "Pictures are sent with at most so many pixels a side.", minimum=32)
     offline: bool = option(False, "Refuse an endpoint that is not on this machine.")
     dry_run: bool = option(False, "Show the request about the first item, and send nothing.")
 
@@ -404,8 +397,7 @@ class ModelJudgeOptions(Options, group="Judging"):
 
 
 @command(
-    "crosslens judge 1 --folder runs --model qwen2.5-vl \\",
-    "    --endpoint http://127.0.0.1:8000/v1 --max-requests 100",
+    "crosslens judge 1 --folder runs --model qwen2.5-vl --endpoint http://127.0.0.1:8000/v1 --max-requests 100",
     "crosslens judge 1 --folder runs --model qwen2.5-vl --dry-run",
     "crosslens judge pairs.csv --task pairs --dataset captions.jsonl \\",
     "    --model gpt-4o --endpoint https://api.openai.com/v1 -o answers.jsonl",

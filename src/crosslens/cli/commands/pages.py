@@ -38,14 +38,12 @@ def report(
     runs: Annotated[list[Path], typer.Argument(help="Run folders, or folders of audits.")],
     source: DatasetOfRuns,
     encode: Annotated[EncodeOptions, Flags(only=("image_folder",))],
-    output: Path = option(Path("report.html"), "The page (.html).", metavar="FILE", flags=OUTPUT),
+    output: Path = option(Path("report.html"), "The page (.html).", flags=OUTPUT),
     title: str | None = option(None, "The title of the page. [default: from the runs]", metavar="TEXT"),
     size_budget: float = option(
         5.0, "How many MB the page may take: its pictures are made smaller, or fewer.", metavar="MB", minimum=0.1
     ),
-    queries: int = option(
-        6, "How many queries of each kind are shown.", metavar="N", minimum=1, maximum=100, group="Output"
-    ),
+    queries: int = option(6, "How many queries of each kind are shown.", minimum=1, maximum=100, group="Output"),
     figures: Path | None = option(
         None, "A folder for every chart (.svg, .pdf) and every table (.tex).", metavar="FOLDER"
     ),
@@ -125,13 +123,13 @@ def gallery(
     query: list[str] | None = option(
         None, "A query: its id, or a part of its text (of an image: of a caption); may be repeated.", metavar="ID|TEXT"
     ),
-    hardest: int = option(0, "Add the N queries that every model ranks worst.", metavar="N", minimum=0),
+    hardest: int = option(0, "Add the N queries that every model ranks worst.", minimum=0),
     random: int = option(
-        0, "Add N drawn queries. [default: 5 where no others are chosen]", metavar="N", minimum=0
+        0, "Add N drawn queries. [default: 5 where no others are chosen]", minimum=0
     ),
-    seed: int = option(0, "Seed of --random.", metavar="N"),
+    seed: int = option(0, "Seed of --random."),
     direction: str | None = option(None, "[default: the one that has the query; texts first]", metavar="t2i|t2t|i2t"),
-    k: int = option(5, "How many items of each list are shown.", metavar="N", minimum=1),
+    k: int = option(5, "How many items of each list are shown.", minimum=1),
     write: Write = None,
 ) -> explanations.Gallery:  # fmt: skip
     """Show the top k of several models side by side.
@@ -159,7 +157,7 @@ TRACKERS = ("mlflow", "wandb")
 class TrackerOptions(Options, group="Output"):
     """Where results are kept."""
 
-    project: str = option("crosslens", "For mlflow and wandb: the experiment or project.", metavar="NAME")
+    project: str = option("crosslens", "For mlflow and wandb: the experiment or project.")
     tracking_uri: str | None = option(
         None, "For mlflow: a server or database. [default: $MLFLOW_TRACKING_URI, or MLflow's own]", metavar="ADDRESS"
     )
@@ -175,8 +173,7 @@ class TrackerOptions(Options, group="Output"):
     'crosslens export runs/clip-b32 runs/siglip --to markdown --metrics "Hit@1"',
     "crosslens export runs/rob-coco runs/rob-flickr30k --by dataset --to latex",
     "crosslens export runs/clip-b32 --to model-index",
-    "crosslens export runs/clip-b32 --to mlflow --project retrieval \\",
-    "    --tracking-uri http://localhost:5000",
+    "crosslens export runs/clip-b32 --to mlflow --project retrieval --tracking-uri http://localhost:5000",
     "crosslens export runs/clip-b32 --to wandb --project retrieval --offline",
     "crosslens export runs/clip-b32 --to fiftyone -o fiftyone/clip-b32",
     group="Output",
@@ -199,7 +196,7 @@ def export(
         "Where to write; - prints it. [default: print one file; write several into the current folder]"
     ),
     direction: str | None = option(None, "Only this direction, of a format with a file for each.", metavar="i2t|t2i"),
-    metrics: str | None = option(None, 'Only these, such as "Hit@1 Hit@5".', metavar="NAMES", joins=" "),
+    metrics: str | None = option(None, 'Only these, such as "Hit@1 Hit@5".'),
     by: str | None = option(None, "Of robustness studies: dataset, for the mean over models.", metavar="dataset"),
     overwrite: Overwrite = False,
     json: Json = False,

@@ -32,11 +32,9 @@ StoredRuns: TypeAlias = "dict[str, tuple[Path, core.Run]]"
 class SourceOptions(Options, group="Model"):
     """What scores pairs besides runs."""
 
-    model: tuple[str, ...] = option((), "A model, or file:FOLDER; may be repeated.", metavar="KIND:SOURCE")
-    pair_model: tuple[str, ...] = option(
-        (), "A model that scores pairs, such as blip:… or vqa:…; may be repeated.", metavar="KIND:SOURCE"
-    )
-    scores: tuple[Path, ...] = option((), "A table: image, caption, score; may be repeated.", metavar="FILE")
+    model: tuple[str, ...] = option((), "A model, or file:FOLDER; may be repeated.")
+    pair_model: tuple[str, ...] = option((), "A model that scores pairs, such as blip:… or vqa:…; may be repeated.")
+    scores: tuple[Path, ...] = option((), "A table: image, caption, score; may be repeated.")
 
     @property
     def given(self) -> bool:
@@ -94,9 +92,7 @@ def scores_of_runs(
 class NegativeOptions(Options):
     """Pairs that do not match."""
 
-    rejected: Path | None = option(
-        None, "Captions that do not match: image, text; score[MODEL] if scored.", metavar="FILE"
-    )
+    rejected: Path | None = option(None, "Captions that do not match: image, text; score[MODEL] if scored.")
     negatives: str | None = option(
         None, "How many such pairs per image; without --rejected, drawn captions of other images. [default: 1]",
         metavar="N|all",
@@ -106,8 +102,7 @@ class NegativeOptions(Options):
 
 @command(
     "crosslens analyze categories runs/clip runs/blip --difficulty levels.parquet",
-    "crosslens analyze categories runs/clip --difficulty texts.csv --by style \\",
-    "    --metrics 'Hit@1 Hit@10' -o styles.csv",
+    "crosslens analyze categories runs/clip --difficulty texts.csv --by style --metrics 'Hit@1 Hit@10' -o styles.csv",
     "crosslens analyze categories runs/clip --difficulty levels.parquet \\",
     "    --rejected rejected.csv --write difficulty.html",
     common=("by", "rejected", "negatives"),
@@ -119,13 +114,9 @@ def categories(
     pairs: NegativeOptions,
     models: SourceOptions,
     runs: Annotated[list[Path] | None, typer.Argument(help="Run folders of one dataset, one per model.")] = None,
-    difficulty: Path = option(
-        ..., "A table with the ids of captions, images or both: .parquet, .csv or .tsv.", metavar="FILE"
-    ),
-    by: str = option("difficulty", "The column of the table that holds the categories.", metavar="COLUMN"),
-    metrics: str | None = option(
-        None, "Metrics of ranks. [default: Hit@1 Hit@5 Hit@10 MedR[all] MeanR[all] mAP@R]", metavar="NAMES"
-    ),
+    difficulty: Path = option(..., "A table with the ids of captions, images or both: .parquet, .csv or .tsv."),
+    by: str = option("difficulty", "The column of the table that holds the categories."),
+    metrics: str | None = option(None, "Metrics of ranks. [default: Hit@1 Hit@5 Hit@10 MedR[all] MeanR[all] mAP@R]"),
     output: Path | None = output_option("Every figure as a row: .parquet or .csv."),
     overwrite: Overwrite = False,
     trust_code: TrustCodeFlag = False,
@@ -179,8 +170,7 @@ _FORMS = ("cosine", "clipscore", "hessel")
     "    --difficulty difficulty.parquet --write disagreements.html",
     "crosslens analyze scorers --dataset captions.jsonl --form clipscore \\",
     "    --model clip:openai/clip-vit-base-patch32 --phi cider --write s.html",
-    "crosslens analyze scorers runs/clip \\",
-    "    --pair-model 'vqa:http://127.0.0.1:8000/v1?model=NAME' -o pairs.csv",
+    "crosslens analyze scorers runs/clip --pair-model 'vqa:http://127.0.0.1:8000/v1?model=NAME' -o pairs.csv",
     common=("scores", "pair_model", "phi", "form", "difficulty"),
 )
 def scorers(
@@ -189,17 +179,13 @@ def scorers(
     intervals: IntervalOptions,
     models: SourceOptions,
     runs: Annotated[list[Path] | None, typer.Argument(help="Run folders, whose models are scorers.")] = None,
-    phi: list[str] | None = option(
-        None, "A similarity of a caption to the image's other captions; may be repeated.", metavar="NAME"
-    ),
+    phi: list[str] | None = option(None, "A similarity of a caption to the image's other captions; may be repeated."),
     form: str = option(
         "cosine", "What becomes of the cosine of a model or a run.", metavar="|".join(_FORMS), choices=_FORMS
     ),
-    difficulty: Path | None = option(
-        None, "A table with the ids of captions, images or both, to split the pairs by.", metavar="FILE"
-    ),
-    by: str = option("difficulty", "The column of that table.", metavar="COLUMN"),
-    show: int = option(5, "How many disagreements are shown.", metavar="N", minimum=0),
+    difficulty: Path | None = option(None, "A table with the ids of captions, images or both, to split the pairs by."),
+    by: str = option("difficulty", "The column of that table."),
+    show: int = option(5, "How many disagreements are shown.", minimum=0),
     output: Path | None = output_option("Every pair with both scores: .parquet or .csv."),
     overwrite: Overwrite = False,
     trust_code: TrustCodeFlag = False,

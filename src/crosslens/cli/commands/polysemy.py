@@ -28,14 +28,12 @@ _VECTORS = "in the order of the datasets: .npy, .npz, .safetensors, .pt or a fol
 class VectorOptions(Options, group="Input"):
     """Which vectors the datasets have: a model's, or files, one per dataset."""
 
-    model: str | None = option(None, "The joint encoder of images and captions.", metavar="KIND:SOURCE")
-    image_text: str | None = option(None, IMAGE_TEXT.format("a --model"), metavar="HOW")
+    model: str | None = option(None, "The joint encoder of images and captions.")
+    image_text: str | None = option(None, IMAGE_TEXT.format("a --model"))
     visual_model: str | None = option(
-        None, "An image encoder that decides which images are similar. [default: --model]", metavar="KIND:SOURCE"
+        None, "An image encoder that decides which images are similar. [default: --model]"
     )
-    text_model: str | None = option(
-        None, "A text encoder that compares co-captions: sentences, and words if it can.", metavar="KIND:SOURCE"
-    )
+    text_model: str | None = option(None, "A text encoder that compares co-captions: sentences, and words if it can.")
     image_embeddings: tuple[Path, ...] = option((), f"Instead of --model, image vectors {_VECTORS}", metavar="PATH")
     caption_embeddings: tuple[Path, ...] = option((), f"Instead of --model, caption vectors {_VECTORS}", metavar="PATH")
     visual_embeddings: tuple[Path, ...] = option(
@@ -78,8 +76,7 @@ class MeasureOptions(Options):
     "crosslens analyze polysemy --dataset captions.jsonl \\",
     "    --image-embeddings img.npy --caption-embeddings cap.npy \\",
     "    --clusters --purity-by category --write clusters.html",
-    "crosslens analyze polysemy --dataset captions.jsonl \\",
-    "    --model sentence:all-MiniLM-L6-v2 --image-text mean",
+    "crosslens analyze polysemy --dataset captions.jsonl --model sentence:all-MiniLM-L6-v2 --image-text mean",
     common=("visual_model", "by", "sizes", "clusters"),
 )
 def polysemy(
@@ -92,9 +89,9 @@ def polysemy(
     execution: EngineOptions,
     dataset: list[str] = DATASETS,
     by: str | None = SPLIT_BY,
-    show: int = option(10, "How many clusters are printed.", metavar="N", minimum=0),
+    show: int = option(10, "How many clusters are printed.", minimum=0),
     output: Path | None = output_option("The curves as a table: .parquet or .csv."),
-    per_image: Path | None = option(None, "Every image's values: .parquet or .csv.", metavar="FILE"),
+    per_image: Path | None = option(None, "Every image's values: .parquet or .csv."),
     overwrite: Overwrite = False,
 ) -> analyze.PolysemyStudy:
     """Measure how diverse the captions of similar images are.

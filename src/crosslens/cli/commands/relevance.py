@@ -21,8 +21,7 @@ from crosslens.core import EngineOptions, FactList, UsageError, option
 
 
 @command(
-    "crosslens agreement --dataset captions.jsonl --judgements pairs.csv \\",
-    "    --phi cider --phi semantic",
+    "crosslens agreement --dataset captions.jsonl --judgements pairs.csv --phi cider --phi semantic",
     "crosslens agreement --dataset flickr --captions Flickr8k.token.txt \\",
     "    --judgements ExpertAnnotations.txt --phi cider --write page.html",
     "crosslens agreement --dataset karpathy --captions dataset_coco.json \\",
@@ -33,20 +32,13 @@ def agreement(
     source: Annotated[DatasetOptions, Flags(required=("dataset",))],
     intervals: IntervalOptions,
     judgements: Path = option(
-        ...,
-        "A table with the columns image, caption, score; or CxC's or Flickr8k's file.",
-        metavar="FILE",
-        group="Input",
+        ..., "A table with the columns image, caption, score; or CxC's or Flickr8k's file.", group="Input"
     ),
     phi: list[str] | None = option(
         None, "A relevance function, or its matrix; may be repeated. [default: cider]", metavar="NAME|FILE"
     ),
-    protocol: str | None = option(
-        None, PROTOCOL_HELP.format("five") + " Its φ come first, --phi adds to them.", metavar="NAME"
-    ),
-    form: str | None = option(
-        None, "pairs, cxc, flickr8k-expert or flickr8k-cf. [default: by the file's content]", metavar="NAME"
-    ),
+    protocol: str | None = option(None, PROTOCOL_HELP.format("five") + " Its φ come first, --phi adds to them."),
+    form: str | None = option(None, "pairs, cxc, flickr8k-expert or flickr8k-cf. [default: by the file's content]"),
     skip_unknown: bool = option(False, "Leave out judged images and captions that the dataset lacks."),
     without_references: bool = option(False, "Also results without pairs whose caption equals a reference."),
     pooled: bool = option(False, "Every judge's score by itself, not the mean of a pair's judges."),
@@ -78,10 +70,8 @@ def agreement(
 
 
 @command(
-    "crosslens missing-positives --dataset captions.jsonl --phi semantic \\",
-    "    -o completed.qrels",
-    "crosslens evaluate --dataset captions.jsonl --qrels completed.qrels \\",
-    "    --scores scores.npy",
+    "crosslens missing-positives --dataset captions.jsonl --phi semantic -o completed.qrels",
+    "crosslens evaluate --dataset captions.jsonl --qrels completed.qrels --scores scores.npy",
     "crosslens missing-positives --dataset karpathy --split test \\",
     "    --captions dataset_coco.json --verify eccv --table missing.csv",
     common=("phi", "quantile", "threshold", "verify", "table"),
@@ -93,17 +83,17 @@ def missing_positives(
     phi: str = option("semantic", "The relevance function, or its matrix.", metavar="NAME|FILE"),
     quantile: float = option(0.5, "The threshold as a quantile of φ over the annotated pairs.", metavar="SHARE"),
     threshold: float | None = option(None, "The threshold itself. [default: from --quantile]", metavar="PHI"),
-    most: int = option(1_000_000, "Keep at most N pairs, the highest first.", metavar="N"),
+    most: int = option(1_000_000, "Keep at most N pairs, the highest first."),
     verify: str | None = option(
         None,
         "Positives that people verified: eccv or cxc (COCO 5K; needs the extra eccv), or a qrels file.",
         metavar="NAME|FILE",
     ),
-    seed: int = option(0, "Decides which caption of each image is held out.", metavar="N"),
+    seed: int = option(0, "Decides which caption of each image is held out."),
     threads: Threads = None,
     output: Path | None = output_option("Judgements for evaluate --qrels; .json and .jsonl too."),
     extra_only: bool = option(False, "Write the missing positives without the ground truth."),
-    table: Path | None = option(None, "A .csv of the missing positives with their texts.", metavar="FILE"),
+    table: Path | None = option(None, "A .csv of the missing positives with their texts."),
     overwrite: Overwrite = False,
 ) -> analyze.MissingPositives:
     """Find matches that nobody annotated.
@@ -154,7 +144,7 @@ def similarity(
     df_from: str | None = option(
         None, "For cider: the dataset that document frequencies come from. [default: the dataset]", metavar="PATH"
     ),
-    pairs: Path | None = option(None, "Only these: a CSV with the columns image and caption.", metavar="FILE"),
+    pairs: Path | None = option(None, "Only these: a CSV with the columns image and caption."),
     output: Path | None = output_option("The matrix (.npy); with --pairs, the scores (.csv)."),
     execution: EngineOptions,
     threads: Threads = None,

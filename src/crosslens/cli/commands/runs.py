@@ -27,18 +27,18 @@ class ChangeOptions(Options):
 
     changes: bool = option(False, "Show what changed from the first of two runs to the second, and why.")
     direction: str | None = option(None, "Of --changes: which queries. [default: texts first]", metavar="t2i|t2t|i2t")
-    phi: str = option("cider", "Of --changes: the similarity of top hits to queries.", metavar="NAME")
-    show: int = option(20, "Of --changes: so many won and so many lost queries.", metavar="N", minimum=1)
+    phi: str = option("cider", "Of --changes: the similarity of top hits to queries.")
+    show: int = option(20, "Of --changes: so many won and so many lost queries.", minimum=1)
 
 
 @dataclass(frozen=True)
 class PermutationOptions(Options, group="Statistics and seeds"):
     """How differences between runs are tested."""
 
-    primary: str | None = option(None, pipeline.PRIMARY, metavar="NAME")
-    correction: str = option("holm", "For multiple comparisons: holm, bh or none.", metavar="NAME")
-    permutations: int = option(10_000, "Permutations of the paired test.", metavar="N", minimum=1, maximum=10_000_000)
-    seed: int = option(0, "Seed of the permutations.", metavar="N")
+    primary: str | None = option(None, pipeline.PRIMARY)
+    correction: str = option("holm", "For multiple comparisons: holm, bh or none.")
+    permutations: int = option(10_000, "Permutations of the paired test.", minimum=1, maximum=10_000_000)
+    seed: int = option(0, "Seed of the permutations.")
 
 
 _PUBLISHED = "Results of mteb and CLIP_benchmark (.json, or mteb's folder of a model) stand beside runs."
@@ -63,16 +63,12 @@ def show(
     ],
     *,
     by: str | None = option(
-        None,
-        "Group by a column of the dataset, or by caption_length; studies by dataset: the mean over models.",
-        metavar="COLUMN",
+        None, "Group by a column of the dataset, or by caption_length; studies by dataset: the mean over models."
     ),
     added: ColumnOptions,
-    metrics: str | None = option(None, 'Only these, such as "Hit@1 t2i/MedR".', metavar="NAMES", joins=" "),
+    metrics: str | None = option(None, 'Only these, such as "Hit@1 t2i/MedR".'),
     all_groups: bool = option(False, "Every group, not only the largest.", flags=("--all",)),
-    tables: str | None = option(
-        None, 'Of a robustness study, such as "drops words captions".', metavar="NAMES", joins=" "
-    ),
+    tables: str | None = option(None, 'Of a robustness study, such as "drops words captions".'),
     json: Json = False,
 ) -> core.Presented:
     """Print the values of a run, or of several side by side.
@@ -133,8 +129,8 @@ def compare(
     source: DatasetOfRuns,
     encode: Annotated[EncodeOptions, Flags(only=("image_folder",))],
     *,
-    metrics: str | None = option(None, 'Only these, such as "t2i/Hit@1 i2t/mAP@R".', metavar="NAMES", joins=" "),
-    by: str | None = option(None, "Compare within each group of a column of the dataset.", metavar="COLUMN"),
+    metrics: str | None = option(None, 'Only these, such as "t2i/Hit@1 i2t/mAP@R".'),
+    by: str | None = option(None, "Compare within each group of a column of the dataset."),
     added: ColumnOptions,
     test: PermutationOptions,
     all_pairs: bool = option(False, "Compare every run with every other one: one table with significance marks."),
@@ -188,17 +184,14 @@ _BY = "Group by a column of the dataset, or by caption_length."
 
 @command(
     "crosslens plot runs/clip-b32 --by category --write categories.html",
-    "crosslens plot runs/clip-b32 runs/siglip --by category --metric t2i/Hit@5 \\",
-    "    --write categories.svg",
+    "crosslens plot runs/clip-b32 runs/siglip --by category --metric t2i/Hit@5 --write categories.svg",
 )
 def plot(
     runs: Annotated[list[Path], typer.Argument(help="One or more run folders, or robustness studies.")],
     *,
-    by: str | None = option(
-        None, f"{_BY} Studies by dataset: the mean over models. [default: all queries together]", metavar="COLUMN"
-    ),
+    by: str | None = option(None, f"{_BY} Studies by dataset: the mean over models. [default: all queries together]"),
     added: ColumnOptions,
-    metric: str | None = option(None, "Such as t2i/Hit@5. [default: t2i/Hit@1, or the first shared]", metavar="NAME"),
+    metric: str | None = option(None, "Such as t2i/Hit@5. [default: t2i/Hit@1, or the first shared]"),
     all_groups: bool = option(False, "Every group, not only the 20 largest.", flags=("--all",)),
 ) -> pipeline.GroupChart | pipeline.DropTable:
     """Plot a metric of runs by group, with intervals.
@@ -228,9 +221,7 @@ def plot(
 def leaderboard(
     runs: Annotated[list[Path], typer.Argument(help=f"Run folders, of any models and datasets. {_PUBLISHED}")],
     *,
-    metrics: str | None = option(
-        None, 'These, such as "t2i/Hit@1 MedR". [default: the first of each direction]', metavar="NAMES", joins=" "
-    ),
+    metrics: str | None = option(None, 'These, such as "t2i/Hit@1 MedR". [default: the first of each direction]'),
     test: PermutationOptions,
     json: Json = False,
 ) -> pipeline.Leaderboard:
@@ -254,22 +245,20 @@ def leaderboard(
 @command(
     'crosslens check runs/x --require "t2i/Hit@1 >= 0.6" --require "MedR <= 3"',
     'crosslens check runs/x --require "worst(category, t2i/Hit@1) >= 40%"',
-    "crosslens check runs/x --robustness runs/rob \\",
-    '    --require "drop(char_swap, t2i/Hit@1) <= 5"',
-    "crosslens check runs/new --baseline runs/old --confident \\",
-    '    --require "gap(Hit@1) >= -1"',
+    'crosslens check runs/x --robustness runs/rob --require "drop(char_swap, t2i/Hit@1) <= 5"',
+    'crosslens check runs/new --baseline runs/old --confident --require "gap(Hit@1) >= -1"',
     "crosslens check audits/x --requirements requirements.toml --github",
 )
 def check(
     folder: Annotated[Path, typer.Argument(help="A run folder, or the folder of a robustness study or an audit.")],
     *,
     require: list[str] | None = option(None, 'Such as "t2i/Hit@1 >= 0.6". May be repeated.', metavar="TEXT"),
-    requirements: Path | None = option(None, "A TOML file with more: require = [TEXT, …].", metavar="FILE"),
+    requirements: Path | None = option(None, "A TOML file with more: require = [TEXT, …]."),
     robustness: Path | None = option(None, "The robustness study of the run, for drop(…).", metavar="FOLDER"),
     baseline: Path | None = option(None, "The run that gap(…) compares with.", metavar="FOLDER"),
     confident: bool = option(False, "The whole interval must fulfil the requirement, not only the value."),
     smallest_group: int = option(
-        1, "Groups with fewer queries do not count in worst(…).", metavar="N", minimum=1, maximum=1_000_000_000
+        1, "Groups with fewer queries do not count in worst(…).", minimum=1, maximum=1_000_000_000
     ),
     github: bool = option(False, "Print an annotation of a GitHub workflow for each requirement, too."),
     json: Json = False,

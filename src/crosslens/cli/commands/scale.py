@@ -31,23 +31,20 @@ class SemanticOptions(Options):
 
     phi: str = option(_PHI, "Over m: the similarity, or a matrix of it.", metavar="NAME|FILE")
     m: str = option(_M, "Over m: how many items count as relevant: 1..50, or 1,5,10.", metavar="VALUES", joins=",")
-    k: int = option(_K, "Over m: the cutoff of the ranked lists.", metavar="N", minimum=1)
+    k: int = option(_K, "Over m: the cutoff of the ranked lists.", minimum=1)
     direction: str = option(_DIRECTION, "Over m: which queries.", metavar="i2t|t2i")
     ground_truth: bool = option(False, "Over m: keep annotated items; otherwise they are left out of both sides.")
     by_image: bool = option(
         False, "Over m: m images that the captions of the query's image vote for, instead of m items."
     )
-    protocol: str | None = option(None, PROTOCOL_HELP.format("five"), metavar="NAME")
+    protocol: str | None = option(None, PROTOCOL_HELP.format("five"))
 
 
 @dataclass(frozen=True)
 class GalleryOptions(Options):
     """What a curve over the size of the gallery shows."""
 
-    metrics: str | None = option(
-        None, "Over the gallery: such as t2i/Hit@1. [default: Hit@1 MRR MedR, all directions]", metavar="NAMES",
-        joins=" ",
-    )  # fmt: skip
+    metrics: str | None = option(None, "Over the gallery: such as t2i/Hit@1. [default: Hit@1 MRR MedR, all directions]")
     sizes: str | None = option(
         None, "Over the gallery: 10,50,150, 2..100 or 1e6; larger than the run's own are extrapolated. "
         "[default: 1, 2, 5, 10, … up to the gallery]", metavar="VALUES", joins=",",
@@ -55,8 +52,7 @@ class GalleryOptions(Options):
 
 
 @command(
-    "crosslens curve runs/clip-b32 runs/siglip --phi cider --m 1..50 \\",
-    "    --write fig3.html",
+    "crosslens curve runs/clip-b32 runs/siglip --phi cider --m 1..50 --write fig3.html",
     "crosslens curve runs/clip-b32 --phi spice.npy --direction i2t --k 10 --json",
     "crosslens curve runs/clip-b32 runs/siglip --protocol five --write fig3.svg",
     "crosslens curve runs/clip-b32 runs/siglip --over gallery \\",
@@ -136,12 +132,10 @@ class PlanOptions(Options, group="Input"):
     images: str | None = option(None, "How many images: 5000, 1e9.", metavar="N")
     captions: str | None = option(None, "How many captions.", metavar="N")
     dim: str | None = option(None, "Numbers per vector.", metavar="N")
-    device: str = option(
-        "cpu", "A device whose rates are known; with --calibrate, the one to measure: cpu, cuda.", metavar="NAME"
-    )
+    device: str = option("cpu", "A device whose rates are known; with --calibrate, the one to measure: cpu, cuda.")
     nodes: str = option("1", "How many machines with one such device each.", metavar="N")
     precision: str = option("float16", "How vectors are stored.", metavar="float16|float32")
-    depth: int = option(10, "Items of each list that are kept.", metavar="N", minimum=1)
+    depth: int = option(10, "Items of each list that are kept.", minimum=1)
     queries: str | None = option(None, "Rank a sample of so many queries per direction. [default: all]", metavar="N")
     network: float = option(100.0, "Network of a node in Gbit/s; assumed, not measured.", metavar="N")
     storage: float = option(2.0, "Reading speed of a node in GB/s; assumed, not measured.", metavar="N")
@@ -159,9 +153,9 @@ class PlanOptions(Options, group="Input"):
 )
 def plan(
     asked: PlanOptions,
-    rates: Path | None = option(None, "A file of rates, as --calibrate writes it.", metavar="FILE"),
+    rates: Path | None = option(None, "A file of rates, as --calibrate writes it."),
     calibrate: bool = option(False, "Measure the rates of this machine, and plan with them from then on."),
-    name: str | None = option(None, "With --calibrate: what the device is called. [default: --device]", metavar="NAME"),
+    name: str | None = option(None, "With --calibrate: what the device is called. [default: --device]"),
     output: Path | None = output_option("With --calibrate: where the rates go. [default: rates.json in the cache]"),
     threads: Threads = None,
 ) -> pipeline.EvaluationPlan | CommandAnswer:

@@ -32,15 +32,12 @@ from crosslens.pipeline import RobustnessOptions
 class StudyInputs(Options, group="Input"):
     """What is perturbed: a model's captions or images, variants that exist, or ranked lists of another program."""
 
-    model: tuple[str, ...] = option(
-        (), "A model (see crosslens encode --list); may be repeated.", metavar="KIND:SOURCE"
-    )
+    model: tuple[str, ...] = option((), "A model (see crosslens encode --list); may be repeated.")
     queries: str | None = option(None, QUERIES, metavar=DATASET_WORDS)
     perturbations: str | None = option(
         None,
         "Names and groups, separated by commas: all, adversarial, beyond, everything, images, blur@3. "
         "[default: all, or what --variants holds]",
-        metavar="NAMES",
         joins=",",
         group="Method",
     )
@@ -51,10 +48,10 @@ class StudyInputs(Options, group="Input"):
         metavar="FOLDER",
     )
     image_embeddings: str | None = option(
-        None, "Of the original, without a model: .npy, .npz, .safetensors, .pt or a folder.", metavar="FILE"
+        None, "Of the original, without a model: .npy, .npz, .safetensors, .pt or a folder."
     )
     caption_embeddings: str | None = option(
-        None, "Of the original, without a model: .npy, .npz, .safetensors, .pt or a folder.", metavar="FILE"
+        None, "Of the original, without a model: .npy, .npz, .safetensors, .pt or a folder."
     )
     runs: tuple[str, ...] = option(
         (),
@@ -68,8 +65,7 @@ class StudyInputs(Options, group="Input"):
 
 
 @command(
-    "crosslens robustness --dataset scenes/ --model tiny --perturbations all \\",
-    "    -o runs/rob",
+    "crosslens robustness --dataset scenes/ --model tiny --perturbations all -o runs/rob",
     "crosslens robustness --dataset captions.jsonl --image-folder photos \\",
     "    --model clip:openai/clip-vit-base-patch32 \\",
     "    --model siglip:google/siglip-base-patch16-224 --seeds 3 \\",
@@ -79,8 +75,7 @@ class StudyInputs(Options, group="Input"):
     "    --perturbations everything -o runs/rob-text",
     "crosslens robustness --dataset captions.jsonl --variants vectors/ \\",
     "    --image-embeddings img.npy --caption-embeddings cap.npy",
-    "crosslens robustness --runs none=plain.run.gz \\",
-    "    --runs char_swap=swapped.run.gz --qrels qrels.txt --direction t2i",
+    "crosslens robustness --runs none=plain.run.gz --runs char_swap=swapped.run.gz --qrels qrels.txt --direction t2i",
     common=("runs", "perturbations", "seeds"),
 )
 def robustness(
@@ -91,19 +86,13 @@ def robustness(
     execution: EngineOptions,
     inputs: StudyInputs,
     metrics: str | None = option(
-        None,
-        'Such as "Hit@1 MRR Rsum[capped]". [default: Hit@1,5,10 MRR MedR Rsum; of lists Hit@1,5,10 MRR@10]',
-        metavar="NAMES",
-        joins=" ",
+        None, 'Such as "Hit@1 MRR Rsum[capped]". [default: Hit@1,5,10 MRR MedR Rsum; of lists Hit@1,5,10 MRR@10]'
     ),
     option: list[str] | None = option(None, "An option of the perturbations, such as k=2.", metavar="KEY=VALUE"),
     tables: str | None = option(
-        None,
-        "Which tables to print: models drops applied seeds metrics changes groups overlap words captions.",
-        metavar="NAMES",
-        joins=" ",
+        None, "Which tables to print: models drops applied seeds metrics changes groups overlap words captions."
     ),
-    by: str | None = option(None, "The drops by a column of --columns, instead of the tables.", metavar="COLUMN"),
+    by: str | None = option(None, "The drops by a column of --columns, instead of the tables."),
     added: ColumnOptions,
     output: Path | None = output_option("Gets a run per model and variant, and the tables.", "FOLDER"),
     overwrite: Overwrite = False,
@@ -165,10 +154,8 @@ _PAGE_CAPTIONS = 100
 
 @command(
     "crosslens perturb --dataset captions.jsonl --name char_swap --show 5",
-    "crosslens perturb --dataset captions.jsonl --name all -o perturbed/ \\",
-    "    --write perturbed.html",
-    "crosslens perturb --dataset captions.jsonl --name synonym_noun,char_swap \\",
-    "    --option k=2 -o two/",
+    "crosslens perturb --dataset captions.jsonl --name all -o perturbed/ --write perturbed.html",
+    "crosslens perturb --dataset captions.jsonl --name synonym_noun,char_swap --option k=2 -o two/",
     "crosslens perturb --dataset scenes/ --name blur,noise --sheet severities.png",
     "crosslens perturb --dataset scenes/ --name blur@3,noise@5 -o blurred/",
     "crosslens perturb --list",
@@ -183,28 +170,19 @@ def perturb(
         ),
     ],
     name: str = option(
-        "all",
-        "Perturbations or groups (see --list), separated by commas; blur@3 and such.",
-        metavar="NAMES",
-        joins=",",
-        group="Method",
+        "all", "Perturbations or groups (see --list), separated by commas; blur@3 and such.", joins=",", group="Method"
     ),
     output: Path | None = output_option("Gets one dataset per perturbation.", "FOLDER"),
-    seed: int = option(0, "The same seed gives the same captions.", metavar="N"),
+    seed: int = option(0, "The same seed gives the same captions."),
     option: list[str] | None = option(
         None, "An option of the perturbations, such as k=2; goes to all that know it.", metavar="KEY=VALUE"
     ),
-    pipeline: str | None = option(None, "The spaCy pipeline that tags. [default: the first installed]", metavar="NAME"),
+    pipeline: str | None = option(None, "The spaCy pipeline that tags. [default: the first installed]"),
     threads: Threads = None,
     show: int | None = option(
-        None,
-        f"Show N changed captions of each. [default: {_SHOWN} without -o; {_PAGE_CAPTIONS} on pages]",
-        metavar="N",
-        minimum=0,
+        None, f"Show N changed captions of each. [default: {_SHOWN} without -o; {_PAGE_CAPTIONS} on pages]", minimum=0
     ),
-    sheet: Path | None = option(
-        None, "For pictures: draw the first three at every severity, to look at.", metavar="FILE"
-    ),
+    sheet: Path | None = option(None, "For pictures: draw the first three at every severity, to look at."),
     write: Write = None,
     overwrite: Overwrite = False,
     listing: bool = option(False, "Print the perturbations, and nothing else.", flags=("--list",)),
@@ -272,29 +250,21 @@ def perturbation_options(pairs: Sequence[str], names: Sequence[str]) -> dict[str
 class ScorerOptions(Options, group="Model"):
     """What scores the cases."""
 
-    model: tuple[str, ...] = option(
-        (), "A model, or file:FOLDER for its embeddings; may be repeated.", metavar="KIND:SOURCE"
-    )
-    pair_model: tuple[str, ...] = option(
-        (), "A model that scores pairs, such as blip:…-itm-…; may be repeated.", metavar="KIND:SOURCE"
-    )
-    scores: tuple[Path, ...] = option((), "A table: case, caption, image, score; may be repeated.", metavar="FILE")
-    blind: tuple[str, ...] = option(
-        (), "shorter or longer: the caption's length alone; may be repeated.", metavar="NAME"
-    )
+    model: tuple[str, ...] = option((), "A model, or file:FOLDER for its embeddings; may be repeated.")
+    pair_model: tuple[str, ...] = option((), "A model that scores pairs, such as blip:…-itm-…; may be repeated.")
+    scores: tuple[Path, ...] = option((), "A table: case, caption, image, score; may be repeated.")
+    blind: tuple[str, ...] = option((), "shorter or longer: the caption's length alone; may be repeated.")
     image_text: bool = option(False, "For text models: an image is the mean of its other captions.")
-    score: str | None = option(None, "The score function of the vectors. [default: by their kind]", metavar="NAME")
+    score: str | None = option(None, "The score function of the vectors. [default: by their kind]")
 
 
 @command(
     "crosslens hard-negatives sugar-crepe --data-folder ~/data --model tiny",
     "crosslens hard-negatives sugar_crepe/ --image-folder val2017 \\",
     "    --model clip:openai/clip-vit-base-patch32 --blind shorter -o cases.csv",
-    "crosslens hard-negatives visual_genome_relation.json \\",
-    "    --model siglip:google/siglip-base-patch16-224",
+    "crosslens hard-negatives visual_genome_relation.json --model siglip:google/siglip-base-patch16-224",
     "crosslens hard-negatives winoground/ --scores itm.csv --write page.html",
-    "crosslens hard-negatives --dataset captions.jsonl --perturb adversarial \\",
-    "    --model file:embeddings/",
+    "crosslens hard-negatives --dataset captions.jsonl --perturb adversarial --model file:embeddings/",
     common=("scores", "pair_model", "blind", "perturb", "by", "failures"),
 )
 def hard_negatives(
@@ -313,7 +283,7 @@ def hard_negatives(
         ),
     ] = None,
     without: list[str] | None = option(None, "Leave out a category; may be repeated.", metavar="CATEGORY"),
-    failures: int = option(5, "How many of the worst failures are shown.", metavar="N", minimum=0),
+    failures: int = option(5, "How many of the worst failures are shown.", minimum=0),
     write_dataset: Path | None = option(None, "Write the cases as a dataset, for crosslens encode.", metavar="FOLDER"),
     output: Path | None = output_option("Every case as a row: .parquet or .csv."),
     overwrite: Overwrite = False,

@@ -88,8 +88,8 @@ class TrainingChanges(Options, group="Training"):
     learning_rate: float | None = _setting("learning_rate", _AS_IN_RECIPE)
     precision: str | None = _setting("precision", _AS_IN_RECIPE)
     test_metrics: str | None = option(
-        None, 'Metrics of the test split besides those of the recipe, such as "NCS@10 Nsum[spice]".', metavar="NAMES",
-        flags=("--metrics",), joins=" ",
+        None, 'Metrics of the test split besides those of the recipe, such as "NCS@10 Nsum[spice]".',
+        flags=("--metrics",),
     )  # fmt: skip
     processes: int | None = _setting("processes", _AS_IN_RECIPE)
     device: str | None = _setting("device")
@@ -201,14 +201,12 @@ class SweepOptions(Options, group="Training"):
     """How the trainings of a sweep are run."""
 
     seeds: str = option("5", "How many seeds (5: the seeds 0 to 4), or which: 0,3,7.", metavar="N|N,N")
-    jobs: int = option(1, "Trainings side by side, each a process. The results are the same.", metavar="N", minimum=1)
-    threads: int = option(
-        1, "Threads of each training; another number changes the last digits.", metavar="N", minimum=1
-    )
+    jobs: int = option(1, "Trainings side by side, each a process. The results are the same.", minimum=1)
+    threads: int = option(1, "Threads of each training; another number changes the last digits.", minimum=1)
     device: str | None = _setting("device")
-    metrics: str = option("Rsum", "Test figures of the table.", metavar="NAMES", joins=" ")
-    correction: str = option("holm", "Correction for several tests: holm, bh or none.", metavar="NAME")
-    level: float = option(0.95, "Confidence level of the intervals.", metavar="SHARE", above=0, below=1)
+    metrics: str = option("Rsum", "Test figures of the table.")
+    correction: str = option("holm", "Correction for several tests: holm, bh or none.")
+    level: float = option(0.95, "Confidence level of the intervals.", above=0, below=1)
 
 
 @command(

@@ -168,7 +168,7 @@ class AuditFolder:
         return (self.path / FINDINGS_FILE).exists()
 
     def _result(self, content: Mapping[str, Any]) -> StageResult:
-        with _complete(self.path / RESULTS):
+        with complete(self.path / RESULTS):
             folder, names = content["folder"], ("stage", "payload", "command", "model", "dataset", "seconds")
             values = {name: content[name] for name in names}
             sections = restored_part(content["sections"])
@@ -184,12 +184,12 @@ class AuditFolder:
 
 
 @contextmanager
-def _complete(file: Path) -> Iterator[None]:
+def complete(file: Path, fix: str = "run the same audit again") -> Iterator[None]:
     """Say of a file that lacks something that it is damaged."""
     try:
         yield
-    except (KeyError, TypeError) as error:
-        raise InputError("not a result of an audit", file=file, fix="run the same audit again") from error
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise InputError("not a result of an audit", file=file, fix=fix) from error
 
 
 @dataclass(frozen=True, eq=False)
@@ -240,10 +240,8 @@ class Audit(Presented):
         ]  # fmt: skip
         rows = []
         for number, finding in enumerate(self.findings[:10], 1):
-            subject = (finding.model or finding.dataset) if len(self.runs) > 1 else ""
-            about = f"{subject}: " if subject and subject not in finding.text else ""
             more = f" The same on {', '.join(finding.also)}." if finding.also else ""
-            rows.append((f"{number:>2}.", f"{about}{finding.text}{more} ({finding.certainty})"))
+            rows.append((f"{number:>2}.", f"{finding.text}{more} ({finding.certainty})"))
         listed = FactList(tuple(rows)) if rows else Text.of("Nothing stands out: no test of this audit found a fault.")
         headline = (Table(("run", *metrics), figures),) if metrics else ()
         yield Section("", (*headline, listed, Text.of(f"Report: {self.report}")))
@@ -273,7 +271,7 @@ def load_audit(folder: str | Path) -> Audit:
         content: Mapping[str, Any] = {"findings": (), "skipped": ()}
         if stored.is_concluded:  # not of an audit that was interrupted
             content = read_header(file, _FINDINGS)
-        with _complete(file):
+        with complete(file):
             findings = tuple(map(Finding.from_dict, content["findings"]))
             skipped = tuple(Skipped(**entry) for entry in content["skipped"])
         return Audit(stored.path, loaded, stored.results(), findings, skipped)

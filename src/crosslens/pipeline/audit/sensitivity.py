@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from crosslens.analyze import Subject
 from crosslens.core import (
     FINDING_KINDS,
     Entry,
+    Finding,
+    MissingExtraError,
     Presented,
     Progress,
     Section,
@@ -29,19 +31,23 @@ from crosslens.core import (
     trusting,
 )
 from crosslens.encode import EncodeOptions
+from crosslens.metrics import dataset_name
 from crosslens.pipeline.audit.comparing import COMPARISON, compare_with_planted
 from crosslens.pipeline.audit.conclusions import Observed, conclude
-from crosslens.pipeline.audit.results import Audit, AuditFolder, load_audit
+from crosslens.pipeline.audit.results import SENSITIVITY_FILE, Audit, AuditFolder, complete, load_audit
 from crosslens.pipeline.audit.sources import AuditSource, subject_of
+from crosslens.pipeline.audit.stage import RUN, all_stages
 from crosslens.pipeline.audit.stages import LOOKS
 from crosslens.pipeline.recipe.execute import recipe_of_run
 
+_FEWEST_FOR_WORDS = 10
+"""Trials that "always" and "never" take."""
 FIRST_FIVE = 5
 """What a reader of an audit sees first."""
 
 
 @dataclass(frozen=True)
-class Noticed:
+class NoticedDefect:
     """How often a defect of one strength was noticed: said at all, and among the first five findings."""
 
     kind: str
@@ -57,7 +63,7 @@ class Sensitivity(Presented):
     """Of every defect and strength, how often an audit of this run's data would have noticed it."""
 
     run: str
-    rows: tuple[Noticed, ...]
+    rows: tuple[NoticedDefect, ...]
     left_out: Mapping[str, str]
     """Kinds that could not be planted, and why."""
 
@@ -85,11 +91,27 @@ class Sensitivity(Presented):
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> Sensitivity:
         """A sensitivity that was stored."""
-        return cls(content["run"], tuple(Noticed(**row) for row in content["planted"]), content["left_out"])
+        return cls(content["run"], tuple(NoticedDefect(**row) for row in content["planted"]), content["left_out"])
 
 
-def _verdict(row: Noticed) -> str:
-    share = row.said / row.planted if row.planted else 0.0
+class Kept(NamedTuple):
+    """What was measured of a run, and the key of what it depends on."""
+
+    key: str
+    sensitivity: Sensitivity
+
+
+def kept_sensitivities(folder: AuditFolder) -> dict[str, Kept]:
+    """What was measured of an audit, by run."""
+    file = folder.path / SENSITIVITY_FILE
+    with complete(file, fix="remove it, and calibrate again"):
+        return {name: Kept(own["key"], Sensitivity.from_dict(own)) for name, own in folder.sensitivities().items()}
+
+
+def _verdict(row: NoticedDefect) -> str:
+    share = row.said / row.planted
+    if row.planted < _FEWEST_FOR_WORDS:
+        return ""
     return "always" if share == 1 else "never" if share == 0 else "mostly" if share >= 0.8 else "sometimes"
 
 
@@ -121,20 +143,24 @@ def calibrate(
         raise UnknownNameError("run", name, names)
     kinds = [FINDING_KINDS[kind] for kind in only] or list(FINDING_KINDS)
     if repeats < 1:
-        raise UsageError(f"{argument('repeats')} is {repeats}", fix="plant each strength at least once")
+        raise UsageError(f"{argument('repeats', repeats)} plants nothing", fix="plant each strength at least once")
     folder = AuditFolder(audit.folder)
     with offline(encoding.offline), hold_output(audit.folder), trusting(trust_code, allow_hosts):
         subject = _subject(audit, name, encoding)
-        others = [entry for result in audit.results for entry in result.observed() if result.model in ("", name)]
+        dataset = dataset_name(audit.runs[name])
+        others = [
+            entry for result in audit.results for entry in result.observed()
+            if result.model == name or (not result.model and result.dataset in ("", dataset))
+        ]  # fmt: skip
         key = fingerprint("sensitivity", {"run": audit.runs[name].fingerprint, "repeats": repeats, "seed": seed})
-        kept = folder.sensitivities().get(name, {})
-        done = Sensitivity.from_dict(kept) if kept.get("key") == key else Sensitivity(name, (), {})
+        kept = kept_sensitivities(folder).get(name)
+        done = kept.sensitivity if kept is not None and kept.key == key else Sensitivity(name, (), {})
         rows, left_out = {(row.kind, row.strength): row for row in done.rows}, dict(done.left_out)
         cases = [(entry, strength) for entry in kinds for strength in entry.details["strengths"]]
         with stage(progress, "planting", len(cases) * repeats) as bar:
             for entry, strength in cases:
                 if (entry.name, strength) not in rows and entry.name not in left_out:
-                    noticed = _noticed(entry, strength, subject, others, name, repeats, seed, bar)
+                    noticed = _noticed(entry, strength, subject, others, (name, dataset), repeats, seed, bar)
                     if isinstance(noticed, str):
                         left_out[entry.name] = noticed
                     else:
@@ -159,23 +185,40 @@ def _subject(audit: Audit, name: str, encoding: EncodeOptions) -> Subject:
 
 
 def _noticed(
-    entry: Entry[Any], strength: float, subject: Subject, others: list[Observed], name: str, repeats: int, seed: int,
-    progress: Progress,
-) -> Noticed | str:  # fmt: skip
+    entry: Entry[Any], strength: float, subject: Subject, others: list[Observed], about: tuple[str, str],
+    repeats: int, seed: int, progress: Progress,
+) -> NoticedDefect | str:  # fmt: skip
     """How often the defect was noticed; or why it cannot be planted."""
     asked, said, first = entry.details["stage"], 0, 0
     rest = [observed for observed in others if observed.stage != asked]
+    name, dataset = about
+    model = name if any(stage.name == asked and stage.about == RUN for stage in all_stages()) else ""
     for repeat in range(repeats):
         stream = random_stream(seed, f"calibrate-{entry.name}-{strength:g}-{repeat}")
         planted = entry.value(subject, strength, stream)
         if not planted.ids:
             return "this data has nothing to plant it into"
         with_defect = replace(planted.subject, seed=repeat)
-        result = compare_with_planted(subject, with_defect) if asked == COMPARISON else LOOKS[asked](with_defect)
-        observed = [Observed(observation, asked, name) for observation in result.findings()]
-        places = [place for place, finding in enumerate(conclude([*rest, *observed])) if finding.kind == entry.name]
+        try:
+            result = compare_with_planted(subject, with_defect) if asked == COMPARISON else LOOKS[asked](with_defect)
+        except MissingExtraError as error:  # without it, the audit does not look either
+            return f"needs {error.fix}"
+        observed = [Observed(observation, asked, model, dataset) for observation in result.findings()]
+        concluded = conclude([*rest, *observed])
+        places = [place for place, finding in enumerate(concluded) if _is_of(finding, entry.name, planted.ids)]
         said += bool(places)
         first += bool(places) and places[0] < FIRST_FIVE
         progress.advance()
     words = entry.details["strength_words"].format(strength)
-    return Noticed(entry.name, strength, words, repeats, said, first)
+    return NoticedDefect(entry.name, strength, words, repeats, said, first)
+
+
+def _is_of(finding: Finding, kind: str, planted: Collection[str]) -> bool:
+    """Whether a finding is about what was planted: of the kind, and at least half of its evidence names a planted id.
+
+    The data may have had the same fault elsewhere before.
+    """
+    if finding.kind != kind:
+        return False
+    named = [{*entry.get("items", ()), entry.get("query"), entry.get("item")} for entry in finding.evidence]
+    return 2 * sum(not ids.isdisjoint(planted) for ids in named) >= len(named)

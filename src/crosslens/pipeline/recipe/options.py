@@ -41,11 +41,11 @@ def _declared_by_encode(name: str) -> Any:
 class InputOptions(Options, group="Input"):
     """The files that are evaluated: embeddings of both sides, or scores, or ranked lists."""
 
-    image_embeddings: str | None = option(None, _EMBEDDINGS, metavar="FILE")
-    caption_embeddings: str | None = option(None, _EMBEDDINGS, metavar="FILE")
-    image_ids: str | None = option(None, "The image of each row of the vectors, one id per line.", metavar="FILE")
-    caption_ids: str | None = option(None, "The caption of each row of the vectors, one id per line.", metavar="FILE")
-    scores: str | None = option(None, "Scores, images × captions (.npy, .npz, .safetensors, .pt).", metavar="FILE")
+    image_embeddings: str | None = option(None, _EMBEDDINGS)
+    caption_embeddings: str | None = option(None, _EMBEDDINGS)
+    image_ids: str | None = option(None, "The image of each row of the vectors, one id per line.")
+    caption_ids: str | None = option(None, "The caption of each row of the vectors, one id per line.")
+    scores: str | None = option(None, "Scores, images × captions (.npy, .npz, .safetensors, .pt).")
     runs: tuple[str, ...] = option((), "Ranked lists; twice for both directions.", metavar="FILE", flags=("--run",))
     qrels: str | None = option(None, _QRELS, metavar="FILE|NAME")
     phi: tuple[str, ...] = option((), _PHI, metavar="NAME=FILE")
@@ -62,13 +62,10 @@ class ModelOptions(Options, group="Model"):
     """
 
     name: str | None = option(
-        None,
-        "A model that encodes the dataset (see crosslens encode --list).",
-        metavar="KIND:SOURCE",
-        flags=("--model",),
+        None, "A model that encodes the dataset (see crosslens encode --list).", flags=("--model",)
     )
     image_folder: str | None = _declared_by_encode("image_folder")
-    image_text: str | None = option(None, _IMAGE_TEXT, metavar="HOW")
+    image_text: str | None = option(None, _IMAGE_TEXT)
     query_caption: int | str = option(0, QUERY_CAPTION, metavar="N|mean|each")
     shared_images: bool = option(False, SHARED_IMAGES)
     precision: str = _declared_by_encode("precision")
@@ -87,9 +84,7 @@ class RerankOptions(Options, group="Model"):
     """The pair scorer that re-ranks the top of every list."""
 
     model: str | None = option(None, _RERANK, metavar="KIND:SOURCE", flags=("--rerank",))
-    depth: int = option(
-        100, "How many items of every list are re-ranked.", metavar="N", minimum=1, flags=("--rerank-depth",)
-    )
+    depth: int = option(100, "How many items of every list are re-ranked.", minimum=1, flags=("--rerank-depth",))
 
 
 NAMED_INPUTS = ("phi", "scores_from")

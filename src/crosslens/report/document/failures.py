@@ -25,7 +25,7 @@ _UNANNOTATED = "Worth a look: by φ, its captions are as similar as those of ann
 
 
 @dataclass(frozen=True)
-class QueryGroup:
+class ChosenQueries:
     """Queries of one kind, the most instructive first; ``facts`` is a sentence on each."""
 
     title: str
@@ -36,14 +36,14 @@ class QueryGroup:
 
 def choose_queries(
     outcomes: Mapping[str, pl.DataFrame], best: str, most: int, phi: pl.DataFrame | None = None
-) -> list[QueryGroup]:
+) -> list[ChosenQueries]:
     """Up to ``most`` queries of each kind, none of them twice; ``outcomes`` are of runs on the same queries.
 
     Failures are those of the run ``best``. ``phi`` has, for some of its failures, how similar the first hit is to the
     query (``query``, ``phi``).
     """
     chosen: set[str] = set()
-    groups: list[QueryGroup] = []
+    groups: list[ChosenQueries] = []
     failures = outcomes[best].filter(FAILED)
 
     def add(title: str, about: str, rows: pl.DataFrame, by: str, facts: Any, *, descending: bool = True) -> None:
@@ -52,7 +52,7 @@ def choose_queries(
         free = free.filter(~pl.col("query").is_in(list(chosen))).head(most)
         chosen.update(free["query"])
         if free.height:
-            groups.append(QueryGroup(title, about, tuple(free["query"]), tuple(map(facts, free.to_dicts()))))
+            groups.append(ChosenQueries(title, about, tuple(free["query"]), tuple(map(facts, free.to_dicts()))))
 
     add(
         "Confident failures",
@@ -183,8 +183,7 @@ def _judged(row: Mapping[str, Any], explanation: Explanation | None) -> TellingF
     kinds = [claim.kind for claim in words.claims if claim.about == "words"]
     lacking = [{claim.name for claim in words.claims if (claim.about, claim.kind) == (side, "lacks")}
                for side in ("right", "other")]  # fmt: skip
-    unproven = "The label may be wrong." if lacking[0] & lacking[1] else ""
-    doubt = "Perhaps not a failure." if "no fault" in kinds else unproven
+    doubt = "Worth a look: the right item lacks it too." if lacking[0] & lacking[1] else ""
     kind = next((kind for kind in kinds if kind not in ("no fault", "unchecked")), "")
     return TellingFailure(row, words.text if kind else scored or words.text, kind, doubt, explanation.gallery)
 

@@ -48,6 +48,7 @@ from crosslens.pipeline import (
     findings_of_runs,
     group_metrics,
     group_names,
+    kept_sensitivities,
     load_audit,
 )
 from crosslens.report.forms.pictures import SharedPictures
@@ -136,7 +137,7 @@ def report_inputs(
     opened: list[tuple[str, Run]] = []
     results: list[tuple[int, StageResult]] = []
     findings: list[Finding] = []
-    sensitivities: list[Sensitivity] = []
+    sensitivities: list[tuple[int, Sensitivity]] = []
     notes: list[str] = []
     kind = "Report on"
     for source in sources:
@@ -158,7 +159,8 @@ def report_inputs(
         opened += source.runs.items()
         results += [(position.get(result.model, -1), result) for result in source.results]
         findings += source.findings
-        sensitivities += map(Sensitivity.from_dict, AuditFolder(source.folder).sensitivities().values())
+        kept = kept_sensitivities(AuditFolder(source.folder))
+        sensitivities += [(position[name], own.sensitivity) for name, own in kept.items() if name in position]
         notes += [f"{entry.stage} was left out: it {entry.reason}." for entry in source.skipped]
     names = distinct_names([name for name, _ in opened])
     runs = {name: run for name, (_, run) in zip(names, opened, strict=True)}
@@ -170,7 +172,7 @@ def report_inputs(
         runs,
         tuple(result if row < 0 else replace(result, model=names[row]) for row, result in results),
         tuple(findings),
-        tuple(sensitivities),
+        tuple(replace(own, run=names[row]) for row, own in sensitivities),
         next(iter(datasets.values()), None),
         datasets=datasets,
         pictures=_pictures(runs.values(), datasets, image_folder, notes),

@@ -33,7 +33,14 @@ from crosslens.core import (
 from crosslens.explanations import explain_queries, marked_words, picture_cards, synset_word, table_of_totals
 from crosslens.metrics import dataset_name, facts_of, format_count, format_figure
 from crosslens.pipeline import StageResult, run_table
-from crosslens.report.document.failures import FAILED, PHI, QueryGroup, TellingFailure, choose_queries, telling_failures
+from crosslens.report.document.failures import (
+    FAILED,
+    PHI,
+    ChosenQueries,
+    TellingFailure,
+    choose_queries,
+    telling_failures,
+)
 from crosslens.report.document.inputs import ReportContext
 from crosslens.report.document.sections import Content, Html, ReportSection, figure_of, folded_notes, series_of
 from crosslens.report.forms.boxes import draw_boxes
@@ -76,14 +83,12 @@ def summary(context: ReportContext) -> ReportSection:
     first = Html(f'<div class="panels{" alone" if len(runs) == 1 else ""}">{inside}</div>')
     first.charts = tuple(chart for _, charts in panels for chart in charts)
     # What matters most; all findings of an audit are in its folder.
-    items, several = "", len(runs) > 1
+    items = ""
     findings = context.findings
     for finding in findings[:_MOST_FINDINGS]:
-        about = finding.model or (finding.dataset if len(context.inputs.by_dataset()) > 1 else "")
-        whose = f"<b>{escape(about)}</b>: " if several and about and about not in finding.text else ""
         also = f" The same on {escape(', '.join(finding.also))}." if finding.also else ""
         items += (
-            f"<li>{whose}{escape(finding.text)}{also} "
+            f"<li>{escape(finding.text)}{also} "
             f'<small title="{escape(certainty_words(finding))}">{finding.certainty}</small></li>'
         )
     what = "What the audit found" if context.inputs.findings else "What stands out"
@@ -361,7 +366,7 @@ def _instructive(context: ReportContext, runs: dict[str, Run]) -> Iterator[Conte
 
 def _query(
     context: ReportContext,
-    group: QueryGroup,
+    group: ChosenQueries,
     number: int,
     rows: Mapping[str, Mapping[str, Any]],
     texts: Mapping[str, Sequence[str]],

@@ -177,7 +177,7 @@ def _stored(context: ReportContext, stage: str) -> list[Content]:
         for section in result.sections:
             title = f"{section.title}: {whose}" if whose not in section.title else section.title
             shown = (replace(part, pictures={}) if isinstance(part, Cards) else part for part in section.parts)
-            parts += [Text.of(title if len(context.inputs.runs) > 1 else section.title), *shown]
+            parts += [Text.of(title if len(context.inputs.runs) > 1 else ""), *shown]
     return parts
 
 
@@ -193,8 +193,10 @@ def reading(context: ReportContext) -> ReportSection | None:
 
 
 def sensitivity(context: ReportContext) -> ReportSection | None:
-    """What this audit could have noticed, where that was measured."""
-    parts = [part for result in context.inputs.sensitivities for section in result.sections() for part in section.parts]
+    """What this audit could have noticed, where that was measured; of several runs, whose each table is."""
+    several, parts = len(context.inputs.runs) > 1, list[Content]()
+    for section in (section for result in context.inputs.sensitivities for section in result.sections()):
+        parts += [*([Text.of(section.title)] if several else []), *section.parts]
     return _section("sensitivity", "What this audit could have noticed", parts)
 
 

@@ -6,7 +6,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from itertools import product
@@ -21,6 +22,8 @@ from crosslens.core import (
     UsageError,
     argument,
     fingerprint,
+    parse_value,
+    plain_types,
     torch_device,
 )
 from crosslens.similarity import load_similarity
@@ -43,7 +46,7 @@ from crosslens.train.trainer import training_key
 RECIPE, LOSS = "recipe", "loss"
 ENTRIES = {"phi": "str", "text_model": "str", "least_count": "int"}
 """Entries of a recipe outside its tables, and their types."""
-_NOUNS = {"int": "a whole number", "float": "a number", "bool": "true or false"}
+_NOUNS = {int: "a whole number", float: "a number", bool: "true or false"}
 _WEIGHT = "weight"
 
 
@@ -142,21 +145,11 @@ def model_entry(recipe: TrainingRecipe) -> Any:
 
 def read_value(text: str, annotation: str) -> Any:
     """A value as its setting's type has it; of another type than these, what it looks like."""
-    kinds = [part.strip() for part in annotation.split("|") if part.strip() != "None"]
-    if "str" in kinds:
-        return text
-    readers: dict[str, Callable[[str], Any]] = {
-        "int": int,
-        "float": float,
-        "bool": {"true": True, "false": False}.__getitem__,
-    }
-    wanted = [kind for kind in readers if kind in kinds] or list(readers)
-    for kind in wanted:
-        try:
-            return readers[kind](text)
-        except (ValueError, KeyError):
-            continue
-    if kinds[0] not in readers:
+    kinds = plain_types(annotation)
+    with suppress(ValueError):
+        if kinds != (bool,) or text in ("true", "false"):  # as in a recipe
+            return parse_value(text, *(kinds or _NOUNS))
+    if not kinds:
         return text
     raise UsageError(f"{text!r:.60} is not {_NOUNS[kinds[0]]}", fix=f"write {_NOUNS[kinds[0]]}")
 

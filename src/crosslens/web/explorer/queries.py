@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from crosslens.analyze import held_out_similarity
+from crosslens.analyze import check_similarity, held_out_similarity, is_denied
 from crosslens.core import CrosslensError, Dataset, Diffs, Presented, Section, TextDiff, UsageError
-from crosslens.similarity import PreparedSimilarity, load_similarity, prepare_dataset
+from crosslens.similarity import PreparedSimilarity, load_similarity, prepare_dataset, references_of
 from crosslens.web.background import RecentCache
 from crosslens.web.explorer.retrieval import ItemView, QueryTables, Retrieval
 from crosslens.web.library import RunSummary
@@ -201,8 +201,9 @@ class LikelyPositiveSearch:
     """Items of top lists that nobody marked as relevant and that are worth a look by their captions.
 
     As in ``crosslens missing-positives``: φ of a query's caption against the captions of an image is compared with φ of
-    captions that people wrote about an image, each against the image's others. Here only the pairs of a page are
-    computed; what they need is prepared in the background, as that takes seconds for a large dataset.
+    captions that people wrote about an image, each against the image's others; what a caption denies is left out, and
+    everything where similarity cannot tell on this data. Here only the pairs of a page are computed; what they need is
+    prepared in the background, as that takes seconds for a large dataset.
     """
 
     def __init__(self, tables: QueryTables) -> None:
@@ -221,16 +222,25 @@ class LikelyPositiveSearch:
         row = retrieval.row(query)
         dataset = self._tables.library.dataset_of(run)
         texts = dataset.fingerprint, dataset.described.fingerprint
-        phi, threshold = self._cache.get(texts, lambda: _Preparation(dataset)).result(patience)
+        phi, threshold, can_tell = self._cache.get(texts, lambda: _Preparation(dataset)).result(patience)
         shown = retrieval.top(row, k) if items is None else items
         open_items = list(dict.fromkeys(item.item for item in shown if not item.relevant))
         name = retrieval.query_names[row]
         pairs = [(name, item) if retrieval.forward else (item, name) for item in open_items]
         rows = [(dataset.image_rows.get(image), dataset.caption_rows.get(caption)) for image, caption in pairs]
-        known = [(item, pair) for item, pair in zip(open_items, rows, strict=True) if None not in pair]
-        values = phi.pairs(*np.array([pair for _, pair in known], np.int64).T).tolist() if known else []
-        likely = [LikelyPositive(item, value) for (item, _), value in zip(known, values, strict=True)]
-        return LikelyPositives(PHI, threshold, QUANTILE, [item for item in likely if item.phi >= threshold])
+        candidates = [
+            (item, (image, caption))
+            for item, (image, caption) in zip(open_items, rows, strict=True)
+            if can_tell and image is not None and caption is not None
+        ]
+        values = phi.pairs(*np.array([pair for _, pair in candidates], np.int64).T).tolist() if candidates else []
+        references = references_of(dataset)
+        likely = [
+            LikelyPositive(item, value)
+            for (item, (image, caption)), value in zip(candidates, values, strict=True)
+            if value >= threshold and not is_denied(dataset.texts[caption], references[image])
+        ]
+        return LikelyPositives(PHI, threshold, QUANTILE, likely)
 
     def of_view(self, run: str, view: QueryView) -> PageMarks:
         """What a page marks among the items of all runs that it shows; nothing where that cannot be computed."""
@@ -244,11 +254,11 @@ class LikelyPositiveSearch:
 
 
 class _Preparation:
-    """φ of a dataset and its threshold, prepared in a thread that ends with the server."""
+    """φ of a dataset, its threshold, and whether φ can tell; prepared in a thread that ends with the server."""
 
     def __init__(self, dataset: Dataset) -> None:
         self._began = time.monotonic()
-        self._future: Future[tuple[PreparedSimilarity, float]] = Future()
+        self._future: Future[tuple[PreparedSimilarity, float, bool]] = Future()
 
         def work() -> None:
             try:
@@ -263,14 +273,15 @@ class _Preparation:
                 annotated = held_out_similarity(dataset, similarity)
                 if not len(annotated):
                     raise UsageError("no image has two captions to derive the threshold from", code="no-threshold")
-                prepared = prepare_dataset(dataset, similarity), float(np.quantile(annotated, QUANTILE))
-                self._future.set_result(prepared)
+                threshold = float(np.quantile(annotated, QUANTILE))
+                can_tell = not check_similarity(dataset, similarity, threshold).fails
+                self._future.set_result((prepare_dataset(dataset, similarity), threshold, can_tell))
             except BaseException as error:  # raised where somebody waits for the result
                 self._future.set_exception(error)
 
         Thread(target=work, daemon=True).start()
 
-    def result(self, patience: float | None) -> tuple[PreparedSimilarity, float]:
+    def result(self, patience: float | None) -> tuple[PreparedSimilarity, float, bool]:
         """What was prepared; raises TimeoutError where it is not there ``patience`` seconds after the beginning."""
         left = None if patience is None else max(0.0, self._began + patience - time.monotonic())
         return self._future.result(left)

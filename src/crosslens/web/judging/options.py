@@ -28,18 +28,18 @@ class ProjectOptions(Options, group="Judging"):
     """What is asked in a project, and how items are given out."""
 
     task: str = option(
-        "failures", "What is judged: failures, validity, pairs or relevance.", metavar="NAME",
+        "failures", "What is judged: failures, validity, pairs or relevance.",
         choices=("failures", "validity", "pairs", "relevance"),
     )  # fmt: skip
-    overlap: int = option(2, "How many people judge each item.", metavar="N", minimum=1)
-    seed: int = option(0, "Decides the order of items.", metavar="N")
-    per_person: int | None = option(None, "Most items for one person. [default: all]", metavar="N", minimum=1)
-    check_every: int = option(10, "One attention check among so many items.", metavar="N", minimum=1)
+    overlap: int = option(2, "How many people judge each item.", minimum=1)
+    seed: int = option(0, "Decides the order of items.")
+    per_person: int | None = option(None, "Most items for one person. [default: all]", minimum=1)
+    check_every: int = option(10, "One attention check among so many items.", minimum=1)
     with_truth: bool = option(False, "Failures: show the true image beside the retrieved one.")
     labels: Path | None = option(
-        None, "The question, labels, rating and text field as TOML or JSON. [default: the task's]", metavar="FILE"
+        None, "The question, labels, rating and text field as TOML or JSON. [default: the task's]"
     )
-    guidelines: Path | None = option(None, "What judges are told, as text. [default: the task's]", metavar="FILE")
+    guidelines: Path | None = option(None, "What judges are told, as text. [default: the task's]")
 
 
 CANDIDATES, SURVEY = "candidates", "survey"
@@ -49,9 +49,9 @@ CANDIDATES, SURVEY = "candidates", "survey"
 class ImportOptions(Options, group="Judging"):
     """Which items are taken from a source."""
 
-    direction: str | None = option(None, "Of a run: i2t or t2i. [default: t2i if the run has it]", metavar="NAME")
-    limit: int | None = option(None, "Draw so many of the items. [default: all]", metavar="N", minimum=1)
-    seed: int = option(0, "Decides which items are drawn.", metavar="N")
+    direction: str | None = option(None, "Of a run: i2t or t2i. [default: t2i if the run has it]")
+    limit: int | None = option(None, "Draw so many of the items. [default: all]", minimum=1)
+    seed: int = option(0, "Decides which items are drawn.")
     part: str = option(
         CANDIDATES, "IMP: the captions of a build to validate, or the survey of a table that analyze difficulty wrote.",
         metavar=f"{CANDIDATES}|{SURVEY}", choices=(CANDIDATES, SURVEY),
@@ -59,12 +59,11 @@ class ImportOptions(Options, group="Judging"):
     model: str | None = option(
         None, "Survey: whose score[…] says which pairs are hardest. [default: the only one]", metavar="NAME"
     )
-    hardest: int = option(100, "Survey: how many hard pairs, those with the lowest score.", metavar="N", minimum=1)
-    distractors: int = option(25, "Survey: how many true negatives are mixed in.", metavar="N", minimum=0)
+    hardest: int = option(100, "Survey: how many hard pairs, those with the lowest score.", minimum=1)
+    distractors: int = option(25, "Survey: how many true negatives are mixed in.", minimum=0)
     rejected: Path | None = option(
-        None, "Survey: captions that people rejected as true negatives. [default: captions of other images]",
-        metavar="FILE",
-    )  # fmt: skip
+        None, "Survey: captions that people rejected as true negatives. [default: captions of other images]"
+    )
 
 
 ANSWERS, QRELS, LABEL_STUDIO, IMP_SHEETS = "answers", "qrels", "label-studio", "imp"
@@ -77,8 +76,7 @@ class ExportOptions(Options, group="Judging"):
 
     form: str | None = option(
         None, "answers (.csv, .jsonl), qrels (.parquet, .csv), label-studio (.json), or imp (the folder of build imp). "
-        "[default: by the ending]",
-        metavar="NAME", choices=EXPORT_FORMS,
+        "[default: by the ending]", choices=EXPORT_FORMS,
     )  # fmt: skip
     rule: str = option(
         "majority", "Qrels: the grade that most judges gave, the mean of grades, or the mean rating.",
@@ -88,7 +86,7 @@ class ExportOptions(Options, group="Judging"):
         (), "Qrels: the grade of a label, instead of the project's; may be repeated.", metavar="LABEL=NUMBER"
     )
     truth_grade: float | None = option(
-        None, "Qrels: the grade of the dataset's own pairs. [default: the highest grade]", metavar="NUMBER", minimum=0
+        None, "Qrels: the grade of the dataset's own pairs. [default: the highest grade]", minimum=0
     )
     source: str = option(
         "person", "Qrels, imp: whose judgements; those of models are never mixed with people's.",
@@ -103,14 +101,12 @@ class ExportOptions(Options, group="Judging"):
 class AskingOptions(Options, group="Execution"):
     """How often and how fast a model is asked."""
 
-    workers: int = option(4, "Requests at a time.", metavar="N", minimum=1, maximum=256)
-    per_minute: int | None = option(
-        None, "At most so many requests a minute. [default: no limit]", metavar="N", minimum=1
-    )
+    workers: int = option(4, "Requests at a time.", minimum=1, maximum=256)
+    per_minute: int | None = option(None, "At most so many requests a minute. [default: no limit]", minimum=1)
     max_requests: int | None = option(
-        None, "Stop after so many requests; the same command goes on later. [default: no limit]", metavar="N", minimum=1
+        None, "Stop after so many requests; the same command goes on later. [default: no limit]", minimum=1
     )
-    seed: int = option(0, "Seed that is sent with every request.", metavar="N")
+    seed: int = option(0, "Seed that is sent with every request.")
     price: tuple[float, float] = option(
         (0.0, 0.0), "Price of a million tokens sent and of a million received; the cost is shown.", metavar="IN OUT"
     )
