@@ -9,10 +9,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from crosslens.analyze.probes.edits import BETWEEN, FACTS, Said, Words
+from crosslens.analyze.probes.edits import FACTS, Said
 from crosslens.analyze.probes.orders import swaps
 from crosslens.analyze.subject import Subject
 from crosslens.core import Array, BoolArray, Embeddings, Evidence, IntArray, random_stream
+from crosslens.language import BETWEEN, Words
 from crosslens.rank import Scorer, scorer_of
 from crosslens.statistics import Estimate, estimate, share_of_sums
 
@@ -90,7 +91,7 @@ def edit_captions(subject: Subject, *, most: int, scanned: int, seed: int) -> li
 
     edits: list[tuple[str, str, str, Callable[[int, np.random.Generator], tuple[str, str] | None]]] = []
     for fact in FACTS:
-        used = Counter(use.value for row in rows[:_COUNTED] for use in fact.uses(words(row), frozenset()))
+        used = Counter(value for row in rows[:_COUNTED] for value in fact.values(words(row)))
 
         def make_false(
             row: int,

@@ -9,10 +9,11 @@ from hashlib import blake2b
 
 import numpy as np
 
-from crosslens.analyze.probes.edits import FACTS, Words
+from crosslens.analyze.probes.edits import FACTS
 from crosslens.analyze.probes.orders import swaps
 from crosslens.analyze.subject import Planted, Subject
 from crosslens.core import Array, Embeddings, finding_kind
+from crosslens.language import Words
 
 _UNREAD = (
     "The model {reads} {what}: of {n} captions made false in it, {share} score lower with their own image "
