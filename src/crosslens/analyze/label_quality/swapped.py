@@ -11,6 +11,7 @@ Images with one caption have no others to ask; there only two captions that find
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -79,7 +80,10 @@ def find_swaps(dataset: Dataset, rankings: Sequence[Ranking], seed: int = 0) -> 
     asked = ~np.isnan(ranks).any(axis=0) if len(rankings) else np.zeros(captions, np.bool_)
     if images < 2 * _FARTHEST or not asked.any():
         return Swaps()
-    far = asked & (ranks > max(_FARTHEST, _FAR * images)).all(axis=0)
+    said = [words_in_order(text) for text in dataset.texts]
+    often = Counter(said)  # of a caption that two images have, nobody knows whose it is
+    once = np.array([often[words] == 1 for words in said], np.bool_)
+    far = asked & once & (ranks > max(_FARTHEST, _FAR * images)).all(axis=0)
     words = _tf_idf(dataset.texts)
     members = [np.flatnonzero(owner == image) for image in range(images)]
     most = max(map(len, members))
