@@ -23,6 +23,7 @@ from crosslens.language import (
     load_wordnet,
     may_name,
     naming_words,
+    takes_an,
 )
 
 _DIRECTED = tuple(
@@ -47,7 +48,8 @@ class Thing(NamedTuple):
 def swaps(words: Words) -> list[tuple[str, str]]:
     """Every text that says something else in the same words, and what was exchanged: attributes or sides."""
     pairs = {"attributes": _attribute_pairs(words), "sides": _directed_pairs(words)}
-    return [(_exchanged(words, *pair), sort) for sort, things in pairs.items() for pair in things]
+    fitting = ((pair, sort) for sort, things in pairs.items() for pair in things if _articles_fit(words, *pair))
+    return [(_exchanged(words, *pair), sort) for pair, sort in fitting]
 
 
 def _exchanged(words: Words, one: Thing, other: Thing) -> str:
@@ -56,6 +58,12 @@ def _exchanged(words: Words, one: Thing, other: Thing) -> str:
     if not start and first[:1].isupper():  # the capital stays at the beginning
         first, second = first[:1].lower() + first[1:], second[:1].upper() + second[1:]
     return text[:start] + second + text[end:start_other] + first + text[end_other:]
+
+
+def _articles_fit(words: Words, one: Thing, other: Thing) -> bool:
+    """Whether *a* and *an* are right in the other order, too: changed ones would tell a bag of words."""
+    pairs = ((one, other), (other, one))
+    return all(words[at.first - 1] != ("a" if takes_an(words[new.first]) else "an") for at, new in pairs)
 
 
 def _span(words: Words, thing: Thing) -> tuple[int, int]:

@@ -68,7 +68,7 @@ def hubs(firsts: Mapping[str, Firsts]) -> Iterator[Observation]:
         number, p = _hubs_in(top, int(asked.sum()))
         concerned = wrong & np.isin(first.items, order[:number])
         effect = share_of(concerned[asked], first.images[asked], "share of queries")
-        names = ", ".join(first.ranking.item_ids[item] for item in order[:number])
+        names = ", ".join(first.ranking.item_ids[item].rpartition("/")[2] for item in order[:number])
         many = f"{format_count(number, first.item)} ({names}) come"
         following = float(top[number] / max(asked.sum(), 1)) if number < len(top) else 0.0
         words = {
