@@ -1,1 +1,1 @@
-"""Which labels are suspect, and which failures are annotation problems rather than the model's."""
+"""What may be said about labels: equal pictures and captions, exchanged captions, and what is worth a look."""

@@ -137,10 +137,10 @@ def contradicts(first: str, second: str) -> str | None:
 
 
 def _reasons(one: Statements, other: Statements) -> Iterator[str]:
-    for what, sides in (("colour", (one.colours, other.colours)), ("size", (one.sizes, other.sizes))):
-        for noun in sorted(sides[0].keys() & sides[1].keys()):
-            if not sides[0][noun] & sides[1][noun]:
-                yield f"{what} of {noun}: {_listed(sides[0][noun])}, {_listed(sides[1][noun])}"
+    for what, mine, theirs in (("colour", one.colours, other.colours), ("size", one.sizes, other.sizes)):
+        for noun in sorted(mine.keys() & theirs.keys()):
+            if not mine[noun] & theirs[noun]:
+                yield f"{what} of {noun}: {_listed(mine[noun])}, {_listed(theirs[noun])}"
     for noun in sorted(one.counts.keys() & other.counts.keys()):
         counts = one.counts[noun], other.counts[noun]
         several = any(0 in mine and max(theirs) != 1 for mine, theirs in (counts, counts[::-1]))
@@ -153,16 +153,16 @@ def _reasons(one: Statements, other: Statements) -> Iterator[str]:
         yield f"numerals: {_listed(one.numerals)}, {_listed(other.numerals)}"
     words = frozenset(one.words), frozenset(other.words)
     for sides in _SIDES:
-        said = tuple(tuple(bool(side & mine) for side in sides) for mine in words)
-        if sorted(said) == [(False, True), (True, False)]:
+        stated = [[bool(side & mine) for side in sides] for mine in words]
+        if sorted(stated) == [[False, True], [True, False]]:
             yield f"side: {_listed(sides[0] & (words[0] | words[1]))}, {_listed(sides[1] & (words[0] | words[1]))}"
     things = frozenset(one.content), frozenset(other.content)
     for kinds in _EXCLUSIVE:
         named = things[0] & kinds, things[1] & kinds
         if named[0] and named[1] and not named[0] & named[1]:
             yield f"kind: {_listed(named[0])}, {_listed(named[1])}"
-    for denied, stated, denying in ((one.denied, things[1], other.denied), (other.denied, things[0], one.denied)):
-        if gone := denied & stated - denying:
+    for denied, affirmed, denying in ((one.denied, things[1], other.denied), (other.denied, things[0], one.denied)):
+        if gone := denied & affirmed - denying:
             yield f"denied: {_listed(gone)}"
     for word in sorted(things[0] - things[1]):
         if opposite := _opposites(word) & (things[1] - things[0]):
@@ -223,10 +223,10 @@ def _statements(text: str) -> Statements:
         if len(word) > 2 and word not in STOP_WORDS and is_plural(word) and _is_noun(word):
             counts.setdefault(singularise(word), {0})
     content = content_words(words)
-    frozen = ({noun: frozenset(values) for noun, values in table.items()} for table in (colours, sizes))
+    colour, size = ({noun: frozenset(values) for noun, values in table.items()} for table in (colours, sizes))
     numbers = {noun: frozenset(values) for noun, values in counts.items()}
     return Statements(
-        words, content, *frozen, numbers, _written(text), frozenset(word for word in words if word.isdecimal()),
+        words, content, colour, size, numbers, _written(text), frozenset(word for word in words if word.isdecimal()),
         _names(text), frozenset(denied),
     )  # fmt: skip
 

@@ -129,7 +129,7 @@ def _means(difference: Array, block: int) -> Array:
     """How far two pictures are apart on average around each pixel."""
     from scipy.ndimage import uniform_filter
 
-    return np.abs(uniform_filter(difference, (block, block, 0), mode="nearest"))
+    return np.asarray(np.abs(uniform_filter(difference, (block, block, 0), mode="nearest")))
 
 
 def _thumbnail(path: str) -> Array:

@@ -68,6 +68,8 @@ def conclude(
         if not any(_silences(other, finding) for other in audible):
             audible.append(finding)
     merged = list(_said_once(audible, models or {}))
+    if len({model for model in (models or {}) if model}) > 1:  # a sentence says of which run it is
+        merged = [_of_run(finding) for finding in merged]
     earlier: Counter[str] = Counter()
     places = []
     for finding in merged:
@@ -101,12 +103,19 @@ def _order(finding: Finding) -> tuple[bool, bool, int, float]:
 def _silences(unsound: Finding, finding: Finding) -> bool:
     """Whether an input is unsound in a way that a finding of the same run, or about the same dataset, depends on."""
     silences = _details(unsound)["silences"]
-    if not silences or unsound.certainty != "settled" or unsound.weight < STATED_SIZE:
+    if not silences or unsound.certainty == "open" or unsound.weight < STATED_SIZE:
+        return False
+    if unsound.p is not None and unsound.p >= SETTLED_P:
         return False
     if unsound.dataset != finding.dataset or finding.model not in ("", unsound.model):
         return False
     of_the_model = ALL_ABOUT_THE_MODEL in silences and finding.model and not _details(finding)["unsound"]
     return bool(finding.kind in silences or of_the_model)
+
+
+def _of_run(finding: Finding) -> Finding:
+    whose = finding.model or finding.dataset
+    return finding if not whose or whose in finding.text else replace(finding, text=f"{whose}: {finding.text}")
 
 
 def _said_once(findings: Iterable[Finding], models: Mapping[str, str]) -> Iterable[Finding]:

@@ -240,10 +240,8 @@ class Audit(Presented):
         ]  # fmt: skip
         rows = []
         for number, finding in enumerate(self.findings[:10], 1):
-            subject = (finding.model or finding.dataset) if len(self.runs) > 1 else ""
-            about = f"{subject}: " if subject and subject not in finding.text else ""
             more = f" The same on {', '.join(finding.also)}." if finding.also else ""
-            rows.append((f"{number:>2}.", f"{about}{finding.text}{more} ({finding.certainty})"))
+            rows.append((f"{number:>2}.", f"{finding.text}{more} ({finding.certainty})"))
         listed = FactList(tuple(rows)) if rows else Text.of("Nothing stands out: no test of this audit found a fault.")
         headline = (Table(("run", *metrics), figures),) if metrics else ()
         yield Section("", (*headline, listed, Text.of(f"Report: {self.report}")))

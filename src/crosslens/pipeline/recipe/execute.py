@@ -158,10 +158,15 @@ def _error_source(inputs: InputOptions, loaded: LoadedInputs, error: InputError)
     sides = ((inputs.image_embeddings, loaded.images), (inputs.caption_embeddings, loaded.captions))
     if error.code == "zero-vector":
         for path, vectors in sides:
-            for start, block in each_block(vectors) if path is not None and vectors is not None else ():
-                rows = np.flatnonzero((block == 0).all(axis=-1).reshape(len(block), -1).any(axis=1))
-                if len(rows):  # in the file, which may have another order than the dataset
-                    return path, start + int(rows[0])
+            rows = [  # in the file, which may have another order than the dataset
+                start + int(row)
+                for start, block in (each_block(vectors) if path is not None and vectors is not None else ())
+                for row in np.flatnonzero((block == 0).all(axis=-1).reshape(len(block), -1).any(axis=1))
+            ]
+            if len(rows) > 1 and vectors is not None:
+                error.add_context(f"{len(rows):,} of {len(vectors):,} vectors")
+            if rows:
+                return path, rows[0]
     files = [path for path in (*(path for path, _ in sides), *inputs.runs) if path is not None]
     return (" and ".join(files) or None), (error.row if len(files) == 1 else None)
 

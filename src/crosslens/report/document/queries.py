@@ -83,14 +83,12 @@ def summary(context: ReportContext) -> ReportSection:
     first = Html(f'<div class="panels{" alone" if len(runs) == 1 else ""}">{inside}</div>')
     first.charts = tuple(chart for _, charts in panels for chart in charts)
     # What matters most; all findings of an audit are in its folder.
-    items, several = "", len(runs) > 1
+    items = ""
     findings = context.findings
     for finding in findings[:_MOST_FINDINGS]:
-        about = finding.model or (finding.dataset if len(context.inputs.by_dataset()) > 1 else "")
-        whose = f"<b>{escape(about)}</b>: " if several and about and about not in finding.text else ""
         also = f" The same on {escape(', '.join(finding.also))}." if finding.also else ""
         items += (
-            f"<li>{whose}{escape(finding.text)}{also} "
+            f"<li>{escape(finding.text)}{also} "
             f'<small title="{escape(certainty_words(finding))}">{finding.certainty}</small></li>'
         )
     what = "What the audit found" if context.inputs.findings else "What stands out"

@@ -177,7 +177,7 @@ def _stored(context: ReportContext, stage: str) -> list[Content]:
         for section in result.sections:
             title = f"{section.title}: {whose}" if whose not in section.title else section.title
             shown = (replace(part, pictures={}) if isinstance(part, Cards) else part for part in section.parts)
-            parts += [Text.of(title if len(context.inputs.runs) > 1 else section.title), *shown]
+            parts += [Text.of(title if len(context.inputs.runs) > 1 else ""), *shown]
     return parts
 
 
