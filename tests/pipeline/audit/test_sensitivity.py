@@ -89,7 +89,7 @@ def test_each_defect_is_planted_and_counted(folder: Path) -> None:
     for row in result.rows:
         assert row.planted == 2
         assert 0 <= row.first <= row.said <= 2
-        assert row.words == FINDING_KINDS[row.kind].details["strength_words"].format(row.strength)
+        assert row.words == FINDING_KINDS[row.kind].details["strength_words"].format(row.strength).replace("%", " %")
     blank = [row for row in result.rows if row.kind == "blank-vectors" and row.strength >= 0.05]
     assert [(row.said, row.first) for row in blank] == [(2, 2)] * len(blank)
     again = cl.calibrate(folder, only=ONLY, repeats=2)
@@ -108,8 +108,9 @@ def test_what_is_noticed_is_counted(folder: Path, monkeypatch: pytest.MonkeyPatc
         (kind, strength): (2, 2) if strength > 0.05 else (1, 1) for kind, strength in STRENGTHS
     }
     text = result.text(None)
-    assert [line.split()[-1] for line in text.splitlines() if " of 2 " in line] == [
-        "always" if strength > 0.05 else "sometimes" for _, strength in STRENGTHS
+    assert [line.split()[-7:] for line in text.splitlines() if " of 2" in line] == [
+        ("always (2 of 2) 2 of 2" if strength > 0.05 else "sometimes (1 of 2) 1 of 2").split()
+        for _, strength in STRENGTHS
     ]
 
 
