@@ -120,6 +120,10 @@ reproduce-semantic-roles: $(TEST)  ## whether semantic tells swapped and replace
 reproduce-coverage: $(TEST)  ## how often 95 % intervals contain the truth, by simulation (no data needed; up to an hour)
 	@$(BIN)/python reproduce/interval_coverage.py
 
+.PHONY: claims
+claims: $(TEST)  ## how often what an audit says is true: plants in known worlds, docs/results/claims.md (tens of minutes)
+	@OMP_NUM_THREADS=1 $(BIN)/python reproduce/claims.py $(ARGS)
+
 .PHONY: reproduce-granularity
 reproduce-granularity: $(TEST)  ## how fine-grained COCO's and Flickr8k's captions are, beside BRIT's table (needs the data)
 	@$(BIN)/python reproduce/granularity.py

@@ -170,14 +170,20 @@ def queries(observation: Any) -> set[str]:
     return {entry["query"] for entry in observation.evidence}
 
 
-@pytest.mark.parametrize("noise", [0.3, 3.0, 6.0])
+@pytest.mark.parametrize("noise", [0.3, pytest.param(3.0, marks=pytest.mark.slow), 6.0])
 def test_clean_labels_are_not_accused(noise: float) -> None:
     assert said(world(noise=noise)) == {}
     assert said(world(noise=noise, per_image=1)) == {}
 
 
-@pytest.mark.parametrize("seed", range(3))
-@pytest.mark.parametrize("strength", [0.05, 0.1])
+@pytest.mark.parametrize(
+    ("seed", "strength"),
+    [
+        (0, 0.05),
+        (1, 0.1),
+        *(pytest.param(*case, marks=pytest.mark.slow) for case in ((1, 0.05), (2, 0.05), (0, 0.1), (2, 0.1))),
+    ],
+)
 def test_exchanged_captions_are_found_and_hardly_any_other(seed: int, strength: float) -> None:
     planted = plant_swapped_captions(world(seed=seed), strength, np.random.default_rng(seed))
     observed = said(planted.subject)

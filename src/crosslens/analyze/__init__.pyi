@@ -150,7 +150,6 @@ from crosslens.analyze.weak_groups import (
     ObjectSizes as ObjectSizes,
     WeakGroups as WeakGroups,
     group_columns as group_columns,
-    has_vectors as has_vectors,
     label_groups as label_groups,
     look_at_groups as look_at_groups,
     look_at_object_sizes as look_at_object_sizes,

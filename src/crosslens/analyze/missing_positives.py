@@ -12,7 +12,7 @@ this data, and no pair is listed.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import astuple, dataclass, replace
 from math import nan
 from pathlib import Path
 from typing import Any
@@ -63,6 +63,9 @@ from crosslens.similarity import (
 )
 from crosslens.statistics import Estimate, share_of_sums
 
+QUANTILES = (0.1, 0.25, 0.5, 0.75, 0.9)
+"""Of annotated pairs' φ: thresholds at which counts are reported beside the chosen one."""
+_CELLS = 1 << 22
 _SHOWN, _EXAMINED = 5, 100
 _FEWEST, _CONTROLS, _MOST_PASS = 20, 200, 0.2
 """Edited captions that a control takes at least and at most, and the share of them that may pass."""
@@ -98,35 +101,28 @@ class _JudgedPairs:
     """Which pairs people judged and verified, and how many of them reach each level of φ, a few rows at a time."""
 
     def __init__(
-        self,
-        verified: Relevance | Mapping[str, Relevance],
-        truth: Relevance,
-        prepared: PreparedSimilarity,
+        self, verified: Relevance | Mapping[str, Relevance], truth: Relevance, prepared: PreparedSimilarity,
         thresholds: Array,
-    ) -> None:
+    ) -> None:  # fmt: skip
         """``verified`` are positives of one direction or both; ids that the dataset lacks are left out."""
+        sides = truth.query_ids, truth.item_ids
         if not isinstance(verified, Mapping):
-            ids = verified.query_ids, verified.item_ids
             known = [
-                sum(int((match_ids(names, side) >= 0).sum()) for names, side in zip(ids, sides, strict=True))
-                for sides in ((truth.query_ids, truth.item_ids), (truth.item_ids, truth.query_ids))
+                sum((match_ids(names, side) >= 0).sum() for names, side in zip(ids, sides, strict=True))
+                for ids in ((verified.query_ids, verified.item_ids), (verified.item_ids, verified.query_ids))
             ]
             verified = {IMAGE_TO_TEXT if known[0] >= known[1] else TEXT_TO_IMAGE: verified}
-        self.images = np.zeros(len(truth.query_ids), np.bool_)
-        self.captions = np.zeros(len(truth.item_ids), np.bool_)
-        width = len(self.captions)
+        self.images, self.captions = (np.zeros(len(side), np.bool_) for side in sides)
+        width, relevant = len(self.captions), truth.relevant()
         keys = [np.empty(0, np.int64)]
         for direction, judged in verified.items():
             seen = judged.relevant() if direction == IMAGE_TO_TEXT else judged.relevant().flip()
-            rows = match_ids(seen.query_ids, truth.query_ids)[seen.rows]
-            columns = match_ids(seen.item_ids, truth.item_ids)[seen.items]
+            rows = match_ids(seen.query_ids, sides[0])[seen.rows]
+            columns = match_ids(seen.item_ids, sides[1])[seen.items]
             inside = (rows >= 0) & (columns >= 0)
-            if direction == IMAGE_TO_TEXT:
-                self.images[rows[inside]] = True
-            else:
-                self.captions[columns[inside]] = True
+            asked, own = (self.images, rows) if direction == IMAGE_TO_TEXT else (self.captions, columns)
+            asked[own[inside]] = True
             keys.append(rows[inside] * width + columns[inside])
-        relevant = truth.relevant()
         positives = np.setdiff1d(np.concatenate(keys), relevant.rows * width + relevant.items)
         if not len(positives):
             raise InputError(
@@ -166,11 +162,6 @@ class _JudgedPairs:
         at = np.searchsorted(self.levels, self.thresholds)
         points = list(zip(judged[at].tolist(), hits[at].tolist(), strict=True))
         return points, Verification(self.pairs, len(self.values), precision, recall, area)
-
-
-QUANTILES = (0.1, 0.25, 0.5, 0.75, 0.9)
-"""Of annotated pairs' φ: thresholds at which counts are reported beside the chosen one."""
-_CELLS = 1 << 22
 
 
 @dataclass(frozen=True)
@@ -265,9 +256,7 @@ class MissingPositives(Presented):
             few = "" if self.control.can_tell else " That is too few to say whether similarity can tell."
             notes.append(f"{self.control}.{few} That a pair is listed says no more than that it is worth a look.")
         if (verified := self.verification) is not None:
-            precision, recall = (
-                _percent(share.mean, share.low, share.high) for share in (verified.precision, verified.recall)
-            )
+            precision, recall = (_percent(*astuple(share)) for share in (verified.precision, verified.recall))
             notes.append(
                 f"φ alone, on the {verified.pairs:,} pairs of queries that people judged, {verified.positives:,} of "
                 f"them verified: precision {precision}, recall {recall}, average precision "
@@ -283,12 +272,10 @@ class MissingPositives(Presented):
                 pl.col("text", "image_caption").str.replace_all(r"\s+", " ")
             )
             table = table.unique(("image", pl.col("text").str.to_lowercase()), keep="first", maintain_order=True)
-            columns = table.head(_SHOWN).select("image", "phi", "text", "image_caption").iter_rows()
-            cards = (
+            parts.append(Cards("The first:", tuple(
                 PictureCard(f"{phi:.4g}  image {image}, “{caption}”:", (f"“{text}”",), image=image)
-                for image, phi, text, caption in columns
-            )
-            parts.append(Cards("The first:", tuple(cards)))
+                for image, phi, text, caption in table.head(_SHOWN)["image", "phi", "text", "image_caption"].iter_rows()
+            )))  # fmt: skip
         yield Section(head, tuple(parts))
 
     def findings(self, first: Mapping[str, str] | None = None) -> Iterator[Observation]:
@@ -298,14 +285,11 @@ class MissingPositives(Presented):
         ids, pairs = self.dataset, zip(self.images.tolist(), self.captions.tolist(), strict=True)
         evidence = [{"query": ids.caption_ids[caption], "item": ids.image_ids[image]} for image, caption in pairs]
         retrieved = sum((first or {}).get(pair["query"]) == pair["item"] for pair in evidence)
+        words = {"count": format_count(len(self), "pair"), "are": "is" if len(self) == 1 else "are", "phi": self.phi}
         yield Observation(
-            "missing-positives",
-            {"count": format_count(len(self), "pair"), "are": "is" if len(self) == 1 else "are", "phi": self.phi},
-            Effect(len(self), None, None, "pairs"),
-            retrieved / len(ids.caption_ids),
-            worth_a_look=True,
-            evidence=evidence[:_EXAMINED],
-        )
+            "missing-positives", words, Effect(len(self), None, None, "pairs"), retrieved / len(ids.caption_ids),
+            worth_a_look=True, evidence=evidence[:_EXAMINED],
+        )  # fmt: skip
 
     def _shares(self, level: ThresholdCount) -> tuple[float, ...]:
         """Precision and recall among the judged pairs, if there are any."""
@@ -354,24 +338,21 @@ class MissingPositives(Presented):
         """The counts, without the pairs."""
         quantiles = {f"q{100 * q:g}": float(np.quantile(self.annotated, q)) for q in QUANTILES if len(self.annotated)}
         content: dict[str, Any] = {
-            "dataset": self.dataset.name,
-            "phi": self.phi,
-            "threshold": self.threshold,
-            "pairs": self.levels[0].pairs,
-            "kept": len(self),
-            "denied": self.denied,
+            "dataset": self.dataset.name, "phi": self.phi, "threshold": self.threshold, "pairs": self.levels[0].pairs,
+            "kept": len(self), "denied": self.denied,
             "control": None if self.control is None else {**vars(self.control), "can_tell": self.control.can_tell},
             "annotated": {"pairs": len(self.annotated), **quantiles},
             "levels": [{"threshold": level.threshold, "pairs": level.pairs} for level in self.levels],
-        }
+        }  # fmt: skip
         if (verified := self.verification) is not None:
             points = [
-                dict(zip(("threshold", "found", "precision", "recall"), values, strict=True))
-                for values in ((level.threshold, level.found, *self._shares(level)) for level in self.levels)
-            ]
+                dict(zip(("precision", "recall"), self._shares(level), strict=True), threshold=level.threshold,
+                     found=level.found)
+                for level in self.levels
+            ]  # fmt: skip
             shares = {
-                name: {"value": share.mean, "low": share.low, "high": share.high}
-                for name, share in (("precision", verified.precision), ("recall", verified.recall))
+                name: dict(zip(("value", "low", "high"), astuple(getattr(verified, name)), strict=True))
+                for name in ("precision", "recall")
             }
             content["verification"] = {**vars(verified), **shares, "chance": verified.chance, "points": points}
         return json_form(content)
@@ -420,11 +401,10 @@ def find_missing_positives(
     levels = np.asarray(thresholds, np.float32)
     judged = None if verified is None else _JudgedPairs(verified, truth, prepared, levels)
     totals = np.zeros(len(levels), np.int64)
-    best = _Best(threshold, most)
-    title = f"looking for missing positives by {similarity.name}"
+    parts: list[tuple[Array, Array, Array]] = []
     images, captions = prepared.shape
     step, relevant = max(1, _CELLS // max(captions, 1)), truth.relevant()
-    with stage(shown_progress(progress), title, images) as bar:
+    with stage(shown_progress(progress), f"looking for missing positives by {similarity.name}", images) as bar:
         for start in range(0, images, step):
             rows = slice(start, min(start + step, images))
             values = np.array(prepared.block(rows), np.float32)
@@ -434,15 +414,18 @@ def find_missing_positives(
                 raise InputError(problem, expected="finite numbers", fix="compute φ again")
             inside = slice(relevant.offsets[rows.start], relevant.offsets[rows.stop])
             values[relevant.rows[inside] - start, relevant.items[inside]] = -np.inf
-            best.add(start, values)
+            above = np.nonzero(values >= levels[0])
+            parts.append((above[0] + start, above[1], values[above]))
+            if most is not None and sum(len(part[2]) for part in parts) > 2 * max(most, 1):
+                parts = [_highest(parts, most)]
             totals += [int((values >= level).sum()) for level in levels]
             if judged is not None:
                 judged.add(rows, values)
             bar.advance(rows.stop - rows.start)
     points, verification = ([(0, 0)] * len(levels), None) if judged is None else judged.counted()
     counts = zip(thresholds, totals.tolist(), points, strict=True)
-    kept_images, kept_captions, kept_values = best.ranked()
-    compared, control = len(kept_images), None
+    kept_images, kept_captions, kept_values = _highest(parts, most)
+    compared, control = len(kept_values), None
     keep = np.ones(compared, np.bool_)
     if not isinstance(similarity, IdSimilarity):
         control = check_similarity(dataset, similarity, threshold, seed, threads, progress)
@@ -452,14 +435,21 @@ def find_missing_positives(
                 keep[place] = not is_denied(dataset.texts[caption], references[image])
                 bar.advance()
     denied = compared - int(keep.sum())
-    if control is not None and control.fails:
-        keep[:] = False
+    keep &= control is None or not control.fails
     return MissingPositives(
         dataset, similarity.name, truth, kept_images[keep], kept_captions[keep], kept_values[keep], threshold,
         annotated,
         tuple(ThresholdCount(level, total, *point) for level, total, point in counts), verification, control, denied,
         compared,
     )  # fmt: skip
+
+
+def _highest(parts: Sequence[tuple[Array, Array, Array]], most: int | None) -> tuple[Array, Array, Array]:
+    """Images, captions and φ of pairs: highest φ first, equal ones by image and caption, at most so many."""
+    empty = np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.float32)
+    images, captions, values = map(np.concatenate, zip(empty, *parts, strict=True))
+    order = np.lexsort((captions, images, -values))[:most]
+    return images[order], captions[order], values[order]
 
 
 def is_denied(text: str, references: Sequence[str]) -> bool:
@@ -473,32 +463,29 @@ def check_similarity(
 ) -> Control:  # fmt: skip
     """Captions that are wrong about an image, compared with its captions but the one that was edited, or the twin's."""
     stream = random_stream(seed, "edited captions")
-    references, owner, texts = references_of(dataset), dataset.caption_image, dataset.texts
-    several = [row for row, image in enumerate(owner.tolist()) if len({*references[image]} - {texts[row]}) > 0]
+    references, owner, texts = references_of(dataset), dataset.caption_image.tolist(), dataset.texts
+    several = [row for row, image in enumerate(owner) if {*references[image]} - {texts[row]}]
     rows = sorted(stream.permutation(several)[:_CONTROLS].tolist())
     edited = edited_captions([texts[row] for row in rows], seed, stream, progress)
-    wrong = [(int(owner[row]), texts[row], text) for row, text in zip(rows, edited, strict=True) if text is not None]
     twins = near_twins(dataset)
-    picked = sorted(stream.permutation(len(twins))[:_CONTROLS].tolist())
-    near = [(int(owner[row]), texts[row], texts[other]) for row, other in (twins[place] for place in picked)]
-    near = [entry for entry in near if entry[2] not in references[entry[0]]]
-    passed = []
-    for captions in (wrong, near):
-        others = [[text for text in references[image] if text != left] for image, left, _ in captions]
-        captions = [entry for entry, rest in zip(captions, others, strict=True) if rest]
-        others = [rest for rest in others if rest]
-        if not captions:
-            passed.append((0, 0))
-            continue
-        prepared = similarity.prepare(others, [text for *_, text in captions], progress=progress, threads=threads)
-        diagonal = np.arange(len(captions))
-        high = np.asarray(prepared.pairs(diagonal, diagonal)) >= np.float32(threshold)
-        passes = [
-            bool(above) and not is_denied(text, rest)
-            for above, (*_, text), rest in zip(high, captions, others, strict=True)
-        ]
-        passed.append((len(captions), sum(passes)))
-    return Control(*passed[0], *passed[1])
+    near = [twins[place] for place in sorted(stream.permutation(len(twins))[:_CONTROLS].tolist())]
+    wrong = (
+        [(row, text) for row, text in zip(rows, edited, strict=True) if text is not None],
+        [(row, texts[other]) for row, other in near if texts[other] not in references[owner[row]]],
+    )
+    counts: list[int] = []
+    for captions in wrong:
+        others = ([other for other in references[owner[row]] if other != texts[row]] for row, _ in captions)
+        compared = [(text, rest) for (_, text), rest in zip(captions, others, strict=True) if rest]
+        high = np.zeros(0, np.bool_)
+        if compared:
+            prepared = similarity.prepare(
+                [rest for _, rest in compared], [text for text, _ in compared], progress=progress, threads=threads
+            )
+            diagonal = np.arange(len(compared))
+            high = np.asarray(prepared.pairs(diagonal, diagonal)) >= np.float32(threshold)
+        counts += [len(compared), sum(not is_denied(*compared[place]) for place in np.flatnonzero(high))]
+    return Control(*counts)
 
 
 def held_out_similarity(
@@ -528,28 +515,3 @@ def held_out_similarity(
         return np.empty(0, np.float32)
     prepared = similarity.prepare(references, list(held_out.values()), progress=progress, threads=threads)
     return prepared.pairs(np.array(list(held_out)), np.arange(len(held_out)))
-
-
-@dataclass
-class _Best:
-    """The pairs above a threshold, reduced to the best whenever they become too many."""
-
-    threshold: float
-    most: int | None
-    _parts: list[tuple[Array, Array, Array]] = field(default_factory=list)
-    _size: int = 0
-
-    def add(self, start: int, values: Array) -> None:
-        rows, columns = np.nonzero(values >= np.float32(self.threshold))
-        self._parts.append((rows + start, columns, values[rows, columns]))
-        self._size += len(rows)
-        if self.most is not None and self._size > 2 * max(self.most, 1):
-            self._parts = [self.ranked()]
-            self._size = len(self._parts[0][0])
-
-    def ranked(self) -> tuple[Array, Array, Array]:
-        """Highest φ first, equal ones by image and caption."""
-        empty = np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.float32)
-        images, captions, values = map(np.concatenate, zip(empty, *self._parts, strict=True))
-        order = np.lexsort((captions, images, -values))[: self.most]
-        return images[order], captions[order], values[order]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass
 from itertools import combinations
 from typing import Any, NamedTuple
 
@@ -17,13 +17,11 @@ import polars as pl
 
 from crosslens.analyze.near_duplicates import words_of
 from crosslens.analyze.subject import Planted, Subject
-from crosslens.analyze.weak_groups import has_vectors
 from crosslens.core import (
     STATED_SIZE,
     Cell,
     Dataset,
     Effect,
-    Embeddings,
     Figure,
     FloatArray,
     IntArray,
@@ -78,20 +76,14 @@ def find_twins(dataset: Dataset) -> list[Twins]:
 
 def _named_pairs(dataset: Dataset) -> set[tuple[int, int]] | None:
     """The pairs that a column of images names, such as ``original``; None where no column does."""
-    rows = dataset.image_rows
-    bare = dataset.without_captions
-    for name in dataset.images.columns:
-        values = dataset.images[name]
-        if name != "image" and values.dtype == pl.String and values.drop_nulls().len():
-            if not all(value in rows for value in values.drop_nulls()):
-                continue
-            pairs = {
-                (min(row, rows[value]), max(row, rows[value]))
-                for row, value in enumerate(values)
-                if value is not None and rows[value] != row and not bare[row] and not bare[rows[value]]
-            }
-            if pairs:
-                return pairs
+    rows, bare = dataset.image_rows, dataset.without_captions
+    for values in dataset.images.iter_columns():
+        if values.name == "image" or values.dtype != pl.String or not set(values.drop_nulls()) <= set(rows):
+            continue
+        named = ((row, rows[value]) for row, value in enumerate(values) if value is not None)
+        pairs = {(min(pair), max(pair)) for pair in named if len(set(pair)) == 2 and not any(bare[row] for row in pair)}
+        if pairs:
+            return pairs
     return None
 
 
@@ -99,25 +91,21 @@ def _worded_pairs(words: list[tuple[str, ...]], owner: IntArray, of_image: list[
     """Images of which at least half of the captions have one of the other that differs in a word, or a swap of two."""
     alike: dict[tuple[Any, ...], list[int]] = defaultdict(list)
     for caption, text in enumerate(words):
-        if len(text) < _FEWEST_WORDS:
-            continue
-        for place in range(len(text)):
+        if len(text) >= _FEWEST_WORDS:
             for width in (1, 2):
-                if place + width <= len(text):
+                for place in range(len(text) + 1 - width):
                     alike[place, width, *text[:place], *text[place + width :]].append(caption)
-        alike["swap", *sorted(text)].append(caption)
-    matched: dict[tuple[int, int], set[tuple[int, int]]] = defaultdict(set)
+            alike["swap", *sorted(text)].append(caption)
+    matched: dict[tuple[int, int], set[int]] = defaultdict(set)
     for captions in alike.values():
-        if 2 <= len(captions) <= _COMMON:
-            for first, second in combinations(captions, 2):
-                images = int(owner[first]), int(owner[second])
-                if images[0] != images[1] and _is_one_fact(words[first], words[second]):
-                    matched[min(images), max(images)].add((first, second))
+        for first, second in combinations(captions, 2) if len(captions) <= _COMMON else ():
+            left, right = sorted((int(owner[first]), int(owner[second])))
+            if left != right and _is_one_fact(words[first], words[second]):
+                matched[left, right] |= {first, second}
     return {
-        images
-        for images, found in matched.items()
-        if 2 * len({caption for pair in found for caption in pair})
-        >= len(of_image[images[0]]) + len(of_image[images[1]])
+        (left, right)
+        for (left, right), captions in matched.items()
+        if 2 * len(captions) >= len(of_image[left]) + len(of_image[right])
     }
 
 
@@ -128,24 +116,20 @@ def _changed(first: tuple[str, ...], second: tuple[str, ...]) -> list[tuple[str,
 def _is_one_fact(first: tuple[str, ...], second: tuple[str, ...]) -> bool:
     """Whether the captions differ in one or two words that say something, on both sides."""
     changed = _changed(first, second)
-    silent = STOP_WORDS - _POSITIONS
-    return 1 <= len(changed) <= 2 and all(a not in silent and b not in silent for a, b in changed)
+    return 1 <= len(changed) <= 2 and not any(word in STOP_WORDS - _POSITIONS for pair in changed for word in pair)
 
 
 def _aligned(first: list[int], second: list[int], words: list[tuple[str, ...]]) -> tuple[tuple[int, int], ...]:
     """Captions of two images that say the same but for the fact: those most alike, each once, none that are equal."""
 
     def distance(a: int, b: int) -> float:
-        union = len(set(words[a]) | set(words[b]))
-        return 1 - len(set(words[a]) & set(words[b])) / max(union, 1)
+        return 1 - len(set(words[a]) & set(words[b])) / max(len(set(words[a]) | set(words[b])), 1)
 
     if len(first) == len(second):
         pairs = list(zip(first, second, strict=True))  # written in the same order
     else:
-        ordered = sorted((distance(a, b), a, b) for a in first for b in second)
-        pairs = []
-        used: set[int] = set()
-        for _, a, b in ordered:
+        pairs, used = [], set[int]()
+        for _, a, b in sorted((distance(a, b), a, b) for a in first for b in second):
             if not {a, b} & used:
                 pairs.append((a, b))
                 used |= {a, b}
@@ -156,16 +140,17 @@ def _fact_of(pairs: Iterable[tuple[int, int]], words: list[tuple[str, ...]]) -> 
     """What the words that differ are about."""
     for first, second in pairs:
         changed = _changed(words[first], words[second])
-        if 1 <= len(changed) <= 2:
-            different = [word for pair in changed for word in pair]
-            if all(word in _POSITIONS for word in different):
-                return "position"
-            if all(is_number(word) for word in different):
-                return "count"
-            if all(word in COLOURS for word in different):
-                return "colour"
-            if sorted(a for a, _ in changed) == sorted(b for _, b in changed):
-                return "word order"
+        different = {word for pair in changed for word in pair}
+        if not 1 <= len(changed) <= 2:
+            continue
+        if different <= _POSITIONS:
+            return "position"
+        if all(map(is_number, different)):
+            return "count"
+        if different <= set(COLOURS):
+            return "colour"
+        if sorted(a for a, _ in changed) == sorted(b for _, b in changed):
+            return "word order"
     return "a word"
 
 
@@ -185,27 +170,24 @@ class TwinOutcome:
     weight: float
     wrong: tuple[tuple[str, str], ...] = ()
 
+    @property
+    def shares(self) -> dict[str, Estimate]:
+        return {"own": self.own, "same": self.same, "swapped": self.swapped}
+
     def observation(self) -> Observation:
-        bound = self.own.high if np.isfinite(self.own.high) else 1.0
-        _, low, high = self.own.cells
-        words = {
-            "n": f"{self.pairs:,}",
-            "fact": self.fact,
-            "own": f"{100 * self.own.mean:.0f} %",
-            "interval": f"[{100 * self.own.low:.0f}, {100 * self.own.high:.0f}]",
-            "same": f"{100 * self.same.mean:.0f} %",
-        }
+        own = Figure(self.own.mean, *self.own.interval, scale=100, digits=0, unit=" %")
+        same = own.write(self.same.mean)
+        words = {"n": f"{self.pairs:,}", "fact": self.fact, "own": own, "same": same}
+        effect = Effect.of("pairs", self.own.mean, *self.own.interval)
+        bounded = self.pairs >= _FEWEST_PAIRS and self.own.high <= CHANCE + STATED_SIZE
+        evidence = [{"query": query, "item": item} for query, item in self.wrong]
         return Observation(
-            "twins", words, Effect(self.own.mean, low, high, "pairs"), self.weight,
-            bounded=self.pairs >= _FEWEST_PAIRS and bound <= CHANCE + STATED_SIZE,
-            evidence=[{"query": query, "item": item} for query, item in self.wrong], subject=self.fact,
+            "twins", words, effect, self.weight, bounded=bounded, evidence=evidence, subject=self.fact
         )  # fmt: skip
 
     def as_dict(self) -> dict[str, Any]:
-        shares = {
-            name: dict(zip(("value", "low", "high"), getattr(self, name).cells, strict=True))
-            for name in ("own", "same", "swapped")
-        }
+        ends = ("value", "low", "high")
+        shares = {name: dict(zip(ends, share.cells, strict=True)) for name, share in self.shares.items()}
         return {"fact": self.fact, "pairs": self.pairs, "captions": self.captions, **shares, "weight": self.weight}
 
 
@@ -223,12 +205,9 @@ class NearTwins(Presented):
         if not self.facts:
             yield Section(self.title, (Text(("No two images have captions that differ in one fact.",), note=True),))
             return
-        figures = (
-            (Figure.percent(share.mean, share.low, share.high) for share in (fact.own, fact.same, fact.swapped))
-            for fact in self.facts
-        )
         rows: list[tuple[Cell, ...]] = [
-            (fact.fact, fact.pairs, *cells) for fact, cells in zip(self.facts, figures, strict=True)
+            (fact.fact, fact.pairs, *(Figure.percent(*astuple(share)) for share in fact.shares.values()))
+            for fact in self.facts
         ]
         chance = ("(coin flips)", None, Figure.percent(CHANCE), Figure.percent(2 * CHANCE), Figure.percent(CHANCE))
         notes = (
@@ -247,13 +226,12 @@ class NearTwins(Presented):
 
 def look_at_twins(subject: Subject) -> NearTwins:
     """Score both captions of every pair against both pictures, by the fact in which the pictures differ."""
-    if subject.images is None or subject.captions is None:
-        return NearTwins(())
     twins = find_twins(subject.dataset)
-    if not twins:
+    if subject.images is None or subject.captions is None or not twins:
         return NearTwins(())
     scorer = scorer_of(subject.images, subject.captions, subject.score)
     clusters = _clusters(twins, len(subject.dataset.image_ids))
+    image_ids, caption_ids = subject.dataset.image_ids, subject.dataset.caption_ids
     asked = max(int(np.isfinite(subject.caption_hits).sum()), 1)
     by_fact: dict[str, list[int]] = defaultdict(list)
     for number, pair in enumerate(twins):
@@ -261,23 +239,20 @@ def look_at_twins(subject: Subject) -> NearTwins:
     facts = []
     for fact, numbers in by_fact.items():
         rows = [(*twins[n].images, *captions, n) for n in numbers for captions in twins[n].captions]
-        first, second, first_caption, second_caption, number = np.array(rows, np.int64).T
-        first_own = scorer.exact(first, first_caption) > scorer.exact(second, first_caption)
-        second_own = scorer.exact(second, second_caption) > scorer.exact(first, second_caption)
-        first_other = scorer.exact(first, first_caption) < scorer.exact(second, first_caption)
-        second_other = scorer.exact(second, second_caption) < scorer.exact(first, second_caption)
-        own, swapped = first_own & second_own, first_other & second_other
+        first, second, *captions, number = np.array(rows, np.int64).T
+        sides = (first, second, captions[0]), (second, first, captions[1])
+        margins = [scorer.exact(mine, caption) - scorer.exact(other, caption) for mine, other, caption in sides]
+        own, swapped = (margins[0] > 0) & (margins[1] > 0), (margins[0] < 0) & (margins[1] < 0)
         weights = 1 / np.bincount(number)[number]  # each pair of pictures counts once
-        groups = np.unique(clusters[numbers][np.searchsorted(numbers, number)], return_inverse=True)[1]
+        groups = np.unique(clusters[number], return_inverse=True)[1]
         total = np.bincount(groups, weights)
         own_share, same, swaps = (
-            share_of_sums(np.bincount(groups, weights * part, len(total)), total)
-            for part in (own, ~(own | swapped), swapped)
+            share_of_sums(np.bincount(groups, weights * part), total) for part in (own, ~(own | swapped), swapped)
         )
-        ids, captions = subject.dataset.image_ids, subject.dataset.caption_ids
-        sides = ((first_own, first_caption, second), (second_own, second_caption, first))
         wrong = {
-            (captions[c], ids[i]) for right, cs, items in sides for c, i in zip(cs[~right], items[~right], strict=True)
+            (caption_ids[query], image_ids[item])
+            for margin, (_, other, caption) in zip(margins, sides, strict=True)
+            for query, item in zip(caption[margin <= 0], other[margin <= 0], strict=True)
         }
         weight = len({query for query, _ in wrong}) / asked
         facts.append(TwinOutcome(fact, len(numbers), len(rows), own_share, same, swaps, weight, tuple(sorted(wrong))))
@@ -296,31 +271,26 @@ def _clusters(twins: list[Twins], images: int) -> IntArray:
 
 @finding_kind(
     "twins",
-    "Of {n} pairs of pictures that differ in {fact} alone, both captions get their own picture in {own} {interval} "
+    "Of {n} pairs of pictures that differ in {fact} alone, both captions get their own picture in {own} "
     "(coin flips: 25 %), and the same one in {same}.",
     stage="twins", strengths=(0.8, 0.9, 1.0), strength_words="both captions of a pair alike in {:.0%} of the pairs",
     causes=("group",),
 )  # fmt: skip
 def plant_equal_twins(subject: Subject, strength: float, stream: np.random.Generator) -> Planted:
     """Nearly the same vector for both captions of a pair, in one fact; nothing where there are no such pairs."""
-    if not has_vectors(subject):
-        return Planted(subject, frozenset())
     by_fact: Mapping[str, list[Twins]] = defaultdict(list)
     for pair in find_twins(subject.dataset):
         by_fact[pair.fact].append(pair)
     usual = [pairs for _, pairs in sorted(by_fact.items()) if len(pairs) >= _FEWEST_PAIRS]
-    if not usual:
-        return Planted(subject, frozenset())
+    if subject.captions is None or not subject.has_vectors or not usual:
+        return Planted(subject)
     pairs = usual[int(stream.integers(len(usual)))]
-    assert subject.captions is not None
     values: FloatArray = np.array(subject.captions.vectors, np.float64)
     for number in stream.permutation(len(pairs))[: round(strength * len(pairs))]:
-        for first, second in pairs[number].captions:
-            length = np.linalg.norm(values[[first, second]], axis=1).mean()
-            mean = values[first] + values[second]
+        for both in map(list, pairs[number].captions):
+            length = np.linalg.norm(values[both], axis=1).mean()
+            mean = values[both].sum(axis=0)
             mean *= length / max(float(np.linalg.norm(mean)), 1e-9)
-            noise = 0.02 * length * stream.standard_normal((2, values.shape[1])) / values.shape[1] ** 0.5
-            values[first], values[second] = mean + noise
-    vectors = Embeddings(subject.captions.ids, values.astype(np.float32))
-    ids = {subject.dataset.caption_ids[row] for pair in pairs for both in pair.captions for row in both}
-    return Planted(replace(subject, captions=vectors).ranked(), frozenset(ids))
+            values[both] = mean + 0.02 * length * stream.standard_normal((2, len(mean))) / len(mean) ** 0.5
+    captions = (row for pair in pairs for both in pair.captions for row in both)
+    return Planted.at(subject.with_vectors(captions=values.astype(np.float32)), captions=captions)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import NamedTuple
@@ -61,6 +61,20 @@ class Subject:
         scorer = scorer_of(self.images, self.captions, self.score)
         return replace(self, rankings=rank_both(scorer, Relevance.from_dataset(self.dataset), depth=10))
 
+    def with_vectors(self, images: Array | None = None, captions: Array | None = None) -> Subject:
+        """The same with other vectors of these sides, in the order of the dataset, ranked again."""
+        dataset, changed = self.dataset, self
+        if images is not None:
+            changed = replace(changed, images=Embeddings(dataset.image_ids, images))
+        if captions is not None:
+            changed = replace(changed, captions=Embeddings(dataset.caption_ids, captions))
+        return changed.ranked()
+
+    @property
+    def has_vectors(self) -> bool:
+        """Whether both sides are single vectors, into which a defect can be planted."""
+        return all(side is not None and side.kind == "single" for side in (self.images, self.captions))
+
     @property
     def owner(self) -> IntArray:
         """The image (row) of each caption (row)."""
@@ -88,7 +102,14 @@ def _hits(ranking: Ranking | None, ids: Sequence[str]) -> Array:
 
 
 class Planted(NamedTuple):
-    """A subject with a defect, and the ids of the captions and images that have it."""
+    """A subject with a defect, and the ids of the captions and images that have it: none where nothing was planted."""
 
     subject: Subject
-    ids: frozenset[str]
+    ids: frozenset[str] = frozenset()
+
+    @classmethod
+    def at(cls, subject: Subject, *, images: Iterable[int] = (), captions: Iterable[int] = ()) -> Planted:
+        """With the defect at these rows."""
+        ids, dataset = frozenset[str](), subject.dataset
+        ids |= {dataset.image_ids[row] for row in images}
+        return cls(subject, ids | {dataset.caption_ids[row] for row in captions})

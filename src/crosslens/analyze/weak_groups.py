@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,7 +24,6 @@ from crosslens.core import (
     BoolArray,
     Dataset,
     Effect,
-    Embeddings,
     Figure,
     FloatArray,
     IntArray,
@@ -37,6 +36,7 @@ from crosslens.core import (
     random_stream,
 )
 from crosslens.language import count_words
+from crosslens.metrics import format_count
 
 NO_VALUE = "(none)"
 CAPTION_LENGTH = "caption_length"
@@ -55,7 +55,8 @@ _PILOT, _STEP, _ENOUGH = 200, 250, 40
 _CELLS = 4_000_000
 _LEVEL, _SURELY = 0.05, 0.01
 _MOST_FINDINGS = 5
-_METRICS = {TEXT_TO_IMAGE: "t2i/Hit@1", IMAGE_TO_TEXT: "i2t/Hit@1"}
+_SMALL = "small objects"
+_QUERIES = {TEXT_TO_IMAGE: "caption", IMAGE_TO_TEXT: "image"}
 
 
 def label_groups(labels: pl.Series) -> list[tuple[str, IntArray]]:
@@ -122,6 +123,10 @@ class QueryGroup(NamedTuple):
     rows: IntArray
 
     @property
+    def metric(self) -> str:
+        return f"{self.direction}/Hit@1"
+
+    @property
     def where(self) -> str:
         bounds = re.fullmatch(r"\[(\d+), (\d+)([\])])", self.name) if self.column == CAPTION_LENGTH else None
         if bounds is None:
@@ -131,44 +136,34 @@ class QueryGroup(NamedTuple):
 
 
 class _Outcomes(NamedTuple):
-    """Sums and numbers of outcomes by image in both directions, and the outcomes of captions (NaN: not asked)."""
+    """The outcomes of captions and of images, by row of the dataset (NaN: not asked), and whose each caption is."""
 
     owner: IntArray
     captions: FloatArray
     images: FloatArray
 
+    def of(self, direction: str) -> tuple[FloatArray, IntArray]:
+        """The outcomes of a direction, and the image of each."""
+        return (self.images, np.arange(len(self.images))) if direction == IMAGE_TO_TEXT else (self.captions, self.owner)
+
     def by_image(self, direction: str) -> tuple[FloatArray, FloatArray]:
-        if direction == IMAGE_TO_TEXT:
-            return np.nan_to_num(self.images), np.isfinite(self.images).astype(float)
-        asked = np.isfinite(self.captions)
-        size = len(self.images)
-        sums = np.bincount(self.owner[asked], self.captions[asked], size)
-        return sums.astype(float), np.bincount(self.owner[asked], minlength=size).astype(float)
+        """Sums and numbers of outcomes."""
+        values, owner = self.of(direction)
+        counts = np.bincount(owner, np.isfinite(values), len(self.images))
+        return np.bincount(owner, np.nan_to_num(values), len(self.images)).astype(float), counts.astype(float)
 
     def members(self, group: QueryGroup) -> BoolArray:
-        """Of each caption (of i2t: of each image) that was asked, whether it is in the group; not: False."""
-        rows = np.zeros(len(self.images if group.of_images else self.captions), bool)
-        rows[group.rows] = True
-        if group.direction == IMAGE_TO_TEXT:
-            return rows & np.isfinite(self.images)
-        return (rows[self.owner] if group.of_images else rows) & np.isfinite(self.captions)
-
-    def split(self, group: QueryGroup) -> tuple[FloatArray, FloatArray, IntArray]:
-        """The outcomes of a direction, whether each is in the group, and the image of each."""
-        by_image = group.direction == IMAGE_TO_TEXT
-        values = self.images if by_image else self.captions
-        asked = np.isfinite(values)
-        owner = np.arange(len(values)) if by_image else self.owner
-        return values[asked], self.members(group)[asked].astype(float), owner[asked]
+        """Of each caption (of i2t: of each image), whether it was asked and is in the group."""
+        values, owner = self.of(group.direction)
+        rows = owner if group.of_images else np.arange(len(values))
+        return np.isin(rows, group.rows) & np.isfinite(values)
 
     def without(self, group: QueryGroup) -> _Outcomes:
         """The rest, with nothing of the group."""
         captions, images = self.captions.copy(), self.images.copy()
+        captions[np.isin(self.owner, group.rows) if group.of_images else group.rows] = np.nan
         if group.of_images:
             images[group.rows] = np.nan
-            captions[np.isin(self.owner, group.rows)] = np.nan
-        else:
-            captions[group.rows] = np.nan
         return _Outcomes(self.owner, captions, images)
 
 
@@ -176,61 +171,48 @@ class _Permutations:
     """The deficits of all groups under permutations of images, which keep their captions and stay within strata."""
 
     def __init__(self, outcomes: _Outcomes, groups: Sequence[QueryGroup], strata: IntArray | None) -> None:
-        from scipy.sparse import csr_array
+        from scipy.sparse import csr_array, vstack
 
-        self.groups = groups
-        sides = [outcomes.by_image(direction) for direction in _METRICS]
-        asked = np.flatnonzero(sides[0][1] + sides[1][1])
+        sides = {direction: outcomes.by_image(direction) for direction in _QUERIES}
+        asked = np.flatnonzero(sides[TEXT_TO_IMAGE][1] + sides[IMAGE_TO_TEXT][1])
+        self._size = len(groups)
         self._strata = np.zeros(len(asked), np.int64) if strata is None else strata[asked]
-        self._base = np.argsort(self._strata, kind="stable")
-        self._sides = [(sums[asked], counts[asked]) for sums, counts in sides]
-        place = np.full(len(outcomes.images), -1)
-        place[asked] = np.arange(len(asked))
 
-        def matrix(columns: Sequence[int], rows_of: Sequence[IntArray], size: int) -> Any:
-            pointers = np.repeat(np.arange(len(columns)), [len(rows) for rows in rows_of])
-            rows = np.concatenate([*rows_of, np.zeros(0, np.int64)])
-            return csr_array((np.ones(len(rows)), (pointers, rows)), shape=(len(columns), size))
+        def matrix(numbers: Sequence[int], rows: IntArray) -> Any:
+            return vstack([csr_array(np.isin(rows, groups[n].rows)[None].astype(float)) for n in numbers])
 
-        self._of_images = []  # direction, the groups' numbers, which images are in each
-        for side, direction in enumerate(_METRICS):
+        self._of_images = []  # the groups' numbers, which images are in each, sums and numbers of outcomes by image
+        for direction, (sums, counts) in sides.items():
             numbers = [n for n, group in enumerate(groups) if group.of_images and group.direction == direction]
-            rows_of = [place[groups[n].rows][place[groups[n].rows] >= 0] for n in numbers]
-            self._of_images.append((side, numbers, matrix(numbers, rows_of, len(asked))))
-        # Captions in blocks of images with as many captions, of one stratum: images × captions.
-        counts = self._sides[0][1].astype(np.int64)
-        self._hits = np.nan_to_num(outcomes.captions)
-        rows = np.flatnonzero(np.isfinite(outcomes.captions))
-        owners = place[outcomes.owner[rows]]
-        order = np.lexsort([rows, owners, self._strata[owners], counts[owners]])
-        rows, owners = rows[order], owners[order]
-        self._number = np.full(len(outcomes.captions), -1)
-        self._number[rows] = np.arange(len(rows))
-        self._total, self._captions = float(self._hits[rows].sum()), len(rows)
-        numbers = [n for n, group in enumerate(groups) if not group.of_images]
-        rows_of = [self._number[groups[n].rows][self._number[groups[n].rows] >= 0] for n in numbers]
-        self._of_captions = (numbers, matrix(numbers, rows_of, len(rows)))
-        self._in_group = np.array([len(part) for part in rows_of], float)
-        self._blocks: list[tuple[slice, IntArray, FloatArray]] = []
-        if len(rows):
-            label = counts[owners] * (self._strata.max(initial=0) + 1) + self._strata[owners]
-            starts = np.flatnonzero(np.diff(label, prepend=label[0] - 1))
-            for start, end in zip(starts, [*starts[1:], len(rows)], strict=True):
-                per_image = int(counts[owners[start]])
-                hits = self._hits[rows[start:end]].reshape(-1, per_image)
-                self._blocks.append((slice(start, end), owners[start:end:per_image], hits))
+            if numbers:
+                self._of_images.append((numbers, matrix(numbers, asked), sums[asked], counts[asked]))
+        self._of_captions = [n for n, group in enumerate(groups) if not group.of_images]
+        self._blocks: list[tuple[IntArray, FloatArray]] = []
+        if self._of_captions:  # captions in blocks of images with as many captions, of one stratum: images × captions
+            counts = sides[TEXT_TO_IMAGE][1][asked].astype(np.int64)
+            rows = np.flatnonzero(np.isfinite(outcomes.captions))
+            owners = np.searchsorted(asked, outcomes.owner[rows])
+            order = np.lexsort([rows, owners, self._strata[owners], counts[owners]])
+            rows, owners = rows[order], owners[order]
+            self._matrix = matrix(self._of_captions, rows)
+            alike = np.flatnonzero(np.diff(counts[owners]) | np.diff(self._strata[owners])) + 1
+            for block in np.split(np.arange(len(rows)), alike):
+                each = counts[owners[block[0]]]
+                self._blocks.append((owners[block[::each]], outcomes.captions[rows[block]].reshape(-1, each)))
 
     def seen(self) -> FloatArray:
-        images, blocks = np.arange(len(self._strata))[None], [hits.ravel()[None] for *_, hits in self._blocks]
-        return np.asarray(self._deficits(images, blocks)[0])
+        blocks = [hits.ravel()[None] for _, hits in self._blocks]
+        return np.asarray(self._deficits(np.arange(len(self._strata))[None], blocks)[0])
 
     def draw(self, stream: np.random.Generator, draws: int) -> FloatArray:
         """Deficits, draws × groups."""
         keys = stream.random((draws, len(self._strata)))
         images = np.empty(keys.shape, np.int64)
-        images[:, self._base] = np.lexsort([keys, np.broadcast_to(self._strata, keys.shape)], axis=-1)
+        images[:, np.argsort(self._strata, kind="stable")] = np.lexsort(
+            [keys, np.broadcast_to(self._strata, keys.shape)], axis=-1
+        )
         blocks = []
-        for _, owners, hits in self._blocks if self._of_captions[0] else ():
+        for owners, hits in self._blocks:
             each = hits.shape[1]
             turned = np.hstack([hits, hits]).ravel()  # an image's captions change places in a circle
             starts = np.argsort(keys[:, owners], axis=1) * (2 * each)
@@ -239,50 +221,34 @@ class _Permutations:
         return self._deficits(images, blocks)
 
     def _deficits(self, images: IntArray, blocks: Sequence[FloatArray]) -> FloatArray:
-        deficits = np.zeros((len(images), len(self.groups)))
+        deficits = np.zeros((len(images), self._size))
 
-        def deficit(sums: FloatArray, counts: FloatArray, total: float, number: float) -> FloatArray:
-            rest = number - counts
-            out: FloatArray = np.where(
-                (counts > 0) & (rest > 0), (total - sums) / np.maximum(rest, 1) - sums / np.maximum(counts, 1), 0.0
-            )
-            return out
+        def deficit(matrix: Any, outcomes: FloatArray, counts: FloatArray) -> FloatArray:
+            sums, inside = (matrix @ outcomes.T).T, (matrix @ counts.T).T
+            total, number = outcomes[:1].sum(), counts[:1].sum()
+            below = (total - sums) / np.maximum(number - inside, 1) - sums / np.maximum(inside, 1)
+            return np.where((inside > 0) & (inside < number), below, 0.0)
 
-        for side, numbers, matrix in self._of_images:
-            if numbers:
-                sums, counts = self._sides[side]
-                inside = (matrix @ sums[images].T).T
-                size = (matrix @ (counts if np.ptp(counts) == 0 else counts[images]).T).T
-                deficits[:, numbers] = deficit(inside, size, float(sums.sum()), float(counts.sum()))
-        numbers, matrix = self._of_captions
-        if numbers and self._blocks:
-            hits = np.concatenate(list(blocks), axis=1)
-            deficits[:, numbers] = deficit((matrix @ hits.T).T, self._in_group, self._total, self._captions)
+        for numbers, matrix, sums, counts in self._of_images:
+            deficits[:, numbers] = deficit(matrix, sums[images], counts[images[:1] if np.ptp(counts) == 0 else images])
+        if self._of_captions:
+            hits = np.concatenate(blocks, axis=1)
+            deficits[:, self._of_captions] = deficit(self._matrix, hits, np.ones((1, hits.shape[1])))
         return deficits
 
 
-class _Weakest(NamedTuple):
-    group: QueryGroup
-    deficit: float
-    error: float
-    """The standard deviation of the deficit where there is none."""
-    critical: float
-    """The largest of all deficits, in standard deviations, that chance exceeds in 5 % of permutations."""
-    p: float
-    also: tuple[QueryGroup, ...]
-
-
 def _weakest(
-    outcomes: _Outcomes, groups: Sequence[QueryGroup], permutations: int, stream: np.random.Generator,
-    strata: IntArray | None = None,
-) -> _Weakest | None:  # fmt: skip
+    subject: Subject, outcomes: _Outcomes, groups: Sequence[QueryGroup], permutations: int,
+    stream: np.random.Generator, strata: IntArray | None = None,
+) -> WeakGroup | None:  # fmt: skip
     """The group with the largest deficit in its own standard deviations, and p of the search; None: nothing varies."""
-    drawn = _Permutations(outcomes, groups, strata)
-    errors = drawn.draw(stream, _PILOT).std(axis=0)
-    seen, varies = drawn.seen(), errors > 1e-12
-    if not varies.any():
+    if not groups:
         return None
-    scale = np.where(varies, errors, np.inf)
+    drawn = _Permutations(outcomes, groups, strata)
+    errors, seen = drawn.draw(stream, _PILOT).std(axis=0), drawn.seen()
+    scale = np.where(errors > 1e-12, errors, np.inf)
+    if np.isinf(scale).all():
+        return None
     top = int(np.argmax(seen / scale))
     largest = seen[top] / scale[top]
     step = int(np.clip(_CELLS // max(len(outcomes.captions), 1), 10, _STEP))
@@ -296,14 +262,21 @@ def _weakest(
             break
     else:
         p = (1 + len(as_extreme)) / (1 + permutations)
-    inside = outcomes.members(groups[top])
-    also = tuple(
-        other
-        for number, other in enumerate(groups)
-        if number != top and other.direction == groups[top].direction
-        and np.array_equal(outcomes.members(other), inside)
+    group, members = groups[top], outcomes.members(groups[top])
+    hits, owner = outcomes.of(group.direction)
+    asked = np.isfinite(hits)
+    error = _error(hits[asked], members[asked], owner[asked])
+    critical = float(np.quantile(maxima, 1 - _LEVEL))  # the largest deficit that chance exceeds in 5 % of permutations
+    figures = _after_selection(float(seen[top]), float(errors[top]), error, critical)
+    ids = subject.dataset.image_ids if group.direction == IMAGE_TO_TEXT else subject.dataset.caption_ids
+    same = [other for other in groups if other.direction == group.direction and other is not group]
+    also = tuple(other.where for other in same if np.array_equal(outcomes.members(other), members))
+    every = subject.image_hits if group.direction == IMAGE_TO_TEXT else subject.caption_hits
+    return WeakGroup(
+        group, int(members.sum()), float(members.sum() / max(np.isfinite(every).sum(), 1)),
+        float(hits[asked & ~members].mean()), *figures, p,
+        tuple(ids[row] for row in np.flatnonzero(members & (hits == 0))), also,
     )  # fmt: skip
-    return _Weakest(groups[top], float(seen[top]), float(errors[top]), float(np.quantile(maxima, 1 - _LEVEL)), p, also)
 
 
 def _after_selection(seen: float, null: float, error: float, critical: float) -> tuple[float, float, float]:
@@ -331,40 +304,35 @@ def _after_selection(seen: float, null: float, error: float, critical: float) ->
     return min(max(value, low), seen), max(low, -1.0), high
 
 
-def _error(values: FloatArray, inside: FloatArray, images: IntArray) -> float:
+def _error(values: FloatArray, inside: BoolArray, images: IntArray) -> float:
     """The standard error of a deficit over images, and at least what the number of outcomes in the group allows."""
     images = np.unique(images, return_inverse=True)[1]
     size = int(images.max(initial=0)) + 1
 
-    def clustered(chosen: BoolArray) -> float:
-        moves = np.bincount(images[chosen], values[chosen] - values[chosen].mean(), size) / chosen.sum()
-        present = len(np.unique(images[chosen]))
+    def clustered(part: BoolArray) -> float:
+        moves = np.bincount(images[part], values[part] - values[part].mean(), size) / part.sum()
+        present = len(np.unique(images[part]))
         return float((moves**2).sum()) * present / max(present - 1, 1)
 
-    def least(chosen: BoolArray) -> float:
-        number = float(chosen.sum()) / alike
-        hits = float(values[chosen].mean()) * number
-        share = (hits + 1) / (number + 2)
+    def least(part: BoolArray) -> float:
+        number = float(part.sum()) / alike
+        share = (float(values[part].mean()) * number + 1) / (number + 2)
         return share * (1 - share) / number
 
     everything, mean = np.ones(len(values), bool), float(values.mean())
     alike = float(np.clip(clustered(everything) * len(values) / max(mean * (1 - mean), 1e-9), 1, len(values) / size))
-    parts = inside > 0, inside == 0
-    return float(np.sqrt(sum(max(clustered(part), least(part)) for part in parts)))
+    return float(np.sqrt(sum(max(clustered(part), least(part)) for part in (inside, ~inside))))
 
 
 @dataclass(frozen=True, eq=False)
 class WeakGroup:
     """A group and how far it is below the others, re-estimated; ``p`` is that of the whole search.
 
-    ``missing`` are the ids of its queries that miss; ``also`` says what else the same queries are, ``without`` which
-    weaker groups are not among the others.
+    ``share`` is that of all queries, ``missing`` are the ids of its queries that miss; ``also`` says what else the same
+    queries are, ``without`` which weaker groups are not among the others.
     """
 
-    column: str
-    group: str
-    where: str
-    direction: str
+    group: QueryGroup
     queries: int
     share: float
     others: float
@@ -381,60 +349,31 @@ class WeakGroup:
         """What is left of the others' figure."""
         return float(min(max(self.others - self.points, 0.0), 1.0))
 
-    @property
-    def words(self) -> dict[str, Any]:
-        unit = "images" if self.direction == IMAGE_TO_TEXT else "captions"
-        return {
-            "metric": _METRICS[self.direction],
-            "value": f"{100 * self.value:.0f} %",
-            "column": self.column,
-            "group": self.group,
-            "where": self.where,
-            "n": f"{self.queries:,} {unit}",
-            "points": f"{100 * self.points:.0f} points",
-            "interval": f"[{100 * self.low:.0f}, {100 * self.high:.0f}]",
+    def observation(self, kind: str, subject: str = "", size: str = "") -> Observation:
+        words = {
+            "metric": self.group.metric, "value": Figure(self.value, scale=100, digits=0, unit=" %"), "size": size,
+            "where": self.group.where, "n": format_count(self.queries, _QUERIES[self.group.direction]),
+            "points": Figure(self.points, self.low, self.high, scale=100, digits=0, unit=" points"),
             "others": f"the rest (without {'; '.join(self.without)})" if self.without else "the others",
-        }
-
-    def observation(self, kind: str, subject: str) -> Observation:
-        effect = Effect(self.points, self.low, self.high, "points")
-        weight = max(self.points, 0.0) * self.share
-        evidence = [{"query": query} for query in self.missing]
+        }  # fmt: skip
         p = self.p if self.points >= STATED_SIZE else 1.0  # what is left of a chance finding is not worth a sentence
-        return Observation(kind, self.words, effect, weight, p=p, evidence=evidence, subject=subject)
+        effect, weight = Effect.of("points", self.points, self.low, self.high), max(self.points, 0.0) * self.share
+        evidence = [{"query": query} for query in self.missing]
+        return Observation(kind, words, effect, weight, p, evidence=evidence, subject=subject)
 
     def as_dict(self) -> dict[str, Any]:
-        return {
-            "column": self.column, "group": self.group, "direction": self.direction, "queries": self.queries,
-            "value": self.value, "others": self.others, "points": self.points, "low": self.low, "high": self.high,
-            "p": self.p, "also": list(self.also), "without": list(self.without),
-        }  # fmt: skip
-
-
-def _weak_group(subject: Subject, outcomes: _Outcomes, weakest: _Weakest, at_least: float = 0.0) -> WeakGroup:
-    group = weakest.group
-    values, inside, images = outcomes.split(group)
-    error = _error(values, inside, images)
-    points, low, high = _after_selection(weakest.deficit, weakest.error, error, weakest.critical)
-    by_image = group.direction == IMAGE_TO_TEXT
-    ids = subject.dataset.image_ids if by_image else subject.dataset.caption_ids
-    hits = outcomes.images if by_image else outcomes.captions
-    missing = tuple(ids[row] for row in np.flatnonzero(outcomes.members(group) & (hits == 0)))
-    asked = int(np.isfinite(subject.image_hits if by_image else subject.caption_hits).sum())
-    return WeakGroup(
-        group.column, group.name, group.where, group.direction, int(inside.sum()), float(inside.sum()) / max(asked, 1),
-        float(values[inside == 0].mean()), points, low, high, max(weakest.p, at_least), missing,
-        tuple(other.where for other in weakest.also),
-    )  # fmt: skip
+        names = ("queries", "value", "others", "points", "low", "high", "p", "also", "without")
+        group = {"column": self.group.column, "group": self.group.name, "direction": self.group.direction}
+        return group | {name: getattr(self, name) for name in names}
 
 
 def _group_table(groups: Sequence[WeakGroup], notes: tuple[str, ...]) -> Table:
     rows = [
         (
-            group.where, _METRICS[group.direction], group.queries, Figure.percent(group.value),
-            Figure(group.points, group.low, group.high, scale=100, digits=1), Figure.p(group.p),
+            _SMALL if weak.group.name == _SMALL else weak.group.where, weak.group.metric, weak.queries,
+            Figure.percent(weak.value), Figure.percent(weak.points, weak.low, weak.high), Figure.p(weak.p),
         )
-        for group in groups
+        for weak in groups
     ]  # fmt: skip
     return Table(("group", "metric", "queries", "figure", "points below the others", "p"), rows, "llrrlr", notes=notes)
 
@@ -443,33 +382,30 @@ def _outcomes_of(subject: Subject) -> _Outcomes:
     return _Outcomes(subject.owner, subject.caption_hits, subject.image_hits)
 
 
-def _groups_of(subject: Subject, columns: Mapping[str, pl.Series]) -> list[QueryGroup]:
+def _groups_of(subject: Subject) -> list[QueryGroup]:
     """Every group of the columns in each direction that asks."""
-    groups = []
-    for column, values in columns.items():
-        of_images = len(values) != len(subject.caption_hits)
-        for name, rows in label_groups(values):
-            directions = [TEXT_TO_IMAGE, *([IMAGE_TO_TEXT] if of_images else [])]
-            groups += [QueryGroup(column, name, direction, of_images, rows) for direction in directions]
-    return groups
+    return [
+        QueryGroup(column, name, direction, of_images, rows)
+        for column, values in group_columns(subject.dataset).items()
+        for of_images in (len(values) != len(subject.caption_hits),)
+        for name, rows in label_groups(values)
+        for direction in ((TEXT_TO_IMAGE, IMAGE_TO_TEXT) if of_images else (TEXT_TO_IMAGE,))
+    ]
 
 
 def _searchable(outcomes: _Outcomes, groups: Iterable[QueryGroup]) -> list[QueryGroup]:
-    asked = {direction: int(outcomes.by_image(direction)[1].sum()) for direction in _METRICS}
+    asked = {direction: np.isfinite(outcomes.of(direction)[0]).sum() for direction in _QUERIES}
 
     def fits(group: QueryGroup) -> bool:
         inside = outcomes.members(group)
-        size = int(inside.sum())
-        images = size if group.direction == IMAGE_TO_TEXT else len(np.unique(outcomes.owner[inside]))
-        most = _LARGEST_SHARE * asked[group.direction]
-        return _FEWEST_QUERIES <= size <= most and images >= _FEWEST_IMAGES
+        images = len(np.unique(outcomes.of(group.direction)[1][inside]))
+        return _FEWEST_QUERIES <= inside.sum() <= _LARGEST_SHARE * asked[group.direction] and images >= _FEWEST_IMAGES
 
     return [group for group in groups if fits(group)]
 
 
 # Objects
 
-_SMALL = "small objects"
 _SPREAD = 2.0
 """Where the areas of the middle half of the images differ by less than this factor, size means little."""
 _PER_STRATUM = 10
@@ -491,14 +427,13 @@ def object_areas(dataset: Dataset) -> dict[str, FloatArray]:
     texts = dataset.captions.group_by("image").agg(words=pl.col("text").str.to_lowercase().str.join(" "))
     named = pl.col("name").is_not_null() & pl.col("words").str.contains(pl.col("name").str.to_lowercase(), literal=True)
     mentioned = boxes.join(texts, on="image").filter(named)
-    meanings = {"main": boxes, "mentioned": mentioned, "mean": boxes}
-    areas = {}
-    for meaning, table in meanings.items():
-        figure = pl.col("area").mean() if meaning == "mean" else pl.col("area").max()
+    area, areas = pl.col("area"), {}
+    for meaning, table, figure in (
+        ("main", boxes, area.max()), ("mentioned", mentioned, area.max()), ("mean", boxes, area.mean())
+    ):  # fmt: skip
         by_image = dict(table.group_by("image").agg(figure).iter_rows())
         areas[meaning] = np.array([by_image.get(image) or np.nan for image in dataset.image_ids], np.float64)
-    missing = np.isnan(areas["mentioned"])
-    areas["mentioned"][missing] = areas["main"][missing]
+    areas["mentioned"] = np.where(np.isnan(areas["mentioned"]), areas["main"], areas["mentioned"])
     return areas
 
 
@@ -512,7 +447,6 @@ class ObjectSizes(Presented):
     small: WeakGroup | None
     below: float = 0.0
     images: int = 0
-    rows: IntArray = field(default_factory=lambda: np.zeros(0, np.int64), repr=False)
 
     @property
     def title(self) -> str:
@@ -530,11 +464,8 @@ class ObjectSizes(Presented):
 
     def findings(self) -> Iterator[Observation]:
         if self.small is not None:
-            seen = self.small.observation("object-size", "")
-            size = (
-                f"of less than {100 * self.below:.2g} % of the picture" if self.below < 1 else "of the smallest third"
-            )
-            yield replace(seen, words={**seen.words, "size": size})
+            size = f"less than {100 * self.below:.2g} % of the picture" if self.below < 1 else "the smallest third"
+            yield self.small.observation("object-size", size=f"of {size}")
 
     def as_dict(self) -> dict[str, Any]:
         small = None if self.small is None else self.small.as_dict()
@@ -546,7 +477,7 @@ def look_at_object_sizes(subject: Subject, *, permutations: int = 3000) -> Objec
     dataset, outcomes, groups = subject.dataset, _outcomes_of(subject), []
     asked = outcomes.by_image(TEXT_TO_IMAGE)[1] + outcomes.by_image(IMAGE_TO_TEXT)[1] > 0
     limits: dict[str, float] = {}
-    boxed: BoolArray = np.zeros(len(asked), bool)
+    boxed = np.zeros(len(asked), bool)
     for meaning, areas in object_areas(dataset).items():
         present = np.isfinite(areas) & asked
         if present.sum() < 3 * _FEWEST_QUERIES:
@@ -555,29 +486,24 @@ def look_at_object_sizes(subject: Subject, *, permutations: int = 3000) -> Objec
         if high >= _SPREAD * low:
             rows = np.flatnonzero(present & (areas < limit))
             limits[meaning], boxed = float(limit), boxed | present
-            groups += [QueryGroup(meaning, _SMALL, direction, True, rows) for direction in _METRICS]
-    bare = QueryGroup("", "", TEXT_TO_IMAGE, True, np.flatnonzero(~boxed))
-    outcomes = outcomes.without(bare)
-    groups = _searchable(outcomes, groups)
+            groups += [QueryGroup(meaning, _SMALL, direction, True, rows) for direction in _QUERIES]
+    outcomes = outcomes.without(QueryGroup("", "", TEXT_TO_IMAGE, True, np.flatnonzero(~boxed)))
     stream = random_stream(subject.seed, "object sizes")
-    weakest = _weakest(outcomes, groups, permutations, stream) if groups else None
-    if weakest is None:
+    groups = _searchable(outcomes, groups)
+    weakest = _weakest(subject, outcomes, groups, permutations, stream)
+    if weakest is None or dataset.objects is None:
         return ObjectSizes(None)
-    assert dataset.objects is not None
-    p = weakest.p
     counts = dict(dataset.objects.group_by("image").len().iter_rows())
     number = pl.Series("objects", [counts.get(image, 0) for image in dataset.image_ids])
-    columns = [values for values in group_columns(dataset).values() if len(values) == dataset.images.height]
+    p, columns = weakest.p, [values for values in group_columns(dataset).values() if len(values) == len(number)]
     for values in (number, *columns) if p <= _LEVEL else ():
-        strata = np.zeros(dataset.images.height, np.int64)
-        labelled = label_groups(values)
+        strata, labelled = np.zeros(len(number), np.int64), label_groups(values)
         for stratum, (_, rows) in enumerate(labelled):
             strata[rows] = stratum
         if 1 < len(labelled) <= boxed.sum() / _PER_STRATUM:  # small objects may be those of a task that is hard
-            within = _weakest(outcomes, [weakest.group], permutations, stream, strata)
+            within = _weakest(subject, outcomes, [weakest.group], permutations, stream, strata)
             p = max(p, 1.0 if within is None else within.p)
-    small = replace(_weak_group(subject, outcomes, weakest, p), where=_SMALL)
-    return ObjectSizes(small, limits[weakest.group.column], int(boxed.sum()), weakest.group.rows)
+    return ObjectSizes(replace(weakest, p=p), limits[weakest.group.column], int(boxed.sum()))
 
 
 # All groups
@@ -608,65 +534,53 @@ class WeakGroups(Presented):
     def sections(self) -> Iterator[Section]:
         columns = ", ".join(f"{column} ({number})" for column, number in self.searched.items()) or "none"
         looked = f"Groups searched, of at least {_FEWEST_QUERIES} queries: {columns}."
-        if not self.weak:
-            p = f", p {Figure.p(self.groups[0].p, self.permutations).equation}" if self.groups else ""
-            sentence = f"No group is weaker than the weakest of so many is by chance{p}."
-            yield Section(self.title, (Text((sentence, looked)),))
-            yield from self.sizes.sections()
-            return
+        p = f", p {Figure.p(self.groups[0].p, self.permutations).equation}" if self.groups else ""
         notes = (
             "p: permutations of images with their captions, of the largest deficit of all groups and columns.",
             "Figures are re-estimated: the weakest of many groups looks weaker than it is. In brackets: 95% intervals.",
             looked,
         )
-        yield Section(self.title, (_group_table(self.weak, notes),))
+        none = Text((f"No group is weaker than the weakest of so many is by chance{p}.", looked))
+        yield Section(self.title, (_group_table(self.weak, notes) if self.weak else none,))
         yield from self.sizes.sections()
 
     def findings(self) -> Iterator[Observation]:
         for group in self.groups:
-            yield group.observation("group", f"{group.column}={group.group}")
+            yield group.observation("group", f"{group.group.column}={group.group.name}")
         yield from self.sizes.findings()
 
     def as_dict(self) -> dict[str, Any]:
-        groups = [group.as_dict() for group in self.groups]
-        sizes = self.sizes.as_dict()
+        groups, sizes = [group.as_dict() for group in self.groups], self.sizes.as_dict()
         return {"groups": groups, "searched": dict(self.searched), "permutations": self.permutations, "sizes": sizes}
 
 
-def look_at_groups(
-    subject: Subject, columns: Mapping[str, pl.Series | Sequence[Any]] | None = None, *, permutations: int = 3000
-) -> WeakGroups:
-    """Search all groups for those below the others; ``columns`` (per caption or per image) instead of the dataset's.
+def look_at_groups(subject: Subject, *, permutations: int = 3000) -> WeakGroups:
+    """Search the groups of all columns for those below the others.
 
     After a weak group, what is left is searched again, so that what another column says of the same queries is not
     said twice.
     """
-    named = group_columns(subject.dataset) if columns is None else {
-        name: pl.Series(name, values) for name, values in columns.items()
-    }  # fmt: skip
-    outcomes, groups = _outcomes_of(subject), _groups_of(subject, named)
+    outcomes, groups = _outcomes_of(subject), _groups_of(subject)
     sizes = look_at_object_sizes(subject, permutations=permutations)
     left_out: list[str] = []
     if sizes.small is not None and sizes.small.p <= _SURELY:
         left_out.append(_SMALL)
-        outcomes = outcomes.without(QueryGroup(_SMALL, _SMALL, TEXT_TO_IMAGE, True, sizes.rows))
+        outcomes = outcomes.without(sizes.small.group)
     stream = random_stream(subject.seed, "weak groups")
-    searched: dict[str, int] = {}
+    candidates = _searchable(outcomes, groups)
+    columns = dict.fromkeys(group.column for group in candidates)
+    searched = {column: len({group.name for group in candidates if group.column == column}) for column in columns}
     weak: list[WeakGroup] = []
-    while len(weak) < _MOST_FINDINGS:
-        candidates = _searchable(outcomes, groups)
-        if not weak:
-            searched = {name: len({g.name for g in candidates if g.column == name}) for name in named}
-        weakest = _weakest(outcomes, candidates, permutations, stream) if candidates else None
+    while len(weak) < _MOST_FINDINGS and (not weak or weak[-1].p <= _LEVEL):
+        weakest = _weakest(subject, outcomes, candidates, permutations, stream)
         if weakest is None:
             break
-        below = _weak_group(subject, outcomes, weakest, weak[-1].p if weak else 0.0)
-        weak.append(replace(below, without=tuple(left_out)))
-        if weak[-1].p > _LEVEL:
-            break
-        outcomes = outcomes.without(weakest.group)
+        p = max(weakest.p, weak[-1].p if weak else 0.0)
+        weak.append(replace(weakest, p=p, without=tuple(left_out)))
         left_out.append(weakest.group.where)
-    return WeakGroups(tuple(weak), {name: number for name, number in searched.items() if number}, permutations, sizes)
+        outcomes = outcomes.without(weakest.group)
+        candidates = _searchable(outcomes, groups)
+    return WeakGroups(tuple(weak), searched, permutations, sizes)
 
 
 # Plants
@@ -674,17 +588,10 @@ def look_at_groups(
 _NOISE = (0.5, 0.7, 1, 1.4, 2, 2.8, 4, 5.6, 8)
 
 
-def has_vectors(subject: Subject) -> bool:
-    """Whether both sides are single vectors, into which a defect can be planted."""
-    sides = subject.images, subject.captions
-    return all(side is not None and side.kind == "single" for side in sides)
-
-
-def with_misses(subject: Subject, captions: IntArray, of_images: bool, stream: np.random.Generator) -> Subject:
+def with_misses(subject: Subject, captions: IntArray, stream: np.random.Generator, *, of_images: bool) -> Subject:
     """Noise into the vectors of these captions, or of their images, until none of the captions finds its image."""
     side = "images" if of_images else "captions"
-    vectors: Embeddings = getattr(subject, side)
-    values = np.array(vectors.vectors, np.float32)
+    values = np.array(getattr(subject, side).vectors, np.float32)
     lengths = np.linalg.norm(values, axis=1, keepdims=True)
     left, planted = captions, subject
     for scale in _NOISE:
@@ -695,68 +602,59 @@ def with_misses(subject: Subject, captions: IntArray, of_images: bool, stream: n
         noise = stream.standard_normal((len(rows), values.shape[1])) / values.shape[1] ** 0.5
         noisy = values[rows] + scale * lengths[rows] * noise
         values[rows] = noisy * lengths[rows] / np.maximum(np.linalg.norm(noisy, axis=1, keepdims=True), 1e-9)
-        planted = replace(subject, **{side: Embeddings(vectors.ids, values.copy())}).ranked()  # type: ignore[arg-type]
+        planted = subject.with_vectors(**{side: values.copy()})
     return planted
-
-
-def _spoilt(
-    subject: Subject, captions: IntArray, share: float, of_images: bool, stream: np.random.Generator
-) -> Planted:
-    """So many of the captions, of those that find their image, no longer do."""
-    hits = captions[subject.caption_hits[captions] == 1]
-    number = min(round(share * len(captions)), len(hits))
-    chosen = stream.permutation(hits)[:number]
-    dataset = subject.dataset
-    ids = {dataset.caption_ids[row] for row in captions} | {dataset.image_ids[subject.owner[row]] for row in captions}
-    return Planted(with_misses(subject, chosen, of_images, stream), frozenset(ids) if number else frozenset())
 
 
 @finding_kind(
     "group",
-    "{metric} is about {value} for {where} ({n}), {points} {interval} below {others}.",
+    "{metric} is about {value} for {where} ({n}), {points} below {others}.",
     stage="groups", strengths=(0.1, 0.25, 0.5), strength_words="a group of which {:.0%} more captions miss",
     causes=("object-size",),
 )  # fmt: skip
 def plant_weak_group(subject: Subject, strength: float, stream: np.random.Generator) -> Planted:
     """A group of about 40 captions that are found less often; where no column has one, of a new column."""
-    if not has_vectors(subject):
-        return Planted(subject, frozenset())
-    asked = np.isfinite(subject.caption_hits)
-    columns = group_columns(subject.dataset)
-    outcomes = _outcomes_of(subject)
-    groups = _searchable(outcomes, _groups_of(subject, columns))
-    usual = [
-        group
-        for group in groups
-        if group.direction == TEXT_TO_IMAGE and 20 <= outcomes.members(group).sum() <= max(100, asked.sum() // 10)
-    ]
+    if not subject.has_vectors:
+        return Planted(subject)
+    outcomes, asked = _outcomes_of(subject), np.isfinite(subject.caption_hits)
+    every = _searchable(outcomes, (group for group in _groups_of(subject) if group.direction == TEXT_TO_IMAGE))
+    most = max(100, asked.sum() // 10)
+    usual = [inside for inside in map(outcomes.members, every) if 20 <= inside.sum() <= most]
     if usual:
-        captions = np.flatnonzero(outcomes.members(usual[int(stream.integers(len(usual)))]))
-        return _spoilt(subject, captions, strength, False, stream)
-    images = subject.dataset.images
-    parts = max(3, int(asked.sum()) // 40)
-    labels = stream.integers(0, parts, images.height)
-    table = images.with_columns(pl.Series("part", [f"part {label}" for label in labels]))
-    marked = replace(subject, dataset=replace(subject.dataset, images=table))
-    return _spoilt(marked, np.flatnonzero(asked & (labels[subject.owner] == 0)), strength, False, stream)
+        inside = usual[int(stream.integers(len(usual)))]
+    else:
+        images = subject.dataset.images
+        labels = stream.integers(0, max(3, int(asked.sum()) // 40), images.height)
+        table = images.with_columns(pl.Series("part", [f"part {label}" for label in labels]))
+        subject = replace(subject, dataset=replace(subject.dataset, images=table))
+        inside = asked & (labels[subject.owner] == 0)
+    captions = np.flatnonzero(inside)
+    hits = stream.permutation(captions[subject.caption_hits[captions] == 1])[: round(strength * len(captions))]
+    return _spoilt(subject, captions, hits, stream, of_images=False)
 
 
 @finding_kind(
     "object-size",
-    "{metric} is about {value} where objects are small ({size}; {n}), {points} {interval} below {others}.",
+    "{metric} is about {value} where objects are small ({size}; {n}), {points} below {others}.",
     stage="groups", strengths=(0.1, 0.25, 0.5), strength_words="noise in {:.0%} of the images with small objects",
     causes=("group",),
 )  # fmt: skip
 def plant_small_objects(subject: Subject, strength: float, stream: np.random.Generator) -> Planted:
     """Noise in the vectors of images whose main object is in the smallest third."""
     areas = object_areas(subject.dataset).get("main")
-    if areas is None or not has_vectors(subject) or not np.isfinite(areas).any():
-        return Planted(subject, frozenset())
+    if areas is None or not subject.has_vectors or not np.isfinite(areas).any():
+        return Planted(subject)
     small = np.nan_to_num(areas, nan=np.inf) < np.nanquantile(areas, 1 / 3)
     captions = np.flatnonzero(small[subject.owner] & np.isfinite(subject.caption_hits))
     images = np.unique(subject.owner[captions])
     # Noise in an image concerns all of its captions: so many images.
-    chosen = np.isin(subject.owner, stream.permutation(images)[: round(strength * len(images))])
-    hits = np.flatnonzero(chosen & (subject.caption_hits == 1))
-    ids = {subject.dataset.image_ids[row] for row in images} | {subject.dataset.caption_ids[row] for row in captions}
-    return Planted(with_misses(subject, hits, True, stream), frozenset(ids) if len(hits) else frozenset())
+    noisy = np.isin(subject.owner, stream.permutation(images)[: round(strength * len(images))])
+    return _spoilt(subject, captions, np.flatnonzero(noisy & (subject.caption_hits == 1)), stream, of_images=True)
+
+
+def _spoilt(
+    subject: Subject, captions: IntArray, hits: IntArray, stream: np.random.Generator, *, of_images: bool
+) -> Planted:
+    """A group of captions, of which these no longer find their image."""
+    spoilt = with_misses(subject, hits, stream, of_images=of_images)
+    return Planted.at(spoilt, captions=captions, images=subject.owner[captions]) if len(hits) else Planted(spoilt)

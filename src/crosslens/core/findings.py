@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from math import isnan, nan
 from typing import Any, Literal, NamedTuple
 
 from crosslens.core.registry import Registry
@@ -28,12 +29,17 @@ class Effect(NamedTuple):
     high: float | None
     unit: str
 
+    @classmethod
+    def of(cls, unit: str, value: float, low: float = nan, high: float = nan) -> Effect:
+        """With an interval, or none where its ends are NaN."""
+        return cls(value, None if isnan(low) else low, None if isnan(high) else high, unit)
+
 
 @dataclass(frozen=True)
 class Observation:
     """One thing that was looked at, and what was seen.
 
-    ``words``    fill the sentence of the kind
+    ``words``    fill the sentence of the kind, figures among them as they are written
     ``p``        of a claim of presence: of its own test, not corrected; 0 for what was counted and cannot be chance
     ``bounded``  of a claim of absence: whether the far end of the interval is below the stated size
     ``weight``   how much of the headline metric it accounts for: points of it, or the share of queries concerned

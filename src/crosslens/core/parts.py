@@ -64,6 +64,16 @@ class Figure:
         """A share in percent, with one decimal."""
         return cls(value, low, high, scale=100.0, digits=1, unit=unit, signed=signed)
 
+    @classmethod
+    def share(
+        cls, value: float | None, low: float | None = None, high: float | None = None, unit: str = " %"
+    ) -> Figure:
+        """A share in percent as a sentence has it: a decimal or two where a whole number would say little."""
+        size = abs(value or 0.0)
+        digits = 2 if 0 < size < 0.001 else 1 if 0 < size < 0.1 or 0.99 < size < 1 else 0
+        low, high = (math.nan if end is None else end for end in (low, high))
+        return cls(value, low, high, scale=100.0, digits=digits, unit=unit)
+
     def of_row(self, row: Mapping[str, Any] | None, value: str = "mean", ends: str = "") -> Figure:
         """The figure in a row of a table or of JSON, where None is no number, written as this one.
 

@@ -113,7 +113,7 @@ def test_findings_are_said_in_the_order_of_the_audit_with_their_certainty(inputs
         finding("the lesser", certainty="open", p=None),
     ]
     page = report_page(replace(inputs, findings=findings))
-    assert listed(page)[:2] == [f"{first} : the greater <i> The same on flickr. settled", "the lesser open"]
+    assert listed(page)[:2] == ["the greater <i> The same on flickr. settled", "the lesser open"]
     assert "What the audit found, the first thing first" in plain(page)
     why = "p = 0.0004 after correction over everything that was looked at; 97 % of 60 such sentences were true"
     assert f'<small title="{why} (drawn scenes)">settled</small>' in page

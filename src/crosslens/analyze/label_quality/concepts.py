@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 
 from crosslens.core import Dataset, Progress
 from crosslens.explanations import (
@@ -46,18 +48,10 @@ class ConceptAgreement:
     @property
     def share(self) -> float | None:
         """The share of the concepts that occur elsewhere; None where there is nothing to compare."""
-        if not self.compared or not self.concepts:
-            return None
-        return (len(self.concepts) - len(self.missing)) / len(self.concepts)
-
-    @property
-    def named_share(self) -> float | None:
-        """The share of the agreed objects that the caption names too; None where the others agree on none."""
-        return (len(self.agreed) - len(self.silent)) / len(self.agreed) if self.agreed else None
+        return 1 - len(self.missing) / len(self.concepts) if self.compared and self.concepts else None
 
 
-@dataclass(frozen=True)
-class CaptionNouns:
+class CaptionNouns(NamedTuple):
     """The nouns of one caption: ``visible`` objects, and all ``nouns``, also inside names.
 
     Nouns that are not visible can support a caption but not contradict it: a *game* or a *sign* (a word, first) that
@@ -77,25 +71,15 @@ class DatasetConcepts:
 
     dataset: Dataset
     named: Mapping[str, CaptionNouns]
-    objects: tuple[frozenset[str], ...]
-    described: tuple[tuple[str, ...], ...]
+    objects: Mapping[str, set[str]]
+    described: Mapping[int, Sequence[str]]
 
-    def agreement(self, caption: int, image: int | None = None) -> ConceptAgreement:
-        """A caption against the texts and objects of its own image, or of another; its own words do not count."""
-        image = int(self.dataset.caption_image[caption]) if image is None else image
-        others = [self.named[text] for text in self.others(caption, image)]
-        return compare_concepts(self.named[self.dataset.texts[caption]], others, self.objects[image])
-
-    def others(self, caption: int, image: int) -> list[str]:
-        """The texts about an image that are not the caption itself."""
-        caption_text = plain_text(self.dataset.texts[caption])
-        return [text for text in self.described[image] if plain_text(text) != caption_text]
-
-    @property
-    def alone(self) -> int:
-        """The number of images of whose captions nothing else can be said: no other text, no annotated object."""
-        owners = enumerate(self.dataset.caption_image.tolist())
-        return len({image for row, image in owners if not self.objects[image] and not self.others(row, image)})
+    def agreement(self, caption: int) -> ConceptAgreement:
+        """A caption against the texts and objects of its image; its own words do not count."""
+        text, image = self.dataset.texts[caption], int(self.dataset.caption_image[caption])
+        others = [other for other in self.described.get(image, ()) if plain_text(other) != plain_text(text)]
+        objects = self.objects.get(self.dataset.image_ids[image], ())
+        return compare_concepts(self.named[text], [self.named[other] for other in others], objects)
 
 
 def extract_concepts(dataset: Dataset, progress: Progress | None = None) -> DatasetConcepts:
@@ -118,14 +102,14 @@ def extract_concepts(dataset: Dataset, progress: Progress | None = None) -> Data
         if any(word.lower() in _PERSONAL_PRONOUNS for word in parse.words) and not any(map(_is_person, visible)):
             visible.append("person")
         named[text] = CaptionNouns(tuple(dict.fromkeys(visible)), tuple(dict.fromkeys((*visible, *names, *loose))))
-    described: list[list[str]] = [[] for _ in dataset.image_ids]
+    described = defaultdict(list)
     for text, image in zip(texts.texts, texts.caption_image.tolist(), strict=True):
         described[image].append(text)
-    objects: dict[str, set[str]] = {image_id: set() for image_id in dataset.image_ids}
+    objects = defaultdict(set)
     if dataset.objects is not None:
         for image_id, name in dataset.objects.select("image", "name").drop_nulls().iter_rows():
             objects[image_id].add(name.replace("_", " ").lower())
-    return DatasetConcepts(dataset, named, tuple(map(frozenset, objects.values())), tuple(map(tuple, described)))
+    return DatasetConcepts(dataset, named, objects, described)
 
 
 def label_texts(dataset: Dataset) -> Dataset:

@@ -6,6 +6,7 @@ run ranks far down are worth a look: they accuse no label and excuse no model.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any
@@ -37,6 +38,7 @@ from crosslens.core import (
     TEXT_TO_IMAGE,
     Dataset,
     Embeddings,
+    IntArray,
     Progress,
     Ranking,
     Run,
@@ -47,6 +49,7 @@ from crosslens.core import (
 )
 from crosslens.explanations import TEXT_TO_TEXT, query_outcomes, ranking_of
 from crosslens.language import count_words
+from crosslens.metrics import format_count
 
 AnyRun = Run | Mapping[str, Ranking]
 CHANCE = 0.01
@@ -81,44 +84,41 @@ def assess_label_quality(
     vectors, only propose pairs. ``words=False`` skips parsing (and the extra ``language``), and so the keyword filter.
     """
     settings = settings or LabelSettings()
-    if isinstance(runs, Mapping):
-        named = dict(runs)
-    else:
-        several = [runs] if isinstance(runs, Run) else list(runs)
-        named = dict(zip(distinct_names(run.name for run in several), several, strict=True))
-    rankings = {name: caption_ranking(run, direction, dataset) for name, run in named.items()}
+    if not isinstance(runs, Mapping):
+        several = [runs] if isinstance(runs, Run) else runs
+        runs = dict(zip(distinct_names(run.name for run in several), several, strict=True))
+    rankings = {name: caption_ranking(run, direction, dataset) for name, run in runs.items()}
     outcomes = {
         name: query_outcomes({ranking.direction: ranking}, dataset, ranking.direction)
         for name, ranking in rankings.items()
     }
     same = same_pictures(dataset, pictures or {}, images, bits=settings.bits, cosine=settings.cosine, progress=progress)
-    twins: dict[int, set[int]] = {}
+    twins: dict[int, set[int]] = defaultdict(set)
     for pair in same:
-        twins.setdefault(pair.first, set()).add(pair.second)
-        twins.setdefault(pair.second, set()).add(pair.first)
-    copies = {
-        row: distinct
-        for row, others in same_captions(dataset).items()
-        if (distinct := {image: others[image] for image in others if image not in twins.get(_owner(dataset, row), ())})
-    }
+        twins[pair.first].add(pair.second)
+        twins[pair.second].add(pair.first)
+    owner, copies = dataset.caption_image.tolist(), {}
+    for row, others in same_captions(dataset).items():
+        if distinct := {image: others[image] for image in others if image not in twins[owner[row]]}:
+            copies[row] = distinct
     swaps = find_swaps(dataset, [ranking for ranking in rankings.values() if ranking.direction == TEXT_TO_IMAGE], seed)
     concepts = extract_concepts(dataset, progress) if words else None
     agreements = [None if concepts is None else concepts.agreement(row) for row in range(len(dataset.texts))]
     doubts = _worth_a_look(dataset, outcomes.values(), settings, agreements)
     shares = [None if agreement is None else agreement.share for agreement in agreements]
-    table = _review_table(dataset, same, copies, swaps, doubts, shares)
     filtered = {row for row, facts in doubts.items() if WORDS in facts}
     remaining = [
         (name, rankings[name].direction, *_misses(outcome, dataset, twins, copies, filtered))
         for name, outcome in outcomes.items()
     ]
-    notes = [] if runs else ["no runs: nothing is said about where captions are ranked"]
-    if not words:
-        notes.append("the keyword filter was left out")
-    if not pictures:
-        notes.append("no pictures: equal ones were not looked for")
+    notes = (
+        "" if runs else "no runs: nothing is said about where captions are ranked",
+        "" if words else "the keyword filter was left out",
+        "" if pictures else "no pictures: equal ones were not looked for",
+    )
     return LabelQuality(
-        dataset, table, pl.DataFrame(remaining, schema=dict(RUN_COLUMNS), orient="row"), asdict(settings), tuple(notes),
+        dataset, _review_table(dataset, same, copies, swaps, doubts, shares),
+        pl.DataFrame(remaining, schema=dict(RUN_COLUMNS), orient="row"), asdict(settings), tuple(filter(None, notes)),
         pictures or {}, tuple(same), {row: tuple(others) for row, others in copies.items()}, swaps,
     )  # fmt: skip
 
@@ -142,23 +142,16 @@ def caption_ranking(run: AnyRun, direction: str | None = None, dataset: Dataset 
 
 def same_captions(dataset: Dataset) -> dict[int, dict[int, str]]:
     """For each caption (row) that is word for word a text of other images: these images (rows) and the texts' ids."""
-    same: dict[tuple[str, ...], list[tuple[int, int | None, str]]] = {}
-    for source in (dataset, dataset.described)[: 1 if dataset.corpus is None else 2]:
-        entries = zip(source.texts, source.caption_image.tolist(), source.caption_ids, strict=True)
-        for row, (text, image, name) in enumerate(entries):
-            if words := words_in_order(text):
-                same.setdefault(words, []).append((image, row if source is dataset else None, name))
-    copies: dict[int, dict[int, str]] = {}
-    for entries_of in same.values():
-        for image, caption, _ in entries_of if len(entries_of) > 1 else ():
-            others = {other: name for other, _, name in entries_of if other != image}
-            if others and caption is not None:
-                copies[caption] = others
-    return dict(sorted(copies.items()))
-
-
-def _owner(dataset: Dataset, row: int) -> int:
-    return int(dataset.caption_image[row])
+    same: dict[tuple[str, ...], dict[int, str]] = defaultdict(dict)
+    for source in (dataset, dataset.described):
+        for text, image, name in zip(source.texts, source.caption_image.tolist(), source.caption_ids, strict=True):
+            same[words_in_order(text)][image] = name
+    copies = {}
+    for row, (text, owner) in enumerate(zip(dataset.texts, dataset.caption_image.tolist(), strict=True)):
+        words = words_in_order(text)
+        if others := {image: name for image, name in same[words].items() if words and image != owner}:
+            copies[row] = others
+    return copies
 
 
 def _misses(
@@ -167,37 +160,40 @@ def _misses(
 ) -> tuple[int, ...]:  # fmt: skip
     """The misses of a run: all, those that the keyword filter sets apart, those that retrieve an equal thing."""
     failures = outcomes.filter(pl.col("rank").is_null() | (pl.col("rank") != 1))
-    counts = [0, 0, 0, 0]
+    counts = np.zeros(4, np.int64)
     for query, truth, retrieved in failures.select("query", "ground_truth", "retrieved").iter_rows():
         row, image = dataset.caption_rows[query], dataset.image_rows[retrieved]
         copied, pictured = image in copies.get(row, ()), image in twins.get(dataset.image_rows[truth], ())
-        facts = (row in filtered, copied, pictured, copied or pictured)
-        counts = [count + fact for count, fact in zip(counts, facts, strict=True)]
-    return outcomes.height, failures.height, *counts, failures.height - counts[-1]
+        counts += [row in filtered, copied, pictured, copied or pictured]
+    return outcomes.height, failures.height, *counts.tolist(), failures.height - int(counts[-1])
 
 
 def _worth_a_look(
     dataset: Dataset, outcomes: Any, settings: LabelSettings, agreements: Sequence[ConceptAgreement | None]
 ) -> dict[int, dict[str, str]]:
     """Of captions (rows), what is odd about them, and the facts."""
-    doubts: dict[int, dict[str, str]] = {}
-    lengths = count_words(dataset.captions["text"]).to_list()
-    for row, agreement in enumerate(agreements):
+    doubts: dict[int, dict[str, str]] = defaultdict(dict)
+    for row, (length, agreement) in enumerate(zip(count_words(dataset.captions["text"]), agreements, strict=True)):
         if agreement is not None and agreement.share is not None and agreement.share < settings.threshold:
-            doubts.setdefault(row, {})[WORDS] = f"only here: {', '.join(agreement.missing)}"
-        if lengths[row] < settings.shortest:
-            doubts.setdefault(row, {})[EMPTY] = f"{lengths[row]} word{'' if lengths[row] == 1 else 's'}"
-        elif agreement is not None and not agreement.concepts and agreement.agreed and agreement.named_share == 0:
-            doubts.setdefault(row, {})[EMPTY] = f"the others: {', '.join(agreement.silent)}"
-    ranks: dict[str, list[int | None]] = {}
+            doubts[row][WORDS] = f"only here: {', '.join(agreement.missing)}"
+        if length < settings.shortest:
+            doubts[row][EMPTY] = format_count(length, "word")
+        elif (
+            agreement is not None
+            and agreement.agreed
+            and not agreement.concepts
+            and agreement.silent == agreement.agreed
+        ):
+            doubts[row][EMPTY] = f"the others: {', '.join(agreement.silent)}"
+    ranks: dict[str, list[int | None]] = defaultdict(list)
     gallery = len(dataset.image_ids)
     for outcome in outcomes:
         for query, rank in outcome.select("query", "rank").iter_rows():
-            ranks.setdefault(query, []).append(rank)
+            ranks[query].append(rank)
     for query, several in ranks.items():
         if all(rank is not None and rank > max(1, settings.far * gallery) for rank in several):
             fact = f"its own at {', '.join(f'{rank:,}' for rank in several)} of {gallery:,}"
-            doubts.setdefault(dataset.caption_rows[query], {})[FAR] = fact
+            doubts[dataset.caption_rows[query]][FAR] = fact
     return doubts
 
 
@@ -213,6 +209,7 @@ def _review_table(
         | {"proposal": ALSO_FITS, "suggested": pair.second, "certain": True}
         for pair in pairs
     ]
+    owner = dataset.caption_image.tolist()
     exchanged: dict[int, Swap] = {swap.caption: swap for swap in swaps.captions}
     sure = swaps.p is not None and swaps.p < CHANCE
     for row in sorted({*copies, *exchanged, *doubts}):
@@ -228,7 +225,7 @@ def _review_table(
             facts = {SAME_CAPTION: f"same words: {', '.join(names[:3])}{more}", **facts}
             suggested, proposal, certain = next(iter(others)), ALSO_FITS, True
         rows.append({
-            "image": _owner(dataset, row), "caption": dataset.caption_ids[row], "text": dataset.texts[row],
+            "image": owner[row], "caption": dataset.caption_ids[row], "text": dataset.texts[row],
             "reason": " + ".join(facts), "evidence": "; ".join(facts.values()), "proposal": proposal,
             "suggested": suggested, "certain": certain, "reasons": len(facts), "concept_share": shares[row],
         })  # fmt: skip
@@ -241,120 +238,99 @@ def _review_table(
     return pl.DataFrame(rows, schema=dict(REVIEW_COLUMNS))
 
 
-def _chosen(subject: Subject, strength: float, stream: np.random.Generator, least: int = 1) -> list[int]:
-    """Images (rows) to plant something in: this share of them, among those with a caption."""
-    rows = np.unique(subject.owner)
-    return sorted(stream.permutation(rows)[: max(least, round(strength * len(rows)))].tolist())
-
-
 @finding_kind(
     "same-image",
     "{count} of images {show} one and the same picture{excused}.",
-    stage="label-quality",
-    strengths=(0.01, 0.03, 0.1),
-    strength_words="{:.0%} of the pictures under a second id",
+    stage="label-quality", strengths=(0.01, 0.03, 0.1), strength_words="{:.0%} of the pictures under a second id",
     causes=("same-caption",),
-)
+)  # fmt: skip
 def plant_same_image(subject: Subject, strength: float, stream: np.random.Generator) -> Planted:
     """Pictures that other images get instead of their own: file and vector."""
-    rows = [row for row in range(len(subject.dataset.image_ids)) if subject.dataset.image_ids[row] in subject.pictures]
-    count = max(1, round(strength * len(rows))) if len(rows) > 1 else 0
-    order = stream.permutation(rows)[: 2 * count].tolist()
-    pairs = list(zip(order[::2], order[1::2], strict=False))
     ids, pictures = subject.dataset.image_ids, dict(subject.pictures)
-    vectors = None if subject.images is None else np.array(subject.images.vectors)
-    for kept, replaced in pairs:
-        pictures[ids[replaced]] = pictures[ids[kept]]
-        if vectors is not None:
-            vectors[replaced] = vectors[kept]
+    rows = [row for row, image in enumerate(ids) if image in pictures]
+    if len(rows) < 2:
+        return Planted(subject)
+    order = stream.permutation(rows)[: 2 * max(1, round(strength * len(rows)))].tolist()
+    kept, replaced = order[: len(order) // 2 * 2 : 2], order[1::2]
+    pictures |= {ids[row]: pictures[ids[other]] for row, other in zip(replaced, kept, strict=True)}
     planted = replace(subject, pictures=pictures)
-    if vectors is not None and subject.images is not None and subject.captions is not None:
-        planted = replace(planted, images=Embeddings(subject.images.ids, vectors)).ranked()
-    return Planted(planted, frozenset(ids[row] for pair in pairs for row in pair))
+    if subject.images is not None and subject.captions is not None:
+        source = np.arange(len(ids))
+        source[replaced] = kept
+        planted = planted.with_vectors(subject.images.vectors[source])
+    return Planted.at(planted, images=[*kept, *replaced])
 
 
 @finding_kind(
     "same-caption",
     "{count} {are} word for word the caption of another image too: no model can tell which is meant{excused}.",
-    stage="label-quality",
-    strengths=(0.01, 0.03, 0.1),
-    strength_words="{:.0%} of the captions copied from another image",
-    causes=("ties",),
-)
+    stage="label-quality", strengths=(0.01, 0.03, 0.1),
+    strength_words="{:.0%} of the captions copied from another image", causes=("ties",),
+)  # fmt: skip
 def plant_same_caption(subject: Subject, strength: float, stream: np.random.Generator) -> Planted:
     """Captions that are replaced by those of other images: text and vector."""
-    dataset, owner = subject.dataset, subject.owner
+    owner = subject.owner
     count = max(1, round(strength * len(owner)))
     rows = stream.permutation(len(owner))
-    pairs = [(a, b) for a, b in zip(rows[:count], np.roll(rows, -count)[:count], strict=True) if owner[a] != owner[b]]
-    texts = list(dataset.texts)
+    copied, original = rows[:count], np.roll(rows, -count)[:count]
+    copied, original = (side[owner[copied] != owner[original]] for side in (copied, original))
     source = np.arange(len(owner))
-    for copied, original in pairs:
-        texts[copied], source[copied] = dataset.texts[original], original
-    captions = dataset.captions.with_columns(pl.Series("text", texts, dtype=pl.String))
-    ids = frozenset(dataset.caption_ids[row] for pair in pairs for row in pair)
-    return Planted(_with_captions(subject, replace(dataset, captions=captions), source), ids)
+    source[copied] = original
+    texts = pl.Series("text", [subject.dataset.texts[row] for row in source], dtype=pl.String)
+    return Planted.at(_with_captions(subject, texts, source), captions=[*copied, *original])
 
 
 @finding_kind(
     "swapped-captions",
     "{count} {belong} to another image: the model, the words of other captions and what stands in exchange agree.",
-    stage="label-quality",
-    strengths=(0.02, 0.05, 0.1),
+    stage="label-quality", strengths=(0.02, 0.05, 0.1),
     strength_words="{:.0%} of the captions exchanged between images",
-)
+)  # fmt: skip
 def plant_swapped_captions(subject: Subject, strength: float, stream: np.random.Generator) -> Planted:
     """Captions that are exchanged between images, one after the other in a circle."""
-    dataset, owner = subject.dataset, subject.owner
+    owner = subject.owner
     rows = stream.permutation(len(owner))[: max(2, round(strength * len(owner)))]
     images = owner.copy()
     images[rows] = owner[np.roll(rows, 1)]
-    names = [dataset.image_ids[image] for image in images.tolist()]
-    captions = dataset.captions.with_columns(pl.Series("image", names, dtype=pl.String))
-    moved = frozenset(dataset.caption_ids[row] for row in np.flatnonzero(images != owner).tolist())
-    return Planted(_with_captions(subject, replace(dataset, captions=captions), np.arange(len(owner))), moved)
+    names = pl.Series("image", [subject.dataset.image_ids[image] for image in images], dtype=pl.String)
+    planted = _with_captions(subject, names, np.arange(len(owner)))
+    return Planted.at(planted, captions=np.flatnonzero(images != owner))
 
 
-def _with_captions(subject: Subject, dataset: Dataset, source: Any) -> Subject:
-    """The subject with other captions, whose vectors are those of the rows ``source``."""
-    planted = replace(subject, dataset=dataset)
+def _with_captions(subject: Subject, column: pl.Series, source: IntArray) -> Subject:
+    """The subject with another column of captions, whose vectors are those of the rows ``source``."""
+    dataset = subject.dataset
+    planted = replace(subject, dataset=replace(dataset, captions=dataset.captions.with_columns(column)))
     if subject.images is None or subject.captions is None:
         return planted
-    vectors = np.asarray(subject.captions.vectors)[source]
-    return replace(planted, captions=Embeddings(subject.captions.ids, vectors)).ranked()
+    return planted.with_vectors(captions=subject.captions.vectors[source])
 
 
 @finding_kind(
     "missing-positives",
     "{count} of an image and a caption that nobody annotated {are} worth a look: {phi} is as high as between captions "
     "of one image, and none of them denies the other.",
-    stage="missing-positives",
-    strengths=(0.02, 0.05, 0.1),
+    stage="missing-positives", strengths=(0.02, 0.05, 0.1),
     strength_words="{:.0%} of the images there twice, each with half of the captions",
     causes=("same-image", "same-caption"),
-)
+)  # fmt: skip
 def plant_missing_positives(subject: Subject, strength: float, stream: np.random.Generator) -> Planted:
     """Images whose captions are divided between them and a second one that shows the same."""
     dataset, owner = subject.dataset, subject.owner
-    ids, names, added = list(dataset.image_ids), [dataset.image_ids[row] for row in owner.tolist()], []
-    chosen: set[str] = set()
-    for image in _chosen(subject, strength, stream):
-        captions = np.flatnonzero(owner == image).tolist()
-        if len(captions) >= 2:
-            again = f"{ids[image]} again"
-            added.append((image, again))
-            chosen |= {ids[image], again}
-            for row in captions[len(captions) // 2 :]:
-                names[row] = again
-    images = pl.concat([
-        dataset.images,
-        *(dataset.images[[image]].with_columns(pl.lit(again).alias("image")) for image, again in added),
-    ])  # fmt: skip
-    captions_table = dataset.captions.with_columns(pl.Series("image", names, dtype=pl.String))
-    split = replace(dataset, images=images, captions=captions_table, objects=None)
-    planted = replace(subject, dataset=split)
+    images = np.unique(owner)
+    drawn = np.sort(stream.permutation(images)[: max(1, round(strength * len(images)))])
+    divided = drawn[np.bincount(owner, minlength=len(dataset.image_ids))[drawn] >= 2]
+    again = {image: f"{dataset.image_ids[image]} again" for image in divided.tolist()}
+    names = [dataset.image_ids[row] for row in owner.tolist()]
+    for image, name in again.items():
+        captions = np.flatnonzero(owner == image)
+        for row in captions[len(captions) // 2 :]:
+            names[row] = name
+    second = dataset.images[divided].with_columns(pl.Series("image", list(again.values()), dtype=pl.String))
+    planted = replace(subject, dataset=replace(
+        dataset, images=pl.concat([dataset.images, second]), objects=None,
+        captions=dataset.captions.with_columns(pl.Series("image", names, dtype=pl.String)),
+    ))  # fmt: skip
     if subject.images is not None and subject.captions is not None:
-        vectors = np.asarray(subject.images.vectors)
-        doubled = np.concatenate([vectors, vectors[[image for image, _ in added]]])
-        planted = replace(planted, images=Embeddings(split.image_ids, doubled)).ranked()
-    return Planted(planted, frozenset(chosen))
+        planted = planted.with_vectors(np.concatenate([subject.images.vectors, subject.images.vectors[divided]]))
+    return Planted.at(planted, images=[*divided, *range(len(dataset.image_ids), len(planted.dataset.image_ids))])

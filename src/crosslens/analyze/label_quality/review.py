@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from operator import itemgetter
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-import numpy as np
 import polars as pl
 
 from crosslens.analyze.label_quality.pictures import SamePicture
@@ -17,6 +17,7 @@ from crosslens.core import (
     Cards,
     Dataset,
     Effect,
+    Evidence,
     FactList,
     Figure,
     InputError,
@@ -35,8 +36,6 @@ from crosslens.data import existing_file
 from crosslens.metrics import format_count
 
 _SHOWN, _ON_PAGES = 10, 60
-
-
 WORDS, EMPTY, FAR = "words", "says nothing", "far"
 SAME_CAPTION, SAME_PICTURE, EXCHANGED = "same caption", "same picture", "exchanged"
 REASONS: Mapping[str, str] = {
@@ -115,16 +114,13 @@ class LabelQuality(Presented):
                 "keyword filter; no excuse). Excused: the first place has the same caption word for word, or is the "
                 "same picture; model: the rest."
             )
-            parts.append(Table(header, tuple(rows), "l" + "r" * 6, notes=(explained,)))
-        if self.swaps.captions:
+            parts.append(Table(header, rows, "l" + "r" * 6, notes=(explained,)))
+        if doubted := len(self.swaps.captions):
             chance = "" if self.swaps.p is None else f" (chance: {self.swaps.expected:.1f}; p = {self.swaps.p:.2g})"
-            mutual = len(self.swaps.mutual)
-            parts.append(
-                Text.of(
-                    f"{format_count(len(self.swaps.captions), 'caption')} may belong to another image; of {mutual:,} "
-                    f"that image has a doubted caption itself{chance}."
-                )
-            )
+            parts.append(Text.of(
+                f"{format_count(doubted, 'caption')} may belong to another image; of {len(self.swaps.mutual):,} that "
+                f"image has a doubted caption itself{chance}."
+            ))  # fmt: skip
         if reasons := self.reasons:
             facts = ((f"{name}: {reasons[name]:,}", f"{words}.") for name, words in REASONS.items() if name in reasons)
             parts.append(FactList(tuple(facts)))
@@ -135,8 +131,7 @@ class LabelQuality(Presented):
             other = f" and image {row['suggested_image']}" if caption is None else f", caption {caption}"
             then = row["proposal"] if row["certain"] else "worth a look"
             title = f"{row['place']}. image {row['image']}{other}: {row['reason']} → {then}"
-            said = tuple(line for line in (text, row["evidence"]) if line)
-            cards.append(PictureCard(title, said, image=row["image"]))
+            cards.append(PictureCard(title, tuple(filter(None, (text, row["evidence"]))), image=row["image"]))
         if cards:
             parts.append(Cards("The first:", tuple(cards), self.pictures, most=shown))
         parts.append(Text.of(*(f"note: {note}" for note in self.notes), note=True))
@@ -145,46 +140,40 @@ class LabelQuality(Presented):
     def findings(self) -> Iterator[Observation]:
         """Equal pictures, equal captions and exchanged captions, whether there are any or not."""
         images, captions = self.dataset.image_ids, self.dataset.caption_ids
-        if self.pictures:
-            pairs = [{"items": [images[pair.first], images[pair.second]]} for pair in self.same_pictures]
-            touched = {image for pair in self.same_pictures for image in (pair.first, pair.second)}
-            yield self._counted(
-                "same-image", len(pairs), "pair", pairs, len(touched) / len(images), self._excused("same_picture"),
-                show="shows" if len(pairs) == 1 else "show",
+
+        def counted(
+            kind: str, count: int, what: str, of_all: float, p: float, evidence: Sequence[Evidence], **words: str
+        ) -> Observation:
+            effect = Effect(count, None, None, f"{what}s")
+            return Observation(
+                kind, words | {"count": format_count(count, what)}, effect, of_all, p, evidence=evidence
             )  # fmt: skip
-        copied = [
-            {"query": captions[row], "item": images[image]} for row, others in self.copies.items() for image in others
-        ]
-        yield self._counted(
-            "same-caption", len(self.copies), "caption", copied, len(self.copies) / max(len(captions), 1),
-            self._excused("same_caption"), are="is" if len(self.copies) == 1 else "are",
+
+        if self.pictures:
+            pairs = [(pair.first, pair.second) for pair in self.same_pictures]
+            yield counted(
+                "same-image", len(pairs), "pair", len({image for pair in pairs for image in pair}) / len(images),
+                0.0 if pairs else 1.0, [{"items": [images[image] for image in pair]} for pair in pairs],
+                show="shows" if len(pairs) == 1 else "show", excused=self._excused("same_picture", "such a picture"),
+            )  # fmt: skip
+        copied = [{"query": captions[row], "item": images[other]} for row in self.copies for other in self.copies[row]]
+        yield counted(
+            "same-caption", len(self.copies), "caption", len(self.copies) / max(len(captions), 1),
+            0.0 if copied else 1.0, copied, are="is" if len(self.copies) == 1 else "are",
+            excused=self._excused("same_caption", "the image of such a caption"),
         )  # fmt: skip
         if self.swaps.p is not None:
             mutual = self.swaps.mutual
-            evidence = [{"query": captions[swap.caption], "item": images[swap.image]} for swap in mutual]
-            words = {
-                "count": format_count(len(mutual), "caption"),
-                "belong": "belongs" if len(mutual) == 1 else "belong",
-            }
-            share = len(mutual) / max(self.swaps.asked, 1)
-            effect = Effect(len(mutual), None, None, "captions")
-            yield Observation("swapped-captions", words, effect, share, self.swaps.p, evidence=evidence)
+            yield counted(
+                "swapped-captions", len(mutual), "caption", len(mutual) / max(self.swaps.asked, 1), self.swaps.p,
+                [{"query": captions[swap.caption], "item": images[swap.image]} for swap in mutual],
+                belong="belongs" if len(mutual) == 1 else "belong",
+            )  # fmt: skip
 
-    def _counted(
-        self, kind: str, count: int, what: str, evidence: list[dict[str, Any]], share: float, excused: str, **words: str
-    ) -> Observation:
-        words |= {"count": format_count(count, what), "excused": excused}
-        effect, p = Effect(count, None, None, f"{what}s"), 0.0 if count else 1.0
-        return Observation(kind, words, effect, share, p, evidence=evidence)
-
-    def _excused(self, column: str) -> str:
+    def _excused(self, column: str, what: str) -> str:
         """How many misses they excuse, of the run in which they are most."""
-        rows = [row for row in self.runs.iter_rows(named=True) if row[column]]
-        if not rows:
-            return ""
-        most = max(rows, key=lambda row: int(row[column]))
-        what = "such a picture" if column == "same_picture" else "the image of such a caption"
-        return f"; {most[column]:,} of {most['failures']:,} misses retrieve {what}"
+        most, failures = max(self.runs.select(column, "failures").iter_rows(), key=itemgetter(0), default=(0, 0))
+        return f"; {most:,} of {failures:,} misses retrieve {what}" if most else ""
 
     def __len__(self) -> int:
         return self.table.height
@@ -206,23 +195,10 @@ class LabelQuality(Presented):
 
     def relevance(self, limit: int | None = None) -> Relevance:
         """A proposal, images × captions: the annotated pairs with grade 2, and suspected further ones with grade 1."""
-        dataset = self.dataset
-        pairs = set(zip(dataset.caption_image.tolist(), range(len(dataset.caption_ids)), strict=True))
-        image, caption = dataset.image_rows, dataset.caption_rows
-        extra = set()
-        table = self._first(limit).filter(pl.col("proposal").is_in([ALSO_FITS, MOVE]))
-        for image_id, caption_id, other in table.select("image", "caption", "suggested_image").iter_rows():
-            if caption_id is not None:
-                extra.add((image[other], caption[caption_id]))
-            else:  # one picture under two ids
-                extra |= {(image[other], row) for owner, row in pairs if owner == image[image_id]}
-                extra |= {(image[image_id], row) for owner, row in pairs if owner == image[other]}
-        listed = [*sorted(pairs), *sorted(extra - pairs)]
-        rows, columns = np.array(listed, np.int64).reshape(-1, 2).T
-        grades = [ANNOTATED] * len(pairs) + [SUSPECTED] * (len(listed) - len(pairs))
-        return Relevance.from_indices(
-            dataset.image_ids, dataset.caption_ids, rows, columns, np.array(grades, np.float32), "captions + suspected"
-        )
+        owners = dict(_owners(self.dataset))
+        proposed = self._first(limit).filter(pl.col("proposal").is_in([ALSO_FITS, MOVE]))
+        extra = _fitting(owners, proposed.select("image", "caption", "suggested_image").iter_rows())
+        return _judged(self.dataset, extra, ANNOTATED, SUSPECTED, "captions + suspected")
 
     def left_out(self, limit: int | None = None) -> list[str]:
         """The captions that should not be queries: those that the list proposes to remove or to move."""
@@ -230,24 +206,15 @@ class LabelQuality(Presented):
         return self._first(limit).filter(chosen)["caption"].to_list()
 
     def as_dict(self) -> dict[str, Any]:
-        return json_form(
-            {
-                "dataset": self.dataset.name,
-                "suspects": self.suspects,
-                "worth_a_look": len(self) - self.suspects,
-                "swaps": {
-                    "doubted": len(self.swaps.captions),
-                    "mutual": len(self.swaps.mutual),
-                    "expected": self.swaps.expected,
-                    "p": self.swaps.p,
-                },
-                "reasons": self.reasons,
-                "runs": self.runs,
-                "settings": self.settings,
-                "notes": self.notes,
-                "review": self._first(self.shown),
-            }
-        )
+        swaps = self.swaps
+        return json_form({
+            "dataset": self.dataset.name, "suspects": self.suspects, "worth_a_look": len(self) - self.suspects,
+            "swaps": {
+                "doubted": len(swaps.captions), "mutual": len(swaps.mutual), "expected": swaps.expected, "p": swaps.p
+            },
+            "reasons": self.reasons, "runs": self.runs, "settings": self.settings, "notes": self.notes,
+            "review": self._first(self.shown),
+        })  # fmt: skip
 
     def _first(self, limit: int | None) -> pl.DataFrame:
         return self.table if limit is None else self.table.head(limit)
@@ -284,8 +251,7 @@ class ReviewedLabels(Presented):
         }
 
 
-@dataclass(frozen=True)
-class _Decision:
+class _Decision(NamedTuple):
     verdict: str
     image: str
     caption: str | None
@@ -302,49 +268,50 @@ def apply_review(dataset: Dataset, path: str | Path) -> ReviewedLabels:
     ``move``              the caption belongs to the suggested image instead
     """
     decisions = list(_decisions(path, dataset))
-    removed = [decision for decision in decisions if decision.verdict == REMOVE]
-    images = {decision.image for decision in removed if decision.caption is None}
-    captions = {decision.caption for decision in removed if decision.caption is not None}
-    new_owner = {decision.caption: decision.suggested for decision in decisions if decision.verdict == MOVE}
-    for decision in decisions:
-        if decision.verdict == MOVE and decision.suggested in images:
-            problem = f"caption {decision.caption!r} moves to image {decision.suggested!r}, which is removed"
-            raise InputError(problem, file=path, row=decision.row, fix="keep the image, or remove the caption")
+    by_verdict = {verdict: [each for each in decisions if each.verdict == verdict] for verdict in (*VERDICTS, "")}
+    images = {removed.image for removed in by_verdict[REMOVE] if removed.caption is None}
+    captions = [removed.caption for removed in by_verdict[REMOVE] if removed.caption is not None]
+    for moved in by_verdict[MOVE]:
+        if moved.suggested in images:
+            problem = f"caption {moved.caption!r} moves to image {moved.suggested!r}, which is removed"
+            raise InputError(problem, file=path, row=moved.row, fix="keep the image, or remove the caption")
+    new_owner = {moved.caption: moved.suggested for moved in by_verdict[MOVE]}
     owners = [new_owner.get(caption) or image for caption, image in _owners(dataset)]
     table = dataset.captions.with_columns(pl.Series("image", owners, dtype=pl.String))
-    table = table.filter(~pl.col("caption").is_in(list(captions)) & ~pl.col("image").is_in(list(images)))
-    remaining = dataset.select(image for image in dataset.image_ids if image not in images)
-    cleaned = replace(remaining, captions=table)
-    counts = dict.fromkeys((*VERDICTS, "undecided"), 0)
-    for decision in decisions:
-        counts[decision.verdict or "undecided"] += 1
-    return ReviewedLabels(cleaned, _relevance(cleaned, decisions), counts)
+    table = table.filter(~pl.col("caption").is_in(captions) & ~pl.col("image").is_in(list(images)))
+    cleaned = replace(dataset.select(image for image in dataset.image_ids if image not in images), captions=table)
+    extra = _fitting(dict(_owners(cleaned)), (fits[1:4] for fits in by_verdict[ALSO_FITS]))
+    counts = {verdict or "undecided": len(by_verdict[verdict]) for verdict in by_verdict}
+    return ReviewedLabels(cleaned, _judged(cleaned, extra, 1, 1, "captions + review"), counts)
 
 
 def _owners(dataset: Dataset) -> Iterator[tuple[str, str]]:
     yield from dataset.captions.select("caption", "image").iter_rows()
 
 
-def _relevance(cleaned: Dataset, decisions: list[_Decision]) -> Relevance:
-    owners = dict(_owners(cleaned))
-    pairs = {(image, caption) for caption, image in owners.items()}
+def _fitting(owners: Mapping[str, str], rows: Iterable[tuple[str, str | None, str | None]]) -> set[tuple[str, str]]:
+    """Images and captions that fit where a caption fits another image too, or (without one) two images are one."""
     extra = set()
-    for decision in decisions:
-        if decision.verdict == ALSO_FITS and decision.suggested is not None:
-            both = {decision.image, decision.suggested}
-            if decision.caption is None:
-                fitting = [caption for caption, image in owners.items() if image in both]
-                extra |= {(image, caption) for image in both for caption in fitting}
-            elif decision.caption in owners:
-                extra.add((decision.suggested, decision.caption))
-    images = set(cleaned.image_ids)
-    listed = sorted(pairs | {pair for pair in extra if pair[0] in images})
+    for image, caption, other in rows:
+        if other is None:
+            continue
+        if caption is None:
+            extra |= {
+                (fit, text) for text, owner in owners.items() if owner in (image, other) for fit in (image, other)
+            }
+        elif caption in owners:
+            extra.add((other, caption))
+    return extra
+
+
+def _judged(dataset: Dataset, extra: set[tuple[str, str]], own: int, further: int, source: str) -> Relevance:
+    """Each caption with its own image, and further pairs of the dataset's images."""
+    pairs = {(image, caption): own for caption, image in _owners(dataset)}
+    known = set(dataset.image_ids)
+    pairs = {pair: further for pair in extra if pair[0] in known} | pairs
+    images, captions = zip(*pairs, strict=True) if pairs else ((), ())
     return Relevance.from_pairs(
-        [image for image, _ in listed],
-        [caption for _, caption in listed],
-        query_ids=cleaned.image_ids,
-        item_ids=cleaned.caption_ids,
-        source="captions + review",
+        images, captions, list(pairs.values()), query_ids=dataset.image_ids, item_ids=dataset.caption_ids, source=source
     )
 
 
@@ -355,27 +322,22 @@ def _decisions(path: str | Path, dataset: Dataset) -> Iterator[_Decision]:
         seen: dict[tuple[str, str], str] = {}
         for number, cells in enumerate(frame.select(_NEEDED).iter_rows()):
             written = None if cells[0] is None else str(cells[0]).strip() or None
+            verdict = (written or "").lower().replace(" ", "-").replace("_", "-")
             image, caption, suggested = map(listed_id, cells[1:], (images, owners, images))
             try:
-                verdict = (written or "").lower().replace(" ", "-").replace("_", "-")
                 if verdict and verdict not in VERDICTS:
                     expected = f"one of {', '.join(VERDICTS)}, or nothing"
                     raise InputError(f"the verdict {written!r}", expected=expected, fix="correct the verdict")
-                for what, row_id, known in (
-                    ("image", image, images),
-                    ("caption", caption, owners),
-                    ("image", suggested, images),
-                ):
-                    if row_id is not None and row_id not in known:
-                        expected = f"{'an' if what == 'image' else 'a'} {what} of {dataset.name}"
-                        problem = f"unknown {what} {row_id!r}"
+                for what, row_id in (("an image", image), ("a caption", caption), ("an image", suggested)):
+                    if row_id is not None and row_id not in (owners if what == "a caption" else images):
+                        problem, expected = f"unknown {what.split()[1]} {row_id!r}", f"{what} of {dataset.name}"
                         raise InputError(problem, expected=expected, fix="review a list of this dataset")
                 if image is None or (caption is not None and owners[caption] != image):
-                    raise InputError(
+                    problem, expected = (
                         f"image {image!r} of caption {caption!r}",
-                        expected="the image that the caption belongs to",
-                        fix="leave the columns image and caption as they were",
+                        "the image that the caption belongs to",
                     )
+                    raise InputError(problem, expected=expected, fix="leave the columns image and caption as they were")
                 if verdict in (ALSO_FITS, MOVE) and suggested is None:
                     raise InputError(f"{verdict} without a suggested_image", fix="name the image in suggested_image")
                 if verdict == MOVE and caption is None:

@@ -15,15 +15,12 @@ from crosslens.core import (
     BoolArray,
     Effect,
     Evidence,
-    Figure,
     FloatArray,
     IntArray,
     Ranking,
 )
-from crosslens.statistics import Bootstrap, Estimate
+from crosslens.statistics import estimate
 
-QUERIES = {TEXT_TO_IMAGE: "captions", IMAGE_TO_TEXT: "images"}
-ITEMS = {TEXT_TO_IMAGE: "image", IMAGE_TO_TEXT: "caption"}
 MOST_EVIDENCE = 200
 """Ids that an observation carries at most."""
 
@@ -46,22 +43,27 @@ class Firsts:
     def of(cls, subject: Subject) -> dict[str, Firsts]:
         """The directions that were ranked."""
         dataset, firsts = subject.dataset, {}
-        for direction in (TEXT_TO_IMAGE, IMAGE_TO_TEXT):
+        images: dict[str, int] = dict(dataset.image_rows)
+        captions: dict[str, int] = dict(zip(dataset.caption_ids, subject.owner.tolist(), strict=True))
+        for direction, owners in ((TEXT_TO_IMAGE, (captions, images)), (IMAGE_TO_TEXT, (images, captions))):
             ranking = subject.rankings.get(direction)
-            if ranking is None or not len(ranking.query_ids) or not ranking.depth:
-                continue
-            captions = {caption: int(image) for caption, image in zip(dataset.caption_ids, subject.owner, strict=True)}
-            images: dict[str, int] = dict(dataset.image_rows)
-            of_queries, of_items = (captions, images) if direction == TEXT_TO_IMAGE else (images, captions)
-            item_images = np.array([of_items.get(item, -1) for item in ranking.item_ids], np.int64)
-            first = ranking.top_items[:, 0]
-            firsts[direction] = cls(
-                direction, ranking,
-                np.array([of_queries.get(query, -1) for query in ranking.query_ids], np.int64),
-                np.where(first < 0, -1, item_images[first]),
-                max(len(ranking.item_ids), len(of_items)),
-            )  # fmt: skip
+            if ranking is not None and len(ranking.query_ids) and ranking.depth:
+                asking, of_items = (
+                    np.array([owner.get(name, -1) for name in ids], np.int64)
+                    for owner, ids in zip(owners, (ranking.query_ids, ranking.item_ids), strict=True)
+                )
+                first = ranking.top_items[:, 0]
+                gallery = max(len(ranking.item_ids), len(owners[1]))
+                firsts[direction] = cls(direction, ranking, asking, np.where(first < 0, -1, of_items[first]), gallery)
         return firsts
+
+    @property
+    def query(self) -> str:
+        return "caption" if self.direction == TEXT_TO_IMAGE else "image"
+
+    @property
+    def item(self) -> str:
+        return "image" if self.direction == TEXT_TO_IMAGE else "caption"
 
     @property
     def items(self) -> IntArray:
@@ -71,14 +73,13 @@ class Firsts:
     @cached_property
     def right(self) -> BoolArray:
         """Whether the first item is relevant."""
-        ranking = self.ranking
-        return self._any((ranking.above == 0) & (ranking.tied_before == 0))
+        return self.within(1)
 
-    @cached_property
-    def within_ten(self) -> BoolArray:
-        """Whether a relevant item is among the first ten."""
+    def within(self, depth: int) -> BoolArray:
+        """Whether a relevant item is among the first ``depth``."""
         ranking = self.ranking
-        return self._any((ranking.above >= 0) & (ranking.above + ranking.tied_before < 10))
+        high = (ranking.above >= 0) & (ranking.above + ranking.tied_before < depth)
+        return np.bincount(ranking.rows, high, len(self.images)) > 0
 
     @cached_property
     def places(self) -> FloatArray:
@@ -107,31 +108,8 @@ class Firsts:
             if self.items[row] >= 0
         )
 
-    def _any(self, condition: Array) -> BoolArray:
-        return np.bincount(self.ranking.rows, condition, len(self.images)) > 0
 
-
-def interval_of(values: Array, images: Array, *, level: float = 0.95, seed: int = 0) -> Estimate:
-    """The mean of hits, misses or differences of them, with its interval over images."""
-    values = np.asarray(values, np.float64)
-    bounds = (-1.0, 1.0) if (values < 0).any() else (0.0, 1.0)
-    return Bootstrap(images, 1000, seed).estimate(values, level=level, bounds=bounds)
-
-
-def effect_of(estimate: Estimate, unit: str) -> Effect:
-    """With None for ends that are not there."""
-    low, high = (None if np.isnan(end) else float(end) for end in estimate.interval)
-    return Effect(float(estimate.mean), low, high, unit)
-
-
-def percent(effect: Effect | float, unit: str = " %") -> str:
-    """``8 % [7, 10]``; a decimal where a whole number would say little."""
-    value, low, high = (effect, None, None) if isinstance(effect, float) else effect[:3]
-    digits = 2 if 0 < abs(value) < 0.001 else 1 if 0 < abs(value) < 0.1 or 0.99 < abs(value) < 1 else 0
-    low, high = (np.nan if end is None else end for end in (low, high))
-    return str(Figure(value, low, high, scale=100.0, digits=digits, unit=unit))
-
-
-def count(number: int, noun: str, several: str = "") -> str:
-    """``1 caption``, ``1,200 captions``."""
-    return f"{number:,} {noun if number == 1 else several or noun + 's'}"
+def share_of(concerned: BoolArray, images: IntArray, unit: str) -> Effect:
+    """The share of the queries that are concerned, with its interval over their images."""
+    share = estimate(concerned.astype(np.float64), images, bounds=(0, 1))
+    return Effect.of(unit, share.mean, *share.interval)

@@ -9,9 +9,9 @@ from dataclasses import replace
 import numpy as np
 import polars as pl
 
-from crosslens.analyze.soundness.firsts import MOST_EVIDENCE, effect_of, interval_of, percent
+from crosslens.analyze.soundness.firsts import MOST_EVIDENCE, share_of
 from crosslens.analyze.subject import Planted, Subject
-from crosslens.core import Embeddings, MissingExtraError, Observation, finding_kind
+from crosslens.core import Figure, MissingExtraError, Observation, finding_kind
 from crosslens.language import COMMON_LANGUAGES, language_identifier
 
 _ENGLISH = "en"
@@ -53,10 +53,10 @@ def plant_language(subject: Subject, strength: float, stream: np.random.Generato
         texts[row] = f"{_GERMAN[number % len(_GERMAN)][:-1]}, Bild {number + 1}."
     changed = replace(subject, dataset=replace(dataset, captions=dataset.captions.with_columns(text=pl.Series(texts))))
     if subject.encode is not None and subject.captions is not None and subject.images is not None:
-        vectors = np.asarray(subject.encode([texts[row] for row in rows]), subject.captions.dtype)
-        captions = Embeddings(subject.captions.ids, subject.captions.vectors).with_rows(rows, vectors)
-        changed = replace(changed, captions=captions).ranked()
-    return Planted(changed, frozenset(dataset.caption_ids[row] for row in rows))
+        vectors = np.array(subject.captions.vectors)
+        vectors[rows] = subject.encode([texts[row] for row in rows])
+        changed = changed.with_vectors(captions=vectors)
+    return Planted.at(changed, captions=rows)
 
 
 def languages(subject: Subject) -> Iterator[Observation]:
@@ -69,21 +69,22 @@ def languages(subject: Subject) -> Iterator[Observation]:
 
     codes: dict[str, str] = {}
     for text in dict.fromkeys(subject.dataset.texts):
-        ranked = identifier.rank(text.lower())
-        best, score = ranked[0]
-        if best != _ENGLISH and score - next(value for code, value in ranked if code == _ENGLISH) >= _MARGIN:
+        scores = dict(identifier.rank(text.lower()))
+        best = max(scores, key=lambda code: scores[code])
+        if best != _ENGLISH and scores[best] - scores[_ENGLISH] >= _MARGIN:
             codes[text] = str(best)
     spoken = [codes.get(text, "") for text in subject.dataset.texts]
     if not spoken:
         return
-    images = len(np.unique(subject.owner))
     code, _ = next(iter(Counter(filter(None, spoken)).most_common(1)), ("", 0))
     foreign = np.array([bool(code) and other == code for other in spoken])
     # The captions of an image may be by one author: an image counts by the share of its captions.
-    shares = np.bincount(subject.owner, foreign) / np.maximum(np.bincount(subject.owner), 1)
+    captions = np.bincount(subject.owner)
+    shares = np.bincount(subject.owner, foreign) / np.maximum(captions, 1)
+    images = np.count_nonzero(captions)
     p = float(binom.sf(int(shares.sum()) - 1, images, _BY_MISTAKE)) if code else 1.0
-    effect = effect_of(interval_of(foreign, subject.owner, seed=subject.seed), "share of captions")
-    words = {"share": percent(effect), "language": _LANGUAGES.get(code, code) or "another language"}
+    effect = share_of(foreign, subject.owner, "share of captions")
+    words = {"share": Figure.share(*effect[:3]), "language": _LANGUAGES.get(code, code) or "another language"}
     rows = np.flatnonzero(foreign)[:MOST_EVIDENCE] if p < 0.05 else ()
     evidence = [{"query": subject.dataset.caption_ids[row]} for row in rows]
     yield Observation("language", words, effect, effect.value, p, evidence=evidence)

@@ -7,9 +7,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from crosslens.analyze.soundness.firsts import ITEMS, QUERIES, Firsts, count, effect_of, interval_of, percent
+from crosslens.analyze.soundness.firsts import Firsts, share_of
 from crosslens.analyze.subject import Planted, Subject
-from crosslens.core import Array, Effect, Embeddings, Observation, finding_kind
+from crosslens.core import Array, Effect, Figure, Observation, finding_kind
+from crosslens.metrics import format_count
 
 _MOST_HUBS = 3
 _TAIL = 20
@@ -32,9 +33,9 @@ def plant_hub(subject: Subject, strength: float, stream: np.random.Generator) ->
     Captions get two further dimensions, those drawn the first and the others the second, so that all become longer
     alike; only the image has something in the first.
     """
-    images, captions = subject.images, subject.captions
+    images, captions, encode = subject.images, subject.captions, subject.encode
     if images is None or captions is None or len(images.shape) != 2 or subject.score not in ("cosine", "dot"):
-        return Planted(subject, frozenset())
+        return Planted(subject)
     row = int(stream.integers(len(images)))
     drawn = stream.permutation(len(captions)) < max(1, round(strength * len(captions)))
 
@@ -44,18 +45,14 @@ def plant_hub(subject: Subject, strength: float, stream: np.random.Generator) ->
         extra[np.arange(len(vectors)), column] = 4 * np.linalg.norm(vectors.astype(np.float64), axis=1)
         return np.concatenate([vectors, extra], axis=1).astype(np.float32)
 
-    def encode(texts: Sequence[str]) -> Array:
-        assert subject.encode is not None
-        return longer(subject.encode(texts), 1)
+    def encode_longer(texts: Sequence[str]) -> Array:
+        assert encode is not None
+        return longer(encode(texts), 1)
 
-    wide = np.concatenate([images.vectors, np.zeros((len(images), 2))], axis=1).astype(np.float32)
+    wide = np.pad(images.vectors, ((0, 0), (0, 2))).astype(np.float32)
     wide[row, -2] = np.linalg.norm(images.vectors.astype(np.float64), axis=1).max()
-    changed = replace(
-        subject, images=Embeddings(images.ids, wide),
-        captions=Embeddings(captions.ids, longer(captions.vectors, np.where(drawn, 0, 1))),
-        encode=None if subject.encode is None else encode,
-    )  # fmt: skip
-    return Planted(changed.ranked(), frozenset([subject.dataset.image_ids[row]]))
+    changed = subject.with_vectors(wide, longer(captions.vectors, np.where(drawn, 0, 1)))
+    return Planted.at(replace(changed, encode=encode and encode_longer), images=[row])
 
 
 def hubs(firsts: Mapping[str, Firsts]) -> Iterator[Observation]:
@@ -65,20 +62,19 @@ def hubs(firsts: Mapping[str, Firsts]) -> Iterator[Observation]:
     distribution, whose largest exceeds the next by β on average; β is estimated from the items below.
     """
     for direction, first in firsts.items():
-        wrong = np.flatnonzero(first.asked & ~first.right & (first.items >= 0))
+        asked, wrong = first.asked, first.asked & ~first.right & (first.items >= 0)
         counts = np.bincount(first.items[wrong], minlength=len(first.ranking.item_ids))
         order = np.argsort(-counts, kind="stable")
         top = counts[order[: _TAIL + _MOST_HUBS + 1]].astype(np.float64)
-        number, p = _hubs_in(top, int(first.asked.sum()))
-        concerned = np.isin(first.items, order[:number]) & first.asked & ~first.right
-        asked = first.asked
-        effect = effect_of(interval_of(concerned[asked], first.images[asked]), "share of queries")
+        number, p = _hubs_in(top, int(asked.sum()))
+        concerned = wrong & np.isin(first.items, order[:number])
+        effect = share_of(concerned[asked], first.images[asked], "share of queries")
         names = ", ".join(first.ranking.item_ids[item] for item in order[:number])
-        noun = ITEMS[direction]
+        many = f"{format_count(number, first.item)} ({names}) come"
         following = float(top[number] / max(asked.sum(), 1)) if number < len(top) else 0.0
         words = {
-            "items": f"The {noun} {names} comes" if number == 1 else f"{count(number, noun)} ({names}) come",
-            "share": percent(effect), "queries": QUERIES[direction], "next": percent(following),
+            "items": f"The {first.item} {names} comes" if number == 1 else many, "queries": f"{first.query}s",
+            "share": Figure.share(*effect[:3]), "next": Figure.share(following),
         }  # fmt: skip
         evidence = first.evidence(np.flatnonzero(concerned)) if p < 0.05 else ()
         yield Observation("hub", words, effect, effect.value, p, evidence=evidence, subject=direction)
@@ -89,11 +85,10 @@ def _hubs_in(top: Array, queries: int) -> tuple[int, float]:
     best = (1, 1.0)
     for number in range(1, min(_MOST_HUBS, len(top) - 2) + 1):
         last, following, tail = top[number - 1], top[number], top[number:]
-        if last < max(_FEWEST_QUERIES, _SMALLEST_HUB * queries, _RATIO * following):
-            continue
-        spread = max(float((tail[:-1] - tail[-1]).mean()), np.sqrt(following), 1.0)
-        p = min(1.0, _MOST_HUBS * float(np.exp(-(last - following) / spread)))
-        best = min(best, (number, p), key=lambda pair: pair[1])
+        if last >= max(_FEWEST_QUERIES, _SMALLEST_HUB * queries, _RATIO * following):
+            spread = max(float((tail[:-1] - tail[-1]).mean()), np.sqrt(following), 1.0)
+            p = min(1.0, _MOST_HUBS * float(np.exp(-(last - following) / spread)))
+            best = min(best, (number, p), key=lambda pair: pair[1])
     return best
 
 
@@ -106,36 +101,30 @@ def _hubs_in(top: Array, queries: int) -> tuple[int, float]:
 def plant_ties(subject: Subject, strength: float, stream: np.random.Generator) -> Planted:
     """Images with the vector of another, in pairs."""
     if subject.images is None or subject.captions is None or len(subject.images.shape) != 2:
-        return Planted(subject, frozenset())
-    images = len(subject.images)
-    pairs = stream.permutation(images)[: 2 * max(1, round(strength * images / 2))].reshape(-1, 2)
-    vectors = subject.images.vectors[pairs[:, 0]]
-    moved = subject.images.with_rows(pairs[:, 1], vectors)
-    tied = np.isin(subject.owner, pairs)
-    ids = [subject.dataset.caption_ids[row] for row in np.flatnonzero(tied)]
-    return Planted(replace(subject, images=moved).ranked(), frozenset(ids))
+        return Planted(subject)
+    vectors = np.array(subject.images.vectors)
+    pairs = stream.permutation(len(vectors))[: 2 * max(1, round(strength * len(vectors) / 2))].reshape(-1, 2)
+    vectors[pairs[:, 1]] = vectors[pairs[:, 0]]
+    return Planted.at(subject.with_vectors(vectors), captions=np.flatnonzero(np.isin(subject.owner, pairs)))
 
 
 def ties(firsts: Mapping[str, Firsts]) -> Iterator[Observation]:
     """What the rule for equal scores decides of Hit@1: counted, not estimated."""
     for direction, first in firsts.items():
         ranking, asked = first.ranking, first.asked
-        at_top = ranking.above == 0
-        won = np.bincount(ranking.rows, at_top, len(asked)) > 0
-        # All items of the highest score are relevant.
-        others = np.zeros(len(asked), np.int64)
-        np.maximum.at(others, ranking.rows[at_top], ranking.tied[at_top])
-        lost = won & (others + 1 > np.bincount(ranking.rows, at_top, len(asked)))
         if not asked.any():
             continue
-        effect = effect_of(interval_of(lost[asked], first.images[asked]), "points")
-        effect = Effect(effect.value, effect.value, effect.value, "points")  # of these queries it is exact
-        optimistic = float(won[asked].mean())
+        at_top = ranking.above == 0
+        relevant = np.bincount(ranking.rows, at_top, len(asked))
+        others = np.zeros(len(asked), np.int64)
+        np.maximum.at(others, ranking.rows[at_top], ranking.tied[at_top])
+        lost = (relevant > 0) & (others + 1 > relevant)  # else all items of the highest score are relevant
+        share, best = float(lost[asked].mean()), float((relevant > 0)[asked].mean())
         words = {
-            "points": percent(effect.value, " points"), "metric": f"{direction}/Hit@1",
-            "worst": percent(optimistic - effect.value), "best": percent(optimistic),
+            "points": Figure.share(share, unit=" points"), "metric": f"{direction}/Hit@1",
+            "worst": Figure.share(best - share), "best": Figure.share(best),
         }  # fmt: skip
-        rows = np.flatnonzero(lost & asked)
-        p = 0.0 if effect.value > _NOTICEABLE_TIES else 1.0
-        evidence = first.evidence(rows) if p == 0 else ()
-        yield Observation("ties", words, effect, effect.value, p, evidence=evidence, subject=direction)
+        p = 0.0 if share > _NOTICEABLE_TIES else 1.0
+        evidence = () if p else first.evidence(np.flatnonzero(lost & asked))
+        effect = Effect(share, share, share, "points")
+        yield Observation("ties", words, effect, share, p, evidence=evidence, subject=direction)

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
 
-from crosslens.analyze.soundness.firsts import MOST_EVIDENCE, Firsts, effect_of, percent
+from crosslens.analyze.soundness.firsts import MOST_EVIDENCE, Firsts
 from crosslens.analyze.subject import Planted, Subject
 from crosslens.core import (
     STATED_SIZE,
@@ -16,11 +15,13 @@ from crosslens.core import (
     Array,
     BoolArray,
     Effect,
+    Figure,
     FloatArray,
     IntArray,
     Observation,
     finding_kind,
 )
+from crosslens.metrics import format_count
 from crosslens.rank import scorer_of
 from crosslens.statistics import Bootstrap, Estimate, sum_of_means
 
@@ -51,12 +52,10 @@ _LIKELY = 1.92
 )  # fmt: skip
 def plant_chance(subject: Subject, strength: float, stream: np.random.Generator) -> Planted:
     """Vectors of images in random order."""
-    if subject.images is None or subject.captions is None:
-        return Planted(subject, frozenset())
-    rows = np.arange(len(subject.images))
+    rows = np.arange(len(subject.dataset.image_ids))
     moved = stream.choice(rows, round(strength * len(rows)), replace=False)
     rows[np.sort(moved)] = moved
-    return Planted(_with_images(subject, rows), _concerned(subject, rows))
+    return _moved(subject, rows)
 
 
 @finding_kind(
@@ -67,27 +66,20 @@ def plant_chance(subject: Subject, strength: float, stream: np.random.Generator)
 )  # fmt: skip
 def plant_misaligned(subject: Subject, strength: float, stream: np.random.Generator) -> Planted:
     """A block of image rows, rotated."""
-    if subject.images is None or subject.captions is None:
-        return Planted(subject, frozenset())
-    rows = np.arange(len(subject.images))
+    rows = np.arange(len(subject.dataset.image_ids))
     size = max(2, round(strength * len(rows)))
     start = int(stream.integers(0, len(rows) - size + 1))
     rows[start : start + size] = np.roll(rows[start : start + size], int(stream.integers(1, size)))
-    return Planted(_with_images(subject, rows), _concerned(subject, rows))
+    return _moved(subject, rows)
 
 
-def _with_images(subject: Subject, rows: IntArray) -> Subject:
-    """The subject whose images have the vectors of these rows."""
-    assert subject.images is not None
-    return replace(subject, images=subject.images.part(rows, subject.images.ids)).ranked()
-
-
-def _concerned(subject: Subject, rows: IntArray) -> frozenset[str]:
+def _moved(subject: Subject, rows: IntArray) -> Planted:
+    """The images with the vectors of these rows."""
+    if subject.images is None or subject.captions is None:
+        return Planted(subject)
     moved = rows != np.arange(len(rows))
-    captions = np.flatnonzero(moved[subject.owner])
-    return frozenset([subject.dataset.caption_ids[row] for row in captions]) | frozenset(
-        subject.dataset.image_ids[row] for row in np.flatnonzero(moved)
-    )
+    changed = subject.with_vectors(subject.images.vectors[rows])
+    return Planted.at(changed, images=np.flatnonzero(moved), captions=np.flatnonzero(moved[subject.owner]))
 
 
 def chance(subject: Subject, firsts: Mapping[str, Firsts]) -> Iterator[Observation]:
@@ -96,37 +88,35 @@ def chance(subject: Subject, firsts: Mapping[str, Firsts]) -> Iterator[Observati
     for direction in firsts.values():
         rows = np.flatnonzero(direction.asked)
         images = direction.images[rows]
-        if not len(rows) or len(np.unique(images)) < 2:
-            continue
-        columns = [direction.right[rows], direction.within_ten[rows], direction.places[rows]]
-        parts.append((Bootstrap(images, 1000, subject.seed), [column.astype(np.float64) for column in columns]))
-        share = direction.ranking.relevant_counts[rows] / direction.gallery
-        levels.append((float(share.mean()), float(1 - ((1 - share) ** 10).mean()), direction.gallery))
+        if len(np.unique(images)) >= 2:
+            columns = (direction.right, direction.within(_FAR), direction.places)
+            parts.append(
+                (Bootstrap(images, 1000, subject.seed), [column[rows].astype(np.float64) for column in columns])
+            )
+            share = direction.ranking.relevant_counts[rows] / direction.gallery
+            levels.append((float(share.mean()), float(1 - ((1 - share) ** _FAR).mean()), 0.5))
     if not parts:
         return
-    directions = len(parts)
-    level, ten, _ = (float(column) for column in np.mean(levels, axis=0))
-    gallery = min(size for *_, size in levels)
+    by_chance = np.mean(levels, axis=0)
+    gallery = min(direction.gallery for direction in firsts.values() if direction.asked.any())
 
     def both(column: int, confidence: float) -> Estimate:
-        bounds = (0.0, float(directions)) if column < 2 else None
+        bounds = (0.0, float(len(parts))) if column < 2 else None
         figure = sum_of_means([(draws, values[column]) for draws, values in parts], confidence, bounds)
         ends = (figure.mean if np.isnan(end) else end for end in figure.interval)
-        return Estimate(figure.mean / directions, *(end / directions for end in ends))
+        return Estimate(*(end / len(parts) for end in (figure.mean, *ends)))
 
     hits, places = both(0, 0.95), both(2, 0.95)
     stated = max(STATED_SIZE, _STATED_RANKS / gallery)
-    bounded = hits.high <= level + stated and places.high <= 0.5 + _STATED_PLACES
+    bounded = hits.high <= by_chance[0] + stated and places.high <= 0.5 + _STATED_PLACES
     # What is weak is not absent: nothing may be surely better than chance.
-    better = any(
-        both(column, _SURE).low > expected + 1e-9 for column, expected in ((0, level), (1, ten), (2, 0.5))
-    )  # fmt: skip
-    effect = effect_of(hits, "share of queries")
-    down = Effect(1 - places.mean, 1 - places.high, 1 - places.low, "share of the list")
+    better = any(both(column, _SURE).low > level + 1e-9 for column, level in enumerate(by_chance))
     words = {
         "directions": " and ".join({"t2i": "images by captions", "i2t": "captions by images"}[name] for name in firsts),
-        "hits": percent(effect), "chance": percent(level), "places": percent(down),
+        "hits": Figure.share(hits.mean, *hits.interval), "chance": Figure.share(by_chance[0]),
+        "places": Figure.share(1 - places.mean, 1 - places.high, 1 - places.low),
     }  # fmt: skip
+    effect = Effect.of("share of queries", hits.mean, *hits.interval)
     yield Observation("chance", words, effect, weight=1.0, bounded=bool(bounded and not better))
 
 
@@ -143,12 +133,12 @@ class _Votes(NamedTuple):
     ids: list[str]
 
 
-@dataclass(frozen=True, eq=False)
-class _Offset:
+class _Offset(NamedTuple):
     """One distance between the row that a query asks for and the row that it finds.
 
-    Per image: the share of its queries that find the image there (which is not found by what belongs to it), and of
-    those that find their own; 0 and 0 where the offset changes nothing. ``moved`` are the queries that it moves.
+    Per image: the share of its queries that find the image there (which is not found by what belongs to it), of those
+    that find their own, and whether its own is far down for all; no queries where the offset changes nothing. ``moved``
+    are the queries that it moves.
     """
 
     words: str
@@ -166,7 +156,21 @@ class _Segment(NamedTuple):
     stop: int
     inside: tuple[int, int]
     outside: tuple[int, int]
-    offset: _Offset
+
+    @property
+    def rows(self) -> slice:
+        return slice(self.start, self.stop)
+
+
+class _Shift(NamedTuple):
+    """Rows that are shifted, and how many of the queries that concerns, with the least and the most that is likely."""
+
+    p: float = 1.0
+    rows: tuple[int, int] = (0, 1)
+    offset: str = "elsewhere"
+    fits: str = "is never first"
+    shares: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    queries: Sequence[str] = ()
 
 
 def misaligned(subject: Subject, firsts: Mapping[str, Firsts]) -> Iterator[Observation]:
@@ -179,65 +183,39 @@ def misaligned(subject: Subject, firsts: Mapping[str, Firsts]) -> Iterator[Obser
     at most 1/x for each start (Ville 1939); p counts all starts, offsets and stakes.
     """
     ids = subject.dataset.image_ids
-    if len(ids) < 2 * _FEWEST_ROWS:
-        return
     shifts = [shift for shift in (_found_elsewhere(subject, firsts), _fits_elsewhere(subject)) if shift is not None]
-    if not shifts:
+    if len(ids) < 2 * _FEWEST_ROWS or not shifts:
         return
     sure = [shift for shift in shifts if shift.p < _CLEAR]
-    best = max(sure, key=lambda shift: shift.share) if sure else min(shifts, key=lambda shift: shift.p)
+    best = max(sure, key=lambda shift: shift.shares[0]) if sure else min(shifts, key=lambda shift: shift.p)
     p = min(1.0, len(shifts) * best.p)
-    effect = (
-        Effect(best.share, *best.reach, "share of captions")
-        if p < 0.05
-        else Effect(0.0, None, None, "share of captions")
-    )
+    effect = Effect.of("share of captions", *(best.shares if p < 0.05 else (0.0,)))
     start, stop = best.rows
     rows = f"in the rows of images {start + 1:,} to {stop:,} ({ids[start]} to {ids[stop - 1]})"
     words = {
-        "share": percent(effect), "where": "in all rows" if stop - start == len(ids) else rows,
+        "share": Figure.share(*effect[:3]), "where": "in all rows" if stop - start == len(ids) else rows,
         "offset": best.offset, "fits": best.fits,
     }  # fmt: skip
     evidence = [{"query": query} for query in best.queries[:MOST_EVIDENCE]] if p < 0.05 else ()
     yield Observation("misaligned", words, effect, weight=effect.value, p=p, evidence=evidence)
 
 
-class _Shift(NamedTuple):
-    """Rows that are shifted, and how many of the queries that concerns, with the least and the most that is likely."""
-
-    p: float
-    rows: tuple[int, int]
-    offset: str
-    fits: str
-    share: float
-    reach: tuple[float, float]
-    queries: list[str]
-
-
-_NO_SHIFT = _Shift(1.0, (0, 1), "elsewhere", "is never first", 0.0, (0.0, 0.0), [])
-
-
 def _shift(
-    segment: _Segment, starts: float, images: IntArray, moved: BoolArray, ids: Sequence[str], fits: str
+    segment: _Segment, offset: _Offset, starts: float, images: IntArray, ids: Sequence[str], fits: str
 ) -> _Shift:
-    """A segment with its p; ``images`` are those of the queries, ``moved`` the queries that the offset moves."""
+    """A segment with its p; ``images`` and ``ids`` are those of the queries."""
     if segment.stop - segment.start < _FEWEST_ROWS:
-        return _NO_SHIFT
-
-    def queries(start: int, stop: int) -> BoolArray:
-        return moved & (images >= start) & (images < stop)
-
-    reach = [float(queries(*ends).mean()) for ends in (segment.inside, segment.outside)]
-    rows = (segment.start, segment.stop)
-    concerned = np.flatnonzero(queries(*rows))
-    shown = slice(segment.start, segment.stop)
-    there, right = (float(column[shown].mean()) for column in (segment.offset.there, segment.offset.right))
-    p = min(1.0, starts * float(np.exp(-segment.evidence))) if there > right else 1.0
-    words = fits.format(there=percent(there), right=percent(right))
-    share = len(concerned) / len(images)
-    return _Shift(
-        p, rows, segment.offset.words, words, share, (reach[0], reach[1]), [ids[int(row)] for row in concerned]
+        return _Shift()
+    concerned, *reach = (
+        offset.moved & (images >= start) & (images < stop)
+        for start, stop in (segment[1:3], segment.inside, segment.outside)
     )
+    there, right = (float(column[segment.rows].mean()) for column in (offset.there, offset.right))
+    p = min(1.0, starts * float(np.exp(-segment.evidence))) if there > right else 1.0
+    words = fits.format(there=Figure.share(there), right=Figure.share(right))
+    shares = (float(concerned.mean()), float(reach[0].mean()), float(reach[1].mean()))
+    queries = [ids[row] for row in np.flatnonzero(concerned).tolist()]
+    return _Shift(p, (segment.start, segment.stop), offset.words, words, shares, queries)
 
 
 def _found_elsewhere(subject: Subject, firsts: Mapping[str, Firsts]) -> _Shift | None:
@@ -250,19 +228,17 @@ def _found_elsewhere(subject: Subject, firsts: Mapping[str, Firsts]) -> _Shift |
     fits = "is first for {there}, what belongs there for {right}"
     shifts: list[tuple[float, _Shift]] = []
     for offset in _offsets(subject, votes, images):
-        best: _Segment | None = None
-        for use_far in (False, True):
-            far = offset.far & use_far & (images >= _SMALLEST_GALLERY)
-            best = _better(best, np.where(far, _FAR * offset.there - 1, offset.there - offset.right), offset)
-        if best is not None:
-            shift = _shift(best, starts, votes.images, offset.moved, votes.ids, fits)
-            explained = offset.there * np.bincount(votes.images, offset.moved, images)
-            shifts.append((float(explained[best.start : best.stop].sum()), shift))
+        gains = offset.there - offset.right
+        far = offset.far & (images >= _SMALLEST_GALLERY)
+        segment = _best_segment(gains, np.where(far, _FAR * offset.there - 1, gains))
+        explained = offset.there * np.bincount(votes.images, offset.moved, images)
+        shift = _shift(segment, offset, starts, votes.images, votes.ids, fits)
+        shifts.append((float(explained[segment.rows].sum()), shift))
     # What is shifted by an image is shifted for the last of its captions by one caption too: what explains most counts.
-    sure = [(explained, shift) for explained, shift in shifts if shift.p < _CLEAR]
+    sure = [entry for entry in shifts if entry[1].p < _CLEAR]
     if sure:
-        return max(sure, key=lambda pair: pair[0])[1]
-    return min((shift for _, shift in shifts), key=lambda shift: shift.p, default=_NO_SHIFT)
+        return max(sure, key=lambda entry: entry[0])[1]
+    return min((shift for _, shift in shifts), key=lambda shift: shift.p, default=_Shift())
 
 
 def _fits_elsewhere(subject: Subject) -> _Shift | None:
@@ -286,40 +262,28 @@ def _fits_elsewhere(subject: Subject) -> _Shift | None:
     own = scores[owner, np.arange(len(rows))]
     asked = np.maximum(np.bincount(owner, minlength=count), 1)
     placed = np.bincount(owner, (scores < own).mean(axis=0), count) / asked < _PLACED
-    nothing = np.zeros(count, np.bool_)
+    all_rows = np.ones(len(rows), np.bool_)
 
-    def gains(distance: int) -> tuple[FloatArray, FloatArray]:
+    def offset(distance: int) -> _Offset:
         target = (owner + distance) % count
         other = scores[target, np.arange(len(rows))]
-        there = np.bincount(owner, (other > own) & placed[target], count) / asked
-        return there, np.bincount(owner, other <= own, count) / asked
+        columns = ((other > own) & placed[target], other <= own)
+        there, right = (np.bincount(owner, column, count) / asked for column in columns)
+        return _Offset(_rows_away(distance, count, "row"), there, right, ~all_rows, all_rows)
 
-    best: _Segment | None = None
-    distances: list[int] = [0]
-    for distance in range(1, count):
-        there, right = gains(distance)
-        offset = _Offset(_rows_away(distance, count, "row"), there, right, nothing, nothing)
-        segment = _better(best, there - right, offset)
-        if segment is not best:
-            best, distances[0] = segment, distance
-    if best is None or best.stop == best.start:
-        return _NO_SHIFT
-    rows_there = slice(best.start, best.stop)
-    beside = [np.subtract(*gains((distances[0] + step) % count))[rows_there].mean() for step in (-2, -1, 1, 2)]
-    peak = (best.offset.there - best.offset.right)[rows_there].mean()
+    def gains(distance: int) -> FloatArray:
+        there, right = offset(distance)[1:3]
+        return there - right
+
+    if count < 2:
+        return _Shift()
+    segment, distance = max(((_best_segment(gains(d)), d) for d in range(1, count)), key=lambda pair: pair[0].evidence)
+    if segment.stop == segment.start:
+        return _Shift()
+    peak, *beside = (gains((distance + step) % count)[segment.rows].mean() for step in (0, -2, -1, 1, 2))
     starts = len(_STAKES) * 2.0 * count * count if peak > 2 * max(beside) else np.inf
     fits = "scores higher than what belongs there for {there} (chance: 50 %)"
-    ids = [subject.dataset.caption_ids[row] for row in rows]
-    return _shift(best, starts, owner, np.ones(len(rows), np.bool_), ids, fits)
-
-
-def _better(best: _Segment | None, gains: FloatArray, offset: _Offset) -> _Segment | None:
-    """The segment that wins most, at the best stake."""
-    for stake in _STAKES:
-        segment = _best_segment(np.log1p(stake * gains), offset)
-        if best is None or segment.evidence > best.evidence:
-            best = segment
-    return best
+    return _shift(segment, offset(distance), starts, owner, [subject.dataset.caption_ids[row] for row in rows], fits)
 
 
 def _votes(subject: Subject, firsts: Mapping[str, Firsts]) -> _Votes | None:
@@ -327,56 +291,48 @@ def _votes(subject: Subject, firsts: Mapping[str, Firsts]) -> _Votes | None:
     direction = firsts.get(TEXT_TO_IMAGE) or next(iter(firsts.values()), None)
     if direction is None:
         return None
-    rows = np.flatnonzero(direction.asked & (direction.seen >= 0))
-    captions = None
+    rows, captions = np.flatnonzero(direction.asked & (direction.seen >= 0)), None
+    ids = direction.ranking.query_ids
     if direction.direction == TEXT_TO_IMAGE:
-        positions = subject.dataset.caption_rows
-        captions = np.array([positions[direction.ranking.query_ids[row]] for row in rows], np.int64)
+        captions = np.array([subject.dataset.caption_rows[ids[row]] for row in rows], np.int64)
         order = np.argsort(captions)
         rows, captions = rows[order], captions[order]
-    far = ~direction.within_ten[rows] & (direction.ranking.known[rows] >= _FAR)
-    ids = [direction.ranking.query_ids[row] for row in rows]
-    return _Votes(direction.images[rows], direction.seen[rows], far, captions, ids) if len(rows) else None
+    far = ~direction.within(_FAR)[rows] & (direction.ranking.known[rows] >= _FAR)
+    votes = _Votes(direction.images[rows], direction.seen[rows], far, captions, [ids[row] for row in rows])
+    return votes if len(rows) else None
 
 
 def _offsets(subject: Subject, votes: _Votes, images: int) -> Iterator[_Offset]:
     """The distances that most queries find something at: in rows of images, and in rows of captions."""
     own = votes.seen == votes.images
     missed = np.flatnonzero(~own)
-    asked = np.bincount(votes.images, minlength=images)
+
+    def offset(words: str, there: Array, moved: BoolArray) -> _Offset:
+        """The shares of each image over the queries that the offset would move."""
+        asked = np.maximum(np.bincount(votes.images, moved, images), 1)
+        there, right, far = (np.bincount(votes.images, moved * c, images) / asked for c in (there, own, votes.far))
+        return _Offset(words, there, right, far == 1, moved)
+
     # An image that its own queries find has not moved, whoever else finds it: a copy, or a hub.
+    asked = np.bincount(votes.images, minlength=images)
     unclaimed = 1 - np.bincount(votes.images, own, images) / np.maximum(asked, 1)
-    distances = (votes.seen[missed] - votes.images[missed]) % images
-    everything = np.ones(len(own), np.bool_)
-    for distance in _frequent(distances, images):
-        there = ~own & ((votes.seen - votes.images) % images == distance)
-        yield _offset(
-            _rows_away(distance, images, "row"), votes, there * unclaimed[votes.seen], own, everything, images
-        )
-    owner = subject.owner
-    captions = len(owner)
-    if votes.captions is None or (captions == images and (owner == np.arange(images)).all()):
+    distances = (votes.seen - votes.images) % images
+    for distance in _frequent(distances[missed], images):
+        there = (~own & (distances == distance)) * unclaimed[votes.seen]
+        yield offset(_rows_away(distance, images, "row"), there, np.ones(len(own), np.bool_))
+    owner, captions = subject.owner, len(subject.owner)
+    if votes.captions is None or np.array_equal(owner, np.arange(images)):
         return
     hits = np.zeros(captions, np.bool_)  # by row of the caption
     hits[votes.captions] = own
     order = np.argsort(owner, kind="stable")
-    starts = np.searchsorted(owner[order], np.arange(images + 1))
-    sizes = np.diff(starts)[votes.seen[missed]]
-    within = np.arange(sizes.sum()) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-    targets = order[np.repeat(starts[votes.seen[missed]], sizes) + within]
-    for distance in _frequent((targets - np.repeat(votes.captions[missed], sizes)) % captions, captions):
+    members = np.split(order, np.searchsorted(owner[order], np.arange(1, images)))
+    steps = [members[votes.seen[row]] - votes.captions[row] for row in missed]
+    for distance in _frequent(np.concatenate([*steps, order[:0]]) % captions, captions):
         target, second = ((votes.captions + step * distance) % captions for step in (1, 2))
         moved = owner[target] != votes.images
         kept = hits[target] & (owner[second] != owner[target])
-        there = moved & (votes.seen == owner[target]) & ~kept
-        yield _offset(_rows_away(distance, captions, "caption"), votes, there, own, moved, images)
-
-
-def _offset(words: str, votes: _Votes, there: Array, own: BoolArray, moved: BoolArray, images: int) -> _Offset:
-    """The shares of each image over the queries that the offset would move."""
-    asked = np.maximum(np.bincount(votes.images, moved, images), 1)
-    shares = [np.bincount(votes.images, moved * column, images) / asked for column in (there, own, votes.far)]
-    return _Offset(words, shares[0], shares[1], shares[2] == 1, moved)
+        yield offset(_rows_away(distance, captions, "caption"), moved & (votes.seen == owner[target]) & ~kept, moved)
 
 
 def _frequent(distances: IntArray, rows: int) -> IntArray:
@@ -387,19 +343,19 @@ def _frequent(distances: IntArray, rows: int) -> IntArray:
 
 def _rows_away(distance: int, rows: int, noun: str) -> str:
     forwards = distance <= rows / 2
-    size = int(distance if forwards else rows - distance)
-    return f"{size:,} {noun}{'' if size == 1 else 's'} {'further down' if forwards else 'further up'}"
+    return (
+        f"{format_count(int(distance if forwards else rows - distance), noun)} further {'down' if forwards else 'up'}"
+    )
 
 
-def _best_segment(gains: FloatArray, offset: _Offset) -> _Segment:
-    """The contiguous rows that win most, and between which ends the rows may lie that are as likely."""
-    sums = np.concatenate([[0.0], np.cumsum(gains)])
-    lowest = np.minimum.accumulate(sums)
-    stop = int(np.argmax(sums - lowest))
-    start = int(np.argmin(sums[: stop + 1]))
-    evidence = float(sums[stop] - sums[start])
-    starts = np.flatnonzero(sums[stop] - sums[: stop + 1] >= evidence - _LIKELY)
-    stops = start + np.flatnonzero(sums[start:] - sums[start] >= evidence - _LIKELY)
-    inside = (int(starts.max(initial=start)), int(stops.min(initial=stop)))
-    outside = (int(starts.min(initial=start)), int(stops.max(initial=stop)))
-    return _Segment(evidence, start, stop, (inside[0], max(inside)), outside, offset)
+def _best_segment(*bets: FloatArray) -> _Segment:
+    """The contiguous rows that win most, of any bet at any stake, and between which ends rows are as likely."""
+    sums = [np.append(0.0, np.log1p(stake * gains).cumsum()) for gains in bets for stake in _STAKES]
+    won = max(sums, key=lambda total: float((total - np.minimum.accumulate(total)).max()))
+    stop = int(np.argmax(won - np.minimum.accumulate(won)))
+    start = int(np.argmin(won[: stop + 1]))
+    evidence = float(won[stop] - won[start])
+    starts = np.flatnonzero(won[stop] - won[: stop + 1] >= evidence - _LIKELY)
+    stops = start + np.flatnonzero(won[start:] - won[start] >= evidence - _LIKELY)
+    inside = int(starts.max()), int(stops.min())
+    return _Segment(evidence, start, stop, (inside[0], max(inside)), (int(starts.min()), int(stops.max())))

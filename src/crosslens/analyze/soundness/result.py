@@ -44,13 +44,10 @@ class Soundness(Presented):
 
     def sections(self) -> Iterator[Section]:
         rows = []
-        for observation in self.observations:
-            value, low, high, _ = observation.effect
-            ends = (np.nan if end is None else end for end in (low, high))
-            name = " ".join(
-                filter(None, (_CHECKS[observation.kind], observation.subject and f"({observation.subject})"))
-            )
-            rows.append((observation.kind, name, Figure.percent(value, *ends, unit=" %"), _verdict(observation)))
+        for seen in self.observations:
+            ends = (np.nan if end is None else end for end in seen.effect[1:3])
+            name = f"{_CHECKS[seen.kind]} ({seen.subject})" if seen.subject else _CHECKS[seen.kind]
+            rows.append((seen.kind, name, Figure.percent(seen.effect.value, *ends, unit=" %"), _verdict(seen)))
         notes = f"Not looked at, as it is not there: {', '.join(self.not_looked_at)}." if self.not_looked_at else ""
         table = Table(("check", "what", "value", "verdict"), rows, "llrl", title="What was checked")
         yield Section("Is the input sound?", (table, *((Text.of(notes, note=True),) if notes else ())))

@@ -5,19 +5,18 @@ from __future__ import annotations
 import filecmp
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
 
-from crosslens.analyze.soundness.firsts import ITEMS, MOST_EVIDENCE, Firsts, percent
+from crosslens.analyze.soundness.firsts import MOST_EVIDENCE, Firsts
 from crosslens.analyze.subject import Planted, Subject
 from crosslens.core import (
     STATED_SIZE,
-    TEXT_TO_IMAGE,
-    Array,
     Effect,
     Embeddings,
+    Figure,
+    FloatArray,
     InputError,
     IntArray,
     Observation,
@@ -36,7 +35,6 @@ _RELATED = 0.25
 _TEMPLATE = 0.6
 """Where two items drawn at random have more in common, nobody can tell what is related."""
 _PAIRS = 300
-_WORD = re.compile(r"\w+")
 _LEVEL_LENGTHS = 1e-3
 _PERMUTATIONS = 2000
 
@@ -50,13 +48,11 @@ _PERMUTATIONS = 2000
 def plant_blank_vectors(subject: Subject, strength: float, stream: np.random.Generator) -> Planted:
     """Images with the mean vector, or with zeros where these have a score."""
     if subject.images is None or subject.captions is None:
-        return Planted(subject, frozenset())
-    rows = np.sort(stream.choice(len(subject.images), max(2, round(strength * len(subject.images))), replace=False))
-    vectors = subject.images.vectors
-    blank = np.zeros_like(vectors[0]) if subject.score == "dot" else vectors.mean(axis=0)
-    images = subject.images.with_rows(rows, np.repeat(blank[None], len(rows), axis=0))
-    ids = frozenset(subject.dataset.image_ids[row] for row in rows)
-    return Planted(replace(subject, images=images).ranked(), ids)
+        return Planted(subject)
+    vectors = np.array(subject.images.vectors)
+    rows = np.sort(stream.choice(len(vectors), max(2, round(strength * len(vectors))), replace=False))
+    vectors[rows] = 0 if subject.score == "dot" else vectors.mean(axis=0)
+    return Planted.at(subject.with_vectors(vectors), images=rows)
 
 
 def blank_vectors(subject: Subject) -> Iterator[Observation]:
@@ -66,19 +62,18 @@ def blank_vectors(subject: Subject) -> Iterator[Observation]:
     counts has as little in common as two items drawn at random.
     """
     dataset = subject.dataset
-    spelled = [_WORD.findall(text.lower()) for text in dataset.texts]
-    words = [frozenset(text) for text in spelled]
-    of_image: list[set[str]] = [set() for _ in dataset.image_ids]
+    texts = [re.findall(r"\w+", text.lower()) for text in dataset.texts]
+    of_image: list[list[str]] = [[] for _ in dataset.image_ids]
     for caption, image in enumerate(subject.owner):
-        of_image[image] |= words[caption]
+        of_image[image] += texts[caption]
 
     def caption_likeness(left: int, right: int) -> float:
-        half = max(1, min(len(spelled[left]), len(spelled[right])) // 2)
-        return 1.0 if spelled[left][:half] == spelled[right][:half] else _overlap(words[left], words[right])
+        half = max(1, min(len(texts[left]), len(texts[right])) // 2)
+        return 1.0 if texts[left][:half] == texts[right][:half] else _overlap(texts[left], texts[right])
 
     def image_likeness(left: int, right: int) -> float:
-        files = [subject.pictures.get(dataset.image_ids[row]) for row in (left, right)]
-        if files[0] is not None and files[1] is not None and _same_picture(files[0], files[1]):
+        first, second = (subject.pictures.get(dataset.image_ids[row]) for row in (left, right))
+        if first is not None and second is not None and _same_picture(first, second):
             return 1.0
         return _overlap(of_image[left], of_image[right])
 
@@ -89,64 +84,62 @@ def blank_vectors(subject: Subject) -> Iterator[Observation]:
     for side, embeddings, ids, likeness, despite in sides:
         if embeddings is None or not len(embeddings) or (side == "images" and dataset.corpus is not None):
             continue  # where texts stand for the images, equal texts have equal vectors
-        level, one, copied = _blank_rows(embeddings, likeness, subject.seed)
-        kinds = (
-            (level, "a vector of zeros, or of one number everywhere"),
-            (one, f"one and the same vector, {despite}"),
-            (copied, f"a vector that another has too, {despite}"),
-        )
-        for number, (rows, what) in enumerate(kinds):
-            if number and not len(rows):
+        level, equal, copied = _blank_rows(embeddings, likeness, subject.seed)
+        for name, rows, what in (
+            ("level", level, "a vector of zeros, or of one number everywhere"),
+            ("equal", equal, f"one and the same vector, {despite}"),
+            ("copied", copied, f"a vector that another has too, {despite}"),
+        ):
+            if not len(rows) and name != "level":
                 continue
             share = len(rows) / len(ids)
-            effect = Effect(share, share, share, f"share of {side}")
-            text = {"share": f"{percent(share)} ({len(rows):,})", "side": side, "what": what}
-            evidence = [{"item" if side == "images" else "query": ids[row]} for row in rows[:MOST_EVIDENCE]]
             # Without pictures nobody can tell whether an image is there twice.
-            certain = share >= _NOTICEABLE and (number < 2 or side == "captions" or bool(subject.pictures))
+            certain = share >= _NOTICEABLE and (name != "copied" or side == "captions" or bool(subject.pictures))
             p = (0.0 if certain else None) if len(rows) else 1.0
+            words = {"share": f"{Figure.share(share)} ({len(rows):,})", "side": side, "what": what}
+            evidence = [{"item" if side == "images" else "query": ids[row]} for row in rows[:MOST_EVIDENCE]]
+            effect = Effect(share, share, share, f"share of {side}")
             yield Observation(
-                "blank-vectors", text, effect, share, p, worth_a_look=p is None, evidence=evidence,
-                subject=f"{side}: {('level', 'equal', 'copied')[number]}",
+                "blank-vectors", words, effect, share, p, worth_a_look=p is None, evidence=evidence,
+                subject=f"{side}: {name}",
             )  # fmt: skip
 
 
 def _blank_rows(
     embeddings: Embeddings, likeness: Callable[[int, int], float], seed: int
-) -> tuple[IntArray, IntArray, IntArray]:
+) -> tuple[Sequence[int], Sequence[int], Sequence[int]]:
     """Rows of equal numbers, rows of one vector that outnumber all others, and rows that repeat some vector."""
     flat = np.ascontiguousarray(embeddings.vectors).reshape(len(embeddings), -1)
-    level = (flat == flat[:, :1]).all(axis=1) if flat.shape[1] > 1 else (flat[:, 0] == 0)
+    is_level = (flat == flat[:, :1]).all(axis=1) if flat.shape[1] > 1 else (flat[:, 0] == 0)
+    level: list[int] = np.flatnonzero(is_level).tolist()
     groups: dict[bytes, list[int]] = {}
-    for row in np.flatnonzero(~level):
-        groups.setdefault(flat[row].tobytes(), []).append(int(row))
+    for row in np.flatnonzero(~is_level).tolist():
+        groups.setdefault(flat[row].tobytes(), []).append(row)
     repeated = sorted((rows for rows in groups.values() if len(rows) > 1), key=len, reverse=True)
-    one: list[int] = []
-    copied: list[int] = []
-    if repeated:
-        stream = random_stream(seed, "blank vectors")
-        pairs = stream.integers(0, len(flat), (_PAIRS, 2))
-        at_random = float(np.mean([likeness(*map(int, pair)) for pair in pairs if pair[0] != pair[1]] or [0.0]))
-        limit = at_random + _RELATED * (1 - at_random)
+    if not repeated:
+        return level, (), ()
+    stream = random_stream(seed, "blank vectors")
+    pairs = stream.integers(0, len(flat), (_PAIRS, 2)).tolist()
+    at_random = float(np.mean([likeness(left, right) for left, right in pairs if left != right] or [0.0]))
 
-        def unrelated(rows: Sequence[int]) -> bool:
-            if at_random > _TEMPLATE:
-                return False
-            every = list(combinations(rows[: _OUTSTANDING * 5], 2))
-            drawn = stream.permutation(len(every))[:_PAIRS]
-            return float(np.mean([likeness(*every[pair]) for pair in drawn])) <= limit
+    def unrelated(rows: Sequence[int]) -> bool:
+        if at_random > _TEMPLATE:
+            return False
+        every = list(combinations(rows[: _OUTSTANDING * 5], 2))
+        drawn = stream.permutation(len(every))[:_PAIRS]
+        return float(np.mean([likeness(*every[pair]) for pair in drawn])) <= at_random + _RELATED * (1 - at_random)
 
-        next_largest = len(repeated[1]) if len(repeated) > 1 else 1
-        if len(repeated[0]) >= _OUTSTANDING * next_largest and unrelated(repeated[0]):
-            one = repeated.pop(0)
-        # Of an encoder that tells few things apart most vectors are repeated: none is a copy.
-        if sum(map(len, repeated)) <= len(flat) / 2:
-            copied = [row for rows in repeated if unrelated(rows) for row in rows]
-    return np.flatnonzero(level), np.array(one, np.int64), np.array(copied, np.int64)
+    next_largest = len(repeated[1]) if len(repeated) > 1 else 1
+    outstanding = len(repeated[0]) >= _OUTSTANDING * next_largest and unrelated(repeated[0])
+    equal = repeated.pop(0) if outstanding else []
+    # Of an encoder that tells few things apart most vectors are repeated: none is a copy.
+    few = sum(map(len, repeated)) <= len(flat) / 2
+    return level, equal, [row for rows in repeated if few and unrelated(rows) for row in rows]
 
 
-def _overlap(left: frozenset[str] | set[str], right: frozenset[str] | set[str]) -> float:
-    return len(left & right) / max(len(left | right), 1)
+def _overlap(left: Sequence[str], right: Sequence[str]) -> float:
+    """The share of the words of either that both have."""
+    return len(set(left) & set(right)) / max(len(set(left) | set(right)), 1)
 
 
 def _same_picture(left: str, right: str) -> bool:
@@ -154,10 +147,9 @@ def _same_picture(left: str, right: str) -> bool:
     try:
         if filecmp.cmp(left, right, shallow=False):
             return True
-        first, second = (np.asarray(as_picture(file)) for file in (left, right))
+        return np.array_equal(np.asarray(as_picture(left)), np.asarray(as_picture(right)))
     except (OSError, InputError):
         return False
-    return first.shape == second.shape and bool((first == second).all())
 
 
 @finding_kind(
@@ -170,60 +162,47 @@ def _same_picture(left: str, right: str) -> bool:
 def plant_norms(subject: Subject, strength: float, stream: np.random.Generator) -> Planted:
     """Images whose vectors are multiplied with log-normal factors; nothing where the score ignores lengths."""
     if subject.images is None or subject.score != "dot" or len(subject.images.shape) != 2:
-        return Planted(subject, frozenset())
+        return Planted(subject)
     factors = np.exp(strength * stream.standard_normal(len(subject.images)))
-    rows = np.arange(len(factors))
-    images = subject.images.with_rows(rows, subject.images.vectors * factors[:, None].astype(subject.images.dtype))
-    longest = np.argsort(-factors)[: max(1, len(factors) // 10)]
-    return Planted(
-        replace(subject, images=images).ranked(), frozenset(subject.dataset.image_ids[row] for row in longest)
-    )
+    vectors = subject.images.vectors * factors[:, None].astype(subject.images.dtype)
+    return Planted.at(subject.with_vectors(vectors), images=_longest(factors))
+
+
+def _longest(lengths: FloatArray) -> IntArray:
+    """The tenth of the rows with the longest vectors."""
+    return np.argsort(-lengths)[: max(1, len(lengths) // 10)]
 
 
 def norms(subject: Subject, firsts: Mapping[str, Firsts]) -> Iterator[Observation]:
     """Hit@1 of the same vectors at length 1 minus Hit@1 of the inner product, in both directions."""
     images, captions = subject.images, subject.captions
-    if subject.score != "dot" or images is None or captions is None or "single" not in (images.kind, captions.kind):
+    if subject.score != "dot" or images is None or captions is None or not subject.has_vectors:
         return
-    lengths, units = {}, {}
+    lengths_of, units = {}, []
     for name, side in (("image", images), ("caption", captions)):
-        vectors = np.asarray(side.vectors, np.float32)
-        lengths[name] = np.linalg.norm(vectors.astype(np.float64), axis=1)
-        units[name] = (vectors / np.where(lengths[name] > 0, lengths[name], 1)[:, None]).astype(np.float32)
+        lengths_of[name] = np.linalg.norm(np.asarray(side.vectors, np.float64), axis=1)
+        unit = side.vectors / np.where(lengths_of[name] > 0, lengths_of[name], 1)[:, None]
+        units.append(unit.astype(np.float32))
+    by_cosine = Firsts.of(subject.with_vectors(*units))
     for direction, first in firsts.items():
-        item, query = ITEMS[direction], "caption" if direction == TEXT_TO_IMAGE else "image"
-        ids = {"image": subject.dataset.image_ids, "caption": subject.dataset.caption_ids}
-        if first.ranking.item_ids != ids[item] or first.ranking.query_ids != ids[query]:
+        cosine, ids = by_cosine[direction].ranking, first.ranking
+        if ids.item_ids != cosine.item_ids or ids.query_ids != cosine.query_ids:
             continue
-        found = _first_items(units[query], units[item])
-        owner = np.arange(len(ids["image"])) if item == "image" else subject.owner
+        lengths = lengths_of[first.item]
         asked = np.flatnonzero(first.asked)
-        by_unit = (owner[found] == first.images)[asked].astype(np.float64)
-        by_product = first.right[asked].astype(np.float64)
-        level = bool(np.ptp(lengths[item]) <= _LEVEL_LENGTHS * lengths[item].mean())
+        by_unit, by_product = (side.right[asked].astype(np.float64) for side in (by_cosine[direction], first))
         test = paired_permutation(
             by_unit, by_product, first.images[asked], permutations=_PERMUTATIONS, bounds=(0, 1), seed=subject.seed
         )
-        low, high = (None if np.isnan(end) else end for end in test.interval)
-        effect = Effect(test.difference, low, high, "points")
-        noticeable = not level and test.difference >= STATED_SIZE
-        lost = asked[(by_unit == 1) & (by_product == 0)]
-        longest = np.argsort(-lengths[item])[: max(1, len(lengths[item]) // 10)]
-        taken = np.isin(first.items[lost], longest)
+        effect = Effect.of("points", test.difference, *test.interval)
+        level = bool(np.ptp(lengths) <= _LEVEL_LENGTHS * lengths.mean())
+        lost = asked[by_unit > by_product]
+        taken = np.isin(first.items[lost], _longest(lengths))
         words = {
-            "points": percent(effect, " points"), "metric": f"{direction}/Hit@1",
-            "right": percent(float(by_product.mean())), "unit": percent(float(by_unit.mean())), "items": f"{item}s",
-            "longest": percent(float(taken.mean()) if len(taken) else 0.0),
+            "points": Figure.share(*effect[:3], unit=" points"), "metric": f"{direction}/Hit@1",
+            "right": Figure.share(float(by_product.mean())), "unit": Figure.share(float(by_unit.mean())),
+            "items": f"{first.item}s", "longest": Figure.share(float(taken.mean()) if len(taken) else 0.0),
         }  # fmt: skip
-        p = float(test.p_value) if noticeable else 1.0
+        p = float(test.p_value) if test.difference >= STATED_SIZE and not level else 1.0
         evidence = first.evidence(lost[np.argsort(~taken, kind="stable")]) if p < 0.05 else ()
         yield Observation("norms", words, effect, max(effect.value, 0.0), p, evidence=evidence, subject=direction)
-
-
-def _first_items(queries: Array, items: Array) -> IntArray:
-    """The row of the item with the largest inner product, by query."""
-    first = np.empty(len(queries), np.int64)
-    step = max(1, 20_000_000 // max(len(items), 1))
-    for start in range(0, len(queries), step):
-        first[start : start + step] = np.argmax(queries[start : start + step] @ items.T, axis=1)
-    return first

@@ -97,7 +97,8 @@ def _details(finding: Finding) -> Mapping[str, Any]:
 
 def _order(finding: Finding) -> tuple[bool, bool, int, float]:
     details = _details(finding)
-    return finding.certainty == "open", not details["unsound"], -len(details["silences"]), -finding.weight
+    unsound = details["unsound"] and finding.weight >= STATED_SIZE  # a trifle is no reason to doubt the rest
+    return finding.certainty == "open", not unsound, -len(details["silences"]) * unsound, -finding.weight
 
 
 def _silences(unsound: Finding, finding: Finding) -> bool:

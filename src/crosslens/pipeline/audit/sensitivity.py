@@ -40,6 +40,8 @@ from crosslens.pipeline.audit.stage import RUN, all_stages
 from crosslens.pipeline.audit.stages import LOOKS
 from crosslens.pipeline.recipe.execute import recipe_of_run
 
+_FEWEST_FOR_WORDS = 10
+"""Trials that "always" and "never" take."""
 FIRST_FIVE = 5
 """What a reader of an audit sees first."""
 
@@ -106,7 +108,9 @@ def kept_sensitivities(folder: AuditFolder) -> dict[str, Kept]:
 
 
 def _verdict(row: NoticedDefect) -> str:
-    share = row.said / row.planted if row.planted else 0.0
+    share = row.said / row.planted
+    if row.planted < _FEWEST_FOR_WORDS:
+        return ""
     return "always" if share == 1 else "never" if share == 0 else "mostly" if share >= 0.8 else "sometimes"
 
 

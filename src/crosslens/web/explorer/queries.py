@@ -228,12 +228,16 @@ class LikelyPositiveSearch:
         name = retrieval.query_names[row]
         pairs = [(name, item) if retrieval.forward else (item, name) for item in open_items]
         rows = [(dataset.image_rows.get(image), dataset.caption_rows.get(caption)) for image, caption in pairs]
-        known = [(item, pair) for item, pair in zip(open_items, rows, strict=True) if can_tell and None not in pair]
-        values = phi.pairs(*np.array([pair for _, pair in known], np.int64).T).tolist() if known else []
+        candidates = [
+            (item, (image, caption))
+            for item, (image, caption) in zip(open_items, rows, strict=True)
+            if can_tell and image is not None and caption is not None
+        ]
+        values = phi.pairs(*np.array([pair for _, pair in candidates], np.int64).T).tolist() if candidates else []
         references = references_of(dataset)
         likely = [
             LikelyPositive(item, value)
-            for (item, (image, caption)), value in zip(known, values, strict=True)
+            for (item, (image, caption)), value in zip(candidates, values, strict=True)
             if value >= threshold and not is_denied(dataset.texts[caption], references[image])
         ]
         return LikelyPositives(PHI, threshold, QUANTILE, likely)
