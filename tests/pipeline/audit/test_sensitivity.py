@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -108,9 +109,8 @@ def test_what_is_noticed_is_counted(folder: Path, monkeypatch: pytest.MonkeyPatc
         (kind, strength): (2, 2) if strength > 0.05 else (1, 1) for kind, strength in STRENGTHS
     }
     text = result.text(None)
-    assert [line.split()[-7:] for line in text.splitlines() if " of 2" in line] == [
-        ("always (2 of 2) 2 of 2" if strength > 0.05 else "sometimes (1 of 2) 1 of 2").split()
-        for _, strength in STRENGTHS
+    assert re.findall(r"(always|sometimes) +\(", text) == [
+        "always" if strength > 0.05 else "sometimes" for _, strength in STRENGTHS
     ]
 
 

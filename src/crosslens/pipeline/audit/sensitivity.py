@@ -78,7 +78,8 @@ class Sensitivity(Presented):
         ]
         note = (
             "Each defect was planted into the data of this audit, with another seed each time, and looked for as the "
-            "audit does, with the same corrections; first five: among the first five findings. What was not noticed here may be there without being said."
+            "audit does, with the same corrections; first five: among the first five findings. What was not noticed "
+            "here may be there without being said."
         )
         left_out = [f"{kind}: {reason}." for kind, reason in self.left_out.items()]
         table = Table(("planted", "noticed", "first five"), rows, "llr", notes=(note, *left_out))
