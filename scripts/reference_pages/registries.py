@@ -286,7 +286,9 @@ def findings() -> str:
     for entry in FINDING_KINDS:
         details = entry.details
         rows = [f"## {entry.name}", f"“{details['sentence']}”", f"Looked for by the stage `{details['stage']}`."]
-        planted = ", ".join(details["strength_words"].format(strength) for strength in details["strengths"])
+        planted = ", ".join(
+            details["strength_words"].format(strength).replace("%", " %") for strength in details["strengths"]
+        )
         rows.append(f"Planted: {cleaned(entry.summary)} Strengths: {planted}.")
         silenced = ["what is said of the model" if name == "*" else f"`{name}`" for name in details["silences"]]
         if silenced:

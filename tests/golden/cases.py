@@ -71,6 +71,9 @@ CASES: dict[str, tuple[Case, ...]] = {
         Case("list", "audit --list", part=""),
         Case("tiny", "audit --dataset scenes --model tiny --quick -o audits/tiny", part="audits"),
     ),
+    "calibrate": (
+        Case("tiny", "calibrate audits/tiny --only blank-vectors --only better --only colour --repeats 2", part="audits"),
+    ),
     "evaluate": (
         Case("model", f"evaluate --dataset scenes --model tiny {_RESAMPLES}", files="-o out/run"),
         Case(

@@ -261,7 +261,7 @@ def test_what_an_audit_could_have_noticed_is_shown_by_run(inputs: ReportInputs) 
     section = next(section for section in report.sections if section.target == "sensitivity")
     assert section.title == "What this audit could have noticed"
     text = plain(report.page)
-    assert "a hub of 5 % of the captions 10 of 10 6 of 10 always" in text
+    assert "a hub of 5 % of the captions always (10 of 10) 6 of 10" in text
     assert "typos: this data has nothing to plant it into." in text
     both = plain(report_page(replace(inputs, sensitivities=sensitivities)))
     for name in inputs.runs:

@@ -98,7 +98,7 @@ class DemoResult(Presented):
         (galleries,) = self.galleries.in_order(self.easiest.groups).sections()
         yield Section("", (Text.of(harder), *galleries.parts))
         (findings,) = self.audit.sections()
-        yield Section("What the audit found, the most important first", findings.parts)
+        yield Section("What the audit found, the first thing first", findings.parts)
         run = self.audit.folder / "runs" / next(iter(self.audit.runs))
         steps = {
             f"open {self.audit.report}": "the report (or xdg-open)",
@@ -236,7 +236,7 @@ def audit(
 
 @command(
     "crosslens calibrate audits/clip",
-    "crosslens calibrate audits/clip --only hub --only swapped-captions --repeats 20",
+    "crosslens calibrate audits/clip --only hub --only ties --repeats 20",
     "crosslens calibrate audits/all --run tiny-flickr --write noticed.csv",
     common=("only", "repeats"),
 )

@@ -73,16 +73,16 @@ class Sensitivity(Presented):
 
     def sections(self) -> Iterator[Section]:
         rows = [
-            (row.words, f"{row.said} of {row.planted}", f"{row.first} of {row.planted}", _verdict(row))
+            (row.words, f"{_verdict(row)} ({row.said} of {row.planted})", f"{row.first} of {row.planted}")
             for row in self.rows
         ]
         note = (
             "Each defect was planted into the data of this audit, with another seed each time, and looked for as the "
-            "audit does, with the same corrections. What was not noticed here may be there without being said."
+            "audit does, with the same corrections; first five: among the first five findings. What was not noticed "
+            "here may be there without being said."
         )
         left_out = [f"{kind}: {reason}." for kind, reason in self.left_out.items()]
-        header = ("planted", "noticed", "among the first five", "")
-        table = Table(header, rows, "lrrl", notes=(note, *left_out))
+        table = Table(("planted", "noticed", "first five"), rows, "llr", notes=(note, *left_out))
         yield Section(self.title, (table,) if rows else (Text.of(note, *left_out),))
 
     def as_dict(self) -> dict[str, Any]:
@@ -209,7 +209,7 @@ def _noticed(
         said += bool(places)
         first += bool(places) and places[0] < FIRST_FIVE
         progress.advance()
-    words = entry.details["strength_words"].format(strength)
+    words = entry.details["strength_words"].format(strength).replace("%", " %")
     return NoticedDefect(entry.name, strength, words, repeats, said, first)
 
 
