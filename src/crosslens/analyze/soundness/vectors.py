@@ -157,7 +157,7 @@ def _same_picture(left: str, right: str) -> bool:
     "The lengths of the vectors cost {points} of {metric}: {right} by their inner product, {unit} by cosine. Of the "
     "queries that are lost, {longest} retrieve one of the {items} with the longest tenth of the vectors.",
     stage="soundness", strengths=(0.2, 0.5, 1.0), strength_words="lengths that vary by a factor of e^{:.1f}",
-    unsound=True, silences=("hub",), causes=("hub",),
+    unsound=True, causes=("hub",),
 )  # fmt: skip
 def plant_norms(subject: Subject, strength: float, stream: np.random.Generator) -> Planted:
     """Images whose vectors are multiplied with log-normal factors; nothing where the score ignores lengths."""
