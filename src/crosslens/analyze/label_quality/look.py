@@ -239,7 +239,8 @@ def _review_table(
 @finding_kind(
     "same-image",
     "{count} of images {show} one and the same picture{excused}.",
-    accuses=True, stage="label-quality", strengths=(0.01, 0.03, 0.1), strength_words="{:.0%} of the pictures under a second id",
+    accuses=True, stage="label-quality", strengths=(0.01, 0.03, 0.1),
+    strength_words="{:.0%} of the pictures under a second id",
     causes=("same-caption",),
 )  # fmt: skip
 def plant_same_image(subject: Subject, strength: float, stream: np.random.Generator) -> Planted:
