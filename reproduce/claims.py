@@ -252,10 +252,15 @@ CODE = (
 )
 
 
+def _record_of(case: Case) -> Path:
+    """Where the record of a case is kept, for this state of the code."""
+    key = hashlib.blake2b(f"{case!r}".encode(), digest_size=10).hexdigest()
+    return CACHE / "cases" / _digest(CODE) / f"{key}.json"
+
+
 def kept_case(case: Case) -> dict[str, Any]:
     """The record of a case, from an earlier call where the code is the same."""
-    key = hashlib.blake2b(f"{case!r}".encode(), digest_size=10).hexdigest()
-    file = CACHE / "cases" / _digest(CODE) / f"{key}.json"
+    file = _record_of(case)
     if file.exists():
         record: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
         return record
@@ -344,7 +349,7 @@ def precisions(records: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, Any]
     worlds = sorted({record["world"].split("-")[0] for record in records})
     where = f"{', '.join(worlds)}: planted and clean worlds (docs/results/claims.md)"
     return {
-        kind: {"value": round(count[True] / count.total(), 4), "n": count.total(), "measured": where}
+        kind: {"value": round(count[True] / count.total(), 4), "n": count.total(), "where": where}
         for kind, count in sorted(counts.items())
     }
 
@@ -388,7 +393,7 @@ def page(records: Sequence[Mapping[str, Any]], absent: int) -> str:
             confusion[record["planted"] or "(none)"][kind] += 1
     numbers = Counter(record["planted"] or "(none)" for record in records)
     kinds = sorted({kind for counts in confusion.values() for kind in counts})
-    skipped = f" {absent} cases need datasets that were absent." if absent else ""
+    skipped = f" {absent} planned cases were not run, or need datasets that were absent." if absent else ""
     seeds = ", ".join(map(str, sorted({record["seed"] for record in records})))
     powers = [
         (f"`{kind}`", plant, strength, _percent(sum(seen), len(seen)))
@@ -446,6 +451,9 @@ def main() -> int:
     parser.add_argument(
         "--export", type=Path, help="write the case that --case names, and print the command that audits it"
     )
+    parser.add_argument(
+        "--finished", action="store_true", help="write from the cases that are finished; the page says how many"
+    )
     parser.add_argument("--jobs", type=int, default=2, help="processes")
     parser.add_argument("--seeds", type=int, default=len(SEEDS), help="how many seeds")
     options = parser.parse_args()
@@ -456,6 +464,9 @@ def main() -> int:
     if options.export:
         print("crosslens " + " ".join(export(todo[0], options.export)))
         return 0
+    planned = len(todo)
+    if options.finished:
+        todo = [case for case in todo if _record_of(case).exists()]
     todo.sort(key=lambda case: (case.world, case.seed))  # a world is made once
     records: list[dict[str, Any]] = []
     progress = progress_bar()
@@ -478,8 +489,8 @@ def main() -> int:
     false_first = sum(entry["true"] is False and entry["place"] < FIRST for record in done for entry in record["said"])
     print(f"{len(done)} audits; {sum(found)} of {len(found)} planted defects among the first five; "
           f"{false_first} false findings among the first five; {len(failed)} failed")  # fmt: skip
-    if not wanted and not options.quick and not failed:
-        PAGE.write_text(page(done, sum("absent" in record for record in records)), encoding="utf-8")
+    if not wanted and (options.finished or not options.quick) and not failed:
+        PAGE.write_text(page(done, planned - len(done)), encoding="utf-8")
         PRECISIONS.write_text(json.dumps(precisions(done), indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
         print(f"written: {PAGE.relative_to(ROOT)}, {PRECISIONS.relative_to(ROOT)}")
     return 1 if failed or false_first else 0

@@ -362,11 +362,11 @@ def members_of(text: str, world: World) -> Array | None:
     of_images = "i2t/" in text
     lengths = np.array([len(words_of(caption)) for caption in world.dataset.texts])
     words = re.search(r"captions of (\d+)(?: to (\d+))? words", text)
-    column = re.search(r"for ([\w ]+?) = (.+?) \(\d", text)
+    column = re.search(r"[Ff]or ([\w ]+?) = (.+?) \(\d", text)
     if words or (column and column[1] == "caption_length"):
         low, high = (words[1], words[2] or words[1]) if words else (column[2], column[2]) if column else ("", "")
         members = (lengths >= int(low)) & (lengths <= int(high))
-    elif "objects are small" in text and world.dataset.objects is not None:
+    elif re.search("objects are small|small objects", text) and world.dataset.objects is not None:
         limit = re.search(r"less than ([\d.]+) ?%", text)
         parts = object_parts(world)
         rows = parts < (float(limit[1]) / 100 if limit else float(np.nanquantile(parts, 1 / 3)))
@@ -389,9 +389,12 @@ def compared_with(text: str, world: World) -> Array:
     members = members_of(text, world)
     direction = "i2t/" if "i2t/" in text else "t2i/"
     left_out = re.search(r"the rest \(without (.+?)\)", text)
-    without = None if left_out is None else members_of(f"{direction} for {left_out[1]} (1", world)
     assert members is not None
-    return np.asarray(~members if without is None else ~members & ~without)
+    compared = ~members
+    for group in left_out[1].split("; ") if left_out else ():
+        without = members_of(f"{direction} for {group} (1", world)
+        compared &= True if without is None else ~without
+    return np.asarray(compared)
 
 
 def object_parts(world: World) -> Array:

@@ -107,7 +107,7 @@ def known_from(run: cl.Run, dataset: cl.Dataset, with_corpus: cl.Dataset) -> dic
         **causes,
         "rows of the keyword filter": f"{len(rows):,}",
         "… “only here” of a word that the corpus has": f"{held:,}",
-        "failures blamed on annotation": f"{failures['annotation']:,}",
+        "failures that the keyword filter sets apart": f"{failures['words']:,}",
     }  # fmt: skip
 
 

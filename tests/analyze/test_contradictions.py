@@ -28,6 +28,8 @@ from crosslens.synth import generate
         ("A horse eats hay.", "A cow eats hay."),
         ("A woman sits.", "A man sits."),
         ("A person rides a surfboard.", "A person rides a skateboard."),
+        ("The sum of sixty-five and forty-two is asked for.", "56 + 86 = 142, written on a page."),
+        ("Twenty-six cars in a lot.", "27 cars in a lot."),
         ("On dots a yellow kite and a cup.", "On dots a yellow spoon and a cup."),
     ],
 )
@@ -45,6 +47,17 @@ def test_what_cannot_both_be_true(first: str, second: str) -> None:
         ("A black and white cow.", "A white cow in a field."),
         ("A man rides a bike.", "A man in a red shirt rides his bike down a hill."),
         ("A child smiles.", "A child smiles."),
+        ("The sum of sixty-five and forty-two is asked for.", "The sum of 65 and 42."),
+        ("One hundred and five take away forty-eight makes fifty-seven.", "105 minus 48; the missing result is 57."),
+        ("Two dogs run.", "2 dogs run."),
+        ("Two men watch 3 dogs.", "2 men with three dogs."),
+        ("One of the dogs sleeps.", "Two dogs."),
+        ("A black dog and a white dog.", "Two dogs."),
+        ("A dog plays with another dog.", "Two dogs play."),
+        ("A clock at twenty to seven.", "A clock at 6:40."),
+        ("A scarlet car.", "A red car in the street."),
+        ("A dog leaps over a log.", "A dog jumping over a log."),
+        ("A cat lies on a sofa.", "A cat asleep on a couch."),
     ],
 )
 def test_what_can_both_be_true(first: str, second: str) -> None:
@@ -53,10 +66,10 @@ def test_what_can_both_be_true(first: str, second: str) -> None:
 
 
 def test_captions_of_twins_deny_each_other() -> None:
-    scenes = list(generate(120, seed=7, version="v1"))
+    scenes = list(generate(60, seed=7, version="v1"))
     pairs = [
         (mine.text, theirs.text)
-        for original, twin in zip(scenes[:120], scenes[120:], strict=True)
+        for original, twin in zip(scenes[:60], scenes[60:], strict=True)
         for mine, theirs in zip(original.captions, twin.captions, strict=True)
         if mine.text != theirs.text
     ]

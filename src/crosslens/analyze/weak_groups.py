@@ -8,6 +8,7 @@ median-unbiased estimate, given that it was large enough to be said.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -128,10 +129,11 @@ class QueryGroup(NamedTuple):
 
     @property
     def where(self) -> str:
-        bounds = re.fullmatch(r"\[(\d+), (\d+)([\])])", self.name) if self.column == CAPTION_LENGTH else None
+        bounds = re.fullmatch(r"\[([\d.]+), ([\d.]+)([\])])", self.name) if self.column == CAPTION_LENGTH else None
         if bounds is None:
             return f"{self.column} = {self.name}"
-        low, high = int(bounds[1]), int(bounds[2]) - (bounds[3] == ")")
+        low = math.ceil(float(bounds[1]))
+        high = math.floor(float(bounds[2])) if bounds[3] == "]" else math.ceil(float(bounds[2])) - 1
         return f"captions of {low} words" if low == high else f"captions of {low} to {high} words"
 
 
@@ -268,6 +270,8 @@ def _weakest(
     error = _error(hits[asked], members[asked], owner[asked])
     critical = float(np.quantile(maxima, 1 - _LEVEL))  # the largest deficit that chance exceeds in 5 % of permutations
     figures = _after_selection(float(seen[top]), float(errors[top]), error, critical)
+    if figures[0] < max(STATED_SIZE, seen[top] / 2):  # it looks weak mostly because it was looked for
+        p = max(p, 0.5)
     ids = subject.dataset.image_ids if group.direction == IMAGE_TO_TEXT else subject.dataset.caption_ids
     same = [other for other in groups if other.direction == group.direction and other is not group]
     also = tuple(other.where for other in same if np.array_equal(outcomes.members(other), members))
@@ -351,15 +355,14 @@ class WeakGroup:
 
     def observation(self, kind: str, subject: str = "", size: str = "") -> Observation:
         words = {
-            "metric": self.group.metric, "value": Figure(self.value, scale=100, digits=0, unit=" %"), "size": size,
+            "metric": self.group.metric, "size": size,
             "where": self.group.where, "n": format_count(self.queries, _QUERIES[self.group.direction]),
             "points": Figure(self.points, self.low, self.high, scale=100, digits=0, unit=" points"),
             "others": f"the rest (without {'; '.join(self.without)})" if self.without else "the others",
         }  # fmt: skip
-        p = self.p if self.points >= STATED_SIZE else 1.0  # what is left of a chance finding is not worth a sentence
         effect, weight = Effect.of("points", self.points, self.low, self.high), max(self.points, 0.0) * self.share
         evidence = [{"query": query} for query in self.missing]
-        return Observation(kind, words, effect, weight, p, evidence=evidence, subject=subject)
+        return Observation(kind, words, effect, weight, self.p, evidence=evidence, subject=subject)
 
     def as_dict(self) -> dict[str, Any]:
         names = ("queries", "value", "others", "points", "low", "high", "p", "also", "without")
@@ -608,7 +611,7 @@ def with_misses(subject: Subject, captions: IntArray, stream: np.random.Generato
 
 @finding_kind(
     "group",
-    "{metric} is about {value} for {where} ({n}), {points} below {others}.",
+    "For {where} ({n}), {metric} is about {points} below {others}.",
     stage="groups", strengths=(0.1, 0.25, 0.5), strength_words="a group of which {:.0%} more captions miss",
     causes=("object-size",),
 )  # fmt: skip
@@ -635,7 +638,7 @@ def plant_weak_group(subject: Subject, strength: float, stream: np.random.Genera
 
 @finding_kind(
     "object-size",
-    "{metric} is about {value} where objects are small ({size}; {n}), {points} below {others}.",
+    "Where objects are small ({size}; {n}), {metric} is about {points} below {others}.",
     stage="groups", strengths=(0.1, 0.25, 0.5), strength_words="noise in {:.0%} of the images with small objects",
     causes=("group",),
 )  # fmt: skip

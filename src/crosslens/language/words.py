@@ -7,6 +7,7 @@ The names of colours are those of CSS4 and of XKCD's survey (where both have a n
 from __future__ import annotations
 
 import csv
+import tomllib
 from dataclasses import dataclass
 from functools import lru_cache
 from math import dist
@@ -21,39 +22,29 @@ def word_set(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
+_TABLE = tomllib.loads(Path(__file__).with_name("words.toml").read_text(encoding="utf-8"))
+_LISTS = {name: word_set(words) for name, words in _TABLE.items()}
+
 NUMBERS = (
     "zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve",
     "thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen", "twenty",
 )  # fmt: skip
 """Digits are written as these words, so that "2 dogs" are two dogs."""
 
-LARGE_NUMBERS = word_set("thirty forty fifty sixty seventy eighty ninety dozen hundred thousand million")
+TENS = ("zero", "ten", "twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety")
+LARGE_NUMBERS = word_set("dozen hundred thousand million").union(TENS)
 
-COLOURS = word_set(
-    """amber aqua aquamarine azure beige black blond blonde blue bronze brown brunette burgundy charcoal copper coral
-    cream crimson cyan gold golden gray green grey indigo ivory khaki lavender lilac lime magenta maroon mauve mustard
-    navy olive orange peach pink plum purple red rose ruby rust salmon sapphire scarlet silver tan taupe teal turquoise
-    vermilion violet white yellow"""
-)
+COLOURS = _LISTS["colours"]
 
-SIZES = word_set(
-    """big broad colossal compact deep enormous giant gigantic grand great high huge immense large little long low
-    massive medium mini miniature minuscule narrow oversized petite shallow short slim small tall tiny towering vast
-    wide"""
-)
+SIZES = _LISTS["sizes"]
 
 COUNTED_AS = {"couple": "two", "pair": "two", "trio": "three", "quartet": "four", "dozen": "twelve"}
 """Nouns before *of* that are a number."""
 
-ALWAYS_PAIRS = word_set("""binoculars glasses goggles jeans pants pliers scissors shears shorts sunglasses tights tongs
-    trousers""")
+ALWAYS_PAIRS = _LISTS["always_pairs"]
 """A pair of these is one thing."""
 
-CO_CAPTION_QUANTITIES = word_set(
-    """array assortment bit bunch cluster collection crowd flock gaggle group handful herd host line litter load lot
-    mass mixture multitude number pack pile plenty queue range row school selection series set stack string swarm team
-    ton variety"""
-)
+CO_CAPTION_QUANTITIES = _LISTS["co_caption_quantities"]
 """Nouns before *of* that only say how much of something there is; the thing is what follows."""
 
 KINDS = word_set("kind piece sort style type version")
@@ -69,8 +60,7 @@ LIGHT_VERBS = word_set("appear attempt be become begin can continue do get have 
 """Verbs that say nothing about who does them unless something follows."""
 
 FEMALE = word_set("aunt bride daughter female girl grandmother lady mother sister waitress wife woman")
-MALE = word_set("""boy brother cowboy dad father fireman gentleman grandfather groom guy husband king male man
-    policeman son""")
+MALE = _LISTS["male"]
 HE = word_set("he him his himself")
 SHE = word_set("she her hers herself")
 IT = word_set("it its itself")
@@ -92,16 +82,7 @@ def is_number(word: str) -> bool:
     )
 
 
-STOP_WORDS = word_set(
-    """a about above across after against all along also am among an and another any are around as at away back be
-    because been before behind being below beneath beside besides between beyond both but by can could did do does doing
-    down during each either else every few for from had has have having he her here hers herself him himself his how i
-    if in inside into is it it's its itself just like many may me might more most much must my near neither next no nor
-    not of off on once one only onto or other others our out outside over own past per same several she should so some
-    something such than that the their them themselves then there these they this those through to together too toward
-    towards two under until up upon very was we were what when where which while who whom whose why will with within
-    without would you your"""
-)
+STOP_WORDS = _LISTS["stop_words"]
 """Words that name nothing one could see."""
 
 

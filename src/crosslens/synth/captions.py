@@ -12,23 +12,16 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from crosslens.language import NUMBERS, takes_an
+from crosslens.language import NUMBERS, TENS, pluralise as plural_of, takes_an
 from crosslens.synth.drawing import read_table
 from crosslens.synth.kinds import COLOURED, Kind, kind_named
 
-_PLURALS = (
-    "man men, woman women, child children, person people, fish fish, sheep sheep, deer deer, aircraft aircraft, "
-    "mouse mice, leaf leaves, knife knives, loaf loaves, scarf scarves, bus buses, cactus cacti, glasses glasses, "
-    "scissors scissors, tomato tomatoes, potato potatoes, hero heroes"
-)
-_IRREGULAR = dict(pair.split() for pair in _PLURALS.split(", "))
 _SETTING_NAMES = {
     "open sea": "the open sea",
     "underwater": "the world under water",
     "outer space": "outer space",
     "mountains": "the mountains",
 }
-_TENS = ["zero", "ten", "twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety"]
 
 
 @lru_cache(maxsize=4096)
@@ -38,24 +31,8 @@ def a(noun: str) -> str:
 
 
 def pluralise(noun: str) -> str:
-    """The plural of a noun or of a noun phrase that ends in its noun; what comes after ``of`` or ``with`` stays."""
-    for link in (" of ", " with ", " on ", " in "):
-        head, separator, rest = noun.partition(link)
-        if separator:
-            return pluralise(head) + link + rest
-    stem, space, word = noun.rpartition(" ")
-    if space:
-        return f"{stem} {pluralise(word)}"
-    if word in _IRREGULAR:
-        return _IRREGULAR[word]
-    for ending, plural in (("woman", "women"), ("man", "men"), ("fish", "fish")):
-        if word.endswith(ending):
-            return word.removesuffix(ending) + plural
-    if word.endswith(("s", "x", "z", "ch", "sh")):
-        return word + "es"
-    if word.endswith("y") and word[-2] not in "aeiou":
-        return word[:-1] + "ies"
-    return word + "s"
+    """The plural of a noun or of a noun phrase; all versions of the scenes write *spacecrafts*."""
+    return f"{noun}s" if noun.endswith("spacecraft") else plural_of(noun)
 
 
 def number_word(number: int) -> str:
@@ -66,7 +43,7 @@ def number_word(number: int) -> str:
         return NUMBERS[number]
     if number < 100:
         tens, ones = divmod(number, 10)
-        return _TENS[tens] + (f"-{NUMBERS[ones]}" if ones else "")
+        return TENS[tens] + (f"-{NUMBERS[ones]}" if ones else "")
     if number < 1000:
         hundreds, rest = divmod(number, 100)
         return f"{NUMBERS[hundreds]} hundred" + (f" and {number_word(rest)}" if rest else "")

@@ -10,87 +10,48 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from difflib import SequenceMatcher
 from functools import lru_cache
+from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 
 from crosslens.core import Dataset, MissingExtraError, Progress
 from crosslens.language import (
+    ACTION_OF,
+    COLOUR_FAMILY,
     COLOURS,
+    CONTRARY_SIDES,
     COUNTED_AS,
-    FEMALE,
-    HE,
-    MALE,
+    EXCLUSIVE,
+    FACT_WORDS,
+    LARGE,
     NUMBERS,
-    SHE,
+    QUOTED,
+    SMALL,
     STOP_WORDS,
+    in_digits,
+    is_noun,
     is_plural,
     load_wordnet,
+    may_name,
+    naming_words,
     singularise,
-    word_set,
 )
 from crosslens.perturbations import perturb_all
 
 _TOKEN = re.compile(r"[^\W_]+(?:['’][^\W_]+)?|[^\w\s]|_")
 _QUIET = frozenset(".,;:!?\"'“”‘’…-–—")
 """Punctuation that changes no caption, except beside a digit or a symbol: 5 - 3 is not 5 3, nor -5 the same as 5."""
-_QUOTED = re.compile(r"[\"“”]([^\"“”]+)[\"“”]|(?<!\w)['‘]([^'’]{2,}?)['’](?!\w)")
+_QUOTED_ONCE = re.compile(r"(?<!\w)['‘]([^'’]{2,}?)['’](?!\w)")
 _SPELLED = re.compile(r"\b(?:[A-Z]-){2,}[A-Z]\b")
 _CAPITALS = re.compile(r"\b[A-Z][A-Z0-9]+\b")
-_SAYS = word_set("says said saying reads reading spells spelling labeled labelled marked titled called named")
-_SEVERAL = word_set("several some many few multiple various numerous lots group bunch crowd both")
-_SAME_COLOUR = {"gray": "grey", "blonde": "blond", "golden": "gold"}
-_SIZE = {
-    **dict.fromkeys(("big", "large", "huge", "giant", "enormous", "gigantic", "massive"), "large"),
-    **dict.fromkeys(("small", "little", "tiny", "miniature"), "small"),
-}
-_SIDES: tuple[tuple[frozenset[str], frozenset[str]], ...] = tuple(
-    (word_set(first), word_set(second))
-    for first, second in (
-        ("left leftmost", "right rightmost"),
-        ("above over top upper atop overhead", "below under beneath underneath bottom lower"),
-        ("front ahead", "behind back"),
-        ("inside within indoors indoor", "outside outdoors outdoor"),
-        ("into onto toward towards", "from away"),
-        ("near close beside next", "far distant"),
-        ("before", "after"),
-        ("up upward", "down downward"),
-        ("plus add adding sum +", "minus subtract subtraction take - −"),
-        ("with", "without"),
-        ("day daytime daylight sunny noon", "night nighttime dark midnight"),
-        (" ".join((*MALE, *HE, "men", "boys")), " ".join((*FEMALE, *SHE, "women", "girls", "ladies"))),
-        ("first", "last"),
-        ("all every each", "none"),
-    )
-)
-"""Of each row, a caption that says one side and not the other denies a caption that does the contrary."""
-_EXCLUSIVE = tuple(
-    word_set(words)
-    for words in (
-        """dog cat horse cow sheep goat pig elephant giraffe zebra bear lion tiger monkey rabbit duck bird fish snake
-        camel kangaroo penguin""",
-        "car truck bus train motorcycle bicycle boat airplane plane helicopter tractor sailboat",
-        "beach street kitchen bathroom bedroom office forest desert classroom stadium airport farm library restaurant",
-        """baseball tennis soccer basketball hockey golf volleyball cricket rugby skateboard skateboarding snowboard
-        snowboarding surfing surf skiing ski bowling boxing karate""",
-        "pizza cake sandwich burger salad soup donut banana apple broccoli",
-        "sit stand lie kneel crouch squat jump leap walk run climb swim dance sleep crawl fly drive eat drink read",
-        "square circle triangle rectangle ellipse oval rhombus diamond hexagon pentagon star cube sphere",
-        "winter summer spring autumn fall",
-        "sunny rainy cloudy snowy foggy stormy",
-        "wooden metal plastic glass stone brick leather paper",
-        "happy sad angry scared surprised",
-        "monday tuesday wednesday thursday friday saturday sunday",
-        "english french german spanish italian chinese japanese russian greek arabic",
-    )
-)
-"""Of each row, captions that name different words only deny each other."""
-_NEGATIONS = word_set("no not without never nothing isn't aren't doesn't don't cannot none nor neither lacks missing")
+_SIZES = dict.fromkeys(LARGE, "large") | dict.fromkeys(SMALL, "small")
 _NEARLY = 0.6
 """The share of words in the same order from which two captions count as one that was edited."""
 _WINDOW = 3
+_MOST_COUNTED = 12
 _FEW_ALIKE = 20
 
 
@@ -114,17 +75,22 @@ def _is_symbol(token: str) -> bool:
     return bool(token) and not token[0].isalnum() and token not in _QUIET
 
 
-@dataclass(frozen=True)
-class Statements:
-    """What one caption states, as far as closed lists know: ``colours`` and ``sizes`` by noun, ``counts`` by noun (0:
-    several), ``written`` words, ``numerals`` and ``names``, and the words that it ``denies``."""
+Values = Mapping[str, frozenset[str]]
+
+
+class Statements(NamedTuple):
+    """What one caption states, as far as closed lists know.
+
+    ``colours``, ``sizes`` and ``counts`` (``0``: several) are by noun; ``numerals`` are ``numbers`` that count nothing.
+    """
 
     words: tuple[str, ...]
     content: tuple[str, ...]
-    colours: Mapping[str, frozenset[str]]
-    sizes: Mapping[str, frozenset[str]]
-    counts: Mapping[str, frozenset[int]]
+    colours: Values
+    sizes: Values
+    counts: Values
     written: frozenset[str]
+    numbers: frozenset[str]
     numerals: frozenset[str]
     names: frozenset[str]
     denied: frozenset[str]
@@ -132,8 +98,7 @@ class Statements:
 
 def contradicts(first: str, second: str) -> str | None:
     """Why two captions cannot both be true of one picture; None where neither denies the other."""
-    one, other = _statements(first), _statements(second)
-    return next(_reasons(one, other), None)
+    return next(_reasons(_statements(first), _statements(second)), None)
 
 
 def _reasons(one: Statements, other: Statements) -> Iterator[str]:
@@ -142,30 +107,28 @@ def _reasons(one: Statements, other: Statements) -> Iterator[str]:
             if not mine[noun] & theirs[noun]:
                 yield f"{what} of {noun}: {_listed(mine[noun])}, {_listed(theirs[noun])}"
     for noun in sorted(one.counts.keys() & other.counts.keys()):
-        counts = one.counts[noun], other.counts[noun]
-        several = any(0 in mine and max(theirs) != 1 for mine, theirs in (counts, counts[::-1]))
-        if not counts[0] & counts[1] and not several:
+        here, there = one.counts[noun], other.counts[noun]
+        if not (here & there or ("0" in here and there != {"1"}) or ("0" in there and here != {"1"})):
             yield f"number of {noun}"
-    for what, said in (("written", (one.written, other.written)), ("name", (one.names, other.names))):
-        if said[0] and said[1] and not said[0] & said[1]:
-            yield f"{what}: {_listed(said[0])}, {_listed(said[1])}"
-    if one.numerals - other.numerals and other.numerals - one.numerals:
+    for what, said, told in (("written", one.written, other.written), ("name", one.names, other.names)):
+        if said and told and not said & told:
+            yield f"{what}: {_listed(said)}, {_listed(told)}"
+    if one.numerals - other.numbers and other.numerals - one.numbers:
         yield f"numerals: {_listed(one.numerals)}, {_listed(other.numerals)}"
-    words = frozenset(one.words), frozenset(other.words)
-    for sides in _SIDES:
-        stated = [[bool(side & mine) for side in sides] for mine in words]
-        if sorted(stated) == [[False, True], [True, False]]:
-            yield f"side: {_listed(sides[0] & (words[0] | words[1]))}, {_listed(sides[1] & (words[0] | words[1]))}"
-    things = frozenset(one.content), frozenset(other.content)
-    for kinds in _EXCLUSIVE:
-        named = things[0] & kinds, things[1] & kinds
-        if named[0] and named[1] and not named[0] & named[1]:
-            yield f"kind: {_listed(named[0])}, {_listed(named[1])}"
-    for denied, affirmed, denying in ((one.denied, things[1], other.denied), (other.denied, things[0], one.denied)):
-        if gone := denied & affirmed - denying:
-            yield f"denied: {_listed(gone)}"
-    for word in sorted(things[0] - things[1]):
-        if opposite := _opposites(word) & (things[1] - things[0]):
+    words, others = frozenset(one.words), frozenset(other.words)
+    for side, contrary in CONTRARY_SIDES:
+        here_and_there = sorted((bool(side & text), bool(contrary & text)) for text in (words, others))
+        if here_and_there == [(False, True), (True, False)]:
+            yield f"side: {_listed(side & (words | others))}, {_listed(contrary & (words | others))}"
+    things, theirs_too = frozenset(one.content), frozenset(other.content)
+    acting, acting_too = (frozenset(map(_action, content)) for content in (things, theirs_too))
+    for kinds in EXCLUSIVE:
+        if acting & kinds and acting_too & kinds and not acting & acting_too & kinds:
+            yield f"kind: {_listed(acting & kinds)}, {_listed(acting_too & kinds)}"
+    if gone := (one.denied & theirs_too - other.denied) | (other.denied & things - one.denied):
+        yield f"denied: {_listed(gone)}"
+    for word in sorted(things - theirs_too):
+        if opposite := _opposites(word) & (theirs_too - things):
             yield f"opposites: {word}, {_listed(opposite)}"
     yield from _edited(one, other)
 
@@ -191,7 +154,7 @@ def _edited(one: Statements, other: Statements) -> Iterator[str]:
         gone, new = [*gone, *here], [*new, *there]
         if here and there and not any(_synonyms(word) & set(there) for word in here):
             yield f"{' '.join(here)}, not {' '.join(there)}"
-        for sides in _SIDES:
+        for sides in CONTRARY_SIDES:
             if any(sides[which] & set(mine) and sides[1 - which] & set(theirs) for which in (0, 1)):
                 yield f"side: {' '.join(mine)}, not {' '.join(theirs)}"
         if any(word.isdecimal() for word in (*mine, *theirs)):
@@ -202,78 +165,87 @@ def _edited(one: Statements, other: Statements) -> Iterator[str]:
 
 @lru_cache(maxsize=1 << 16)
 def _statements(text: str) -> Statements:
-    words = words_in_order(text)
+    words = tuple(in_digits(words_in_order(text)))
+    tokens = in_digits([match.group().casefold() for match in _TOKEN.finditer(text) if match.group() not in "-–"])
     colours: dict[str, set[str]] = {}
     sizes: dict[str, set[str]] = {}
-    counts: dict[str, set[int]] = {}
+    counts: dict[str, list[int]] = {}
     denied: set[str] = set()
-    for place, word in enumerate(words):
+    bare: set[str] = set()
+    digits = {match.group() for match in _TOKEN.finditer(text) if match.group().isdecimal()}
+    calculates = not FACT_WORDS["arithmetic"].isdisjoint(words)
+    for place, word in enumerate(tokens):
         if word in COLOURS:
-            for noun in _nouns_of(words, place):
-                colours.setdefault(noun, set()).add(_SAME_COLOUR.get(word, word))
-        elif word in _SIZE:
-            for noun in _nouns_after(words, place):
-                sizes.setdefault(noun, set()).add(_SIZE[word])
-        elif word in _NEGATIONS:
-            denied.update(content_words(words[place + 1 : place + 1 + _WINDOW]))
-        if (count := _count(words, place)) is not None:
-            for noun in _nouns_after(words, place, plural=count != 1):
-                counts.setdefault(noun, set()).add(count)
-    for word in words:
-        if len(word) > 2 and word not in STOP_WORDS and is_plural(word) and _is_noun(word):
-            counts.setdefault(singularise(word), {0})
-    content = content_words(words)
-    colour, size = ({noun: frozenset(values) for noun, values in table.items()} for table in (colours, sizes))
-    numbers = {noun: frozenset(values) for noun, values in counts.items()}
+            for noun in _nouns_after(tokens, place) or _nouns_before(tokens, place):
+                colours.setdefault(noun, set()).add(COLOUR_FAMILY.get(word, word))
+        elif word in _SIZES:
+            for noun in _nouns_after(tokens, place):
+                sizes.setdefault(noun, set()).add(_SIZES[word])
+        elif word in FACT_WORDS["negations"]:
+            beyond = content_words(tokens[place + 1 : place + 1 + _WINDOW])
+            denied.update(thing for thing in beyond if not thing.isdecimal())
+        if (count := _count(tokens, place)) is not None:
+            counted = [noun for noun in _nouns_after(tokens, place) if is_plural(noun) == (count != 1)]
+            for noun in map(singularise, counted):
+                if word != "another" or noun in counts:
+                    counts.setdefault(noun, []).append(count)
+            beside = {*tokens[max(place - 1, 0) : place], *tokens[place + 1 : place + 2]}
+            states = calculates or (count > _MOST_COUNTED and not beside & FACT_WORDS["clock"])
+            if word.isdecimal() and (word in digits or (states and not counted)):
+                bare.add(word)
+    several = (word for word in words if len(word) > 2 and word not in STOP_WORDS and is_plural(word) and is_noun(word))
+    numbers = {noun: _possible(values) for noun, values in counts.items()}
+    numbers = {singularise(word): frozenset("0") for word in several} | numbers
     return Statements(
-        words, content, colour, size, numbers, _written(text), frozenset(word for word in words if word.isdecimal()),
-        _names(text), frozenset(denied),
+        words, content_words(words), _by_noun(colours), _by_noun(sizes), numbers, _written(text),
+        frozenset(filter(str.isdecimal, words)), frozenset(bare), _names(text), frozenset(denied),
     )  # fmt: skip
+
+
+def _by_noun(table: Mapping[str, set[str]]) -> Values:
+    return {singularise(noun): frozenset(values) for noun, values in table.items()}
+
+
+def _possible(counts: Sequence[int]) -> frozenset[str]:
+    """How many there may be of what is counted several times: *a black dog and a white dog* are two, or one."""
+    return frozenset(map(str, counts if 0 in counts else (*counts, sum(counts))))
 
 
 def _count(words: Sequence[str], place: int) -> int | None:
     word = words[place]
-    if word in ("a", "an", "one", "single"):
+    if word in ("a", "an", "one", "another") or (word == "single" and words[place - 1] not in ("a", "one")):
         return 1
-    if word in COUNTED_AS:
-        return NUMBERS.index(COUNTED_AS[word])
-    if word in _SEVERAL:
+    if word in FACT_WORDS["several"]:
         return 0
-    if word.isdecimal():
-        return int(word)
-    return NUMBERS.index(word) if word in NUMBERS else None
+    return NUMBERS.index(COUNTED_AS[word]) if word in COUNTED_AS else int(word) if word.isdecimal() else None
 
 
-def _nouns_of(words: Sequence[str], place: int) -> list[str]:
-    """What a colour is of: what follows it, or, where it ends a phrase (*a girl in red*), what leads."""
-    after = _nouns_after(words, place)
-    if after:
-        return after
-    before = [word for word in words[max(0, place - _WINDOW - 2) : place] if word not in STOP_WORDS]
-    return [singularise(word) for word in before[-2:] if word not in COLOURS]
+def _nouns_before(words: Sequence[str], place: int) -> Sequence[str]:
+    """What a colour is of that ends a phrase: *a girl in red*."""
+    naming = [may_name(word) and word not in COLOURS for word in words[:place]]
+    last = max((at for at in range(max(place - _WINDOW - 2, 0), place) if naming[at]), default=None)
+    return [] if last is None else words[last - (last > 0 and naming[last - 1]) : last + 1]
 
 
-def _nouns_after(words: Sequence[str], place: int, *, plural: bool | None = None) -> list[str]:
-    nouns: list[str] = []
-    for word in words[place + 1 :]:
-        if word in COLOURS or word in _SIZE or (not nouns and word in ("and", "of", "-")):
-            continue
-        if word in STOP_WORDS or not word[0].isalpha() or len(nouns) == _WINDOW:
+def _nouns_after(words: Sequence[str], place: int) -> list[str]:
+    """The words of the thing behind an attribute, beyond others of its attributes: *red, white and blue flags*."""
+    attributes = COLOURS | _SIZES.keys()
+    while place + 1 < len(words):
+        word, after = words[place + 1], words[place + 2 : place + 3]
+        if word not in attributes and word not in ("and", "of") and not (word == "," and attributes & set(after)):
             break
-        nouns.append(word)
-    if plural is not None:
-        nouns = [word for word in nouns if is_plural(word) == plural]
-    return [singularise(word) for word in nouns]
+        place += 1
+    return [word for word in naming_words(words, place)[:_WINDOW] if word not in attributes]
 
 
 def _written(text: str) -> frozenset[str]:
-    quoted = ["".join(groups) for groups in _QUOTED.findall(text)]
+    quoted = QUOTED.findall(text) + _QUOTED_ONCE.findall(text)
     quoted += [match.replace("-", "") for match in _SPELLED.findall(text)]
     if not text.isupper():
         quoted += [word for word in _CAPITALS.findall(text) if word not in ("TV", "USA", "US", "UK")]
     if not quoted:
         words = words_in_order(text)
-        quoted = [words[place + 1] for place, word in enumerate(words[:-1]) if word in _SAYS]
+        quoted = [after for word, after in pairwise(words) if word in FACT_WORDS["says"]]
     return frozenset(word for part in quoted for word in words_in_order(part))
 
 
@@ -299,15 +271,14 @@ def content_words(words: Sequence[str]) -> tuple[str, ...]:
 def _base(word: str) -> str:
     net = load_wordnet()
     if word in COLOURS:
-        return _SAME_COLOUR.get(word, word)
+        return COLOUR_FAMILY.get(word, word)
     if word.endswith(("ing", "ed")) and (verb := net.morphy(word, "v")):
         return verb
     return net.morphy(word, "n") or net.morphy(word, "v") or word
 
 
-@lru_cache(maxsize=1 << 14)
-def _is_noun(word: str) -> bool:
-    return load_wordnet().morphy(word, "n") is not None
+def _action(word: str) -> str:
+    return word if word in FACT_WORDS["seldom_done"] else ACTION_OF.get(word, word)
 
 
 @lru_cache(maxsize=1 << 14)
@@ -318,9 +289,10 @@ def _opposites(word: str) -> frozenset[str]:
 
 @lru_cache(maxsize=1 << 14)
 def _synonyms(word: str) -> frozenset[str]:
-    """The word, and those that share one of its senses; but a colour is no other colour."""
+    """The word, and those that share one of its senses, or say the same action; but a colour is no other colour."""
     net = load_wordnet()
     same = {lemma.lower() for synset in net.synsets(word).tolist() for lemma in net.lemmas(synset)}
+    same |= {other for other in ACTION_OF if ACTION_OF[other] == ACTION_OF.get(_action(word))}
     return frozenset(same) - COLOURS | {word}
 
 
@@ -361,7 +333,7 @@ def edited_captions(
 def _named(word: str) -> bool:
     """Whether a word names a thing, as far as it can be told without parsing."""
     word = word.casefold()
-    return len(word) > 2 and word.isalpha() and word not in STOP_WORDS | COLOURS and (_is_noun(word) or len(word) > 4)
+    return len(word) > 2 and word.isalpha() and word not in STOP_WORDS | COLOURS and (is_noun(word) or len(word) > 4)
 
 
 def near_twins(dataset: Dataset) -> list[tuple[int, int]]:

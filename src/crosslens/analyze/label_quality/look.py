@@ -217,7 +217,7 @@ def _review_table(
         if swap := exchanged.get(row):
             suggested = swap.image
             facts = {EXCHANGED: f"{dataset.image_ids[swap.image]} has captions in its words", **facts}
-            if sure and swap.mutual:
+            if sure and swap in swaps.evidence:
                 proposal, certain = (MOVE if swap.first else KEEP), True
         if others := copies.get(row):
             names = list(others.values())
@@ -282,7 +282,7 @@ def plant_same_caption(subject: Subject, strength: float, stream: np.random.Gene
 
 @finding_kind(
     "swapped-captions",
-    "{count} {belong} to another image: the model, the words of other captions and what stands in exchange agree.",
+    "{count} {belong} to another image, as the model and the words of other captions agree.",
     stage="label-quality", strengths=(0.02, 0.05, 0.1),
     strength_words="{:.0%} of the captions exchanged between images",
 )  # fmt: skip

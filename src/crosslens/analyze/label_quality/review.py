@@ -116,10 +116,11 @@ class LabelQuality(Presented):
             )
             parts.append(Table(header, rows, "l" + "r" * 6, notes=(explained,)))
         if doubted := len(self.swaps.captions):
-            chance = "" if self.swaps.p is None else f" (chance: {self.swaps.expected:.1f}; p = {self.swaps.p:.2g})"
+            mutual = sum(swap.mutual for swap in self.swaps.captions)
+            chance = "" if self.swaps.p is None else f" (p = {self.swaps.p:.2g})"
             parts.append(Text.of(
-                f"{format_count(doubted, 'caption')} may belong to another image; of {len(self.swaps.mutual):,} that "
-                f"image has a doubted caption itself{chance}."
+                f"{format_count(doubted, 'caption')} may belong to another image; of {mutual:,} that image has a "
+                f"doubted caption itself{chance}."
             ))  # fmt: skip
         if reasons := self.reasons:
             facts = ((f"{name}: {reasons[name]:,}", f"{words}.") for name, words in REASONS.items() if name in reasons)
@@ -163,11 +164,11 @@ class LabelQuality(Presented):
             excused=self._excused("same_caption", "the image of such a caption"),
         )  # fmt: skip
         if self.swaps.p is not None:
-            mutual = self.swaps.mutual
+            swapped = self.swaps.evidence
             yield counted(
-                "swapped-captions", len(mutual), "caption", len(mutual) / max(self.swaps.asked, 1), self.swaps.p,
-                [{"query": captions[swap.caption], "item": images[swap.image]} for swap in mutual],
-                belong="belongs" if len(mutual) == 1 else "belong",
+                "swapped-captions", len(swapped), "caption", len(swapped) / max(self.swaps.asked, 1), self.swaps.p,
+                [{"query": captions[swap.caption], "item": images[swap.image]} for swap in swapped],
+                belong="belongs" if len(swapped) == 1 else "belong",
             )  # fmt: skip
 
     def _excused(self, column: str, what: str) -> str:
@@ -210,7 +211,7 @@ class LabelQuality(Presented):
         return json_form({
             "dataset": self.dataset.name, "suspects": self.suspects, "worth_a_look": len(self) - self.suspects,
             "swaps": {
-                "doubted": len(swaps.captions), "mutual": len(swaps.mutual), "expected": swaps.expected, "p": swaps.p
+                "doubted": len(swaps.captions), "mutual": sum(swap.mutual for swap in swaps.captions), "p": swaps.p
             },
             "reasons": self.reasons, "runs": self.runs, "settings": self.settings, "notes": self.notes,
             "review": self._first(self.shown),

@@ -9,10 +9,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from crosslens.analyze.probes.edits import BETWEEN, FACTS, Said, Words
+from crosslens.analyze.probes.edits import FACTS, Said
 from crosslens.analyze.probes.orders import swaps
 from crosslens.analyze.subject import Subject
 from crosslens.core import Array, BoolArray, Embeddings, Evidence, IntArray, random_stream
+from crosslens.language import BETWEEN, Words
 from crosslens.rank import Scorer, scorer_of
 from crosslens.statistics import Estimate, estimate, share_of_sums
 
@@ -25,6 +26,7 @@ A model that reads a fact in the share r of captions, and guesses in the others,
 one in five it notices fewer than six of ten, where chance is five: no query can count on it. Two points, the size that
 is stated of Hit@1, would take ten thousand captions to show.
 """
+_ALL_ALIKE = 15
 LEAST_CONTROL = 0.75
 """What a model must notice where another image's caption is put in: below, it knows too little of these images for its
 silence about one fact to mean anything."""
@@ -90,7 +92,7 @@ def edit_captions(subject: Subject, *, most: int, scanned: int, seed: int) -> li
 
     edits: list[tuple[str, str, str, Callable[[int, np.random.Generator], tuple[str, str] | None]]] = []
     for fact in FACTS:
-        used = Counter(use.value for row in rows[:_COUNTED] for use in fact.uses(words(row), frozenset()))
+        used = Counter(value for row in rows[:_COUNTED] for value in fact.values(words(row)))
 
         def make_false(
             row: int,
@@ -265,6 +267,8 @@ def probe(encodings: Encodings, edited: Edited, *, trusted: bool, seed: int) -> 
     # Of each kind of edit, and both ways of noticing, so that a model that reads some of them is not accused.
     unread = enough and trusted and all(of.high < limit for of in estimates[0])
     unread = unread and all(of.mean < limit for part in estimates[1:] for of in part)
+    # Of so many images, all with two captions of one vector: fewer than one in five has captions that differ (95 %).
+    unread = unread or (trusted and bool(noticed.same.all()) and len(np.unique(images)) >= _ALL_ALIKE)
     hits = subject.caption_hits[rows]
     ids, image_ids = subject.dataset.caption_ids, subject.dataset.image_ids
     missed = np.flatnonzero(noticed.scores < 1)

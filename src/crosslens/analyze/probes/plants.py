@@ -9,14 +9,15 @@ from hashlib import blake2b
 
 import numpy as np
 
-from crosslens.analyze.probes.edits import FACTS, Words
+from crosslens.analyze.probes.edits import FACTS
 from crosslens.analyze.probes.orders import swaps
 from crosslens.analyze.subject import Planted, Subject
 from crosslens.core import Array, Embeddings, finding_kind
+from crosslens.language import Words
 
 _UNREAD = (
-    "The model {reads} {what}: of {n} captions made false in it, {share} score lower with their own image "
-    "(chance: 50 %){same}; {editable} of the captions state such a fact"
+    "The model {reads} {what}: of {n} captions that were made false in this alone, it notices {share} (chance: 50 %)"
+    "{same}. {editable} of the captions state such a fact."
 )
 _STRENGTHS = (0.5, 0.9, 1.0)
 
@@ -81,7 +82,7 @@ _register("order", "the order of words", sorted_words, lambda text: bool(swaps(W
 
 @finding_kind(
     "truncation",
-    "The model reads no more than the first {words} words of a caption: {cut} of {total} captions ({share}) are longer",
+    "The model reads only the first {words} words of a caption; {cut} of {total} captions ({share}) are longer.",
     stage="probes",
     strengths=(0.05, 0.2, 0.5),
     strength_words="{:.0%} of the captions cut off",
@@ -105,7 +106,7 @@ def plant_truncation(subject: Subject, strength: float, stream: np.random.Genera
 
 @finding_kind(
     "typos",
-    "One typing error in a caption costs {loss} points of Hit@1 ({before} without, {after} with one; {n} captions)",
+    "One typing error in a caption costs {loss} points of Hit@1 ({before} without, {after} with one; {n} captions).",
     stage="probes",
     strengths=(0.5, 1.0, 2.0),
     strength_words="vectors of texts with an unknown word moved by {:.1f} times their length",

@@ -61,12 +61,11 @@ class Probes(Presented):
             if not result.n:
                 continue
             said = result.unread and not (result.sort and result.name in unread)
-            noticed = _percent(result.noticed)
             words = {
                 "reads": "does not read" if result.same > 0.95 else "hardly reads", "what": result.plural,
-                "share": noticed, "n": f"{result.n:,}", "images": f"{result.images:,}",
-                "editable": Figure.percent(result.editable.mean, unit=" %").number,
-                "same": f" ({result.same:.0%} of the pairs have one vector)" if result.same > 0.05 else "",
+                "share": Figure.share(*_numbers(result.noticed)), "n": f"{result.n:,}", "images": f"{result.images:,}",
+                "editable": Figure.share(result.editable.mean),
+                "same": f"; for {Figure.share(result.same)} the vector stays the same" if result.same > 0.05 else "",
             }  # fmt: skip
             yield Observation(
                 result.name, words, Effect(*_effect(result.noticed), "share noticed"), result.weight,
@@ -144,10 +143,6 @@ def _numbers(estimate: Estimate) -> tuple[float, float, float]:
 def _effect(estimate: Estimate) -> tuple[float, float | None, float | None]:
     _, low, high = estimate.cells
     return estimate.mean, low, high
-
-
-def _percent(estimate: Estimate) -> str:
-    return str(Figure.percent(*_numbers(estimate), unit=" %"))
 
 
 def _edit(example: tuple[str, str] | None) -> str:

@@ -21,9 +21,6 @@ from crosslens.core import (
 )
 from crosslens.statistics import estimate
 
-MOST_EVIDENCE = 200
-"""Ids that an observation carries at most."""
-
 
 @dataclass(frozen=True, eq=False)
 class Firsts:
@@ -103,9 +100,7 @@ class Firsts:
         """These queries, each with the item that comes first."""
         ids = self.ranking
         return tuple(
-            {"query": ids.query_ids[row], "item": ids.item_ids[self.items[row]]}
-            for row in rows[:MOST_EVIDENCE]
-            if self.items[row] >= 0
+            {"query": ids.query_ids[row], "item": ids.item_ids[self.items[row]]} for row in rows if self.items[row] >= 0
         )
 
 

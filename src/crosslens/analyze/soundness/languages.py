@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 import polars as pl
 
-from crosslens.analyze.soundness.firsts import MOST_EVIDENCE, share_of
+from crosslens.analyze.soundness.firsts import share_of
 from crosslens.analyze.subject import Planted, Subject
 from crosslens.core import Figure, MissingExtraError, Observation, finding_kind
 from crosslens.language import COMMON_LANGUAGES, language_identifier
@@ -85,6 +85,6 @@ def languages(subject: Subject) -> Iterator[Observation]:
     p = float(binom.sf(int(shares.sum()) - 1, images, _BY_MISTAKE)) if code else 1.0
     effect = share_of(foreign, subject.owner, "share of captions")
     words = {"share": Figure.share(*effect[:3]), "language": _LANGUAGES.get(code, code) or "another language"}
-    rows = np.flatnonzero(foreign)[:MOST_EVIDENCE] if p < 0.05 else ()
+    rows = np.flatnonzero(foreign) if p < 0.05 else ()
     evidence = [{"query": subject.dataset.caption_ids[row]} for row in rows]
     yield Observation("language", words, effect, effect.value, p, evidence=evidence)

@@ -9,7 +9,7 @@ import numpy as np
 
 from crosslens.analyze.soundness.firsts import Firsts, share_of
 from crosslens.analyze.subject import Planted, Subject
-from crosslens.core import Array, Effect, Figure, Observation, finding_kind
+from crosslens.core import STATED_SIZE, Array, Effect, Figure, Observation, finding_kind
 from crosslens.metrics import format_count
 
 _MOST_HUBS = 3
@@ -18,7 +18,6 @@ _FEWEST_QUERIES = 10
 _SMALLEST_HUB = 0.01
 _RATIO = 2.0
 """A hub comes first, without being right, for so many queries and so many times as often as the next item."""
-_NOTICEABLE_TIES = 0.005
 
 
 @finding_kind(
@@ -69,7 +68,7 @@ def hubs(firsts: Mapping[str, Firsts]) -> Iterator[Observation]:
         number, p = _hubs_in(top, int(asked.sum()))
         concerned = wrong & np.isin(first.items, order[:number])
         effect = share_of(concerned[asked], first.images[asked], "share of queries")
-        names = ", ".join(first.ranking.item_ids[item] for item in order[:number])
+        names = ", ".join(first.ranking.item_ids[item].rpartition("/")[2] for item in order[:number])
         many = f"{format_count(number, first.item)} ({names}) come"
         following = float(top[number] / max(asked.sum(), 1)) if number < len(top) else 0.0
         words = {
@@ -124,7 +123,7 @@ def ties(firsts: Mapping[str, Firsts]) -> Iterator[Observation]:
             "points": Figure.share(share, unit=" points"), "metric": f"{direction}/Hit@1",
             "worst": Figure.share(best - share), "best": Figure.share(best),
         }  # fmt: skip
-        p = 0.0 if share > _NOTICEABLE_TIES else 1.0
+        p = 0.0 if share >= STATED_SIZE else 1.0
         evidence = () if p else first.evidence(np.flatnonzero(lost & asked))
         effect = Effect(share, share, share, "points")
         yield Observation("ties", words, effect, share, p, evidence=evidence, subject=direction)

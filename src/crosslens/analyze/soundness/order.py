@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from crosslens.analyze.soundness.firsts import MOST_EVIDENCE, Firsts
+from crosslens.analyze.soundness.firsts import Firsts
 from crosslens.analyze.subject import Planted, Subject
 from crosslens.core import (
     STATED_SIZE,
@@ -196,7 +196,7 @@ def misaligned(subject: Subject, firsts: Mapping[str, Firsts]) -> Iterator[Obser
         "share": Figure.share(*effect[:3]), "where": "in all rows" if stop - start == len(ids) else rows,
         "offset": best.offset, "fits": best.fits,
     }  # fmt: skip
-    evidence = [{"query": query} for query in best.queries[:MOST_EVIDENCE]] if p < 0.05 else ()
+    evidence = [{"query": query} for query in best.queries] if p < 0.05 else ()
     yield Observation("misaligned", words, effect, weight=effect.value, p=p, evidence=evidence)
 
 

@@ -9,7 +9,7 @@ from itertools import combinations
 
 import numpy as np
 
-from crosslens.analyze.soundness.firsts import MOST_EVIDENCE, Firsts
+from crosslens.analyze.soundness.firsts import Firsts
 from crosslens.analyze.subject import Planted, Subject
 from crosslens.core import (
     STATED_SIZE,
@@ -43,7 +43,7 @@ _PERMUTATIONS = 2000
     "blank-vectors",
     "{share} of the {side} have {what}.",
     stage="soundness", strengths=(0.01, 0.05, 0.1), strength_words="{:.0%} of the images with one blank vector",
-    unsound=True, causes=("hub", "ties", "norms"),
+    unsound=True, silences=("hub", "ties", "norms"), causes=("hub", "ties", "norms"),
 )  # fmt: skip
 def plant_blank_vectors(subject: Subject, strength: float, stream: np.random.Generator) -> Planted:
     """Images with the mean vector, or with zeros where these have a score."""
@@ -97,7 +97,7 @@ def blank_vectors(subject: Subject) -> Iterator[Observation]:
             certain = share >= _NOTICEABLE and (name != "copied" or side == "captions" or bool(subject.pictures))
             p = (0.0 if certain else None) if len(rows) else 1.0
             words = {"share": f"{Figure.share(share)} ({len(rows):,})", "side": side, "what": what}
-            evidence = [{"item" if side == "images" else "query": ids[row]} for row in rows[:MOST_EVIDENCE]]
+            evidence = [{"item" if side == "images" else "query": ids[row]} for row in rows]
             effect = Effect(share, share, share, f"share of {side}")
             yield Observation(
                 "blank-vectors", words, effect, share, p, worth_a_look=p is None, evidence=evidence,
@@ -154,8 +154,8 @@ def _same_picture(left: str, right: str) -> bool:
 
 @finding_kind(
     "norms",
-    "The lengths of the vectors cost {points} of {metric}: {right} by their inner product, {unit} by cosine. The "
-    "longest tenth of the {items} comes first for {longest} of what is lost.",
+    "The lengths of the vectors cost {points} of {metric}: {right} by their inner product, {unit} by cosine. Of the "
+    "queries that are lost, {longest} retrieve one of the {items} with the longest tenth of the vectors.",
     stage="soundness", strengths=(0.2, 0.5, 1.0), strength_words="lengths that vary by a factor of e^{:.1f}",
     unsound=True, causes=("hub",),
 )  # fmt: skip
