@@ -387,7 +387,5 @@ def findings_of_runs(runs: Mapping[str, tuple[Run, Dataset | None]]) -> tuple[Fi
                 observed += (Observed(observation, stage, name, dataset.name) for observation in observations)
     for dataset_of, compared in by_dataset.items():
         if len(compared) > 1:
-            observed += (
-                Observed(entry, "leaderboard", "", dataset_of) for entry in compare_models(compared).findings()
-            )
+            observed += (Observed(entry, COMPARISON, "", dataset_of) for entry in compare_models(compared).findings())
     return conclude(observed)
