@@ -98,7 +98,7 @@ def test_calibrate_counts_resumes_and_is_in_the_report(call: Call, here: Path) -
     assert 'id="sensitivity"' in page
     for row in content["planted"]:
         assert 0 <= row["first"] <= row["said"] <= row["planted"] == 2
-        assert f" ({row['said']} of 2) {row['first']} of 2" in printed.partition(row["words"])[2][:40]
+        assert f" {row['said']} of 2 {row['first']} of 2" in printed.partition(row["words"])[2][:40]
         assert row["words"] in page
     file = here / "out" / "sensitivity.json"
     assert call(*words, "--write", "noticed.csv").code == 0

@@ -6,6 +6,7 @@ import http.server
 import io
 import json
 import re
+import shutil
 import socket
 import sys
 import threading
@@ -27,6 +28,7 @@ from crosslens.core.chat import ENDPOINT_OPTIONS
 from crosslens.core.trust import command_line, named_by, require_address
 from crosslens.data import load_dataset, read_vectors
 from crosslens.pipeline import (
+    AuditFolder,
     AuditOptions,
     AuditRequest,
     DatasetSource,
@@ -419,6 +421,7 @@ VECTORS = ("--image-embeddings", "ADDRESS/img.npy", "--caption-embeddings", "ADD
 HUB = ("--model", "clip:owner/name")
 OFFLINE: dict[str, list[tuple[str, ...]]] = {
     "audit": [("--dataset", "./data", *VECTORS, "-o", "out"), ("--dataset", "./data", *HUB, "-o", "out")],
+    "calibrate": [("theirs-audited", "--only", "hub", "--allow-host", "HOST")],
     "evaluate": [
         ("--dataset", "./data", *VECTORS),
         ("--dataset", "./data", *VECTORS, "-o", "s3://bucket/run"),
@@ -465,6 +468,8 @@ def test_offline_no_command_tries_to_connect(
 ) -> None:
     write_levels(folder)
     (folder / "p.csv").write_text("image,caption\np0,p0#0\n")
+    audited = AuditFolder.open(folder / "theirs-audited", "key", {"runs": {"theirs": ""}}, overwrite=False)
+    shutil.copytree(folder / "theirs", audited.run_folder("theirs"))
     for words in OFFLINE[command]:
         named = (word.replace("ADDRESS", f"http://{site.host}").replace("HOST", site.host) for word in words)
         outcome = call(*command.split(), *named, "--offline")

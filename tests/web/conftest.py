@@ -96,11 +96,15 @@ def runs_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return fill(tmp_path_factory.mktemp("served") / "runs")
 
 
-@pytest.fixture
-def without_control(monkeypatch: pytest.MonkeyPatch) -> None:
+def leave_out_control(patch: pytest.MonkeyPatch) -> None:
     """The toys count: captions that differ in a number are similar, and nothing would be worth a look."""
     for module in ("crosslens.analyze.missing_positives", "crosslens.web.explorer.queries"):
-        monkeypatch.setattr(f"{module}.check_similarity", lambda *_: Control(0, 0, 0, 0))
+        patch.setattr(f"{module}.check_similarity", lambda *_: Control(0, 0, 0, 0))
+
+
+@pytest.fixture
+def without_control(monkeypatch: pytest.MonkeyPatch) -> None:
+    leave_out_control(monkeypatch)
 
 
 def explorer_of(folder: Path, cache: Path, **settings: object) -> TestClient:

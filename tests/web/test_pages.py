@@ -11,7 +11,7 @@ import pytest
 from crosslens.web.explorer import queries as likely_positives
 from tests.tables import rest_slow
 from tests.web.browser import WatchedPage, running_server
-from tests.web.conftest import copy_of
+from tests.web.conftest import copy_of, leave_out_control
 from tests.web.test_explorer import write_study
 
 PAGES = (
@@ -32,7 +32,8 @@ def address(runs_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iter
     work = tmp_path_factory.mktemp("pages")
     folder = copy_of(runs_folder, work)
     write_study(folder / "study")
-    with running_server(folder, work / "cache") as running:
+    with running_server(folder, work / "cache") as running, pytest.MonkeyPatch.context() as patch:
+        leave_out_control(patch)
         yield running
 
 
@@ -131,7 +132,6 @@ def test_finding_a_query(watched: WatchedPage) -> None:
     page.wait_for_url("**at=0**")
 
 
-@pytest.mark.usefixtures("without_control")
 def test_a_query_shows_lists_truth_and_marks(watched: WatchedPage) -> None:
     page = watched.open("/runs/model-a/query?id=img8%230")
     assert page.locator("section.result").count() == 2
@@ -145,7 +145,6 @@ def test_a_query_shows_lists_truth_and_marks(watched: WatchedPage) -> None:
     assert "not in the ground truth" in page.locator(".likely-note").inner_text()
 
 
-@pytest.mark.usefixtures("without_control")
 def test_marks_that_take_longer_come_by_themselves(watched: WatchedPage, monkeypatch: pytest.MonkeyPatch) -> None:
     """The page does not wait for them: it says so, and renews its lists."""
     patched = likely_positives.LikelyPositiveSearch.of_view

@@ -1,7 +1,7 @@
 """What crosslens concludes: sentences with a measured effect, a test, and the ids that they count.
 
 A result yields an :class:`Observation` for everything that it looked at, whether there is something to say or not:
-corrections need all of them. An audit makes a :class:`Finding` of those whose test holds (SPEC §19).
+corrections need all of them. An audit makes a :class:`Finding` of those whose test holds.
 """
 
 from __future__ import annotations

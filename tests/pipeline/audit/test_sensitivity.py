@@ -109,8 +109,8 @@ def test_what_is_noticed_is_counted(folder: Path, monkeypatch: pytest.MonkeyPatc
         (kind, strength): (2, 2) if strength > 0.05 else (1, 1) for kind, strength in STRENGTHS
     }
     text = result.text(None)
-    assert re.findall(r"(always|sometimes) +\(", text) == [
-        "always" if strength > 0.05 else "sometimes" for _, strength in STRENGTHS
+    assert re.findall(r"([12]) of 2 +([12]) of 2", text) == [
+        ("2", "2") if strength > 0.05 else ("1", "1") for _, strength in STRENGTHS
     ]
 
 

@@ -16,7 +16,7 @@ from crosslens.statistics import correct
 SETTLED_P, LIKELY_P = 0.01, 0.05
 SETTLED_PRECISION, LIKELY_PRECISION = 0.95, 0.8
 SETTLED_CASES = 50
-"""A kind is settled only if it was measured so often (SPEC §19)."""
+"""A kind is settled only if it was measured so often."""
 ALL_ABOUT_THE_MODEL = "*"
 """What an unsound input silences where nothing that is said of the model holds."""
 

@@ -72,10 +72,7 @@ class Sensitivity(Presented):
         return f"What this audit could have noticed: {self.run}"
 
     def sections(self) -> Iterator[Section]:
-        rows = [
-            (row.words, f"{_verdict(row)} ({row.said} of {row.planted})", f"{row.first} of {row.planted}")
-            for row in self.rows
-        ]
+        rows = [(row.words, _noticed_words(row), f"{row.first} of {row.planted}") for row in self.rows]
         note = (
             "Each defect was planted into the data of this audit, with another seed each time, and looked for as the "
             "audit does, with the same corrections; first five: among the first five findings. What was not noticed "
@@ -108,11 +105,12 @@ def kept_sensitivities(folder: AuditFolder) -> dict[str, Kept]:
         return {name: Kept(own["key"], Sensitivity.from_dict(own)) for name, own in folder.sensitivities().items()}
 
 
-def _verdict(row: NoticedDefect) -> str:
-    share = row.said / row.planted
+def _noticed_words(row: NoticedDefect) -> str:
+    share, count = row.said / row.planted, f"{row.said} of {row.planted}"
     if row.planted < _FEWEST_FOR_WORDS:
-        return ""
-    return "always" if share == 1 else "never" if share == 0 else "mostly" if share >= 0.8 else "sometimes"
+        return count
+    word = "always" if share == 1 else "never" if share == 0 else "mostly" if share >= 0.8 else "sometimes"
+    return f"{word} ({count})"
 
 
 def calibrate(
