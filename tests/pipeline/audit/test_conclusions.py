@@ -21,7 +21,7 @@ def kinds(monkeypatch: pytest.MonkeyPatch) -> None:
     common: dict[str, Any] = {"stage": "made-up", "strengths": (1.0,), "strength_words": "{}"}
     for name, details in {
         "weak": {}, "slow": {}, "list": {}, "shifted": {"unsound": True, "silences": ("*",)},
-        "blank": {"unsound": True, "silences": ("slow",)},
+        "blank": {"unsound": True, "silences": ("slow",)}, "accusing": {"accuses": True},
     }.items():  # fmt: skip
 
         def plant() -> None:
@@ -74,6 +74,12 @@ def test_what_was_not_seen_is_not_said() -> None:
 )
 def test_certainty(seen: dict[str, Any], p: float | None, precision: Precision | None, expected: str | None) -> None:
     assert certainty_of(observation(**seen), p, precision) == expected
+
+
+def test_what_accuses_labels_takes_more() -> None:
+    seen = observation("accusing", p=0.001)
+    assert certainty_of(seen, 0.001, Precision(0.89, 200, "")) == "open"
+    assert certainty_of(seen, 0.001, Precision(0.9, 200, "")) == "likely"
 
 
 def test_what_accounts_for_more_is_said_first_and_open_ones_last() -> None:

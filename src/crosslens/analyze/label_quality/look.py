@@ -31,7 +31,7 @@ from crosslens.analyze.label_quality.review import (
     WORDS,
     LabelQuality,
 )
-from crosslens.analyze.label_quality.swapped import Swap, Swaps, find_swaps
+from crosslens.analyze.label_quality.swapped import CHANCE, Swap, Swaps, find_swaps
 from crosslens.analyze.options import LabelSettings
 from crosslens.analyze.subject import Planted, Subject
 from crosslens.core import (
@@ -52,8 +52,6 @@ from crosslens.language import count_words
 from crosslens.metrics import format_count
 
 AnyRun = Run | Mapping[str, Ranking]
-CHANCE = 0.01
-"""The p below which doubted captions are taken for exchanged ones."""
 
 
 def look_at_labels(subject: Subject, settings: LabelSettings | None = None, *, words: bool = False) -> LabelQuality:
@@ -241,7 +239,8 @@ def _review_table(
 @finding_kind(
     "same-image",
     "{count} of images {show} one and the same picture{excused}.",
-    stage="label-quality", strengths=(0.01, 0.03, 0.1), strength_words="{:.0%} of the pictures under a second id",
+    accuses=True, stage="label-quality", strengths=(0.01, 0.03, 0.1),
+    strength_words="{:.0%} of the pictures under a second id",
     causes=("same-caption",),
 )  # fmt: skip
 def plant_same_image(subject: Subject, strength: float, stream: np.random.Generator) -> Planted:
@@ -264,7 +263,7 @@ def plant_same_image(subject: Subject, strength: float, stream: np.random.Genera
 @finding_kind(
     "same-caption",
     "{count} {are} word for word the caption of another image too: no model can tell which is meant{excused}.",
-    stage="label-quality", strengths=(0.01, 0.03, 0.1),
+    accuses=True, stage="label-quality", strengths=(0.01, 0.03, 0.1),
     strength_words="{:.0%} of the captions copied from another image", causes=("ties",),
 )  # fmt: skip
 def plant_same_caption(subject: Subject, strength: float, stream: np.random.Generator) -> Planted:
@@ -283,7 +282,7 @@ def plant_same_caption(subject: Subject, strength: float, stream: np.random.Gene
 @finding_kind(
     "swapped-captions",
     "{count} {belong} to another image, as the model and the words of other captions agree.",
-    stage="label-quality", strengths=(0.02, 0.05, 0.1),
+    accuses=True, stage="label-quality", strengths=(0.02, 0.05, 0.1),
     strength_words="{:.0%} of the captions exchanged between images",
 )  # fmt: skip
 def plant_swapped_captions(subject: Subject, strength: float, stream: np.random.Generator) -> Planted:

@@ -14,7 +14,7 @@ from crosslens.core import FINDING_KINDS, STATED_SIZE, Certainty, Finding, Obser
 from crosslens.statistics import correct
 
 SETTLED_P, LIKELY_P = 0.01, 0.05
-SETTLED_PRECISION, LIKELY_PRECISION = 0.95, 0.8
+SETTLED_PRECISION, LIKELY_PRECISION, ACCUSING_PRECISION = 0.95, 0.8, 0.9
 SETTLED_CASES = 50
 """A kind is settled only if it was measured so often."""
 ALL_ABOUT_THE_MODEL = "*"
@@ -88,7 +88,8 @@ def certainty_of(observation: Observation, p: float | None, precision: Precision
     certain = observation.bounded or (p is not None and p < SETTLED_P)
     if certain and precision.value >= SETTLED_PRECISION and precision.n >= SETTLED_CASES:
         return "settled"
-    return "likely" if precision.value >= LIKELY_PRECISION else "open"
+    accuses = FINDING_KINDS[observation.kind].details["accuses"]
+    return "likely" if precision.value >= (ACCUSING_PRECISION if accuses else LIKELY_PRECISION) else "open"
 
 
 def _details(finding: Finding) -> Mapping[str, Any]:
