@@ -272,10 +272,10 @@ def split_parameters(function: Any, more: Collection[str] = ()) -> tuple[str, di
 
 _FINDINGS = """# Kinds of findings
 
-What an audit may conclude ([how, and how sure](../explanation/findings.md)). Each kind has a sentence, the stage that looks
-for it, and a plant: the defect itself, put into a dataset or a model, by which tests, `make claims` and
-[`crosslens calibrate`](../how-to/audit.md#what-could-this-audit-have-noticed) prove the sentence. An unsound input is said
-first, and silences what depends on it.
+What an audit may conclude ([how, and how sure](../explanation/findings.md)). Each kind has a sentence, the stage that
+looks for it, and a plant: the defect itself, put into a dataset or a model, by which tests, `make claims` and
+[`crosslens calibrate`](../how-to/audit.md#what-could-this-audit-have-noticed) prove the sentence. An unsound input is
+said first, and silences what depends on it.
 
 """
 
