@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 import crosslens as cl
@@ -97,8 +98,10 @@ def test_missing_positives(folder: Path, call: Call, tmp_path: Path) -> None:
         (completed.query_ids[row], completed.item_ids[item])
         for row, item in zip(completed.rows, completed.items, strict=True)
     }
-    assert ("dogs", "dog#0") in pairs
     assert ("dog", "dog#0") in pairs
+    listed = set(pl.read_csv(table).select("image", "caption").iter_rows())
+    assert {(image, caption.split("#")[0]) for image, caption in listed} == {("dog", "dogs")}
+    assert listed < pairs, "and of two dogs one dog is not said"
     assert "a brown dog runs on the grass" in table.read_text(encoding="utf-8")
     assert call(*words, "-o", qrels).code == 5
     content = call(*words, "-o", qrels, "--overwrite", "--extra-only", "--json").json

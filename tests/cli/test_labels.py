@@ -101,9 +101,7 @@ def test_json_and_vectors_without_words(call: Call, root: Path, tmp_path: Path) 
     pixels = np.random.default_rng(0).integers(0, 255, (2, 32, 32, 3), np.uint8)
     for name, picture in (("a.png", 0), ("b.png", 0), ("c.png", 1)):
         image.fromarray(pixels[picture]).save(tmp_path / name)
-    Dataset.of({f"{name}.png": [f"the {name} one here", f"the {name} once again"] for name in "abc"}).save(
-        tmp_path / "data"
-    )
+    Dataset.of({f"{name}.png": [f"this one is called {name}"] for name in "abc"}).save(tmp_path / "data")
     (row,) = call(*words, tmp_path / "data", "--image-folder", tmp_path).json["review"]
     assert {row["image"], row["suggested_image"]} == {"a.png", "b.png"}
     assert row["reason"] == "same picture"

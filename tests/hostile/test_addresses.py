@@ -470,6 +470,7 @@ def test_offline_no_command_tries_to_connect(
     (folder / "p.csv").write_text("image,caption\np0,p0#0\n")
     audited = AuditFolder.open(folder / "theirs-audited", "key", {"runs": {"theirs": ""}}, overwrite=False)
     shutil.copytree(folder / "theirs", audited.run_folder("theirs"))
+    shutil.copytree(folder / "data", audited.path / "runs" / "data")
     for words in OFFLINE[command]:
         named = (word.replace("ADDRESS", f"http://{site.host}").replace("HOST", site.host) for word in words)
         outcome = call(*command.split(), *named, "--offline")
