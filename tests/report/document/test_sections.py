@@ -380,7 +380,10 @@ def test_numbers_of_stages_are_on_the_page(whole: Report, drawn: Drawn) -> None:
     for result in drawn.results:
         for section in result.sections if result.stage != "groups" else ():
             assert all(
-                plain(line).strip() in text for part in section.parts if isinstance(part, Text) for line in part.lines
+                plain(line).strip() in text
+                for part in section.parts
+                if isinstance(part, Text)
+                for line in part.sentences
             )
     words = payload["granularity"]["datasets"][0]["features"]["words"]
     assert f"words {words['mean']:.2f} [{words['low']:.2f}, {words['high']:.2f}]" in text
