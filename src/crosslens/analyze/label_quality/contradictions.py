@@ -183,7 +183,7 @@ def _statements(text: str) -> Statements:
                 sizes.setdefault(noun, set()).add(_SIZES[word])
         elif word in FACT_WORDS["negations"]:
             beyond = content_words(tokens[place + 1 : place + 1 + _WINDOW])
-            denied.update(thing for thing in beyond if not thing.isdecimal())
+            denied.update(word for word in beyond if not word.isdecimal())
         if (count := _count(tokens, place)) is not None:
             counted = [noun for noun in _nouns_after(tokens, place) if is_plural(noun) == (count != 1)]
             for noun in map(singularise, counted):
