@@ -927,7 +927,8 @@ _STORED: Mapping[str, type] = {
     for kind in (
         Section, Figure, Text, FactList, Table, Series, Bars, Gauge, Shares, Lines, Heat, Histogram, Cloud, Scatter,
         PictureBox, PictureCard, Cards, MarkedText, TextDiff, Diffs, Row, Interval, Intervals, Multiple, SmallMultiples,
-        PairedBar, PairedBars, AnsweredQuestion, Answers, QueryCard, QueryCards, FacetValue, Facet, EvidenceList, Folded, Beside,
+        PairedBar, PairedBars, AnsweredQuestion, Answers, QueryCard, QueryCards, FacetValue, Facet, EvidenceList,
+        Folded, Beside,
     )
 }  # fmt: skip
 
