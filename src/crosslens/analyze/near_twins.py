@@ -6,9 +6,11 @@ in a quarter of the pairs, the same one in half, and each other's in a quarter.
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import astuple, dataclass
+from difflib import SequenceMatcher
 from itertools import combinations
 from typing import Any, NamedTuple
 
@@ -154,11 +156,38 @@ def _fact_of(pairs: Iterable[tuple[int, int]], words: list[tuple[str, ...]]) -> 
     return "a word"
 
 
+def changed_words(first: str, second: str) -> tuple[tuple[str, str], ...]:
+    """Two texts word by word, as a :class:`TextDiff` has them: stretches of both; the same twice where they agree."""
+    mine, theirs = (re.findall(r"\w+\W*|\W+", text) for text in (first, second))
+    plain = ([word.casefold() for word in side] for side in (mine, theirs))
+    spans = []
+    for kind, start, stop, at, to in SequenceMatcher(None, *plain, autojunk=False).get_opcodes():
+        stretch = "".join(mine[start:stop])
+        spans.append((stretch, stretch if kind == "equal" else "".join(theirs[at:to])))
+    return tuple(spans)
+
+
+class AskedPair(NamedTuple):
+    """Both captions of a pair of pictures, each with its own picture, and by how much that scores above the other."""
+
+    images: tuple[str, str]
+    queries: tuple[str, str]
+    texts: tuple[str, str]
+    margins: tuple[float, float]
+
+    @property
+    def outcome(self) -> str:
+        """One of ``OUTCOMES``; equal scores are no preference."""
+        right, wrong = (all(sign * margin > 0 for margin in self.margins) for sign in (1, -1))
+        return "own" if right else "swapped" if wrong else "same"
+
+
 @dataclass(frozen=True, eq=False)
 class TwinOutcome:
     """Of the caption pairs of one fact: how often each gets its own picture, both the same one, or each other's.
 
-    ``pairs`` are pairs of pictures; ``weight`` is the share of all caption queries that get the other picture.
+    ``pairs`` are pairs of pictures; ``weight`` is the share of all caption queries that get the other picture;
+    ``asked`` are the caption pairs, those that say most about the fact first.
     """
 
     fact: str
@@ -168,21 +197,29 @@ class TwinOutcome:
     same: Estimate
     swapped: Estimate
     weight: float
-    wrong: tuple[tuple[str, str], ...] = ()
+    asked: tuple[AskedPair, ...] = ()
 
     @property
     def shares(self) -> dict[str, Estimate]:
         return {"own": self.own, "same": self.same, "swapped": self.swapped}
+
+    @property
+    def blind(self) -> bool:
+        """Whether coin flips would do as well: what the interval leaves of a better result is less than is stated."""
+        return self.pairs >= _FEWEST_PAIRS and self.own.high <= CHANCE + STATED_SIZE
 
     def observation(self) -> Observation:
         own = Figure(self.own.mean, *self.own.interval, scale=100, digits=0, unit=" %")
         same = own.write(self.same.mean)
         words = {"n": f"{self.pairs:,}", "fact": self.fact, "own": own, "same": same}
         effect = Effect.of("pairs", self.own.mean, *self.own.interval)
-        bounded = self.pairs >= _FEWEST_PAIRS and self.own.high <= CHANCE + STATED_SIZE
-        evidence = [{"query": query, "item": item} for query, item in self.wrong]
+        wrong = {
+            (pair.queries[side], pair.images[1 - side])
+            for pair in self.asked for side in (0, 1) if pair.margins[side] <= 0
+        }  # fmt: skip
+        evidence = [{"query": query, "item": item} for query, item in sorted(wrong)]
         return Observation(
-            "twins", words, effect, self.weight, bounded=bounded, evidence=evidence, subject=self.fact
+            "twins", words, effect, self.weight, bounded=self.blind, evidence=evidence, subject=self.fact
         )  # fmt: skip
 
     def as_dict(self) -> dict[str, Any]:
@@ -231,7 +268,7 @@ def look_at_twins(subject: Subject) -> NearTwins:
         return NearTwins(())
     scorer = scorer_of(subject.images, subject.captions, subject.score)
     clusters = _clusters(twins, len(subject.dataset.image_ids))
-    image_ids, caption_ids = subject.dataset.image_ids, subject.dataset.caption_ids
+    image_ids, caption_ids, texts = subject.dataset.image_ids, subject.dataset.caption_ids, subject.dataset.texts
     asked = max(int(np.isfinite(subject.caption_hits).sum()), 1)
     by_fact: dict[str, list[int]] = defaultdict(list)
     for number, pair in enumerate(twins):
@@ -249,13 +286,17 @@ def look_at_twins(subject: Subject) -> NearTwins:
         own_share, same, swaps = (
             share_of_sums(np.bincount(groups, weights * part), total) for part in (own, ~(own | swapped), swapped)
         )
-        wrong = {
-            (caption_ids[query], image_ids[item])
-            for margin, (_, other, caption) in zip(margins, sides, strict=True)
-            for query, item in zip(caption[margin <= 0], other[margin <= 0], strict=True)
-        }
-        weight = len({query for query, _ in wrong}) / asked
-        facts.append(TwinOutcome(fact, len(numbers), len(rows), own_share, same, swaps, weight, tuple(sorted(wrong))))
+        lost = {int(query) for margin, (_, _, caption) in zip(margins, sides, strict=True)
+                for query in caption[margin <= 0]}  # fmt: skip
+        pairs = tuple(
+            AskedPair(
+                (image_ids[left], image_ids[right]), (caption_ids[mine], caption_ids[theirs]),
+                (texts[mine], texts[theirs]), (float(before), float(after)),
+            )
+            for (left, right, mine, theirs, _), before, after in zip(rows, *margins, strict=True)
+        )  # fmt: skip
+        pairs = tuple(sorted(pairs, key=lambda pair: (min(pair.margins), pair.queries)))
+        facts.append(TwinOutcome(fact, len(numbers), len(rows), own_share, same, swaps, len(lost) / asked, pairs))
     return NearTwins(tuple(sorted(facts, key=lambda outcome: (outcome.own.mean, -outcome.pairs, outcome.fact))))
 
 
