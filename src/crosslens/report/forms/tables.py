@@ -12,13 +12,17 @@ from crosslens.core import (
     FactList,
     Figure,
     Histogram,
+    Intervals,
     MarkedText,
+    PairedBars,
     Section,
+    SmallMultiples,
     Table,
     Text,
     TextDiff,
     UsageError,
     cell_text,
+    flat,
     for_spreadsheets,
     markdown_text,
     well_formed,
@@ -97,7 +101,7 @@ def markdown(title: str, sections: Iterable[Section]) -> str:
     blocks = [f"# {literal(title)}"]
     for section in sections:
         blocks += [f"## {literal(section.title)}"] if section.title not in ("", title) else []
-        for part in section.parts:
+        for part in flat(section.parts):
             if isinstance(part, Text):
                 blocks += map(literal, part.sentences)
             elif isinstance(part, MarkedText):
@@ -109,7 +113,9 @@ def markdown(title: str, sections: Iterable[Section]) -> str:
                 blocks += [*_markdown_title(part.title), "\n".join(listed)]
             elif isinstance(part, Table):
                 blocks += [*_markdown_title(part.title), markdown_table(part), *map(literal, part.notes)]
-            elif isinstance(part, Histogram) and part.printed:
+            elif isinstance(part, Intervals | SmallMultiples | PairedBars) or (
+                isinstance(part, Histogram) and part.printed
+            ):
                 blocks += [*_markdown_title(part.title), markdown_table(part.table)]
             elif isinstance(part, Cards):
                 listed = [f"- {literal(' · '.join((card.title, *card.lines)))}" for card in part.cards]
