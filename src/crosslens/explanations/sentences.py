@@ -263,7 +263,7 @@ def ordinal(rank: int) -> str:
 
 
 def rounded(value: float) -> str:
-    """Three significant digits of a distance between scores; what is next to nothing is said to be less than a limit."""
+    """Three significant digits of a distance between scores; what is next to nothing is less than a limit."""
     if value < _NEXT_TO_NOTHING:
         return f"less than {_NEXT_TO_NOTHING:.4f}"
     return f"{value:.{_DIGITS}g}" if value < 10**_DIGITS else f"{value:,.0f}"
