@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import astuple, dataclass
 from difflib import SequenceMatcher
-from itertools import combinations
+from itertools import combinations, groupby
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -177,14 +177,22 @@ def _fact_of(pairs: Iterable[tuple[int, int]], words: list[tuple[str, ...]]) -> 
 def changed_words(first: str, second: str) -> tuple[tuple[str, str], ...]:
     """Two texts word by word, as a :class:`TextDiff` has them: stretches of both; the same twice where they agree.
 
-    Words are what blanks part; their case and the punctuation around them change nothing.
+    Words are what blanks part; their case and the punctuation around them change nothing. Texts of equally many words
+    are compared place by place: a swap is two changes.
     """
     mine, theirs = (re.findall(r"\S+\s*", text) for text in (first, second))
     before, after = ([word.strip().strip(_PUNCTUATION).casefold() for word in side] for side in (mine, theirs))
     spans = []
-    for kind, start, stop, at, to in SequenceMatcher(None, before, after, autojunk=False).get_opcodes():
+    if len(mine) == len(theirs):
+        runs = groupby(range(len(mine)), lambda place: before[place] == after[place])
+        stretches = [(same, places[0], places[-1] + 1) for same, group in runs if (places := list(group))]
+        operations = [(same, start, stop, start, stop) for same, start, stop in stretches]
+    else:
+        matched = SequenceMatcher(None, before, after, autojunk=False).get_opcodes()
+        operations = [(kind == "equal", start, stop, at, to) for kind, start, stop, at, to in matched]
+    for same, start, stop, at, to in operations:
         stretch = "".join(mine[start:stop])
-        spans.append((stretch, stretch if kind == "equal" else "".join(theirs[at:to])))
+        spans.append((stretch, stretch if same else "".join(theirs[at:to])))
     return tuple(spans)
 
 
@@ -213,10 +221,12 @@ class AskedPair(NamedTuple):
     @property
     def text(self) -> str:
         """Both captions in one: ``a dog [left ⇄ right] of a cat``."""
-        return "".join(
-            mine if mine == theirs else f"[{mine.strip()} ⇄ {theirs.strip()}]{' ' * mine.endswith(' ')}"
-            for mine, theirs in changed_words(*self.texts)
-        )
+        text = ""
+        for mine, theirs in changed_words(*self.texts):
+            core = mine.strip().strip(_PUNCTUATION)
+            head, _, tail = mine.partition(core) if core else ("", "", " " * theirs.endswith(" "))
+            text += mine if mine == theirs else f"{head}[{core} ⇄ {theirs.strip().strip(_PUNCTUATION)}]{tail}"
+        return text
 
     def card(self) -> QueryCard:
         """A caption, its own picture and the twin's; below, what the twin's caption gets."""

@@ -7,16 +7,13 @@ from dataclasses import replace
 from html import unescape
 
 import numpy as np
-import polars as pl
 import pytest
-from hypothesis import given, strategies as st
 
 import crosslens as cl
 from crosslens.core import Effect, Finding, Lines, Precision, Section, Table, Text
 from crosslens.core.errors import UsageError
 from crosslens.pipeline import NoticedDefect, Sensitivity, StageResult, percent_figure
 from crosslens.report import Report, ReportInputs, report_inputs
-from crosslens.report.document.failures import choose_queries
 from crosslens.report.document.inputs import ReportContext
 from crosslens.report.document.sections import gallery, hit_rate
 
@@ -284,68 +281,6 @@ def test_the_curve_over_sizes_ends_at_the_hit_rate(study: Study, inputs: ReportI
     for k in (1, 5, 10):
         assert hit_rate(ranks, k) == pytest.approx(run[f"t2i/Hit@{k}"].mean)
     assert hit_rate([-1, 1], 10) == 0.5
-
-
-# The most instructive queries
-
-
-Outcomes = list[tuple[int, float]]
-
-
-def outcomes(rows: Outcomes) -> pl.DataFrame:
-    """Queries by their rank and margin; a margin is known down to rank 10."""
-    table = {
-        "query": [f"q{number:02}" for number in range(len(rows))],
-        "rank": [rank for rank, _ in rows],
-        "score": [1.0] * len(rows),
-        "margin": [None if rank > 10 else 0.0 if rank == 1 else margin for rank, margin in rows],
-        "margin_at_least": [margin if rank > 10 else None for rank, margin in rows],
-    }
-    kinds = {"query": pl.String, "rank": pl.Int64, "score": pl.Float64, "margin": pl.Float64,
-             "margin_at_least": pl.Float64}  # fmt: skip
-    return pl.DataFrame(table, schema=kinds)
-
-
-ROWS = st.lists(st.tuples(st.integers(1, 15), st.sampled_from([0.1, 0.2, 0.3, 0.4])), min_size=1, max_size=20)
-
-
-@given(ROWS, st.data(), st.integers(1, 4))
-def test_queries_are_chosen_as_by_looking_at_all(first: Outcomes, data: st.DataObject, most: int) -> None:
-    second = [(data.draw(st.integers(1, 15)), 0.1) for _ in first]
-    phi = {f"q{number:02}": data.draw(st.sampled_from([0.0, 0.5, 1.0])) for number in range(len(first))}
-    table = pl.DataFrame(
-        {"query": list(phi), "phi": list(phi.values())}, schema={"query": pl.String, "phi": pl.Float64}
-    )
-    groups = choose_queries({"a": outcomes(first), "b": outcomes(second)}, "a", most, table)
-    names = {f"q{number:02}": row for number, row in enumerate(first)}
-    after = {f"q{number:02}": row for number, row in enumerate(second)}
-    failed = [query for query, (rank, _) in names.items() if rank != 1]
-    change = {query: 1 / after[query][0] - 1 / names[query][0] for query in names}
-    wanted = {
-        "Confident failures": sorted(failed, key=lambda query: (-names[query][1], query)),
-        "First hits with similar captions": sorted(
-            (q for q in failed if phi[q]), key=lambda query: (-phi[query], query)
-        ),
-        "Queries that b wins against a": sorted((q for q in names if change[q] > 0), key=lambda q: (-change[q], q)),
-        "Queries that b loses against a": sorted((q for q in names if change[q] < 0), key=lambda q: (change[q], q)),
-        "Near misses": sorted((q for q in failed if names[q][0] == 2), key=lambda query: (names[query][1], query)),
-    }
-    shown: list[str] = []
-    expected = {}
-    for title, order in wanted.items():
-        chosen = [query for query in order if query not in shown][:most]
-        shown += chosen
-        expected |= {title: tuple(chosen)} if chosen else {}
-    assert {group.title: group.queries for group in groups} == expected
-    assert all(len(group.facts) == len(group.queries) for group in groups)
-
-
-def test_queries_show_their_pictures_and_both_runs(report: Report) -> None:
-    article = next(part for part in re.findall(r'<article class="one-query">.*?</article>', report.page, re.DOTALL))
-    assert article.count("<figure") == 3
-    assert len(re.findall(r'<use href="#p\d+"', article)) == 3
-    assert 'aria-label="Right image picture' in article
-    assert report.pictures == report.pictures_wanted > 3
 
 
 # Stages

@@ -307,7 +307,7 @@ def explain(work: StageWork) -> StageOutput:
     folder = work.stage_folder("explanations")
     save_overview(overview, folder, overwrite=True)
     payload = {**overview.as_dict(), "sampled": sampled, "written": [str(folder)]}
-    return StageOutput(payload, f"crosslens explain {work.run.folder} -o {folder}", folder)
+    return StageOutput(payload, f"crosslens explain {work.run.folder} -o {folder}", folder, tuple(overview.sections()))
 
 
 _COUNTS = tuple(range(1, 51))
