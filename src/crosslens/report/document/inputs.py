@@ -317,8 +317,6 @@ class ReportContext:
 
     def why_not(self, stages: Sequence[str]) -> str:
         """Why none of the stages looked."""
-        if not self.inputs.results:
-            return "these are runs alone; crosslens audit looks at more"
         return next((f"{stage} {self.inputs.skipped[stage]}" for stage in stages if stage in self.inputs.skipped), "")
 
     @cached_property
