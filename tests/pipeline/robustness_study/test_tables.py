@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 import crosslens as cl
+from crosslens.core import Figure
 from crosslens.encode import text_only
 from crosslens.perturbations import perturb
 from tests.pipeline.robustness_study import reference
@@ -121,6 +122,22 @@ def test_drop_and_its_test_are_those_of_compare() -> None:
     assert row["drop"] == pytest.approx(-expected.difference)
     assert (row["low"], row["high"]) == (pytest.approx(-expected.high), pytest.approx(-expected.low))
     assert row["p"] == expected.p_value
+
+
+def test_what_is_lost_is_positive_in_every_table() -> None:
+    """A plus for a loss in one table and a minus for it in the next would be read as the reverse of each other."""
+    sections = {section.title: section for section in text_study(captions(30), Letters(), "char_swap").sections()}
+    (table,) = next(own for title, own in sections.items() if title.startswith("Drop of ")).tables
+    lost = table.rows[0][table.header.index("points lost")]
+    assert isinstance(lost, Figure)
+    assert lost.value is not None
+    assert lost.value > 0
+    assert not str(lost).startswith("+")
+    if words := sections.get("Which words matter most?"):
+        costs = [row[words.tables[0].header.index("lost")] for row in words.tables[0].rows]
+        values = [cost.value for cost in costs if isinstance(cost, Figure) and cost.value is not None]
+        assert values == sorted(values, reverse=True)
+        assert values[0] > 0
 
 
 def test_a_perturbation_that_applies_to_nothing_changes_nothing() -> None:
