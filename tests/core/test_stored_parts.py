@@ -13,6 +13,7 @@ from crosslens.core import (
     Bars,
     Beside,
     Cards,
+    Code,
     Diffs,
     EvidenceList,
     Facet,
@@ -95,6 +96,7 @@ PARTS = (
         files={"i": "i.png"},
     ),
     EvidenceList("e", "one query", (("q", "a lamp"),), ("#q-q",)),
+    Code("crosslens demo"),
     Folded("more", (Text(("inside",)),), about="nothing new"),
     Beside(((Text(("left",)),), (Text(("right",)),))),
 )

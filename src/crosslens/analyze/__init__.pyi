@@ -160,5 +160,6 @@ from crosslens.analyze.weak_groups import (
     label_groups as label_groups,
     look_at_groups as look_at_groups,
     look_at_object_sizes as look_at_object_sizes,
+    makes_groups as makes_groups,
     with_misses as with_misses,
 )

@@ -215,6 +215,7 @@ from crosslens.core.parts import (
     Cell as Cell,
     Chart as Chart,
     Cloud as Cloud,
+    Code as Code,
     Composed as Composed,
     Diffs as Diffs,
     EvidenceList as EvidenceList,

@@ -163,6 +163,13 @@ class Text:
 
 
 @dataclass(frozen=True)
+class Code:
+    """Lines to be copied: commands, or a file."""
+
+    text: str
+
+
+@dataclass(frozen=True)
 class FactList:
     """Names, and what is said of each beside it."""
 
@@ -178,7 +185,8 @@ class Table:
     ``folded`` is on pages under a line to click on, and neither in a terminal nor in LaTeX. Of more than ``most`` rows
     a terminal shows so many, evenly spread, and pages fold the table. ``notes`` say what its columns mean.
     ``narrow`` is what a terminal shows where the table is wider than it, such as the same without intervals; ``cut``
-    shortens long texts to its width. A table that stands ``aside``, such as one behind cards that show the same, is
+    shortens long texts to its width. With ``drawn``, pages draw shares with their intervals beside the numbers.
+    A table that stands ``aside``, such as one behind cards that show the same, is
     folded on pages, and a terminal shows it.
     """
 
@@ -194,6 +202,7 @@ class Table:
     narrow: Table | None = None
     cut: bool = False
     aside: bool = False
+    drawn: bool = False
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "rows", tuple(map(tuple, self.rows)))
@@ -846,7 +855,7 @@ def flat(parts: Iterable[Part], *, folded: bool = True) -> Iterator[Part]:
             yield part
 
 
-Part = Text | FactList | Table | Chart | Cards | MarkedText | Diffs | Row | Composed
+Part = Text | Code | FactList | Table | Chart | Cards | MarkedText | Diffs | Row | Composed
 
 
 @dataclass(frozen=True)
@@ -925,7 +934,8 @@ def restored_part(stored: Any) -> Any:
 _STORED: Mapping[str, type] = {
     kind.__name__: kind
     for kind in (
-        Section, Figure, Text, FactList, Table, Series, Bars, Gauge, Shares, Lines, Heat, Histogram, Cloud, Scatter,
+        Section, Figure, Text, Code, FactList, Table, Series, Bars, Gauge, Shares, Lines, Heat, Histogram, Cloud,
+        Scatter,
         PictureBox, PictureCard, Cards, MarkedText, TextDiff, Diffs, Row, Interval, Intervals, Multiple, SmallMultiples,
         PairedBar, PairedBars, AnsweredQuestion, Answers, QueryCard, QueryCards, FacetValue, Facet, EvidenceList,
         Folded, Beside,

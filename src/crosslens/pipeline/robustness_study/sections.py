@@ -13,6 +13,8 @@ from crosslens.core import (
     Cards,
     Cell,
     Figure,
+    Interval,
+    Intervals,
     Part,
     PictureCard,
     Row,
@@ -87,6 +89,21 @@ def study_sections(study: StudyTables) -> Iterator[Section]:
             yield Section(title, (*tables, Text.of(*notes, note=True)))
     if protocol:
         yield Section("", (protocol_facts(protocol),))
+
+
+def drop_strip(study: StudyTables) -> Section:
+    """What every perturbation costs of Hit@1, or of the headline where that was not measured, on one scale."""
+    metric = f"{study.direction}/Hit@1"
+    metric = metric if metric in study.drops["metric"].to_list() else study.headline
+    rows = tuple(
+        Interval(
+            metric_figure(metric, None, signed=True).of_row(row, "drop"), row["perturbation"].replace("_", " "),
+            tone="bad" if row["low"] > 0 else "good" if row["high"] < 0 else "unsure",
+        )
+        for row in _of_metric(study, metric)
+    )  # fmt: skip
+    title = f"What changing every caption costs: points of {metric} lost"
+    return Section("", (Intervals(title=title, rows=rows, mark=0.0, heading="change"),))
 
 
 Shown = tuple[str, Sequence[Part], Sequence[str]]

@@ -13,6 +13,7 @@ from crosslens.core import (
     Cards,
     Cell,
     Chart,
+    Code,
     Composed,
     Diffs,
     EvidenceList,
@@ -38,7 +39,7 @@ from crosslens.report.forms.boxes import draw_boxes
 from crosslens.report.forms.cards import answers_html, certainty_html, evidence_html, query_cards_html, with_terms
 from crosslens.report.forms.charts import draw
 from crosslens.report.forms.pictures import EmbeddedImage, embed_image, embed_thumbnails
-from crosslens.report.forms.scales import bars_html, intervals_html, multiples_html
+from crosslens.report.forms.scales import bars_html, intervals_html, multiples_html, small_interval
 from crosslens.report.forms.theme import NOTEBOOK_STYLE, PAGE_STYLE
 
 _BUDGET = 8_000_000
@@ -136,6 +137,8 @@ def part_html(part: Part, drawn: Drawn | None = None) -> str:
     """One part; ``drawn`` are the pictures of the whole page by their files, or by image where they are in none."""
     if isinstance(part, Text):
         return "".join(paragraph(sentence, "facts" if part.note else "", part.terms) for sentence in part.sentences)
+    if isinstance(part, Code):
+        return f'<pre tabindex="0"><code>{escape(part.text)}</code></pre>'
     if isinstance(part, FactList):
         rows = "".join(
             f'<tr><th scope="row">{escape(name)}</th><td>{escape(text)}</td></tr>' for name, text in part.rows
@@ -212,7 +215,8 @@ def _rows(table: Table) -> str:
         for column, cell in enumerate(row[1:], start=1):
             mark = "best" if (number, column) in table.best else ""
             bounded = "figure" if isinstance(cell, Figure) and cell.interval else ""
-            cells.append(f"<td{_class(sides[column], mark, bounded)}>{_cell(cell)}</td>")
+            drawn = small_interval(cell) if table.drawn and isinstance(cell, Figure) else ""
+            cells.append(f"<td{_class(sides[column], mark, bounded)}>{drawn}{_cell(cell)}</td>")
         rows.append(f"<tr>{''.join(cells)}</tr>")
     body = "\n".join(rows)
     head = f"<thead><tr>{head}</tr></thead>\n" if any(table.header) else ""
@@ -290,7 +294,7 @@ def marked_html(text: MarkedText) -> str:
     return marked
 
 
-def _pictured(parts: Iterable[Part]) -> Iterator[tuple[str, bool]]:
+def pictured(parts: Iterable[Part]) -> Iterator[tuple[str, bool]]:
     """The files of pictures in parts, in order, and whether they are shown large."""
     for part in parts:
         if isinstance(part, Cards | QueryCards):
@@ -300,14 +304,14 @@ def _pictured(parts: Iterable[Part]) -> Iterator[tuple[str, bool]]:
         elif isinstance(part, PairedBars):
             for row in part.rows:
                 yield from ((part.files[image], False) for image in row.pictures if image in part.files)
-                yield from _pictured(row.details)
+                yield from pictured(row.details)
         elif isinstance(part, Composed):
-            yield from _pictured(part.plain)
+            yield from pictured(part.plain)
 
 
 def _drawn(parts: Iterable[Part]) -> Drawn:
     """The pictures of parts by their files: large ones, and thumbnails that fit into the budget as often as shown."""
-    files = list(_pictured(parts))
+    files = list(pictured(parts))
     small = [file for file, large in files if not large]
     thumbnails = embed_thumbnails(dict(zip(small, small, strict=True)), _BUDGET * len(set(small)) // max(1, len(small)))
     large = {file: picture for file, is_large in files if is_large and (picture := embed_image(file)) is not None}

@@ -80,6 +80,18 @@ class Scale:
         return _linked(drawn, cell.address)
 
 
+def small_interval(figure: Figure) -> str:
+    """A share with its interval as a small drawing beside the number; nothing for other figures."""
+    if figure.value is None or not figure.known or figure.scale != 100:
+        return ""
+    low, high = (figure.low, figure.high) if figure.bounded else (figure.value, figure.value)
+    return (
+        '<svg class="chart small" width="84" height="12" aria-hidden="true">'
+        f'<rect class="range" x="{100 * low:.4g}%" width="{100 * (high - low):.4g}%" y="3" height="6"/>'
+        f'<rect class="dot" x="{100 * figure.value:.4g}%" width="2" height="12"/></svg>'
+    )
+
+
 def _linked(markup: str, address: str) -> str:
     return f'<a href="{escape(address)}">{markup}</a>' if address else markup
 
@@ -170,7 +182,7 @@ def _bar(chart: PairedBars, row: PairedBar) -> str:
     parts, x = "", 0.0
     for (name, tone), count, address in zip(chart.levels, row.counts, addresses, strict=True):
         share, words = count / total, f"{name}: {count:,} of {total:,}"
-        shown = f'<text x="{100 * x:.4g}%" dx="6" y="17">{count:,}</text>' if share > _LETTER * (
+        shown = f'<text x="{100 * x:.4g}%" dx="6" y="17">{count:,}</text>' if share >= _LETTER * (
             1 + len(f"{count:,}")
         ) else ""  # fmt: skip
         piece = (

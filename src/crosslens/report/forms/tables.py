@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from crosslens.core import (
     Cards,
     Cell,
+    Code,
     Diffs,
     FactList,
     Figure,
@@ -106,6 +107,8 @@ def markdown(title: str, sections: Iterable[Section]) -> str:
                 blocks += map(literal, part.sentences)
             elif isinstance(part, MarkedText):
                 blocks.append(literal(part.text))
+            elif isinstance(part, Code):
+                blocks.append("\n".join(f"    {line}" for line in part.text.splitlines()))
             elif isinstance(part, FactList):
                 names = [name.strip() for name, _ in part.rows]  # numbers make a list of their own
                 marks = [name if re.fullmatch(r"[0-9]+\.", name) else f"- {literal(name)}:" for name in names]

@@ -12,6 +12,7 @@ from crosslens.core import (
     FORMS,
     PAGE_WIDTH,
     Cards,
+    Code,
     Diffs,
     FactList,
     Figure,
@@ -64,6 +65,8 @@ def _blocks(part: Part, width: int | None) -> Iterator[str]:
     wrapped = min(width or PAGE_WIDTH, PAGE_WIDTH)
     if isinstance(part, Text):
         yield "\n".join(_wrapped(sentence, wrapped) for sentence in part.sentences)
+    elif isinstance(part, Code):
+        yield part.text
     elif isinstance(part, MarkedText):
         yield _wrapped(part.text, wrapped)
     elif isinstance(part, FactList):

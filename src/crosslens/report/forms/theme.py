@@ -88,6 +88,7 @@ CHART_STYLE = f"""
 .chart .bad .dot, .chart .bad .range, .chart.bad .dot, .chart.bad .range, .chart .piece.bad,
 .chart .of-piece.bad .key {{ fill: var(--bad); }}
 .chart .span {{ fill: var(--ink); fill-opacity: 0.75; }}
+.chart.small {{ display: inline-block; background: var(--panel); vertical-align: -1px; margin-right: 8px; }}
 .chart text.over {{ fill: var(--paper); }} .chart text.on-level {{ fill: {LIGHT["ink"]}; }}
 .chart-figure {{ margin: 12px 0; min-width: 0; }}
 .chart-figure > figcaption {{ font-weight: 600; margin-bottom: 4px; overflow-wrap: anywhere; }}
@@ -137,7 +138,8 @@ CHART_STYLE = f"""
   .bar-line, .pictured .bar-line {{ grid-template-columns: minmax(0, 1fr) max-content 12px; gap: 3px 10px; }}
   .pictured .bar-line {{ grid-template-columns: 84px minmax(0, 1fr) 12px; }}
   .bar-line > svg {{ grid-column: 1 / -1; grid-row: 2; }} .pictured .bar-line > .value {{ grid-column: 1 / -1; }}
-  .bar-head {{ display: none; }} .bar-line .pictures > * {{ width: 40px; height: 40px; }}
+  .pair-row > summary::after, .bar-head {{ display: none; }}
+  .bar-line .pictures > * {{ width: 40px; height: 40px; }}
 }}
 """
 """How charts look: only classes, so that a page may forbid styles inside its markup."""
@@ -201,6 +203,7 @@ mark.no { border-color: var(--bad); color: var(--bad); }
                  border-bottom: 1px solid var(--line); }
 .answers dt { font-weight: 650; } .answers dd { margin: 0; } .answers a { white-space: nowrap; font-size: 14px; }
 .beside { display: grid; grid-template-columns: minmax(0, 7fr) minmax(0, 4.6fr); gap: 20px 36px; align-items: start; }
+.query-card[hidden] { display: none; }
 .query-cards { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(236px, 100%), 1fr)); gap: 14px 18px; }
 .query-cards.large { grid-template-columns: 1fr; }
 .query-card { border: 0; border-top: 1px solid var(--line); border-radius: 0; padding: 8px 0 0; font-size: 14px; }
@@ -239,65 +242,34 @@ body { margin: 0; background: var(--paper); color: var(--ink);
 :focus-visible { outline: 3px solid var(--accent); outline-offset: 2px; border-radius: 2px; }
 .skip { position: absolute; left: 8px; top: -60px; background: var(--paper); padding: 8px 12px; z-index: 3; }
 .skip:focus { top: 8px; }
-.layout { display: grid; grid-template-columns: 230px minmax(0, 1fr); max-width: 1320px; margin: 0 auto; }
-.contents { position: sticky; top: 0; align-self: start; max-height: 100vh; overflow-y: auto;
-            padding: 18px 8px 16px 20px; font-size: 14px; box-sizing: border-box; }
-.contents ol { list-style: none; margin: 0; padding: 0; }
-.contents a { display: block; padding: 4px 8px; margin: 0; text-decoration: none; border-left: 2px solid var(--line);
-              color: var(--soft); }
-.contents a:hover { color: var(--accent); border-left-color: var(--accent); }
-main { padding: 8px 28px 60px; min-width: 0; }
-.top { display: flex; justify-content: space-between; align-items: flex-start; gap: 4px 16px; max-width: 1320px;
-       margin: 0 auto; padding: 20px 28px 0 28px; box-sizing: border-box; }
-.top > div { min-width: 0; }
+main { max-width: 1120px; margin: 0 auto; padding: 12px 28px 60px; min-width: 0; box-sizing: border-box; }
+.top { display: flex; justify-content: space-between; align-items: center; gap: 4px 16px; font-size: 13.5px; }
 h1 { font-size: 26px; line-height: 1.25; margin: 0; overflow-wrap: anywhere; }
-.theme { flex: none; font: inherit; font-size: 14px; color: var(--ink); background: var(--panel);
-         border: 1px solid var(--line); border-radius: 6px; padding: 4px 12px; cursor: pointer; }
+#answer > h1 { font-size: clamp(23px, 2.8vw, 32px); line-height: 1.2; margin: 6px 0 14px; text-wrap: balance;
+               max-width: 46rem; }
+.theme { flex: none; font: inherit; font-size: 13px; color: var(--ink); background: var(--panel);
+         border: 1px solid var(--line); border-radius: 6px; padding: 3px 10px; cursor: pointer; }
 .links { font-size: 14px; } .links a { display: inline-block; margin: 0 12px 4px 0; overflow-wrap: anywhere; }
 section { padding: 22px 0; border-top: 1px solid var(--line); scroll-margin-top: 8px; }
-section:first-of-type { border-top: 0; padding-top: 8px; }
-.panels { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(320px, 100%), 1fr)); gap: 14px; }
-.panel { border: 1px solid var(--line); border-radius: 8px; padding: 12px 16px; min-width: 0; }
-.panel h3 { margin: 0; } .alone .panel { border: 0; padding: 0; }
-.score { margin: 0; } .score b { font-size: 44px; line-height: 1.15; margin-right: 6px; white-space: nowrap; }
-.panel .charts { grid-template-columns: 1fr; gap: 0; } .panel .chart-figure { margin: 6px 0; }
-.panel .chart-figure > figcaption { font-weight: 400; font-size: 13px; color: var(--soft); margin: 0; }
-.panel .chart-figure details { margin: 2px 0; } .panel .chart-figure summary { font-size: 12px; }
-.alone .panel .charts { grid-template-columns: repeat(auto-fit, minmax(min(340px, 100%), 1fr)); gap: 0 28px; }
-.misses { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(280px, 100%), 1fr)); gap: 12px; }
-.two { display: grid; grid-template-columns: repeat(auto-fit, minmax(110px, 1fr)); gap: 10px; }
-.miss svg, .hits svg { display: block; width: 100%; max-height: 170px; border-radius: 3px; }
-.miss figcaption { font-size: 13px; color: var(--soft); margin: 0 0 4px; } .miss q { font-size: 14px; margin: 0 0 6px; }
-.miss p { font-size: 14px; } .miss .query { font-size: 15px; } .miss .facts { font-size: 13px; }
-.doubt { border-left: 3px solid var(--bad); padding-left: 8px; }
-.findings { background: var(--panel); border: 1px solid var(--line); border-radius: 8px; padding: 4px 16px 10px;
-            margin: 14px 0; }
-.findings h3 { margin: 10px 0 4px; color: var(--accent); }
-.findings ol { margin: 6px 0; padding-left: 22px; } .findings li { margin: 3px 0; }
+#answer ~ section { border: 0; padding: 40px 0 0; } #answer ~ section h2 { font-size: 22px; text-wrap: balance; }
+section:first-of-type { border-top: 0; }
 .store { position: absolute; width: 0; height: 0; overflow: hidden; }
-.queries { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(430px, 100%), 1fr)); gap: 16px; }
-article { border: 1px solid var(--line); border-radius: 8px; padding: 8px 14px 14px; min-width: 0; }
-article.failure { margin: 12px 0; }
-.badge { background: var(--good); color: var(--paper); border-radius: 3px; padding: 0 5px; white-space: nowrap; }
-footer { color: var(--soft); font-size: 13px; border-top: 1px solid var(--line); padding-top: 10px; }
-@media (max-width: 860px) {
-  .layout { display: block; } main { padding: 12px 14px 40px; }
-  .contents { position: static; max-height: none; padding: 12px 14px 0; }
-  .contents ol { display: flex; flex-wrap: wrap; gap: 4px 6px; }
-  .contents a { border: 1px solid var(--line); border-radius: 12px; padding: 3px 10px; }
-  .top { padding: 12px 14px 0; }
-}
+footer { color: var(--soft); font-size: 13px; border-top: 1px solid var(--line); padding-top: 10px; margin-top: 28px; }
+@media (max-width: 700px) { main { padding: 10px 14px 40px; } #answer ~ section { padding-top: 30px; } }
 @media print {
-  body { font-size: 10.5pt; } .contents, .theme, .skip { display: none; } .layout { display: block; }
-  main { padding: 0; } a { color: inherit; text-decoration: none; }
-  section { padding: 10pt 0; } h2, h3, h4, figcaption { break-after: avoid; }
-  article, figure, tr, .findings, .panel .score { break-inside: avoid; }
+  body { font-size: 10.5pt; } .theme, .skip, .facets, .more, .count, .evidence { display: none; }
+  .fold:not(.paper):not([open]) { display: none; }
+  main { padding: 0; max-width: none; } a { color: inherit; text-decoration: none; } #answer > h1 { font-size: 19pt; }
+  section, #answer ~ section { padding: 10pt 0 0; } h2, h3, h4, figcaption, .claim { break-after: avoid; }
+  figure:not(.scales), tr, .query-card, .pair-row, .answers > div, .multiples .line { break-inside: avoid; }
   .wide, .chart-scroll, pre { overflow: visible; } pre { white-space: pre-wrap; overflow-wrap: anywhere; }
   .chart-figure.natural .chart { max-width: 100%; } td.figure { white-space: normal; }
   .wide table { font-size: 8.5pt; } .wide td, .wide th { padding-right: 8pt; overflow-wrap: anywhere; }
-  details > summary { list-style: none; } details::details-content { content-visibility: visible; display: block; }
-  .chart, .pair svg, .badge, .findings { print-color-adjust: exact; -webkit-print-color-adjust: exact; }
-  .miss svg, .hits svg { max-height: 110pt; } .pair svg, .pair img { max-height: 160pt; }
+  details > summary { list-style: none; } .pair-row > summary::after { content: ""; }
+  .fold.paper::details-content { content-visibility: visible; display: block; }
+  .chart, .pair svg, .chip { print-color-adjust: exact; -webkit-print-color-adjust: exact; }
+  .hits svg { max-height: 110pt; } .pair svg, .pair img { max-height: 160pt; } .query-cards { gap: 8pt 12pt; }
+  .query-cards:not(.large) { grid-template-columns: repeat(4, 1fr); } .chart.small { width: 40px; }
 }
 """
 )
@@ -328,13 +300,40 @@ SCRIPT = """
     });
     var closed = [];
     addEventListener("beforeprint", function () {
-      closed = Array.from(document.querySelectorAll("details:not([open])"));
+      closed = Array.from(document.querySelectorAll("details.paper:not([open])"));
       closed.forEach(function (details) { details.open = true; });
     });
     addEventListener("afterprint", function () {
       closed.forEach(function (details) { details.open = false; });
     });
+    document.querySelectorAll(".browse").forEach(narrowed);
   });
+  function narrowed(browse) {
+    var chips = Array.from(browse.querySelectorAll("button.chip")), chosen = {};
+    var cards = Array.from(browse.querySelectorAll("[data-values]"));
+    var count = browse.querySelector(".count"), more = browse.querySelector(".more");
+    function fits(card) {
+      var values = card.dataset.values.split("\\u001f");
+      return Object.keys(chosen).every(function (facet) { return values[facet] === chosen[facet]; });
+    }
+    function show() {
+      var shown = 0, narrow = Object.keys(chosen).length > 0;
+      cards.forEach(function (card) { card.hidden = !fits(card); shown += !card.hidden; });
+      if (count) { count.textContent = narrow ? shown + " of " + cards.length + " cards" : ""; }
+      if (more && narrow) { more.open = true; }
+      chips.forEach(function (chip) {
+        chip.setAttribute("aria-pressed", chosen[chip.dataset.facet] === chip.dataset.value);
+      });
+    }
+    chips.forEach(function (chip) {
+      chip.disabled = false;
+      chip.addEventListener("click", function () {
+        var facet = chip.dataset.facet;
+        if (chosen[facet] === chip.dataset.value) { delete chosen[facet]; } else { chosen[facet] = chip.dataset.value; }
+        show();
+      });
+    });
+  }
 })();
 """
-"""The button of a report that switches between light and dark; and printing opens what is folded."""
+"""What a report does: it switches between light and dark, facets narrow its cards, printing opens what is folded."""
