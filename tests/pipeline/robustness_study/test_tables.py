@@ -126,7 +126,16 @@ def test_drop_and_its_test_are_those_of_compare() -> None:
 
 def test_what_is_lost_is_positive_in_every_table() -> None:
     """A plus for a loss in one table and a minus for it in the next would be read as the reverse of each other."""
-    sections = {section.title: section for section in text_study(captions(30), Letters(), "char_swap").sections()}
+    dataset = cl.Dataset.of({f"i{n}": [f"the dog has {n} bones", f"a cat sees dog {n}"] for n in range(16)})
+    texts = pl.Series("text", [text.replace("dog", "dgo") for text in dataset.texts])
+    perturbed = {"char_swap": replace(dataset, captions=dataset.captions.with_columns(texts))}
+    images = np.eye(16, dtype=np.float32)
+    right = images[dataset.caption_image]
+    result = cl.robustness(
+        dataset, images=images, captions=right, score="dot", perturbed=perturbed,
+        variants={"char_swap": np.roll(right, 4, axis=0)}, **QUICK,
+    )  # fmt: skip
+    sections = {section.title: section for section in result.sections()}
     (table,) = next(own for title, own in sections.items() if title.startswith("Drop of ")).tables
     lost = table.rows[0][table.header.index("points lost")]
     assert isinstance(lost, Figure)
