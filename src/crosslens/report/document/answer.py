@@ -24,7 +24,7 @@ from crosslens.core import (
     split_name,
 )
 from crosslens.metrics import dataset_name, facts_of, format_count, metric_figure, unit_of
-from crosslens.report.document.inputs import ReportContext, certainty_words
+from crosslens.report.document.inputs import LABEL_STAGES, READING_STAGES, ReportContext, certainty_words
 from crosslens.report.document.queries import evidence_address
 from crosslens.statistics import PairedTest, paired_permutation
 
@@ -35,7 +35,6 @@ _FINDS = {
 _MANY_IMAGES = 100
 """Over so many images a figure is settled; over fewer, likely."""
 _POINTS = Figure(None, scale=100, digits=0, signed=True)
-READING_STAGES, LABEL_STAGES = ("probes", "robustness"), ("label-quality", "missing-positives")
 FAILING_STAGES = ("groups", "twins", "explain", "hard-negatives")
 OPEN_REASON = "open: no test decides it, or nobody has looked. It excuses no miss and accuses no label."
 
@@ -142,7 +141,8 @@ def twins_added(context: ReportContext, before: str, after: str) -> bool:
         pairs.append(None if result is None else sum(fact["pairs"] for fact in result.payload.get("facts", ())))
     if pairs[0] is None or pairs[1] is None:
         return False
-    return pairs[0] < 0.1 * context.gallery(before) and pairs[1] >= 0.9 * context.gallery(before)
+    gallery = context.gallery(before)
+    return bool(pairs[0] < 0.1 * gallery and pairs[1] >= 0.9 * gallery)
 
 
 def _models(context: ReportContext, metric: str) -> str:

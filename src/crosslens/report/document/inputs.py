@@ -71,6 +71,9 @@ _FIRST_COLUMNS = ("task", "difficulty", "category", "style", CAPTION_LENGTH)
 _MOST_COLUMNS, _LARGEST = 6, 14
 _MOST_NUMBERS = 12
 """Numbers with more values are split into bins."""
+READING_STAGES: tuple[str, ...] = ("probes", "robustness")
+LABEL_STAGES: tuple[str, ...] = ("label-quality", "missing-positives")
+"""Stages that say what a model reads, and whether labels can be trusted."""
 Shape = Literal["single", "galleries", "models", "grid"]
 
 Source: TypeAlias = Run | Audit | str | Path
@@ -348,16 +351,16 @@ class ReportContext:
         for name in self.ordered:
             run = self.inputs.runs[name]
             texts = run.columns.get(self.direction, pl.DataFrame())
-            if metric not in run.values or "text" not in texts.columns:
+            if metric is None or metric not in run.values or "text" not in texts.columns:
                 return {}
-            asked[name] = {key: row for row, key in enumerate(zip(run[metric].query_ids, texts["text"], strict=True))}
+            keys = zip(run[metric].query_ids, texts["text"], strict=True)
+            asked[name] = {key: row for row, key in enumerate(keys)}
         first = asked[self.ordered[0]]
         common = [key for key in first if all(key in rows for rows in asked.values())]
         clusters = None
         shared = {}
         for name in self.ordered if len(common) > 1 else ():
-            assert metric is not None
-            values, rows = self.inputs.runs[name][metric], [asked[name][key] for key in common]
+            values, rows = self.inputs.runs[name][metric or ""], [asked[name][key] for key in common]
             clusters = values.clusters[rows] if clusters is None else clusters
             shared[name] = over_queries(values, rows, clusters)
         return shared
@@ -469,7 +472,9 @@ def certainty_words(finding: Finding) -> str:
     return "; ".join(filter(None, (finding.certainty, p, measured))) + "."
 
 
-def over_queries(values: MetricValues, rows: Sequence[int], clusters: IntArray, *, seed: int = 0) -> MetricValues:
+def over_queries(
+    values: MetricValues, rows: Sequence[int] | IntArray, clusters: IntArray, *, seed: int = 0
+) -> MetricValues:
     """A metric over some of its queries, with the interval that these alone give."""
     part = values.values[np.asarray(rows, np.int64)]
     figures = estimate(

@@ -53,8 +53,7 @@ from crosslens.metrics import (
     unit_sentence,
 )
 from crosslens.pipeline import DEFINITIONS, all_stages, round_sizes
-from crosslens.report.document.answer import LABEL_STAGES, READING_STAGES
-from crosslens.report.document.inputs import ReportContext, certainty_words
+from crosslens.report.document.inputs import LABEL_STAGES, READING_STAGES, ReportContext, certainty_words
 
 _RECALLS = ("Hit", "Recall", "CappedRecall")
 _MAIN = ("Hit@1", "Hit@5", "Hit@10", "MRR", "MedR")
@@ -64,7 +63,7 @@ _FIRST = parse_metric("Hit@1").spec
 _MOST_COLUMNS = 6
 """Runs beside each other in a chart; of more, the best of each dataset."""
 _MOST_ROWS = 44
-_PLACED = {"groups", "twins", "comparison", "evaluate", *READING_STAGES, *LABEL_STAGES}
+_PLACED: set[str] = {"groups", "twins", "comparison", "evaluate", *READING_STAGES, *LABEL_STAGES}
 """Stages that have a place above; ``evaluate`` is the runs themselves."""
 
 
@@ -300,7 +299,7 @@ def numbers(context: ReportContext) -> Section:
                   certainty_words(own)) for own in context.findings]  # fmt: skip
         parts.append(Folded(f"Everything that was found: {format_count(len(found), 'sentence')}",
                             (Table(("sentence", "how sure", "why"), found),)))  # fmt: skip
-    return Section("All numbers", (*parts, *_made(context, runs), _words(context)), target="numbers")
+    return Section("All numbers", (*parts, *_made(context, runs), _words()), target="numbers")
 
 
 def _summaries() -> Mapping[str, str]:
@@ -315,12 +314,11 @@ def _family(metric: str) -> str:
 def _metrics_table(context: ReportContext, names: Sequence[str], runs: Mapping[str, Run]) -> Table:
     """A row per metric, a column per run; of many runs, a row per run."""
     if len(runs) > _MOST_COLUMNS:
-        header = ("run", *names)
-        rows = [(name, *(_figure_of(run.values.get(metric), metric) for metric in names)) for name, run in runs.items()]
-        return Table(header, rows, "l" * len(header))
-    lines: list[tuple[Cell, ...]] = [
-        (_words_of(name), *(_figure_of(run.values.get(name), name) for run in runs.values())) for name in names
-    ]
+        lines: list[tuple[Cell, ...]] = [
+            (name, *(_figure_of(run.values.get(metric), metric) for metric in names)) for name, run in runs.items()
+        ]
+        return Table(("run", *names), lines, "l" * (1 + len(names)))
+    lines = [(_words_of(name), *(_figure_of(run.values.get(name), name) for run in runs.values())) for name in names]
     return Table(("metric", *map(context.short, runs)), lines, "l" * (1 + len(runs)))
 
 
@@ -411,7 +409,7 @@ def _made(context: ReportContext, runs: Mapping[str, Run]) -> Iterator[Part]:
     """What every run was made from, and the commands that repeat it."""
     facts = {name: _facts(run) for name, run in runs.items()}
     labels_of = dict.fromkeys(label for own in facts.values() for label in own)
-    rows = [(label, *(own.get(label, "–") for own in facts.values())) for label in labels_of]
+    rows: list[tuple[Cell, ...]] = [(label, *(own.get(label, "–") for own in facts.values())) for label in labels_of]
     inputs = context.inputs
     commands = dict.fromkeys([
         *(f"crosslens run {folder}/recipe.toml" for name, folder in inputs.sources.items() if inputs.runs[name].recipe),
@@ -476,5 +474,5 @@ TERMS: Mapping[str, str] = {
 }
 
 
-def _words(context: ReportContext) -> Folded:
+def _words() -> Folded:
     return Folded("Words", (FactList(tuple(TERMS.items())),), "every term used here")
