@@ -173,6 +173,20 @@ def test_a_query_has_one_card_on_the_page() -> None:
     assert len(cards.cards) == len(PLANTED) - 1
 
 
+def test_the_example_is_of_what_makes_most_misses() -> None:
+    """Of a group where nothing else is known; of near-twins where they make most of the misses."""
+    twins = {query: planted for query, planted in PLANTED.items() if query in ("o0#0", "t1#0", "o3#1")}
+    findings = (finding("group", "farms are hard", ["o3#1"]), finding("twins", "sides are not read", ["o0#0"]))
+    for run, query in ((run_with(), "o3#1"), (run_with(twins), "o0#0")):
+        top = example(ReportContext(inputs_of(findings=findings, model=run)))
+        assert top is not None
+        assert top.cards[0].query == query
+    elsewhere = replace(finding("group", "farms are hard", ["o3#1"], "other"), also=("sides",))
+    top = example(ReportContext(inputs_of(findings=(elsewhere,))))
+    assert top is not None
+    assert top.cards[0].query == "o3#1", "the same was seen on this dataset"
+
+
 def test_an_example_has_no_doubted_label() -> None:
     doubted = [query for query in PLANTED if query != "o3#1"]
     review = [{"caption": caption, "reason": "same caption + far"} for caption in doubted]

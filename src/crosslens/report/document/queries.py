@@ -73,10 +73,19 @@ class PageQueries:
 
     @property
     def first_finding(self) -> Finding | None:
-        """The first that is about the run whose misses have cards, and counts queries that miss."""
+        """The first that is true of the run whose misses have cards, and counts queries that miss in it.
+
+        Where near-twins make most of the misses, that is one of near-twins if there is any.
+        """
         missed = {miss.row["query"] for miss in self.run.misses}
-        about = (finding for finding in self.context.findings if finding.model == self.run.name)
-        return next((own for own in about if any(str(entry.get("query")) in missed for entry in own.evidence)), None)
+        true = [finding for finding in self.context.findings if self._holds_of(self.run, finding)]
+        if 2 * sum(miss.first == TWIN for miss in self.run.misses) > len(missed):
+            true.sort(key=lambda finding: finding.kind != "twins")
+        return next((own for own in true if any(str(entry.get("query")) in missed for entry in own.evidence)), None)
+
+    def _holds_of(self, run: RunMisses, finding: Finding) -> bool:
+        """Whether a finding about a model is of the run, or the same was seen on its dataset."""
+        return finding.model == run.name or bool(finding.model and dataset_name(run.run) in finding.also)
 
     @cached_property
     def with_cards(self) -> tuple[Miss, ...]:
@@ -117,7 +126,9 @@ class PageQueries:
 
     def example(self, finding: Finding | None = None) -> QueryCards | None:
         """The most telling miss behind a finding, else of the run: what differs is known, and no label is doubted."""
-        run = self.of(finding.model) if finding is not None and finding.model in self.context.inputs.runs else self.run
+        run = self.run
+        if finding is not None and finding.model in self.context.inputs.runs and not self._holds_of(run, finding):
+            run = self.of(finding.model)
         behind = {str(entry["query"]) for entry in (finding.evidence if finding else ()) if "query" in entry}
         clear = [miss for miss in run.misses if not miss.doubt]
         candidates = [miss for miss in clear if miss.row["query"] in behind] or clear
