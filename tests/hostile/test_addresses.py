@@ -436,6 +436,7 @@ OFFLINE: dict[str, list[tuple[str, ...]]] = {
         ("--dataset", "./data", "--scores", "scores.npy", "--rerank", "vqa:https://example.org/v1?model=m"),
         ("--dataset", "./data", "--scores", "scores.npy", "--rerank", "blip:owner/name", "--image-folder", "."),
     ],
+    "run": [("theirs", "--allow-host", "HOST"), ("theirs", "-o", "s3://bucket/run", "--allow-host", "HOST")],
     "encode": [("--dataset", "./data", *HUB, "-o", "out")],
     "export": [("s3://bucket/run", "--to", "wandb")],
     "counterfactual": [("s3://bucket/run", *HUB, "--query", "p0#0")],
@@ -536,6 +537,14 @@ def test_a_wrong_value_of_a_query_is_in_no_error(refuses: Refuses, site: Served)
     with pytest.raises(InputError) as caught:
         read_vectors("https://host/x?sig='MARKED", "image")
     assert "MARKED" not in str(caught.value) + repr(caught.value)
+
+
+@pytest.mark.parametrize("behind", ["?code=MARKED", "#code=MARKED", "?MARKED", ";code=MARKED", "?a=1;b#MARKED=MARKED"])
+def test_no_copy_is_named_after_a_secret(behind: str, folder: Path, site: Served) -> None:
+    copy = local_copy(site.at(f"img.npy{behind}"))
+    assert copy.name == "img.npy"
+    assert "MARKED" not in str(copy)
+    assert local_copy(site.at("a;b.npy")).name == "a;b.npy"
 
 
 def test_a_query_is_in_no_file(folder: Path, site: Served, call: Call) -> None:

@@ -58,8 +58,9 @@ PAYLOADS = (
     "~~gone~~", "# head #", "- item", "+ item", "1. item", "2) item", "> quote", "---", "===", "```\n<b>\n```", "~~~",
     "[ ] todo", "[x] done", "{: onclick=alert(1)}", "{{ 7 * 7 }}", "$x$", "</style></svg><script>", "]]>", "<![CDATA[",
     "<!-- x", "--> x", "\x1b]0;title\x07", "\x1b[2J", "\x00\x0b\x1f\x08", "\ud800", "\ufffe\uffff", "a\u2028b",
-    "\u202eabc", "=1+1", "+1+1", "-1+1", "@SUM(A1)", "'=1", "\t=1", "\r=1", "＝1", " =1", "\xa0@x", "\ufeff=1", "\u200b=1", "﹦1", "-3", '=HYPERLINK("http://x")',
+    "\u202eabc", "=1+1", "+1+1", "-1+1", "@SUM(A1)", "'=1", "\t=1", "\r=1", "＝1", "-3", '=HYPERLINK("http://x")',
     "\\input{/etc/passwd}", "\\write18{id}", "^^5cinput", "100 % $5 & #1 _a {b} ~ ^", "--option -3", "[1]",
+    " =1", "\xa0@x", "\ufeff=1", "\u200b=1", "﹦1",
     "javascript:alert(1)", '" onmouseover="alert(1)', "' onmouseover='alert(1)", "a\nb\n\n<b>c</b>", "    code",
 )  # fmt: skip
 SPECIAL = "<>&[]()!*_`~#-+.=|\\\"'\n\t\r$:{}/^% a1@x\x00\x1b\ud800\ufffe\u2028é−→φ"

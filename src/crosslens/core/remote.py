@@ -63,6 +63,9 @@ _AMBIGUOUS = re.compile(r"[\\\x00-\x20]|[?#@].*['\"<>]")
 _SIGNATURE = re.compile(r"(?<=[?&])X-(Amz|Goog)-[^&]*", re.IGNORECASE)
 """Parts of a query that say who asks and until when, and never for what."""
 
+_BEHIND = re.compile(r"[?#].*|;[^/;=]*=.*")
+"""Whatever stands behind the name of a file in an http address, and may be a secret."""
+
 
 def local_copy(address: str, folders: tuple[str, ...] = ()) -> Path:
     """A local copy of the file or folder at an address.
@@ -75,7 +78,7 @@ def local_copy(address: str, folders: tuple[str, ...] = ()) -> Path:
         info = _in_time(lambda _: system.info(root))
         if info["type"] != "directory":
             key = fingerprint("remote file", {"address": _asked(address), "info": _stable(info)})
-            name = PurePosixPath(root.partition("?")[0] if _is_http(address) else root).name
+            name = PurePosixPath(_BEHIND.sub("", root) if _is_http(address) else root).name
             target = cache_folder() / "remote" / key / name
             _fetch(system, root, target, info["size"])
             return target
