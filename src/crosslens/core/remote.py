@@ -259,7 +259,6 @@ def _fetch(system: Any, source: str, target: Path, size: int | None) -> None:
         return
     if size is not None:
         REMOTE_BYTES.check(size, source)
-    target.parent.mkdir(parents=True, exist_ok=True)
     require_own(target)
     with atomic_file(target) as partial:
         _in_time(lambda arriving: system.get_file(source, str(partial), callback=arriving), size)
