@@ -141,6 +141,7 @@ def test_whoever_reads_the_inputs_of_a_recipe_is_not_its_author(folder: Path) ->
     assert not ran(folder)
 
 
+@pytest.mark.slow
 def test_an_audit_that_somebody_sent_runs_no_code(folder: Path, call: Call) -> None:
     rows = []
     for number in range(3):
