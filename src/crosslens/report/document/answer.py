@@ -242,11 +242,10 @@ def strip(context: ReportContext) -> Intervals | None:
             leads = name == names[0] if context.shape == "galleries" else values.mean == best[dataset_name(runs[name])]
             toned: Tone = "good" if leads and share else "bad" if tone else ""
             rows.append(Interval(_figure(metric, values), label, about, change, toned))
-    n = next(iter(shared.values())).n if shared else runs[names[0]][metric].n
     asks = _FINDS.get(split_name(metric)[0], ("", "query"))[1]
-    title = f"{metric} over {'the same ' if shared else ''}{format_count(n, asks)}" + (
-        " in each gallery" * bool(shared)
-    )
+    counts = {values.n for values in shared.values()} or {run[metric].n for run in runs.values() if metric in run}
+    over = f" over {'the same ' if shared else ''}{format_count(counts.pop(), asks)}" if len(counts) == 1 else ""
+    title = f"{metric}{over}" + (" in each gallery" if shared else "")
     about = "With the change from the row above, over the same queries." if shared else ""
     return Intervals(title=title, rows=tuple(rows), limits=(0.0, 1.0) if share else None, about=about)
 

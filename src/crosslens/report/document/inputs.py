@@ -61,8 +61,8 @@ from crosslens.statistics import estimate
 
 SIZE_BUDGET = 2_000_000
 """Bytes that a report takes at most; its pictures are made smaller, or fewer, to fit."""
-QUERIES = 6
-"""Queries of each kind that a report shows."""
+QUERIES = 8
+"""Cards of misses that are open from the start."""
 _DAMAGED = (KeyError, TypeError, ValueError, AttributeError, IndexError)
 """What reading a stored result of another shape leads to."""
 _HEADLINES = ("Hit@1", "Recall@1", "CappedRecall@1", "MRR", "mAP@R", "Hit@5", "Hit@10")
