@@ -109,7 +109,7 @@ class ReportInputs:
         """When the newest of the runs was written, as far as they are in folders."""
         files = [Path(source) / RUN_FILE for source in self.sources.values()]
         times = [file.stat().st_mtime for file in files if file.is_file()]
-        return datetime.fromtimestamp(max(times), UTC).date().isoformat() if times else ""
+        return datetime.fromtimestamp(max(times), UTC).strftime("%Y-%m-%d %H:%M UTC") if times else ""
 
     def stage(self, name: str) -> list[StageResult]:
         """What a stage computed: of every run, in their order, or of every dataset."""
