@@ -156,8 +156,14 @@ def test_several_models_on_several_datasets() -> None:
     own = context(*runs, results=[LOOKED])
     assert own.shape == "grid"
     assert headline(own) == (
-        "On x, a finds the right picture for 75 of 100 captions, b for 25: which is better is open; "
-        "on y, a finds the right picture for 75 of 100 captions, b for 25: which is better is open."
+        "a finds the most of 100 captions on x (75) and on y (75). It is shown to be better than the next on none of "
+        "them."
+    )
+    said = finding("better", "…", "comparison", dataset="y")
+    assert headline(context(*runs, findings=[said])).endswith("It is shown to be better than the next on y.")
+    other = [*runs[:2], replace(runs[2], values=runs[3].values), replace(runs[3], values=runs[2].values)]
+    assert headline(context(*other)).startswith(
+        "Which model finds the most of 100 captions depends on the dataset: a on x (75) and b on y (75)."
     )
     chart = strip(own)
     assert chart is not None
@@ -200,7 +206,8 @@ def test_what_nobody_looked_at_is_said_to_be_so() -> None:
     assert said["What does it not read?"][0] == "Not looked at: probes needs a model that makes vectors of captions."
     assert said["Can the labels be trusted?"][0] == "Not looked at."
     alone = lines(context(planted("m", THREE_OF_FOUR)))
-    assert "crosslens audit looks at more" in alone["What does it not read?"][0]
+    assert list(alone) == ["How good is it?", "Not asked"]
+    assert "Can the labels be trusted? These are runs alone; crosslens audit looks at more." in alone["Not asked"][0]
 
 
 def test_costs_of_changes_are_told_from_none() -> None:

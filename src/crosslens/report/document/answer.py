@@ -34,8 +34,10 @@ _FINDS = {
 """Per direction: what is found, and what asks."""
 _MANY_IMAGES = 100
 """Over so many images a figure is settled; over fewer, likely."""
+_LEVEL = 0.05
 _POINTS = Figure(None, scale=100, digits=0, signed=True)
 FAILING_STAGES = ("groups", "twins", "explain", "hard-negatives")
+_NOT_LOOKED = "Not looked at"
 OPEN_REASON = "open: no test decides it, or nobody has looked. It excuses no miss and accuses no label."
 
 
@@ -170,10 +172,29 @@ def _leader(context: ReportContext, dataset: str, metric: str) -> str:
 
 
 def _grid(context: ReportContext, metric: str) -> str:
+    """Which model leads on each dataset, and where that was shown."""
     datasets = context.inputs.by_dataset()
-    said = [f"on {dataset}, {_leader(context, dataset, metric)}" for dataset in datasets]
-    text = "; ".join(said[:3]) + (f"; and {len(said) - 3} more datasets" if len(said) > 3 else "")
-    return f"{text[:1].upper()}{text[1:]}."
+    leads, shown = {}, []
+    for dataset, runs in datasets.items():
+        means = {name: _sign(metric) * run[metric].mean for name, run in runs.items() if metric in run}
+        best = max(means, key=means.__getitem__, default="")
+        if best:
+            leads[dataset] = (context.model(best), runs[best][metric])
+        if any(own.kind == "better" and own.certainty != "open" and own.dataset == dataset for own in context.findings):
+            shown.append(dataset)
+    share, asks = unit_of(metric) == "share", _FINDS.get(split_name(metric)[0], ("", "query"))[1]
+    figures = [
+        (dataset, model, of_100(own) if share else metric_figure(metric, own.mean).number)
+        for dataset, (model, own) in leads.items()
+    ]
+    of = f" of 100 {'queries' if asks == 'query' else f'{asks}s'}" if share else f" ({metric})"
+    where = [f"on {dataset} ({figure})" for dataset, _, figure in figures]
+    if len({model for _, model, _ in figures}) == 1:
+        text = f"{figures[0][1]} finds the most{of} {_listed(where)}"
+    else:
+        said = [f"{model} {place}" for (_, model, _), place in zip(figures, where, strict=True)]
+        text = f"Which model finds the most{of} depends on the dataset: {_listed(said)}"
+    return f"{text}. It is shown to be better than the next {f'on {_listed(shown)}' if shown else 'on none of them'}."
 
 
 def _sign(metric: str) -> int:
@@ -201,7 +222,10 @@ def strip(context: ReportContext) -> Intervals | None:
         for name in [metric, *(own for k in (5, 10) if (own := f"{direction}/Hit@{k}") in run and own != metric)]:
             rows.append(Interval(_figure(name, run[name]), _place_words(name), tone="good" if name == metric else ""))
     else:
-        best = max((runs[name][metric].mean for name in names if metric in runs[name]), default=0.0)
+        best = {
+            dataset: max((own[name][metric].mean for name in own if metric in own[name]), default=0.0)
+            for dataset, own in context.inputs.by_dataset().items()
+        }
         for name in names:
             if metric not in runs[name]:
                 continue
@@ -215,14 +239,13 @@ def strip(context: ReportContext) -> Intervals | None:
             label, about = (context.model(name), dataset_name(runs[name])) if context.shape == "grid" else (
                 context.short(name), about if context.shape == "galleries" else ""
             )  # fmt: skip
-            leads = name == names[0] if context.shape == "galleries" else values.mean == best
+            leads = name == names[0] if context.shape == "galleries" else values.mean == best[dataset_name(runs[name])]
             toned: Tone = "good" if leads and share else "bad" if tone else ""
             rows.append(Interval(_figure(metric, values), label, about, change, toned))
-    n = next(iter(shared.values())).n if shared else runs[names[0]][metric].n
     asks = _FINDS.get(split_name(metric)[0], ("", "query"))[1]
-    title = f"{metric} over {'the same ' if shared else ''}{format_count(n, asks)}" + (
-        " in each gallery" * bool(shared)
-    )
+    counts = {values.n for values in shared.values()} or {run[metric].n for run in runs.values() if metric in run}
+    over = f" over {'the same ' if shared else ''}{format_count(counts.pop(), asks)}" if len(counts) == 1 else ""
+    title = f"{metric}{over}" + (" in each gallery" if shared else "")
     about = "With the change from the row above, over the same queries." if shared else ""
     return Intervals(title=title, rows=tuple(rows), limits=(0.0, 1.0) if share else None, about=about)
 
@@ -249,6 +272,12 @@ def questions(context: ReportContext, targets: frozenset[str]) -> Answers:
     if context.shape in ("models", "grid"):
         asked[0] = _which
     answers = [answer for ask in asked if (answer := ask(context)) is not None]
+    if not context.inputs.results:  # said once
+        left = [answer.question for answer in answers if answer.text.startswith(_NOT_LOOKED)]
+        answers = [answer for answer in answers if not answer.text.startswith(_NOT_LOOKED)]
+        if left:
+            text = f"{' '.join(left)} These are runs alone; crosslens audit looks at more."
+            answers.append(AnsweredQuestion("Not asked", text))
     return Answers(tuple(
         answer if answer.address.lstrip("#") in targets or answer.address.startswith("#evidence")
         else AnsweredQuestion(answer.question, answer.text, answer.certainty, answer.reason)
@@ -292,6 +321,10 @@ def _which(context: ReportContext) -> AnsweredQuestion | None:
     if found:
         return _answer(context, "Which is better?", found, "#better", "The comparisons ↓")
     text = "Open: no difference was shown, and none was ruled out."
+    alone = [entry for own in context.comparisons.values() for entry in own.results if entry.adjusted_p < _LEVEL]
+    if alone:
+        p = Figure.p(min(entry.adjusted_p for entry in alone)).equation
+        text = f"Open: by itself the comparison has p {p}, but not corrected over everything that was looked at."
     return AnsweredQuestion("Which is better?", text, "open", OPEN_REASON, "#better", "The comparisons ↓")
 
 
@@ -348,7 +381,7 @@ def _labels(context: ReportContext) -> AnsweredQuestion | None:
 
 def _not_looked(question: str, what: str, context: ReportContext) -> AnsweredQuestion:
     reason = context.why_not(READING_STAGES if "reads" in what else LABEL_STAGES if "labels" in what else ("groups",))
-    return AnsweredQuestion(question, f"Not looked at{f': {reason}' if reason else ''}.", "open", OPEN_REASON)
+    return AnsweredQuestion(question, f"{_NOT_LOOKED}{f': {reason}' if reason else ''}.", "open", OPEN_REASON)
 
 
 def _answer(

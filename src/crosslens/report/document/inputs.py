@@ -61,8 +61,8 @@ from crosslens.statistics import estimate
 
 SIZE_BUDGET = 2_000_000
 """Bytes that a report takes at most; its pictures are made smaller, or fewer, to fit."""
-QUERIES = 6
-"""Queries of each kind that a report shows."""
+QUERIES = 8
+"""Cards of misses that are open from the start."""
 _DAMAGED = (KeyError, TypeError, ValueError, AttributeError, IndexError)
 """What reading a stored result of another shape leads to."""
 _HEADLINES = ("Hit@1", "Recall@1", "CappedRecall@1", "MRR", "mAP@R", "Hit@5", "Hit@10")
@@ -109,7 +109,7 @@ class ReportInputs:
         """When the newest of the runs was written, as far as they are in folders."""
         files = [Path(source) / RUN_FILE for source in self.sources.values()]
         times = [file.stat().st_mtime for file in files if file.is_file()]
-        return datetime.fromtimestamp(max(times), UTC).date().isoformat() if times else ""
+        return datetime.fromtimestamp(max(times), UTC).strftime("%Y-%m-%d %H:%M UTC") if times else ""
 
     def stage(self, name: str) -> list[StageResult]:
         """What a stage computed: of every run, in their order, or of every dataset."""
@@ -317,8 +317,6 @@ class ReportContext:
 
     def why_not(self, stages: Sequence[str]) -> str:
         """Why none of the stages looked."""
-        if not self.inputs.results:
-            return "these are runs alone; crosslens audit looks at more"
         return next((f"{stage} {self.inputs.skipped[stage]}" for stage in stages if stage in self.inputs.skipped), "")
 
     @cached_property

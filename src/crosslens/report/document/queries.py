@@ -15,8 +15,8 @@ from crosslens.report.document.inputs import ReportContext
 from crosslens.report.document.misses import CAME_FIRST, TWIN, Miss, RunMisses, reason_of
 from crosslens.report.forms.cards import card_target
 
-_SHOWN, _MOST_CARDS, _OF_EACH = 8, 240, 4
-"""Cards that are open from the start; all cards; and cards of every group, where it has so many misses."""
+_MOST_CARDS, _OF_EACH = 240, 4
+"""All cards; and cards of every group, where it has so many misses."""
 _MOST_LISTED, _MOST_BEHIND = 1000, 500
 """Queries in the list of a run, and in that behind a finding."""
 _CANDIDATES = 24
@@ -110,7 +110,7 @@ class PageQueries:
         said = f"{len(run.misses):,} of {run.asked:,} {what} ({run.name}), the surest mistakes first."
         fewer = "" if len(kept) == len(run.misses) else f"{len(kept):,} have cards; the lists below have all of them."
         facets = tuple(_facets(run.misses))
-        cards = QueryCards(run.cards(kept, facets), facets=facets, files=run.files, most=_SHOWN)
+        cards = QueryCards(run.cards(kept, facets), facets=facets, files=run.files, most=self.context.inputs.queries)
         behind = tuple(own for finding in self.context.findings if (own := self.evidence(finding)) is not None)
         folded = [Folded("The queries behind the findings", behind)] if behind else []
         parts: list[Part] = [Text.of(said, fewer), *([cards] if kept else []), *lists, *folded]

@@ -62,6 +62,8 @@ _CUTOFFS = (1, 2, 3, 5, 10, 20, 50, 100, 200, 500, 1000)
 _FIRST = parse_metric("Hit@1").spec
 _MOST_COLUMNS = 6
 """Runs beside each other in a chart; of more, the best of each dataset."""
+_MOST_DRAWN = 3
+"""Of more runs the intervals of the table are not drawn: it would be wider than the page."""
 _MOST_ROWS = 44
 _PLACED: set[str] = {"groups", "twins", "comparison", "evaluate", *READING_STAGES, *LABEL_STAGES}
 """Stages that have a place above; ``evaluate`` is the runs themselves."""
@@ -119,7 +121,7 @@ def _claim(found: Sequence[Finding], otherwise: str, words: str = "") -> tuple[s
         return otherwise, "", ""
     text = first.text.removeprefix(f"{first.model}: ").removeprefix(f"{first.dataset}: ")
     text = words or text.partition(":")[0].rstrip(".")
-    return text[:1].upper() + text[1:], first.certainty, certainty_words(first)
+    return text if text[1:2].isdigit() else text[:1].upper() + text[1:], first.certainty, certainty_words(first)
 
 
 def _of_stages(context: ReportContext, stages: Iterable[str]) -> list[Finding]:
@@ -276,7 +278,7 @@ def numbers(context: ReportContext) -> Section:
     main = [name for name in every if split_name(name)[1] in _MAIN]
     main = sorted(main or every[:6], key=lambda name: split_name(name)[0] != context.direction)
     rest = [name for name in every if name not in main and _family(name) not in _RECALLS]
-    parts: list[Part] = [replace(_metrics_table(context, main, runs), drawn=True)] if main else []
+    parts: list[Part] = [replace(_metrics_table(context, main, runs), drawn=len(runs) <= _MOST_DRAWN)] if main else []
     if main:
         levels = " and ".join(sorted({f"{100 * run[name].level:g} %" for run in runs.values() for name in run}))
         parts.append(Text.of(f"{unit_sentence(main)} In brackets: {levels} intervals over images.", note=True))

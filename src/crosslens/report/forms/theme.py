@@ -88,7 +88,8 @@ CHART_STYLE = f"""
 .chart .bad .dot, .chart .bad .range, .chart.bad .dot, .chart.bad .range, .chart .piece.bad,
 .chart .of-piece.bad .key {{ fill: var(--bad); }}
 .chart .span {{ fill: var(--ink); fill-opacity: 0.75; }}
-.chart.small {{ display: inline-block; background: var(--panel); vertical-align: -1px; margin-right: 8px; }}
+.chart.small {{ display: inline-block; max-width: none; background: var(--panel); vertical-align: -1px;
+                margin-right: 8px; }}
 .chart text.over {{ fill: var(--paper); }} .chart text.on-level {{ fill: {LIGHT["ink"]}; }}
 .chart-figure {{ margin: 12px 0; min-width: 0; }}
 .chart-figure > figcaption {{ font-weight: 600; margin-bottom: 4px; overflow-wrap: anywhere; }}
@@ -255,7 +256,10 @@ section { padding: 22px 0; border-top: 1px solid var(--line); scroll-margin-top:
 section:first-of-type { border-top: 0; }
 .store { position: absolute; width: 0; height: 0; overflow: hidden; }
 footer { color: var(--soft); font-size: 13px; border-top: 1px solid var(--line); padding-top: 10px; margin-top: 28px; }
-@media (max-width: 700px) { main { padding: 10px 14px 40px; } #answer ~ section { padding-top: 30px; } }
+@media screen and (max-width: 700px) {
+  .chart.small { display: none; } td.figure { white-space: normal; } tbody th { max-width: 9rem; }
+  td.figure .facts { display: block; font-size: 12.5px; } th, td { padding-right: 10px; }
+  main { padding: 10px 14px 40px; } #answer ~ section { padding-top: 30px; } }
 @media print {
   body { font-size: 10.5pt; } .theme, .skip, .facets, .more, .count, .evidence { display: none; }
   .fold:not(.paper):not([open]) { display: none; }
