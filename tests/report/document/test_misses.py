@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections import Counter
 from dataclasses import replace
+from html import unescape
+from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -24,7 +26,7 @@ from crosslens.core import (
     flat,
 )
 from crosslens.pipeline import StageResult
-from crosslens.report import ReportInputs, report_inputs
+from crosslens.report import ReportInputs, report_inputs, write_report
 from crosslens.report.document.failures import failure_pictures
 from crosslens.report.document.inputs import ReportContext
 from crosslens.report.document.misses import changed_sentence
@@ -281,3 +283,15 @@ def test_pages_have_every_part_as_text_too() -> None:
     assert section is not None
     text = " ".join(str(part) for part in flat(section.parts))
     assert re.search("differs in position", text)
+
+
+def test_every_chip_of_a_written_page_finds_cards(tmp_path: Path) -> None:
+    write_report([run_with()], tmp_path / "page.html", dataset=DATASET)
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    cards = [unescape(values).split("\n") for values in re.findall(r'data-values="([^"]*)"', page)]
+    chips = re.findall(r'data-facet="(\d+)" data-value="([^"]*)"><?[^<]*<small>(\d+)', page)
+    assert len(cards) >= len(PLANTED) - 1
+    assert len(chips) >= 4
+    for facet, value, _ in chips:
+        assert any(values[int(facet)] == unescape(value) for values in cards), value
+    assert 'split("\\n")' in page
