@@ -137,7 +137,19 @@ def test_what_is_not_read_is_found_and_nothing_else(kind: str) -> None:
     assert said(probed(half.subject)) == {}, "half of the facts are read: nothing may be said"
 
 
-@pytest.mark.parametrize("strength", [0.1, pytest.param(0.3, marks=SLOW)])
+@pytest.mark.parametrize("kind", ["colour", pytest.param("position", marks=SLOW)])
+def test_the_order_of_words_that_are_not_read_is_not_judged(kind: str) -> None:
+    """Who sees no colours cannot notice that two are exchanged: that says nothing about order."""
+    scenes = drawn("v0", 120, ("colour", "figure") if kind == "colour" else ("location",))
+    planted = FINDING_KINDS[kind].value(mirror(scenes, words_and_pairs), 1.0, np.random.default_rng(0))
+    assert set(said(probed(planted.subject))) == {kind}
+    found = said(probed(mirror(scenes, bag_of_words)))
+    assert set(found) == {"order"}, "of words that are read it is"
+    both = FINDING_KINDS[kind].value(mirror(scenes, bag_of_words), 0.5, np.random.default_rng(0))
+    assert set(said(probed(both.subject))) == {"order"}, "of the captions in which they are read it is"
+
+
+@pytest.mark.parametrize("strength", [0.1, 0.9, pytest.param(0.3, marks=SLOW)])
 def test_a_tail_that_is_cut_off_is_found_with_its_length(strength: float) -> None:
     planted = FINDING_KINDS["truncation"].value(reader(), strength, np.random.default_rng(0))
     probes = probed(planted.subject)
@@ -150,6 +162,7 @@ def test_a_tail_that_is_cut_off_is_found_with_its_length(strength: float) -> Non
     assert counts[counts <= probes.truncation.most].max() < most
     assert set(probes.truncation.cut) == planted.ids
     assert said(probes)["truncation"].effect.value == pytest.approx(len(planted.ids) / len(counts))
+    assert set(said(probes)) == {"truncation"}, "what is cut off is not unread"
 
 
 @SLOW
@@ -294,13 +307,13 @@ SWAPS = [
 
 @each_row("caption, expected", SWAPS)
 def test_words_are_exchanged_only_where_order_decides(caption: str, expected: str | None) -> None:
-    made = [text.lower() for text, _ in swaps(Words(caption))]
+    made = [swap.text.lower() for swap in swaps(Words(caption))]
     assert made == ([] if expected is None else [expected.lower()])
 
 
 def test_exchanged_words_are_the_same_words() -> None:
     for text in drawn().texts:
-        for changed, _ in swaps(Words(text)):
+        for changed, *_ in swaps(Words(text)):
             assert changed != text
             assert sorted(Words(changed).lower) == sorted(Words(text).lower)
 
