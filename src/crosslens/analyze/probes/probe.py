@@ -92,7 +92,7 @@ class Probes(Presented):
                     "before": Figure.percent(self.typos.before, unit=" %").number,
                     "after": Figure.percent(self.typos.after, unit=" %").number,
                 },
-                Effect(100 * loss, 100 * low, 100 * high, "points"), max(loss, 0.0),
+                Effect(loss, low, high, "points"), max(loss, 0.0),
                 p=self.typos.p if self.steady else 1.0, evidence=self.typos.evidence,
             )  # fmt: skip
 
