@@ -53,10 +53,11 @@ WORLDS: Mapping[str, Callable[[int], World | None]] = {
     "scenes-v0-perfect": partial(scenes_world, version="v0", model="perfect"),
     "scenes-v1-perfect": partial(scenes_world, version="v1", model="perfect"),
     "signs-v1-perfect": partial(scenes_world, version="v1", model="perfect", images=40, tasks="ocr"),
+    "sides-v1-perfect": partial(scenes_world, version="v1", model="perfect", images=40, tasks="location"),
     "flickr-hashing": partial(mirror_world, source="flickr"),
     "flickr-columns": partial(mirror_world, source="flickr", images=120, columns=6),
     "coco-hashing": partial(mirror_world, source="coco"),
-    "flickr-minilm": partial(mirror_world, source="flickr", encoder="minilm", images=100),
+    "flickr-minilm": partial(mirror_world, source="flickr", encoder="minilm"),
 }
 CONTROLS = (*WORLDS,)
 PAIRS = ("equal models", "the same model twice", "better by 5 points", "better by 15 points")

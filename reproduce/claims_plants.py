@@ -308,6 +308,25 @@ def small_objects(world: World, strength: float, random: Random) -> Defect:
     return Defect(changed, ids, {"group": ids})
 
 
+@planting("twins told apart by nothing", "twins", (0.9, 1.0), "grammar-twins signs-v1-perfect sides-v1-perfect")
+def confused_twins(world: World, strength: float, random: Random) -> Defect:
+    """Captions of two pictures that are twins have one vector, up to noise, in so many of the pairs."""
+    ids = world.dataset.image_ids
+    if "original" in world.dataset.images.columns:
+        originals = zip(ids, world.dataset.images["original"], strict=True)
+        pairs = [(world.dataset.image_rows[of], world.dataset.image_rows[image]) for image, of in originals if of]
+    else:
+        pairs = [(row, row + 1) for row in range(0, len(ids) - 1, 2)]
+    captions = np.array(world.captions)
+    names: set[str] = set()
+    for number in random.permutation(len(pairs))[: round(strength * len(pairs))].tolist():
+        for both in zip(*(np.flatnonzero(world.owner == image) for image in pairs[number]), strict=False):
+            mean = unit(captions[list(both)].sum(axis=0))
+            captions[list(both)] = unit(mean + 0.02 * random.standard_normal((2, len(mean))) / len(mean) ** 0.5)
+            names |= _ids(world.dataset.caption_ids, np.array(both))
+    return Defect(replace(world, captions=captions, encode=None, given=True), names, {"group": None})
+
+
 # Labels
 
 
