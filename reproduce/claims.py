@@ -115,9 +115,8 @@ def weaker_elsewhere(text: str, case: Case) -> bool | None:
     gallery at random have favourites, which is true of them and of no other.
     """
     differences, inside = [], 0
-    slow = "minilm" in case.world or "scenes" in case.world
     others = [other for other in (*SEEDS, *range(11, 20)) if other != case.seed]
-    for other in others[: 3 if slow else 8]:
+    for other in others[: 3 if "minilm" in case.world else 8]:
         population = defective(replace(case, seed=other))
         assert population is not None
         members = members_of(text, population[0])
@@ -129,7 +128,7 @@ def weaker_elsewhere(text: str, case: Case) -> bool | None:
             inside += int(np.isfinite(right[members]).sum())
             differences.append(float(np.nanmean(right[members]) - np.nanmean(right[compared])))
     if inside < 20:
-        return False
+        return None
     if np.mean(differences) <= -0.01:
         return True
     return None if np.std(differences) >= 0.06 else False
