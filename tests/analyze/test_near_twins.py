@@ -124,6 +124,12 @@ def test_without_pairs_or_vectors_there_is_nothing() -> None:
         ("69.30 in red, now", "68.31 in red, then", ("69.30 … now", "68.31 … then")),
         ("a red dog", "a Red dog!", ("", "")),
         ("a dog", "a big dog", ("", "big")),
+        ("9 - 5 = 4, in red", "9 - 4 = 5, in red", ("5 … 4", "4 … 5")),
+        (
+            "a man with a racquet on a tennis court",
+            "a man with a racquet standing on a court",
+            ("tennis", "standing"),
+        ),
     ],
 )
 def test_what_differs_is_quoted(first: str, second: str, changed: tuple[str, str]) -> None:

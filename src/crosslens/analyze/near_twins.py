@@ -178,18 +178,17 @@ def changed_words(first: str, second: str) -> tuple[tuple[str, str], ...]:
     """Two texts word by word, as a :class:`TextDiff` has them: stretches of both; the same twice where they agree.
 
     Words are what blanks part; their case and the punctuation around them change nothing. Texts of equally many words
-    are compared place by place: a swap is two changes.
+    are compared place by place where that leaves no more of them changed: a swap is two changes.
     """
     mine, theirs = (re.findall(r"\S+\s*", text) for text in (first, second))
     before, after = ([word.strip().strip(_PUNCTUATION).casefold() for word in side] for side in (mine, theirs))
     spans = []
-    if len(mine) == len(theirs):
-        runs = groupby(range(len(mine)), lambda place: before[place] == after[place])
-        stretches = [(same, places[0], places[-1] + 1) for same, group in runs if (places := list(group))]
-        operations = [(same, start, stop, start, stop) for same, start, stop in stretches]
-    else:
-        matched = SequenceMatcher(None, before, after, autojunk=False).get_opcodes()
-        operations = [(kind == "equal", start, stop, at, to) for kind, start, stop, at, to in matched]
+    matched = SequenceMatcher(None, before, after, autojunk=False).get_opcodes()
+    operations = [(kind == "equal", start, stop, at, to) for kind, start, stop, at, to in matched]
+    in_place = [a == b for a, b in zip(before, after, strict=False)]
+    if len(mine) == len(theirs) and sum(in_place) >= sum(stop - start for same, start, stop, *_ in operations if same):
+        runs = [list(group) for _, group in groupby(range(len(mine)), in_place.__getitem__)]
+        operations = [(in_place[run[0]], run[0], run[-1] + 1, run[0], run[-1] + 1) for run in runs]
     for same, start, stop, at, to in operations:
         stretch = "".join(mine[start:stop])
         spans.append((stretch, stretch if same else "".join(theirs[at:to])))

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections import Counter
 from dataclasses import replace
+from html import unescape
+from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -24,9 +26,10 @@ from crosslens.core import (
     flat,
 )
 from crosslens.pipeline import StageResult
-from crosslens.report import ReportInputs, report_inputs
+from crosslens.report import ReportInputs, report_inputs, write_report
 from crosslens.report.document.failures import failure_pictures
 from crosslens.report.document.inputs import ReportContext
+from crosslens.report.document.misses import changed_sentence
 from crosslens.report.document.queries import PageQueries, evidence_address, example, misses
 
 SIDES = {"left": "right", "right": "left"}
@@ -145,6 +148,14 @@ def test_what_a_dataset_knows_to_differ_is_said_without_a_parser(monkeypatch: py
     assert cards["o0#1"].lines[0] == "The picture that came first differs in count."
 
 
+def test_only_words_that_stand_in_each_others_place_are_quoted() -> None:
+    assert changed_sentence("a lamp above a dog", "a lamp below a dog") == ": “below”, not “above”"
+    racquet = ("a man with a racquet on a tennis court", "a man with a racquet standing on a court")
+    assert not changed_sentence(*racquet), "one word came, another went"
+    assert not changed_sentence("a dog", "a dog")
+    assert not changed_sentence("one two three four five", "six seven eight nine ten")
+
+
 def test_nothing_is_said_of_a_picture_whose_captions_are_unknown() -> None:
     """The query is what was asked, never what is in the picture that came first."""
     cards = cards_of(inputs_of())
@@ -249,19 +260,22 @@ def test_of_several_runs_all_misses_are_listed() -> None:
 
 
 def test_confusions_say_how_often_of_how_many() -> None:
-    row = {"expected": "dog.n.01", "shown": "cat.n.01", "count": 3, "share_of_expected": 0.75, "examples": ["o1#2"]}
+    row = {"expected": "dog.n.01", "shown": "cat.n.01", "count": 6, "share_of_expected": 0.75, "examples": ["o1#2"]}
     rare = {**row, "expected": "cow.n.01", "count": 1, "share_of_expected": 1.0}
     stage = StageResult("explain", {"run": "model", "query_atlas": [row, rare]}, "", model="model", dataset="sides")
     (section,) = failure_pictures(ReportContext(inputs_of(stage)))
-    assert section.title == "Asked for “dog”, 3 of 4 misses show “cat”"
+    assert section.title == "Asked for “dog”, 6 of 8 misses show “cat”"
     (bars,) = section.parts
     assert isinstance(bars, PairedBars)
     (bar,) = bars.rows
-    assert (bar.counts, bar.changed, bar.pictures) == ((3, 1), ("dog", "cat"), ("o1", "o0"))
+    assert (bar.counts, bar.changed, bar.pictures) == ((6, 2), ("dog", "cat"), ("o1", "o0"))
     (behind,) = bar.details
     assert isinstance(behind, EvidenceList)
     assert bar.addresses[0] == f"#{behind.target}"
     assert [query for query, _ in behind.entries] == ["o1#2"]
+    seldom = replace(stage, payload={"run": "model", "query_atlas": [{**row, "count": 3}]})
+    (section,) = failure_pictures(ReportContext(inputs_of(seldom)))
+    assert section.title == "What is asked for, and what comes first instead", "three are no rule"
 
 
 def test_pages_have_every_part_as_text_too() -> None:
@@ -269,3 +283,15 @@ def test_pages_have_every_part_as_text_too() -> None:
     assert section is not None
     text = " ".join(str(part) for part in flat(section.parts))
     assert re.search("differs in position", text)
+
+
+def test_every_chip_of_a_written_page_finds_cards(tmp_path: Path) -> None:
+    write_report([run_with()], tmp_path / "page.html", dataset=DATASET)
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    cards = [unescape(values).split("\n") for values in re.findall(r'data-values="([^"]*)"', page)]
+    chips = re.findall(r'data-facet="(\d+)" data-value="([^"]*)"><?[^<]*<small>(\d+)', page)
+    assert len(cards) >= len(PLANTED) - 1
+    assert len(chips) >= 4
+    for facet, value, _ in chips:
+        assert any(values[int(facet)] == unescape(value) for values in cards), value
+    assert 'split("\\n")' in page

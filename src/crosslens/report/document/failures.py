@@ -14,8 +14,8 @@ from crosslens.pipeline import StageResult
 from crosslens.report.document.inputs import ReportContext
 from crosslens.report.document.queries import PageQueries, shown_queries
 
-_MOST_CONFUSIONS, _FEWEST_CONFUSIONS = 8, 2
-"""Confusions that are shown, and how often they occur at least."""
+_MOST_CONFUSIONS, _FEWEST_CONFUSIONS, _ENOUGH_TO_CLAIM = 8, 2, 5
+"""Confusions that are shown; how often they occur at least; and from how many on a heading says so."""
 
 
 def failure_pictures(context: ReportContext) -> list[Section]:
@@ -115,7 +115,9 @@ def confusions(context: ReportContext, result: StageResult) -> Section | None:
     )  # fmt: skip
     first = bars[0]
     share = f"{first.counts[0]} of {sum(first.counts)}"
-    title = f"Asked for “{first.changed[0]}”, {share} misses show “{first.changed[1]}”"
+    title = "What is asked for, and what comes first instead"
+    if first.counts[0] >= _ENOUGH_TO_CLAIM:
+        title = f"Asked for “{first.changed[0]}”, {share} misses show “{first.changed[1]}”"
     return Section(title, (chart,), target="confusions")
 
 

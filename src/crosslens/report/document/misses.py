@@ -28,11 +28,9 @@ _MOST_CHANGED = 4
 _EXCUSES = {"same caption"}
 """Reasons for listing a label that excuse a miss."""
 _SAME_CAPTION = "Doubtful label: another picture has this very caption."
-_UNANNOTATED = (
-    "Doubtful label: nobody annotated the pair, and by φ its captions are as similar as those of annotated ones."
-)
+_UNANNOTATED = "Doubtful label: nobody annotated the pair, and its captions are as alike as those of annotated pairs."
 CAME_FIRST, _WRONG = "what came first", "what differs"
-TWIN, _VARIANT = "its near-twin", "a variant of it"
+TWIN, _VARIANT, _ANOTHER = "its near-twin", "a variant of it", "another picture"
 
 
 @dataclass(frozen=True)
@@ -122,7 +120,7 @@ class RunMisses:
         images = self.dataset.images
         column = next((name for name in self.groups if name in images.columns), None)
         if column is None:
-            return "another picture"
+            return _ANOTHER
         mine, theirs = (images[column][self.dataset.image_rows[image]] for image in (right, retrieved))
         return f"the same {column}" if mine == theirs else f"another {column}"
 
@@ -171,7 +169,8 @@ class RunMisses:
             )
         own_values = {CAME_FIRST: miss.first, **miss.values}
         values = tuple(own_values.get(facet.name) or "" for facet in facets)
-        facts = (*(value for name, value in own_values.items() if value and name != _WRONG), row["query"])
+        said_softly = (value for name, value in own_values.items() if name != _WRONG and value != _ANOTHER)
+        facts = (*filter(None, said_softly), row["query"])
         return QueryCard(
             row["query"], row["text"] or "", pictures, tuple(filter(None, (*said, reason, doubt))), facts, values
         )
@@ -284,9 +283,11 @@ class _Relatives:
 
 
 def changed_sentence(mine: str, theirs: str) -> str:
-    """``: “below”, not “above”``; nothing where more than a few words differ."""
+    """``: “below”, not “above”``; nothing where more than a few words differ, or some are only in one of the texts."""
+    spans = changed_words(mine, theirs)
     asked, shown = quoted_change(mine, theirs)
-    if not asked or not shown or max(len(asked.split()), len(shown.split())) > _MOST_CHANGED:
+    one_sided = any(not (before.strip() and after.strip()) for before, after in spans)
+    if one_sided or not asked or not shown or max(len(asked.split()), len(shown.split())) > _MOST_CHANGED:
         return ""
     return f": “{shown}”, not “{asked}”"
 

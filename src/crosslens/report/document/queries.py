@@ -17,8 +17,8 @@ from crosslens.report.forms.cards import card_target
 
 _MOST_CARDS, _OF_EACH = 240, 4
 """All cards; and cards of every group, where it has so many misses."""
-_MOST_LISTED, _MOST_BEHIND = 1000, 500
-"""Queries in the list of a run, and in that behind a finding."""
+_MOST_LISTED, _MOST_ELSEWHERE, _MOST_BEHIND = 1000, 300, 500
+"""Queries in the list of the run whose misses have cards, in that of another run, and in that behind a finding."""
 _CANDIDATES = 24
 """Misses that are explained, to choose an example from."""
 
@@ -118,9 +118,10 @@ class PageQueries:
 
     def _list(self, name: str) -> EvidenceList | None:
         run = self.of(name)
-        rows = [miss.row for miss in run.misses[:_MOST_LISTED]]
-        title = f"All {format_count(len(run.misses), 'missed query')} of {name}"
-        title += f": the surest {_MOST_LISTED:,}" if len(run.misses) > _MOST_LISTED else ""
+        most = _MOST_LISTED if run is self.run else _MOST_ELSEWHERE
+        rows = [miss.row for miss in run.misses[:most]]
+        counted = f"{format_count(len(run.misses), 'missed query')} of {name}"
+        title = f"All {counted}" if len(run.misses) <= most else f"The surest {most:,} of {counted}"
         addresses = tuple(self._card_address(run, row["query"]) for row in rows)
         return EvidenceList(f"misses-of-{name}", title, tuple(map(run.entry, rows)), addresses) if rows else None
 
@@ -206,7 +207,8 @@ def shown_queries(parts: Sequence[Part]) -> Iterator[str]:
         elif isinstance(part, Folded):
             yield from shown_queries(part.parts)
         elif isinstance(part, PairedBars):
-            yield from (query for row in part.rows for query in shown_queries(row.details))
+            cards = (own for row in part.rows for own in row.details if isinstance(own, QueryCards))
+            yield from (query for own in cards for card in own.cards for query in (card.query, *card.facts))
 
 
 _PAGES: WeakKeyDictionary[ReportContext, PageQueries] = WeakKeyDictionary()

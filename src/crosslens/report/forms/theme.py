@@ -319,7 +319,7 @@ SCRIPT = """
     var cards = Array.from(browse.querySelectorAll("[data-values]"));
     var count = browse.querySelector(".count"), more = browse.querySelector(".more");
     function fits(card) {
-      var values = card.dataset.values.split("\\u001f");
+      var values = card.dataset.values.split("\\n");
       return Object.keys(chosen).every(function (facet) { return values[facet] === chosen[facet]; });
     }
     function show() {
