@@ -47,7 +47,7 @@ from crosslens.core import (
     restored_part,
     stored_part,
 )
-from crosslens.core.parts import Cloud, Gauge
+from crosslens.core.parts import Cloud
 from crosslens.report.forms.terminal import terminal
 
 SHARE = Figure.percent(0.5, 0.4, 0.6)
@@ -57,7 +57,6 @@ PARTS = (
     FactList((("name", "what is said"),), "Facts"),
     Table(("a", "b"), ((Link("x", "/x"), SHARE), (3, None)), best=frozenset({(1, 0)}), narrow=Table(("a",), ())),
     Bars(title="bars", groups=("x", "y"), series=SERIES, mark=Series("chance", (SHARE, SHARE)), limits=(0, 1)),
-    Gauge(title="gauge", figure=SHARE),
     Shares(title="shares", groups=("x",), levels=("l", "m"), counts=((1.0, 2.0),)),
     Lines(title="lines", across=(1.0, 2.0), series=SERIES, axis="m", measured={"a": 1.0}, band=(0.0, 1.0, "why")),
     Heat(title="heat", rows=("r",), columns=("c",), cells=((SHARE,),), worse=True),
@@ -66,7 +65,7 @@ PARTS = (
     Cards("cards", (PictureCard("t", ("l",), "i", boxes=(PictureBox((0, 0, 1, 1), "n"),)),), {"i": "i.png"}, most=2),
     MarkedText("text", (("word", "no", "why"),)),
     Diffs((TextDiff("n", (("a", "b"),)),), rest="more"),
-    Row((Gauge(title="inside", figure=SHARE),)),
+    Row((Bars(title="inside", groups=("x", "y"), series=SERIES),)),
     Text(("a term",), terms={"term": "what it means"}),
     Intervals(title="strip", rows=(Interval(SHARE, "a", "few", Figure(-1), "bad", "#e"),), limits=(0, 1), mark=0.5),
     SmallMultiples(

@@ -225,7 +225,6 @@ from crosslens.core.parts import (
     FactList as FactList,
     Figure as Figure,
     Folded as Folded,
-    Gauge as Gauge,
     Heat as Heat,
     Histogram as Histogram,
     Interval as Interval,

@@ -298,23 +298,6 @@ class Bars(Chart):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Gauge(Chart):
-    """One figure on its axis, with its interval; ``limits`` are the ends of the axis (default: from the figure)."""
-
-    figure: Figure
-    limits: tuple[float, float] | None = None
-
-    @property
-    def table(self) -> Table:
-        """The value and the ends of its interval."""
-        ends = (
-            replace(self.figure, value=end, low=math.nan, high=math.nan) for end in (self.figure.low, self.figure.high)
-        )
-        value = replace(self.figure, low=math.nan, high=math.nan)
-        return Table(("value", "low", "high"), ((value, *ends),), "rrr", title=self.title)
-
-
-@dataclass(frozen=True, kw_only=True)
 class Shares(Chart):
     """A strip per group, divided among levels: ``counts[group][level]``."""
 
@@ -934,7 +917,7 @@ def restored_part(stored: Any) -> Any:
 _STORED: Mapping[str, type] = {
     kind.__name__: kind
     for kind in (
-        Section, Figure, Text, Code, FactList, Table, Series, Bars, Gauge, Shares, Lines, Heat, Histogram, Cloud,
+        Section, Figure, Text, Code, FactList, Table, Series, Bars, Shares, Lines, Heat, Histogram, Cloud,
         Scatter,
         PictureBox, PictureCard, Cards, MarkedText, TextDiff, Diffs, Row, Interval, Intervals, Multiple, SmallMultiples,
         PairedBar, PairedBars, AnsweredQuestion, Answers, QueryCard, QueryCards, FacetValue, Facet, EvidenceList,

@@ -37,7 +37,6 @@ from crosslens.pipeline.comparison_results import (
     Comparison as Comparison,
     MetricComparison as MetricComparison,
     QueryDifference as QueryDifference,
-    difference_figure as difference_figure,
 )
 from crosslens.pipeline.curves import (
     Curves as Curves,
@@ -80,7 +79,6 @@ from crosslens.pipeline.in_memory import (
 )
 from crosslens.pipeline.leaderboards import (
     Leaderboard as Leaderboard,
-    board_table as board_table,
     dataset_label as dataset_label,
     group_runs as group_runs,
     leaderboard as leaderboard,
@@ -158,11 +156,7 @@ from crosslens.pipeline.requirements import (
     read_checked as read_checked,
     read_requirements as read_requirements,
 )
-from crosslens.pipeline.robustness_study.drop_table import (
-    DropTable as DropTable,
-    drop_table as drop_table,
-    percent_figure as percent_figure,
-)
+from crosslens.pipeline.robustness_study.drop_table import DropTable as DropTable, drop_table as drop_table
 from crosslens.pipeline.robustness_study.list_study import (
     read_runs as read_runs,
     robustness_from_runs as robustness_from_runs,
@@ -173,7 +167,6 @@ from crosslens.pipeline.robustness_study.study_runner import robustness as robus
 from crosslens.pipeline.robustness_study.variants import read_variants as read_variants
 from crosslens.pipeline.run_sections import (
     DEFINITIONS as DEFINITIONS,
-    run_table as run_table,
     runs_table as runs_table,
     share_bars as share_bars,
     table_notes as table_notes,

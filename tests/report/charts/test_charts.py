@@ -11,7 +11,7 @@ from xml.etree import ElementTree
 import pytest
 from hypothesis import given, strategies as st
 
-from crosslens.core import Bars, Chart, Cloud, Figure, Gauge, Heat, Histogram, Lines, Scatter, Series, Shares, cell_text
+from crosslens.core import Bars, Chart, Cloud, Figure, Heat, Histogram, Lines, Scatter, Series, Shares, cell_text
 from crosslens.report import chart_html
 from crosslens.report.forms.charts import draw
 from crosslens.report.forms.drawing import drawn_file, fitting, ticks
@@ -61,13 +61,12 @@ def every_chart(name: str) -> list[Chart]:
         Heat(title=name, rows=(name,), columns=(name,), cells=((figure,),), heading=name),
         Histogram(title=name, edges=(0, 1, 2), counts=(3, 4), axis=name, noun=name),
         Shares(title=name, groups=(name, "b"), levels=(name, "c"), counts=((1, 2), (3, 4))),
-        Gauge(title=name, figure=figure, limits=(0, 1)),
         Scatter(title=name, clouds=(Cloud(name, ((1.0, 2.0), (2.0, 3.0))),), axis=name, up=name,
                 trends=(Cloud("b", ((1.0, 2.0), (2.0, 2.5))),)),
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize("number", range(7))
+@pytest.mark.parametrize("number", range(6))
 def test_every_chart_has_a_name_a_description_and_a_table_and_names_stay_text(number: int) -> None:
     chart = every_chart(NASTY)[number]
     page = chart_html(chart)
@@ -86,7 +85,7 @@ def test_every_chart_has_a_name_a_description_and_a_table_and_names_stay_text(nu
         assert tuple("".join(cell.itertext()) for cell in row) == cells
 
 
-@pytest.mark.parametrize("number", range(7))
+@pytest.mark.parametrize("number", range(6))
 def test_a_chart_in_a_file_of_its_own_needs_no_variables(number: int) -> None:
     text = drawn_file([draw(every_chart("t")[number])], ".svg").decode()
     root = ElementTree.fromstring(text)
@@ -206,19 +205,6 @@ def test_names_of_columns_and_runs_have_room() -> None:
     assert draw(chart).width >= cells[-1][0] + cells[-1][1] / 2 + reach - 8
     long = strip({"a-rather-long-name-of-a-run": (1, 1, 0, 0, 0), "b": (1, 1, 0, 0, 0)})
     assert "a-rather-long-name-of-a-run" in [text.text for text in drawing(long).iter("text")]
-
-
-def test_a_value_lies_inside_its_interval_on_the_axis() -> None:
-    chart = Gauge(title="t", figure=Figure.percent(0.5, 0.25, 1.0, unit=" %"), limits=(0, 1))
-    spread, value = (numbers(bar, "x", "width") for bar in drawing(chart).findall(".//rect[@class='bar']"))
-    axis = next(line for line in drawing(chart).findall("line[@class='grid']") if line.get("y1") == line.get("y2"))
-    start, end = numbers(axis, "x1", "x2")
-    assert spread[0] == pytest.approx(start + (end - start) / 4, abs=0.2)
-    assert sum(spread) == pytest.approx(end, abs=0.2)
-    assert value[0] + value[1] / 2 == pytest.approx((start + end) / 2, abs=0.2)
-    texts = [text.text for text in drawing(chart).iter("text")]
-    assert texts == ["0", "20", "40", "60", "80", "100 %", "25.0", "100.0"]
-    assert len(drawing(Gauge(title="t", figure=percents(3.0))).findall(".//rect[@class='bar']")) == 1
 
 
 def test_a_strip_alone_has_no_name_beside_it() -> None:

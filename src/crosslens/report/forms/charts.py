@@ -14,7 +14,6 @@ from crosslens.core import (
     Chart,
     Cloud,
     Figure,
-    Gauge,
     Heat,
     Histogram,
     Interval,
@@ -87,39 +86,6 @@ def _bars(chart: Bars) -> ChartDrawing:
                 drawing.interval(across(figure.low), across(figure.high), high + bar / 2 - 1)
         if chart.mark is not None and (value := chart.mark.figures[index].value) is not None and math.isfinite(value):
             drawing.line(across(value), above - 2, across(value), above + bar * len(chart.series), "mark")
-    return drawing
-
-
-@draw.register
-def _gauge(chart: Gauge) -> ChartDrawing:
-    width, left, right, middle, high = 408.0, 30.0, 34.0, 28.0, 20.0
-    figure = chart.figure
-    marks = ticks(*(chart.limits or range_of([figure], 0.0)))
-    ends = " to ".join(tick_text(figure, end) for end in (marks[0], marks[-1]))
-    drawing = ChartDrawing(
-        chart.title, chart.about or f"{figure} on an axis from {ends}.", width, middle + high / 2 + 20
-    )
-
-    def across(value: float) -> float:
-        return left + (value - marks[0]) / (marks[-1] - marks[0]) * (width - left - right)
-
-    drawing.line(across(marks[0]), middle, across(marks[-1]), middle)
-    for mark in marks:
-        drawing.line(across(mark), middle - 4, across(mark), middle + 4)
-        text = tick_text(figure, mark)
-        shown = text if mark == marks[-1] else text.removesuffix(figure.unit)
-        drawing.text(across(mark), middle + high / 2 + 14, shown, "soft middle")
-    drawing.add('<g class="s1">')
-    if figure.bounded:
-        low, top = (figure.write(end).removesuffix(figure.unit) for end in (figure.low, figure.high))
-        wide = across(figure.high) - across(figure.low)
-        tooltip = f"interval {low} to {top}{figure.unit}"
-        drawing.rectangle(across(figure.low), middle - high / 2, wide, high, "bar", tooltip, fill_opacity=0.35)
-        drawing.text(across(figure.low) + 2, middle - high / 2 - 5, low, "end")
-        drawing.text(across(figure.high) - 2, middle - high / 2 - 5, top)
-    if figure.value is not None and figure.known:
-        drawing.rectangle(across(figure.value) - 1.5, middle - high / 2, 3, high, "bar", figure.number)
-    drawing.add("</g>")
     return drawing
 
 
