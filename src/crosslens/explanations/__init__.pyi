@@ -38,8 +38,6 @@ from crosslens.explanations.explainer import (
 from crosslens.explanations.explanation import (
     ExplainedQueries as ExplainedQueries,
     Explanation as Explanation,
-    marked_words as marked_words,
-    picture_cards as picture_cards,
 )
 from crosslens.explanations.failures import (
     DIRECTION_NAMES as DIRECTION_NAMES,
@@ -80,7 +78,6 @@ from crosslens.explanations.overview import (
     Overview as Overview,
     explain_run as explain_run,
     save_overview as save_overview,
-    table_of_totals as table_of_totals,
 )
 from crosslens.explanations.run_comparison import (
     ConceptTable as ConceptTable,
