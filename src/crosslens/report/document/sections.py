@@ -21,6 +21,7 @@ from crosslens.core import (
     Array,
     Cards,
     Cell,
+    Chart,
     Code,
     FactList,
     Figure,
@@ -76,15 +77,15 @@ def _figure_of(values: MetricValues | None, metric: str) -> Figure:
 
 
 def _stored(context: ReportContext, stage: str) -> list[Part]:
-    """What a stage stored of how its results are shown; of several runs or datasets, folded under their names."""
+    """What a stage stored of how its results are shown; of several runs or datasets, their tables under their names."""
     results = [result for result in context.inputs.stage(stage) if result.sections]
     shown: list[Part] = []
     for result in results:
         parts: list[Part] = []
         for section in result.sections:
             heading = [Text((section.title,))] if section.title and len(result.sections) > 1 else []
-            parts += [*heading, *(replace(part, pictures={}) if isinstance(part, Cards) else part
-                                  for part in section.parts)]  # fmt: skip
+            kept = (part for part in section.parts if len(results) == 1 or not isinstance(part, Row | Chart))
+            parts += [*heading, *(replace(part, pictures={}) if isinstance(part, Cards) else part for part in kept)]
         whose = context.short(result.model) if result.model in context.inputs.runs else result.dataset
         shown += [Folded(whose, tuple(parts))] if len(results) > 1 else parts
     return shown
@@ -218,7 +219,10 @@ def _tone(values: MetricValues, mean: float, wider: float) -> Tone:
 def reading(context: ReportContext) -> Section | None:
     """What changing captions costs, and which false facts the model notices."""
     parts = [part for stage in READING_STAGES[::-1] for part in _beside(context, stage)]
-    folded = [(stage, part) for stage in READING_STAGES if (part := _stored(context, stage))]
+    folded = []
+    for stage in READING_STAGES:
+        inside = [part for part in _stored(context, stage) if not isinstance(part, Intervals)]  # these are above
+        folded += [(stage, inside)] if inside else []
     titles = {"probes": "What each change was, and how often it can be made", "robustness": "Every change in detail"}
     if not parts and not folded:
         return None

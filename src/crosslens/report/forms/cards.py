@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from html import escape
 from urllib.parse import quote
 
-from crosslens.core import Answers, EvidenceList, FacetValue, PictureCard, QueryCard, QueryCards
+from crosslens.core import Answers, EvidenceList, FacetValue, PictureCard, QueryCard, QueryCards, well_formed
 
 SURE = {"settled": 3, "likely": 2, "open": 1}
 """How many of three dots stand for a certainty."""
@@ -52,7 +52,7 @@ def answers_html(part: Answers) -> str:
 
 def card_target(query: str) -> str:
     """The place of a query's card in the page's address."""
-    return f"q-{quote(query, safe='')}"
+    return f"q-{quote(well_formed(query), safe='')}"
 
 
 def query_cards_html(part: QueryCards, picture: Picture) -> str:

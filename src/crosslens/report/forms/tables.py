@@ -33,6 +33,7 @@ _LATEX_SIGNS = {
     "→": r"\rightarrow", "←": r"\leftarrow", "↔": r"\leftrightarrow", "↑": r"\uparrow", "↓": r"\downarrow",
     "−": "-", "±": r"\pm", "×": r"\times", "÷": r"\div", "≤": r"\leq", "≥": r"\geq", "≠": r"\neq", "≈": r"\approx",
     "·": r"\cdot", "∞": r"\infty", "√": r"\surd", "∈": r"\in", "‖": r"\|", "′": "'", "✓": r"\surd", "✗": r"\times",
+    "▲": r"\bigtriangleup", "▼": r"\bigtriangledown", "⇄": r"\leftrightarrow",
     "△": r"\triangle", "<": "<", ">": ">", "|": r"\vert",
     "α": r"\alpha", "β": r"\beta", "γ": r"\gamma", "δ": r"\delta", "ε": r"\varepsilon", "η": r"\eta", "κ": r"\kappa",
     "λ": r"\lambda", "μ": r"\mu", "π": r"\pi", "ρ": r"\rho", "σ": r"\sigma", "τ": r"\tau", "φ": r"\varphi",

@@ -109,7 +109,7 @@ CHART_STYLE = f"""
 .multiples .head b, .multiples .head small {{ display: block; font-size: 13px; line-height: 1.3; }}
 .multiples .group {{ font-size: 13px; font-weight: 600; color: var(--soft); border-top: 1px solid var(--line);
                      padding-top: 8px; margin-top: 6px; }}
-.multiples text.value {{ font-size: 11.5px; }}
+.chart text.value {{ font-size: 11.5px; paint-order: stroke; stroke: var(--paper); stroke-width: 3px; }}
 .bar-line {{ display: grid; grid-template-columns: minmax(6rem, 15rem) minmax(0, 1fr) 8.4rem 12px; gap: 14px;
              align-items: center; padding: 5px 0; }}
 .pictured .bar-line {{ grid-template-columns: 104px minmax(6rem, 15rem) minmax(0, 1fr) 8.4rem 12px; }}
@@ -269,6 +269,8 @@ footer { color: var(--soft); font-size: 13px; border-top: 1px solid var(--line);
   .wide, .chart-scroll, pre { overflow: visible; } pre { white-space: pre-wrap; overflow-wrap: anywhere; }
   .chart-figure.natural .chart { max-width: 100%; } td.figure { white-space: normal; }
   .wide table { font-size: 8.5pt; } .wide td, .wide th { padding-right: 8pt; overflow-wrap: anywhere; }
+  td .facts { font-size: inherit; } .scales > details, .chart-figure > details { display: none; }
+  .pictured .bar-line { grid-template-columns: 104px 8.5rem minmax(0, 1fr) 7.4rem; gap: 8px; }
   details > summary { list-style: none; } .pair-row > summary::after { content: ""; }
   .fold.paper::details-content { content-visibility: visible; display: block; }
   .chart, .pair svg, .chip { print-color-adjust: exact; -webkit-print-color-adjust: exact; }
