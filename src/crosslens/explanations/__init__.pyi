@@ -35,10 +35,7 @@ from crosslens.explanations.explainer import (
     compare_hits as compare_hits,
     explain_queries as explain_queries,
 )
-from crosslens.explanations.explanation import (
-    ExplainedQueries as ExplainedQueries,
-    Explanation as Explanation,
-)
+from crosslens.explanations.explanation import ExplainedQueries as ExplainedQueries, Explanation as Explanation
 from crosslens.explanations.failures import (
     DIRECTION_NAMES as DIRECTION_NAMES,
     TEXT_TO_TEXT as TEXT_TO_TEXT,
