@@ -100,11 +100,17 @@ def photograph_written_pages(page: Page) -> None:
     failures = pl.read_parquet("audit/explanations/tiny/failures.parquet")
     failures = failures.filter(pl.col("CA") > 0, main_cause="object").sort("query")
     crosslens("explain", "served/sharp", "--query", failures["query"][0], "--write", "explanation.html")
-    crosslens("compare", "served/sharp", "served/blurred", "--changes", "--write", "comparison.html")
-    for name in ("explanation", "comparison"):
-        page.goto(Path(f"{name}.html").resolve().as_uri())
-        page.evaluate("document.querySelectorAll('h2')[1]?.scrollIntoView()")  # what two runs retrieved for one query
-        photograph(page, name)
+    page.goto(Path("explanation.html").resolve().as_uri())
+    page.evaluate("document.querySelectorAll('h2')[1]?.scrollIntoView()")  # what was retrieved
+    photograph(page, "explanation")
+    photograph_comparison(page)
+
+
+def photograph_comparison(page: Page) -> None:
+    """The first screen of a comparison."""
+    crosslens("compare", "served/blurred", "served/sharp", "--write", "comparison.html")
+    page.goto(Path("comparison.html").resolve().as_uri())
+    photograph(page, "comparison")
 
 
 def photograph_server(page: Page) -> None:

@@ -41,7 +41,7 @@ def test_the_page_says_what_changed(direction: str) -> None:
     changes = comparison.changes
     assert changes is not None
     page = comparison.content(".html").decode()
-    assert "<h1>What sam changed</h1>" in page
+    assert "<h2>What sam changed</h2>" in page
     assert "NCS[cider]@5" in page
     assert "no graded metric" not in page
     assert "tri&lt;plet" in page
@@ -59,7 +59,8 @@ def test_a_terminal_has_the_figures_and_the_first_queries() -> None:
     text = comparison.text(80)
     equal = changes.queries - changes.wins - changes.losses
     assert f"{changes.wins} won, {equal} equal, {changes.losses} lost." in " ".join(text.split())
-    assert text.startswith("sam against tri<plet\n")
+    assert comparison.verdicts[0].split(".")[0] in " ".join(text.split())
+    assert "What sam changed" in text
     listed = [change.query for change in changes.won if f"{change.query}, rank" in text]
     assert listed == [change.query for change in changes.won[:3]]
     assert len(changes.won) > 3

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from crosslens.core.errors import InputError, UnknownNameError
-from crosslens.statistics import correct, floor_of_p, holm, verdict_words
+from crosslens.statistics import correct, floor_of_p, holm
 
 p_values = st.lists(st.floats(0, 1), max_size=12)
 
@@ -67,12 +67,6 @@ def test_the_same_tests_count_once() -> None:
         correct([0.01, 0.04, 0.01, 0.01, np.nan], same=[0, 1, 0, 0, 4]), [0.02, 0.04, 0.02, 0.02, np.nan]
     )
     np.testing.assert_allclose(correct([0.0053] * 4 + [0.3] * 4, same=[0] * 4 + [4] * 4), [0.0106] * 4 + [0.3] * 4)
-
-
-def test_what_a_p_value_says() -> None:
-    assert verdict_words(0.01, 1e-9, 1000) == "more than chance explains"
-    assert verdict_words(0.2, 1e-9, 1000) == "which may be chance"
-    assert verdict_words(1.0, floor_of_p(5, "holm", 500), 5) == "which cannot be decided with 5 images"
 
 
 def test_what_is_no_p_value() -> None:

@@ -20,7 +20,7 @@ from crosslens.data import describe
 from crosslens.language import count_words
 from crosslens.pipeline import Robustness, compare, group_runs
 from crosslens.web.explorer.retrieval import QueryFilter, Retrieval
-from crosslens.web.explorer.runs import RunFilter, ServedDataset, run_list
+from crosslens.web.explorer.runs import RunFilter, ServedDataset, comparable_runs, run_list
 from crosslens.web.library import RunSummary
 from tests.web.conftest import IMAGES, copy_of, explorer_of, toys, write_run
 
@@ -68,30 +68,98 @@ def queries(runs_folder: Path) -> Retrieval:
 
 @given(
     st.sampled_from(["", "dog", "CATS 1", "number", "script", "img1#", "nothing like it", "a dog  a"]),
-    st.sampled_from(["order", "rank", "Hit@1", "MRR", "MedR"]),
+    st.sampled_from(["order", "rank", "Hit@1", "MRR", "MedR", "surest", "nearest"]),
     st.booleans(),
-    st.sampled_from([("", ""), ("kind", "odd"), ("kind", "even"), ("kind", "")]),
-    st.sampled_from(["", "hit", "failed"]),
+    st.sampled_from([(), ("kind=odd",), ("kind=even",), ("kind=even", "caption_length=5")]),
+    st.sampled_from(["", "hit", "failed", "2-5", "6-10", "11-"]),
 )
-def test_filters_agree_with_a_loop(
-    queries: Retrieval, search: str, sort: str, descending: bool, group: tuple[str, str], outcome: Any
+def test_filters_facets_and_the_figure_agree_with_a_loop(
+    queries: Retrieval, search: str, sort: str, descending: bool, where: tuple[str, ...], outcome: Any
 ) -> None:
-    rows = queries.select(QueryFilter(search, sort, descending, *group, outcome))
+    chosen = QueryFilter(search, sort, descending, where, outcome)
     texts = dict(zip(toys().caption_ids, toys().texts, strict=True))
     lists = expected_lists(1, "t2i")
-    expected = []
+    bands = {"": (1, 99), "hit": (1, 1), "failed": (2, 99), "2-5": (2, 5), "6-10": (6, 10), "11-": (11, 99)}
+    expected, kinds = [], {"odd": [0, 0], "even": [0, 0]}
     for row, query in enumerate(queries.query_ids):
         number = int(query.removeprefix("img").split("#")[0])
         rank = next(rank for rank, (item, _) in enumerate(lists[query], 1) if is_relevant(query, item))
-        words = f"{texts[query]} {query}".lower()
-        if all(word in words for word in search.lower().split()) and (
-            not group[1] or ("odd" if number % 2 else "even") == group[1]
-        ):
-            key = {"order": row, "rank": rank, "MRR": 1 / rank, "MedR": rank, "Hit@1": float(rank == 1)}[sort]
-            if not outcome or outcome == ("hit" if rank == 1 else "failed"):
-                expected.append((key, row))
-    ordered = sorted(expected, key=lambda pair: (-pair[0] if descending else pair[0], pair[1]))
-    assert [int(row) for row in rows] == [row for _, row in ordered]
+        words, kind = f"{texts[query]} {query}".lower(), "odd" if number % 2 else "even"
+        columns = {"kind": kind, "caption_length": str(len(texts[query].split()))}
+        low, high = bands[outcome]
+        if not (all(word in words for word in search.lower().split()) and low <= rank <= high):
+            continue
+        if all(columns[name] == value for name, _, value in (own.partition("=") for own in where) if name != "kind"):
+            kinds[kind][0] += 1
+            kinds[kind][1] += rank == 1
+        if any(columns[name] != value for name, _, value in (own.partition("=") for own in where)):
+            continue
+        scores = [score for _, score in lists[query]]
+        lead = scores[0] - scores[min(rank, 10) - 1]
+        by_lead = (rank == 1, -lead if sort == "surest" else lead)
+        key: Any = {"order": row, "rank": rank, "MRR": 1 / rank, "MedR": rank, "Hit@1": float(rank == 1)}.get(sort, 0)
+        expected.append(
+            (by_lead if rank > 1 else (True, 0.0), row) if "est" in sort else (-key if descending else key, row)
+        )
+    if not set(where) <= {f"{name}={value}" for name in queries.groups for value in queries.group_rows(name)}:
+        return  # no caption is so long
+    rows = queries.select(chosen)
+    ordered = [row for _, row in sorted(expected)]
+    assert [int(row) for row in rows] == ordered
+    counted = {own.value: (own.count, own.mean) for own in queries.facets(chosen)["kind"] if own.count}
+    assert counted == {kind: (count, hits / count) for kind, (count, hits) in kinds.items() if count}
+    if ordered:
+        values = queries.metrics["Hit@1"].values[ordered]
+        figure = queries.figure(rows)
+        assert figure.mean == pytest.approx(values.mean())
+        assert not figure.low > figure.mean
+        assert not figure.high < figure.mean
+
+
+def test_queries_at_random_are_all_of_them_in_another_order(queries: Retrieval) -> None:
+    rows = queries.select(QueryFilter(sort="random"))
+    assert sorted(rows) == list(range(len(queries.query_ids)))
+    assert list(rows) != sorted(rows)
+    assert list(rows) == list(queries.select(QueryFilter(sort="random"))), "the same on every page"
+
+
+def test_against_another_run(client: TestClient, runs_folder: Path) -> None:
+    """The queries that only this run finds, only the other, both or neither; a facet of the page."""
+    ours, theirs = (cl.Run.load(runs_folder / name)["t2i/Hit@1"] for name in (RUN, "model-b"))
+    found = dict(zip(ours.query_ids, zip(ours.values, theirs.values, strict=True), strict=True))
+    address, sizes = f"/api/runs/{RUN}/queries?against=model-b&limit=200", {}
+    for side, pair in {"only_this": (1, 0), "only_other": (0, 1), "both": (1, 1), "neither": (0, 0)}.items():
+        listed = client.get(f"{address}&side={side}").json()
+        assert {row["query"] for row in listed["rows"]} == {query for query, own in found.items() if own == pair}
+        sizes[side] = listed["matching"]
+    facet = {own["value"]: own["count"] for own in client.get(address).json()["facets"]["side"]}
+    assert facet == {side: size for side, size in sizes.items() if size}
+    page = client.get(f"/runs/{RUN}?against=model-b&side=only_this&where=kind%3Dodd").text
+    assert "only this run finds" in page
+    assert "100.0" in page.partition('class="headline"')[2][:60]
+    paired = compare(runs_folder / "model-b", runs_folder / RUN, permutations=50).paired["model a"]
+    assert [len(queries) for queries in paired.sets.values()] == [
+        sizes[side] for side in ("only_other", "only_this", "both", "neither")
+    ]
+    page = client.get(f"/compare?run=model-b&run={RUN}").text
+    for side in ("only_this", "only_other"):
+        assert f"/runs/{RUN}?direction=t2i&amp;against=model-b&amp;side={side}" in page
+
+
+def test_only_comparisons_that_work_are_offered() -> None:
+    """The same content of the dataset, as many queries, the same folds, a metric of both; nothing without a dataset."""
+
+    def summary(name: str, dataset: str = "d", n: int = 10, metric: str = "t2i/Hit@1", **more: Any) -> RunSummary:
+        return RunSummary(name, Path(name), name, name, (), {metric: {"mean": 0.5, "n": n}}, dataset=dataset, **more)
+
+    folds = {"options": {"folds": 5}}
+    runs = [
+        summary("a"), summary("b"), summary("other", "e"), summary("fewer", n=9), summary("rank", metric="t2i/MedR"),
+        summary("folded", provenance=folds), summary("bad", problem="unreadable"), summary("lists", ""),
+        summary("c", ""), summary("folded too", provenance=folds),
+    ]  # fmt: skip
+    assert [[run.name for run in group] for group in comparable_runs(runs)] == [["a", "b"], ["folded", "folded too"]]
+    assert not comparable_runs(runs[2:5])
 
 
 def test_pages_of_a_list_cover_it_once(client: TestClient) -> None:
@@ -108,18 +176,20 @@ def test_pages_of_a_list_cover_it_once(client: TestClient) -> None:
 
 
 def test_group_values_are_counted(client: TestClient) -> None:
-    listed = client.get(f"/api/runs/{RUN}/queries?group=kind").json()
-    assert listed["group_values"] == {"even": IMAGES, "odd": IMAGES}
-    assert {"kind", "caption_length"} <= set(listed["groups"])
-    assert "file" not in listed["groups"]
+    facets = client.get(f"/api/runs/{RUN}/queries").json()["facets"]
+    assert {own["value"]: own["count"] for own in facets["kind"]} == {"even": IMAGES, "odd": IMAGES}
+    assert {"outcome", "kind", "caption_length"} <= set(facets)
+    assert "file" not in facets
 
 
 @pytest.mark.parametrize(
     ("address", "status"),
     [
         (f"/api/runs/{RUN}/queries?sort=nothing", 404),
-        (f"/api/runs/{RUN}/queries?group=nothing", 404),
-        (f"/api/runs/{RUN}/queries?group=kind&value=nothing", 404),
+        (f"/api/runs/{RUN}/queries?where=nothing%3D1", 404),
+        (f"/api/runs/{RUN}/queries?where=kind%3Dnothing", 404),
+        (f"/api/runs/{RUN}/queries?outcome=good", 422),
+        (f"/api/runs/{RUN}/queries?against=nothing", 404),
         (f"/api/runs/{RUN}/queries?direction=x2y", 404),
         (f"/api/runs/{RUN}/queries?offset=-1", 422),
         (f"/api/runs/{RUN}/queries?limit=0", 422),
@@ -330,6 +400,10 @@ def test_a_run_of_lists_alone_has_the_dataset_that_leaderboards_name(tmp_path: P
     ((_, name),) = group_runs([run])
     client = explorer_of(tmp_path / "runs", tmp_path / "cache")
     assert client.get("/api/runs").json()["runs"][0]["dataset_name"] == name
+    listed = client.get("/api/runs/lists/queries?limit=200").json()
+    missed = [row for row in listed["rows"] if row["outcome"] == "failed"]
+    assert all(row["rank"] is not None or row["lead"] is None for row in missed), "a list may leave out anything"
+    assert listed["rows"][0]["top"][0]["item"] in client.get("/runs/lists").text, "without pictures there are ids"
     page = client.get("/").text
     assert f"<td>{name}</td>" in page
     assert "unknown" not in page

@@ -17,7 +17,7 @@ from tests.web.test_explorer import write_study
 PAGES = (
     "/",
     "/runs/model-a?outcome=failed&sort=MRR",
-    "/runs/model-a?direction=i2t&group=kind",
+    "/runs/model-a?direction=i2t&where=kind%3Dodd&against=model-b",
     "/runs/model-a/query?id=img2%230&at=0",
     "/runs/model-a/query?id=img3&direction=i2t",
     "/compare?run=model-a&run=model-b",
@@ -93,35 +93,41 @@ def test_all_pages_are_accessible_and_fit_a_phone(watched: WatchedPage, path: st
 
 def test_choosing_and_comparing_two_runs(watched: WatchedPage) -> None:
     page = watched.open("/")
-    menus = page.get_by_role("form", name="Compare two runs").get_by_role("combobox")
+    menus = page.get_by_role("form", name="Compare two runs over toys").get_by_role("combobox")
     menus.nth(0).evaluate("menu => { menu.options[0].text += ' (audits/of/all/models/tiny-scenes-v1)'.repeat(2) }")
     page.set_viewport_size({"width": 390, "height": 800})
     assert not watched.scrolls_sideways, "a run deep in the folder has a long label"
     menus.nth(0).select_option("model-a")
     menus.nth(1).select_option("model-b")
-    page.get_by_role("button", name="Compare two runs").click()
+    page.get_by_role("button", name="Compare on toys").click()
     page.wait_for_url("**/compare?*")
     assert page.locator("h1").inner_text() == "model b against model a"
-    assert page.locator("table").first.locator("tbody tr").count() == 8
-    page.get_by_text("The queries that differ most").click()
-    page.locator("details a").first.click()
-    page.wait_for_url("**/runs/model-a/query?*with=model-b*")
+    page.get_by_text("All 8 metrics").click()
+    metrics = page.locator("table", has_text="difference").last.locator("tbody tr")
+    assert 0 < metrics.count() <= 8, "equal ones once"
+    page.get_by_role("link", name="only model a finds").click()
+    page.wait_for_url("**/runs/model-b?*against=model-a&side=only_other")
+    page = watched.open("/compare?run=model-a&run=model-b")
+    page.locator(".query-card a").first.click()
+    page.wait_for_url("**/runs/model-b/query?*with=model-a*")
 
 
 def test_finding_a_query(watched: WatchedPage) -> None:
     """Filter, sort, open, step on: by menus and keys."""
     page = watched.open("/runs/model-a")
-    page.get_by_label("Sort by").select_option("MRR")
+    whole = page.locator(".headline b").inner_text()
+    page.get_by_label("Order").select_option("MRR")
     page.wait_for_url("**sort=MRR**")
-    page.get_by_label("Outcome").select_option("failed")
+    page.get_by_role("link", name="all misses").click()
     page.wait_for_url("**outcome=failed**")
+    assert (page.locator(".headline b").inner_text(), whole != "0.0 %") == ("0.0 %", True), "it follows the filter"
     page.keyboard.press("/")
     assert page.evaluate("document.activeElement.name") == "search"
     page.keyboard.type("cats")
     page.keyboard.press("Enter")
     page.wait_for_url("**search=cats**")
-    assert page.locator("tbody .badge.right").count() == 0
-    first = page.locator("td.query a").first
+    assert page.get_by_text("the first item is relevant").count() == 0
+    first = page.locator(".query-card a").first
     text = first.inner_text()
     first.press("Enter")
     page.wait_for_url("**/query?**")

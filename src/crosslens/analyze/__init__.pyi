@@ -155,6 +155,7 @@ from crosslens.analyze.subject import EncodeTexts as EncodeTexts, Planted as Pla
 from crosslens.analyze.weak_groups import (
     NO_VALUE as NO_VALUE,
     ObjectSizes as ObjectSizes,
+    QueryGroup as QueryGroup,
     WeakGroups as WeakGroups,
     group_columns as group_columns,
     label_groups as label_groups,

@@ -819,9 +819,10 @@ class Folded(Composed):
 
 @dataclass(frozen=True)
 class Beside(Composed):
-    """Parts in columns where there is room, the first the widest."""
+    """Parts in columns where there is room: the first is the widest, or ``even`` ones are equally wide."""
 
     columns: tuple[tuple[Part, ...], ...]
+    even: bool = False
 
     @property
     def plain(self) -> tuple[Part, ...]:

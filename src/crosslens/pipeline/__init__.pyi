@@ -37,6 +37,7 @@ from crosslens.pipeline.comparison_results import (
     Comparison as Comparison,
     MetricComparison as MetricComparison,
     QueryDifference as QueryDifference,
+    difference_figure as difference_figure,
 )
 from crosslens.pipeline.curves import (
     Curves as Curves,
@@ -55,7 +56,6 @@ from crosslens.pipeline.doctor import Diagnosis as Diagnosis, diagnose as diagno
 from crosslens.pipeline.encoding import note_skipped as note_skipped
 from crosslens.pipeline.evaluation import evaluate as evaluate
 from crosslens.pipeline.groups import (
-    CAPTION_LENGTH as CAPTION_LENGTH,
     ColumnTable as ColumnTable,
     GroupedComparison as GroupedComparison,
     GroupedMetrics as GroupedMetrics,
@@ -69,7 +69,6 @@ from crosslens.pipeline.groups import (
     group_metrics as group_metrics,
     group_names as group_names,
     groupable_metrics as groupable_metrics,
-    grouping_columns as grouping_columns,
     read_columns as read_columns,
 )
 from crosslens.pipeline.in_memory import (
@@ -90,6 +89,15 @@ from crosslens.pipeline.options import (
     EvaluateArguments as EvaluateArguments,
     EvaluateOptions as EvaluateOptions,
     RobustnessOptions as RobustnessOptions,
+)
+from crosslens.pipeline.paired_queries import (
+    CAPTION_LENGTH as CAPTION_LENGTH,
+    SETS as SETS,
+    GroupDifference as GroupDifference,
+    PairedQueries as PairedQueries,
+    group_words as group_words,
+    grouping_columns as grouping_columns,
+    pair_queries as pair_queries,
 )
 from crosslens.pipeline.panel import (
     ModelScores as ModelScores,

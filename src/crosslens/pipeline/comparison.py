@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import chain, combinations, count
+from math import nan
 from pathlib import Path
 from typing import Any
 
@@ -16,14 +17,12 @@ from crosslens.core import (
     TEXT_TO_IMAGE,
     CrosslensError,
     FloatArray,
-    Ids,
     InputError,
     IntArray,
     Ranking,
     Run,
     UnknownNameError,
     UsageError,
-    match_ids,
     split_name,
     stored_facts,
 )
@@ -40,11 +39,10 @@ from crosslens.metrics import (
     spec_of,
     split_metrics,
 )
-from crosslens.pipeline.comparison_results import Comparison, MetricComparison, QueryDifference, corrected
-from crosslens.statistics import PairedTest, correct, paired_permutation, same_tests
+from crosslens.pipeline.comparison_results import Comparison, MetricComparison, corrected
+from crosslens.pipeline.paired_queries import SAME_TRUTH, aligned, span_of
+from crosslens.statistics import PairedTest, correct, detectable_difference, paired_permutation, same_tests
 
-_SHOWN = 3
-"""Queries named among the largest gains, and among the largest losses."""
 _SAME = 1e-12
 
 
@@ -97,6 +95,7 @@ def compare(
         (*notes, *notes_on_protocols(loaded), *_notes_on_settings(named, {split_name(name)[0] for name in names})),
         all_pairs,
         {run.name: {name: (run[name].mean, run[name].low, run[name].high) for name in names} for run in named},
+        compared=named,
     )  # fmt: skip
 
 
@@ -127,28 +126,21 @@ def _compared_pair(
 def _compared(
     name: str, baseline: Run, other: Run, permutations: int, seed: int
 ) -> tuple[MetricComparison, PairedTest]:
-    higher_is_better = facts_of(name).higher_is_better
+    higher_is_better, pooled = facts_of(name).higher_is_better, facts_of(name).pooled
     ours, theirs = baseline[name], other[name]
-    values, order = _align(name, baseline, other)
+    values, order = aligned(name, baseline, other)
     test = _tested(name, baseline, other, values, order, permutations, seed)
     change = values - ours.values
     gain = np.nan_to_num(change if higher_is_better else -change)
-    won, lost = gain > _SAME, gain < -_SAME
-    wins, losses = int(won.sum()), int(lost.sum())
-
-    def largest(gain: FloatArray, eligible: Any) -> tuple[QueryDifference, ...]:
-        rows = np.argsort(-gain, kind="stable")[:_SHOWN]
-        return tuple(
-            QueryDifference(ours.query_ids[row], float(ours.values[row]), float(values[row]))
-            for row in rows[eligible[rows]]
-        )
-
+    wins, losses = int((gain > _SAME).sum()), int((gain < -_SAME).sum())
     result = MetricComparison(
         name, baseline.name, other.name, ours.mean, theirs.mean,
         test.difference, test.low, test.high, test.p_value, adjusted_p=test.p_value,
         n=ours.n, wins=wins, losses=losses, ties=ours.n - wins - losses,
-        largest_gains=largest(gain, won), largest_losses=largest(-gain, lost),
         statistic=ours.statistic, higher_is_better=higher_is_better, images=test.clusters,
+        detectable=nan if pooled or ours.statistic != "mean" else detectable_difference(
+            change, ours.clusters, level=ours.level, span=span_of(name)
+        ),
     )  # fmt: skip
     return result, test
 
@@ -169,7 +161,7 @@ def _tested(
         counts = np.bincount(rows, minlength=len(ours.query_ids))
         others = np.bincount(other_rows, minlength=len(other[name].query_ids))[order]
         if not np.array_equal(counts, np.where(order >= 0, others, 0)):
-            raise InputError(f"{name}: the runs differ in how many items are relevant to a query", fix=_SAME_TRUTH)
+            raise InputError(f"{name}: the runs differ in how many items are relevant to a query", fix=SAME_TRUTH)
         # Into the baseline's order of queries; the pairs of a query stay together.
         new_row = {int(row): position for position, row in enumerate(order) if row >= 0}
         first = first[np.argsort([new_row[int(row)] for row in other_rows], kind="stable")]
@@ -194,46 +186,6 @@ def same_lists(name: str, baseline: Run, other: Run) -> bool:
     return bool(pairs) and all(
         ours is not None and theirs is not None and ours.same_lists(theirs) for ours, theirs in pairs
     )
-
-
-_SAME_TRUTH = "evaluate both runs on the same dataset with the same relevance"
-
-
-def _align(name: str, baseline: Run, other: Run) -> tuple[FloatArray, IntArray]:
-    """The other run's values in the baseline's order of queries, and the row of each there: −1 where it is not there.
-
-    Queries are matched by id; both runs must count the same ones.
-    A query that has no relevant item may be in one of them only: images without captions enlarge the gallery of t2i,
-    and change nothing about i2t.
-    """
-    ours, theirs = baseline[name], other[name]
-    for run, compared in ((baseline, other), (other, baseline)):
-        rows = _rows_in(run[name].query_ids, compared[name].query_ids)
-        counted = ~np.isnan(run[name].values)
-        missing = [run[name].query_ids[row] for row in np.flatnonzero(counted & (rows < 0))]
-        if missing:
-            raise InputError(
-                f"{name}: {len(missing):,} of the {int(counted.sum()):,} queries of {run.name!r} are not in "
-                f"{compared.name!r}, the first is {missing[0]!r}",
-                expected="the same queries in both runs",
-                fix=_SAME_TRUTH,
-            )
-    order = _rows_in(ours.query_ids, theirs.query_ids)
-    values = np.where(order >= 0, theirs.values[order], np.nan)
-    apart = np.isnan(values) != np.isnan(ours.values)
-    if apart.any():
-        raise InputError(
-            f"{name}: {int(apart.sum()):,} queries count in only one of {baseline.name!r} and {other.name!r}, "
-            f"the first is {ours.query_ids[int(np.argmax(apart))]!r}",
-            expected="queries with the same relevant items in both runs",
-            fix=_SAME_TRUTH,
-        )
-    return values, order
-
-
-def _rows_in(queries: Ids, known: Ids) -> IntArray:
-    """The row of each query among the known ones; −1 without. Runs of one dataset have the same: nothing to look up."""
-    return np.arange(len(queries)) if queries == known else match_ids(queries, known)
 
 
 def _pairs(name: str, run: Run) -> tuple[FloatArray, IntArray]:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from math import isfinite, nan
+from functools import cached_property
+from math import isfinite, isnan, nan
 from pathlib import Path
 from string import ascii_lowercase
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
@@ -15,39 +17,43 @@ import numpy as np
 from crosslens.core import (
     BOTH,
     DIRECTION_LABELS,
-    Bars,
+    IMAGE_TO_TEXT,
+    STATED_SIZE,
+    Beside,
     Cell,
-    FactList,
     Figure,
+    Folded,
+    Interval,
+    Intervals,
+    PairedBar,
+    PairedBars,
     Part,
     Presented,
+    QueryCards,
     Run,
     Section,
-    Series,
     Statistic,
     Table,
     Text,
+    Tone,
     UnknownNameError,
     json_form,
     split_name,
 )
-from crosslens.metrics import format_count, matching_names, metric_figure, unit_of, unit_sentence
-from crosslens.statistics import (
-    correct,
-    corrected_words,
-    floor_of_p,
-    permutation_words,
-    significance_sentence,
-    verdict_words,
-)
+from crosslens.metrics import facts_of, format_count, matching_names, metric_figure, unit_of, unit_sentence
+from crosslens.pipeline.paired_queries import SETS, PairedQueries, pair_queries
+from crosslens.statistics import correct, corrected_words, floor_of_p, permutation_words, significance_sentence
 
 if TYPE_CHECKING:
     from crosslens.analyze import GranularityComparison
     from crosslens.explanations import RunChanges
 
 
-_MOST_METRICS = 6
-"""With more metrics, the queries that differ most are not listed: they would be a wall of ids."""
+_LONGEST_NAME = 40
+_NAMED = 4
+"""Groups that a title names."""
+_WITHIN = 80
+"""Percent of the intervals of groups that the axis holds: a few small groups must not squeeze all others."""
 _WEAK_MEDIANS = "A median depends on few queries: a test of MedR finds fewer differences than one of MRR."
 _MOST_VERDICTS = 3
 """Of more pairs of runs, one sentence is about the best run."""
@@ -59,22 +65,7 @@ def difference_figure(result: MetricComparison) -> Figure:
     return metric_figure(result.metric, result.difference, result.low, result.high, signed=True)
 
 
-def _bars(comparison: Comparison) -> Iterator[Bars]:
-    """The shares of all runs side by side; ranks and sums have axes of their own, and stay in tables."""
-    names = dict.fromkeys(result.metric for result in comparison.results if unit_of(result.metric) == "share")
-    if names and comparison.figures:
-        series = tuple(
-            Series(run, tuple(metric_figure(name, *comparison.figures[run][name]) for name in names))
-            for run in comparison.runs
-        )
-        bounded = any(figure.bounded for bars in series for figure in bars.figures)
-        yield Bars(
-            title="Metrics in percent", about=f"{100 * comparison.level:g}% intervals over images" if bounded else "",
-            groups=tuple(names), series=series, heading="metric", axis="%", limits=(0.0, 1.0),
-        )  # fmt: skip
-
-
-def _comparison_notes(comparison: Comparison, queries: bool) -> Iterator[str]:
+def _comparison_notes(comparison: Comparison) -> Iterator[str]:
     results, share = comparison.results, f"{100 * comparison.level:g}%"
     test = "paired permutation test over images"
     yield from significance_sentences(test, results, comparison.permutations, comparison.correction, comparison.level)
@@ -90,25 +81,9 @@ def _comparison_notes(comparison: Comparison, queries: bool) -> Iterator[str]:
         yield "↓: lower is better."
     if any(result.statistic != "mean" for result in results):
         yield _WEAK_MEDIANS
-    if comparison.changes is not None:
-        if not any(_GRADED in result.metric for result in results):
-            yield f'The runs have no graded metric: evaluate with --metrics "… {_GRADED}[cider]@10" to see one here.'
-    elif queries and not comparison.all_pairs and len(results) > _MOST_METRICS * len(comparison.others):
-        yield "Choose a few metrics to see the queries that differ most."
+    if comparison.changes is not None and not any(_GRADED in result.metric for result in results):
+        yield f'The runs have no graded metric: evaluate with --metrics "… {_GRADED}[cider]@10" to see one here.'
     yield from comparison.notes
-
-
-def _queries(results: Sequence[MetricComparison]) -> Iterator[tuple[str, str]]:
-    """The queries on which each run gains most, with the value in the first and in the second run."""
-    for result in results:
-        whole = replace(metric_figure(result.metric, None), digits=3 if unit_of(result.metric) == "number" else 0)
-        for better, queries in ((result.other, result.largest_gains), (result.baseline, result.largest_losses)):
-            if queries:
-                values = (
-                    f"{differing.query} {whole.write(differing.baseline)} → {whole.write(differing.other)}"
-                    for differing in queries
-                )
-                yield f"{result.metric}, {better} better", "; ".join(values)
 
 
 def _with_arrow(name: str, result: MetricComparison | MetricChange) -> str:
@@ -133,19 +108,70 @@ def letter_sentence(letters: Mapping[str, str]) -> str:
     return "; ".join(f"{letter}: {run}" for run, letter in letters.items()) + "."
 
 
-def _verdict(result: MetricComparison, comparison: Comparison) -> str:
-    """What the primary metric says of two runs."""
-    by = f"By {result.metric}, the primary metric, {result.other}"
+_ASKED = {"t2i": ("caption", "the image"), "i2t": ("image", "a caption"), "t2t": ("text", "the image")}
+"""What asks in a direction, and what is found."""
+
+
+def _verdict(result: MetricComparison, level: float) -> str:
+    """What the metric says of two runs: which is better and by how much, that they do not differ, or neither."""
+    direction, metric = split_name(result.metric)
+    names, share = f"{result.baseline} and {result.other}", unit_of(result.metric) == "share"
     if not isfinite(result.p_value):
-        return f"{by} and {result.baseline} could not be tested."
-    if not result.difference:
-        return f"{by} and {result.baseline} are equal."
-    ahead = "ahead of" if (result.difference > 0) == result.higher_is_better else "behind"
-    amount = metric_figure(result.metric, abs(result.difference)).number
-    amount += " points" if unit_of(result.metric) == "share" else ""
-    words = verdict_words(result.adjusted_p, result.smallest_p, result.images, comparison.level)
+        return f"{names} could not be tested by {result.metric}."
+    if result.difference == result.low == result.high == 0:
+        return f"{names} give the same lists."
+    if result.adjusted_p < 1 - level:
+        ahead = (result.difference > 0) == result.higher_is_better
+        better, worse = (result.other, result.baseline) if ahead else (result.baseline, result.other)
+        sign = 1 if result.difference > 0 else -1
+        low, high = sorted((sign * result.low, sign * result.high))
+        amount = metric_figure(result.metric, sign * result.difference)
+        depth = re.fullmatch(r"Hit@(\d+)", metric)
+        said = f"{better} is better than {worse}"
+        if depth is not None and direction in _ASKED:
+            asked, wanted = _ASKED[direction]
+            amount = replace(amount, digits=0 if result.difference**2 > 1e-4 and high - low > 0.02 else 1, plain=True)
+            among = "" if depth[1] == "1" else f" among the first {depth[1]}"
+            said += f": of 100 {asked}s, it finds {wanted} of {amount.number} more{among}"
+            if direction == IMAGE_TO_TEXT:
+                said = said.replace(f"{wanted} of {amount.number} more", f"{wanted} for {amount.number} more")
+        else:
+            said += f" by {amount.number}{' points' if share else ''} of {metric}"
+        return f"{said} ({amount.write(low)} to {amount.write(high)} are possible)." if low > 0 else f"{said}."
+    if share and result.low > -STATED_SIZE and result.high < STATED_SIZE:
+        return f"{names} do not differ by more than {100 * STATED_SIZE:g} points of {result.metric}."
+    images = format_count(result.images, "image")
+    return f"Whether {result.baseline} or {result.other} is better cannot be decided with {images}."
+
+
+def _facts(result: MetricComparison, comparison: Comparison) -> str:
+    """The figures behind a verdict."""
+    figures = (metric_figure(result.metric, mean) for mean in (result.baseline_mean, result.other_mean))
+    points = " points" if unit_of(result.metric) == "share" else ""
     p = Figure.p(result.adjusted_p, comparison.permutations).equation
-    return f"{by} is {ahead} {result.baseline} by {amount}: {words} (p {p})."
+    low, high = difference_figure(result).number, difference_figure(result).interval
+    means = " → ".join(figure.number for figure in figures)
+    return f"{result.metric}, {result.baseline} → {result.other}: {means}, {low}{points} {high}, p {p}."
+
+
+def detectable_words(metric: str, smallest: float, images: int) -> str:
+    """What differences a dataset could have shown; nothing where that is not known."""
+    if not isfinite(smallest):
+        return "" if isnan(smallest) else f"No difference can be seen in {format_count(images, 'image')}."
+    figure = metric_figure(metric, smallest)
+    if unit_of(metric) == "share":
+        figure = replace(figure, digits=0 if smallest >= 0.02 else 1, unit=" points")
+    seen = f"Differences below about {figure.number} cannot be seen in {format_count(images, 'image')}"
+    return f"{seen}; four times as many halve that."
+
+
+def _brief(name: str) -> str:
+    """A name beside a drawing: a long one loses its middle, as names may differ at their ends."""
+    return name if len(name) <= _LONGEST_NAME else f"{name[: _LONGEST_NAME // 2]}…{name[1 - _LONGEST_NAME // 2 :]}"
+
+
+def _tone(difference: float, higher_is_better: bool, settled: bool) -> Tone:
+    return "unsure" if not settled else "good" if (difference > 0) == higher_is_better else "bad"
 
 
 _OWN = "[scores_from=own]"
@@ -181,15 +207,6 @@ def _figure(result: MetricChange, value: float) -> Figure:
 
 
 @dataclass(frozen=True)
-class QueryDifference:
-    """One query and its value in both runs."""
-
-    query: str
-    baseline: float
-    other: float
-
-
-@dataclass(frozen=True)
 class MetricComparison:
     """One metric of two runs on the same queries; ``difference`` is other − baseline.
 
@@ -210,13 +227,13 @@ class MetricComparison:
     wins: int
     losses: int
     ties: int
-    largest_gains: tuple[QueryDifference, ...]
-    largest_losses: tuple[QueryDifference, ...]
     statistic: Statistic = "mean"
     higher_is_better: bool = True
     images: int = 0
     smallest_p: float = nan
     """The smallest corrected p-value that so many images can give."""
+    detectable: float = nan
+    """The smallest difference that such a test finds in 80 % of datasets like this one, before any correction."""
     primary: bool = False
     same_as: str | None = None
     """The metric whose test on these runs is the same; its p-value is that of this one, and counts once."""
@@ -373,22 +390,36 @@ class Comparison(SignificanceResults[MetricComparison]):
     all_pairs: bool = False
     figures: Mapping[str, Mapping[str, tuple[float, float, float]]] = field(default_factory=dict)
     changes: RunChanges | None = None
+    compared: tuple[Run, ...] = field(default=(), repr=False, compare=False)
+
+    @cached_property
+    def paired(self) -> Mapping[str, PairedQueries]:
+        """Run → its queries beside those of the first run, by the primary metric."""
+        primary = next((result.metric for result in self.results if result.primary), None)
+        if primary is None or self.all_pairs:
+            return {}
+        return {
+            other.name: pair_queries(
+                self.compared[0], other, primary, level=self.level, correction=self.correction,
+                permutations=self.permutations, seed=self.seed,
+            )
+            for other in self.compared[1:]
+        }  # fmt: skip
 
     @property
     def title(self) -> str:
-        if self.changes is not None:
-            return self.changes.title
         return (
             "Runs compared" if len(self.others) > 1 or self.all_pairs else f"{self.others[0]} against {self.baseline}"
         )
 
-    def sections(self, *, queries: bool = True) -> Iterator[Section]:
-        """Each run against the first, and what changed; with the ``queries`` that differ most.
+    def sections(self, address: Callable[[str, str], str] | None = None) -> Iterator[Section]:
+        """Each run against the first: the verdict, the queries behind it, differences by group, all metrics.
 
+        ``address(run, query)`` is the page of a query, where there is one, and ``address(run, "both")`` that of a set.
         All pairs are one table of the runs' figures, with the letters of the runs that each is significantly better
         than.
         """
-        notes = tuple(_comparison_notes(self, queries))
+        notes = tuple(_comparison_notes(self))
         if self.all_pairs:
             letters = run_letters(self.runs)
             lines: list[tuple[Cell, ...]] = []
@@ -406,22 +437,57 @@ class Comparison(SignificanceResults[MetricComparison]):
             table = Table(titles, tuple(lines), "l" * len(titles), notes=notes, best=frozenset(best))
             named = (letter_sentence(letters), *notes)
             table = replace(table, narrow=replace(table, header=("metric", *letters.values()), notes=named))
-            yield Section("", (Text(self.verdicts), table, *_bars(self)))
+            yield Section("", (Text(self.verdicts), table))
         for other in () if self.all_pairs else self.others:
-            results = [result for result in self.results if result.other == other]
-            verdicts = tuple(_verdict(result, self) for result in results if result.primary)
-            parts: list[Part] = [Text(verdicts), self._table(sorted(results, key=_primary_first))]
-            differing = tuple(_queries(results)) if queries and len(results) <= _MOST_METRICS else ()
-            if differing:
-                parts.append(FactList(differing, "Where they differ most (value in the first → in the second)"))
-            if other == self.others[-1]:
-                parts += [Text(notes, note=True), *_bars(self)]
-            yield Section(f"{other} against {self.baseline}", tuple(parts))
+            results = sorted((result for result in self.results if result.other == other), key=_primary_first)
+            paired = self.paired.get(other)
+            yield from self._answer(results[0], paired, address)
+            if paired is not None:
+                yield from _group_sections(paired, self.level)
+                yield from () if self.changes is not None else _query_sections(paired, address)
+            yield Section("", (self._table(results, notes if other == self.others[-1] else ()),))
         if self.changes is not None:
             yield from self.changes.sections()
 
-    def _table(self, results: Sequence[MetricComparison]) -> Table:
+    def _answer(
+        self, result: MetricComparison, paired: PairedQueries | None, address: Callable[[str, str], str] | None
+    ) -> Iterator[Section]:
+        """The verdict in a sentence, both figures on one scale, and how many queries each finds alone."""
+        names = result.baseline, result.other
+        shared = metric_figure(result.metric, None)
+        rows = tuple(
+            Interval(replace(shared, value=value, low=low, high=high), _brief(name))
+            for name in names
+            for value, low, high in [self.figures.get(name, {}).get(result.metric, (nan, nan, nan))]
+            if isfinite(value)
+        )
+        share = unit_of(result.metric) == "share"
+        facts = _facts(result, self), detectable_words(result.metric, result.detectable, result.images)
+        parts: list[Part] = [Text.of(*facts)]
+        if rows:
+            about = f"{format_count(result.n, 'query')} of {format_count(result.images, 'image')}"
+            limits = (0.0, 1.0) if share else None
+            strip = Intervals(
+                title=result.metric, about=about, rows=rows, heading="run", axis="%" * share, limits=limits
+            )
+            parts.insert(0, strip)
+        if paired is not None and paired.sets:
+            ahead = (result.difference >= 0) == result.higher_is_better
+            levels: tuple[tuple[str, Tone], ...] = (
+                (f"only {_brief(names[0])} finds", "bad" if ahead else "good"),
+                (f"only {_brief(names[1])} finds", "good" if ahead else "bad"),
+                ("both find", ""), ("neither finds", "unsure"),
+            )  # fmt: skip
+            to = (f"#{name}-{result.other}" if address is None else address(result.other, name) for name in SETS)
+            counts = tuple(map(len, paired.sets.values()))
+            addresses = () if self.changes is not None and address is None else tuple(to)
+            bar = PairedBar(format_count(sum(counts), "query"), counts, addresses=addresses)
+            parts.append(PairedBars(title="The same queries, one by one", levels=levels, rows=(bar,), noun="queries"))
+        yield Section(_verdict(result, self.level), tuple(parts))
+
+    def _table(self, results: Sequence[MetricComparison], notes: tuple[str, ...]) -> Table:
         """A row per metric of two runs; the narrower a terminal, the less of it is in columns of its own."""
+        words, title = notes, f"All {len(results)} metrics" if len(results) > 1 else "The metric"
         names, numbered = (self.baseline, results[0].other), ("1st", "2nd")
 
         def form(
@@ -438,15 +504,17 @@ class Comparison(SignificanceResults[MetricComparison]):
                     *((f"{result.wins:,} : {result.losses:,}",) if queries else ()),
                 )
                 for result in results
+                if result.same_as is None
             )
             header = ("metric", *("role",) * role, *titles, "difference", "p", *("won : lost",) * queries)
-            words = (
+            said = (
                 "" if role else "†: the primary metric.",
                 f"1st: {names[0]}; 2nd: {names[1]}." if titles == numbered else "",
                 "" if queries else "Won and lost queries do not fit: see --json.",
             )
-            notes = (" ".join(filter(None, words)),) if any(words) else ()
-            return Table(header, rows, "l" + "l" * role + "rrlr" + "r" * queries, notes=notes, narrow=narrow)
+            notes = (*([" ".join(filter(None, said))] if any(said) else []), *words)
+            align = "l" + "l" * role + "rrlr" + "r" * queries
+            return Table(header, rows, align, title, notes, narrow=narrow, aside=True)
 
         return form(form(form(form(None, queries=False)), names), names, role=True)
 
@@ -462,7 +530,7 @@ class Comparison(SignificanceResults[MetricComparison]):
                 key=lambda result: abs(result.difference),
             )
             results = [nearest]
-        return tuple(_verdict(result, self) for result in results)
+        return tuple(f"{_verdict(result, self.level)} {_facts(result, self)}" for result in results)
 
     @property
     def runs(self) -> tuple[str, ...]:
@@ -490,9 +558,84 @@ class Comparison(SignificanceResults[MetricComparison]):
                 for run, metrics in self.figures.items()
             },
             "comparisons": self.results,
+            **({"queries": {run: paired.as_dict() for run, paired in self.paired.items()}} if self.compared else {}),
             "notes": self.notes,
         }
         return {**json_form(content), **({} if self.changes is None else {"changes": self.changes.as_dict()})}
+
+
+def _group_sections(paired: PairedQueries, level: float) -> Iterator[Section]:
+    """Differences by group on one axis; those that the correction for all groups leaves are coloured."""
+    if not paired.groups:
+        return
+    metric, upward = paired.metric, facts_of(paired.metric).higher_is_better
+    settled = sorted(
+        (group for group in paired.groups if group.differs(level)), key=lambda group: -abs(group.difference)
+    )
+    claims = []
+    for run, ahead in zip(paired.runs, (not upward, upward), strict=True):
+        names = [f"{group.column} {group.group}" for group in settled if (group.difference > 0) == ahead]
+        more = f" and {format_count(len(names) - _NAMED, 'more group')}" if len(names) > _NAMED else ""
+        claims += [f"{run} is better for {', '.join(names[:_NAMED])}{more}"] if names else []
+    ends = sorted(max(abs(group.low), abs(group.high)) for group in paired.groups if isfinite(group.low))
+    largest = max([*ends[: _WITHIN * len(ends) // 100], *(abs(group.difference) for group in paired.groups)]) or 1.0
+    by_column: dict[str, list[Interval]] = {}
+    for group in paired.groups:
+        figure = metric_figure(metric, group.difference, group.low, group.high, signed=True)
+        means = " → ".join(metric_figure(metric, mean).number for mean in (group.first, group.second))
+        tone = _tone(group.difference, upward, group.differs(level))
+        by_column.setdefault(group.column, []).append(Interval(figure, group.group, means, tone=tone))
+    axis = "points" if unit_of(metric) == "share" else ""
+    columns: tuple[list[Part], list[Part]] = [], []
+    lengths = [0, 0]
+    for column, rows in sorted(by_column.items(), key=lambda item: -len(item[1])):
+        shortest = lengths.index(min(lengths))
+        lengths[shortest] += len(rows) + 3
+        columns[shortest].append(
+            Intervals(
+                title=f"by {column}", rows=tuple(rows), heading=column, axis=axis, limits=(-largest, largest), mark=0.0
+            )
+        )
+    middle = sorted(paired.groups, key=lambda group: group.detectable)[len(paired.groups) // 2]
+    tests = format_count(len(paired.groups), "group")
+    notes = (
+        f"{metric}, {' → '.join(paired.runs)}. Intervals and tests are corrected for {tests}; grey may be chance.",
+        detectable_words(metric, middle.detectable, middle.images).replace("Differences", "In a group, differences"),
+    )
+    title = f"{'; '.join(claims)}." if claims else "No group differs by more than chance explains."
+    yield Section(
+        title,
+        (Beside(tuple(tuple(column) for column in columns if column), even=True), Text.of(*notes, note=True)),
+        target="groups",
+    )
+
+
+def _query_sections(paired: PairedQueries, address: Callable[[str, str], str] | None) -> Iterator[Section]:
+    """The queries of each set: those that one run finds alone with pictures, of the others ids."""
+    first, second = paired.runs
+    words = (
+        f"Only {first} finds: what you would lose with {second}",
+        f"Only {second} finds: what you would gain",
+        "Both find",
+        "Neither finds",
+    )
+    folds = []
+    for (name, queries), title in zip(paired.sets.items(), words, strict=False):
+        if not queries:
+            continue
+        cards = paired.examples[name]
+        if address is not None:
+            cards = tuple(replace(card, address=address(second, card.query)) for card in cards)
+        lead = f"{format_count(len(queries), 'query')}, the largest change of rank first."
+        missing = f"Pictures are missing: {paired.problem}." if paired.problem else ""
+        parts = (Text.of(lead, missing, note=True), QueryCards(cards, files={} if address else paired.pictures, most=4))
+        target = f"{name}-{second}"
+        if name == "only_first":
+            yield Section(title, parts, target=target)
+        else:
+            folds.append(Folded(title, parts, about=format_count(len(queries), "query"), target=target))
+    if folds:
+        yield Section("", tuple(folds))
 
 
 @dataclass(frozen=True)

@@ -37,7 +37,6 @@ from crosslens.core import (
 )
 from crosslens.data import existing_file, load_dataset, read_table, typed
 from crosslens.explanations import CAUSES, Overview, cause_column
-from crosslens.language import count_words
 from crosslens.metrics import (
     RSUM_CUTOFFS,
     bounds_of,
@@ -60,12 +59,11 @@ from crosslens.pipeline.comparison_results import (
     run_letters,
     significance_sentences,
 )
+from crosslens.pipeline.paired_queries import CAPTION_LENGTH, grouping_columns
 from crosslens.pipeline.robustness_study.study import Robustness
 from crosslens.pipeline.run_sections import table_notes, value_figure
 from crosslens.statistics import estimate
 
-CAPTION_LENGTH = "caption_length"
-"""The words of a caption query: a column that every run with captions has."""
 _SMALLEST = 2
 """Queries that a group must have to be compared."""
 _KEYS = ("caption", "image")
@@ -317,14 +315,6 @@ def group_metrics(
         grouped[name] = {group: _subset(run[name], rows, seed, resamples) for group, rows in shown}
     whole = {name: run[name] for name in grouped}
     return GroupedMetrics(column, grouped, overlapping, left_out, run.name, run.protocol, whole)
-
-
-def grouping_columns(run: Run, direction: str) -> pl.DataFrame:
-    """The columns that the queries of a direction can be grouped by; those with a text have the length of it, too."""
-    table = run.columns.get(direction, pl.DataFrame())
-    if "text" not in table.columns or CAPTION_LENGTH in table.columns:
-        return table
-    return table.with_columns(count_words(table["text"]).alias(CAPTION_LENGTH))
 
 
 def _column_names(run: Run) -> set[str]:

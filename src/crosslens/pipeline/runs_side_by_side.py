@@ -36,11 +36,11 @@ from crosslens.pipeline.groups import (
     column_of,
     group_bars,
     group_metrics,
-    grouping_columns,
     metric_title,
     several_values,
     smaller_groups,
 )
+from crosslens.pipeline.paired_queries import grouping_columns
 from crosslens.pipeline.run_sections import share_bars, table_notes, value_figure
 
 WHOLE = "(all)"

@@ -24,7 +24,7 @@ from crosslens.report.export.fiftyone import write_fiftyone as write_fiftyone
 from crosslens.report.forms.files import check_ending as check_ending
 from crosslens.report.forms.page import chart_html as chart_html, section_html as section_html
 from crosslens.report.forms.pictures import EmbeddedImage as EmbeddedImage
-from crosslens.report.forms.theme import CHART_STYLE as CHART_STYLE, LEVEL_COLOURS as LEVEL_COLOURS
+from crosslens.report.forms.theme import LEVEL_COLOURS as LEVEL_COLOURS, SECTION_STYLE as SECTION_STYLE
 from crosslens.report.tracking import (
     TrackedAt as TrackedAt,
     log_to_mlflow as log_to_mlflow,

@@ -30,6 +30,7 @@ from crosslens.statistics.paired import (
     Samples as Samples,
     correct as correct,
     corrected_words as corrected_words,
+    detectable_difference as detectable_difference,
     floor_of_p as floor_of_p,
     holm as holm,
     mean_over_repetitions as mean_over_repetitions,
@@ -40,7 +41,6 @@ from crosslens.statistics.paired import (
     relative_interval as relative_interval,
     same_tests as same_tests,
     significance_sentence as significance_sentence,
-    verdict_words as verdict_words,
 )
 from crosslens.statistics.precision_recall import (
     AREAS as AREAS,

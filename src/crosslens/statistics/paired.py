@@ -689,10 +689,31 @@ def floor_of_p(images: int, correction: str, tests: int) -> float:
     return min(1.0, (tests if correction == "holm" else 1) * 2.0 ** (1 - min(images, 1000)))
 
 
-def verdict_words(p_value: float, smallest: float, images: int, level: float = 0.95) -> str:
-    """What a corrected p-value says of a difference; ``smallest`` is the smallest that so many images can give."""
-    if p_value < 1 - level:
-        return "more than chance explains"
-    if smallest >= 1 - level:
-        return f"which cannot be decided with {images:,} image{'s' if images != 1 else ''}"
-    return "which may be chance"
+POWER = 0.8
+"""How often a difference that is called detectable is found."""
+
+
+def detectable_difference(
+    changes: FloatArray, clusters: IntArray, *, level: float = 0.95, tests: int = 1, span: float | None = None
+) -> float:
+    """The smallest mean change that a paired test of so many clusters (images) would find in 80 % of datasets.
+
+    The changes are values of one run − those of the other; p-values are corrected for so many ``tests``. ``span``
+    is the largest change that a query can have, such as 1 for shares: a mean of d takes at least d / span queries that
+    change, so that their variance cannot be below that, however few differed here. NaN without changes, infinite where
+    no p-value of so many clusters can be small enough.
+    """
+    counted = ~np.isnan(changes)
+    groups, inverse = np.unique(clusters[counted], return_inverse=True)
+    size, images = int(counted.sum()), len(groups)
+    alpha = (1 - level) / tests
+    if not size or (span is None and not np.any(changes[counted])):
+        return float("nan")
+    if floor_of_p(images, "none", 1) >= alpha:
+        return float("inf")
+    from scipy.special import ndtri, stdtrit
+
+    factor = float(stdtrit(images - 1, 1 - alpha / 2) + ndtri(POWER))
+    moved = np.bincount(inverse, changes[counted] - changes[counted].mean())
+    error = float(np.sqrt(images / (images - 1) * np.sum(moved**2))) / size
+    return max(factor * error, 0.0 if span is None else factor**2 * span / size)

@@ -31,7 +31,7 @@ from crosslens.core import (
     UnknownNameError,
     printable,
 )
-from crosslens.report import CHART_STYLE, section_html
+from crosslens.report import SECTION_STYLE, EmbeddedImage, section_html
 from crosslens.web.security import CSRF_FIELD, Services, check_csrf, csrf_token
 
 _FOLDER = Path(__file__).resolve().parent
@@ -98,8 +98,8 @@ def add_pages(app: FastAPI, services: Services) -> None:
 
     @app.get("/charts.css", include_in_schema=False)
     def chart_style() -> Response:
-        """The style that charts have on all pages and in reports."""
-        return Response(CHART_STYLE, media_type="text/css", headers={"Cache-Control": "max-age=3600"})
+        """The style that sections and their charts have in reports, too."""
+        return Response(SECTION_STYLE, media_type="text/css", headers={"Cache-Control": "max-age=3600"})
 
     @app.get("/static/{hashed}/{name:path}", include_in_schema=False)
     def static(hashed: str, name: str) -> FileResponse:
@@ -122,9 +122,9 @@ def add_pages(app: FastAPI, services: Services) -> None:
         return answer(request, 422, printable("; ".join(parts)))
 
 
-def sections_html(sections: Iterable[Section]) -> Markup:
-    """Sections as reports show them: escaped where they are made."""
-    return Markup("".join(section_html(section) for section in sections if section.parts))
+def sections_html(sections: Iterable[Section], drawn: Mapping[str, EmbeddedImage] | None = None) -> Markup:
+    """Sections as reports show them: escaped where they are made; ``drawn`` are pictures by image."""
+    return Markup("".join(section_html(section, drawn) for section in sections if section.parts))
 
 
 def render(request: Request, template: str, *, status: int = 200, **values: Any) -> HTMLResponse:
@@ -197,14 +197,18 @@ def answer(request: Request, status: int, problem: str, fix: str | None = None) 
     )
 
 
-_USUAL: Mapping[str, Any] = {"sort": "order", "offset": 0, "descending": False}
+_USUAL: Mapping[str, Any] = {"sort": "surest", "offset": 0, "descending": False}
 
 
 def address(path: str, state: Mapping[str, Any] | None = None, **changes: Any) -> str:
     """A path with these parameters; ``changes`` replace some of them."""
     values = {**(state or {}), **changes}
-    stated = [(name, value) for name, value in values.items() if value not in ("", None) and _USUAL.get(name) != value]
-    words = urlencode([(name, str(value).lower() if isinstance(value, bool) else value) for name, value in stated])
+    stated = [
+        (name, str(value).lower() if isinstance(value, bool) else value)
+        for name, value in values.items()
+        if value not in ("", None) and _USUAL.get(name) != value
+    ]
+    words = urlencode(stated, doseq=True)
     return f"{path}?{words}" if words else path
 
 

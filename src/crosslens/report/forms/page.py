@@ -179,7 +179,8 @@ def _with_pictures(part: Cards | Composed, drawn: Drawn) -> str:
         return query_cards_html(part, lambda card: picture_html(card, _picture(part.files, card.image, drawn)))
     if isinstance(part, Beside):
         columns = ("".join(part_html(own, drawn) for own in column) for column in part.columns)
-        return f'<div class="beside">{"".join(f"<div>{column}</div>" for column in columns)}</div>'
+        kind = "beside even" if part.even else "beside"
+        return f'<div class="{kind}">{"".join(f"<div>{column}</div>" for column in columns)}</div>'
     if isinstance(part, Folded):
         inside = "".join(part_html(own, drawn) for own in part.parts)
         about = f" <small>{escape(part.about)}</small>" if part.about else ""

@@ -87,6 +87,8 @@ CHART_STYLE = f"""
 .chart .of-piece.good .key {{ fill: var(--good); }}
 .chart .bad .dot, .chart .bad .range, .chart.bad .dot, .chart.bad .range, .chart .piece.bad,
 .chart .of-piece.bad .key {{ fill: var(--bad); }}
+.chart .piece:not(.good, .bad, .unsure) {{ fill: var(--line); }}
+.chart.bar-of-pairs .piece:not(.good, .bad, .unsure) + text {{ fill: var(--ink); }}
 .chart .span {{ fill: var(--ink); fill-opacity: 0.75; }}
 .chart.small {{ display: inline-block; max-width: none; background: var(--panel); vertical-align: -1px;
                 margin-right: 8px; }}
@@ -139,7 +141,8 @@ CHART_STYLE = f"""
   .bar-line, .pictured .bar-line {{ grid-template-columns: minmax(0, 1fr) max-content 12px; gap: 3px 10px; }}
   .pictured .bar-line {{ grid-template-columns: 84px minmax(0, 1fr) 12px; }}
   .bar-line > svg {{ grid-column: 1 / -1; grid-row: 2; }} .pictured .bar-line > .value {{ grid-column: 1 / -1; }}
-  .pair-row > summary::after, .bar-head {{ display: none; }}
+  .bar-head > :not(:nth-child(3)) {{ display: none; }} .bar-head > :nth-child(3) {{ grid-column: 1 / -1; }}
+  .pair-row > summary::after {{ display: none; }}
   .bar-line .pictures > * {{ width: 40px; height: 40px; }}
 }}
 """
@@ -204,6 +207,7 @@ mark.no { border-color: var(--bad); color: var(--bad); }
                  border-bottom: 1px solid var(--line); }
 .answers dt { font-weight: 650; } .answers dd { margin: 0; } .answers a { white-space: nowrap; font-size: 14px; }
 .beside { display: grid; grid-template-columns: minmax(0, 7fr) minmax(0, 4.6fr); gap: 20px 36px; align-items: start; }
+.beside.even { grid-template-columns: repeat(auto-fit, minmax(min(24rem, 100%), 1fr)); }
 .query-card[hidden] { display: none; }
 .query-cards { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(236px, 100%), 1fr)); gap: 14px 18px; }
 .query-cards.large { grid-template-columns: 1fr; }
@@ -234,6 +238,8 @@ mark.no { border-color: var(--bad); color: var(--bad); }
 .unseen { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); white-space: nowrap; }
 """
 """How texts, tables and pictures look, on a page and in a notebook."""
+SECTION_STYLE = f"{CHART_STYLE}.sections {{{CONTENT_STYLE}}}"
+"""Of the sections of a page that has colours and a look of its own, as the web application has."""
 
 PAGE_STYLE = (
     f"{THEME_STYLE}{CHART_STYLE}{CONTENT_STYLE}"

@@ -3,20 +3,35 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from threading import Thread
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import polars as pl
 
 from crosslens.analyze import check_similarity, held_out_similarity, is_denied
-from crosslens.core import CrosslensError, Dataset, Diffs, Presented, Section, TextDiff, UsageError
+from crosslens.core import (
+    CrosslensError,
+    Dataset,
+    Diffs,
+    Facet,
+    FacetValue,
+    PictureCard,
+    Presented,
+    QueryCard,
+    QueryCards,
+    Section,
+    TextDiff,
+    UsageError,
+)
+from crosslens.metrics import metric_figure
+from crosslens.pipeline import group_words
 from crosslens.similarity import PreparedSimilarity, load_similarity, prepare_dataset, references_of
 from crosslens.web.background import RecentCache
-from crosslens.web.explorer.retrieval import ItemView, QueryTables, Retrieval
+from crosslens.web.explorer.retrieval import CountedValue, ItemView, QueryFilter, QueryTables, Retrieval
 from crosslens.web.library import RunSummary
 
 PHI, QUANTILE = "cider", 0.75
@@ -40,6 +55,8 @@ class QueryRow:
     has_picture: bool
     outcome: str
     rank: int | None
+    lead: float | None
+    """How far the first item's score is above that of the first relevant one, at least."""
     values: dict[str, float | None]
     expected: ItemView | None
     top: list[ItemView]
@@ -47,7 +64,7 @@ class QueryRow:
 
 @dataclass(frozen=True)
 class QueryList:
-    """A page of the queries of a run; ``group_values`` are the values of the chosen column, with their queries."""
+    """A page of the queries of a run; ``figure`` is the metric over all that match, ``facets`` what narrows them."""
 
     run: str
     direction: str
@@ -56,10 +73,73 @@ class QueryList:
     matching: int
     offset: int
     limit: int
+    depth: int
     metrics: list[str]
-    groups: list[str]
-    group_values: dict[str, int]
+    metric: str
+    figure: dict[str, float | None]
+    facets: dict[str, list[CountedValue]]
     rows: list[QueryRow]
+
+
+def query_section(
+    listed: QueryList, chosen: QueryFilter, to: Callable[..., str], page: Callable[[int], str]
+) -> Section:
+    """The queries of a page with their pictures, under facets; ``to`` is the address of a filter, ``page`` of a row."""
+    unit = metric_figure(f"{listed.direction}/{listed.metric}", None)
+    unit = replace(unit, digits=0, unit=" %") if unit.scale == 100 else unit
+    facets = []
+    for name, values in listed.facets.items():
+        picked = getattr(chosen, name) if name in _FACETS else chosen.columns.get(name)
+        choices = tuple(
+            FacetValue(
+                _WORDS.get(own.value, own.value) if name in _FACETS else group_words(name, own.value), own.count,
+                None if name in _FACETS or own.mean is None else replace(unit, value=own.mean),
+                to(chosen.choosing(name, own.value)), own.value == picked,
+            )
+            for own in values
+        )  # fmt: skip
+        if len(choices) > 1 or picked:
+            facets.append(Facet(_FACETS.get(name, name), choices))
+    cards = tuple(_card(row, listed, page(listed.offset + number)) for number, row in enumerate(listed.rows))
+    return Section("", (QueryCards(cards, facets=tuple(facets), large=True),))
+
+
+_FACETS = {"outcome": "first relevant", "side": "against the other run"}
+_WORDS = {
+    "failed": "all misses", "hit": "at rank 1", "2-5": "at 2 to 5", "6-10": "at 6 to 10", "11-": "beyond 10",
+    "only_this": "only this run finds", "only_other": "only the other finds", "both": "both find",
+    "neither": "neither finds",
+}  # fmt: skip
+
+
+def _card(row: QueryRow, listed: QueryList, address: str) -> QueryCard:
+    """What was asked for, and the first items with their scores."""
+    cards = [] if row.image is None else [PictureCard("query", (), row.image)]
+    if row.expected is not None:
+        wanted = row.expected
+        cards.append(PictureCard("relevant", _words(wanted), _image(wanted), "right"))
+    for item in row.top if row.image is None else row.top[:1]:
+        score = "" if item.score is None else f" · {item.score:.2f}"
+        mark: Literal["right", "wrong"] = "right" if item.relevant else "wrong"
+        cards.append(PictureCard(f"{item.rank}{score}", _words(item), _image(item), mark))
+    where = "no relevant item is known"
+    if row.outcome == "hit":
+        where = "the first item is relevant"
+    elif row.outcome == "failed":
+        where = "the relevant one is not in the list" if row.rank is None else f"the relevant one is at {row.rank:,}"
+        least = "at least " if row.rank is not None and row.rank > listed.depth else ""
+        where += "" if row.lead is None else f"; another is ahead by {least}{row.lead:.3f}"
+    asked = row.text if row.image is None else None
+    return QueryCard(row.query, asked or "", tuple(cards), (where,), (row.query,), address=address)
+
+
+def _words(item: ItemView) -> tuple[str, ...]:
+    """A caption's text; of an image without a picture its id."""
+    return () if _image(item) is not None else (item.item if item.text is None else item.text,)
+
+
+def _image(item: ItemView) -> str | None:
+    return item.image if item.text is None and item.has_picture else None
 
 
 @dataclass(frozen=True)

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from threading import Lock
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import polars as pl
 
+from crosslens.analyze import NO_VALUE, label_groups, makes_groups
 from crosslens.core import (
     BOTH,
     IMAGE_TO_TEXT,
@@ -18,24 +19,35 @@ from crosslens.core import (
     Array,
     CrosslensError,
     Dataset,
+    FloatArray,
     InputError,
     IntArray,
     Ranking,
     Run,
     UnknownNameError,
     json_form,
+    random_stream,
     split_name,
 )
 from crosslens.explanations import first_relevant, ranking_of
-from crosslens.pipeline import group_members, group_names
+from crosslens.metrics import bounds_of
+from crosslens.pipeline import grouping_columns
+from crosslens.statistics import Estimate, estimate
 from crosslens.web.background import RecentCache
 from crosslens.web.security import Services
 
 Rows = IntArray
 _DIRECTIONS = ("t2i", "t2t", "i2t")
-RANK, ORDER = "rank", "order"
-"""What queries can be sorted by besides metrics: the rank of the first relevant item; the dataset's own order."""
-MOST_VALUES, _CACHED = 200, 16
+SUREST, NEAREST, RANDOM, ORDER, RANK = "surest", "nearest", "random", "order", "rank"
+"""What queries can be sorted by besides metrics: misses by how far the first item leads the relevant one, largest or
+the smallest lead first; at random; the dataset's order; the rank of the first relevant item."""
+BANDS: Mapping[str, tuple[float, float]] = {"hit": (1, 1), "2-5": (2, 5), "6-10": (6, 10), "11-": (11, np.inf)}
+"""Ranks of the first relevant item that queries are filtered by."""
+SIDES: Mapping[str, tuple[bool, bool]] = {
+    "only_this": (True, False), "only_other": (False, True), "both": (True, True), "neither": (False, False),
+}  # fmt: skip
+"""Whether this run and another one find a query."""
+_MOST_CHOICES, _MOST_FACETS, _CACHED, _FIGURES = 12, 8, 16, 512
 
 
 @dataclass(frozen=True)
@@ -53,14 +65,45 @@ class ItemView:
 
 @dataclass(frozen=True)
 class QueryFilter:
-    """Which queries, and in which order."""
+    """Which queries, and in which order.
+
+    ``where`` has at most one ``column=value`` per column. ``outcome``: ``failed`` or one of BANDS. ``side`` is one of
+    SIDES, with respect to the run ``against``.
+    """
 
     search: str = ""
-    sort: str = ORDER
+    sort: str = SUREST
     descending: bool = False
-    group: str = ""
-    value: str = ""
-    outcome: Literal["", "hit", "failed"] = ""
+    where: tuple[str, ...] = ()
+    outcome: Literal["", "failed", "hit", "2-5", "6-10", "11-"] = ""
+    against: str = ""
+    side: Literal["", "only_this", "only_other", "both", "neither"] = ""
+
+    @property
+    def columns(self) -> dict[str, str]:
+        """Column → the value that queries must have."""
+        pairs = [text.partition("=") for text in self.where]
+        return {column: value for column, _, value in pairs}
+
+    def choosing(self, facet: str, value: str) -> QueryFilter:
+        """The same with another value of a facet; with the one that it has, without."""
+        if facet in ("outcome", "side"):
+            picked: Any = "" if getattr(self, facet) == value else value
+            return replace(self, outcome=picked) if facet == "outcome" else replace(self, side=picked)
+        columns = {**self.columns, facet: "" if self.columns.get(facet) == value else value}
+        return replace(self, where=tuple(f"{name}={chosen}" for name, chosen in columns.items() if chosen))
+
+
+@dataclass(frozen=True)
+class CountedValue:
+    """A value that queries can be filtered by: how many of those that match all other facets have it, and their mean.
+
+    The mean is of the figure that follows the filter; None where no query counts in it.
+    """
+
+    value: str
+    count: int
+    mean: float | None
 
 
 def directions_of(run: Run) -> list[str]:
@@ -85,6 +128,7 @@ class Retrieval:
         self.forward = direction == IMAGE_TO_TEXT
         self._lock = Lock()
         self._groups: dict[str, dict[str, Rows]] = {}
+        self._figures: RecentCache[Estimate] = RecentCache(_FIGURES)
         self._orders: dict[tuple[str, bool], Rows] = {}
 
     @cached_property
@@ -234,62 +278,141 @@ class Retrieval:
 
     @cached_property
     def groups(self) -> list[str]:
-        """The columns that queries of this direction can be filtered by."""
-        columns = self.run.columns.get(self.direction)
-        if columns is None:
+        """The columns that queries of this direction can be filtered by, those with few values first."""
+        table = grouping_columns(self.run, self.direction)
+        if table.height != len(self.query_ids):
             return []
-        usable = []
-        for name in group_names(self.run):
-            values = columns[name] if name in columns.columns else None
-            if values is None:
-                usable += ["caption_length"] if name == "caption_length" and not self.forward else []
-            elif values.null_count() < len(values) and not (
-                values.dtype == pl.String and values.n_unique() > max(MOST_VALUES, len(values) // 2)
-            ):
-                usable.append(name)
-        return usable
+        usable = [
+            name for name in table.columns
+            if name not in ("text", "image", "file") and table[name].null_count() < table.height
+            and (table[name].dtype.is_nested() or makes_groups(table[name]))
+        ]  # fmt: skip
+        return sorted(usable, key=lambda name: len(self.group_rows(name, usable)))
 
-    def group_rows(self, column: str) -> dict[str, Rows]:
+    def group_rows(self, column: str, known: Sequence[str] | None = None) -> dict[str, Rows]:
         """The rows of each group of a column, the largest group first."""
-        if column not in self.groups:
+        if column not in (self.groups if known is None else known):
             raise UnknownNameError("column", column, self.groups)
         with self._lock:
             if column not in self._groups:
-                try:
-                    members = group_members(self.run, self.direction, column)
-                except CrosslensError:
-                    members = {}
-                self._groups[column] = {
-                    value: np.array([self.rows[query] for query in queries], np.int64)
-                    for value, queries in members.items()
-                }
+                labels = label_groups(grouping_columns(self.run, self.direction)[column])
+                self._groups[column] = {value: rows for value, rows in labels if value != NO_VALUE}
             return self._groups[column]
 
-    def select(self, chosen: QueryFilter) -> Rows:
-        """The rows that match, in order. Queries without a value come last, whichever way they are sorted."""
-        matching = np.ones(len(self.query_ids), np.bool_)
-        if chosen.group and chosen.value:
-            groups = self.group_rows(chosen.group)
-            if chosen.value not in groups:
-                raise UnknownNameError(f"value of {chosen.group}", chosen.value, groups)
-            matching[:] = False
-            matching[groups[chosen.value]] = True
-        if chosen.outcome:
-            matching &= self.outcomes == chosen.outcome
+    @cached_property
+    def metric(self) -> str:
+        """The metric whose figure follows the filter: Hit@1, or the first."""
+        return "Hit@1" if "Hit@1" in self.metrics else next(iter(self.metrics))
+
+    def figure(self, rows: Rows) -> Estimate:
+        """The metric over these queries, with its interval over images; kept for each set of queries."""
+        values = self.metrics[self.metric]
+        key = hash(np.sort(rows).tobytes())
+        return self._figures.get(
+            key,
+            lambda: estimate(
+                values.values[rows], values.clusters[rows], statistic=values.statistic, level=values.level,
+                bounds=bounds_of(values.name),
+            ),
+        )  # fmt: skip
+
+    def facets(self, chosen: QueryFilter, other: Retrieval | None = None) -> dict[str, list[CountedValue]]:
+        """Facet → its values, counted among the queries that match the search and all other facets."""
+        masks = self._masks(chosen, other)
+        values = self.metrics[self.metric].values
+        members: dict[str, dict[str, Array]] = {"outcome": {"failed": self.outcomes == "failed"}}
+        members["outcome"] |= {band: self._between(*ends) for band, ends in BANDS.items()}
+        if other is not None:
+            members["side"] = self._sides(other)
+        for column in dict.fromkeys([*chosen.columns, *self.groups[:_MOST_FACETS]]):
+            shown = list(self.group_rows(column).items())[:_MOST_CHOICES]
+            members[column] = {value: self._mask(rows) for value, rows in shown}
+        facets = {}
+        for facet, groups in members.items():
+            rest = np.logical_and.reduce([mask for name, mask in masks.items() if name != facet])
+            rows = {value: values[mask & rest] for value, mask in groups.items()}
+            facets[facet] = [
+                CountedValue(value, len(own), json_form(float(np.nanmean(own))) if np.isfinite(own).any() else None)
+                for value, own in rows.items()
+                if len(own) or chosen.columns.get(facet) == value
+            ]
+        return facets
+
+    def _mask(self, rows: Rows) -> Array:
+        mask = np.zeros(len(self.query_ids), np.bool_)
+        mask[rows] = True
+        return mask
+
+    def _between(self, first: float, last: float) -> Array:
+        within = (self.ranks >= first) & (self.ranks <= last) & (self.outcomes == "failed")
+        return np.asarray(self.outcomes == "hit" if last == 1 else within)
+
+    def _sides(self, other: Retrieval) -> dict[str, Array]:
+        """The queries that this run, the other one, both or neither find; those that only one has are in none."""
+        rows = np.array([other.rows.get(query, UNRANKED) for query in self.query_ids], np.int64)
+        theirs = np.where(rows >= 0, other.outcomes[rows], "unknown")
+        known = (self.outcomes != "unknown") & (theirs != "unknown")
+        ours = self.outcomes == "hit"
+        return {
+            side: known & (ours == this) & ((theirs == "hit") == that) for side, (this, that) in SIDES.items()
+        }  # fmt: skip
+
+    def _masks(self, chosen: QueryFilter, other: Retrieval | None) -> dict[str, Array]:
+        """Facet → the queries that match what is chosen of it; the search is one of them."""
+        found = np.ones(len(self.query_ids), np.bool_)
         for word in chosen.search.lower().split():
-            matching &= self._words.str.contains(word, literal=True).to_numpy()
+            found &= self._words.str.contains(word, literal=True).to_numpy()
+        masks = {"search": found}
+        for column, value in chosen.columns.items():
+            groups = self.group_rows(column)
+            if value not in groups:
+                raise UnknownNameError(f"value of {column}", value, groups)
+            masks[column] = self._mask(groups[value])
+        if chosen.outcome == "failed":
+            masks["outcome"] = self.outcomes == "failed"
+        elif chosen.outcome:
+            masks["outcome"] = self._between(*BANDS[chosen.outcome])
+        if chosen.side and other is not None:
+            masks["side"] = self._sides(other)[chosen.side]
+        return masks
+
+    def select(self, chosen: QueryFilter, other: Retrieval | None = None) -> Rows:
+        """The rows that match, in order. Queries without a value come last, whichever way they are sorted."""
+        matching = np.logical_and.reduce(list(self._masks(chosen, other).values()))
         order = self._order(chosen.sort, chosen.descending)
         rows: Rows = order[matching[order]]
         return rows
 
+    @cached_property
+    def leads(self) -> FloatArray:
+        """How far the first item's score is above that of the first relevant one, at least: NaN where not known."""
+        leads = np.full(len(self.query_ids), np.nan)
+        if self.ranking is None or not self.ranking.depth:
+            return leads
+        best, _ = first_relevant(self.ranking)
+        scores, lists = self.ranking.top_scores.astype(np.float64), self.ranking.top_items
+        listed = lists != UNRANKED
+        last = scores[np.arange(len(scores)), np.maximum(listed.sum(axis=1) - 1, 0)]
+        at = (lists == best[:, None]) & listed
+        truth = np.where(at.any(axis=1), scores[np.arange(len(scores)), at.argmax(axis=1)], last)
+        position = self._ranking_rows
+        # Of an item that an imported list leaves out nothing is known: it has no rank.
+        known = (position >= 0) & (self.outcomes == "failed") & (self.ranks != UNRANKED)
+        return np.where(known, (scores[:, 0] - truth)[position], np.nan)
+
     def _order(self, sort: str, descending: bool) -> Rows:
         """All rows in an order, equal ones as in the dataset; kept, for sorting takes longer than all the rest."""
-        keys = {ORDER: None, RANK: self.ranks} | {n: m.values for n, m in self.metrics.items()}
+        keys = dict.fromkeys((SUREST, NEAREST, RANDOM, ORDER)) | {RANK: self.ranks}
+        keys |= {name: metric.values for name, metric in self.metrics.items()}
         if sort not in keys:
             raise UnknownNameError("order", sort, keys)
         with self._lock:
             if (sort, descending) not in self._orders:
-                if (values := keys[sort]) is None:
+                if sort == RANDOM:
+                    rows = random_stream(0, "order of queries").permutation(len(self.query_ids))
+                elif sort in (SUREST, NEAREST):
+                    rows = np.lexsort((-self.leads if sort == SUREST else self.leads, self.outcomes != "failed"))
+                elif (values := keys[sort]) is None:
                     rows = np.arange(len(self.query_ids))
                     rows = rows[::-1] if descending else rows
                 else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import asdict, replace
 from typing import Annotated, Any, Literal
@@ -9,28 +10,27 @@ from urllib.parse import quote
 
 import polars as pl
 from fastapi import APIRouter, Depends, Query
-from markupsafe import Markup
 from starlette.requests import Request
 from starlette.responses import HTMLResponse
 
 from crosslens.core import (
-    BOTH,
     IMAGE_TO_TEXT,
     TEXT_TO_IMAGE,
-    Cell,
     CrosslensError,
     InputError,
     Link,
+    QueryCards,
     Section,
     Table,
     UsageError,
+    json_form,
     split_name,
 )
 from crosslens.explanations import DatasetObjects, Explanation, explain_queries
 from crosslens.language import find_pipeline, load_wordnet
 from crosslens.metrics import metric_figure
-from crosslens.pipeline import Comparison, compare
-from crosslens.report import EmbeddedImage, section_html
+from crosslens.pipeline import SETS, Comparison, compare
+from crosslens.report import EmbeddedImage
 from crosslens.web.background import RecentCache
 from crosslens.web.explorer.queries import (
     LikelyPositives,
@@ -40,11 +40,21 @@ from crosslens.web.explorer.queries import (
     QueryView,
     RunResult,
     perturbations_of,
+    query_section,
     shown_facts,
 )
-from crosslens.web.explorer.retrieval import MOST_VALUES, ORDER, RANK, QueryFilter, QueryTables, directions_of
-from crosslens.web.explorer.runs import RunFilter, ServedDataset, run_list
-from crosslens.web.pages import feature_router, query_address, render, sections_html
+from crosslens.web.explorer.retrieval import (
+    NEAREST,
+    ORDER,
+    RANDOM,
+    RANK,
+    SUREST,
+    QueryFilter,
+    QueryTables,
+    directions_of,
+)
+from crosslens.web.explorer.runs import RunFilter, ServedDataset, comparable, comparable_runs, run_list
+from crosslens.web.pages import address, feature_router, query_address, render, sections_html
 from crosslens.web.security import Services
 
 Words = Annotated[str, Query(max_length=500)]
@@ -53,19 +63,22 @@ Offset = Annotated[int, Query(ge=0, le=100_000_000)]
 Limit = Annotated[int, Query(ge=1, le=200)]
 TopK = Annotated[int, Query(ge=1, le=100)]
 Others = Annotated[list[str] | None, Query(alias="with", max_length=16)]
-OutcomeFilter = Literal["", "hit", "failed"]
+Where = Annotated[list[Name] | None, Query(max_length=16, description="Such as kind=odd; may be repeated.")]
+OutcomeFilter = Literal["", "failed", "hit", "2-5", "6-10", "11-"]
+SideFilter = Literal["", "only_this", "only_other", "both", "neither"]
 _PAGE, _IMAGES, _WRONG, _RUNS = 25, 24, 10, 8
-_STRIP = 5
+_ORDERS = {SUREST: "surest mistakes", NEAREST: "nearest misses", RANDOM: "at random", ORDER: "in order"}
+_STRIP = 4
 """Items shown beside each query of a list."""
 _MOST_RELEVANT, _SIDE_BY_SIDE = 12, 4
 _MANY_VALUES, _PERMUTATIONS, _FEW = 200_000, 10_000, 1_000
 
 
 def _chosen_queries(
-    search: Words = "", sort: Name = ORDER, descending: bool = False, group: Name = "", value: Name = "",
-    outcome: OutcomeFilter = "",
+    search: Words = "", sort: Name = SUREST, descending: bool = False, where: Where = None,
+    outcome: OutcomeFilter = "", against: Name = "", side: SideFilter = "",
 ) -> QueryFilter:  # fmt: skip
-    return QueryFilter(search, sort, descending, group, value if group else "", outcome)
+    return QueryFilter(search, sort, descending, tuple(where or ()), outcome, against, side)
 
 
 def _chosen_runs(
@@ -87,6 +100,19 @@ def routers(services: Services) -> list[APIRouter]:
     for add in (_add_runs, _add_queries, _add_explanations, _add_datasets):
         add(api, pages, tables)
     return [api, pages]
+
+
+def pictures_at(
+    services: Services, dataset: str, images: Iterable[str | None], size: int = 160
+) -> dict[str, EmbeddedImage]:
+    """The addresses of these images' pictures, where there are any."""
+    drawn = {}
+    for image in dict.fromkeys(images):
+        if image is not None and dataset:
+            path = f"/pictures/{quote(dataset, safe='')}/{quote(image, safe='')}?size={size}"
+            with suppress(CrosslensError, OSError):  # there is no picture
+                drawn[image] = EmbeddedImage(path, *services.pictures.size(dataset, image))
+    return drawn
 
 
 def _add_runs(api: APIRouter, pages: APIRouter, tables: QueryTables) -> None:
@@ -120,7 +146,7 @@ def _add_runs(api: APIRouter, pages: APIRouter, tables: QueryTables) -> None:
         listed = run_list(library.runs(), chosen)
         return render(
             request, "explorer/runs.html", listed=listed, chosen=chosen, article=sections_html(listed.sections()),
-            readable=[run for run in listed.runs if run.problem is None],
+            comparable=comparable_runs(listed.runs),
         )  # fmt: skip
 
     @api.get("/runs/{run}")
@@ -143,20 +169,19 @@ def _add_runs(api: APIRouter, pages: APIRouter, tables: QueryTables) -> None:
             raise UsageError(f"{len(chosen)} runs are chosen", fix="Go back and choose two different runs.")
         baseline, other = chosen
         result = compared(baseline, other, metric)
-        sections = [replace(section, title="") for section in result.sections(queries=False)]
-        rows: list[tuple[Cell, ...]] = []  # the queries that differ most lead to their pages
-        for entry in result.results:
-            plain = replace(metric_figure(entry.metric, None), digits=3)
-            direction = split_name(entry.metric)[0]
-            state = {"with": other, **({} if direction == BOTH else {"direction": direction})}
-            for better, cases in ((entry.other, entry.largest_gains), (entry.baseline, entry.largest_losses)):
-                for case in cases:
-                    values = (replace(plain, value=value, plain=True) for value in (case.baseline, case.other))
-                    page = Link(case.query, query_address(baseline, case.query, state))
-                    rows.append((entry.metric, page, *values, better))
-        header = ("metric", "query", result.baseline, result.others[0], "better")
-        table = Table(header, rows, title="The queries that differ most", folded=True)
-        article = sections_html([*sections, Section("", (table,) if rows else ())])
+
+        def to(run: str, target: str) -> str:
+            """The page of a query, or of the queries that one of the runs finds, both or neither."""
+            sides = dict(zip(SETS, ("only_other", "only_this", "both", "neither"), strict=True))
+            state = {"direction": direction, "against": baseline}
+            if target in sides:
+                return address(f"/runs/{quote(other, safe='')}", {**state, "side": sides[target]})
+            return query_address(other, target, {"with": baseline, "direction": direction})
+
+        direction = split_name(next(entry.metric for entry in result.results if entry.primary))[0]
+        shown = [image for paired in result.paired.values() for image in paired.images]
+        drawn = pictures_at(tables.services, library.summary(baseline).dataset, shown)
+        article = sections_html(result.sections(to), drawn)
         return render(request, "explorer/compare.html", result=result, article=article, chosen=chosen, metric=metric)
 
 
@@ -169,8 +194,9 @@ def _add_queries(api: APIRouter, pages: APIRouter, tables: QueryTables) -> None:
     ) -> QueryList:
         """A page of the queries of a run."""
         retrieval = tables.retrieval(run, direction)
-        matching = retrieval.select(chosen)
-        members = list(retrieval.group_rows(chosen.group).items()) if chosen.group else []
+        other = tables.retrieval(chosen.against, retrieval.direction) if chosen.against else None
+        matching = retrieval.select(chosen, other)
+        figure = retrieval.figure(matching)
         rows = []
         for row in map(int, matching[offset : offset + limit]):
             image = retrieval.query_names[row] if retrieval.forward else None
@@ -178,15 +204,17 @@ def _add_queries(api: APIRouter, pages: APIRouter, tables: QueryTables) -> None:
                 QueryRow(
                     query=retrieval.query_ids[row], text=retrieval.texts[row], image=image,
                     has_picture=retrieval.has_picture(image), outcome=str(retrieval.outcomes[row]),
-                    rank=retrieval.rank(row), values=retrieval.values(row),
+                    rank=retrieval.rank(row), lead=json_form(float(retrieval.leads[row])), values=retrieval.values(row),
                     expected=next(iter(retrieval.relevant(row, 1)), None), top=retrieval.top(row, _STRIP),
                 )
             )  # fmt: skip
         return QueryList(
             run=run, direction=retrieval.direction, directions=directions_of(retrieval.run),
             queries=len(retrieval.query_ids), matching=len(matching), offset=offset, limit=limit,
-            metrics=list(retrieval.metrics), groups=retrieval.groups,
-            group_values={value: len(queries) for value, queries in members[:MOST_VALUES]}, rows=rows,
+            depth=0 if retrieval.ranking is None else retrieval.ranking.depth,
+            metrics=list(retrieval.metrics), metric=retrieval.metric,
+            figure=json_form({"mean": figure.mean, "low": figure.low, "high": figure.high}),
+            facets=retrieval.facets(chosen, other), rows=rows,
         )  # fmt: skip
 
     @pages.get("/runs/{run}")
@@ -196,10 +224,21 @@ def _add_queries(api: APIRouter, pages: APIRouter, tables: QueryTables) -> None:
         listed = queries(run, chosen, direction, offset, _PAGE)
         summary, problem = library.summary(run), tables.dataset_if_known(run)[1]
         figures = (replace(section, title="") for section in library.run(run).sections())
+        state, path = {"direction": listed.direction, **asdict(chosen)}, f"/runs/{quote(run, safe='')}"
+        section = query_section(
+            listed, chosen, lambda picked: address(path, {**state, **asdict(picked)}),
+            lambda at: query_address(run, listed.rows[at - offset].query, state, at=at),
+        )  # fmt: skip
+        (cards,) = section.parts
+        assert isinstance(cards, QueryCards)
+        images = [picture.image for card in cards.cards for picture in card.pictures]
+        drawn = pictures_at(tables.services, summary.dataset, images)
+        same = [known for known in library.runs() if known.id != run and comparable(known, summary)]
         return render(
             request, "explorer/queries.html", run=summary, listed=listed, dataset=summary.dataset, problem=problem,
-            state={"direction": listed.direction, **asdict(chosen)}, sorts=[ORDER, RANK, *listed.metrics],
-            figures=sections_html(figures),
+            state=state, sorts=[RANK, *listed.metrics], orders=_ORDERS, comparable=same,
+            figure=metric_figure(f"{listed.direction}/{listed.metric}", None).of_row(listed.figure),
+            figures=sections_html(figures), article=sections_html([section], drawn),
         )  # fmt: skip
 
     @api.get("/runs/{run}/query")
@@ -244,7 +283,8 @@ def _add_queries(api: APIRouter, pages: APIRouter, tables: QueryTables) -> None:
         steps: dict[str, tuple[int, str]] = {}
         if at is not None:  # the queries before and after it in the list that the reader came from
             retrieval = tables.retrieval(run, view.direction)
-            rows, ids = retrieval.select(chosen), retrieval.query_ids
+            other = tables.retrieval(chosen.against, view.direction) if chosen.against else None
+            rows, ids = retrieval.select(chosen, other), retrieval.query_ids
             near = {"previous": at - 1, "next": at + 1}
             steps = {name: (step, ids[int(rows[step])]) for name, step in near.items() if 0 <= step < len(rows)}
         changed = perturbations_of(tables, run, view.direction, view.query)
@@ -307,13 +347,8 @@ def _add_explanations(api: APIRouter, pages: APIRouter, tables: QueryTables) -> 
     def explanation_page(request: Request, run: str, id: Name, direction: Name | None = None) -> HTMLResponse:
         """The explanation alone: the query's page loads it, and it is a page of its own without scripts."""
         shown, summary = explained(run, direction, id), library.summary(run)
-        drawn = {}
-        for picture in (shown.right, shown.other):
-            if picture is not None and (dataset := summary.dataset):
-                address = f"/pictures/{quote(dataset, safe='')}/{quote(picture.image, safe='')}?size=640"
-                with suppress(CrosslensError, OSError):  # there is no picture
-                    drawn[picture.image] = EmbeddedImage(address, *services.pictures.size(dataset, picture.image))
-        article = Markup("".join(section_html(section, drawn) for section in shown.sections()))
+        images = [picture.image for picture in (shown.right, shown.other) if picture is not None]
+        article = sections_html(shown.sections(), pictures_at(services, summary.dataset, images, 640))
         return render(request, "explorer/explanation.html", run=summary, query=id, direction=direction, article=article)
 
 

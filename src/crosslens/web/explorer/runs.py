@@ -30,7 +30,7 @@ from crosslens.web.library import RunSummary
 LONGEST = 40
 """Longer captions are counted as having so many words."""
 _USUAL = ("Hit@1", "Hit@5", "Hit@10", "Recall@1", "Recall@5", "Recall@10", "MRR", "mAP@R", "MedR", "Rsum")
-_SHOWN, _VALUES = 8, 10
+_SHOWN, _VALUES = 6, 10
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class RunList(Presented):
     def sections(self) -> Iterator[Section]:
         """A row per run with its figures, the best of each dataset marked; then the folders that cannot be read."""
         read, best = [run for run in self.runs if run.problem is None], self.best
-        has_folders = any(run.location != run.name for run in read)
+        has_folders = len({run.name for run in read}) < len(read)
         header = ("Run", *(("Folder",) if has_folders else ()), "Dataset", *self.metrics)
         rows = []
         for run in read:
@@ -89,6 +89,29 @@ class RunList(Presented):
 
     def as_dict(self) -> dict[str, Any]:
         return vars(self) | {"runs": [run.as_dict() for run in self.runs], "best": self.best}
+
+
+def comparable(first: RunSummary, second: RunSummary) -> bool:
+    """Whether a paired comparison of two runs works: the same content, as many queries, and a metric of both."""
+    shared = [name for name in first.metrics if name in second.metrics]
+    folds = [run.provenance.get("options", {}).get("folds", 1) for run in (first, second)]
+    return (
+        first.problem is None and second.problem is None and bool(first.dataset) and first.dataset == second.dataset
+        and folds[0] == folds[1] and bool(shared)
+        and all(first.metrics[name]["n"] == second.metrics[name]["n"] for name in shared)
+    )  # fmt: skip
+
+
+def comparable_runs(runs: Sequence[RunSummary]) -> list[tuple[RunSummary, ...]]:
+    """The runs that can be compared with each other, those over one dataset together."""
+    groups: list[list[RunSummary]] = []
+    for run in runs:
+        group = next((group for group in groups if all(comparable(run, member) for member in group)), None)
+        if group is None:
+            groups.append([run])
+        else:
+            group.append(run)
+    return [tuple(group) for group in groups if len(group) > 1]
 
 
 @dataclass(frozen=True)
