@@ -36,7 +36,6 @@ from crosslens.pipeline.comparison_results import (
     CaptionSets as CaptionSets,
     Comparison as Comparison,
     MetricComparison as MetricComparison,
-    QueryDifference as QueryDifference,
     difference_figure as difference_figure,
 )
 from crosslens.pipeline.curves import (
