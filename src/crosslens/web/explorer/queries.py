@@ -130,7 +130,7 @@ def _card(row: QueryRow, listed: QueryList, address: str) -> QueryCard:
         least = "at least " if row.rank is not None and row.rank > listed.depth else ""
         where += "" if row.lead is None else f"; another is ahead by {least}{row.lead:.3f}"
     asked = row.text if row.image is None else None
-    return QueryCard(row.query, asked or "", tuple(cards), (where,), (row.query,), address=address)
+    return QueryCard(row.query, asked or "", tuple(cards), (where,), (row.query,) if asked else (), address=address)
 
 
 def _words(item: ItemView) -> tuple[str, ...]:
