@@ -29,10 +29,12 @@ ROOT = HERE.parent
 SOURCE = ROOT / "src"
 CODE = {SOURCE / "crosslens": "crosslens", HERE: "reproduce"}
 APART = re.compile(
-    r"crosslens\.(?:cli|report|web)\b|crosslens\.core\.(?:addresses|errors|findings|lazy|long_work|options|output|parts"
-    r"|provenance|remote|rendering|settings|storage|trust|user_code)\b|reproduce\.(?:freshness|pages|reproduction)\b"
+    r"crosslens\.(?:cli|report|web)\b|crosslens\.pipeline\.(?:comparison\w*|options|recipe)\b|crosslens\.statistics\.paired\b"
+    r"|crosslens\.explanations\.changes\b|crosslens\.core\.(?:addresses|errors|findings|lazy|long_work|options|output|parts"
+    r"|provenance|registry|remote|rendering|resumable|settings|sources|storage|trust|user_code)\b"
+    r"|reproduce\.(?:freshness|pages|reproduction)\b"
 )
-"""Modules whose functions no figure is computed by."""
+"""Modules whose functions no figure is computed by, though they run: no figure of the page is a test's result."""
 COMPILED = re.compile(r"jit|compiled|reassociated")
 """Decorators of functions that machine code is made of: their calls are not seen, so being named is being called."""
 DEFINED = (ast.FunctionDef, ast.AsyncFunctionDef)
@@ -271,6 +273,7 @@ def code_of(functions: Mapping[str, Sequence[str]], files: Sequence[str]) -> dic
     hashes = {
         module: digest("\n".join(f"{name}:{text}" for name, text in sorted(texts.items())))
         for module, texts in sorted(texts_of(functions).items())
+        if not APART.match(module)
     }
     for file in sorted(files):
         path = ROOT / file
@@ -280,4 +283,5 @@ def code_of(functions: Mapping[str, Sequence[str]], files: Sequence[str]) -> dic
 
 def changed(stored: Mapping[str, str], today: Mapping[str, str]) -> list[str]:
     """Modules and files whose part in a measurement is other than it was."""
-    return sorted(name for name in {*stored, *today} if stored.get(name) != today.get(name))
+    names = (name for name in {*stored, *today} if not APART.match(name))
+    return sorted(name for name in names if stored.get(name) != today.get(name))
