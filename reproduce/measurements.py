@@ -335,7 +335,7 @@ def recos_build(data: Path) -> Figures:
     tasks = built.versions["v0"].images["task"].value_counts().sort("count", "task", descending=[True, False])
     verdicts = verdict_counts(built.log)
     return {
-        "RECOS Table 1": f"{sizes}; {len(tasks)} tasks",
+        "RECOS Table 1": f"ridge model into the space of {SMALL}: {sizes}; {len(tasks)} tasks",
         "RECOS Figure 3": ", ".join(f"{task} {count}" for task, count in tasks.iter_rows()),
         "RECOS Figure 5": f"η = {settings.eta}, k = {settings.k}: {sum(verdicts.values()):,} descriptions checked, "
         + ", ".join(f"{count:,} {name}" for name, count in verdicts.items())
