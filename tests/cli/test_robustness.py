@@ -122,7 +122,7 @@ def test_drops_by_a_column_of_a_table(call: Call, study: Path, scenes: Path, tmp
 
     queries = pl.read_parquet(study / "queries.parquet")
     ids = queries["query"].unique().sort().to_list()
-    levels = {query: "hard" if row % 3 else "easy" for row, query in enumerate(ids)}
+    levels = {query: "easy" if row < 8 else "hard" for row, query in enumerate(ids)}
     table = tmp_path / "levels.parquet"
     pl.DataFrame({"caption": list(levels), "difficulty": list(levels.values())}).write_parquet(table)
     groups = call("show", study, "--columns", table, "--by", "difficulty", "--json").json["groups"]
@@ -133,6 +133,9 @@ def test_drops_by_a_column_of_a_table(call: Call, study: Path, scenes: Path, tmp
         )
         changes = [after - before for before, after in own.select("hits_before", "hits_after").iter_rows()]
         assert row["change"] == pytest.approx(100 * sum(changes) / len(changes))
+        assert -300 <= row["low"] <= row["change"] <= row["high"] <= 300, (
+            "hits have a range, so eight captions have an interval"
+        )
     words = ("robustness", "--dataset", scenes, "--model", "tiny", "--perturbations", NAMES, *QUICK, "-o", study)
     printed = call(*words, "--columns", table, "--by", "difficulty")
     assert printed.code == 0, printed.err

@@ -92,6 +92,7 @@ def test_a_missing_extra_carries_the_command() -> None:
 
 def test_unknown_names_suggest_near_ones() -> None:
     assert "did you mean Hit?" in str(UnknownNameError("metric", "hit", ["Hit", "MRR"]))
+    assert "did you mean Hit or SRhit?" in str(UnknownNameError("metric", "hitt", ["SRhit", "Hit"])), "case is no error"
     assert "known: a, b" in str(UnknownNameError("metric", "zzz", ["b", "a"]))
     assert "known: none" in str(UnknownNameError("metric", "zzz", []))
 

@@ -103,6 +103,11 @@ def test_what_was_seen_and_the_option_are_named(tmp_path: Path, call: Call) -> N
     assert "(found: image:text)" in outcome.err
     assert "or pass -D delimiter=" in outcome.err
     assert call("data", "describe", str(colons), "-D", "delimiter=:").code == 0
+    tildes = write(tmp_path / "tildes.csv", [["image", "text"], ["a.jpg", "a dog, a cat"]], "~")
+    outcome = call("data", "describe", str(tildes))  # commas of a caption are not the columns' either
+    assert "expected: 1 column: image~text" in outcome.err
+    assert "or pass -D delimiter=" in outcome.err
+    assert call("data", "describe", str(tildes), "-D", "delimiter=~").code == 0
     semicolons = write(tmp_path / "semicolons.csv", [["photo", "words"], ["a.jpg", "a dog"]], ";")
     outcome = call("data", "describe", str(semicolons))
     assert "(found: photo, words)" in outcome.err
@@ -118,3 +123,16 @@ def test_what_was_seen_and_the_option_are_named(tmp_path: Path, call: Call) -> N
         cl.load_dataset(colons, delimiter="::")
     with pytest.raises(CrosslensError, match=r"delimiter= is for \.csv files"):
         cl.load_dataset(write(tmp_path / "a.tsv", [["image", "text"], ["a", "b"]], "\t"), delimiter=";")
+
+
+def test_headers_of_spreadsheets(tmp_path: Path) -> None:
+    """Names with capitals, and Excel's own first line, which says what the delimiter is."""
+    path = tmp_path / "excel.csv"
+    path.write_text("sep=;\r\nImage;Caption\r\nb.jpg;a dog; a cat\r\n".replace("; a", ", a"))
+    dataset = cl.load_dataset(path)
+    assert (dataset.image_ids, dataset.texts) == (("b.jpg",), ("a dog, a cat",))
+    path.write_text("IMAGE,image,Text\nx,b.jpg,a dog\n")
+    assert cl.load_dataset(path).image_ids == ("b.jpg",), "the exact name comes first"
+    path.write_text("sep=;\nImage;Caption\nb.jpg;c;d\n")
+    with pytest.raises(CrosslensError, match=r"line 3: 3 columns"):
+        cl.load_dataset(path)

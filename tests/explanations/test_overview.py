@@ -19,7 +19,8 @@ from crosslens.explanations.mentions import mentioned_concepts
 from crosslens.explanations.objects import objects_of
 from crosslens.explanations.overview import Overview, explain_run, save_overview
 from crosslens.explanations.run_comparison import compare_overviews, tabulate_overviews
-from crosslens.explanations.statistics import SCOPES, column_of
+from crosslens.explanations.statistics import SCOPES, column_of, metric_means
+from crosslens.statistics import Bootstrap
 
 
 @pytest.fixture(scope="module")
@@ -159,7 +160,8 @@ def test_several_runs_in_one_table(scenes: cl.Dataset, runs: tuple[Run, Run], ov
         agreement = [row["CA"] for row in failures if row["CA"] is not None]
         assert by_metric["CA"]["mean"] == pytest.approx(sum(agreement) / len(agreement))
         ends = [by_metric["CA"][key] for key in ("low", "mean", "high")]
-        assert ends == sorted(ends) if name == "first" else ends[0] is None, "too few failures have no interval"
+        assert ends == sorted(ends)
+        assert name == "first" or by_metric["CE"]["low"] is None, "counts of too few failures have no interval"
         assert {row["failures"] for row in rows.to_dicts()} == {len(failures)}
     assert [row["run"] for row in table.as_dict()["runs"]] == ["first", "second"]
     text = table.text(80)
@@ -249,3 +251,12 @@ def test_a_run_without_failures(scenes: cl.Dataset, tmp_path: Path) -> None:
 def test_runs_that_cannot_be_compared(scenes: cl.Dataset, runs: tuple[Run, Run], overview: Overview) -> None:
     with pytest.raises(InputError, match="direction"):
         compare_overviews(overview, explain_run(runs[0], scenes, "i2t", resamples=0))
+
+
+def test_means_of_concept_metrics_stay_in_their_range() -> None:
+    columns = {"attribute_agreement": [*[1.0] * 11, 0.7], "spatial_agreement": [1.0] * 12, "SD": [*[0.0] * 11, 3.0]}
+    means = metric_means(pl.DataFrame(columns), Bootstrap(np.arange(12)))
+    low, high = (dict(means.select("metric", end).iter_rows()) for end in ("low", "high"))
+    assert 0.7 < low["attribute_agreement"] < high["attribute_agreement"] == 1
+    assert 0.5 < low["spatial_agreement"] < high["spatial_agreement"] == 1, "equal values of a known range"
+    assert low["SD"] == 0 < high["SD"]

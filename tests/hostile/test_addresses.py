@@ -46,15 +46,17 @@ pytest.importorskip("aiohttp")
 
 
 class Site(http.server.BaseHTTPRequestHandler):
-    """Vectors by name; what is below /to/ADDRESS redirects there. Everything that is asked is kept."""
+    """Vectors by name; what is below /to/ADDRESS redirects there, and below /uri/ADDRESS by another header. Everything
+    that is asked is kept."""
 
     asked: ClassVar[list[str]]
 
     def answer(self) -> None:
         self.asked.append(self.path)
-        if self.path.startswith("/to/"):
+        if self.path.startswith(("/to/", "/uri/")):
             self.send_response(302)
-            self.send_header("Location", self.path.removeprefix("/to/"))
+            name = "URI" if self.path.startswith("/uri/") else "Location"
+            self.send_header(name, self.path.partition("/")[2].partition("/")[2])
             self.end_headers()
             return
         content = io.BytesIO()
@@ -283,8 +285,11 @@ def test_hosts_of_addresses(address: str, host: str) -> None:
         require_address(address)
 
 
-def test_a_redirect_to_a_host_that_nobody_allowed(folder: Path, site: Served, other: Served, call: Call) -> None:
-    (folder / "recipe.toml").write_text(vectors_recipe(site, f"to/{other.at('img.npy')}"))
+@pytest.mark.parametrize("way", ["to", "uri"])
+def test_a_redirect_to_a_host_that_nobody_allowed(
+    way: str, folder: Path, site: Served, other: Served, call: Call
+) -> None:
+    (folder / "recipe.toml").write_text(vectors_recipe(site, f"{way}/{other.at('img.npy')}"))
     outcome = call("run", "recipe.toml", "--allow-host", site.host)
     assert (outcome.code, other.asked) == (2, [])
     assert f"{site.host} redirects to {other.host}" in outcome.err
@@ -292,7 +297,7 @@ def test_a_redirect_to_a_host_that_nobody_allowed(folder: Path, site: Served, ot
     assert call("run", "recipe.toml", "--allow-host", site.host, "--allow-host", other.host).code == 0
     assert other.asked
     other.asked.clear()
-    read_vectors(site.at(f"to/{other.at('img2.npy')}"), "image")
+    read_vectors(site.at(f"{way}/{other.at('img2.npy')}"), "image")
     assert other.asked, "who names an address trusts it to lead elsewhere"
 
 
@@ -431,6 +436,7 @@ OFFLINE: dict[str, list[tuple[str, ...]]] = {
         ("--dataset", "./data", "--scores", "scores.npy", "--rerank", "vqa:https://example.org/v1?model=m"),
         ("--dataset", "./data", "--scores", "scores.npy", "--rerank", "blip:owner/name", "--image-folder", "."),
     ],
+    "run": [("theirs", "--allow-host", "HOST"), ("theirs", "-o", "s3://bucket/run", "--allow-host", "HOST")],
     "encode": [("--dataset", "./data", *HUB, "-o", "out")],
     "export": [("s3://bucket/run", "--to", "wandb")],
     "counterfactual": [("s3://bucket/run", *HUB, "--query", "p0#0")],
@@ -531,6 +537,14 @@ def test_a_wrong_value_of_a_query_is_in_no_error(refuses: Refuses, site: Served)
     with pytest.raises(InputError) as caught:
         read_vectors("https://host/x?sig='MARKED", "image")
     assert "MARKED" not in str(caught.value) + repr(caught.value)
+
+
+@pytest.mark.parametrize("behind", ["?code=MARKED", "#code=MARKED", "?MARKED", ";code=MARKED", "?a=1;b#MARKED=MARKED"])
+def test_no_copy_is_named_after_a_secret(behind: str, folder: Path, site: Served) -> None:
+    copy = local_copy(site.at(f"img.npy{behind}"))
+    assert copy.name == "img.npy"
+    assert "MARKED" not in str(copy)
+    assert local_copy(site.at("a;b.npy")).name == "a;b.npy"
 
 
 def test_a_query_is_in_no_file(folder: Path, site: Served, call: Call) -> None:

@@ -223,6 +223,21 @@ def test_a_link_in_a_cache_is_replaced(tmp_path: Path, thesis: Path) -> None:
     assert (thesis.read_text(), (tmp_path / "entry").read_text()) == (THESIS, "new")
 
 
+def test_a_folder_of_a_cache_that_is_a_link_is_not_followed(
+    tmp_path: Path, thesis: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CROSSLENS_CACHE", str(tmp_path / "elsewhere"))
+    (tmp_path / "cache").mkdir()
+    (tmp_path / "elsewhere").symlink_to(tmp_path / "cache")  # the cache itself may be one
+    write_text(tmp_path / "elsewhere" / "plain" / "x.json", "mine", wait=True)
+    (tmp_path / "cache" / "remote").symlink_to(thesis.parent)
+    before = sorted(thesis.parent.iterdir())
+    for name in ("x.json", thesis.name, "below/x.json"):
+        with pytest.raises(ConflictError, match="links inside a cache are not followed"):
+            write_text(tmp_path / "elsewhere" / "remote" / name, "theirs", wait=True)
+    assert (sorted(thesis.parent.iterdir()), thesis.read_text()) == (before, THESIS)
+
+
 def test_what_a_resumed_file_is_linked_to_is_not_changed(tmp_path: Path, thesis: Path) -> None:
     with workspace(tmp_path / "out", "key") as work:
         work.new.mkdir()

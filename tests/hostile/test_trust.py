@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from PIL import Image
 
 import crosslens as cl
 from crosslens.cli import main
@@ -27,10 +28,12 @@ from crosslens.core import (
     trusting,
     user_code,
 )
-from crosslens.encode import load_encoder, load_summariser
+from crosslens.encode import EncodeOptions, load_encoder, load_summariser, require_trusted_model
 from crosslens.language.spacy_pipeline import Pipeline, parse_batches
-from crosslens.pipeline import ModelOptions, Recipe, read_panel, run_recipe
+from crosslens.pipeline import ModelOptions, Recipe, read_panel, recipe_of_run, run_recipe
+from crosslens.pipeline.recipe.inputs import load_inputs
 from crosslens.synth.generation import _drive_worker
+from crosslens.train import load_training_recipe
 from tests.hostile.conftest import Call
 
 EVIL = """
@@ -109,6 +112,103 @@ def test_a_run_folder_is_a_recipe(folder: Path, call: Call) -> None:
     assert f"theirs/recipe.toml names code that would run: {folder / 'evil.py'}" in outcome.err
     call("run", "theirs", "--trust-code")
     assert ran(folder)
+
+
+@pytest.mark.parametrize("kind", ["CALLABLE", "Callable"])
+def test_case_does_not_hide_code(kind: str, folder: Path, call: Call) -> None:
+    for text in (WAYS["model"], WAYS["rerank"], WAYS["similarity"]):
+        (folder / "recipe.toml").write_text(text.replace("callable", kind))
+        assert (call("run", "recipe.toml").code, ran(folder)) == (2, False), text
+    with named_by("their.toml"), pytest.raises(UntrustedCodeError):
+        require_trusted_model(f"{kind}:evil.py:Model")
+
+
+def test_whoever_reads_the_inputs_of_a_recipe_is_not_its_author(folder: Path) -> None:
+    """As `calibrate` does with the recipes of an audit, which may be somebody else's."""
+    (folder / "recipe.toml").write_text(WAYS["model"])
+    recipe = Recipe.read("recipe.toml").absolute()
+    with pytest.raises(UntrustedCodeError, match=r"recipe\.toml"):
+        load_inputs(recipe, EncodeOptions())
+    assert not ran(folder)
+    run = run_recipe(recipe, "theirs-again", trust_code=True)
+    (folder / "mark").unlink()
+    user_code._FILES.clear()  # as in another process
+    stored = recipe_of_run(cl.Run.load("theirs-again"))
+    assert stored is not None
+    with pytest.raises(UntrustedCodeError, match=r"theirs-again/recipe\.toml"):
+        load_inputs(stored.absolute(), EncodeOptions())
+    assert run.recipe
+    assert not ran(folder)
+
+
+@pytest.mark.slow
+def test_an_audit_that_somebody_sent_runs_no_code(folder: Path, call: Call) -> None:
+    rows = []
+    for number in range(3):
+        Image.new("RGB", (8 + number, 8)).save(folder / f"p{number}.png")
+        rows.append(json.dumps({"image": f"p{number}.png", "text": f"a caption {number}"}))
+    (folder / "pictures.jsonl").write_text("\n".join(rows))
+    words = ["--dataset", "pictures.jsonl", "--model", "callable:evil.py:Model"]
+    assert call("audit", *words, "-o", "sent", "--quick", "--only", "soundness").code == 0
+    (folder / "mark").unlink()
+    user_code._FILES.clear()
+    outcome = call("calibrate", "sent", "--only", "hub", "--repeats", "1")
+    assert (outcome.code, ran(folder)) == (2, False), outcome.err
+    assert "recipe.toml names code that would run" in outcome.err
+    assert call("calibrate", "sent", "--only", "hub", "--repeats", "1", "--trust-code").code == 0
+    assert ran(folder)
+
+
+TRAINING = """{top}
+[data]
+kind = "embeddings"
+{data}
+[model]
+kind = "vse"
+[[loss]]
+kind = "infonce"
+[training]
+epochs = 1
+{training}
+"""
+TRAININGS = {
+    "text_model": {"top": 'text_model = "{}"'},
+    "phi": {"top": 'phi = "embed:{}"'},
+    "metric": {"training": 'test_metrics = "NCS@10 NCS[embed:{}]@10"'},
+    "encoder": {"data": 'encoder = "{}"'},
+    "nested": {"data": 'train = {{ source = "x", options = ["{}"] }}'},
+}
+
+
+@pytest.mark.parametrize("way", TRAININGS)
+@pytest.mark.parametrize("command", ["train", "sweep"])
+def test_code_named_by_a_training_does_not_run(way: str, command: str, folder: Path, call: Call) -> None:
+    parts = {"top": "", "data": "", "training": ""} | TRAININGS[way]
+    for name in ("callable:evil.py:Model", "CALLABLE:evil.py:Model"):
+        text = TRAINING.format(**{key: part.format(name) for key, part in parts.items()})
+        (folder / "mine.toml").write_text(text)
+        (folder / "above.toml").write_text('base = "mine.toml"\n')
+        for file in ("mine.toml", "above.toml"):
+            words = ["--recipe", file] if command == "train" else [file]
+            outcome = call(command, *words, "--data", ".", "-o", "out")
+            assert (outcome.code, ran(folder)) == (2, False), outcome.err
+            assert f"{file} names code that would run" in outcome.err
+            assert "--trust-code" in outcome.err
+            with pytest.raises(UntrustedCodeError):
+                load_training_recipe(file)
+            assert load_training_recipe(file, trust_code=True).data is not None
+
+
+def test_an_address_named_by_a_training_is_not_opened(folder: Path, call: Call) -> None:
+    metric = 'test_metrics = "NCS[embed:vectors:https://example.org/x]@10"'
+    (folder / "mine.toml").write_text(
+        TRAINING.format(top='about = "see https://example.com"', data="", training=metric)
+    )
+    outcome = call("train", "--recipe", "mine.toml", "--data", ".", "-o", "out")
+    assert outcome.code == 2
+    assert "mine.toml names https://example.org/x: an address in a file is not opened unasked" in outcome.err
+    assert "--allow-host example.org" in outcome.err
+    assert load_training_recipe("mine.toml", allow_hosts=["example.org"]).name == "mine"
 
 
 def test_scores_from_somebody_elses_run(folder: Path, call: Call) -> None:

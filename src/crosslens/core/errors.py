@@ -144,11 +144,8 @@ class UnknownNameError(CrosslensError, KeyError):
 
     def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:
         known = sorted(known)
-        near = difflib.get_close_matches(name, known, n=3, cutoff=0.5)
-        if not near:
-            folded = {candidate.casefold(): candidate for candidate in known}
-            matches = difflib.get_close_matches(name.casefold(), folded, n=3, cutoff=0.5)
-            near = [folded[candidate] for candidate in matches]
+        folded = {candidate.casefold(): candidate for candidate in reversed(known)}
+        near = [folded[match] for match in difflib.get_close_matches(name.casefold(), folded, n=3, cutoff=0.5)]
         # An initial such as P is too short to be close to Precision.
         begun = [candidate for candidate in known if name and len(name) < 3 and candidate.startswith(name)]
         self.suggestions = list(dict.fromkeys([*begun, *near]))[:3]

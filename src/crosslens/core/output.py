@@ -397,10 +397,16 @@ class Workspace:
 
 
 def _refuse_links_inside(path: Path, real: Path) -> None:
-    """Raise where ``path``, which is ``real``, leads out of an output of this process by a link inside that."""
+    """Raise where ``path``, which is ``real``, leads out of an output of this process or the cache by a link inside."""
     path = Path(os.path.abspath(path))
     if path == real:
         return
+    from crosslens.core.storage import cache_folder  # writes through this module
+
+    cache = Path(os.path.abspath(cache_folder()))
+    if path.is_relative_to(cache) and not real.is_relative_to(os.path.realpath(cache)):
+        fix = "remove the link; a cache elsewhere is named by CROSSLENS_CACHE"
+        raise ConflictError(f"{path} leads to {real}: links inside a cache are not followed", fix=fix)
     outputs = {output for _, output in list(_held.values())}
     for folder in path.parents:
         output = Path(os.path.realpath(folder))

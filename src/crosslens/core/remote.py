@@ -23,9 +23,8 @@ from contextlib import contextmanager, suppress
 from fnmatch import fnmatchcase
 from pathlib import Path, PurePosixPath
 from typing import Any, TypeVar
-from urllib.parse import urljoin
 
-from crosslens.core.addresses import address_of, harmless, is_hidden
+from crosslens.core.addresses import address_of, harmless, host_of, is_hidden
 from crosslens.core.errors import ConflictError, CrosslensError, InputError, MissingExtraError, UsageError
 from crosslens.core.hashing import fingerprint
 from crosslens.core.input_files import REMOTE_BYTES, REMOTE_SECONDS
@@ -64,6 +63,9 @@ _AMBIGUOUS = re.compile(r"[\\\x00-\x20]|[?#@].*['\"<>]")
 _SIGNATURE = re.compile(r"(?<=[?&])X-(Amz|Goog)-[^&]*", re.IGNORECASE)
 """Parts of a query that say who asks and until when, and never for what."""
 
+_BEHIND = re.compile(r"[?#].*|;[^/;=]*=.*")
+"""Whatever stands behind the name of a file in an http address, and may be a secret."""
+
 
 def local_copy(address: str, folders: tuple[str, ...] = ()) -> Path:
     """A local copy of the file or folder at an address.
@@ -76,7 +78,7 @@ def local_copy(address: str, folders: tuple[str, ...] = ()) -> Path:
         info = _in_time(lambda _: system.info(root))
         if info["type"] != "directory":
             key = fingerprint("remote file", {"address": _asked(address), "info": _stable(info)})
-            name = PurePosixPath(root.partition("?")[0] if _is_http(address) else root).name
+            name = PurePosixPath(_BEHIND.sub("", root) if _is_http(address) else root).name
             target = cache_folder() / "remote" / key / name
             _fetch(system, root, target, info["size"])
             return target
@@ -211,7 +213,7 @@ def _system(address: str) -> tuple[Any, str]:
         kind = getattr(importlib.import_module(module), name)
         options = kind._get_kwargs_from_urls(address)
         if _is_http(address):
-            options["client_kwargs"] = _client_options(hosts)
+            options["client_kwargs"] = _client_options(address, hosts)
         system = _in_time(lambda _: kind(skip_instance_cache=True, **options))  # it may look for credentials at once
     except ImportError as error:
         raise MissingExtraError(f"{protocol}://", package, "remote") from error
@@ -225,19 +227,25 @@ def _system(address: str) -> tuple[Any, str]:
     return system, str(kind._strip_protocol(address)).rstrip("/")
 
 
-def _client_options(hosts: frozenset[str] | None) -> dict[str, Any]:
+def _client_options(address: str, hosts: frozenset[str] | None) -> dict[str, Any]:
     """Of the client of http addresses: how long it waits, and which hosts it may be sent to."""
-    from aiohttp import ClientTimeout, TraceConfig
+    from aiohttp import ClientRequest, ClientTimeout
+    from yarl import URL
 
-    async def check(_: Any, __: Any, redirect: Any) -> None:
-        source = str(redirect.url)
-        require_redirect(source, urljoin(source, redirect.response.headers.get("Location", "")), hosts)
+    own = host_of(str(URL(address)))  # as the client spells it
+
+    class Request(ClientRequest):
+        """One that is about to be sent, whatever led to it: clients follow more than the header ``Location``."""
+
+        def __init__(self, method: str, url: URL, **options: Any) -> None:
+            if host_of(str(url)) != own:
+                require_redirect(address, str(url), hosts)
+            super().__init__(method, url, **options)
 
     # By itself it gives up after five minutes, however much has arrived.
-    seconds, redirects = REMOTE_SECONDS.value, TraceConfig()
-    redirects.on_request_redirect.append(check)
+    seconds = REMOTE_SECONDS.value
     limit = ClientTimeout(total=None, sock_connect=seconds, sock_read=seconds)
-    return {"timeout": limit, "trace_configs": [redirects]}
+    return {"timeout": limit, "request_class": Request}
 
 
 def _stable(info: dict[str, Any]) -> str:
@@ -251,7 +259,6 @@ def _fetch(system: Any, source: str, target: Path, size: int | None) -> None:
         return
     if size is not None:
         REMOTE_BYTES.check(size, source)
-    target.parent.mkdir(parents=True, exist_ok=True)
     require_own(target)
     with atomic_file(target) as partial:
         _in_time(lambda arriving: system.get_file(source, str(partial), callback=arriving), size)

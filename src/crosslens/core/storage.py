@@ -217,8 +217,11 @@ def parquet_bytes(table: pl.DataFrame, **options: Any) -> memoryview:
     return content.getbuffer()
 
 
-_FORMULA = r"'*[=+\-@\t\r\n＝＋－＠]"
-"""How a text begins that a spreadsheet program may run as a formula, or that has such an apostrophe already."""
+_FORMULA = r"'*[\s\ufeff\u200b\u2060]*[=+\-@\t\r\n＝＋－＠﹦﹢﹣﹫]"
+"""How a text begins that a spreadsheet program may run as a formula, or that has such an apostrophe already.
+
+Some trim what cannot be seen; a mark of byte order at the beginning of a file is none of its first cell.
+"""
 _NUMBER = r"[+-]?[0-9.,]*[0-9](?:[eE][+-]?[0-9]+)?"
 
 

@@ -168,6 +168,7 @@ def _type_name(value: Any) -> str:
 _NUMBERS = {pl.Int64: r"^-?(0|[1-9]\d{0,17})$", pl.Float64: r"^-?(0|[1-9]\d*)(\.\d+)?([eE][-+]?\d{1,2})?$"}
 TABLE_SUFFIXES = (".csv", ".tsv", ".parquet")
 PLAIN_SUFFIXES = (*TABLE_SUFFIXES, ".jsonl")
+_OTHER_DELIMITER = f"separate the columns by a {' or '.join(DELIMITERS.values())}"
 
 
 class InputTable(NamedTuple):
@@ -177,11 +178,11 @@ class InputTable(NamedTuple):
     row_name: RowName
 
 
-def read_table(path: str | Path, delimiter: str | None = None) -> InputTable:
+def read_table(path: str | Path, delimiter: str | None = None, *, optional: bool = False) -> InputTable:
     """A ``.csv`` (quoted as usual), ``.tsv`` (nothing is quoted) or ``.parquet`` file with a header.
 
     ``delimiter`` separates the columns of a ``.csv``; without one, what its header holds. Where that is a semicolon,
-    numbers may have a decimal comma, as spreadsheet programs write both together.
+    numbers may have a decimal comma, as spreadsheet programs write both together. ``optional``: the user can name one.
     """
     path = existing_file(path)
     suffix = format_suffix(path)
@@ -204,7 +205,10 @@ def read_table(path: str | Path, delimiter: str | None = None) -> InputTable:
         for row, line in zip(rows, lines, strict=True):
             if len(row) != len(header):
                 tip = f"quote texts that contain {mark}s" if suffix == ".csv" else "check for lost or extra tabs"
-                expected = f"{len(header)} columns separated by a {mark}: {', '.join(header)}"
+                if suffix == ".csv" and len(header) == 1:
+                    tip += f"; {_OTHER_DELIMITER}" + (f", or pass {argument('delimiter')}" if optional else "")
+                columns = "1 column" if len(header) == 1 else f"{len(header)} columns separated by a {mark}"
+                expected = f"{columns}: {', '.join(header)}"
                 raise wrong_width(row, f"line {line}", expected, tip)
         frame = from_spreadsheets(pl.DataFrame(rows, schema=dict.fromkeys(header, pl.String), orient="row"))
         return InputTable(_with_points(frame) if delimiter == ";" else frame, on_lines(lines))
@@ -219,7 +223,10 @@ def _with_points(frame: pl.DataFrame) -> pl.DataFrame:
 
 
 def split_csv(path: str | Path, delimiter: str | None = None) -> tuple[list[str], list[list[str]], list[int]]:
-    """Header, rows, and the line each row begins on; blank lines are skipped. Without a delimiter, the header's."""
+    """Header, rows, and the line each row begins on; blank lines are skipped. Without a delimiter, the header's.
+
+    So is a first line ``sep=;``, by which Excel is told the delimiter.
+    """
     text = read_text(path)
     reader = csv.reader(io.StringIO(text, newline=""), strict=True, delimiter=delimiter or csv_delimiter(text))
     rows: list[list[str]] = []
@@ -235,7 +242,8 @@ def split_csv(path: str | Path, delimiter: str | None = None) -> tuple[list[str]
         expected = 'fields that hold a delimiter, a quote or a line break inside "…", quotes in them doubled'
         fix = "quote the whole field and double its quotes"
         raise InputError(f"badly quoted: {error}", row=f"line {start}", expected=expected, fix=fix) from error
-    return [name.strip() for name in rows[0]], rows[1:], lines[1:]
+    first = 1 if len(rows) > 1 and rows[0] == ["sep=", ""] else 0
+    return [name.strip() for name in rows[first]], rows[first + 1 :], lines[first + 1 :]
 
 
 def typed(column: pl.Series) -> pl.Series:
@@ -250,9 +258,13 @@ def typed(column: pl.Series) -> pl.Series:
 
 
 def find_column(frame: pl.DataFrame, name: str | None, usual: Sequence[str], option: str) -> str | None:
-    """The column ``name``, given as ``option``; without one the first of the usual names that the table has."""
+    """The column ``name``, given as ``option``; without one the first of the usual names that the table has.
+
+    Case alone is no difference: spreadsheets often begin with *Image; Caption*.
+    """
     if name is None:
-        return next((column for column in usual if column in frame.columns), None)
+        folded = {column.casefold(): column for column in reversed(frame.columns)}
+        return next((column for word in usual for column in (word, folded.get(word)) if column in frame.columns), None)
     if name not in frame.columns:
         fix = f"pass {argument(option)}, one of: {', '.join(frame.columns)}"
         expected = f"the column that {argument(option)} names"
@@ -269,8 +281,7 @@ def require_column(
         problem = f"no column for the {what} (found: {', '.join(frame.columns)})"
         fix = "rename the column" + (f", or pass {argument(option)}" if option else "")
         if len(frame.columns) == 1:
-            others = f", or pass {argument('delimiter')}" if option else ""
-            fix = f"separate the columns by a {' or '.join(DELIMITERS.values())}{others}"
+            fix = _OTHER_DELIMITER + (f", or pass {argument('delimiter')}" if option else "")
         raise InputError(problem, row="line 1", expected=f"a header with {' or '.join(usual)}", fix=fix)
     return column
 

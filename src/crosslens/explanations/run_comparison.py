@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import nan
+from math import inf, nan
 from typing import Any
 
 import numpy as np
@@ -248,7 +248,9 @@ def tabulate_overviews(overviews: Mapping[str, Overview]) -> ConceptTable:
         draws = _draws(overview, failures)
         for scope in SCOPES:
             values = failures[column_of(WRONG_COUNTS, scope)].cast(pl.Float64)
-            more.append((scope, WRONG_COUNTS, draws.estimate(values.to_numpy(), level=overview.level), values))
+            more.append(
+                (scope, WRONG_COUNTS, draws.estimate(values.to_numpy(), level=overview.level, bounds=(0, inf)), values)
+            )
         rows = [
             (scope, metric, *estimate.cells, values.len(), 0, float(values.sum()), None)
             for scope, metric, estimate, values in more

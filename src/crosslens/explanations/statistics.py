@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from functools import cache
 from itertools import combinations
+from math import inf, nan
 from typing import Any
 
 import numpy as np
@@ -35,7 +36,7 @@ POOLED = {
 }
 """Shares that are also taken over all failures together: the sums of a tally, and of those it is a part of."""
 TOTALS = ("object_hit", "object_miss", "object_extra", "CE")
-"""Metrics that are also summed up."""
+"""Metrics that are also summed up: counts, which have no highest value. SD has none either; all others are shares."""
 
 CORRELATED = ("CA", "NonCommonSimilarity", "CE", "SD[binary]", "attribute_agreement", "spatial_agreement", "rank")
 
@@ -78,7 +79,8 @@ def metric_means(failures: pl.DataFrame, draws: Bootstrap, level: float = 0.95) 
             if column not in failures.columns:
                 continue
             values = failures[column]
-            interval = draws.estimate(values.fill_null(float("nan")).to_numpy(), level=level).cells
+            bounds = (0.0, inf if metric in (*TOTALS, "SD") else 1.0)
+            interval = draws.estimate(values.fill_null(nan).to_numpy(), level=level, bounds=bounds).cells
             undefined = values.null_count()
             total = float(values.sum()) if metric in TOTALS else None
             pooled = None
@@ -94,7 +96,7 @@ def metric_correlations(
 ) -> pl.DataFrame:
     """Spearman's ρ and Kendall's τ-b of each two metrics, and of each with the rank, over failures that define both."""
     columns = {
-        name: failures[name].cast(pl.Float64).fill_null(float("nan")).to_numpy()
+        name: failures[name].cast(pl.Float64).fill_null(nan).to_numpy()
         for name in CORRELATED
         if name in failures.columns
     }

@@ -39,6 +39,7 @@ from crosslens.data import existing_file, load_dataset, read_table, typed
 from crosslens.explanations import CAUSES, Overview, cause_column
 from crosslens.language import count_words
 from crosslens.metrics import (
+    RSUM_CUTOFFS,
     bounds_of,
     facts_of,
     format_count,
@@ -574,13 +575,13 @@ def drops_by(study: Robustness, labels: Mapping[str, str], column: str) -> Group
     """What each perturbation costs the queries of each group: the change of the direction's Rsum, in points."""
     table = _with_groups(study.queries, labels)
     groups = _largest_first(table.unique(["query"])["group"])
-    rows, cells = [], []
+    rows, cells, most = [], [], 100.0 * len(RSUM_CUTOFFS)
     for (model, perturbation), part in table.group_by("model", "perturbation", maintain_order=True):
         line: list[Cell] = [str(model), str(perturbation)]
         for group in groups:
             members = part.filter(pl.col("group") == group)
             change = 100 * (members["hits_after"] - members["hits_before"]).to_numpy()
-            drop = estimate(change, members["cluster"].to_numpy())
+            drop = estimate(change, members["cluster"].to_numpy(), bounds=(-most, most))
             rows.append({"model": model, "perturbation": perturbation, "group": group, "queries": members.height,
                          "change": drop.mean, "low": drop.low, "high": drop.high})  # fmt: skip
             line.append(Figure(drop.mean, drop.low, drop.high, digits=1, signed=True))

@@ -8,7 +8,7 @@ from __future__ import annotations
 import inspect
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -23,13 +23,18 @@ from crosslens.core import (
     InputError,
     Options,
     SettingsFile,
+    TrustCode,
     UnknownNameError,
     UsageError,
+    named_by,
     option,
     parse_json,
+    require_openable,
+    trusting,
     typed,
 )
 from crosslens.data import read_text
+from crosslens.encode import require_trusted_model
 
 _TYPES = {kind.__name__: kind for kind in (int, float, str, bool)}
 
@@ -320,10 +325,22 @@ _ENTRIES = {"about": str, "phi": str, "text_model": str, "least_count": int}
 _TABLES = ("data", "model")
 
 
-def load_training_recipe(name: str | Path) -> TrainingRecipe:
-    """A packaged recipe by its name, or a TOML file by its path."""
+def load_training_recipe(
+    name: str | Path, *, trust_code: TrustCode | None = None, allow_hosts: Iterable[str] = ()
+) -> TrainingRecipe:
+    """A packaged recipe by its name, or a TOML file by its path.
+
+    Code and addresses that it names, wherever in it, are its author's: ``trust_code`` allows the one to run,
+    ``allow_hosts`` names the hosts of the other.
+    """
     file = read_recipe_file(name)
     content = file.content
+    with trusting(trust_code, allow_hosts), named_by(file.file):
+        for text in _texts(content):
+            for model in _CODE.findall(text):
+                require_trusted_model(model)
+            for address in _ADDRESS.findall(text):
+                require_openable(address)
     file.refuse_unknown((), content, (*_ENTRIES, *_TABLES, "loss", "training", "published"))
     entries = {key: file.value((key,), content[key], kind) for key, kind in _ENTRIES.items() if key in content}
     if entries.get("least_count", 1) < 1:
@@ -358,6 +375,22 @@ def load_training_recipe(name: str | Path) -> TrainingRecipe:
         **entries, source=str(file.file), published=tuple(rows),
         settings=TrainingSettings(**file.table("training")),  # as written: the keys of stored models tell 2 from 2.0
     )  # fmt: skip
+
+
+_CODE = re.compile(r"callable\s*:[^\]]+", re.IGNORECASE)
+_ADDRESS = re.compile(r"[a-z][a-z0-9+.-]+://[^\s\],]+", re.IGNORECASE)
+
+
+def _texts(value: Any, key: str = "") -> Iterator[str]:
+    """Every text of a recipe at any depth, but those that describe it."""
+    if isinstance(value, str):
+        yield from () if key in (*_TEXTS, "about") else (value,)
+    elif isinstance(value, Mapping):
+        for name, inner in value.items():
+            yield from _texts(inner, name)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _texts(inner, key)
 
 
 def _kind_of(table: Mapping[str, Any], path: tuple[str | int, ...], file: SettingsFile) -> tuple[str, dict[str, Any]]:

@@ -121,6 +121,7 @@ def evaluate(
 @command("crosslens run runs/clip-b32/recipe.toml", "crosslens run my-recipe.toml -o runs/again --json")
 def run(
     recipe: Annotated[Path, typer.Argument(help="A recipe.toml, written by a run or by hand; or a run folder.")],
+    encode: Annotated[EncodeOptions, Flags(only=("offline",))],
     output: Path | None = _OUTPUT,
     overwrite: Overwrite = False,
     allow_changed: bool = option(False, "Continue although inputs changed since the recipe was stored."),
@@ -136,13 +137,15 @@ def run(
     trusted = trust_code or confirm_code
     with core.local_output(output, core.RUN_LAYOUT) as folder:
         before = run_written_at(folder)
+        loaded = pipeline.Recipe.read(file, trust_code=trusted).with_plugins(plugin or ())
         result = pipeline.run_recipe(
-            pipeline.Recipe.read(file, trust_code=trusted).with_plugins(plugin or ()),
+            loaded,
             folder,
             overwrite=overwrite,
             allow_changed=allow_changed,
             progress=progress_bar(),
             command=recorded_command(),
+            encoding=replace(encode, device=loaded.options.device),
             trust_code=trusted,
         )
     answer = evaluated_run(result, output, before == run_written_at(folder))

@@ -122,7 +122,7 @@ def show(
     "crosslens compare runs/a runs/b runs/c --all-pairs",
     "crosslens compare runs/a runs/b runs/c --all-pairs --write table.tex",
     "crosslens compare runs/triplet runs/sam --changes --write changes.html",
-    common=("by", "all_pairs", "changes"),
+    common=("by", "primary", "all_pairs", "changes"),
 )
 def compare(
     runs: Annotated[list[Path], typer.Argument(help="Two or more run folders; the first is compared with the others.")],

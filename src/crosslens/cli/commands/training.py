@@ -14,9 +14,9 @@ import crosslens.metrics as metrics
 import crosslens.train as train
 from crosslens.cli.answers import CommandAnswer, end_with, wrote
 from crosslens.cli.completion import names_of
-from crosslens.cli.console import Bar, LogLines, print_note, print_notes, progress_bar
-from crosslens.cli.flags import SEVERAL, Json, Overwrite, Plugins, command, output_option
-from crosslens.core import FactList, Options, Text, UsageError, declarations, option
+from crosslens.cli.console import Bar, LogLines, confirm_code, print_note, print_notes, progress_bar
+from crosslens.cli.flags import SEVERAL, Json, Overwrite, Plugins, TrustCodeFlag, command, output_option
+from crosslens.core import FactList, Options, Text, UsageError, declarations, option, trusting
 
 _BLOCKS = "▁▂▃▄▅▆▇█"
 _LONGEST = 16
@@ -116,6 +116,7 @@ def train_command(
         False, "List the recipes and stop; with words in place of the name, those they describe.", flags=("--list",)
     ),
     overwrite: Overwrite = False,
+    trust_code: TrustCodeFlag = False,
     json: Json = False,
 ) -> train.Trained | CommandAnswer:
     """Train a retrieval model on stored features.
@@ -130,7 +131,8 @@ def train_command(
         problem = "no recipe" if name is None else f"two recipes, {name} and {recipe}"
         raise UsageError(problem, fix="name one recipe (see crosslens train --list), or a file with --recipe")
     data, output = _required(data, output, "model")
-    loaded = train.load_training_recipe(name or recipe or "").with_settings(vars(changes))
+    loaded = train.load_training_recipe(name or recipe or "", trust_code=trust_code or confirm_code)
+    loaded = loaded.with_settings(vars(changes))
     features = train.load_features(loaded.layout, data, loaded.data, loaded.source)
     curve = LiveCurve if sys.stderr.isatty() else PlainCurve
     live = None if json else curve(loaded.settings.metric)
@@ -235,6 +237,7 @@ def sweep_command(
     dry_run: bool = option(False, "List the trainings and stop."),
     list_losses: bool = option(False, "List the short names of losses and stop."),
     overwrite: Overwrite = False,
+    trust_code: TrustCodeFlag = False,
     plugin: Plugins = None,
     json: Json = False,
 ) -> train.Sweep | CommandAnswer:
@@ -247,9 +250,10 @@ def sweep_command(
     if list_losses:
         return _listed_losses()
     data, output = _required(data, output, "sweep")
-    plan = train.plan_sweep(
-        recipe, data, settings or (), seeds=options.seeds, device=options.device, threads=options.threads
-    )
+    with trusting(trust_code or confirm_code):
+        plan = train.plan_sweep(
+            recipe, data, settings or (), seeds=options.seeds, device=options.device, threads=options.threads
+        )
     if dry_run:
         state = train.sweep_state(plan, output, metrics=options.metrics, overwrite=overwrite)
         return _listed_trainings(plan, state)

@@ -94,7 +94,7 @@ def read_plain(
                 existing_file(captions), image_column, caption_column, text_column
             )
         else:
-            frame, row_name = read_table(captions, delimiter)
+            frame, row_name = read_table(captions, delimiter, optional=True)
             text_at = require_column(frame, "caption's text", TEXT_COLUMNS, text_column, "text_column")
             image_at = require_column(frame, "image", IMAGE_COLUMNS, image_column, "image_column")
             usual = [name for name in CAPTION_COLUMNS if name not in (text_at, image_at)]
@@ -113,7 +113,7 @@ def read_plain(
                     objects = objects if their_objects is None else their_objects
                     relations = relations if their_relations is None else their_relations
                 else:
-                    frame, image_row = read_table(images, delimiter)
+                    frame, image_row = read_table(images, delimiter, optional=True)
                     name = image_column if image_column in frame.columns else None
                     image_at = require_column(frame, "image", IMAGE_COLUMNS, name, "image_column")
                     frame = _unescaped(frame, images, image_at)

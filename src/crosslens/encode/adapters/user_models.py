@@ -76,7 +76,7 @@ def _no_factory(problem: str, methods: Collection[str]) -> UsageError:
 def require_trusted_model(model: str) -> None:
     """Raise where a model is code that may not run; nothing is executed to find out where that code is."""
     kind, _, source = model.partition(":")
-    if kind != "callable":
+    if kind.strip().lower() != "callable":  # case is no error in names
         return
     module = source.rpartition(":")[0]
     location = str(Path(module).expanduser().absolute()) if module.endswith(".py") else module

@@ -182,7 +182,10 @@ class RunVectors:
 
 def recipe_of_run(run: Run) -> Recipe | None:
     """The recipe in the run's folder; None where it has none."""
-    return Recipe.parse(run.recipe, run.home or Path()) if run.recipe else None
+    if not run.recipe:
+        return None
+    home = run.home or Path()
+    return Recipe.parse(run.recipe, home, home / RECIPE_FILE)
 
 
 def without_vectors(recipe: Recipe | None) -> str | None:

@@ -217,6 +217,11 @@ def require_trusted_run(folder: Path) -> None:
 
 def load_inputs(recipe: Recipe, options: EncodeOptions, progress: Progress | None = None) -> LoadedInputs:
     """Read every input of a recipe whose paths are absolute, or encode the dataset with its model."""
+    with named_by(recipe.origin):  # whoever asks, and for whatever purpose
+        return _load_named(recipe, options, progress)
+
+
+def _load_named(recipe: Recipe, options: EncodeOptions, progress: Progress | None) -> LoadedInputs:
     if conflict := recipe.conflict():
         raise UsageError(conflict[1], fix=conflict[2])
     require_trusted_models(recipe)  # before anything is encoded, which may take hours
