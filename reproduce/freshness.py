@@ -3,8 +3,8 @@
 While a measurement runs, :func:`traced` notes every function of crosslens and of this folder that is called, and every
 table that is read from there. :func:`code_of` makes a hash per module of these functions and of the constants that they
 name, whichever module those are in; a comment, a docstring, an annotation's line break or a function beside them leaves
-it as it is. So a figure becomes stale when its own code changes, and not with every commit. What only prints, shows
-progress or parses the command line does not count (:data:`APART`).
+it as it is. So a figure becomes stale when its own code changes, and not with every commit. What only reads files,
+prints, shows progress or parses the command line does not count (:data:`APART`).
 """
 
 from __future__ import annotations
@@ -29,12 +29,15 @@ ROOT = HERE.parent
 SOURCE = ROOT / "src"
 CODE = {SOURCE / "crosslens": "crosslens", HERE: "reproduce"}
 APART = re.compile(
-    r"crosslens\.(?:cli|report|web)\b|crosslens\.pipeline\.(?:comparison\w*|options|recipe)\b|crosslens\.statistics\.paired\b"
-    r"|crosslens\.explanations\.changes\b|crosslens\.core\.(?:addresses|errors|findings|lazy|long_work|options|output|parts"
-    r"|provenance|registry|remote|rendering|resumable|settings|sources|storage|trust|user_code)\b"
-    r"|reproduce\.(?:freshness|pages|reproduction)\b"
+    r"(?:crosslens\.(?:cli|data|report|web|pipeline\.(?:comparison\w*|options|recipe)|statistics\.paired|train\.recipe"
+    r"|explanations\.changes|encode\.(?:cache|loading|options)|core\.(?:addresses|errors|findings|input_files|lazy"
+    r"|long_work|options|output|parts|provenance|registry|remote|rendering|resumable|settings|sources|storage|trust"
+    r"|user_code))|reproduce\.(?:freshness|pages|reproduction))(?:\.|$)"
 )
-"""Modules whose functions no figure is computed by, though they run: no figure of the page is a test's result."""
+"""Modules whose functions no figure is computed by, though they run: they read files, keep, print and test them.
+
+No figure of the page is a test's result, and what files hold is checked by the tests of their readers.
+"""
 COMPILED = re.compile(r"jit|compiled|reassociated")
 """Decorators of functions that machine code is made of: their calls are not seen, so being named is being called."""
 DEFINED = (ast.FunctionDef, ast.AsyncFunctionDef)

@@ -203,7 +203,7 @@ TRUE_CAUSES = {"colour": "colour", "count": "count", "location": "position", "ac
 
 @measurement("twin-causes")
 def twin_causes(data: Path) -> Figures:
-    """How often the cause of a failure is right, where it is known: `tiny` retrieved the scene with one fact changed."""
+    """How often a failure's cause is right, where it is known: `tiny` retrieved the scene with one fact changed."""
     with tempfile.TemporaryDirectory() as scratch:
         drawn = write_scenes(Path(scratch) / "scenes", 2 * SCENES, "all", 11, version="v1", progress=progress_bar())
         encoded = encode_dataset(drawn, load_encoder("tiny"), image_folder=Path(scratch) / "scenes", cache=Cache(),
