@@ -204,7 +204,8 @@ def karpathy(toys: Toys, path: Path) -> None:
         texts[image].append(text)
     images = [
         {
-            "filepath": "val2014", "filename": picture_name(int(image)), "imgid": int(image), "cocoid": int(image),
+            **({"filepath": "val2014"} if "coco" in path.name else {}),
+            "filename": picture_name(int(image)), "imgid": int(image), "cocoid": int(image),
             "split": "test", "sentids": [5 * int(image) + place for place in range(5)],
             "sentences": [{"raw": text, "imgid": int(image), "sentid": 5 * int(image) + place}
                           for place, text in enumerate(own)],
@@ -218,11 +219,17 @@ def picture_name(number: int) -> str:
     return f"COCO_val2014_{number:012d}.jpg"
 
 
-@toy("coco/val2014", "photos", "flickr30k-images")
+@toy("coco-2014")
+def photos_in_a_folder(toys: Toys, path: Path) -> None:
+    path.mkdir()
+    photos(toys, path / "val2014")
+
+
+@toy("photos", "flickr30k-images")
 def photos(toys: Toys, path: Path) -> None:
     from PIL import Image
 
-    path.mkdir()
+    path.mkdir(parents=True)
     for image, file in toys.scenes.images.select("image", "file").iter_rows():
         Image.open(toys.folder / "scenes" / file).convert("RGB").save(path / picture_name(int(image)))
 
@@ -290,7 +297,8 @@ def run_of_vectors(toys: Toys, path: Path) -> None:
     np.save(vectors / "images.npy", images.astype(np.float32))
     np.save(vectors / "captions.npy", captions.astype(np.float32))
     toys.crosslens("evaluate", "--dataset", toys.path("imp") / "dataset", "--image-embeddings", vectors / "images.npy",
-                   "--caption-embeddings", vectors / "captions.npy", "--resamples", 0, "-o", path)  # fmt: skip
+                   "--caption-embeddings", vectors / "captions.npy", "--resamples", 0,
+                   "--depth", 15, "-o", path)  # fmt: skip
 
 
 @toy("runs/model")
