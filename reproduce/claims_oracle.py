@@ -313,6 +313,8 @@ class Truth:
             return None
         if kind == "group":
             return group_is_true(finding, self.affected.get("group"))
+        if kind == "twins":
+            return twins_are_confused(finding, world)
         if kind == "missing-positives":
             return pairs_fit(finding, world, self.affected.get(kind))
         if kind not in self.affected:
@@ -343,6 +345,29 @@ def pairs_fit(finding: Finding, world: World, planted: set[str] | None) -> bool:
         caption, image = (ids[0], ids[1]) if ids[0] in rows else (ids[1], ids[0])
         fitting.append(world.fits(caption, image) or bool(planted and caption in planted and image in planted))
     return bool(fitting) and float(np.mean(fitting)) >= 0.9
+
+
+def twins_are_confused(finding: Finding, world: World) -> bool:
+    """Whether both captions of these pairs get their own picture no more often than by coin flips (and 5 points).
+
+    Captions of both pictures stand in the same order; pairs that the evidence does not name are taken to be right.
+    """
+    rows, images = world.dataset.caption_rows, world.dataset.image_rows
+    pairs: dict[tuple[int, int], list[bool]] = {}
+    wrong = []
+    for caption, image in map(evidence_ids, finding.evidence):
+        own, other = int(world.owner[rows[caption]]), images[image]
+        wrong.append(world.similarity[other, rows[caption]] >= world.similarity[own, rows[caption]])
+        pairs[min(own, other), max(own, other)] = []
+    for (first, second), right in pairs.items():
+        for one, two in zip(*(np.flatnonzero(world.owner == image) for image in (first, second)), strict=False):
+            if words_of(world.dataset.texts[one]) != words_of(world.dataset.texts[two]):
+                scores = world.similarity[[first, second, first, second], [one, one, two, two]]
+                right.append(bool(scores[0] > scores[1] and scores[3] > scores[2]))
+    number = re.search(r"Of (\d+) pairs", finding.text)
+    assert number is not None
+    share = (int(number[1]) - len(pairs) + sum(float(np.mean(right)) for right in pairs.values())) / int(number[1])
+    return bool(wrong) and bool(np.all(wrong)) and share <= 0.3
 
 
 def is_random(text: str, world: World) -> bool:

@@ -64,43 +64,66 @@ def _ids(ids: Sequence[str], rows: Array) -> set[str]:
 # Vectors and scores
 
 
-@planting("hub, mean vector", "hub", (0.1, 0.3), "grammar scenes-v0-good flickr-hashing")
-def mean_hub(world: World, strength: float, random: Random) -> Defect:
-    """An image's vector is the mean of all captions', which have so much in common that it is first for this share."""
-    row = int(random.integers(len(world.images)))
-    common = unit(random.standard_normal(world.images.shape[1]))
-    low, high, changed = 0.0, 6.0, world
+def _strong_enough(
+    make: Callable[[float], World], effect: Callable[[World], float], wanted: float, most: float
+) -> World:
+    """The world whose defect has the wanted effect, which grows with what ``make`` is given, up to ``most``."""
+    low, high, changed = 0.0, most, make(most)
     for _ in range(14):
         middle = (low + high) / 2
-        images, captions = (
-            unit(unit(world.images) + 0.5 * middle * common),
-            unit(unit(world.captions) + middle * common),
-        )
-        images[row] = unit(captions.mean(axis=0))
-        changed = replace(world, images=images, captions=captions, encode=None, given=True)
-        taken = (changed.similarity.argmax(axis=0) == row).mean()
-        low, high = (middle, high) if taken < strength else (low, middle)
-    return Defect(changed, {world.dataset.image_ids[row]})
+        weaker = make(middle)
+        if effect(weaker) < wanted:
+            low = middle
+        else:
+            high, changed = middle, weaker
+    return changed
 
 
-@planting("hub, long vector", "hub", (1.6, 4.0), "grammar scenes-v0-good flickr-hashing")
+def _takes(row: int) -> Callable[[World], float]:
+    """The share of the captions for which an image is first."""
+    return lambda world: float((world.similarity.argmax(axis=0) == row).mean())
+
+
+@planting("hub, mean vector", "hub", (0.1, 0.3), "grammar scenes-v0-good flickr-hashing")
+def mean_hub(world: World, strength: float, random: Random) -> Defect:
+    """An image is near the mean of all captions, which have so much in common that it is first for this share."""
+    row = int(random.integers(len(world.images)))
+    common = unit(random.standard_normal(world.images.shape[1]))
+
+    def make(part: float) -> World:
+        captions = unit(unit(world.captions) + part * common)
+        images = unit(world.images)
+        images[row] = unit(images[row] + part * unit(captions.mean(axis=0)))
+        return replace(world, images=images, captions=captions, encode=None, given=True)
+
+    return Defect(_strong_enough(make, _takes(row), strength, 6.0), {world.dataset.image_ids[row]})
+
+
+@planting("hub, long vector", "hub", (0.1, 0.3), "grammar scenes-v0-good flickr-hashing")
 def long_hub(world: World, strength: float, random: Random) -> Defect:
-    """One image's vector is so many times as long, and the score is the dot product."""
+    """One image's vector is so long that it is first for this share by the dot product."""
     row = int(random.integers(len(world.images)))
-    images = unit(world.images)
-    images[row] *= strength
-    return Defect(
-        replace(world, images=images, captions=unit(world.captions), score="dot"), {world.dataset.image_ids[row]}
-    )
+
+    def make(longer: float) -> World:
+        images = unit(world.images)
+        images[row] *= 1 + longer
+        return replace(world, images=images, captions=unit(world.captions), score="dot")
+
+    return Defect(_strong_enough(make, _takes(row), strength, 50.0), {world.dataset.image_ids[row]})
 
 
-@planting("hub, inflated scores", "hub", (0.5, 1.0), "grammar scenes-v0-good coco-hashing")
+@planting("hub, inflated scores", "hub", (0.1, 0.3), "grammar scenes-v0-good coco-hashing")
 def score_hub(world: World, strength: float, random: Random) -> Defect:
-    """One image's scores are higher by so many times three standard deviations; only scores are given."""
-    row = int(random.integers(len(world.images)))
-    scores = world.similarity.copy()
-    scores[row] += 3 * strength * scores.std()
-    return Defect(replace(world, scores=scores, encode=None), {world.dataset.image_ids[row]})
+    """One image's scores are so much higher that it is first for this share; only scores are given."""
+    row, before = int(random.integers(len(world.images))), world.similarity
+
+    def make(higher: float) -> World:
+        scores = before.copy()
+        scores[row] += higher
+        return replace(world, scores=scores, encode=None)
+
+    most = float(before.max() - before.min())
+    return Defect(_strong_enough(make, _takes(row), strength, most), {world.dataset.image_ids[row]})
 
 
 @planting("blank images", "blank-vectors", (0.02, 0.08), "grammar scenes-v0-good flickr-hashing scenes-v0-tiny")
@@ -182,23 +205,38 @@ def shuffled_images(world: World, strength: float, random: Random) -> Defect:
     return Defect(replace(world, images=images), None, {"misaligned": None})
 
 
-@planting("rounded scores", "ties", (2, 1), "grammar scenes-v0-good coco-hashing")
-def rounded_scores(world: World, strength: int, random: Random) -> Defect:
-    """Scores have so many decimals; only scores are given."""
-    return Defect(replace(world, scores=np.round(world.similarity, strength), encode=None))
+def decided_by_ties(world: World) -> float:
+    """The share of the captions whose own image has the highest score, and not alone."""
+    scores = world.similarity.astype(np.float32)
+    top = scores.max(axis=0)
+    own = scores[world.owner, np.arange(len(world.owner))] == top
+    return float((own & ((scores == top).sum(axis=0) > 1)).mean())
 
 
-@planting("quantised vectors", "ties", (3, 1), "grammar flickr-hashing")
-def quantised(world: World, strength: int, random: Random) -> Defect:
-    """Vectors have so many steps on each side of zero, and only sixteen numbers."""
+@planting("rounded scores", "ties", (0.04, 0.15), "grammar scenes-v0-good coco-hashing")
+def rounded_scores(world: World, strength: float, random: Random) -> Defect:
+    """Scores are rounded so much that ties decide this share of Hit@1; only scores are given."""
+    scores = world.similarity
 
-    def coarse(vectors: Array) -> Array:
-        part = unit(vectors)[:, :16]
-        return np.clip(np.round(part * 3 * strength / np.abs(part).max()), -strength, strength)
+    def make(step: float) -> World:
+        return replace(world, scores=np.round(scores / max(step, 1e-9)), encode=None)
 
-    changed = replace(
-        world, images=coarse(world.images), captions=coarse(world.captions), score="dot", encode=None, given=True
-    )
+    return Defect(_strong_enough(make, decided_by_ties, strength, float(np.ptp(scores)) / 4))
+
+
+@planting("quantised vectors", "ties", (0.04, 0.1), "grammar scenes-v0-good")
+def quantised(world: World, strength: float, random: Random) -> Defect:
+    """Vectors of 64 numbers have so few steps that ties decide this share of Hit@1."""
+
+    def coarse(vectors: Array, step: float) -> Array:
+        part = unit(vectors)[:, :64]
+        return np.round(part / max(step, 1e-6))
+
+    def make(step: float) -> World:
+        images, captions = coarse(world.images, step), coarse(world.captions, step)
+        return replace(world, images=images, captions=captions, score="dot", encode=None, given=True)
+
+    changed = _strong_enough(make, decided_by_ties, strength, 0.5)
     return Defect(changed, None, {"blank-vectors": None, "norms": None})
 
 
@@ -308,13 +346,32 @@ def small_objects(world: World, strength: float, random: Random) -> Defect:
     return Defect(changed, ids, {"group": ids})
 
 
+@planting("twins told apart by nothing", "twins", (0.9, 1.0), "grammar-twins signs-v1-perfect sides-v1-perfect")
+def confused_twins(world: World, strength: float, random: Random) -> Defect:
+    """Captions of two pictures that are twins have one vector, up to noise, in so many of the pairs."""
+    ids = world.dataset.image_ids
+    if "original" in world.dataset.images.columns:
+        originals = zip(ids, world.dataset.images["original"], strict=True)
+        pairs = [(world.dataset.image_rows[of], world.dataset.image_rows[image]) for image, of in originals if of]
+    else:
+        pairs = [(row, row + 1) for row in range(0, len(ids) - 1, 2)]
+    captions = np.array(world.captions)
+    names: set[str] = set()
+    for number in random.permutation(len(pairs))[: round(strength * len(pairs))].tolist():
+        for both in zip(*(np.flatnonzero(world.owner == image) for image in pairs[number]), strict=False):
+            mean = unit(captions[list(both)].sum(axis=0))
+            captions[list(both)] = unit(mean + 0.02 * random.standard_normal((2, len(mean))) / len(mean) ** 0.5)
+            names |= _ids(world.dataset.caption_ids, np.array(both))
+    return Defect(replace(world, captions=captions, encode=None, given=True), names, {"group": None})
+
+
 # Labels
 
 
 @planting(
     "swapped captions",
     "swapped-captions",
-    (0.03, 0.05, 0.1),
+    (0.05, 0.1),
     "grammar scenes-v0-good flickr-hashing coco-hashing flickr-minilm",
 )
 def swapped(world: World, strength: float, random: Random) -> Defect:

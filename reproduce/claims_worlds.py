@@ -6,6 +6,7 @@ are looked for in, ``write(folder)`` the same as files and a ``callable:`` model
 
 from __future__ import annotations
 
+import fcntl
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -215,7 +216,10 @@ def scenes_world(
     count = images or {"v0": 120, "v1": 60, "v2": 40}[version]
     folder = CACHE / "scenes" / f"{version}-{tasks}-{count}-{seed}"
     options = {"gallery": gallery} if version == "v2" else {}
-    dataset = write_scenes(folder, count, tasks, 1000 + seed, version=version, workers=1, **options)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with folder.with_suffix(".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # another process may draw the same scenes
+        dataset = write_scenes(folder, count, tasks, 1000 + seed, version=version, workers=1, **options)
     dataset = replace(dataset, home=folder)
     files = {image: str(folder / file) for image, file in zip(dataset.image_ids, dataset.images["file"], strict=True)}
     scenes = {str(scene.number): scene for scene in generate(count, tasks, 1000 + seed, version=version, **options)}

@@ -173,8 +173,11 @@ def test_lists_alone_have_no_plant(kind: str) -> None:
         (rolled(200, 0, 200, -60), 0, 200, 1.0),
         (rolled(200, 140, 200, 1), 140, 200, 0.3),
         (rolled(200, 80, 100, 3), 80, 100, 0.1),
+        (np.arange(200)[::-1], 0, 200, 1.0),
+        (np.array([*range(60), *range(119, 59, -1), *range(120, 200)]), 60, 120, 0.3),
+        (np.argsort([str(row) for row in range(200)]), 0, 200, 1.0),
     ],
-    ids=["all by one", "all by sixty", "the last 30 %", "a block"],
+    ids=["all by one", "all by sixty", "the last 30 %", "a block", "reversed", "a reversed block", "by sorted ids"],
 )
 def test_shifted_images_are_located(rows: Array, start: int, stop: int, share: float) -> None:
     seen = said(moved(usual(), images=rows))["misaligned"]
@@ -192,9 +195,8 @@ def test_shifted_captions_concern_those_that_change_their_image(by: int, share: 
     assert seen.effect.value == pytest.approx(share, abs=0.03)
 
 
-def test_a_random_or_reversed_order_is_chance() -> None:
-    for rows in (np.arange(200)[::-1], random_stream(0, "order").permutation(200)):
-        assert set(said(moved(usual(), images=rows))) == {"chance"}
+def test_a_random_order_is_chance() -> None:
+    assert set(said(moved(usual(), images=random_stream(0, "order").permutation(200)))) == {"chance"}
 
 
 def test_a_weak_model_is_not_called_chance() -> None:
@@ -280,6 +282,7 @@ def test_the_result_is_a_table_and_json() -> None:
 
 def test_blank_vectors_are_counted() -> None:
     subject = usual()
+    assert subject.images is not None
     assert subject.captions is not None
     rows = np.arange(0, 1000, 12)
     for kind, value in (("level", np.full(24, 0.1)), ("equal", subject.captions.vectors.mean(axis=0))):
@@ -288,6 +291,17 @@ def test_blank_vectors_are_counted() -> None:
         assert seen.subject == f"captions: {kind}"
         assert seen.effect.value == len(rows) / 1000
         assert {ids["query"] for ids in seen.evidence} == {subject.dataset.caption_ids[row] for row in rows}
+    nearly = np.array(subject.images.vectors)
+    nearly[::12] = nearly[0] * (1 + 1e-5 * random_stream(0, "rounding").standard_normal((17, 24)))
+    seen = said(subject.with_vectors(nearly))["blank-vectors"]
+    assert (seen.subject, seen.effect.value) == ("images: equal", 17 / 200)
+    copies = np.array(subject.captions.vectors)
+    copies[1:40:2] = copies[0:40:2]
+    copied = subject.with_vectors(captions=copies)
+    assert said(copied)["blank-vectors"].subject == "captions: copied"
+    vectors_of = dict(zip(copied.dataset.texts, copies, strict=True))  # what a model makes of them is no mistake
+    by_model = replace(copied, encode=lambda texts: np.array([vectors_of[text] for text in texts]))
+    assert "blank-vectors" not in said(by_model)
     few = subject.captions.with_rows([3, 4], np.ones((2, 24), np.float32))
     seen = next(
         seen for seen in look_into_inputs(replace(subject, captions=few).ranked()).findings() if seen.worth_a_look
@@ -333,7 +347,7 @@ def test_short_captions_and_typing_mistakes_are_english() -> None:
 
 
 def test_the_language_is_told() -> None:
-    planted = languages.plant_language(usual(), 0.2, random_stream(0, "language"))
+    planted = languages.plant_language(usual(), 0.03, random_stream(0, "language"))
     seen = said(planted.subject)["language"]
     assert "German" in seen.text
     assert {ids["query"] for ids in seen.evidence} <= planted.ids

@@ -70,7 +70,7 @@ DOG, FRISBEE = ObjectPhrase("dog"), ObjectPhrase("frisbee")
         ),
         (
             {"fitting": (DOG, ObjectPhrase("skis", True))},
-            "As far as the words of the query can be checked, the retrieved picture fits: it has a dog and skis.",
+            "What can be checked of the query, a dog and skis, is in the retrieved picture.",
         ),
         ({}, "Nothing that the query asks for can be checked against the annotated objects."),
         ({"checked": False}, "The query was not read word by word."),

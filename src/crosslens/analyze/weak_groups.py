@@ -270,7 +270,8 @@ def _weakest(
     error = _error(hits[asked], members[asked], owner[asked])
     critical = float(np.quantile(maxima, 1 - _LEVEL))  # the largest deficit that chance exceeds in 5 % of permutations
     figures = _after_selection(float(seen[top]), float(errors[top]), error, critical)
-    if figures[0] < max(STATED_SIZE, seen[top] / 2):  # it looks weak mostly because it was looked for
+    # It looks weak mostly because it was looked for; within strata, the group is given.
+    if strata is None and figures[0] < max(STATED_SIZE, seen[top] / 2):
         p = max(p, 0.5)
     ids = subject.dataset.image_ids if group.direction == IMAGE_TO_TEXT else subject.dataset.caption_ids
     same = [other for other in groups if other.direction == group.direction and other is not group]
@@ -505,7 +506,8 @@ def look_at_object_sizes(subject: Subject, *, permutations: int = 3000) -> Objec
             strata[rows] = stratum
         if 1 < len(labelled) <= boxed.sum() / _PER_STRATUM:  # small objects may be those of a task that is hard
             within = _weakest(subject, outcomes, [weakest.group], permutations, stream, strata)
-            p = max(p, 1.0 if within is None else within.p)
+            if within is None or within.p > _LEVEL:  # a guard: it is no further thing that was looked for
+                p = max(p, 1.0 if within is None else within.p)
     return ObjectSizes(replace(weakest, p=p), limits[weakest.group.column], int(boxed.sum()))
 
 

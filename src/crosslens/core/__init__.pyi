@@ -185,6 +185,7 @@ from crosslens.core.output import (
     atomic_file as atomic_file,
     atomic_folder as atomic_folder,
     being_written as being_written,
+    cache_folder as cache_folder,
     hold_output as hold_output,
     is_empty as is_empty,
     link_tree as link_tree,
@@ -312,7 +313,6 @@ from crosslens.core.sources import (
 )
 from crosslens.core.storage import (
     FORMAT_VERSION as FORMAT_VERSION,
-    cache_folder as cache_folder,
     folder_layout as folder_layout,
     for_spreadsheets as for_spreadsheets,
     from_spreadsheets as from_spreadsheets,

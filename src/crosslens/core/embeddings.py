@@ -26,7 +26,8 @@ from crosslens.core.errors import InputError, UsageError, reading
 from crosslens.core.hashing import HEADER_FILE, fingerprint
 from crosslens.core.ids import Ids, as_ids, positions
 from crosslens.core.input_files import VECTOR_BYTES
-from crosslens.core.storage import cache_folder, folder_layout, id_table, read_folder, reserve, stored_ids, write_folder
+from crosslens.core.output import cache_folder
+from crosslens.core.storage import folder_layout, id_table, read_folder, reserve, stored_ids, write_folder
 
 Kind = Literal["single", "multi", "probabilistic"]
 

@@ -396,13 +396,23 @@ class Workspace:
         return _read_key(self.folder) == key
 
 
+def cache_folder(folder: str | Path | None = None) -> Path:
+    """Where results are kept between runs: ``folder``, ``$CROSSLENS_CACHE``, or ``crosslens`` in ``$XDG_CACHE_HOME``.
+
+    Without any of them it is ``~/.cache/crosslens``. The standard says to ignore a relative ``$XDG_CACHE_HOME``.
+    """
+    folder = folder or os.environ.get("CROSSLENS_CACHE")
+    if folder:
+        return Path(folder).expanduser()
+    shared = Path(os.environ.get("XDG_CACHE_HOME") or "")
+    return (shared if shared.is_absolute() else Path("~/.cache").expanduser()) / "crosslens"
+
+
 def _refuse_links_inside(path: Path, real: Path) -> None:
     """Raise where ``path``, which is ``real``, leads out of an output of this process or the cache by a link inside."""
     path = Path(os.path.abspath(path))
     if path == real:
         return
-    from crosslens.core.storage import cache_folder  # writes through this module
-
     cache = Path(os.path.abspath(cache_folder()))
     if path.is_relative_to(cache) and not real.is_relative_to(os.path.realpath(cache)):
         fix = "remove the link; a cache elsewhere is named by CROSSLENS_CACHE"

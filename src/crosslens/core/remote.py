@@ -28,8 +28,7 @@ from crosslens.core.addresses import address_of, harmless, host_of, is_hidden
 from crosslens.core.errors import ConflictError, CrosslensError, InputError, MissingExtraError, UsageError
 from crosslens.core.hashing import fingerprint
 from crosslens.core.input_files import REMOTE_BYTES, REMOTE_SECONDS
-from crosslens.core.output import Layout, atomic_file, remove, require_own
-from crosslens.core.storage import cache_folder
+from crosslens.core.output import Layout, atomic_file, cache_folder, remove, require_own
 from crosslens.core.trust import require_address, require_redirect, whole_address
 
 T = TypeVar("T")

@@ -38,18 +38,6 @@ _ZEROS = 1 << 20
 _CANNOT_RESERVE = (errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL)
 
 
-def cache_folder(folder: str | Path | None = None) -> Path:
-    """Where results are kept between runs: ``folder``, ``$CROSSLENS_CACHE``, or ``crosslens`` in ``$XDG_CACHE_HOME``.
-
-    Without any of them it is ``~/.cache/crosslens``. The standard says to ignore a relative ``$XDG_CACHE_HOME``.
-    """
-    chosen = folder or os.environ.get("CROSSLENS_CACHE")
-    if chosen:
-        return Path(chosen).expanduser()
-    shared = Path(os.environ.get("XDG_CACHE_HOME") or "")
-    return (shared if shared.is_absolute() else Path("~/.cache").expanduser()) / "crosslens"
-
-
 class StoredFolder(NamedTuple):
     """What :func:`read_folder` returns; a missing array, table or header entry raises an error that names it."""
 

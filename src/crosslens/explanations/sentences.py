@@ -340,13 +340,12 @@ def _about_words(findings: Findings, terms: _Terms) -> Sentence:
         return Sentence(f"{terms.subject} names {names}, but {text}.", (*_as_claimed(shown), *lacks))
     if shown := findings.fitting[:_MOST_NAMES]:
         names = listed([_plainly(asked) for asked in shown])
-        fits = f"{terms.checked} fits: it has {names}"
-        if findings.source == "captions":
-            fits = f"the captions of {terms.checked} fit: they mention {names}"
+        more = " among others," if len(findings.fitting) > len(shown) else ""
+        where = terms.checked if findings.source != "captions" else f"the captions of {terms.checked}"
         claims = [
             Claim(about, kind, asked.noun) for asked in shown for about, kind in ((WORDS, "name"), (terms.about, "has"))
         ]
-        text = f"As far as the words of {terms.lower_subject} can be checked, {fits}."
+        text = f"What can be checked of {terms.lower_subject}, {names},{more} is in {where}."
         return Sentence(text, (*claims, Claim(WORDS, "no fault")))
     if not findings.checked:
         return Sentence(f"{terms.subject} was not read word by word.")

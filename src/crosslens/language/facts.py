@@ -90,6 +90,10 @@ class Words:
         """The words from ``first`` to ``last``, with their capitals."""
         return self.text[self.spans[first][0] : self.spans[last][1]]
 
+    def with_other(self, first: int, last: int, text: str) -> str:
+        """The caption with another text for the words from ``first`` to ``last``."""
+        return self.text[: self.spans[first][0]] + text + self.text[self.spans[last][1] :]
+
 
 class Stated(NamedTuple):
     """The words ``first`` to ``last`` state a fact."""

@@ -34,7 +34,6 @@ from crosslens.core import (
     typed,
 )
 from crosslens.data import read_text
-from crosslens.encode import require_trusted_model
 
 _TYPES = {kind.__name__: kind for kind in (int, float, str, bool)}
 
@@ -333,6 +332,8 @@ def load_training_recipe(
     Code and addresses that it names, wherever in it, are its author's: ``trust_code`` allows the one to run,
     ``allow_hosts`` names the hosts of the other.
     """
+    from crosslens.encode import require_trusted_model  # needs numpy, which help texts do without
+
     file = read_recipe_file(name)
     content = file.content
     with trusting(trust_code, allow_hosts), named_by(file.file):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -13,6 +13,7 @@ import numpy as np
 from crosslens.analyze.probes.pairs import Encodings, lengths
 from crosslens.analyze.subject import Subject
 from crosslens.core import STATED_SIZE, Array, BoolArray, Embeddings, Evidence, IntArray, random_stream
+from crosslens.language import QUOTED, Words, load_wordnet
 from crosslens.perturbations import perturb_all
 from crosslens.rank import scorer_of
 from crosslens.statistics import PairedTest, paired_permutation
@@ -147,6 +148,7 @@ class _Tails:
 
 
 _TYPOS = ("char_swap", "missing_char", "extra_char", "nearby_char")
+_ATTEMPTS = 3
 
 
 @dataclass(frozen=True)
@@ -165,16 +167,36 @@ class Typos:
 
 
 def with_typos(subject: Subject, rows: Sequence[int], seed: int) -> list[tuple[int, str, str]]:
-    """Captions (rows), as they are and with a typing error; those in which none can be made are left out."""
+    """Captions (rows), as they are and with a typing error; those in which none can be made are left out.
+
+    It makes no other word of one, and is in no number, name or written word: *a car* is no slip of *a cat*, nor 45 one
+    of 54, but another caption.
+    """
     ids, texts = subject.dataset.caption_ids, subject.dataset.texts
-    perturbed = perturb_all(_TYPOS, {ids[row]: texts[row] for row in rows}, seed=seed)
+    words = {word for text in texts for word in Words(text).lower}
     stream = random_stream(seed, "probes", "typos")
-    made = []
-    for at, row in enumerate(rows):
-        result = perturbed[_TYPOS[int(stream.integers(len(_TYPOS)))]][at]
-        if result.applied:
-            made.append((row, texts[row], result.text))
-    return made
+    typed: dict[int, str] = {}
+    for attempt in range(_ATTEMPTS):
+        left = {ids[row]: texts[row] for row in rows if row not in typed}
+        perturbed = perturb_all(_TYPOS, left, seed=seed + attempt)
+        for at, row in enumerate(row for row in rows if row not in typed):
+            for kind in stream.permutation(len(_TYPOS)):
+                result = perturbed[_TYPOS[kind]][at]
+                if result.applied and _is_slip(texts[row], result.text, words):
+                    typed[row] = result.text
+                    break
+    return [(row, texts[row], typed[row]) for row in rows if row in typed]
+
+
+def _is_slip(text: str, typed: str, words: Collection[str]) -> bool:
+    """Whether one word in lower case was changed, outside quotation marks, into what is no word."""
+    before, after = (QUOTED.sub(lambda match: match.group().upper(), line).split() for line in (text, typed))
+    changed = [pair for pair in zip(before, after, strict=False) if pair[0] != pair[1]]
+    if len(before) != len(after) or len(changed) != 1:
+        return False
+    old, new = (word.strip(".,;:!?()").removesuffix("'s") for word in changed[0])
+    plain = old.isalpha() and old.islower() and new.isalpha() and len(old) > 2
+    return plain and new not in words and not any(load_wordnet().morphy(new, part) for part in "nvar")
 
 
 def measure_typos(encodings: Encodings, typed: Sequence[tuple[int, str, str]], seed: int) -> Typos | None:

@@ -16,6 +16,7 @@ from crosslens.language import (
     COLOUR_FAMILIES,
     FACT_READERS,
     FACT_WORDS,
+    OPPOSITE_POSITIONS,
     SMALL_NUMBERS,
     Words,
     is_noun,
@@ -45,19 +46,42 @@ class Thing(NamedTuple):
     last: int
 
 
-def swaps(words: Words) -> list[tuple[str, str]]:
-    """Every text that says something else in the same words, and what was exchanged: attributes or sides."""
-    pairs = {"attributes": _attribute_pairs(words), "sides": _directed_pairs(words)}
-    fitting = ((pair, sort) for sort, things in pairs.items() for pair in things if _articles_fit(words, *pair))
-    return [(_exchanged(words, *pair), sort) for pair, sort in fitting]
+class Swap(NamedTuple):
+    """A text that says something else in the same words, and what was exchanged: colours, numbers or sides.
+
+    ``control`` is false by another word instead: a model that does not notice it cannot notice their order either.
+    """
+
+    text: str
+    sort: str
+    control: str
+
+
+def swaps(words: Words) -> list[Swap]:
+    """Every text that says something else in the same words."""
+    pairs = [(one, other, other, _inside(words, one), sort) for one, other, sort in _attribute_pairs(words)]
+    for one, other, relation in _directed_pairs(words):
+        opposite = OPPOSITE_POSITIONS.get(words.written(*relation).lower())
+        pairs.append((one, other, *((relation, opposite) if opposite else (other, _inside(words, one))), "sides"))
+    return [
+        Swap(_exchanged(words, one, other), sort, words.with_other(*changed, text))
+        for one, other, changed, text, sort in pairs
+        if _articles_fit(words, one, other)
+    ]
 
 
 def _exchanged(words: Words, one: Thing, other: Thing) -> str:
     start, end, start_other, end_other = (*_span(words, one), *_span(words, other))
-    text, first, second = words.text, words.written(*one), words.written(*other)
-    if not start and first[:1].isupper():  # the capital stays at the beginning
-        first, second = first[:1].lower() + first[1:], second[:1].upper() + second[1:]
+    text, first, second = words.text, _inside(words, one), words.written(*other)
+    if first != words.written(*one):
+        second = second[:1].upper() + second[1:]
     return text[:start] + second + text[end:start_other] + first + text[end_other:]
+
+
+def _inside(words: Words, thing: Thing) -> str:
+    """A thing as it is written inside a text: the capital stays at the beginning."""
+    written = words.written(*thing)
+    return written if _span(words, thing)[0] else written[:1].lower() + written[1:]
 
 
 def _articles_fit(words: Words, one: Thing, other: Thing) -> bool:
@@ -70,15 +94,15 @@ def _span(words: Words, thing: Thing) -> tuple[int, int]:
     return words.spans[thing.first][0], words.spans[thing.last][1]
 
 
-def _attribute_pairs(words: Words) -> Iterator[tuple[Thing, Thing]]:
-    """Colours, and numbers, that two different nouns have."""
+def _attribute_pairs(words: Words) -> Iterator[tuple[Thing, Thing, str]]:
+    """Colours, and numbers, that two different nouns have, and which of them."""
     for attribute in ("colour", "count"):
         facts = (fact for fact in FACT_READERS[attribute](words) if not words[fact.first].isdecimal())
         for one, other in pairwise(fact for fact in facts if attribute == "count" or _alone(words, fact.first)):
             nouns = {_noun_behind(words, fact.first) for fact in (one, other)}
             listed = "or" in words.lower[one.first : other.first]
             if one.value != other.value and len(nouns - {""}) == 2 and not listed:
-                yield Thing(one.first, one.last), Thing(other.first, other.last)
+                yield Thing(one.first, one.last), Thing(other.first, other.last), attribute
 
 
 def _alone(words: Words, at: int) -> bool:
@@ -100,14 +124,16 @@ def _is_verb_form(word: str) -> bool:
     return word.endswith("s") and not word.endswith("ss") and load_wordnet().morphy(word, "v") is not None
 
 
-def _directed_pairs(words: Words) -> Iterator[tuple[Thing, Thing]]:
+def _directed_pairs(words: Words) -> Iterator[tuple[Thing, Thing, Thing]]:
+    """Two things, and the words that say how the first is to the second: of *to the left of*, *left*."""
     at = 0
     while at < len(words):
         length = _relation(words, at)
         one, other = (_thing_before(words, at), _thing_behind(words, at + length)) if length else (None, None)
         nouns = [words[thing.last] for thing in (one, other) if thing]
         if one and other and nouns[0] != nouns[1] and is_plural(nouns[0]) == is_plural(nouns[1]):
-            yield one, other
+            side = next((place for place in range(at, at + length) if words[place] in ("left", "right")), None)
+            yield one, other, Thing(at, at + length - 1) if side is None else Thing(side, side)
         at += max(length, 1)
 
 

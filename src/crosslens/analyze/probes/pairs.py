@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -26,6 +26,7 @@ A model that reads a fact in the share r of captions, and guesses in the others,
 one in five it notices fewer than six of ten, where chance is five: no query can count on it. Two points, the size that
 is stated of Hit@1, would take ten thousand captions to show.
 """
+_READ = (1 + UNREAD_SIZE) / 2
 _ALL_ALIKE = 15
 LEAST_CONTROL = 0.75
 """What a model must notice where another image's caption is put in: below, it knows too little of these images for its
@@ -37,12 +38,21 @@ _OTHERS, _REPEATED, _COUNTED = 100, 48, 1000
 
 @dataclass(frozen=True)
 class EditedCaption:
-    """A caption (row), its text, and the text that an edit has made false. ``sort``: which kind of edit it is."""
+    """A caption (row), its text, and the text that an edit has made false.
+
+    ``sort``: which kind of edit it is. ``control``: a text that a model must notice for its silence about this edit to
+    mean anything.
+    """
 
     row: int
     text: str
     edited: str
     sort: str = ""
+    control: str = ""
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        return tuple(filter(None, (self.text, self.edited, self.control)))
 
 
 @dataclass(frozen=True)
@@ -55,6 +65,16 @@ class Edited:
     captions: tuple[EditedCaption, ...]
     editable: Estimate
     sort: str = ""
+
+    def within(self, words: int) -> Edited:
+        """Those that are edited in the first ``words`` words alone."""
+
+        def is_within(pair: EditedCaption) -> bool:
+            before, after = pair.text.split(), pair.edited.split()
+            behind = max(len(before) - words, 0)
+            return before[len(before) - behind :] == after[len(after) - behind :]
+
+        return replace(self, captions=tuple(filter(is_within, self.captions)))
 
 
 def visited(subject: Subject, seed: int, most: int) -> list[int]:
@@ -90,21 +110,21 @@ def edit_captions(subject: Subject, *, most: int, scanned: int, seed: int) -> li
             said_of[image] = frozenset(word for other in of_image[image] for word in words(other).lower)
         return said_of[image]
 
-    edits: list[tuple[str, str, str, Callable[[int, np.random.Generator], tuple[str, str] | None]]] = []
+    edits: list[tuple[str, str, str, Callable[[int, np.random.Generator], tuple[str, ...] | None]]] = []
     for fact in FACTS:
         used = Counter(value for row in rows[:_COUNTED] for value in fact.values(words(row)))
 
         def make_false(
             row: int,
             stream: np.random.Generator,
-            edit: Callable[..., tuple[str, str] | None] = fact.edited,
+            edit: Callable[..., tuple[str, ...] | None] = fact.edited,
             used: Counter[str] = used,
-        ) -> tuple[str, str] | None:
+        ) -> tuple[str, ...] | None:
             return edit(words(row), said(row), used, stream)
 
         edits.append((fact.name, fact.plural, fact.changed, make_false))
 
-    def exchange(row: int, stream: np.random.Generator) -> tuple[str, str] | None:
+    def exchange(row: int, stream: np.random.Generator) -> tuple[str, ...] | None:
         pairs = swaps(words(row))
         return pairs[int(stream.integers(len(pairs)))] if pairs else None
 
@@ -246,6 +266,8 @@ class Probe:
 def probe(encodings: Encodings, edited: Edited, *, trusted: bool, seed: int) -> Probe:
     """Measure one fact. ``trusted``: the model knows enough of these images that its silence means something."""
     subject, pairs = encodings.subject, edited.captions
+    if any(pair.control for pair in pairs):
+        pairs = _with_read_words(encodings, pairs, seed)
     if not pairs:
         nothing = Estimate(float("nan"))
         return Probe(
@@ -262,11 +284,10 @@ def probe(encodings: Encodings, edited: Edited, *, trusted: bool, seed: int) -> 
         for group in groups
         if group.sum() >= min(LEAST_CAPTIONS, len(pairs))
     ]
-    limit = (1 + UNREAD_SIZE) / 2
     enough = len(pairs) >= LEAST_CAPTIONS and len(np.unique(images)) >= 0.75 * LEAST_CAPTIONS
     # Of each kind of edit, and both ways of noticing, so that a model that reads some of them is not accused.
-    unread = enough and trusted and all(of.high < limit for of in estimates[0])
-    unread = unread and all(of.mean < limit for part in estimates[1:] for of in part)
+    unread = enough and trusted and all(of.high < _READ for of in estimates[0])
+    unread = unread and all(of.mean < _READ for part in estimates[1:] for of in part)
     # Of so many images, all with two captions of one vector: fewer than one in five has captions that differ (95 %).
     unread = unread or (trusted and bool(noticed.same.all()) and len(np.unique(images)) >= _ALL_ALIKE)
     hits = subject.caption_hits[rows]
@@ -281,6 +302,14 @@ def probe(encodings: Encodings, edited: Edited, *, trusted: bool, seed: int) -> 
         missed=1 - float(np.nanmean(hits)) if np.isfinite(hits).any() else 1.0,
         unread=bool(unread), example=(pairs[shown].text, pairs[shown].edited), sort=edited.sort, evidence=evidence,
     )  # fmt: skip
+
+
+def _with_read_words(encodings: Encodings, pairs: Sequence[EditedCaption], seed: int) -> tuple[EditedCaption, ...]:
+    """Those whose controls the model notices: where it does not read the words at all, their order cannot matter."""
+    noticed = compare(encodings, [replace(pair, edited=pair.control) for pair in pairs], seed)
+    sorts = np.array([pair.sort for pair in pairs])
+    read = {sort for sort in np.unique(sorts) if noticed.scores[sorts == sort].mean() >= _READ}
+    return tuple(pair for pair, same in zip(pairs, noticed.same, strict=True) if pair.sort in read and not same)
 
 
 def share(values: Array, images: IntArray) -> Estimate:

@@ -82,7 +82,8 @@ _register("order", "the order of words", sorted_words, lambda text: bool(swaps(W
 
 @finding_kind(
     "truncation",
-    "The model reads only the first {words} words of a caption; {cut} of {total} captions ({share}) are longer.",
+    "The model reads no more than the first {words} words of a caption; "
+    "{cut} of {total} captions ({share}) are longer.",
     stage="probes",
     strengths=(0.05, 0.2, 0.5),
     strength_words="{:.0%} of the captions cut off",

@@ -92,7 +92,7 @@ class Probes(Presented):
                     "before": Figure.percent(self.typos.before, unit=" %").number,
                     "after": Figure.percent(self.typos.after, unit=" %").number,
                 },
-                Effect(100 * loss, 100 * low, 100 * high, "points"), max(loss, 0.0),
+                Effect(loss, low, high, "points"), max(loss, 0.0),
                 p=self.typos.p if self.steady else 1.0, evidence=self.typos.evidence,
             )  # fmt: skip
 
@@ -180,7 +180,7 @@ def probe_captions(subject: Subject, *, most: int = 400, scanned: int = 4000, se
     with stage(subject.progress, "probing: what the model cannot do", 1):
         edits = edit_captions(subject, most=most, scanned=scanned, seed=seed)
         typed = with_typos(subject, visited(subject, seed, most), seed)
-        texts = [text for edited in edits for pair in edited.captions for text in (pair.text, pair.edited)]
+        texts = [text for edited in edits for pair in edited.captions for text in pair.texts]
         texts += [text for _, before, after in typed for text in (before, after)]
         if not texts:
             return Probes(reason="Not probed: no caption has a word that could be edited.")
@@ -190,9 +190,12 @@ def probe_captions(subject: Subject, *, most: int = 400, scanned: int = 4000, se
         originals |= {row: text for row, text, _ in typed}
         noticed, compared = control(encodings, list(originals.items()), seed)
         trusted = steady and noticed.low >= LEAST_CONTROL
+        truncation = find_truncation(encodings, seed)
+        if truncation.least:  # what is behind the words that are read says nothing about the fact
+            edits = [edited.within(truncation.least) for edited in edits]
         return Probes(
             tuple(probe(encodings, edited, trusted=trusted, seed=seed) for edited in edits),
-            find_truncation(encodings, seed),
+            truncation,
             measure_typos(encodings, typed, seed),
             noticed,
             compared,

@@ -176,6 +176,8 @@ class _Shift(NamedTuple):
 def misaligned(subject: Subject, firsts: Mapping[str, Firsts]) -> Iterator[Observation]:
     """Rows whose queries find, or fit, the item at a constant distance better than their own.
 
+    Or the item in the mirrored row, or in the row of the own image in the order of sorted ids.
+
     A bet per image: it pays where the queries of an image find the image ``offset`` rows away, and costs as much where
     they find their own. Where rows are not shifted nobody can win by it, however alike neighbouring images are: those
     are confused both ways. Where the own image is not even among the first ten, one certain other is first in at most
@@ -224,7 +226,7 @@ def _found_elsewhere(subject: Subject, firsts: Mapping[str, Firsts]) -> _Shift |
     if votes is None:
         return None
     captions_of = int(np.bincount(votes.images, minlength=1).max())
-    starts = 2 * len(_STAKES) * images * (captions_of + _FAR) * captions_of
+    starts = 4 * len(_STAKES) * images * (captions_of + _FAR) * captions_of
     fits = "is first for {there}, what belongs there for {right}"
     shifts: list[tuple[float, _Shift]] = []
     for offset in _offsets(subject, votes, images):
@@ -303,7 +305,7 @@ def _votes(subject: Subject, firsts: Mapping[str, Firsts]) -> _Votes | None:
 
 
 def _offsets(subject: Subject, votes: _Votes, images: int) -> Iterator[_Offset]:
-    """The distances that most queries find something at: in rows of images, and in rows of captions."""
+    """Where most queries find something: in sorted or reverse order, at distances in rows of images or of captions."""
     own = votes.seen == votes.images
     missed = np.flatnonzero(~own)
 
@@ -316,10 +318,17 @@ def _offsets(subject: Subject, votes: _Votes, images: int) -> Iterator[_Offset]:
     # An image that its own queries find has not moved, whoever else finds it: a copy, or a hub.
     asked = np.bincount(votes.images, minlength=images)
     unclaimed = 1 - np.bincount(votes.images, own, images) / np.maximum(asked, 1)
+    rows, sums = np.arange(images), (votes.seen + votes.images) % images
+    places = np.empty(images, np.int64)
+    places[np.argsort(subject.dataset.image_ids, kind="stable")] = rows
+    targets = [("in the order of sorted ids", places)]
+    targets += [("in reverse order", (total - rows) % images) for total in _frequent(sums[missed], images)]
     distances = (votes.seen - votes.images) % images
     for distance in _frequent(distances[missed], images):
-        there = (~own & (distances == distance)) * unclaimed[votes.seen]
-        yield offset(_rows_away(distance, images, "row"), there, np.ones(len(own), np.bool_))
+        targets.append((_rows_away(distance, images, "row"), (rows + distance) % images))
+    for words, target in targets:
+        there = (~own & (votes.seen == target[votes.images])) * unclaimed[votes.seen]
+        yield offset(words, there, (target != rows)[votes.images])
     owner, captions = subject.owner, len(subject.owner)
     if votes.captions is None or np.array_equal(owner, np.arange(images)):
         return

@@ -8,11 +8,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import combinations
 
 import numpy as np
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
 
 from crosslens.analyze.soundness.firsts import Firsts
 from crosslens.analyze.subject import Planted, Subject
 from crosslens.core import (
     STATED_SIZE,
+    Array,
     Effect,
     Embeddings,
     Figure,
@@ -35,6 +38,8 @@ _RELATED = 0.25
 _TEMPLATE = 0.6
 """Where two items drawn at random have more in common, nobody can tell what is related."""
 _PAIRS = 300
+_ROUNDING, _BESIDE = 1e-3, 3
+"""How far apart vectors may be that are one, as a share of their length; neighbours that are compared."""
 _LEVEL_LENGTHS = 1e-3
 _PERMUTATIONS = 2000
 
@@ -59,7 +64,7 @@ def blank_vectors(subject: Subject) -> Iterator[Observation]:
     """Vectors of equal numbers, one vector of many items, and vectors of other items; counted, not estimated.
 
     Encoders that ignore or cut off a part of their input give equal vectors to items that have much in common. What
-    counts has as little in common as two items drawn at random.
+    counts has as little in common as two items drawn at random, and of captions is not what the model makes of them.
     """
     dataset = subject.dataset
     texts = [re.findall(r"\w+", text.lower()) for text in dataset.texts]
@@ -85,6 +90,14 @@ def blank_vectors(subject: Subject) -> Iterator[Observation]:
         if embeddings is None or not len(embeddings) or (side == "images" and dataset.corpus is not None):
             continue  # where texts stand for the images, equal texts have equal vectors
         level, equal, copied = _blank_rows(embeddings, likeness, subject.seed)
+        if (
+            copied and side == "captions" and subject.encode is not None
+        ):  # a model that tells them not apart: no mistake
+            again = np.asarray(subject.encode([dataset.texts[row] for row in copied]), np.float64)
+            given = embeddings.vectors[copied]
+            if again.shape == given.shape:
+                apart = np.linalg.norm(again - given, axis=1) > _ROUNDING * np.linalg.norm(given, axis=1)
+                copied = [row for row, other in zip(copied, apart.tolist(), strict=True) if other]
         for name, rows, what in (
             ("level", level, "a vector of zeros, or of one number everywhere"),
             ("equal", equal, f"one and the same vector, {despite}"),
@@ -108,17 +121,17 @@ def blank_vectors(subject: Subject) -> Iterator[Observation]:
 def _blank_rows(
     embeddings: Embeddings, likeness: Callable[[int, int], float], seed: int
 ) -> tuple[Sequence[int], Sequence[int], Sequence[int]]:
-    """Rows of equal numbers, rows of one vector that outnumber all others, and rows that repeat some vector."""
+    """Rows of equal numbers, rows of one vector that outnumber all others, and rows that repeat some vector.
+
+    Vectors are one up to the rounding of half precision: an encoder that gets the same twice need not say so exactly.
+    """
     flat = np.ascontiguousarray(embeddings.vectors).reshape(len(embeddings), -1)
     is_level = (flat == flat[:, :1]).all(axis=1) if flat.shape[1] > 1 else (flat[:, 0] == 0)
     level: list[int] = np.flatnonzero(is_level).tolist()
-    groups: dict[bytes, list[int]] = {}
-    for row in np.flatnonzero(~is_level).tolist():
-        groups.setdefault(flat[row].tobytes(), []).append(row)
-    repeated = sorted((rows for rows in groups.values() if len(rows) > 1), key=len, reverse=True)
+    stream = random_stream(seed, "blank vectors")
+    repeated = sorted(_repeated(flat, np.flatnonzero(~is_level), stream), key=len, reverse=True)
     if not repeated:
         return level, (), ()
-    stream = random_stream(seed, "blank vectors")
     pairs = stream.integers(0, len(flat), (_PAIRS, 2)).tolist()
     at_random = float(np.mean([likeness(left, right) for left, right in pairs if left != right] or [0.0]))
 
@@ -135,6 +148,27 @@ def _blank_rows(
     # Of an encoder that tells few things apart most vectors are repeated: none is a copy.
     few = sum(map(len, repeated)) <= len(flat) / 2
     return level, equal, [row for rows in repeated if few and unrelated(rows) for row in rows]
+
+
+def _repeated(flat: Array, rows: IntArray, stream: np.random.Generator) -> Iterator[list[int]]:
+    """These rows by what is one vector, where several are: such vectors are next to each other in any direction."""
+    lengths = np.linalg.norm(flat[rows].astype(np.float64), axis=1)
+    places = flat[rows] @ stream.standard_normal(flat.shape[1])
+    order = np.argsort(places, kind="stable")
+    edges: list[IntArray] = []
+    for step in range(1, min(_BESIDE, len(rows) - 1) + 1):
+        pairs = np.stack([order[:-step], order[step:]])
+        allowed = _ROUNDING * np.maximum(*lengths[pairs])
+        pairs = pairs[:, np.abs(np.subtract(*places[pairs])) <= 5 * allowed]  # of a normal distribution
+        apart = np.linalg.norm(np.subtract(*(flat[rows[side]].astype(np.float64) for side in pairs)), axis=1)
+        edges.append(pairs[:, apart <= _ROUNDING * np.maximum(*lengths[pairs])])
+    first, second = np.concatenate([np.zeros((2, 0), np.int64), *edges], axis=1)
+    links = coo_array((np.ones(len(first)), (first, second)), shape=(len(rows), len(rows)))
+    labels = connected_components(links, directed=False)[1]
+    together = np.argsort(labels, kind="stable")
+    for members in np.split(rows[together], np.flatnonzero(np.diff(labels[together])) + 1):
+        if len(members) > 1:
+            yield members.tolist()
 
 
 def _overlap(left: Sequence[str], right: Sequence[str]) -> float:

@@ -111,8 +111,8 @@ def _silences(unsound: Finding, finding: Finding) -> bool:
         return False
     if unsound.dataset != finding.dataset or finding.model not in ("", unsound.model):
         return False
-    of_the_model = ALL_ABOUT_THE_MODEL in silences and finding.model and not _details(finding)["unsound"]
-    return bool(finding.kind in silences or of_the_model)
+    open_or_about = finding.certainty == "open" or not _details(finding)["unsound"]
+    return bool(finding.kind in silences or (ALL_ABOUT_THE_MODEL in silences and finding.model and open_or_about))
 
 
 def _of_run(finding: Finding) -> Finding:
