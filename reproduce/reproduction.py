@@ -28,10 +28,10 @@ import traceback
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-import crosslens
 from crosslens.core.errors import CrosslensError, UnknownNameError
 from freshness import changed, code_of, traced
 
@@ -231,8 +231,9 @@ def measure(name: str, results: Results) -> Outcome:
     lacking = MEASUREMENTS[name].lacks(results.data)
     if lacking:
         return Outcome({}, f"needs {', '.join(lacking)}")
-    if ROOT not in Path(crosslens.__file__).parents:
-        raise SystemExit(f"crosslens is imported from {crosslens.__file__}, not from {ROOT}: set PYTHONPATH={ROOT}/src")
+    imported = find_spec("crosslens")
+    if imported is None or ROOT not in Path(str(imported.origin)).parents:
+        raise SystemExit(f"crosslens is not imported from {ROOT}: set PYTHONPATH={ROOT}/src")
     print(f"{name} …", flush=True)
     start = time.perf_counter()
     cache = CACHES / name
