@@ -84,7 +84,7 @@ def _takes(row: int) -> Callable[[World], float]:
     return lambda world: float((world.similarity.argmax(axis=0) == row).mean())
 
 
-@planting("hub, mean vector", "hub", (0.1, 0.3), "grammar scenes-v0-good flickr-hashing")
+@planting("hub, mean vector", "hub", (0.05, 0.1, 0.3), "grammar scenes-v0-good flickr-hashing")
 def mean_hub(world: World, strength: float, random: Random) -> Defect:
     """An image is near the mean of all captions, which have so much in common that it is first for this share."""
     row = int(random.integers(len(world.images)))
@@ -99,7 +99,7 @@ def mean_hub(world: World, strength: float, random: Random) -> Defect:
     return Defect(_strong_enough(make, _takes(row), strength, 6.0), {world.dataset.image_ids[row]})
 
 
-@planting("hub, long vector", "hub", (0.1, 0.3), "grammar scenes-v0-good flickr-hashing")
+@planting("hub, long vector", "hub", (0.05, 0.1, 0.3), "grammar scenes-v0-good flickr-hashing")
 def long_hub(world: World, strength: float, random: Random) -> Defect:
     """One image's vector is so long that it is first for this share by the dot product."""
     row = int(random.integers(len(world.images)))
@@ -112,7 +112,7 @@ def long_hub(world: World, strength: float, random: Random) -> Defect:
     return Defect(_strong_enough(make, _takes(row), strength, 50.0), {world.dataset.image_ids[row]})
 
 
-@planting("hub, inflated scores", "hub", (0.1, 0.3), "grammar scenes-v0-good coco-hashing")
+@planting("hub, inflated scores", "hub", (0.05, 0.1, 0.3), "grammar scenes-v0-good coco-hashing")
 def score_hub(world: World, strength: float, random: Random) -> Defect:
     """One image's scores are so much higher that it is first for this share; only scores are given."""
     row, before = int(random.integers(len(world.images))), world.similarity
@@ -224,7 +224,7 @@ def rounded_scores(world: World, strength: float, random: Random) -> Defect:
     return Defect(_strong_enough(make, decided_by_ties, strength, float(np.ptp(scores)) / 4))
 
 
-@planting("quantised vectors", "ties", (0.04, 0.1), "grammar scenes-v0-good")
+@planting("quantised vectors", "ties", (0.04, 0.1), "grammar scenes-v0-good flickr-hashing")
 def quantised(world: World, strength: float, random: Random) -> Defect:
     """Vectors of 64 numbers have so few steps that ties decide this share of Hit@1."""
 
@@ -371,7 +371,7 @@ def confused_twins(world: World, strength: float, random: Random) -> Defect:
 @planting(
     "swapped captions",
     "swapped-captions",
-    (0.05, 0.1),
+    (0.03, 0.05, 0.1),
     "grammar scenes-v0-good flickr-hashing coco-hashing flickr-minilm",
 )
 def swapped(world: World, strength: float, random: Random) -> Defect:

@@ -96,7 +96,7 @@ def photograph_written_pages(page: Page) -> None:
     """The report of an audit, and the pages of single results."""
     page.goto(Path("audit/report.html").resolve().as_uri())
     photograph(page, "report")
-    photograph(page, "findings", ".findings")
+    photograph(page, "findings", ".answers")
     failures = pl.read_parquet("audit/explanations/tiny/failures.parquet")
     failures = failures.filter(pl.col("CA") > 0, main_cause="object").sort("query")
     crosslens("explain", "served/sharp", "--query", failures["query"][0], "--write", "explanation.html")

@@ -15,6 +15,7 @@ from crosslens.synth import generate
         ("A red car on a street.", "The blue car waits."),
         ("A girl in red.", "A girl in green runs."),
         ("Two dogs run.", "A dog runs."),
+        ("Nine black laptops.", "There are eight black laptops on graph paper."),
         ("Three birds on a wire.", "Birds: there are five birds."),
         ("A cat left of a hat.", "A cat to the right of a hat."),
         ("Under a starry sky a laptop below a shirt.", "Under a starry sky a laptop above a shirt."),
@@ -58,6 +59,7 @@ def test_what_cannot_both_be_true(first: str, second: str) -> None:
         ("A scarlet car.", "A red car in the street."),
         ("A dog leaps over a log.", "A dog jumping over a log."),
         ("A cat lies on a sofa.", "A cat asleep on a couch."),
+        ("Nine black laptops.", "There are nine black laptops on graph paper."),
     ],
 )
 def test_what_can_both_be_true(first: str, second: str) -> None:

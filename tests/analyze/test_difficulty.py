@@ -51,6 +51,17 @@ def test_a_known_panel_gives_the_known_split() -> None:
     assert result.scores("one").tolist()[0] == 0.5
 
 
+def test_one_model_has_no_medium_pairs() -> None:
+    """It votes for all or none: a level that is always 0 is not shown."""
+    result = cl.difficulty(DATASET, scores={"one": KNOWN["one"]}, thresholds=THRESHOLDS)
+    assert result.counts() == {"easy": 2, "hard": 3}
+    assert "medium" not in result.text()
+    named = cl.difficulty(
+        DATASET, scores={"one": KNOWN["one"]}, thresholds=THRESHOLDS, mapping="yes=all so=rest no=none"
+    )
+    assert named.counts() == {"yes": 2, "so": 0, "no": 3}
+
+
 @given(st.data())
 def test_votes_equal_the_definition(data: st.DataObject) -> None:
     models = data.draw(st.integers(1, 5))

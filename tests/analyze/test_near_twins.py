@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from crosslens.analyze import Subject, look_at_twins
-from crosslens.analyze.near_twins import find_twins, plant_equal_twins
-from crosslens.core import Dataset
+from crosslens.analyze.near_twins import changed_words, find_twins, named_images, plant_equal_twins, quoted_change
+from crosslens.core import Dataset, EvidenceList, PairedBars, QueryCards, restored_part, stored_part
+from tests.tables import each_row
 
 COLOURS = ("red", "blue", "green", "white", "black")
 ANIMALS = ("dog", "cat", "horse", "cow", "sheep", "goat", "bird", "fox", "wolf", "bear", "duck", "hen")
@@ -112,3 +113,64 @@ def test_without_pairs_or_vectors_there_is_nothing() -> None:
     assert not plant_equal_twins(plain, 1.0, np.random.default_rng(0)).ids
     lists = replace(subject(dataset()), images=None, captions=None)
     assert not look_at_twins(lists).facts
+
+
+@each_row(
+    ("first", "second", "changed"),
+    [
+        ("A lamp above a dog.", "A lamp below a dog.", ("above", "below")),
+        ('It says "milk".', 'It says "egg".', ("milk", "egg")),
+        ("the T-E-A sign", "the S-E-A sign", ("T-E-A", "S-E-A")),
+        ("69.30 in red, now", "68.31 in red, then", ("69.30 … now", "68.31 … then")),
+        ("a red dog", "a Red dog!", ("", "")),
+        ("a dog", "a big dog", ("", "big")),
+        ("9 - 5 = 4, in red", "9 - 4 = 5, in red", ("5 … 4", "4 … 5")),
+        (
+            "a man with a racquet on a tennis court",
+            "a man with a racquet standing on a court",
+            ("tennis", "standing"),
+        ),
+    ],
+)
+def test_what_differs_is_quoted(first: str, second: str, changed: tuple[str, str]) -> None:
+    assert quoted_change(first, second) == changed
+    assert quoted_change(second, first) == changed[::-1]
+    spans = changed_words(first, second)
+    assert "".join(span[0] for span in spans) == first
+
+
+def test_bars_count_every_pair_and_open_it() -> None:
+    """Both captions of a pair that differs in a side get one picture, those that differ in a colour their own."""
+    result = look_at_twins(subject(dataset(), reads_sides=False))
+    (section,) = result.sections()
+    (bars,) = section.parts
+    assert isinstance(bars, PairedBars)
+    assert restored_part(stored_part(section)) == section
+    rows = {row.name: row for row in bars.rows}
+    assert (rows["position"].counts, rows["colour"].counts) == ((0, 40, 0), (40, 0, 0))
+    assert sorted(rows["position"].changed) == ["left", "right"]
+    assert section.title == "The model cannot tell apart pictures that differ in position"
+    for row in bars.rows:
+        lists = {own.target: own for own in row.details if isinstance(own, EvidenceList)}
+        opened = [len(lists[address[1:]].entries) if address else 0 for address in row.addresses]
+        assert tuple(opened) == row.counts
+    (cards,) = (own for own in rows["position"].details if isinstance(own, QueryCards))
+    assert len({picture.image for card in cards.cards for picture in card.pictures}) == 2 * len(cards.cards)
+    first, right = cards.cards[0].pictures
+    caption = dataset().captions.row(dataset().caption_rows[cards.cards[0].query], named=True)
+    assert (caption["text"], caption["image"]) == (cards.cards[0].asked, right.image)
+    assert first.image != right.image
+    assert first.lines[0].endswith("gets the same picture.")
+
+
+def test_a_model_that_reads_is_said_to_tell_twins_apart() -> None:
+    (section,) = look_at_twins(subject(dataset())).sections()
+    assert section.title.startswith("The model tells near-twins apart: even of those that differ in ")
+
+
+def test_a_column_names_the_image_that_another_was_made_from() -> None:
+    assert named_images(dataset(4)) == {4: 0, 5: 1, 6: 2, 7: 3}
+    assert not named_images(dataset(4, columns=False))
+    bare = Dataset.of({"a": ["a dog"], "b": []}, images={"original": [None, "a"]})
+    assert named_images(bare) == {1: 0}
+    assert not find_twins(bare), "a picture without captions is no near-twin"

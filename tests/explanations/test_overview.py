@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,7 @@ import polars as pl
 import pytest
 
 import crosslens as cl
+from crosslens.core import Figure
 from crosslens.core.errors import ConflictError, InputError
 from crosslens.core.run import Run
 from crosslens.explanations.causes import CAUSES, OUTCOMES, cause_column
@@ -124,6 +126,19 @@ def test_all_failures_and_only_they(scenes: cl.Dataset, overview: Overview) -> N
     assert overview.causes["cause"].to_list() == list(OUTCOMES)
     wrong = overview.causes.filter(pl.col("cause") == "object").row(0, named=True)
     assert 0 < wrong["count"] <= wrong["asked"]
+
+
+def test_a_cause_that_most_failures_leave_undecided_is_open(overview: Overview) -> None:
+    """Of 193 failures that ask for a position 187 cannot be decided: 0.0 % with a narrow interval would be false."""
+    cause, asked, undecided = pl.col("cause"), pl.lit(193), pl.lit(187)
+    planted = overview.causes.with_columns(
+        asked=pl.when(cause.is_in(["position", "object"])).then(asked).otherwise("asked"),
+        open=pl.when(cause == "position").then(undecided).when(cause == "object").then(6).otherwise("open"),
+    )
+    sections = {section.title: section for section in replace(overview, causes=planted).sections()}
+    rows = {row[0]: row[1:] for row in sections["Causes"].tables[0].rows}
+    assert rows["position"][:2] + rows["position"][3:] == (193, 187, "open", "open")
+    assert [type(cell) for cell in rows["object"][3:]] == [Figure, Figure]
 
 
 def test_failures_by_their_number_of_causes(overview: Overview) -> None:

@@ -61,7 +61,8 @@ DOG, FRISBEE = ObjectPhrase("dog"), ObjectPhrase("frisbee")
         ),
         (
             {"misplaced": (("dog", "left", "apple"),)},
-            "The query asks for a dog to the left of an apple, but in the retrieved picture no dog is there.",
+            "The query asks for a dog to the left of an apple, but in the retrieved picture no dog is "
+            "to the left of an apple.",
         ),
         (
             {"lacking": (FRISBEE,), "wrong_counts": (("dog", 2, 1),)},
@@ -93,6 +94,11 @@ def test_the_first_sentence_says_what_was_asked_and_is_not_there(known: dict[str
             {"rank": 22, "margin": None, "margin_at_least": 0.33799},
             "The right picture comes 22nd of 120 pictures, at least 0.337 behind the first in score.",
         ),
+        (
+            {"margin": 1.81e-05},
+            "The right picture comes second of 120 pictures, less than 0.0001 behind the first in score.",
+        ),
+        ({"rank": 22, "margin": None, "margin_at_least": 1.81e-05}, "The right picture comes 22nd of 120 pictures."),
         ({"margin": 0.0}, "The right picture comes second of 120 pictures, with the same score as the first."),
         ({"rank": None, "margin": None}, "The right picture is not in the list that was kept."),
         (

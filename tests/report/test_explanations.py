@@ -173,7 +173,7 @@ def test_a_notebook_shows_the_photos_of_the_dataset(tmp_path: Path, monkeypatch:
     scores = np.array([[0.5, 0.6], [0.9, 0.8]], np.float32)
     run = cl.evaluate(data, scores=scores, metrics=["Hit@1"], resamples=0)
     shown = cl.explain(run, "a#0", dataset=data)._repr_html_()
-    assert re.findall(r'<img src="data:image/jpeg[^"]*" alt="(\w+):', shown) == ["right", "retrieved"]
+    assert re.findall(r'<img src="data:image/webp[^"]*" alt="(\w+):', shown) == ["right", "retrieved"]
 
 
 def test_csv_says_which_query_a_row_is_of(explanations: list[Explanation], tmp_path: Path) -> None:
@@ -198,7 +198,7 @@ def test_pictures_are_embedded_where_they_can_be_read(explanations: list[Explana
     (tmp_path / "broken.png").write_bytes(b"no picture")
     files = {NASTY: str(tmp_path / "large.png"), "beach": str(tmp_path / "broken.png")}
     page = page_of(explanations[:1], files)
-    assert page.count("data:image/jpeg;base64,") == 1
+    assert page.count("data:image/webp;base64,") == 1
     assert len(page) < 100_000, "made small"
     assert str(tmp_path) not in page
 

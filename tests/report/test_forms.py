@@ -29,8 +29,13 @@ from crosslens.core import (
     Gauge,
     Heat,
     Histogram,
+    Interval,
+    Intervals,
     Lines,
     Link,
+    Multiple,
+    PairedBar,
+    PairedBars,
     PictureCard,
     Presented,
     Row,
@@ -38,6 +43,7 @@ from crosslens.core import (
     Section,
     Series,
     Shares,
+    SmallMultiples,
     Table,
     Text,
     UsageError,
@@ -53,6 +59,11 @@ CHARTS: tuple[Chart, ...] = (
          mark=Series("chance", (HALF, HALF))),
     Bars(title="negative", groups=("a",), series=(Series("m", (Figure(-3.0, -4.0, -2.0),)),)),
     Gauge(title="gauge", figure=HALF, limits=(0.0, 1.0)),
+    Intervals(title="strip", rows=(Interval(HALF, "a <b>", change=LESS), Interval(Figure(None), "none")), mark=0.5),
+    SmallMultiples(title="multiples", columns=("a", "b"), means=(HALF, HALF), limits=(0, 1),
+                   rows=(Multiple("x", (Interval(HALF, tone="bad"), None), "by x"), Multiple("y", (None, None)))),
+    PairedBars(title="pairs", levels=(("both right", "good"), ("same", "bad"), ("swapped", "unsure")), chance=0.25,
+               rows=(PairedBar("left", (1, 3, 0), HALF), PairedBar("none", (0, 0, 0)))),
     Shares(title="shares", groups=("a", "b"), levels=("rank 1", "below"), counts=((3, 1), (0, 0))),
     Lines(title="lines", across=(1.0, 10.0, 1000.0), series=(Series("m", (HALF, LESS, HALF)),), axis="k",
           logarithmic=True, marked=1, measured={"m": 10.0}),
@@ -205,7 +216,12 @@ def test_charts_are_drawn_inside_their_frame(chart: Chart, tmp_path: Path) -> No
                 assert -1 <= float(element.get(name, "")) <= most + 1, ElementTree.tostring(element)
     assert len(chart.table.rows) > 0
     page = Shown((chart, Row((chart,)))).save(tmp_path / "a.html").read_text()
-    assert page.count('<svg class="chart"') == 2
+    classes = re.findall(r'<svg class="(chart[^"]*)"', page)
+    if isinstance(chart, Intervals | SmallMultiples | PairedBars):  # text beside drawings: one for each of its bars
+        assert classes
+        assert 'style="' not in page
+    else:
+        assert classes == ["chart", "chart"]
     assert "a <b>" not in page
 
 

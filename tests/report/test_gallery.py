@@ -182,7 +182,7 @@ def test_pictures_keep_to_the_budget_of_the_page(tmp_path: Path, monkeypatch: py
     gallery = retrieval_gallery(runs_of(dataset, scores(6, 12, 1), scores(6, 12, 2)), dataset, random=12)
     gallery = replace(gallery, pictures=pictures(tmp_path, dataset, without=1), problem="one is not there")
     large = gallery.content(".html").decode()
-    assert len(set(re.findall(r'src="(data:image/jpeg[^"]+)"', large))) == 5
+    assert len(set(re.findall(r'src="(data:image/webp[^"]+)"', large))) == 5
     assert "the pictures are missing: one is not there" in large
     monkeypatch.setattr("crosslens.report.forms.page._BUDGET", 2_000_000)
     sizes = [

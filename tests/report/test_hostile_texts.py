@@ -18,16 +18,25 @@ from hypothesis import assume, given, strategies as st
 from markdown_it import MarkdownIt
 
 from crosslens.core import (
+    AnsweredQuestion,
+    Answers,
     Cards,
     Dataset,
     Diffs,
+    EvidenceList,
+    Facet,
+    FacetValue,
     FactList,
     Figure,
+    Folded,
     InputError,
     MarkedText,
+    PairedBars,
     PictureBox,
     PictureCard,
     Presented,
+    QueryCard,
+    QueryCards,
     Row,
     Section,
     Table,
@@ -78,8 +87,13 @@ PARTS: tuple[Any, ...] = (
     Diffs((TextDiff("t", (("t", "t"), ("t", "")), "t", ("t",)),), title="t", about="t"),
     *CHARTS,
     Row(CHARTS[:2]),
+    Answers((AnsweredQuestion("t", "t", "likely", "t", "#t", "t"),)),
+    QueryCards((QueryCard("t", "t", (PictureCard("t", ("t",)),), ("t",), ("t",), ("t",)),), title="t",
+               facets=(Facet("t", (FacetValue("t", 1),)),)),
+    EvidenceList("e", "t", (("t", "t"),)),
+    Folded("t", (Text(("t",)),), about="t", open=True),
 )  # fmt: skip
-_NO_TEXT = {"align", "mark", "look", "image", "pictures", "narrow", "unit"}
+_NO_TEXT = {"align", "mark", "look", "image", "pictures", "narrow", "unit", "tone", "certainty", "address", "files"}
 """Fields of type text that nobody's data reaches."""
 
 
@@ -94,6 +108,9 @@ def filled(part: Any, text: str) -> Any:
     if isinstance(part, MarkedText):  # what a stretch is marked as is no text
         spans = tuple((text, mark, text) for _, mark, _ in part.spans)
         return MarkedText(text, spans, text, text)
+    if isinstance(part, PairedBars):
+        part = replace(part, levels=tuple((text, tone) for _, tone in part.levels))
+        return replace(part, title=text, rows=filled(part.rows, text), heading=text, noun=text)
     changed = {
         field.name: filled(getattr(part, field.name), text) for field in fields(part) if field.name not in _NO_TEXT
     }

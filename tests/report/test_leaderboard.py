@@ -6,11 +6,8 @@ import json
 
 import numpy as np
 
-from crosslens.core import Bars, MetricValues, Run, Table
-from crosslens.pipeline import Leaderboard, StageResult, leaderboard
-from crosslens.report import ReportInputs
-from crosslens.report.document.inputs import ReportContext
-from crosslens.report.document.sections import leaderboard as report_section
+from crosslens.core import Bars, MetricValues, Run
+from crosslens.pipeline import Leaderboard, leaderboard
 
 
 def run(name: str, share: float, metric: str = "t2i/Hit@1") -> Run:
@@ -47,19 +44,6 @@ def test_a_chart_has_a_bar_per_model_and_dataset() -> None:
         "coco_5k": [0.9, 0.1], "flickr": [None, 0.3],
     }  # fmt: skip
     assert BOARD.content(".svg").count(b'class="bar"') == 3
-
-
-def test_the_report_has_the_same_marks() -> None:
-    stored = StageResult("leaderboard", BOARD.as_dict(), "")
-    section = report_section(ReportContext(ReportInputs("title", {"x": run("x", 0.9)}, (stored,))))
-    assert section is not None
-    table, *_ = section.parts
-    assert isinstance(table, Table)
-    assert [str(cell) for row in table.rows for cell in row[1:]] == [
-        "90.0 [10.0, 90.0] *", "–", "10.0 [10.0, 90.0]", "30.0 [10.0, 90.0]",
-    ]  # fmt: skip
-    assert table.best == {(0, 1)}
-    assert table.notes[0].startswith("*: the best on a dataset. =: the difference to it may be chance")
 
 
 def test_a_board_is_read_from_its_json_form() -> None:

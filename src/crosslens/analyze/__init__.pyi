@@ -95,7 +95,14 @@ from crosslens.analyze.near_duplicates import (
     unit_vectors as unit_vectors,
     words_of as words_of,
 )
-from crosslens.analyze.near_twins import NearTwins as NearTwins, look_at_twins as look_at_twins
+from crosslens.analyze.near_twins import (
+    NearTwins as NearTwins,
+    changed_words as changed_words,
+    find_twins as find_twins,
+    look_at_twins as look_at_twins,
+    named_images as named_images,
+    quoted_change as quoted_change,
+)
 from crosslens.analyze.neighbours import (
     ApproximateSearch as ApproximateSearch,
     Neighbours as Neighbours,
@@ -153,5 +160,6 @@ from crosslens.analyze.weak_groups import (
     label_groups as label_groups,
     look_at_groups as look_at_groups,
     look_at_object_sizes as look_at_object_sizes,
+    makes_groups as makes_groups,
     with_misses as with_misses,
 )

@@ -6,10 +6,12 @@ in a quarter of the pairs, the same one in half, and each other's in a quarter.
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import astuple, dataclass
-from itertools import combinations
+from difflib import SequenceMatcher
+from itertools import combinations, groupby
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,20 +21,26 @@ from crosslens.analyze.near_duplicates import words_of
 from crosslens.analyze.subject import Planted, Subject
 from crosslens.core import (
     STATED_SIZE,
-    Cell,
     Dataset,
     Effect,
+    EvidenceList,
     Figure,
     FloatArray,
     IntArray,
     Observation,
+    PairedBar,
+    PairedBars,
+    PictureCard,
     Presented,
+    QueryCard,
+    QueryCards,
     Section,
-    Table,
     Text,
+    Tone,
     finding_kind,
 )
 from crosslens.language import COLOURS, STOP_WORDS, is_number, word_set
+from crosslens.metrics import format_count
 from crosslens.rank import scorer_of
 from crosslens.statistics import Estimate, share_of_sums
 
@@ -43,6 +51,12 @@ _FEWEST_WORDS, _COMMON = 5, 12
 """Captions that are compared word by word have so many; what more captions than this share is no pair's own."""
 _POSITIONS = word_set("left right above below over under beneath underneath behind front top bottom inside beside")
 _FACTS = {"relation": "position", "location": "position"}
+_PUNCTUATION = ".,;:!?\"'“”‘’()[]"
+_LEVELS: tuple[tuple[str, Tone], ...] = (
+    ("both their own picture", "good"), ("the same picture for both", "bad"), ("each other's", "unsure")
+)  # fmt: skip
+_MOST_NAMED, _MOST_CARDS, _MOST_LISTED = 3, 3, 200
+"""Facts in a heading; pairs with pictures, and pairs in a list, behind a bar."""
 _FACT_COLUMNS = ("task", "changed", "fact", "category", "type")
 
 
@@ -61,8 +75,8 @@ def find_twins(dataset: Dataset) -> list[Twins]:
         of_image[int(image)].append(caption)
     words = [words_of(text) for text in dataset.texts]
     named = _named_pairs(dataset)
-    pairs = _worded_pairs(words, dataset.caption_image, of_image) if named is None else named
-    columns = [name for name in _FACT_COLUMNS if name in dataset.images.columns] if named is not None else []
+    pairs = named or _worded_pairs(words, dataset.caption_image, of_image)
+    columns = [name for name in _FACT_COLUMNS if name in dataset.images.columns] if named else []
     table = dataset.images.select(pl.col(columns).cast(pl.String)).to_dicts() if columns else []
     twins = []
     for first, second in sorted(pairs):
@@ -74,17 +88,23 @@ def find_twins(dataset: Dataset) -> list[Twins]:
     return twins
 
 
-def _named_pairs(dataset: Dataset) -> set[tuple[int, int]] | None:
-    """The pairs that a column of images names, such as ``original``; None where no column does."""
-    rows, bare = dataset.image_rows, dataset.without_captions
+def named_images(dataset: Dataset) -> dict[int, int]:
+    """Rows of images → the row of another image that a column, such as ``original``, names; empty where none does."""
+    rows = dataset.image_rows
     for values in dataset.images.iter_columns():
         if values.name == "image" or values.dtype != pl.String or not set(values.drop_nulls()) <= set(rows):
             continue
-        named = ((row, rows[value]) for row, value in enumerate(values) if value is not None)
-        pairs = {(min(pair), max(pair)) for pair in named if len(set(pair)) == 2 and not any(bare[row] for row in pair)}
-        if pairs:
-            return pairs
-    return None
+        named = {row: rows[value] for row, value in enumerate(values) if value is not None and rows[value] != row}
+        if named:
+            return named
+    return {}
+
+
+def _named_pairs(dataset: Dataset) -> set[tuple[int, int]]:
+    """The pairs with captions that a column of images names."""
+    bare = dataset.without_captions
+    pairs = ((min(pair), max(pair)) for pair in named_images(dataset).items())
+    return {pair for pair in pairs if not any(bare[row] for row in pair)}
 
 
 def _worded_pairs(words: list[tuple[str, ...]], owner: IntArray, of_image: list[list[int]]) -> set[tuple[int, int]]:
@@ -154,11 +174,79 @@ def _fact_of(pairs: Iterable[tuple[int, int]], words: list[tuple[str, ...]]) -> 
     return "a word"
 
 
+def changed_words(first: str, second: str) -> tuple[tuple[str, str], ...]:
+    """Two texts word by word, as a :class:`TextDiff` has them: stretches of both; the same twice where they agree.
+
+    Words are what blanks part; their case and the punctuation around them change nothing. Texts of equally many words
+    are compared place by place where that leaves no more of them changed: a swap is two changes.
+    """
+    mine, theirs = (re.findall(r"\S+\s*", text) for text in (first, second))
+    before, after = ([word.strip().strip(_PUNCTUATION).casefold() for word in side] for side in (mine, theirs))
+    spans = []
+    matched = SequenceMatcher(None, before, after, autojunk=False).get_opcodes()
+    operations = [(kind == "equal", start, stop, at, to) for kind, start, stop, at, to in matched]
+    in_place = [a == b for a, b in zip(before, after, strict=False)]
+    if len(mine) == len(theirs) and sum(in_place) >= sum(stop - start for same, start, stop, *_ in operations if same):
+        runs = [list(group) for _, group in groupby(range(len(mine)), in_place.__getitem__)]
+        operations = [(in_place[run[0]], run[0], run[-1] + 1, run[0], run[-1] + 1) for run in runs]
+    for same, start, stop, at, to in operations:
+        stretch = "".join(mine[start:stop])
+        spans.append((stretch, stretch if same else "".join(theirs[at:to])))
+    return tuple(spans)
+
+
+def quoted_change(first: str, second: str) -> tuple[str, str]:
+    """What either text says where they differ; ``…`` stands for what is between two changes."""
+    spans = [[side.strip().strip(_PUNCTUATION) for side in span] for span in changed_words(first, second)
+             if span[0] != span[1]]  # fmt: skip
+    mine, theirs = (" … ".join(filter(None, (span[side] for span in spans))) for side in (0, 1))
+    return mine, theirs
+
+
+class AskedPair(NamedTuple):
+    """Both captions of a pair of pictures, each with its own picture, and by how much that scores above the other."""
+
+    images: tuple[str, str]
+    queries: tuple[str, str]
+    texts: tuple[str, str]
+    margins: tuple[float, float]
+
+    @property
+    def outcome(self) -> str:
+        """Which of the shares of a fact it counts in; equal scores prefer neither picture."""
+        right, wrong = (all(sign * margin > 0 for margin in self.margins) for sign in (1, -1))
+        return "own" if right else "swapped" if wrong else "same"
+
+    @property
+    def text(self) -> str:
+        """Both captions in one: ``a dog [left ⇄ right] of a cat``."""
+        text = ""
+        for mine, theirs in changed_words(*self.texts):
+            core = mine.strip().strip(_PUNCTUATION)
+            head, _, tail = mine.partition(core) if core else ("", "", " " * theirs.endswith(" "))
+            text += mine if mine == theirs else f"{head}[{core} ⇄ {theirs.strip().strip(_PUNCTUATION)}]{tail}"
+        return text
+
+    def card(self) -> QueryCard:
+        """A caption, its own picture and the twin's; below, what the twin's caption gets."""
+        side = int(self.margins[1] < self.margins[0])  # the one that is further from its own picture
+        other = 1 - side
+        gets = {"own": "its own picture", "same": "the same picture", "swapped": "this one's"}[self.outcome]
+        pictures = (
+            PictureCard("the twin", (f"“{self.texts[other]}” gets {gets}.",), self.images[other], "wrong"),
+            PictureCard("its own", (), self.images[side], "right"),
+        )
+        behind = Figure(abs(self.margins[side]), digits=3)
+        line = f"Its own picture scores {behind} less than the twin." if self.margins[side] else "Both score the same."
+        return QueryCard(self.queries[side], self.texts[side], pictures, (line,), self.queries)
+
+
 @dataclass(frozen=True, eq=False)
 class TwinOutcome:
     """Of the caption pairs of one fact: how often each gets its own picture, both the same one, or each other's.
 
-    ``pairs`` are pairs of pictures; ``weight`` is the share of all caption queries that get the other picture.
+    ``pairs`` are pairs of pictures; ``weight`` is the share of all caption queries that get the other picture;
+    ``asked`` are the caption pairs, those that say most about the fact first.
     """
 
     fact: str
@@ -168,21 +256,53 @@ class TwinOutcome:
     same: Estimate
     swapped: Estimate
     weight: float
-    wrong: tuple[tuple[str, str], ...] = ()
+    asked: tuple[AskedPair, ...] = ()
 
     @property
     def shares(self) -> dict[str, Estimate]:
         return {"own": self.own, "same": self.same, "swapped": self.swapped}
+
+    @property
+    def blind(self) -> bool:
+        """Whether coin flips would do as well: what the interval leaves of a better result is less than is stated."""
+        return self.pairs >= _FEWEST_PAIRS and self.own.high <= CHANCE + STATED_SIZE
 
     def observation(self) -> Observation:
         own = Figure(self.own.mean, *self.own.interval, scale=100, digits=0, unit=" %")
         same = own.write(self.same.mean)
         words = {"n": f"{self.pairs:,}", "fact": self.fact, "own": own, "same": same}
         effect = Effect.of("pairs", self.own.mean, *self.own.interval)
-        bounded = self.pairs >= _FEWEST_PAIRS and self.own.high <= CHANCE + STATED_SIZE
-        evidence = [{"query": query, "item": item} for query, item in self.wrong]
+        wrong = {
+            (pair.queries[side], pair.images[1 - side])
+            for pair in self.asked for side in (0, 1) if pair.margins[side] <= 0
+        }  # fmt: skip
+        evidence = [{"query": query, "item": item} for query, item in sorted(wrong)]
         return Observation(
-            "twins", words, effect, self.weight, bounded=bounded, evidence=evidence, subject=self.fact
+            "twins", words, effect, self.weight, bounded=self.blind, evidence=evidence, subject=self.fact
+        )  # fmt: skip
+
+    def bar(self) -> PairedBar:
+        """How often each outcome occurred, an example, and the pairs behind each."""
+        by_outcome = {name: [pair for pair in self.asked if pair.outcome == name] for name in self.shares}
+        counts = tuple(map(len, by_outcome.values()))
+        # The pair that shows the fact with the fewest words; those behind the bar are of different pictures.
+        example = min(self.asked, key=lambda pair: (len("".join(quoted_change(*pair.texts))), pair.queries))
+        shown = {pair.images: pair for pair in reversed(self.asked) if pair.outcome != "own"}
+        cards = tuple(pair.card() for pair in list(shown.values())[: -_MOST_CARDS - 1 : -1])
+        lists = [
+            EvidenceList(
+                f"twins-{re.sub(r'[^a-z0-9]+', '-', self.fact.lower())}-{outcome}",
+                f"{format_count(len(pairs), 'pair')}: {name}"
+                + (f", the first {_MOST_LISTED:,}" if len(pairs) > _MOST_LISTED else ""),
+                tuple((" · ".join(pair.queries), pair.text) for pair in pairs[:_MOST_LISTED]),
+            )
+            for (outcome, pairs), (name, _) in zip(by_outcome.items(), _LEVELS, strict=True)
+        ]
+        return PairedBar(
+            self.fact, counts, Figure.percent(*astuple(self.own)), changed=quoted_change(*example.texts),
+            pictures=example.images,
+            details=(*([QueryCards(cards)] if cards else []), *(own for own in lists if own.entries)),
+            addresses=tuple(f"#{own.target}" if own.entries else "" for own in lists),
         )  # fmt: skip
 
     def as_dict(self) -> dict[str, Any]:
@@ -201,21 +321,33 @@ class NearTwins(Presented):
     def title(self) -> str:
         return "Pictures that differ in one fact"
 
+    @property
+    def claim(self) -> str:
+        """What the bars show, as a heading."""
+        blind = [fact.fact for fact in self.facts if fact.blind]
+        if blind:
+            others = f" and {len(blind) - _MOST_NAMED} more" if len(blind) > _MOST_NAMED else ""
+            return f"The model cannot tell apart pictures that differ in {', '.join(blind[:_MOST_NAMED])}{others}"
+        worst = self.facts[0]
+        share = f"get their own picture in {Figure.share(worst.own.mean)} of the pairs"
+        if worst.own.low > 1 - CHANCE:
+            return f"The model tells near-twins apart: even of those that differ in {worst.fact}, both captions {share}"
+        return f"Near-twins are hardest where they differ in {worst.fact}: both captions {share}"
+
     def sections(self) -> Iterator[Section]:
         if not self.facts:
             yield Section(self.title, (Text(("No two images have captions that differ in one fact.",), note=True),))
             return
-        rows: list[tuple[Cell, ...]] = [
-            (fact.fact, fact.pairs, *(Figure.percent(*astuple(share)) for share in fact.shares.values()))
-            for fact in self.facts
-        ]
-        chance = ("(coin flips)", None, Figure.percent(CHANCE), Figure.percent(2 * CHANCE), Figure.percent(CHANCE))
-        notes = (
-            "Of both captions of a pair, between its two pictures alone, in percent of pairs.",
-            "In brackets: 95% intervals over pairs of pictures.",
+        about = (
+            "Of both captions of a pair, between its two pictures alone: each its own, both the same one, or each the "
+            "other's. Behind a bar: how often each gets its own, with the 95 % interval over pairs of pictures; coin "
+            f"flips reach {Figure.share(CHANCE)}."
         )
-        header = ("differ in", "pairs", "both their own", "both the same", "each other's")
-        yield Section(self.title, (Table(header, (*rows, chance), "lrlll", notes=notes),))
+        bars = PairedBars(
+            title=self.title, about=about, levels=_LEVELS, rows=tuple(fact.bar() for fact in self.facts), chance=CHANCE,
+            chance_words="coin flips", heading="differ in", measure="both their own", noun="pairs of captions",
+        )  # fmt: skip
+        yield Section(self.claim, (bars,), target="twins")
 
     def findings(self) -> Iterator[Observation]:
         return (fact.observation() for fact in self.facts)
@@ -231,7 +363,7 @@ def look_at_twins(subject: Subject) -> NearTwins:
         return NearTwins(())
     scorer = scorer_of(subject.images, subject.captions, subject.score)
     clusters = _clusters(twins, len(subject.dataset.image_ids))
-    image_ids, caption_ids = subject.dataset.image_ids, subject.dataset.caption_ids
+    image_ids, caption_ids, texts = subject.dataset.image_ids, subject.dataset.caption_ids, subject.dataset.texts
     asked = max(int(np.isfinite(subject.caption_hits).sum()), 1)
     by_fact: dict[str, list[int]] = defaultdict(list)
     for number, pair in enumerate(twins):
@@ -249,13 +381,17 @@ def look_at_twins(subject: Subject) -> NearTwins:
         own_share, same, swaps = (
             share_of_sums(np.bincount(groups, weights * part), total) for part in (own, ~(own | swapped), swapped)
         )
-        wrong = {
-            (caption_ids[query], image_ids[item])
-            for margin, (_, other, caption) in zip(margins, sides, strict=True)
-            for query, item in zip(caption[margin <= 0], other[margin <= 0], strict=True)
-        }
-        weight = len({query for query, _ in wrong}) / asked
-        facts.append(TwinOutcome(fact, len(numbers), len(rows), own_share, same, swaps, weight, tuple(sorted(wrong))))
+        lost = {int(query) for margin, (_, _, caption) in zip(margins, sides, strict=True)
+                for query in caption[margin <= 0]}  # fmt: skip
+        pairs = tuple(
+            AskedPair(
+                (image_ids[left], image_ids[right]), (caption_ids[mine], caption_ids[theirs]),
+                (texts[mine], texts[theirs]), (float(before), float(after)),
+            )
+            for (left, right, mine, theirs, _), before, after in zip(rows, *margins, strict=True)
+        )  # fmt: skip
+        pairs = tuple(sorted(pairs, key=lambda pair: (min(pair.margins), pair.queries)))
+        facts.append(TwinOutcome(fact, len(numbers), len(rows), own_share, same, swaps, len(lost) / asked, pairs))
     return NearTwins(tuple(sorted(facts, key=lambda outcome: (outcome.own.mean, -outcome.pairs, outcome.fact))))
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from functools import cached_property
 from itertools import pairwise
@@ -147,15 +147,26 @@ def cell_text(cell: Cell) -> str:
 
 @dataclass(frozen=True)
 class Text:
-    """Sentences, each beginning a line of its own. ``note``: what a reader may skip."""
+    """Sentences, each beginning a line of its own. ``note``: what a reader may skip.
+
+    ``terms`` are words of the sentences with what they mean, which pages show on tap.
+    """
 
     sentences: tuple[str, ...]
     note: bool = False
+    terms: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
     def of(cls, *sentences: str, note: bool = False) -> Text:
         """Those of the sentences that are not empty."""
         return cls(tuple(sentence for sentence in sentences if sentence), note)
+
+
+@dataclass(frozen=True)
+class Code:
+    """Lines to be copied: commands, or a file."""
+
+    text: str
 
 
 @dataclass(frozen=True)
@@ -174,7 +185,8 @@ class Table:
     ``folded`` is on pages under a line to click on, and neither in a terminal nor in LaTeX. Of more than ``most`` rows
     a terminal shows so many, evenly spread, and pages fold the table. ``notes`` say what its columns mean.
     ``narrow`` is what a terminal shows where the table is wider than it, such as the same without intervals; ``cut``
-    shortens long texts to its width. A table that stands ``aside``, such as one behind cards that show the same, is
+    shortens long texts to its width. With ``drawn``, pages draw shares with their intervals beside the numbers.
+    A table that stands ``aside``, such as one behind cards that show the same, is
     folded on pages, and a terminal shows it.
     """
 
@@ -190,6 +202,7 @@ class Table:
     narrow: Table | None = None
     cut: bool = False
     aside: bool = False
+    drawn: bool = False
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "rows", tuple(map(tuple, self.rows)))
@@ -353,6 +366,137 @@ class Lines(Chart):
         figure = series.figures[index]
         beyond = self.across[index] > self.measured.get(series.name, math.inf) and figure.known
         return f"{figure} extrapolated" if beyond else figure
+
+
+Tone = Literal["", "good", "bad", "unsure"]
+"""How a mark is coloured: as better, as worse, as neither, or ``unsure``, grey, where it may be either."""
+TONE_SIGNS: Mapping[Tone, str] = {"good": "▲", "bad": "▼", "": "", "unsure": ""}
+"""Of figures, where there is no colour."""
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A figure as a dot with its interval on a scale that others share.
+
+    ``about`` stands under the name. ``change`` is written behind the figure, such as the difference from the one above.
+    ``address`` leads to the queries that the figure counts.
+    """
+
+    figure: Figure
+    name: str = ""
+    about: str = ""
+    change: Figure | None = None
+    tone: Tone = ""
+    address: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Intervals(Chart):
+    """Figures below each other on one scale; ``mark`` is a value that all of them are read against, such as 0.
+
+    ``heading`` says what the rows are, ``limits`` are the ends of the scale (default: from the figures).
+    """
+
+    rows: tuple[Interval, ...]
+    heading: str = ""
+    axis: str = ""
+    limits: tuple[float, float] | None = None
+    mark: float | None = None
+
+    @property
+    def table(self) -> Table:
+        """A row per figure, with what changed where something did."""
+        changes = any(row.change is not None for row in self.rows)
+        header = (self.heading, self.axis or "value", *(("change",) if changes else ()))
+        rows = tuple(
+            (", ".join(filter(None, (row.name, row.about))), row.figure, *((row.change,) if changes else ()))
+            for row in self.rows
+        )
+        return Table(header, rows, "l" * len(header), title=self.title)
+
+
+@dataclass(frozen=True)
+class Multiple:
+    """A row of small multiples: a cell per column, None where there is none; ``group`` is the heading it is under."""
+
+    name: str
+    cells: tuple[Interval | None, ...]
+    group: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SmallMultiples(Chart):
+    """Rows of figures, with a column per run or gallery, all on one scale.
+
+    ``means`` are drawn dashed through the columns, ``abouts`` stand under their names.
+    """
+
+    columns: tuple[str, ...]
+    rows: tuple[Multiple, ...]
+    means: tuple[Figure, ...] = ()
+    abouts: tuple[str, ...] = ()
+    axis: str = ""
+    limits: tuple[float, float] | None = None
+
+    @property
+    def table(self) -> Table:
+        """A row per group; figures that are coloured have a sign."""
+        cells = (
+            [None if cell is None else replace(cell.figure, mark=TONE_SIGNS[cell.tone]) for cell in row.cells]
+            for row in self.rows
+        )
+        rows = tuple((row.group, row.name, *line) for row, line in zip(self.rows, cells, strict=True))
+        return Table(("", "", *self.columns), rows, "l" * (2 + len(self.columns)), title=self.title, names=2)
+
+
+@dataclass(frozen=True)
+class PairedBar:
+    """How often each of the levels of :class:`PairedBars` occurred in one kind of pairs, or of queries.
+
+    ``figure`` is written behind the bar and its interval drawn on it, on the bar's scale: a share of the whole.
+    ``about`` stands under the name, ``changed`` are words that differ, ``pictures`` images that are shown small.
+    ``details`` are folded under the bar; ``addresses`` lead to the queries of each level.
+    """
+
+    name: str
+    counts: tuple[int, ...]
+    figure: Figure | None = None
+    about: str = ""
+    changed: tuple[str, ...] = ()
+    pictures: tuple[str, ...] = ()
+    details: tuple[Part, ...] = ()
+    addresses: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class PairedBars(Chart):
+    """Bars of equal length, divided among what can happen to two that belong together.
+
+    ``levels`` are both right, the same picture for both, swapped; or only A, only B, both, neither: names and tones.
+    ``chance`` is where the first level would end by guessing. ``heading`` says what the rows are.
+    """
+
+    levels: tuple[tuple[str, Tone], ...]
+    rows: tuple[PairedBar, ...]
+    chance: float | None = None
+    chance_words: str = "by chance"
+    heading: str = ""
+    measure: str = ""
+    """What the figure behind a bar is."""
+    noun: str = "pairs"
+    files: Mapping[str, str] = field(default_factory=dict)
+    """Files of the images that rows name."""
+
+    @property
+    def table(self) -> Table:
+        figures = any(row.figure is not None for row in self.rows)
+        header = (self.heading, *(name for name, _ in self.levels), *((self.measure or "share",) if figures else ()))
+        rows = tuple(
+            (" · ".join(filter(None, (row.name, " ⇄ ".join(row.changed)))), *row.counts,
+             *((row.figure,) if figures else ()))
+            for row in self.rows
+        )  # fmt: skip
+        return Table(header, rows, title=self.title)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -543,7 +687,175 @@ class Row:
     charts: tuple[Chart, ...]
 
 
-Part = Text | FactList | Table | Chart | Cards | MarkedText | Diffs | Row
+class Composed(ABC):
+    """A part that forms without one of their own for it show as other parts."""
+
+    @property
+    @abstractmethod
+    def plain(self) -> tuple[Part, ...]:
+        """The parts that say the same."""
+
+
+@dataclass(frozen=True)
+class AnsweredQuestion:
+    """A question and what answers it, how sure that is and why; ``address`` leads to the evidence called ``link``."""
+
+    question: str
+    text: str
+    certainty: str = ""
+    reason: str = ""
+    address: str = ""
+    link: str = ""
+
+
+@dataclass(frozen=True)
+class Answers(Composed):
+    """Questions with their answers, a line each."""
+
+    answers: tuple[AnsweredQuestion, ...]
+
+    @property
+    def plain(self) -> tuple[Part, ...]:
+        rows = ((own.question, f"{own.text} ({own.certainty})" if own.certainty else own.text) for own in self.answers)
+        return (FactList(tuple(rows)),)
+
+
+@dataclass(frozen=True)
+class QueryCard:
+    """A query with the pictures that were asked for and shown instead; ``query`` is its id.
+
+    ``asked`` is its text, or empty where pictures ask. ``lines`` say what is wrong, ``facts`` are soft, such as group
+    and id. ``values`` has its value of every facet. ``address`` leads to all about it.
+    """
+
+    query: str
+    asked: str
+    pictures: tuple[PictureCard, ...]
+    lines: tuple[str, ...] = ()
+    facts: tuple[str, ...] = ()
+    values: tuple[str, ...] = ()
+    address: str = ""
+
+
+@dataclass(frozen=True)
+class FacetValue:
+    """A value of a facet, how many queries have it, and their figure; ``address`` is the page that shows those alone.
+
+    One that is ``chosen`` is what the page shows now.
+    """
+
+    name: str
+    count: int
+    figure: Figure | None = None
+    address: str = ""
+    chosen: bool = False
+
+
+@dataclass(frozen=True)
+class Facet:
+    """What queries are told apart by, and its values."""
+
+    name: str
+    choices: tuple[FacetValue, ...]
+
+
+@dataclass(frozen=True)
+class QueryCards(Composed):
+    """Cards of queries under facets that narrow them.
+
+    Pages show the first ``most``, and the others under a line to click on; a terminal shows the first ``printed``.
+    ``files`` are those of the images that cards name. ``large`` cards fill the width that they have.
+    """
+
+    cards: tuple[QueryCard, ...]
+    title: str = ""
+    facets: tuple[Facet, ...] = ()
+    files: Mapping[str, str] = field(default_factory=dict)
+    most: int | None = None
+    printed: int = 3
+    large: bool = False
+
+    @property
+    def plain(self) -> tuple[Part, ...]:
+        """Of facets a table, of queries cards of text."""
+        rows = [
+            (facet.name, choice.name, choice.count, *([choice.figure] if self._figures else []))
+            for facet in self.facets
+            for choice in facet.choices
+        ]
+        header = ("facet", "value", "queries", *(["figure"] if self._figures else []))
+        table = Table(header, rows, "llrl"[: len(header)], names=2)
+        cards = tuple(
+            PictureCard(
+                f"{card.query}: {card.asked}".removesuffix(": "),
+                (*(" ".join((picture.title, *picture.lines)) for picture in card.pictures), *card.lines),
+                details=card.facts,
+            )
+            for card in self.cards
+        )
+        return (*([table] if rows else []), Cards(self.title, cards, most=self.printed))
+
+    @property
+    def _figures(self) -> bool:
+        return any(choice.figure is not None for facet in self.facets for choice in facet.choices)
+
+
+@dataclass(frozen=True)
+class EvidenceList(Composed):
+    """The queries behind a figure: ids, and what each says. An address ``#target`` leads here and opens it."""
+
+    target: str
+    title: str
+    entries: tuple[tuple[str, str], ...]
+    addresses: tuple[str, ...] = ()
+    """Of a page about each."""
+
+    @property
+    def plain(self) -> tuple[Part, ...]:
+        return (Folded(self.title, (FactList(self.entries),)),)
+
+
+@dataclass(frozen=True)
+class Folded(Composed):
+    """Parts under a line to click on; ``about`` says what is in them. A terminal leaves them out.
+
+    One that is ``open`` from the start can be closed; printing opens others where ``paper`` says so.
+    """
+
+    title: str
+    parts: tuple[Part, ...]
+    about: str = ""
+    open: bool = False
+    paper: bool = False
+    target: str = ""
+
+    @property
+    def plain(self) -> tuple[Part, ...]:
+        return self.parts
+
+
+@dataclass(frozen=True)
+class Beside(Composed):
+    """Parts in columns where there is room, the first the widest."""
+
+    columns: tuple[tuple[Part, ...], ...]
+
+    @property
+    def plain(self) -> tuple[Part, ...]:
+        return tuple(part for column in self.columns for part in column)
+
+
+def flat(parts: Iterable[Part], *, folded: bool = True) -> Iterator[Part]:
+    """Parts with what they are composed of in their place; without ``folded``, what is folded is left out."""
+    for part in parts:
+        if isinstance(part, Composed):
+            if folded or not isinstance(part, Folded) or part.open:
+                yield from flat(part.plain, folded=folded)
+        else:
+            yield part
+
+
+Part = Text | Code | FactList | Table | Chart | Cards | MarkedText | Diffs | Row | Composed
 
 
 @dataclass(frozen=True)
@@ -551,21 +863,28 @@ class Section:
     """Parts under a heading; without a title they follow what is above.
 
     ``query`` is the id of the query that all of it is about: a page with several begins with links to them, and CSV has
-    a column of them.
+    a column of them. ``certainty`` is how sure the title is, where it claims something, and ``reason`` why. ``target``
+    is its place in the page's address.
     """
 
     title: str
     parts: tuple[Part, ...]
     query: str = ""
+    certainty: str = ""
+    reason: str = ""
+    target: str = ""
 
     @property
     def tables(self) -> list[Table]:
-        return [part for part in self.parts if isinstance(part, Table)]
+        """Its tables in order, and those of charts that are text beside drawings."""
+        scales = (Intervals, SmallMultiples, PairedBars)
+        parts = (part.table if isinstance(part, scales) else part for part in flat(self.parts))
+        return [part for part in parts if isinstance(part, Table)]
 
     @property
     def charts(self) -> list[Chart]:
         """Its charts in order, those of rows as well."""
-        nested = [part.charts if isinstance(part, Row) else (part,) for part in self.parts]
+        nested = [part.charts if isinstance(part, Row) else (part,) for part in flat(self.parts)]
         return [part for parts in nested for part in parts if isinstance(part, Chart)]
 
 
@@ -615,8 +934,11 @@ def restored_part(stored: Any) -> Any:
 _STORED: Mapping[str, type] = {
     kind.__name__: kind
     for kind in (
-        Section, Figure, Text, FactList, Table, Series, Bars, Gauge, Shares, Lines, Heat, Histogram, Cloud, Scatter,
-        PictureBox, PictureCard, Cards, MarkedText, TextDiff, Diffs, Row,
+        Section, Figure, Text, Code, FactList, Table, Series, Bars, Gauge, Shares, Lines, Heat, Histogram, Cloud,
+        Scatter,
+        PictureBox, PictureCard, Cards, MarkedText, TextDiff, Diffs, Row, Interval, Intervals, Multiple, SmallMultiples,
+        PairedBar, PairedBars, AnsweredQuestion, Answers, QueryCard, QueryCards, FacetValue, Facet, EvidenceList,
+        Folded, Beside,
     )
 }  # fmt: skip
 

@@ -35,12 +35,7 @@ from crosslens.explanations.explainer import (
     compare_hits as compare_hits,
     explain_queries as explain_queries,
 )
-from crosslens.explanations.explanation import (
-    ExplainedQueries as ExplainedQueries,
-    Explanation as Explanation,
-    marked_words as marked_words,
-    picture_cards as picture_cards,
-)
+from crosslens.explanations.explanation import ExplainedQueries as ExplainedQueries, Explanation as Explanation
 from crosslens.explanations.failures import (
     DIRECTION_NAMES as DIRECTION_NAMES,
     TEXT_TO_TEXT as TEXT_TO_TEXT,
@@ -80,7 +75,6 @@ from crosslens.explanations.overview import (
     Overview as Overview,
     explain_run as explain_run,
     save_overview as save_overview,
-    table_of_totals as table_of_totals,
 )
 from crosslens.explanations.run_comparison import (
     ConceptTable as ConceptTable,

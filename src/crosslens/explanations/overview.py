@@ -22,6 +22,7 @@ import numpy as np
 import polars as pl
 
 from crosslens.core import (
+    Cell,
     Dataset,
     Figure,
     Heat,
@@ -431,18 +432,21 @@ def size_notes(settings: Mapping[str, Any], metrics: pl.DataFrame) -> tuple[str,
 
 
 def _table_of_causes(overview: Overview) -> Table:
-    rows = tuple(
-        (
-            row["cause"], row["asked"], None if row["asked"] is None else row["open"], row["count"],
-            Figure.percent(None).of_row(row, "share"), Figure.percent(row["main_share"]),
-        )
-        for row in overview.causes.to_dicts()
-    )  # fmt: skip
+    rows = []
+    for row in overview.causes.to_dicts():
+        shares: tuple[Cell, ...] = (Figure.percent(None).of_row(row, "share"), Figure.percent(row["main_share"]))
+        asked = (None, None) if row["asked"] is None else (row["asked"], row["open"])
+        rows.append((row["cause"], *asked, row["count"], *(("open",) * 2 if is_open(row) else shares)))
     note = (
-        "asked: failures whose query mentions it; open: of these, undecided; main: counted once per failure, by "
-        "the first that applies from above."
+        "asked: failures whose query mentions it; open: of these, undecided, and in place of a share that most of "
+        "them leave undecided; main: counted once per failure, by the first that applies from above."
     )
-    return Table(("cause", "asked", "open", "failures", "% of failures", "main, %"), rows, notes=(note,))
+    return Table(("cause", "asked", "open", "failures", "% of failures", "main, %"), rows, "lrrrrr", notes=(note,))
+
+
+def is_open(row: Mapping[str, Any]) -> bool:
+    """Whether more of the failures that ask for a cause are undecided than decided: its share would say too little."""
+    return bool(row["asked"]) and 2 * row["open"] > row["asked"]
 
 
 def _table_of_cause_numbers(overview: Overview) -> Table:

@@ -205,6 +205,8 @@ _ALWAYS_PLURAL = {word[:-2] if word.endswith("sses") else word[:-1]: word for wo
 """Lemmas that are no words of their own: a *jean*."""
 _ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth")
 _DIGITS = 3
+_NEXT_TO_NOTHING = 1e-4
+"""A distance between scores below which its digits say nothing."""
 
 
 # Forms of nouns and numbers
@@ -261,8 +263,10 @@ def ordinal(rank: int) -> str:
 
 
 def rounded(value: float) -> str:
-    """Three significant digits."""
-    return f"{value:.{_DIGITS}g}" if abs(value) < 10**_DIGITS else f"{value:,.0f}"
+    """Three significant digits of a distance between scores; what is next to nothing is less than a limit."""
+    if value < _NEXT_TO_NOTHING:
+        return f"less than {_NEXT_TO_NOTHING:.4f}"
+    return f"{value:.{_DIGITS}g}" if value < 10**_DIGITS else f"{value:,.0f}"
 
 
 def rounded_down(value: float) -> str:
@@ -371,7 +375,8 @@ def _faults(findings: Findings, terms: _Terms) -> list[Sentence]:
     faults += [_wrong_value(wrong, findings, terms) for wrong in findings.wrong_values]
     for noun, side, other in findings.misplaced:
         where = f"{_SIDES[side]} {with_article(other)}"
-        text = f"{with_article(noun)} {where}, but in {terms.checked} no {spelled(noun)} is there"
+        verb = "are" if is_plural(noun) else "is"
+        text = f"{with_article(noun)} {where}, but in {terms.checked} no {spelled(noun)} {verb} {where}"
         claims = Claim(WORDS, "place", noun, (side, other)), Claim(terms.about, "not placed", noun, (side, other))
         faults.append(Sentence(text, claims))
     return faults
@@ -426,7 +431,7 @@ def _rank(findings: Findings) -> Sentence:
         ahead = "ahead of the next" if findings.succeeded else "behind the first"
         text += f", {rounded(abs(findings.margin))} {ahead} in score"
         claims.append(Claim(RANKING, "margin", value=findings.margin))
-    elif findings.margin_at_least:
+    elif findings.margin_at_least and findings.margin_at_least >= _NEXT_TO_NOTHING:
         text += f", at least {rounded_down(findings.margin_at_least)} behind the first in score"
         claims.append(Claim(RANKING, "margin at least", value=findings.margin_at_least))
     return Sentence(text, tuple(claims))

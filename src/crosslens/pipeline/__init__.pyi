@@ -70,6 +70,7 @@ from crosslens.pipeline.groups import (
     group_metrics as group_metrics,
     group_names as group_names,
     groupable_metrics as groupable_metrics,
+    grouping_columns as grouping_columns,
     read_columns as read_columns,
 )
 from crosslens.pipeline.in_memory import (

@@ -572,7 +572,7 @@ def failures_by(overview: Overview, labels: Mapping[str, str], column: str) -> G
 
 
 def drops_by(study: Robustness, labels: Mapping[str, str], column: str) -> GroupedTable:
-    """What each perturbation costs the queries of each group: the change of the direction's Rsum, in points."""
+    """What each perturbation costs the queries of each group, in points of the direction's Rsum."""
     table = _with_groups(study.queries, labels)
     groups = _largest_first(table.unique(["query"])["group"])
     rows, cells, most = [], [], 100.0 * len(RSUM_CUTOFFS)
@@ -584,9 +584,9 @@ def drops_by(study: Robustness, labels: Mapping[str, str], column: str) -> Group
             drop = estimate(change, members["cluster"].to_numpy(), bounds=(-most, most))
             rows.append({"model": model, "perturbation": perturbation, "group": group, "queries": members.height,
                          "change": drop.mean, "low": drop.low, "high": drop.high})  # fmt: skip
-            line.append(Figure(drop.mean, drop.low, drop.high, digits=1, signed=True))
+            line.append(Figure(-drop.mean, -drop.high, -drop.low, digits=1))
         cells.append(tuple(line))
-    note = f"Change of Hit@1 + Hit@5 + Hit@10 ({study.direction}) in points, by {column}; intervals over images."
+    note = f"What Hit@1 + Hit@5 + Hit@10 ({study.direction}) loses in points, by {column}; intervals over images."
     shown = Table(("model", "perturbation", *groups), tuple(cells), notes=(note,), names=2)
     return GroupedTable(f"{study.title}, by {column}", column, pl.DataFrame(rows), shown)
 

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 import crosslens as cl
+from crosslens.core import Figure
 from crosslens.encode import text_only
 from crosslens.perturbations import perturb
 from tests.pipeline.robustness_study import reference
@@ -121,6 +122,31 @@ def test_drop_and_its_test_are_those_of_compare() -> None:
     assert row["drop"] == pytest.approx(-expected.difference)
     assert (row["low"], row["high"]) == (pytest.approx(-expected.high), pytest.approx(-expected.low))
     assert row["p"] == expected.p_value
+
+
+def test_what_is_lost_is_positive_in_every_table() -> None:
+    """A plus for a loss in one table and a minus for it in the next would be read as the reverse of each other."""
+    dataset = cl.Dataset.of({f"i{n}": [f"the dog has {n} bones", f"a cat sees dog {n}"] for n in range(16)})
+    texts = pl.Series("text", [text.replace("dog", "dgo") for text in dataset.texts])
+    perturbed = {"char_swap": replace(dataset, captions=dataset.captions.with_columns(texts))}
+    images = np.eye(16, dtype=np.float32)
+    right = images[dataset.caption_image]
+    result = cl.robustness(
+        dataset, images=images, captions=right, score="dot", perturbed=perturbed,
+        variants={"char_swap": np.roll(right, 4, axis=0)}, **QUICK,
+    )  # fmt: skip
+    sections = {section.title: section for section in result.sections()}
+    (table,) = next(own for title, own in sections.items() if title.startswith("Drop of ")).tables
+    lost = table.rows[0][table.header.index("points lost")]
+    assert isinstance(lost, Figure)
+    assert lost.value is not None
+    assert lost.value > 0
+    assert not str(lost).startswith("+")
+    if words := sections.get("Which words matter most?"):
+        costs = [row[words.tables[0].header.index("lost")] for row in words.tables[0].rows]
+        values = [cost.value for cost in costs if isinstance(cost, Figure) and cost.value is not None]
+        assert values == sorted(values, reverse=True)
+        assert values[0] > 0
 
 
 def test_a_perturbation_that_applies_to_nothing_changes_nothing() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import re
-from collections import Counter
 from dataclasses import replace
 from html import unescape
 from xml.etree import ElementTree
@@ -14,7 +13,6 @@ from hypothesis import given, strategies as st
 
 from crosslens.core import Bars, Chart, Cloud, Figure, Gauge, Heat, Histogram, Lines, Scatter, Series, Shares, cell_text
 from crosslens.report import chart_html
-from crosslens.report.document.queries import BANDS, rank_bands
 from crosslens.report.forms.charts import draw
 from crosslens.report.forms.drawing import drawn_file, fitting, ticks
 
@@ -34,9 +32,11 @@ def series(**figures: list[Figure]) -> tuple[Series, ...]:
     return tuple(Series(name, tuple(own)) for name, own in figures.items())
 
 
-def strip(groups: dict[str, list[int]]) -> Shares:
-    counts = tuple(tuple(map(float, rank_bands(ranks))) for ranks in groups.values())
-    return Shares(title="t", groups=tuple(groups), levels=BANDS, counts=counts)
+LEVELS = ("rank 1", "2–5", "6–10", "11–100", "below 100")
+
+
+def strip(groups: dict[str, tuple[float, ...]]) -> Shares:
+    return Shares(title="t", groups=tuple(groups), levels=LEVELS, counts=tuple(groups.values()))
 
 
 def drawing(chart: Chart) -> ElementTree.Element:
@@ -204,7 +204,7 @@ def test_names_of_columns_and_runs_have_room() -> None:
     cells = [numbers(cell, "x", "width") for cell in drawing(chart).findall(".//rect")]
     reach = 7.4 * len(names[1]) * math.cos(math.radians(35))
     assert draw(chart).width >= cells[-1][0] + cells[-1][1] / 2 + reach - 8
-    long = strip({"a-rather-long-name-of-a-run": [1, 2], "b": [1, 2]})
+    long = strip({"a-rather-long-name-of-a-run": (1, 1, 0, 0, 0), "b": (1, 1, 0, 0, 0)})
     assert "a-rather-long-name-of-a-run" in [text.text for text in drawing(long).iter("text")]
 
 
@@ -222,7 +222,7 @@ def test_a_value_lies_inside_its_interval_on_the_axis() -> None:
 
 
 def test_a_strip_alone_has_no_name_beside_it() -> None:
-    alone = [text.text for text in drawing(strip({"run": [1, 2]})).iter("text")]
+    alone = [text.text for text in drawing(strip({"run": (1, 1, 0, 0, 0)})).iter("text")]
     assert "run" not in alone
 
 
@@ -234,25 +234,9 @@ def test_counts_are_heights() -> None:
     assert rows_of(chart) == (("0 to 1", "2"), ("1 to 2", "0"), ("2 to 3", "4"))
 
 
-def slow_band(rank: int) -> str:
-    if rank == -1 or rank > 100:
-        return "below 100"
-    if rank > 10:
-        return "11–100"
-    if rank > 5:
-        return "6–10"
-    return "rank 1" if rank == 1 else "2–5"
-
-
-@given(st.lists(st.one_of(st.just(-1), st.integers(1, 200)), max_size=60))
-def test_bands_of_ranks(ranks: list[int]) -> None:
-    counted = Counter(map(slow_band, ranks))
-    assert rank_bands(ranks) == [counted[band] for band in BANDS]
-
-
 def test_strips_fill_their_row() -> None:
-    chart = strip({"a": [1, 1, 3, 500], "b": [-1]})
-    boxes = [numbers(box, "y", "width") for box in drawing(chart).findall("rect")][len(BANDS) :]
+    chart = strip({"a": (2, 1, 0, 0, 1), "b": (0, 0, 0, 0, 1)})
+    boxes = [numbers(box, "y", "width") for box in drawing(chart).findall("rect")][len(LEVELS) :]
     first = [wide for y, wide in boxes if y == boxes[0][0]]
     second = [wide for y, wide in boxes if y != boxes[0][0]]
     assert sum(first) == pytest.approx(sum(second), abs=0.3)
@@ -279,8 +263,8 @@ def test_a_long_name_is_whole_under_the_pointer() -> None:
 
 
 def test_the_names_of_levels_are_whole_where_there_is_room() -> None:
-    chart = Shares(title="t", groups=("run",), levels=BANDS, counts=((1, 2, 3, 4, 5),))
-    assert {text.text for text in drawing(chart).findall("text")} >= set(BANDS)
+    chart = Shares(title="t", groups=("run",), levels=LEVELS, counts=((1, 2, 3, 4, 5),))
+    assert {text.text for text in drawing(chart).findall("text")} >= set(LEVELS)
     many = replace(chart, levels=tuple(f"level number {number}" for number in range(12)), counts=((1,) * 12,))
     right = max(float(text.get("x", 0)) + 6 * len(text.text or "") for text in drawing(many).findall("text"))
     assert right < 420

@@ -10,60 +10,46 @@ import pytest
 
 import crosslens as cl
 from crosslens.report import Report, report_inputs
-from crosslens.report.forms.pictures import SharedPictures
+from crosslens.report.forms.pictures import shared_pictures
 
 from .conftest import NASTY, Study, drawn_pictures
 
 
-def filled(files: dict[str, str], budget: int) -> tuple[list[str], int]:
-    """Which pictures are shown, asked for in alphabetical order, and how many bytes they take."""
-    desk = SharedPictures({"set": files})
-    text = "".join(
-        f"{name}: {desk.photo('set', name, name, importance)}\n" for importance, name in enumerate(sorted(files))
-    )
-    page, store = desk.fill(text, budget)
-    lines = [line for line in page.splitlines() if "<use" in line]
-    return [line.partition(":")[0] for line in lines], sum(map(len, re.findall(r'href="(data:[^"]*)"', store)))
+def filled(files: list[str], budget: int) -> tuple[list[str], int]:
+    """Which pictures are shown, and how many bytes they take."""
+    drawn, store = shared_pictures(dict.fromkeys(files, False), budget)
+    return list(drawn), sum(map(len, re.findall(r'href="(data:[^"]*)"', store)))
 
 
-def test_the_most_important_pictures_are_kept(study: Study) -> None:
-    files = {path.stem: str(path) for path in sorted((study.folder / "photos").iterdir())}
+def test_the_first_pictures_are_kept(study: Study) -> None:
+    files = [str(path) for path in sorted((study.folder / "photos").iterdir())]
     everything, size = filled(files, 10_000_000)
-    assert everything == sorted(files)
-    some, kept = filled(files, size // 2)
-    assert 0 < kept <= size // 2
-    assert some == sorted(files)[-len(some) :], "a higher importance is served first"
+    assert everything == files
+    some, kept = filled(files, size // 4)
+    assert 0 < kept <= size // 4
+    assert some == files[: len(some)]
     assert 0 < len(some) < len(files)
     assert filled(files, 10) == ([], 0)
 
 
+def test_a_large_picture_comes_before_small_ones(study: Study) -> None:
+    files = [str(path) for path in sorted((study.folder / "photos").iterdir())]
+    drawn, _ = shared_pictures({**dict.fromkeys(files, False), files[-1]: True}, 10_000_000)
+    assert next(iter(drawn)) == files[-1]
+    assert len({picture.address for picture in drawn.values()}) == len(files)
+
+
 def test_a_picture_is_in_the_page_once(study: Study) -> None:
-    files = {path.stem: str(path) for path in (study.folder / "photos").iterdir()}
-    name = next(iter(files))
-    desk = SharedPictures({"set": files})
-    text = desk.photo("set", name, "a") + desk.photo("set", name, "b") + desk.below("set", name)
-    page, store = desk.fill(text, 1_000_000)
-    assert store.count("<symbol") == 1
-    assert page.count('<use href="#p0"') == 3
+    report = Report(report_inputs(study.runs, image_folder=study.folder / "photos"))
+    stored = re.findall(r'href="(data:image[^"]*)"', report.page)
+    assert len(stored) == len(set(stored)) == report.pictures > 0
+    assert len(re.findall(r'<use href="#p\d+"', report.page)) > report.pictures
 
 
-def test_an_unreadable_picture_says_so_and_a_missing_one_is_nothing(tmp_path: Path) -> None:
+def test_an_unreadable_picture_is_nothing(tmp_path: Path) -> None:
     broken = tmp_path / "broken.png"
     broken.write_text("no picture")
-    desk = SharedPictures({"set": {"broken": str(broken)}})
-    assert desk.photo("set", "absent", "two") == ""
-    page, store = desk.fill(desk.photo("set", "broken", "one"), 1_000_000)
-    assert store == ""
-    assert page.count("no picture") == 1
-    assert "<!--" not in page
-
-
-def test_captions_cannot_ask_for_pictures(study: Study) -> None:
-    dataset = cl.Dataset.of({"a": ["<!--picture 0 alone-->"], "b": ["x"]}, name="marks")
-    run = cl.evaluate(dataset, scores=np.array([[0, 1], [1, 0]], np.float32), metrics="Hit@1", resamples=0)
-    page = Report(report_inputs([run], dataset=dataset)).page
-    assert "<!--picture" not in page
-    assert "&lt;!--picture 0 alone--&gt;" in page
+    assert shared_pictures({str(broken): False}, 1_000_000) == ({}, "")
 
 
 @pytest.mark.slow

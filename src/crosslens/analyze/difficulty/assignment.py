@@ -38,6 +38,7 @@ from crosslens.data import existing_file, format_suffix
 from crosslens.metrics import format_count
 from crosslens.statistics import Estimate, share_of_sums
 
+_OF_ONE_MODEL = "easy=all hard=none"
 _RANGE = re.compile(r"(\d+(?:\.\d+)?)(?:-(\d+(?:\.\d+)?))?(%?)")
 _FORM = 'such as "easy=5-6 medium=2-4 hard=0-1", "easy=75-100% hard=0-74%" or "easy=all medium=rest hard=none"'
 
@@ -345,7 +346,8 @@ def assign_levels(
             raise UsageError(f"no threshold for {model}", fix=fix, option="thresholds")
     checked = {model: check_threshold(thresholds[model], model) for model in scores}
     matches = {model: values >= checked[model] for model, values in scores.items()}
-    levels = Levels.parse(mapping)
+    # One model votes for all or for none: no pair could be medium.
+    levels = Levels.parse(_OF_ONE_MODEL if mapping is None and len(matches) == 1 else mapping)
     votes, voted = count_votes(matches, tie_breaker)
     panel = len(matches) - (tie_breaker is not None)
     codes = level_codes(votes, voted, levels, panel, tie_breaker=tie_breaker is not None)

@@ -31,7 +31,7 @@ from crosslens.analyze.label_quality.review import (
     WORDS,
     LabelQuality,
 )
-from crosslens.analyze.label_quality.swapped import CHANCE, Swap, Swaps, find_swaps
+from crosslens.analyze.label_quality.swapped import CHANCE, MovedCaption, MovedCaptions, find_swaps
 from crosslens.analyze.options import LabelSettings
 from crosslens.analyze.subject import Planted, Subject
 from crosslens.core import (
@@ -196,7 +196,7 @@ def _worth_a_look(
 
 
 def _review_table(
-    dataset: Dataset, pairs: Sequence[SamePicture], copies: Mapping[int, Mapping[int, str]], swaps: Swaps,
+    dataset: Dataset, pairs: Sequence[SamePicture], copies: Mapping[int, Mapping[int, str]], swaps: MovedCaptions,
     doubts: Mapping[int, Mapping[str, str]], shares: Sequence[float | None],
 ) -> pl.DataFrame:  # fmt: skip
     """What can be corrected comes first: equal pictures, equal captions, exchanged captions; then what is odd."""
@@ -208,7 +208,7 @@ def _review_table(
         for pair in pairs
     ]
     owner = dataset.caption_image.tolist()
-    exchanged: dict[int, Swap] = {swap.caption: swap for swap in swaps.captions}
+    exchanged: dict[int, MovedCaption] = {swap.caption: swap for swap in swaps.captions}
     sure = swaps.p is not None and swaps.p < CHANCE
     for row in sorted({*copies, *exchanged, *doubts}):
         facts, suggested, proposal, certain = dict(doubts.get(row, {})), None, KEEP, False

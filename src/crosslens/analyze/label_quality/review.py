@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import polars as pl
 
 from crosslens.analyze.label_quality.pictures import SamePicture
-from crosslens.analyze.label_quality.swapped import Swaps
+from crosslens.analyze.label_quality.swapped import MovedCaptions
 from crosslens.analyze.pair_scores import rows_of, write_table
 from crosslens.core import (
     Cards,
@@ -90,7 +90,7 @@ class LabelQuality(Presented):
     pictures: Mapping[str, str] = field(default_factory=dict)
     same_pictures: tuple[SamePicture, ...] = ()
     copies: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
-    swaps: Swaps = field(default_factory=Swaps)
+    swaps: MovedCaptions = field(default_factory=MovedCaptions)
     shown: int | None = None
 
     @property

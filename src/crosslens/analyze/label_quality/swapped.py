@@ -39,7 +39,7 @@ CHANCE = 0.01
 
 
 @dataclass(frozen=True)
-class Swap:
+class MovedCaption:
     """A caption (row) and the image (row) that it seems to belong to.
 
     ``rank`` is that of its own image, ``first`` says that all runs rank the other image first; ``mutual``: a caption of
@@ -54,20 +54,20 @@ class Swap:
 
 
 @dataclass(frozen=True)
-class Swaps:
+class MovedCaptions:
     """The captions that are doubted; ``evidence`` are the mutual ones, or all where they are too ``many`` to be odd."""
 
-    captions: tuple[Swap, ...] = ()
+    captions: tuple[MovedCaption, ...] = ()
     asked: int = 0
     many: bool = False
     p: float | None = None
 
     @property
-    def evidence(self) -> tuple[Swap, ...]:
+    def evidence(self) -> tuple[MovedCaption, ...]:
         return tuple(swap for swap in self.captions if swap.mutual or self.many)
 
 
-def find_swaps(dataset: Dataset, rankings: Sequence[Ranking], seed: int = 0) -> Swaps:
+def find_swaps(dataset: Dataset, rankings: Sequence[Ranking], seed: int = 0) -> MovedCaptions:
     """Captions that seem to belong to another image, by rankings of images for captions, one per run."""
     images, captions = len(dataset.image_ids), len(dataset.caption_ids)
     owner = dataset.caption_image
@@ -83,7 +83,7 @@ def find_swaps(dataset: Dataset, rankings: Sequence[Ranking], seed: int = 0) -> 
         lists.append(top)
     asked = ~np.isnan(ranks).any(axis=0) if len(rankings) else np.zeros(captions, np.bool_)
     if images < 2 * _FARTHEST or not asked.any():
-        return Swaps()
+        return MovedCaptions()
     said = [words_in_order(text) for text in dataset.texts]
     often = Counter(said)  # of a caption that two images have, nobody knows whose it is
     once = np.array([often[words] == 1 for words in said], np.bool_)
@@ -113,7 +113,7 @@ def find_swaps(dataset: Dataset, rankings: Sequence[Ranking], seed: int = 0) -> 
             target[row] = -image
     doubted = np.flatnonzero(target >= 0)
     if not len(doubted):
-        return Swaps((), int(asked.sum()), False, 1.0)
+        return MovedCaptions((), int(asked.sum()), False, 1.0)
     pairs = set(zip(owner[doubted].tolist(), target[doubted].tolist(), strict=True))
     holds = np.zeros(images, np.bool_)
     holds[owner[doubted]] = True
@@ -139,9 +139,9 @@ def find_swaps(dataset: Dataset, rankings: Sequence[Ranking], seed: int = 0) -> 
     swaps = []
     for row, sure in zip(doubted.tolist(), evidence.tolist(), strict=True):
         first = all(top[row, 0] == target[row] for top in lists)
-        swaps.append(Swap(row, int(target[row]), int(np.nanmin(ranks[:, row])), first, sure))
+        swaps.append(MovedCaption(row, int(target[row]), int(np.nanmin(ranks[:, row])), first, sure))
     many = p >= CHANCE and too_many < p  # what stands in exchange is the surer evidence
-    return Swaps(tuple(swaps), int(asked.sum()), many, min(1.0, 2 * min(p, too_many)))
+    return MovedCaptions(tuple(swaps), int(asked.sum()), many, min(1.0, 2 * min(p, too_many)))
 
 
 def _support(dataset: Dataset, words: sparse.csr_array, row: int, captions: IntArray) -> float:

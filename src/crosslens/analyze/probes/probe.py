@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from crosslens.analyze.probes.limits import Truncation, Typos, find_truncation, measure_typos, with_typos
@@ -23,6 +23,8 @@ from crosslens.core import (
     Cell,
     Effect,
     Figure,
+    Interval,
+    Intervals,
     Observation,
     Presented,
     Section,
@@ -102,19 +104,26 @@ class Probes(Presented):
             yield Section(self.title, (Text.of(self.reason),))
             return
         rows: list[list[Cell]] = [
-            [
-                result.changed, Figure.percent(result.editable.mean), result.n,
-                Figure.percent(*_numbers(result.noticed)) if result.n else None, Figure.percent(0.5),
-                _edit(result.example),
-            ]
+            [result.changed, Figure.percent(result.editable.mean), result.n, _edit(result.example)]
             for result in self.probes
-        ]  # fmt: skip
+        ]
+        noticed = [(result.changed, result.noticed) for result in self.probes if result.n]
         if self.control is not None:
-            whole = Figure.percent(*_numbers(self.control))
-            rows.append(
-                ["all: another image's caption", Figure.percent(1.0), self.compared, whole, Figure.percent(0.5), ""]
-            )
-        header = ("changed", "captions that can be (%)", "n", "noticed (%)", "chance (%)", "example")
+            name = "all: another image's caption"
+            rows.append([name, Figure.percent(1.0), self.compared, ""])
+            noticed.append((name, self.control))
+        strip = Intervals(
+            title="How often a caption made false in one fact is noticed", axis="noticed, %", limits=(0.0, 1.0),
+            mark=0.5, heading="changed", about="Dashed: chance, 50 %.",
+            rows=tuple(
+                Interval(
+                    replace(Figure.percent(*_numbers(share)), digits=0), changed,
+                    tone="good" if share.low > 0.5 else "bad" if share.high < 0.5 + STATED_SIZE else "unsure",
+                )
+                for changed, share in noticed
+            ),
+        )  # fmt: skip
+        header = ("changed", "captions that can be (%)", "n", "example")
         notes = [
             "A caption is made false in one fact. Noticed: its own image then scores lower; a tie counts one half. "
             "Intervals are over images.",
@@ -130,7 +139,8 @@ class Probes(Presented):
             )
         if not self.steady:
             notes.append("The encoder gives a text another vector each time: nothing is concluded.")
-        yield Section(self.title, (Table(header, rows, "lrrrrl", cut=True), Text(tuple(notes), note=True)))
+        table = Table(header, rows, "lrrl", cut=True)
+        yield Section(self.title, (*([strip] if strip.rows else []), table, Text(tuple(notes), note=True)))
 
     def as_dict(self) -> dict[str, Any]:
         return json_form(self)

@@ -41,9 +41,11 @@ def report(
     output: Path = option(Path("report.html"), "The page (.html).", flags=OUTPUT),
     title: str | None = option(None, "The title of the page. [default: from the runs]", metavar="TEXT"),
     size_budget: float = option(
-        5.0, "How many MB the page may take: its pictures are made smaller, or fewer.", metavar="MB", minimum=0.1
+        2.0, "How many MB the page may take: its pictures are made smaller, or fewer.", metavar="MB", minimum=0.1
     ),
-    queries: int = option(6, "How many queries of each kind are shown.", minimum=1, maximum=100, group="Output"),
+    queries: int = option(
+        8, "How many misses are shown before the others are unfolded.", minimum=1, maximum=100, group="Output"
+    ),
     figures: Path | None = option(
         None, "A folder for every chart (.svg, .pdf) and every table (.tex).", metavar="FOLDER"
     ),
@@ -52,9 +54,10 @@ def report(
 ) -> None:
     """Write runs and audits as one page to send.
 
-    How good, how sure, where does it fail; then recalls, graded metrics, groups, robustness, causes, the most
-    instructive queries with pictures, label problems, and where every number comes from. The page needs no other file
-    and no network. Of run folders it has what the runs hold; of an audit also what its stages computed.
+    The answer in a sentence; then how good, where does it fail, what does it not read, can the labels be trusted, each
+    with how sure that is and the queries behind it; misses with pictures, all numbers, and where they come from. The
+    page needs no other file and no network. Of run folders it has what the runs hold; of an audit also what its stages
+    computed.
     """
     check_outputs(output, overwrite=overwrite)
     sources = [folder if reports.is_audit(folder) else load_run(folder) for folder in runs]

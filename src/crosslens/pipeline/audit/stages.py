@@ -71,6 +71,7 @@ from crosslens.pipeline.leaderboards import leaderboard
 from crosslens.pipeline.panel import calibrate_panel, read_panel
 from crosslens.pipeline.recipe.execute import run_recipe
 from crosslens.pipeline.recipe.inputs import load_inputs
+from crosslens.pipeline.robustness_study.sections import drop_strip
 from crosslens.pipeline.robustness_study.study_runner import robustness
 from crosslens.similarity import load_similarity
 
@@ -267,7 +268,7 @@ def perturb_captions(work: StageWork) -> StageOutput:
         f"crosslens robustness --dataset {source.dataset_words} --model {source.recipe.model.name} "
         f"--perturbations {names} --direction t2i -o {folder}"
     )
-    return StageOutput(study.as_dict(), command, folder)
+    return StageOutput(study.as_dict(), command, folder, (drop_strip(study), *study.sections()))
 
 
 def _encoding(work: StageWork) -> dict[str, Any]:
@@ -306,7 +307,7 @@ def explain(work: StageWork) -> StageOutput:
     folder = work.stage_folder("explanations")
     save_overview(overview, folder, overwrite=True)
     payload = {**overview.as_dict(), "sampled": sampled, "written": [str(folder)]}
-    return StageOutput(payload, f"crosslens explain {work.run.folder} -o {folder}", folder)
+    return StageOutput(payload, f"crosslens explain {work.run.folder} -o {folder}", folder, tuple(overview.sections()))
 
 
 _COUNTS = tuple(range(1, 51))
@@ -357,8 +358,9 @@ def difficulty(work: StageWork) -> StageOutput:
         "files": [str(file)],
     }
     return StageOutput(
-        payload, f"crosslens analyze difficulty --runs {' '.join(words)} --calibration self -o {file}", folder
-    )
+        payload, f"crosslens analyze difficulty --runs {' '.join(words)} --calibration self -o {file}", folder,
+        tuple(result.sections()),
+    )  # fmt: skip
 
 
 @audit_stage("curve", about=DATASET, order=120, needs=(A_DATASET, CAPTION_QUERIES), cost=(1, 0.6), quick_cost=(1, 0.4))
@@ -371,7 +373,8 @@ def semantic_recall(work: StageWork) -> StageOutput:
         threads=options.threads, progress=work.progress, **work.intervals,
     )  # fmt: skip
     m = ",".join(map(str, counts)) if options.quick else f"1..{counts[-1]}"
-    return StageOutput(curves.as_dict(), f"crosslens curve {work.folders} --phi {options.phi} --m {m}")
+    command = f"crosslens curve {work.folders} --phi {options.phi} --m {m}"
+    return StageOutput(curves.as_dict(), command, None, tuple(curves.sections()))
 
 
 def findings_of_runs(runs: Mapping[str, tuple[Run, Dataset | None]]) -> tuple[Finding, ...]:

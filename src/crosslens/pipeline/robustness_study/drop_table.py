@@ -357,7 +357,7 @@ def _tests(
 
 def percent_figure(row: Mapping[str, Any]) -> Figure:
     """A drop in percent of the figure before, with its interval where there is one."""
-    return Figure(None, digits=1, signed=True).of_row(row, "percent", "percent_")
+    return Figure(None, digits=1).of_row(row, "percent", "percent_")
 
 
 def drop_maps(table: DropTable) -> tuple[Heat, Heat]:
@@ -373,7 +373,9 @@ def drop_maps(table: DropTable) -> tuple[Heat, Heat]:
         else column
         for column in table.columns
     )
-    about = f"Above 0 is worse; in brackets: the {100 * table.level:g}% interval over images includes 0."
+    about = (
+        f"What is lost; below 0 it is gained. In brackets: the {100 * table.level:g}% interval over images includes 0."
+    )
     points, percent = (
         Heat(
             title=f"{table.title}, {unit}", about=about, rows=names, columns=starts, heading="perturbation", worse=True,
@@ -400,7 +402,8 @@ def table_of_drops(table: DropTable, *, intervals: bool = True) -> Table:
     averaged = f"Means over {' or '.join(map(str, sorted(models)))} models. " if models else ""
     brackets = f"In brackets: {100 * table.level:g}% interval over images."
     note = (
-        f"Drop: before − after; above 0 is worse. {averaged}{unit_sentence([table.metric]).rstrip('.')}; in the "
+        f"Drop: what is lost, before − after; below 0 it is gained. {averaged}"
+        f"{unit_sentence([table.metric]).rstrip('.')}; in the "
         f"columns with %, {PERCENT_SENTENCE} "
         f"{brackets if intervals else 'Intervals do not fit: see crosslens plot, or --json.'}"
     )
@@ -411,7 +414,7 @@ def table_of_drops(table: DropTable, *, intervals: bool = True) -> Table:
 
 def _drop_figures(metric: str, drop: Drop | None, intervals: bool = True) -> tuple[Figure, Figure]:
     row = {} if drop is None else vars(drop) if intervals else {"drop": drop.drop, "percent": drop.percent}
-    return metric_figure(metric, None, signed=True).of_row(row, "drop"), percent_figure(row)
+    return metric_figure(metric, None).of_row(row, "drop"), percent_figure(row)
 
 
 def table_of_tests(table: DropTable) -> Table:
@@ -421,7 +424,7 @@ def table_of_tests(table: DropTable) -> Table:
             f"{test.first} − {test.second}",
             metric_figure(table.metric, test.points, test.low, test.high, signed=True),
             Figure.p(test.adjusted_p, table.permutations),
-            percent_figure(vars(test)),
+            replace(percent_figure(vars(test)), signed=True),
             Figure.p(test.percent_adjusted_p, table.permutations),
         )
         for test in table.tests

@@ -13,6 +13,8 @@ from crosslens.core import (
     Cards,
     Cell,
     Figure,
+    Interval,
+    Intervals,
     Part,
     PictureCard,
     Row,
@@ -89,6 +91,21 @@ def study_sections(study: StudyTables) -> Iterator[Section]:
         yield Section("", (protocol_facts(protocol),))
 
 
+def drop_strip(study: StudyTables) -> Section:
+    """What every perturbation costs of Hit@1, or of the headline where that was not measured, on one scale."""
+    metric = f"{study.direction}/Hit@1"
+    metric = metric if metric in study.drops["metric"].to_list() else study.headline
+    rows = tuple(
+        Interval(
+            metric_figure(metric, None, signed=True).of_row(row, "drop"), row["perturbation"].replace("_", " "),
+            tone="bad" if row["low"] > 0 else "good" if row["high"] < 0 else "unsure",
+        )
+        for row in _of_metric(study, metric)
+    )  # fmt: skip
+    title = f"What changing every caption costs: points of {metric} lost"
+    return Section("", (Intervals(title=title, rows=rows, mark=0.0, heading="change"),))
+
+
 Shown = tuple[str, Sequence[Part], Sequence[str]]
 """A heading, what is below it, and sentences that say what that is."""
 
@@ -109,8 +126,8 @@ def _drops(study: StudyTables) -> Shown:
     for model, rows in _by_model(study, _of_metric(study, study.headline)):
         columns: dict[str, list[Cell]] = {
             "perturbation": [row["perturbation"] for row in rows],
-            "points": [metric_figure(study.headline, None, signed=True).of_row(row, "drop") for row in rows],
-            "percent": [percent_figure(row) for row in rows],
+            "points lost": [metric_figure(study.headline, None).of_row(row, "drop") for row in rows],
+            "% lost": [percent_figure(row) for row in rows],
             "applied": [Figure.percent(row["applied_share"], unit="%") for row in rows],
             # A tenth: one decimal less than the test could give.
             "p": [Figure.p(row["adjusted_p"], permutations // 10) for row in rows],
@@ -129,7 +146,7 @@ def _drops(study: StudyTables) -> Shown:
         "paired permutation test over images", permutations, testing.get("correction", "none"), tests
     )
     about = (
-        f"Drop: before − after, in points and in {PERCENT_SENTENCE} Above 0 is worse.{half} In brackets: {share} "
+        f"Lost: before − after, in points and in {PERCENT_SENTENCE} Below 0 it is gained.{half} In brackets: {share} "
         "interval over images; that of percent is of the ratio, with the figures before and after from the same "
         f"images. {applied}{test}"
     )
@@ -141,10 +158,10 @@ def _applied(study: StudyTables) -> Shown:
     metric = direction_rsum(study.direction)
     rows = [row for row in _of_metric(study, metric) if row["applied_share"] < 1 and row["applied"]]
     tables = _tables(
-        study, rows, ("perturbation", "applied to", "drop over those"),
+        study, rows, ("perturbation", "applied to", "lost over those"),
         lambda row: (
             row["perturbation"], row["applied"],
-            metric_figure(metric, None, signed=True).of_row(row, "applied_drop", "applied_"),
+            metric_figure(metric, None).of_row(row, "applied_drop", "applied_"),
         ),
     )  # fmt: skip
     return f"Drop of {metric} where it applied", tables, ()
@@ -164,7 +181,7 @@ def _seeds(study: StudyTables) -> Shown:
     tables = _tables(
         study, spread, ("perturbation", "mean drop", "deviation", "lowest", "highest"),
         lambda row: (
-            row["perturbation"], *(metric_figure(study.headline, row[key], signed=key != "deviation") for key in keys)
+            row["perturbation"], *(metric_figure(study.headline, row[key]) for key in keys)
         ),
     )  # fmt: skip
     tables = [replace(table, title=f"{table.title}, {spread[0]['seeds']} seeds") for table in tables]
@@ -257,12 +274,12 @@ def _words(study: StudyTables) -> Shown:
         for row in rows:
             part = _PARTS_OF_SPEECH.get(row["part_of_speech"], row["part_of_speech"])
             name = part if typos else f"{part} ({row['perturbation']})"
-            change = metric_figure("Rsum", row["change"], row["low"], row["high"], signed=True)
-            lines.append((name, row["captions"], change, Figure.percent(row["decreased"], unit="%")))
-        header = ("a typo in a" if typos else "an edit of a", "captions", "change", "decreased")
+            lost = metric_figure("Rsum", -row["change"], -row["high"], -row["low"])
+            lines.append((name, row["captions"], lost, Figure.percent(row["decreased"], unit="%")))
+        header = ("a typo in a" if typos else "an edit of a", "captions", "lost", "decreased")
         tables.append(Table(header, tuple(lines), title=model))
     note = (
-        "Mean change of the score of a caption when a word of this kind is edited, in points of half an Rsum (a "
+        "What the score of a caption loses on average when a word of this kind is edited, in points of half an Rsum (a "
         "caption at rank 1 scores 300), with its interval; decreased: the share of those captions that lose "
         f"score. Parts of speech with fewer than {_MIN_CAPTIONS} captions are left out."
     )

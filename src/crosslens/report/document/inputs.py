@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from functools import cached_property
+from itertools import pairwise
 from pathlib import Path
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, Literal, TypeAlias, TypeVar
 
 import numpy as np
 import polars as pl
 
+from crosslens.analyze import label_groups, makes_groups
 from crosslens.core import (
     HEADER_FILE,
     IMAGE_TO_TEXT,
@@ -18,8 +21,13 @@ from crosslens.core import (
     TEXT_TO_IMAGE,
     CrosslensError,
     Dataset,
+    Figure,
     Finding,
     InputError,
+    IntArray,
+    Interval,
+    Intervals,
+    MetricValues,
     Run,
     UsageError,
     being_written,
@@ -35,36 +43,38 @@ from crosslens.explanations import (
     query_outcomes,
     ranking_of,
 )
-from crosslens.metrics import dataset_name, facts_of, unit_of
+from crosslens.metrics import bounds_of, dataset_name, facts_of, unit_of
 from crosslens.pipeline import (
     CAPTION_LENGTH,
     Audit,
     AuditFolder,
     Comparison,
-    GroupedMetrics,
     Sensitivity,
     StageResult,
     compare,
     findings_of_runs,
-    group_metrics,
-    group_names,
+    grouping_columns,
     kept_sensitivities,
     load_audit,
 )
-from crosslens.report.forms.pictures import SharedPictures
+from crosslens.statistics import estimate
 
-SIZE_BUDGET = 5_000_000
+SIZE_BUDGET = 2_000_000
 """Bytes that a report takes at most; its pictures are made smaller, or fewer, to fit."""
-QUERIES = 6
-"""Queries of each kind that a report shows."""
+QUERIES = 8
+"""Cards of misses that are open from the start."""
 _DAMAGED = (KeyError, TypeError, ValueError, AttributeError, IndexError)
 """What reading a stored result of another shape leads to."""
 _HEADLINES = ("Hit@1", "Recall@1", "CappedRecall@1", "MRR", "mAP@R", "Hit@5", "Hit@10")
 """What a report leads with: the first of these that a run has."""
-_FIRST_COLUMNS = ("task", "difficulty", "category", "style", "caption_length")
-_MOST_COLUMNS, _MOST_GROUPS, _LARGEST = 6, 40, 12
-_FEWEST = 5
-"""Queries that a group has at least, on average, for its column to be shown."""
+_FIRST_COLUMNS = ("task", "difficulty", "category", "style", CAPTION_LENGTH)
+_MOST_COLUMNS, _LARGEST = 6, 14
+_MOST_NUMBERS = 12
+"""Numbers with more values are split into bins."""
+READING_STAGES: tuple[str, ...] = ("probes", "robustness")
+LABEL_STAGES: tuple[str, ...] = ("label-quality", "missing-positives")
+"""Stages that say what a model reads, and whether labels can be trusted."""
+Shape = Literal["single", "galleries", "models", "grid"]
 
 Source: TypeAlias = Run | Audit | str | Path
 Value = TypeVar("Value")
@@ -87,10 +97,19 @@ class ReportInputs:
     datasets: Mapping[str, Dataset] = field(default_factory=dict)
     pictures: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     sources: Mapping[str, str] = field(default_factory=dict)
+    skipped: Mapping[str, str] = field(default_factory=dict)
+    """Stages that could not run, and why."""
     notes: Sequence[str] = ()
     command: str = ""
     size: int = SIZE_BUDGET
     queries: int = QUERIES
+
+    @property
+    def date(self) -> str:
+        """When the newest of the runs was written, as far as they are in folders."""
+        files = [Path(source) / RUN_FILE for source in self.sources.values()]
+        times = [file.stat().st_mtime for file in files if file.is_file()]
+        return datetime.fromtimestamp(max(times), UTC).strftime("%Y-%m-%d %H:%M UTC") if times else ""
 
     def stage(self, name: str) -> list[StageResult]:
         """What a stage computed: of every run, in their order, or of every dataset."""
@@ -139,6 +158,7 @@ def report_inputs(
     findings: list[Finding] = []
     sensitivities: list[tuple[int, Sensitivity]] = []
     notes: list[str] = []
+    skipped: dict[str, str] = {}
     kind = "Report on"
     for source in sources:
         if not isinstance(source, Run | Audit):
@@ -161,7 +181,7 @@ def report_inputs(
         findings += source.findings
         kept = kept_sensitivities(AuditFolder(source.folder))
         sensitivities += [(position[name], own.sensitivity) for name, own in kept.items() if name in position]
-        notes += [f"{entry.stage} was left out: it {entry.reason}." for entry in source.skipped]
+        skipped |= {entry.stage: entry.reason for entry in source.skipped}
     names = distinct_names([name for name, _ in opened])
     runs = {name: run for name, (_, run) in zip(names, opened, strict=True)}
     about = ", ".join(dict.fromkeys(name for name in map(dataset_name, runs.values()) if name))
@@ -177,6 +197,7 @@ def report_inputs(
         datasets=datasets,
         pictures=_pictures(runs.values(), datasets, image_folder, notes),
         sources={name: str(run.home) for name, run in runs.items() if run.home is not None},
+        skipped=skipped,
         notes=tuple(dict.fromkeys(notes)),
         **settings,
     )
@@ -231,10 +252,9 @@ class ReportContext:
 
     def __init__(self, inputs: ReportInputs) -> None:
         self.inputs = inputs
-        self.pictures = SharedPictures(inputs.pictures)
         self.notes: list[str] = list(inputs.notes)
+        self.pictures_wanted = self.pictures_shown = 0
         self._outcomes: dict[str, pl.DataFrame | None] = {}
-        self._grouped: dict[tuple[str, str, str], GroupedMetrics | None] = {}
 
     def read_stored(self, read: Callable[[], Value], part: str, otherwise: Value) -> Value:
         """What is read from results of stages; where one has another shape, that is noted and ``otherwise`` is used."""
@@ -253,6 +273,95 @@ class ReportContext:
         return next(
             name for name in (TEXT_TO_IMAGE, "t2t", IMAGE_TO_TEXT, *sorted(named)) if name in named or not named
         )
+
+    @cached_property
+    def shape(self) -> Shape:
+        """What is compared: one run, one model in several galleries, several models on one dataset, or a grid."""
+        datasets, models = len(self.inputs.by_dataset()), len({self.model(name) for name in self.inputs.runs})
+        if len(self.inputs.runs) == 1:
+            return "single"
+        return "models" if datasets == 1 else "galleries" if models == 1 else "grid"
+
+    def model(self, name: str) -> str:
+        """The model behind a run of several datasets, whose names may end with the dataset's; else the run's name."""
+        several = len(self.inputs.by_dataset()) > 1
+        return name.removesuffix(f"-{dataset_name(self.inputs.runs[name])}") if several else name
+
+    def short(self, name: str) -> str:
+        """What tells a run from the others."""
+        dataset = dataset_name(self.inputs.runs[name])
+        if self.shape == "grid":
+            return f"{self.model(name)} on {dataset}"
+        return dataset if self.shape == "galleries" and dataset else name
+
+    def gallery(self, name: str) -> int:
+        """How many items a run ranks."""
+        run = self.inputs.runs[name]
+        ranking = run.rankings.get(self.direction)
+        return len(ranking.item_ids) if ranking is not None else int(
+            dict(run.provenance.get("dataset") or {}).get("images") or 0
+        )  # fmt: skip
+
+    def said(self, finding: Finding) -> str:
+        """The sentence of a finding, which names its run as the report does."""
+        text = finding.text.removeprefix(f"{finding.model}: ") if finding.model else finding.text
+        if text == finding.text or len(self.inputs.runs) == 1 or finding.model not in self.inputs.runs:
+            return text
+        return f"{self.short(finding.model)}: {text}"
+
+    def was_looked_at(self, stage: str) -> bool:
+        """Whether a stage of the audit looked; without an audit, what rankings alone can tell is looked at."""
+        if self.inputs.results:
+            return bool(self.inputs.stage(stage))
+        return stage in ("groups", "twins") and any(map(self.inputs.dataset_of, self.inputs.runs.values()))
+
+    def why_not(self, stages: Sequence[str]) -> str:
+        """Why none of the stages looked."""
+        return next((f"{stage} {self.inputs.skipped[stage]}" for stage in stages if stage in self.inputs.skipped), "")
+
+    @cached_property
+    def looked(self) -> bool:
+        """Whether anything looked for what breaks a model."""
+        return any(map(self.was_looked_at, ("soundness", "groups", "twins", "probes")))
+
+    def costs(self) -> list[Interval]:
+        """What changing every caption costs the last run, the most first."""
+        result = self.inputs.stage_of("robustness", self.ordered[-1])
+        charts = [chart for section in result.sections for chart in section.charts] if result is not None else []
+        rows = next((list(chart.rows) for chart in charts if isinstance(chart, Intervals)), [])
+        return sorted((row for row in rows if row.figure.known), key=lambda row: -(row.figure.value or 0))
+
+    @cached_property
+    def ordered(self) -> list[str]:
+        """The runs as they are shown beside each other: galleries from the smallest to the largest."""
+        return sorted(self.inputs.runs, key=self.gallery) if self.shape == "galleries" else list(self.inputs.runs)
+
+    @cached_property
+    def shared(self) -> dict[str, MetricValues]:
+        """Of one model in several galleries, the headline over the queries that are the same in all of them.
+
+        They have the same id and the same text. Nothing where there are none; galleries then cannot be compared.
+        """
+        if self.shape != "galleries":
+            return {}
+        metric = self.headline(self.inputs.runs[self.ordered[0]])
+        asked: dict[str, dict[tuple[str, str], int]] = {}
+        for name in self.ordered:
+            run = self.inputs.runs[name]
+            texts = run.columns.get(self.direction, pl.DataFrame())
+            if metric is None or metric not in run.values or "text" not in texts.columns:
+                return {}
+            keys = zip(run[metric].query_ids, texts["text"], strict=True)
+            asked[name] = {key: row for row, key in enumerate(keys)}
+        first = asked[self.ordered[0]]
+        common = [key for key in first if all(key in rows for rows in asked.values())]
+        clusters = None
+        shared = {}
+        for name in self.ordered if len(common) > 1 else ():
+            values, rows = self.inputs.runs[name][metric or ""], [asked[name][key] for key in common]
+            clusters = values.clusters[rows] if clusters is None else clusters
+            shared[name] = over_queries(values, rows, clusters)
+        return shared
 
     def headline(self, run: Run) -> str | None:
         """The metric that says most of a run."""
@@ -282,22 +391,39 @@ class ReportContext:
                 self._outcomes[name] = None
         return self._outcomes[name]
 
-    def grouped(self, name: str, column: str, metric: str) -> GroupedMetrics | None:
-        """A metric of a run over the largest groups of a column; None where it cannot be grouped."""
-        key = name, column, metric
-        if key not in self._grouped:
-            try:
-                self._grouped[key] = group_metrics(self.inputs.runs[name], column, [metric], largest=_LARGEST)
-            except UsageError:
-                self._grouped[key] = None
-        return self._grouped[key]
+    def columns(self, run: Run | None = None) -> list[str]:
+        """The columns of a run, or of all of them, that make groups, those that say most first."""
+        found: dict[str, None] = {}
+        for own in self.inputs.runs.values() if run is None else (run,):
+            table = grouping_columns(own, self.direction)
+            found |= dict.fromkeys(
+                name for name in table.columns
+                if not name.endswith("_id") and name not in ("image", "text") and makes_groups(table[name])
+            )  # fmt: skip
+        order = sorted(found, key=lambda name: _FIRST_COLUMNS.index(name) if name in _FIRST_COLUMNS else 99)
+        return order[:_MOST_COLUMNS]
 
-    def columns(self, run: Run) -> list[str]:
-        """The columns of a dataset that make useful groups: several, and not a group for every query."""
-        table = run.columns.get(self.direction)
-        names = [name for name in group_names(run) if not name.endswith("_id")]
-        order = sorted(names, key=lambda name: (_FIRST_COLUMNS.index(name) if name in _FIRST_COLUMNS else 99, name))
-        return [name for name in order if table is not None and _useful(table, name)][:_MOST_COLUMNS]
+    def grouped(self, column: str) -> dict[str, dict[str, MetricValues]]:
+        """The headline of every run over the groups of a column; numbers are split alike for all runs."""
+        tables = {name: grouping_columns(run, self.direction) for name, run in self.inputs.runs.items()}
+        labels = {name: table[column] for name, table in tables.items() if column in table.columns}
+        edges = common_edges(list(labels.values()))
+        grouped: dict[str, dict[str, MetricValues]] = {}
+        for name, values in labels.items():
+            run = self.inputs.runs[name]
+            metric = self.headline(run)
+            if metric is None or len(values) != len(run[metric].query_ids):
+                continue
+            if edges is not None:
+                values = binned(values, edges)
+            found = label_groups(values)
+            if len(found) > _LARGEST:  # so many parts say little of each
+                return {}
+            grouped[name] = {
+                group: over_queries(run[metric], rows, run[metric].clusters[rows], seed=0)
+                for group, rows in found if np.isfinite(run[metric].values[rows]).any()
+            }  # fmt: skip
+        return grouped
 
     @cached_property
     def comparisons(self) -> dict[str, Comparison]:
@@ -332,17 +458,54 @@ class ReportContext:
         return max(able, key=lambda name: sign * float(np.nan_to_num(runs[name][metric].mean, nan=-sign * np.inf)))
 
 
-def _useful(table: pl.DataFrame, name: str) -> bool:
-    if name == CAPTION_LENGTH:
-        return "text" in table.columns or name in table.columns
-    if name not in table.columns or table[name].null_count() == table.height:
-        return False
-    values = table[name].drop_nulls()
-    if isinstance(values.dtype, pl.List):
-        values = values.explode()
-    if values.dtype.is_numeric():
-        return values.n_unique() > 1
-    if values.dtype.is_nested():
-        return False
-    groups = values.n_unique()
-    return 1 < groups <= _MOST_GROUPS and table.height >= _FEWEST * groups
+def certainty_words(finding: Finding) -> str:
+    """Why a finding is as sure as it says."""
+    p = f"p {Figure.p(finding.p).equation} after correction over everything that was looked at" if finding.p else ""
+    precision = finding.precision
+    measured = (
+        f"{100 * precision.value:.0f} % of {precision.n:,} such sentences were true ({precision.where})"
+        if precision
+        else "how often such sentences are true was not measured"
+    )
+    return "; ".join(filter(None, (finding.certainty, p, measured))) + "."
+
+
+def over_queries(
+    values: MetricValues, rows: Sequence[int] | IntArray, clusters: IntArray, *, seed: int = 0
+) -> MetricValues:
+    """A metric over some of its queries, with the interval that these alone give."""
+    part = values.values[np.asarray(rows, np.int64)]
+    figures = estimate(
+        part, clusters, statistic=values.statistic, seed=seed, level=values.level, bounds=bounds_of(values.name)
+    )
+    return replace(
+        values, query_ids=tuple(values.query_ids[row] for row in rows), values=part, clusters=clusters,
+        mean=figures.mean, low=figures.low, high=figures.high,
+    )  # fmt: skip
+
+
+def common_edges(columns: Sequence[pl.Series]) -> list[float] | None:
+    """Where numbers with many values are split, for all runs alike: at their quartiles; None for other columns."""
+    if not columns or not all(column.dtype.is_numeric() for column in columns):
+        return None
+    numbers = pl.concat([column.cast(pl.Float64).alias("") for column in columns]).drop_nulls()
+    if numbers.n_unique() <= _MOST_NUMBERS:
+        return None
+    edges = np.unique(np.nanquantile(numbers.to_numpy(), [0, 0.25, 0.5, 0.75, 1])).tolist()
+    return [float(edge) for edge in edges]
+
+
+def binned(numbers: pl.Series, edges: Sequence[float]) -> pl.Series:
+    """The bin of each number in words: ``9 to 12``."""
+    whole = numbers.dtype.is_integer()
+    names = []
+    for low, high in pairwise(edges):
+        last = high == edges[-1]
+        end = high if last else high - 1 if whole else high
+        names.append(f"{low:g} to {end:g}" if end > low else f"{low:g}")
+    inner = list(edges[1:-1])
+    bins = np.searchsorted(inner, numbers.cast(pl.Float64).fill_null(np.nan).to_numpy(), side="right")
+    known = numbers.is_not_null()
+    return pl.Series(
+        numbers.name, [names[row] if there else None for row, there in zip(bins, known, strict=True)], dtype=pl.String
+    )

@@ -1,9 +1,9 @@
-"""The report as one page that needs no other file: its sections in order, a table of contents, pictures that fit."""
+"""The report as one page that needs no other file: the answer, its evidence, all numbers; every picture in it once."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from html import escape
@@ -11,44 +11,40 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from crosslens.core import Chart, Dataset, Run, UsageError, refuse_existing, write_text
+from crosslens.core import (
+    Beside,
+    Chart,
+    Dataset,
+    Part,
+    Row,
+    Run,
+    Section,
+    Table,
+    Text,
+    UsageError,
+    flat,
+    refuse_existing,
+    write_text,
+)
 from crosslens.metrics import format_count
 from crosslens.pipeline import Audit
+from crosslens.report.document.answer import headline, questions, strip
+from crosslens.report.document.failures import failure_pictures
 from crosslens.report.document.inputs import QUERIES, SIZE_BUDGET, ReportContext, ReportInputs, Source, report_inputs
-from crosslens.report.document.queries import causes, queries, summary
-from crosslens.report.document.sections import (
-    ReportSection,
-    captions,
-    everything,
-    gallery,
-    graded,
-    groups,
-    labels,
-    leaderboard,
-    provenance,
-    reading,
-    recalls,
-    reproduction,
-    robustness,
-    sensitivity,
-    soundness,
-)
+from crosslens.report.document.queries import example, misses
+from crosslens.report.document.sections import better, groups, labels, numbers, reading
 from crosslens.report.export import write_changed
 from crosslens.report.forms.charts import draw
 from crosslens.report.forms.drawing import drawn_file
-from crosslens.report.forms.page import html_page, part_html
+from crosslens.report.forms.page import html_page, part_html, pictured, section_html
+from crosslens.report.forms.pictures import shared_pictures
 from crosslens.report.forms.tables import BOOKTABS, latex_table
-from crosslens.report.forms.theme import PAGE_STYLE, SCRIPT
+from crosslens.report.forms.theme import SCRIPT
 
-SECTIONS: tuple[Callable[[ReportContext], ReportSection | None], ...] = (
-    summary, soundness, leaderboard, recalls, graded, groups, reading, robustness, gallery, captions, causes, queries,
-    labels, everything, sensitivity, provenance, reproduction,
-)  # fmt: skip
-"""In the order in which they are read; one without content is left out."""
-_FROM_STAGES = (soundness, leaderboard, graded, groups, reading, robustness, captions, causes, labels, sensitivity)
-"""Those that read results of stages."""
 _SAFETY = 8_000
 """Bytes that are left free for the frame of the page, its title and notes."""
+_AROUND = 500
+"""Bytes around a picture and its uses, about."""
 _MEGABYTE = 1_000_000
 NO_PDF = "no .pdf: install crosslens[pictures]; the .svg files are complete"
 
@@ -60,50 +56,84 @@ class Report:
         if not inputs.runs:
             raise UsageError("a report requires a run", fix="name at least one run folder or audit folder")
         context = ReportContext(inputs)
-        built = []
-        for build in SECTIONS:
-            if build in _FROM_STAGES:  # a stored result that cannot be read costs that section, not the report
-                built.append(context.read_stored(partial(build, context), f"the section “{build.__name__}”", None))
-            else:
-                built.append(build(context))
-        self.sections = tuple(section for section in built if section is not None)
-        self.page = _page(context, self.sections)
+
+        def built(name: str, build: Any, otherwise: Any = None) -> Any:
+            """A stored result that cannot be read costs its section, not the report."""
+            return context.read_stored(partial(build, context), f"the section “{name}”", otherwise)
+
+        shown = built("example", example)
+        sections: list[Section | None] = [
+            built("better", better), *built("failures", failure_pictures, ()), built("groups", groups),
+            built("reading", reading), built("labels", labels), built("misses", misses), built("numbers", numbers),
+        ]  # fmt: skip
+        below = [section for section in sections if section is not None and section.parts]
+        targets = frozenset(section.target for section in below)
+        parts: list[Part] = [part for part in [strip(context)] if part is not None]
+        if shown is not None:
+            parts = [Beside((tuple(parts), (Text(("For example, asked for",), note=True), shown)))]
+        first = Section(headline(context), (*parts, questions(context, targets)), target="answer")
+        self.sections = (first, *below)
+        self._context = context
+        self.page = _page(context, first, below)
         self.notes = tuple(dict.fromkeys(context.notes))
-        self.pictures = context.pictures.shown
-        self.pictures_wanted = context.pictures.wanted
+
+    @property
+    def pictures(self) -> int:
+        """How many pictures the page shows."""
+        return self._context.pictures_shown
+
+    @property
+    def pictures_wanted(self) -> int:
+        return self._context.pictures_wanted
 
 
-def _page(context: ReportContext, sections: Sequence[ReportSection]) -> str:
+def _page(context: ReportContext, first: Section, below: Sequence[Section]) -> str:
+    """The sections around pictures that fit: the frame is written once without them to know how large it is."""
     inputs = context.inputs
-    entries = "".join(f'<li><a href="#{section.target}">{escape(section.title)}</a></li>' for section in sections)
-    contents = f'<nav class="contents" aria-label="Contents"><ol>{entries}</ol></nav>'
-    blocks = []
-    for section in sections:
-        inside = "\n".join(part if isinstance(part, str) else part_html(part) for part in section.parts)
-        heading = f'<h2 id="{section.target}-title">{escape(section.title)}</h2>'
-        place = f'id="{section.target}" aria-labelledby="{section.target}-title"'
-        blocks.append(f"<section {place}>\n{heading}\n{inside}\n</section>")
-    body = "\n".join(blocks)
-    frame = len((PAGE_STYLE + SCRIPT + contents).encode()) + _SAFETY
-    text, store = context.pictures.fill(body, max(0, inputs.size - len(body.encode()) - frame))
-    missing = context.pictures.wanted - context.pictures.shown
+    wanted: dict[str, bool] = {}  # files in the order of the page, and whether one is shown large
+    for section in (first, *below):
+        for file, large in pictured(section.parts):
+            wanted[file] = wanted.get(file, False) or large
+    context.pictures_wanted = len(wanted)
+    empty = _html(context, first, below, {}, "")
+    drawn, store = shared_pictures(wanted, max(0, inputs.size - len(empty.encode()) - _AROUND * len(wanted) - _SAFETY))
+    context.pictures_shown = len(drawn)
+    missing = context.pictures_wanted - len(drawn)
     if missing:
         context.notes.append(
-            f"{missing:,} of {format_count(context.pictures.wanted, 'picture')} are left out: they cannot be read, or "
+            f"{missing:,} of {format_count(context.pictures_wanted, 'picture')} are left out: they cannot be read, or "
             f"the report would exceed {inputs.size / 1e6:g} MB."
         )
+    return _html(context, first, below, drawn, store)
+
+
+def _html(context: ReportContext, first: Section, below: Sequence[Section], drawn: Any, store: str) -> str:
+    inputs, runs = context.inputs, context.inputs.runs
+    models = ", ".join(dict.fromkeys(map(context.model, context.ordered)))
+    asked = max((run[metric].n for run in runs.values() if (metric := context.headline(run))), default=0)
+    facts = [inputs.title, models if models not in inputs.title else "", format_count(asked, "query") if asked else ""]
+    about = " · ".join(filter(None, (*facts, inputs.date)))
+    heading = f"<h1>{escape(first.title)}</h1>"
+    opening, *others = first.parts
+    if isinstance(opening, Beside):  # the sentence stands above its figures, the example beside both
+        columns = ["".join(part_html(part, drawn) for part in column) for column in opening.columns]
+        top = f'<div class="beside"><div>{heading}{columns[0]}</div><div>{columns[1]}</div></div>'
+    else:
+        top = heading + part_html(opening, drawn)
+    top += "".join(part_html(part, drawn) for part in others)
     notes = "".join(f'<p class="facts" role="note">{escape(note)}</p>' for note in dict.fromkeys(context.notes))
-    runs = ", ".join(inputs.runs)
-    skip = '<a class="skip" href="#content">Skip to the content</a>'
-    head = (
-        f'<header class="top"><div><h1>{escape(inputs.title)}</h1>'
-        f'<p class="about">{format_count(len(inputs.runs), "run")}: {escape(runs)}</p></div>'
-        f'<button class="theme" id="theme" type="button" hidden>Dark colours</button></header>'
+    body = "\n".join(
+        (
+            '<a class="skip" href="#content">Skip to the content</a>',
+            store,
+            f'<header class="top"><p class="about">{escape(about)}</p>'
+            '<button class="theme" id="theme" type="button" hidden>Dark colours</button></header>',
+            f'<div id="content" tabindex="-1"><div id="answer">{top}</div>',
+            *(section_html(section, drawn) for section in below),
+            f"<footer>{notes}<p>This file needs no other file and no network.</p></footer></div>",
+        )
     )
-    footer = f"<footer>{notes}<p>This file needs no other file and no network.</p></footer>"
-    content = f'<div id="content" tabindex="-1">\n{text}\n{footer}\n</div>'
-    before = f'{skip}\n{store}\n{head}\n<div class="layout">\n{contents}'
-    return html_page(inputs.title, content, script=SCRIPT, heading=False, before=before, after="</div>")
+    return html_page(inputs.title, body, script=SCRIPT, heading=False)
 
 
 @dataclass(frozen=True)
@@ -173,13 +203,14 @@ def write_report(
     )  # fmt: skip
 
 
-def _figure_files(
-    sections: Sequence[ReportSection], folder: Path, endings: Sequence[str]
-) -> Iterator[tuple[Path, bytes]]:
+def _figure_files(sections: Sequence[Section], folder: Path, endings: Sequence[str]) -> Iterator[tuple[Path, bytes]]:
     """Every chart and table under the name of its section and its title."""
     taken: set[str] = set()
     for section in sections:
-        for part in section.figures():
+        parts = [own for part in flat(section.parts) for own in (part.charts if isinstance(part, Row) else (part,))]
+        for part in parts:
+            if not isinstance(part, Chart | Table):
+                continue
             plain = re.sub(r"[^a-z0-9]+", "-", f"{section.target}-{part.title}".lower()).strip("-")[:80].strip("-")
             numbered = (plain, *(f"{plain}-{number}" for number in range(2, len(taken) + 2)))
             name = next(name for name in numbered if name not in taken)

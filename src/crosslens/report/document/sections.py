@@ -1,16 +1,16 @@
-"""The sections of a report that are tables and charts, from runs and from the stored results of stages.
+"""The sections of a report that arrange what runs and stages hold: groups, changed captions, labels, all numbers.
 
-Each is a function of the context; one without content returns None.
+A stage's results are shown by the sections that it stored. Those of a new stage are folded below all numbers, without
+a line here; the results of several runs that are on one scale stand beside each other.
 """
 
 from __future__ import annotations
 
-import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from html import escape
-from pathlib import Path
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from math import sqrt
+from statistics import NormalDist
 from typing import Any
 
 import numpy as np
@@ -19,185 +19,297 @@ from crosslens import __version__
 from crosslens.core import (
     DIRECTION_LABELS,
     Array,
-    Bars,
     Cards,
     Cell,
     Chart,
-    CrosslensError,
+    Code,
+    FactList,
     Figure,
-    Heat,
+    Finding,
+    Folded,
+    Interval,
+    Intervals,
     Lines,
     MetricValues,
+    Multiple,
     Part,
     Row,
     Run,
+    Section,
     Series,
+    SmallMultiples,
     Table,
     Text,
+    Tone,
     split_name,
 )
 from crosslens.metrics import (
     SubGalleries,
     dataset_name,
-    family_of,
+    format_count,
     metric_figure,
     parse_metric,
     spec_of,
     unit_of,
     unit_sentence,
 )
-from crosslens.pipeline import (
-    DEFINITIONS,
-    Leaderboard,
-    StageResult,
-    add_columns,
-    board_table,
-    difference_figure,
-    group_metrics,
-    percent_figure,
-    read_columns,
-    round_sizes,
-)
-from crosslens.report.document.inputs import ReportContext
-from crosslens.report.forms.page import folded
-from crosslens.statistics import significance_sentence
+from crosslens.pipeline import DEFINITIONS, all_stages, round_sizes
+from crosslens.report.document.inputs import LABEL_STAGES, READING_STAGES, ReportContext, certainty_words
 
-Content = Part | str
-"""A part, or HTML where pictures need it."""
-
-_BOARD_COLUMNS = 8
-_BOARD_METRICS = ("t2i/Hit@1", "i2t/Hit@1", "t2i/Hit@5", "i2t/Hit@5", "t2i/Hit@10", "i2t/Hit@10", "Rsum")
 _RECALLS = ("Hit", "Recall", "CappedRecall")
-_MOST_SHOWN = 2
-"""Tables of recalls that are open from the start."""
-_FEWER = 3
-"""Columns of each dataset, where there are several."""
-_MOST_BRITTLE = 6
-_MOST_LISTED = 10
+_MAIN = ("Hit@1", "Hit@5", "Hit@10", "MRR", "MedR")
+"""What the table of all numbers has; every other metric is folded below."""
 _CUTOFFS = (1, 2, 3, 5, 10, 20, 50, 100, 200, 500, 1000)
 _FIRST = parse_metric("Hit@1").spec
-_PERCENT, _NUMBER = Figure.percent(None), Figure(None)
+_MOST_COLUMNS = 6
+"""Runs beside each other in a chart; of more, the best of each dataset."""
+_MOST_DRAWN = 3
+"""Of more runs the intervals of the table are not drawn: it would be wider than the page."""
+_MOST_ROWS = 44
+_PLACED: set[str] = {"groups", "twins", "comparison", "evaluate", *READING_STAGES, *LABEL_STAGES}
+"""Stages that have a place above; ``evaluate`` is the runs themselves."""
 
 
-class Html(str):
-    """HTML with charts in it, which are also written as files."""
-
-    charts: tuple[Chart, ...] = ()
-
-
-@dataclass(frozen=True)
-class ReportSection:
-    """A section of the report: its place in the address, its heading, and its content."""
-
-    target: str
-    title: str
-    parts: tuple[Content, ...]
-
-    def figures(self) -> Iterator[Chart | Table]:
-        """Its charts and tables, which are written as files."""
-        for part in self.parts:
-            if isinstance(part, Row | Html):
-                yield from part.charts
-            elif isinstance(part, Chart | Table):
-                yield part
-
-
-def _section(target: str, title: str, parts: Sequence[Content], *lead: str) -> ReportSection | None:
-    """A section with what leads into it; None where nothing else is in it."""
-    shown = [part for part in parts if part and part != Row(())]
-    return ReportSection(target, title, (*map(Text.of, lead), *shown)) if shown else None
-
-
-def folded_notes(lines: Sequence[str], summary: str = "Notes") -> str:
-    """Lines that not every reader needs, folded."""
-    items = "".join(f"<li>{escape(line)}</li>" for line in lines)
-    return folded(summary, f"<ul>{items}</ul>") if lines else ""
-
-
-def series_of(figures: Mapping[str, Sequence[Figure]]) -> tuple[Series, ...]:
-    """The figures of a chart by the names of their series."""
-    return tuple(Series(name, tuple(own)) for name, own in figures.items())
-
-
-def figure_of(values: MetricValues | None, metric: str = "") -> Figure:
-    """A metric's value and interval; one that is absent where there are no values."""
+def _figure_of(values: MetricValues | None, metric: str) -> Figure:
     if values is None:
         return metric_figure(metric, None)
     return metric_figure(values.name, values.mean, values.low, values.high)
 
 
-def _of(payload: Mapping[str, Any], word: str = "of") -> str:
-    return f" {word} {payload['dataset']}" if payload.get("dataset") else ""
-
-
-def leaderboard(context: ReportContext) -> ReportSection | None:
-    """The leaderboard that an audit computed; without one, the runs of each dataset compared in pairs."""
-    parts: list[Content] = []
-    for result in context.inputs.stage("leaderboard"):
-        board = Leaderboard.from_dict(result.payload)
-        room = max(1, _BOARD_COLUMNS // len(board.datasets))
-        chosen = ([name for name in _BOARD_METRICS if name in board.metrics] or list(board.metrics))[:room]
-        columns = {
-            f"{dataset}: {name}" if len(board.datasets) > 1 else name: (dataset, name)
-            for dataset in board.datasets
-            for name in chosen
-        }
-        shown = replace(board, metrics=tuple(chosen), notes=())
-        parts += [board_table(shown, columns, "Models and datasets"), folded_notes(board.notes)]
-    for dataset, comparison in context.comparisons.items() if not parts else ():
-        rows = tuple(
-            (
-                entry.other,
-                entry.baseline,
-                entry.metric,
-                metric_figure(entry.metric, entry.other_mean),
-                metric_figure(entry.metric, entry.baseline_mean),
-                difference_figure(entry),
-                Figure.p(entry.adjusted_p, comparison.permutations),
-                f"{entry.wins:,} : {entry.losses:,}",
-            )
-            for entry in comparison.results
-        )
-        header = ("run A", "run B", "metric", "A", "B", "A − B", "p", "A better : B better")
-        test = "paired permutation test over images"
-        about = (
-            significance_sentence(test, comparison.permutations, comparison.correction, len(rows)),
-            unit_sentence(entry.metric for entry in comparison.results),
-        )
-        title = f"Runs compared{f' on {dataset}' if dataset else ''}"
-        parts += [Table(header, rows, "lllrrlrr", title=title, notes=about), folded_notes(comparison.notes)]
-    return _section("leaderboard", "Leaderboard", parts)
-
-
-def _stored(context: ReportContext, stage: str) -> list[Content]:
-    """What a stage stored of how its results are shown, of every run."""
-    parts: list[Content] = []
-    for result in context.inputs.stage(stage):
-        whose = result.model or result.dataset
+def _stored(context: ReportContext, stage: str) -> list[Part]:
+    """What a stage stored of how its results are shown; of several runs or datasets, their tables under their names."""
+    results = [result for result in context.inputs.stage(stage) if result.sections]
+    shown: list[Part] = []
+    for result in results:
+        parts: list[Part] = []
         for section in result.sections:
-            title = f"{section.title}: {whose}" if whose not in section.title else section.title
-            shown = (replace(part, pictures={}) if isinstance(part, Cards) else part for part in section.parts)
-            parts += [Text.of(title if len(context.inputs.runs) > 1 else ""), *shown]
+            heading = [Text((section.title,))] if section.title and len(result.sections) > 1 else []
+            kept = (part for part in section.parts if len(results) == 1 or not isinstance(part, Row | Chart))
+            parts += [*heading, *(replace(part, pictures={}) if isinstance(part, Cards) else part for part in kept)]
+        whose = context.short(result.model) if result.model in context.inputs.runs else result.dataset
+        shown += [Folded(whose, tuple(parts))] if len(results) > 1 else parts
+    return shown
+
+
+def _beside(context: ReportContext, stage: str) -> list[Part]:
+    """The figures that a stage puts on one scale, those of several runs beside each other."""
+    charts: dict[str, dict[str, Intervals]] = {}
+    for result in context.inputs.stage(stage):
+        for chart in (chart for section in result.sections for chart in section.charts):
+            if isinstance(chart, Intervals) and result.model in context.inputs.runs:
+                charts.setdefault(chart.title, {})[result.model] = chart
+    parts: list[Part] = []
+    for title, of_runs in charts.items():
+        names = [name for name in context.ordered if name in of_runs][:_MOST_COLUMNS]
+        first = of_runs[names[0]]
+        if len(names) == 1:
+            parts.append(first)
+            continue
+        rows = dict.fromkeys(row.name for name in names for row in of_runs[name].rows)
+        cells = {name: {row.name: row for row in of_runs[name].rows} for name in names}
+        parts.append(SmallMultiples(
+            title=title, about=first.about, columns=tuple(map(context.short, names)), limits=first.limits,
+            rows=tuple(Multiple(row, tuple(cells[name].get(row) for name in names)) for row in rows),
+            means=() if first.mark is None else (Figure(first.mark),) * len(names), axis=first.axis,
+        ))  # fmt: skip
     return parts
 
 
-def soundness(context: ReportContext) -> ReportSection | None:
-    """Whether what was evaluated is what was meant, as far as numbers can tell."""
-    return _section("soundness", "Is the input sound?", _stored(context, "soundness"))
+def _claim(found: Sequence[Finding], otherwise: str, words: str = "") -> tuple[str, str, str]:
+    """The title of a section, how sure it is, and why: what was found first, or that nothing was."""
+    first = next(iter(found), None)
+    if first is None:
+        return otherwise, "", ""
+    text = first.text.removeprefix(f"{first.model}: ").removeprefix(f"{first.dataset}: ")
+    text = words or text.partition(":")[0].rstrip(".")
+    return text if text[1:2].isdigit() else text[:1].upper() + text[1:], first.certainty, certainty_words(first)
 
 
-def reading(context: ReportContext) -> ReportSection | None:
-    """What the model reads in a caption, by pairs of captions and of pictures that differ in one fact."""
-    parts = [*_stored(context, "twins"), *_stored(context, "probes")]
-    return _section("reading", "What the model reads", parts)
+def _of_stages(context: ReportContext, stages: Iterable[str]) -> list[Finding]:
+    return [finding for finding in context.findings if finding.stage in stages]
 
 
-def sensitivity(context: ReportContext) -> ReportSection | None:
-    """What this audit could have noticed, where that was measured; of several runs, whose each table is."""
-    several, parts = len(context.inputs.runs) > 1, list[Content]()
-    for section in (section for result in context.inputs.sensitivities for section in result.sections()):
-        parts += [*([Text.of(section.title)] if several else []), *section.parts]
-    return _section("sensitivity", "What this audit could have noticed", parts)
+# Groups
+
+
+def groups(context: ReportContext) -> Section | None:
+    """Every group on one scale: rows by column, a column per run, coloured where the corrected interval is clear."""
+    names = _compared(context)
+    metric = context.headline(context.inputs.runs[names[0]])
+    if metric is None:
+        return None
+    rows = list(_group_rows(context, names))
+    found = [own for own in _of_stages(context, ("groups",)) if own.certainty != "open"]
+    words = ""
+    if found:
+        where = found[0].text.removeprefix(f"{found[0].model}: ").partition(" (")[0].removeprefix("For ")
+        below = f"{100 * abs(found[0].effect.value):.0f}"
+        words = f"{where}: about {below} points below the rest"
+    folded = _stored(context, "groups")
+    detail = [Folded("How the weakest groups were searched", tuple(folded))] if folded else []
+    if not rows and not detail:
+        return None
+    means = tuple(_figure_of(context.inputs.runs[name][metric], metric) for name in names)
+    share = unit_of(metric) == "share"
+    chart = SmallMultiples(
+        title=f"{metric} by group", columns=tuple(map(context.short, names)), rows=tuple(rows), means=means,
+        abouts=tuple(f"{context.inputs.runs[name][metric].n:,} queries" for name in names),
+        limits=(0.0, 1.0) if share else None,
+        about="Dashed: all queries. Coloured: below or above that with the whole interval, made wider for the number "
+        "of groups; grey: may not differ.",
+    )  # fmt: skip
+    title, certainty, reason = _claim(found, "No group was shown to differ from the rest", words)
+    return Section(title, (*((chart,) if rows else ()), *detail), "", certainty, reason, "groups")
+
+
+def _compared(context: ReportContext) -> list[str]:
+    """The runs that stand beside each other: all of a few, or the best of each dataset."""
+    names = context.ordered
+    if len(names) <= _MOST_COLUMNS:
+        return names
+    return [context.best(own) for own in context.inputs.by_dataset().values()][:_MOST_COLUMNS]
+
+
+def _group_rows(context: ReportContext, names: Sequence[str]) -> Iterator[Multiple]:
+    """Groups by column, from the weakest of the first run that has them to the strongest."""
+    columns = {column: context.grouped(column) for column in context.columns()}
+    kept = {column: grouped for column, grouped in columns.items() if any(len(own) > 1 for own in grouped.values())}
+    number = max(1, sum(len({group for own in grouped.values() for group in own}) for grouped in kept.values()))
+    wider = NormalDist().inv_cdf(1 - 0.025 / number) / NormalDist().inv_cdf(0.975)
+    room = _MOST_ROWS
+    for column, grouped in kept.items():
+        found = list(dict.fromkeys(group for name in names for group in grouped.get(name, {})))
+        if len(found) > room:
+            continue
+        room -= len(found)
+
+        def height(group: str, grouped: Mapping[str, Mapping[str, MetricValues]] = grouped) -> float:
+            return next(grouped[name][group].mean for name in names if group in grouped.get(name, {}))
+
+        if any(re.fullmatch(r"[\d.]+ to [\d.]+", group) for group in found):  # bins keep their order
+            order = sorted(found, key=lambda text: float(text.split()[0]) if text[:1].isdigit() else 1e99)
+        else:
+            order = sorted(found, key=height)
+        for group in order:
+            cells: list[Interval | None] = []
+            for name in names:
+                values = grouped.get(name, {}).get(group)
+                mean = context.inputs.runs[name].values.get(values.name) if values is not None else None
+                if values is None or mean is None:
+                    cells.append(None)
+                    continue
+                figure, counted = _figure_of(values, values.name), format_count(values.n, "query")
+                figure = replace(figure, digits=0) if figure.scale == 100 else figure
+                cells.append(Interval(figure, f"{group}, {counted}", tone=_tone(values, mean.mean, wider)))
+            yield Multiple(group, tuple(cells), f"by {column.replace('_', ' ')}")
+
+
+def _tone(values: MetricValues, mean: float, wider: float) -> Tone:
+    """Whether the interval, made wider on both sides, leaves out the mean; at least as wide as chance makes it."""
+    low, high = values.mean - values.low, values.high - values.mean
+    least = sqrt(mean * (1 - mean) / values.n) if 0 <= mean <= 1 and values.n else 0.0
+    if values.mean + wider * max(high, least) < mean:
+        return "bad"
+    return "good" if values.mean - wider * max(low, least) > mean else "unsure"
+
+
+# What was changed, and labels
+
+
+def reading(context: ReportContext) -> Section | None:
+    """What changing captions costs, and which false facts the model notices."""
+    parts = [part for stage in READING_STAGES[::-1] for part in _beside(context, stage)]
+    folded = []
+    for stage in READING_STAGES:
+        inside = [part for part in _stored(context, stage) if not isinstance(part, Intervals)]  # these are above
+        folded += [(stage, inside)] if inside else []
+    titles = {"probes": "What each change was, and how often it can be made", "robustness": "Every change in detail"}
+    if not parts and not folded:
+        return None
+    found = [own for own in _of_stages(context, READING_STAGES) if own.certainty != "open"]
+    costs = [row for row in context.costs() if row.figure.low > 0]
+    words = ""
+    if costs and not found:
+        points = replace(costs[0].figure, digits=0, signed=False).number
+        words = f"{costs[0].name}: {points} points lost"
+
+    title, certainty, reason = _claim(found, words[:1].upper() + words[1:] or "Nothing was shown to go unread")
+    more = (Folded(titles[stage], tuple(inside)) for stage, inside in folded)
+    return Section(title, (*parts, *more), "", certainty, reason, "reading")
+
+
+def labels(context: ReportContext) -> Section | None:
+    """What may be said about the labels, and what a person should look at."""
+    folded = [Folded(_summaries()[stage], tuple(part)) for stage in LABEL_STAGES if (part := _stored(context, stage))]
+    found = _of_stages(context, LABEL_STAGES)
+    if not folded:
+        return None
+    title, certainty, reason = _claim(found, "No label was shown to be wrong")
+    said = Text.of(*(context.said(finding) + (f" The same on {', '.join(finding.also)}." if finding.also else "")
+                     for finding in found[:4]))  # fmt: skip
+    return Section(title, (*([said] if found else []), *folded), "", certainty, reason, "labels")
+
+
+def better(context: ReportContext) -> Section | None:
+    """Which of several models is better, by the comparisons that the audit or this report made."""
+    rows: list[tuple[Cell, ...]] = []
+    for dataset, comparison in context.comparisons.items():
+        for entry in comparison.results:
+            difference = Figure(entry.difference, entry.low, entry.high, scale=100, digits=1, signed=True)
+            rows.append((
+                dataset, entry.other, entry.baseline, difference if unit_of(entry.metric) == "share"
+                else metric_figure(entry.metric, entry.difference, entry.low, entry.high, signed=True),
+                Figure.p(entry.adjusted_p, comparison.permutations), f"{entry.wins:,} : {entry.losses:,}",
+            ))  # fmt: skip
+    if not rows:
+        return None
+    metric = next(iter(context.comparisons.values())).results[0].metric
+    header = ("dataset", "A", "B", "A − B", "p", "A better : B better")
+    note = f"{metric}, in points, over the same queries; p of a paired permutation test over images, corrected (Holm)."
+    table = Table(header, rows, "lllrrr", notes=(note,), names=1)
+    found = _of_stages(context, ("comparison",))
+    title, certainty, reason = _claim(found, "Which is better is open")
+    return Section(title, (table,), "", certainty, reason, "better")
+
+
+# All numbers, and what is folded below
+
+
+def numbers(context: ReportContext) -> Section:
+    """Every figure of the runs once, and below what answers none of the questions."""
+    runs = {name: context.inputs.runs[name] for name in context.ordered}
+    every = list(dict.fromkeys(name for run in runs.values() for name in run))
+    main = [name for name in every if split_name(name)[1] in _MAIN]
+    main = sorted(main or every[:6], key=lambda name: split_name(name)[0] != context.direction)
+    rest = [name for name in every if name not in main and _family(name) not in _RECALLS]
+    parts: list[Part] = [replace(_metrics_table(context, main, runs), drawn=len(runs) <= _MOST_DRAWN)] if main else []
+    if main:
+        levels = " and ".join(sorted({f"{100 * run[name].level:g} %" for run in runs.values() for name in run}))
+        parts.append(Text.of(f"{unit_sentence(main)} In brackets: {levels} intervals over images.", note=True))
+    parts += _recalls(runs, context)
+    if rest:
+        families = dict.fromkeys(map(_family, rest))
+        words = [f"{name}@k: {DEFINITIONS[name]}." for name in families if name in DEFINITIONS]
+        table = _metrics_table(context, rest, runs)
+        parts.append(Folded("Every other metric", (table, Text.of(*words, unit_sentence(rest), note=True)),
+                            ", ".join(filter(None, families))))  # fmt: skip
+    parts += _gallery(context, runs)
+    for stage in dict.fromkeys(result.stage for result in context.inputs.results):
+        if stage not in _PLACED and (inside := _stored(context, stage)):
+            parts.append(Folded(_summaries().get(stage, stage), tuple(inside)))
+    sensitivity = [part for own in context.inputs.sensitivities for section in own.sections() for part in (
+        *([Text((section.title,))] if len(context.inputs.sensitivities) > 1 else []), *section.parts)]  # fmt: skip
+    parts += [Folded("What this audit could have noticed", tuple(sensitivity))] if sensitivity else []
+    if context.findings:
+        found = [(context.said(own) + (f" The same on {', '.join(own.also)}." if own.also else ""), own.certainty,
+                  certainty_words(own)) for own in context.findings]  # fmt: skip
+        parts.append(Folded(f"Everything that was found: {format_count(len(found), 'sentence')}",
+                            (Table(("sentence", "how sure", "why"), found),)))  # fmt: skip
+    return Section("All numbers", (*parts, *_made(context, runs), _words()), target="numbers")
+
+
+def _summaries() -> Mapping[str, str]:
+    return {stage.name: stage.summary.rstrip(".") for stage in all_stages()}
 
 
 def _family(metric: str) -> str:
@@ -205,240 +317,66 @@ def _family(metric: str) -> str:
     return spec.family if spec is not None else ""
 
 
-def recalls(context: ReportContext) -> ReportSection | None:
-    """Hit, Recall and CappedRecall beside each other, rows by direction and recall: papers call all three R@k."""
-    tables: list[Content] = []
-    for name, run in context.inputs.runs.items():
-        parsed = [
-            (split_name(metric)[0], match[1], int(match[2]))
-            for metric in run
-            if _family(metric) in _RECALLS and (match := re.search(r"(\w+)@(\d+)$", metric))
+def _metrics_table(context: ReportContext, names: Sequence[str], runs: Mapping[str, Run]) -> Table:
+    """A row per metric, a column per run; of many runs, a row per run."""
+    if len(runs) > _MOST_COLUMNS:
+        lines: list[tuple[Cell, ...]] = [
+            (name, *(_figure_of(run.values.get(metric), metric) for metric in names)) for name, run in runs.items()
         ]
-        if len({kind for _, kind, _ in parsed}) < 2:
-            continue
-        cutoffs = sorted({k for _, _, k in parsed})
-        order = sorted({row[:2] for row in parsed}, key=lambda row: (row[0] != "t2i", row[0], _RECALLS.index(row[1])))
-        rows: list[tuple[Cell, ...]] = [
-            (
-                f"{DIRECTION_LABELS.get(side, side)}: {kind}",
-                *(figure_of(run.values.get(key), key) for key in (f"{side}/{kind}@{k}" for k in cutoffs)),
-            )
-            for side, kind in order
-        ]
-        header = ("", *(f"@{k}" for k in cutoffs))
-        is_folded = len(tables) >= _MOST_SHOWN
-        title = f"Three recalls of {name}"
-        tables.append(Table(header, rows, "l" * len(header), title=title, folded=is_folded))
-    return _section(
-        "recalls",
-        "Three recalls",
-        tables,
-        "Papers call three quantities R@k. " + " ".join(f"{name}@k: {DEFINITIONS[name]}." for name in _RECALLS),
-        "They are equal where a query has one relevant item. In percent, with intervals in brackets.",
-    )
+        return Table(("run", *names), lines, "l" * (1 + len(names)))
+    lines = [(_words_of(name), *(_figure_of(run.values.get(name), name) for run in runs.values())) for name in names]
+    return Table(("metric", *map(context.short, runs)), lines, "l" * (1 + len(runs)))
 
 
-def _metrics_table(title: str, names: Sequence[str], runs: Mapping[str, Run], *, is_folded: bool = False) -> Table:
-    """A row per metric, a column per run."""
-    return Table(
-        ("metric", *runs),
-        [(name, *(figure_of(run.values.get(name), name) for run in runs.values())) for name in names],
-        "l" * (1 + len(runs)),
-        title=title,
-        folded=is_folded,
-    )
+def _words_of(metric: str) -> str:
+    """A hit rate in words beside its name."""
+    direction, name = split_name(metric)
+    item = {"t2i": "right picture", "i2t": "a right caption", "t2t": "right text"}.get(direction)
+    if _family(metric) != "Hit" or item is None:
+        return metric
+    k = name.partition("@")[2]
+    return f"{metric} · {item} {'first' if k == '1' else f'in the first {k}'}"
 
 
-def graded(context: ReportContext) -> ReportSection | None:
-    """Metrics that know more and less relevant items; and semantic recall against what counts as relevant."""
-    runs = context.inputs.runs
-    every = dict.fromkeys(name for run in runs.values() for name in run)
-    names = [name for name in every if (spec := spec_of(name)) is not None and family_of(spec).graded]
-    parts: list[Content] = []
-    if names:
-        families = dict.fromkeys(map(_family, names))
-        words = " ".join(f"{name}@k: {DEFINITIONS[name]}." for name in families if name in DEFINITIONS)
-        about = f"{words} {unit_sentence(names)}".strip()
-        parts += [_metrics_table("Graded metrics", names, runs), Text.of(about, note=True)]
-    charts = []
-    for result in context.inputs.stage("curve"):
-        payload = result.payload
-        for family in ("SR", "SRhit"):
-            series = {
-                run: [_PERCENT.of_row(entry) for entry in entries[family]]
-                for run, entries in payload["runs"].items()
-                if entries.get(family)
-            }
-            if series and payload["m"]:
-                charts.append(Lines(
-                    title=f"{family}[{payload['phi']}]@{payload['k']} against m{_of(payload, 'on')}",
-                    across=tuple(payload["m"]), series=series_of(series), axis="m", limits=(0, 1),
-                    about=f"{family}: {DEFINITIONS[family]}, for each m; in percent.",
-                ))  # fmt: skip
-    return _section(
-        "graded",
-        "Graded metrics",
-        [*parts, Row(tuple(charts))],
-        "Captions of other images often fit too. Graded metrics ask how similar the retrieved items are to what the "
-        "query says (φ), not only whether they are the annotated ones.",
-    )
-
-
-def groups(context: ReportContext) -> ReportSection | None:
-    """A chart per column and dataset, with the runs beside each other; and the levels of difficulty."""
-    charts: list[Chart] = []
-    by_dataset = context.inputs.by_dataset()
-    several = len(by_dataset) > 1
-    for dataset, runs in by_dataset.items():
-        first = next(iter(runs.values()))
-        metric = context.headline(first)
-        for column in context.columns(first)[: _FEWER if several else None] if metric is not None else ():
-            assert metric is not None
-            grouped = {name: context.grouped(name, column, metric) for name in runs}
-            values = {name: {} if own is None else own.values.get(metric, {}) for name, own in grouped.items()}
-            names = list(dict.fromkeys(group for own in values.values() for group in own))
-            sizes = {group: next(own[group].n for own in values.values() if group in own) for group in names}
-            series = {name: [figure_of(own.get(group), metric) for group in names] for name, own in values.items()}
-            if len(names) > 1:
-                charts.append(Bars(
-                    title=f"{metric} by {column}{f', {dataset}' if several and dataset else ''}",
-                    groups=tuple(f"{group} ({sizes[group]:,})" for group in names), series=series_of(series),
-                    heading=column, axis=metric, limits=(0, 1),
-                    about=f"{metric} over the queries of each {column}; in brackets how many.",
-                ))  # fmt: skip
-    difficulty = [part for result in context.inputs.stage("difficulty") for part in _difficulty(context, result)]
-    return _section(
-        "groups",
-        "Groups, tasks, difficulty",
-        [Row(tuple(charts)), *difficulty],
-        "The same metric over parts of the queries. Intervals of small groups are wide: groups whose intervals overlap "
-        "widely may not differ.",
-    )
-
-
-def _difficulty(context: ReportContext, result: StageResult) -> Iterator[Content]:
-    """How many pairs are easy or hard for the models together; where the table of pairs is there, the metric by it."""
-    payload = result.payload
-    rows = tuple((name, level["pairs"], _PERCENT.of_row(level, "share")) for name, level in payload["levels"].items())
-    yield Table(("level", "pairs", "share, %"), rows, title=f"Pairs{_of(payload)} by difficulty")
-    yield Text.of(
-        "A level says how many models score a caption and its image above their thresholds: "
-        f"{payload['mapping']} of {', '.join(payload['models'])}.",
-        note=True,
-    )
-    table = next((Path(file) for file in payload.get("files", ()) if str(file).endswith(".parquet")), None)
-    if result.folder is not None and (table is None or not table.exists()):
-        table = next(iter(sorted(result.folder.glob("*.parquet"))), None)
-    if table is None or not table.exists():
+def _recalls(runs: Mapping[str, Run], context: ReportContext) -> Iterator[Part]:
+    """Hit, Recall and CappedRecall beside each other: papers call all three R@k."""
+    rows: list[tuple[Cell, ...]] = []
+    cutoffs: set[int] = set()
+    parsed = {
+        name: [(split_name(metric)[0], match[1], int(match[2])) for metric in run
+               if _family(metric) in _RECALLS and (match := re.search(r"(\w+)@(\d+)$", metric))]
+        for name, run in runs.items()
+    }  # fmt: skip
+    if all(len({kind for _, kind, _ in own}) < 2 for own in parsed.values()):
         return
-    series: dict[str, Mapping[str, MetricValues]] = {}
-    metric = None
-    for name, run in context.inputs.runs.items():
-        metric = context.headline(run)
-        if metric is None or result.dataset not in ("", dataset_name(run)):
-            continue
-        try:
-            grouped = group_metrics(add_columns(run, read_columns(table))[0], "difficulty", [metric])
-        except CrosslensError:
-            continue
-        series[name] = grouped.values.get(metric, {})
-    names = list(dict.fromkeys(group for own in series.values() for group in own))
-    if metric is not None and names:
-        shown = {name: [figure_of(own.get(group), metric) for group in names] for name, own in series.items()}
-        yield Bars(
-            title=f"{metric} by difficulty", groups=tuple(names), series=series_of(shown), heading="difficulty",
-            limits=(0, 1),
-        )  # fmt: skip
+    cutoffs = {k for own in parsed.values() for _, _, k in own}
+    for name, own in parsed.items():
+        for side, kind in sorted({row[:2] for row in own}, key=lambda row: (row[0] != "t2i", row[0], row[1])):
+            label = f"{DIRECTION_LABELS.get(side, side)}: {kind}"
+            figures = (_figure_of(runs[name].values.get(f"{side}/{kind}@{k}"), f"{side}/{kind}@{k}")
+                       for k in sorted(cutoffs))  # fmt: skip
+            rows.append((context.short(name), label, *figures))
+    words = Text.of(*(f"{name}@k: {DEFINITIONS[name]}." for name in _RECALLS), note=True)
+    table = Table(("", "", *(f"@{k}" for k in sorted(cutoffs))), rows, "l" * (2 + len(cutoffs)), names=2)
+    yield Folded("If a paper says “R@5”", (table, words), "three quantities have that name")
 
 
-def robustness(context: ReportContext) -> ReportSection | None:
-    """What small changes cost, as a heat map; the captions that lost most; and captions that are nearly right."""
-    results = context.inputs.stage("robustness")
-    changes: list[Content] = list(_drops(context, results))
-    rows: list[Mapping[str, Any]] = [row for result in results for row in result.payload.get("brittle", ())]
-    changed = [row for row in rows if row.get("text") and row["text"] != row.get("original")]
-    worst = sorted(changed, key=lambda row: -(row.get("drop") or 0.0))[:_MOST_BRITTLE]
-    if worst:
-        rank = Figure(None, digits=0)
-        cells = tuple(
-            (str(row["original"]), str(row["text"]), str(row["perturbation"]), replace(rank, value=row["rank_before"]),
-             replace(rank, value=row["rank_after"]), str(row["model"]))
-            for row in worst
-        )  # fmt: skip
-        header = ("caption", "changed to", "change", "rank before", "rank after", "run")
-        changes.append(Table(header, cells, title="Captions that lost most"))
-    about = (
-        "Points lost when captions or pictures are changed a little: red is a loss, green a gain, a deeper colour is "
-        "more. In brackets: the interval includes 0, so there may be no loss at all."
-    )
-    negatives = _stored(context, "hard-negatives")
-    return _section("robustness", "Robustness", [*changes, *negatives], *([about] if changes else []))
-
-
-def _drops(context: ReportContext, results: Sequence[StageResult]) -> Iterator[Content]:
-    """Several models: a column each. One: a column per metric."""
-    rows: list[tuple[str, Mapping[str, Any]]] = []
-    for result in results:
-        drops = list(result.payload.get("drops", ()))
-        known = dict.fromkeys(str(row["metric"]) for row in drops)
-        wanted = (f"{context.direction}/Hit@1", str(result.payload.get("headline", "")), *known)
-        metric = next((name for name in wanted if name in known), "")
-        # The name of the run in the report; a study of several models has names of its own.
-        alone = result.model if len(result.payload.get("models", ())) == 1 else ""
-        rows += [(alone or str(row["model"]), row) for row in drops if row["metric"] == metric]
-    if not rows:
-        return
-    metric = str(rows[0][1]["metric"])
-    names = list(dict.fromkeys(str(row["perturbation"]) for _, row in rows))
-    columns = list(dict.fromkeys(model for model, _ in rows))
-    cells = {(row["perturbation"], model): row for model, row in rows}
-    title = f"Drop of {metric}"
-    if len(columns) == 1:
-        direction, title = split_name(metric)[0], f"Drops of {columns[0]}"
-        every = [row for result in results for row in result.payload["drops"]]
-        kept = [row for row in every if split_name(row["metric"])[0] == direction and unit_of(row["metric"]) == "share"]
-        cells |= {(row["perturbation"], row["metric"]): row for row in kept}
-        columns = list(dict.fromkeys(str(row["metric"]) for row in kept)) or columns
-    unit = metric_figure(metric, None)
-    points = {name: tuple(unit.of_row(cells.get((name, column)), "drop") for column in columns) for name in names}
-
-    def cost(name: str) -> float:
-        first = points[name][0].value
-        return -math.inf if first is None else first
-
-    order = sorted(names, key=lambda name: -cost(name))
-    yield Heat(
-        title=title, rows=tuple(order), columns=tuple(columns), cells=tuple(points[name] for name in order),
-        heading="change", worse=True, about="Rows are changes, the costliest first; positive numbers are losses.",
-    )  # fmt: skip
-    drops_table = tuple(
-        (
-            str(row["perturbation"]),
-            model,
-            replace(unit, value=row.get("before")),
-            replace(unit, signed=True).of_row(row, "drop"),
-            percent_figure(row),
-        )
-        for model, row in rows
-    )
-    title = f"Drop of {metric}, in points and in percent of the figure before"
-    yield Table(("change", "run", "before", "points", "percent"), drops_table, "llrll", title=title)
-
-
-def gallery(context: ReportContext) -> ReportSection | None:
-    """How results depend on k, and on how large the gallery is: both exact, from the ranks that a run keeps."""
-    ranks = {name: context.first_ranks(run) for name, run in context.inputs.runs.items()}
-    series = {name: own for name, own in ranks.items() if own is not None and len(own)}
-    rankings = {name: context.inputs.runs[name].rankings[context.direction] for name in series}
-    charts: list[Chart] = []
+def _gallery(context: ReportContext, runs: Mapping[str, Run]) -> Iterator[Part]:
+    """Hit@k against k, and Hit@1 if the gallery held only some of the items: exact, from the ranks that a run keeps."""
+    ranks = {name: own for name, run in runs.items() if (own := context.first_ranks(run)) is not None and len(own)}
+    rankings = {name: runs[name].rankings[context.direction] for name in ranks}
+    charts: list[Lines] = []
     cutoffs = [k for k in _CUTOFFS if any(k <= len(ranking.item_ids) for ranking in rankings.values())]
+
+    def lines(title: str, across: Sequence[float], axis: str, figures: Mapping[str, Sequence[Figure]]) -> None:
+        series = tuple(Series(context.short(name), tuple(own)) for name, own in figures.items())
+        charts.append(
+            Lines(title=title, across=tuple(across), series=series, axis=axis, logarithmic=True, limits=(0, 1))
+        )
+
     if len(cutoffs) > 1:
-        shown = {name: [Figure.percent(hit_rate(own, k)) for k in cutoffs] for name, own in series.items()}
-        charts.append(Lines(
-            title=f"Hit@k, {context.direction}", across=tuple(cutoffs), series=series_of(shown), axis="k",
-            logarithmic=True, limits=(0, 1),
-            about="The share of queries with a right item among the first k; in percent.",
-        ))  # fmt: skip
+        shown = {name: [Figure.percent(hit_rate(own, k)) for k in cutoffs] for name, own in ranks.items()}
+        lines(f"Hit@k, {context.direction}", cutoffs, "k", shown)
     # Only over the whole gallery every rank is known.
     galleries = {
         name: SubGalleries(ranking)
@@ -457,20 +395,14 @@ def gallery(context: ReportContext) -> ReportSection | None:
             ]
             for name, own in galleries.items()
         }
-        smallest = min(own.gallery for own in galleries.values())
-        charts.append(Lines(
-            title=f"Hit@1 against the size of the gallery, {context.direction}", across=tuple(across),
-            series=series_of(shown), axis="items in the gallery", logarithmic=True, limits=(0, 1),
-            about=f"The share of queries with a right item first; the whole gallery has {smallest:,} items or more.",
-        ))  # fmt: skip
-    return _section(
-        "gallery",
-        "Gallery and depth",
-        [Row(tuple(charts))],
-        "Hit@k is the share of queries with a right item among the first k. The other curve is Hit@1 if the gallery "
-        "held only some of the items, drawn at random with the relevant ones kept: the mean over all such draws, "
-        "computed from the ranks. Figures on galleries of different size cannot be compared; these curves can.",
-    )
+        lines(f"Hit@1 against the size of the gallery, {context.direction}", across, "items in the gallery", shown)
+    if charts:
+        about = (
+            "If the gallery held only some of the items, drawn at random with the relevant ones kept: the mean over "
+            "all such draws. Figures on galleries of different size cannot be compared; these curves can."
+        )
+        summary = "Hit@k against k and against the size of the gallery"
+        yield Folded("How deep, and among how many", (Row(tuple(charts)), Text.of(about, note=True)), summary)
 
 
 def hit_rate(ranks: Sequence[int] | Array, k: int) -> float:
@@ -479,70 +411,40 @@ def hit_rate(ranks: Sequence[int] | Array, k: int) -> float:
     return float(((own >= 1) & (own <= k)).mean())
 
 
-def captions(context: ReportContext) -> ReportSection | None:
-    """What the captions are like: how fine-grained, as a table, and how diverse for similar images, as curves."""
-    parts = [*_stored(context, "granularity"), *_stored(context, "polysemy")]
-    return _section("granularity", "Granularity of the captions", parts)
-
-
-def labels(context: ReportContext) -> ReportSection | None:
-    """What may be said about the labels, and what a person should look at."""
-    parts = [*_stored(context, "label-quality"), *_stored(context, "missing-positives")]
-    return _section("labels", "Labels", parts)
-
-
-def everything(context: ReportContext) -> ReportSection | None:
-    """Every metric of every run: charts of the hit rates, and the table."""
-    runs = context.inputs.runs
-    names = list(dict.fromkeys(name for run in runs.values() for name in run))
-    if not names:
-        return None
-    levels = " and ".join(sorted({f"{100 * run[name].level:g} %" for run in runs.values() for name in run}))
-    about = f"{unit_sentence(names)} In brackets: {levels} intervals over images."
-    hits: dict[str, list[str]] = {}
-    for name in names:
-        if _family(name) == "Hit":
-            hits.setdefault(split_name(name)[0], []).append(name)
-    charts = tuple(
-        Bars(
-            title=f"Hit rates, {DIRECTION_LABELS.get(side, side)}",
-            groups=tuple(split_name(name)[1] for name in own),
-            series=series_of({run: [figure_of(values.values.get(name), name) for name in own]
-                              for run, values in runs.items()}),
-            heading="metric", axis="percent", limits=(0, 1),
-        )
-        for side, own in hits.items()
-    )  # fmt: skip
-    table = _metrics_table("All metrics", names, runs, is_folded=True)
-    return _section("figures", "All figures", [Row(charts), table, Text.of(about, note=True)])
-
-
-def provenance(context: ReportContext) -> ReportSection | None:
-    """What every run was made from."""
-    runs = context.inputs.runs
+def _made(context: ReportContext, runs: Mapping[str, Run]) -> Iterator[Part]:
+    """What every run was made from, and the commands that repeat it."""
     facts = {name: _facts(run) for name, run in runs.items()}
-    rows = tuple(
-        (label, *(own.get(label, "–") for own in facts.values()))
-        for label in dict.fromkeys(label for own in facts.values() for label in own)
-    )
-    noted = [
-        folded_notes([str(line) for line in run.provenance.get("notes", ())], f"Notes of {name}")
-        for name, run in runs.items()
-    ]
-    table = Table(("", *runs), rows, title="Runs")
-    lead = f"Written by crosslens {__version__}. Everything below is stored in the run folders."
-    return _section("provenance", "Provenance", [table, *noted], lead)
+    labels_of = dict.fromkeys(label for own in facts.values() for label in own)
+    rows: list[tuple[Cell, ...]] = [(label, *(own.get(label, "–") for own in facts.values())) for label in labels_of]
+    inputs = context.inputs
+    commands = dict.fromkeys([
+        *(f"crosslens run {folder}/recipe.toml" for name, folder in inputs.sources.items() if inputs.runs[name].recipe),
+        *(result.command for result in inputs.results), inputs.command,
+    ])  # fmt: skip
+    listed = "\n".join(command for command in commands if command)
+    left_out = [f"{stage} {reason}." for stage, reason in inputs.skipped.items()]
+    recipes = [Folded(f"Recipe of {name}", (Code(run.recipe),)) for name, run in runs.items() if run.recipe]
+    noted = [f"{name}: {note}" for name, run in runs.items() for note in run.provenance.get("notes", ())]
+    yield Folded(
+        "How this was made, and how to repeat it",
+        (
+            Table(("", *runs), rows),
+            *([Text.of("The same seed gives the same numbers.", *left_out, *noted)] if listed or left_out else []),
+            *([Code(listed)] if listed else []), *recipes,
+        ),
+        f"crosslens {__version__}",
+    )  # fmt: skip
 
 
 def _facts(run: Run) -> dict[str, str]:
-    known = run.provenance
+    known: Mapping[str, Any] = run.provenance
     dataset, options, inputs, versions = (
         dict(known.get(key) or {}) for key in ("dataset", "options", "inputs", "versions")
     )
     relevance = known.get("relevance")
     models = (str(side["model"]) for side in inputs.values() if isinstance(side, Mapping) and side.get("model"))
     facts = {
-        "dataset": dataset.get("name"),
+        "dataset": dataset_name(run),
         "images": dataset.get("images"),
         "captions": dataset.get("captions"),
         "fingerprint of the dataset": dataset.get("fingerprint"),
@@ -565,20 +467,18 @@ def _facts(run: Run) -> dict[str, str]:
     }
 
 
-def reproduction(context: ReportContext) -> ReportSection | None:
-    """Commands, each of which computes a part of the report by itself; and the recipes."""
-    inputs = context.inputs
-    commands = [
-        *(f"crosslens run {folder}/recipe.toml" for name, folder in inputs.sources.items() if inputs.runs[name].recipe),
-        *(result.command for result in inputs.results),
-        inputs.command,
-    ]
+TERMS: Mapping[str, str] = {
+    "t2i, i2t": "text → image: captions ask for their image; image → text: images ask for their captions",
+    "Hit@1": "the share of queries with a right item first; papers often call it R@1 or Recall@1",
+    "interval": "another sample of images of this kind would give a figure in this range 95 times in 100; the queries "
+    "of one image count together",
+    "settled": "the test holds at p < 0.01 after correction, or the interval stays below two points, and at least 95 % "
+    "of such sentences were true where that was measured",
+    "likely": "the test holds at p < 0.05, and at least 80 % of such sentences were true",
+    "open": "worth a look; no test decides it, or nobody has looked",
+    "near-twin": "a picture that differs from another in one thing, which the captions say",
+}
 
-    def code(text: str) -> str:
-        return f'<pre tabindex="0"><code>{escape(text)}</code></pre>'
 
-    listed = "\n".join(dict.fromkeys(command for command in commands if command))
-    lead = "The same seed gives the same numbers. Each of these commands computes a part of this report:"
-    recipes = [folded(f"Recipe of {name}", code(run.recipe)) for name, run in inputs.runs.items() if run.recipe]
-    shown = [code(listed), *recipes] if listed else recipes
-    return _section("reproduce", "How to reproduce", shown, *([lead] if listed else []))
+def _words() -> Folded:
+    return Folded("Words", (FactList(tuple(TERMS.items())),), "every term used here")

@@ -3,12 +3,29 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import singledispatch
 
 import numpy as np
 
-from crosslens.core import FORMS, Bars, Chart, Cloud, Figure, Gauge, Heat, Histogram, Lines, Scatter, Series, Shares
+from crosslens.core import (
+    FORMS,
+    Bars,
+    Chart,
+    Cloud,
+    Figure,
+    Gauge,
+    Heat,
+    Histogram,
+    Interval,
+    Intervals,
+    Lines,
+    PairedBars,
+    Scatter,
+    Series,
+    Shares,
+    SmallMultiples,
+)
 from crosslens.report.forms.drawing import (
     ChartDrawing,
     Plane,
@@ -231,6 +248,105 @@ def _heat(chart: Heat) -> ChartDrawing:
             drawing.rectangle(x, y, cell, high, kind, words, fill_opacity=deepest * share)
             number = f"({figure.number})" if unsure else figure.number
             drawing.text(x + cell / 2, y + high / 2 + 4, number, "middle")
+    return drawing
+
+
+@draw.register
+def _intervals(chart: Intervals) -> ChartDrawing:
+    rows = [("", row.name, [row]) for row in chart.rows]
+    return _panels(chart.title, chart.about, [""], rows, chart.limits, [chart.mark], chart.axis, 300.0)
+
+
+@draw.register
+def _multiples(chart: SmallMultiples) -> ChartDrawing:
+    rows = [(row.group, row.name, list(row.cells)) for row in chart.rows]
+    means = [mean.value for mean in chart.means] or [None] * len(chart.columns)
+    return _panels(chart.title, chart.about, chart.columns, rows, chart.limits, means, chart.axis, 180.0)
+
+
+def _panels(
+    title: str,
+    about: str,
+    columns: Sequence[str],
+    rows: Sequence[tuple[str, str, Sequence[Interval | None]]],
+    limits: tuple[float, float] | None,
+    references: Sequence[float | None],
+    axis: str,
+    wide: float,
+) -> ChartDrawing:
+    """Rows of dots with their intervals, a panel per column, all on one scale."""
+    cells = [cell for _, _, own in rows for cell in own if cell is not None]
+    known = [Figure(value) for value in references if value is not None]
+    marks = ticks(*(limits or range_of([*(cell.figure for cell in cells), *known])))
+    labels, number, high = 14 + max(60.0, widest([name for _, name, _ in rows], 190.0)), 110.0, 20.0
+    panel = wide + (number if len(columns) == 1 else 26.0)
+    head, groups = (22.0 if any(columns) else 6.0), len({group for group, _, _ in rows if group})
+    about = about or f"{len(rows)} rows on a scale from {marks[0]:g} to {marks[-1]:g}."
+    drawing = ChartDrawing(title, about, labels + panel * len(columns), head + high * (len(rows) + groups) + 38)
+    bottom = drawing.height - 36
+
+    def across(column: int, value: float) -> float:
+        share = (min(max(value, marks[0]), marks[-1]) - marks[0]) / (marks[-1] - marks[0])
+        return labels + panel * column + share * wide
+
+    unit = cells[0].figure if cells else Figure(None)
+    for column, (name, reference) in enumerate(zip(columns, references, strict=True)):
+        drawing.text(across(column, marks[0]), 14, name, "", wide)
+        for mark in marks:
+            drawing.line(across(column, mark), head, across(column, mark), bottom)
+        for mark in (marks[0], marks[-1]):
+            drawing.text(across(column, mark), bottom + 14, tick_text(unit, mark), "soft middle")
+        if reference is not None:
+            drawing.line(across(column, reference), head, across(column, reference), bottom, "reference")
+    drawing.text(labels + wide / 2, bottom + 30, axis, "soft middle")
+    y, before = head, ""
+    for group, name, own in rows:
+        if group != before:
+            drawing.text(8, y + 15, group, "soft", labels - 16)
+            y, before = y + high, group
+        drawing.text(labels - 8, y + high / 2 + 4, name, "end", labels - 12)
+        for column, cell in enumerate(own):
+            if cell is None or cell.figure.value is None or not cell.figure.known:
+                continue
+            figure, middle = cell.figure, y + high / 2
+            drawing.add(f'<g class="{cell.tone or "plain"}">')
+            if figure.bounded:
+                start, end = across(column, figure.low), across(column, figure.high)
+                drawing.rectangle(start, middle - 3, end - start, 6, "range", f"{name}: {figure}")
+            drawing.dot(across(column, cell.figure.value), middle, "dot", f"{name}: {figure}", 5)
+            drawing.add("</g>")
+            if len(columns) == 1:
+                drawing.text(across(column, marks[-1]) + 8, middle + 4, str(figure), "", number)
+        y += high
+    return drawing
+
+
+@draw.register
+def _paired_bars(chart: PairedBars) -> ChartDrawing:
+    wide, high, gap = 392.0, 22.0, 8.0
+    labels = 14 + max(60.0, widest([row.name for row in chart.rows], 200.0))
+    about = chart.about or f"From left to right: {', '.join(name for name, _ in chart.levels)}."
+    drawing = ChartDrawing(chart.title, about, labels + wide + 120)
+    looks = [f"piece {tone}" for _, tone in chart.levels]
+    top = 4 + drawing.legend([name for name, _ in chart.levels], labels, 4, [f"of-{look}" for look in looks])
+    drawing.height = top + (high + gap) * len(chart.rows) + 6
+    for number, row in enumerate(chart.rows):
+        y, x, total = top + (high + gap) * number, labels, sum(row.counts) or 1
+        drawing.text(labels - 8, y + high / 2 + 4, row.name, "end", labels - 12)
+        for (name, _), look, count in zip(chart.levels, looks, row.counts, strict=True):
+            size = wide * count / total
+            drawing.rectangle(x, y, size, high, look, f"{row.name}, {name}: {count:,} of {total:,}")
+            if size >= 30:
+                drawing.text(x + size / 2, y + high / 2 + 4, f"{count:,}", "middle over")
+            x += size
+        if row.figure is not None:
+            drawing.text(labels + wide + 8, y + high / 2 + 4, str(row.figure))
+            if row.figure.bounded:
+                low, end = (labels + wide * edge for edge in (row.figure.low, row.figure.high))
+                drawing.rectangle(low, y + high - 4, end - low, 4, "span")
+    if chart.chance is not None:
+        place = labels + wide * chart.chance
+        drawing.line(place, top - 3, place, drawing.height - 6, "reference")
     return drawing
 
 

@@ -2,32 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from html import escape
 
 from crosslens.core import (
     FORMS,
+    Answers,
+    Beside,
     Cards,
     Cell,
     Chart,
+    Code,
+    Composed,
     Diffs,
+    EvidenceList,
     FactList,
     Figure,
+    Folded,
+    Intervals,
     Link,
     MarkedText,
+    PairedBars,
     Part,
     PictureCard,
+    QueryCards,
     Row,
     Section,
+    SmallMultiples,
     Table,
     Text,
     cell_text,
     well_formed,
 )
 from crosslens.report.forms.boxes import draw_boxes
+from crosslens.report.forms.cards import answers_html, certainty_html, evidence_html, query_cards_html, with_terms
 from crosslens.report.forms.charts import draw
 from crosslens.report.forms.pictures import EmbeddedImage, embed_image, embed_thumbnails
+from crosslens.report.forms.scales import bars_html, intervals_html, multiples_html, small_interval
 from crosslens.report.forms.theme import NOTEBOOK_STYLE, PAGE_STYLE
 
 _BUDGET = 8_000_000
@@ -102,7 +114,7 @@ def _target(number: int) -> str:
 
 
 def _body(sections: Sequence[Section]) -> str:
-    drawn = _drawn([part for section in sections for part in section.parts if isinstance(part, Cards)])
+    drawn = _drawn([part for section in sections for part in section.parts])
     return "\n".join(
         section_html(section, drawn, _target(number) if section.query else "")
         for number, section in enumerate(sections)
@@ -114,14 +126,19 @@ def section_html(section: Section, drawn: Drawn | None = None, target: str = "")
     opening = section.parts[0] if section.parts else None
     headed = section.title and not (isinstance(opening, Chart) and opening.title == section.title)
     head = f"<h2>{escape(section.title)}</h2>\n" if headed else ""
-    place = f' id="{target}"' if target else ""
+    if section.certainty:
+        head = f'<div class="claim">{head}{certainty_html(section.certainty, section.reason)}</div>'
+    target = target or section.target
+    place = f' id="{escape(target)}"' if target else ""
     return f"<section{place}>{head}{''.join(part_html(part, drawn) for part in section.parts)}</section>"
 
 
 def part_html(part: Part, drawn: Drawn | None = None) -> str:
     """One part; ``drawn`` are the pictures of the whole page by their files, or by image where they are in none."""
     if isinstance(part, Text):
-        return "".join(paragraph(sentence, "facts" if part.note else "") for sentence in part.sentences)
+        return "".join(paragraph(sentence, "facts" if part.note else "", part.terms) for sentence in part.sentences)
+    if isinstance(part, Code):
+        return f'<pre tabindex="0"><code>{escape(part.text)}</code></pre>'
     if isinstance(part, FactList):
         rows = "".join(
             f'<tr><th scope="row">{escape(name)}</th><td>{escape(text)}</td></tr>' for name, text in part.rows
@@ -140,14 +157,41 @@ def part_html(part: Part, drawn: Drawn | None = None) -> str:
     if isinstance(part, Row):
         return f'<div class="charts">{"".join(map(chart_html, part.charts))}</div>'
     if isinstance(part, Chart):
-        return chart_html(part)
+        return chart_html(part, drawn)
     if isinstance(part, Diffs):
         return _diffs(part)
     if isinstance(part, MarkedText):
         head = f"<h3>{escape(part.title)}</h3>" if part.title else ""
         key = paragraph(part.key, "facts") if part.key else ""
         return f'{head}<p class="query" dir="auto">{marked_html(part)}</p>{key}'
-    drawn = _drawn([part]) if drawn is None else drawn
+    if isinstance(part, Cards | Composed):
+        return _with_pictures(part, _drawn([part]) if drawn is None else drawn)
+    raise TypeError(f"no page form for a part of type {type(part).__name__}")
+
+
+def _with_pictures(part: Cards | Composed, drawn: Drawn) -> str:
+    """Cards, and parts that have others in them."""
+    if isinstance(part, Answers):
+        return answers_html(part)
+    if isinstance(part, EvidenceList):
+        return evidence_html(part)
+    if isinstance(part, QueryCards):
+        return query_cards_html(part, lambda card: picture_html(card, _picture(part.files, card.image, drawn)))
+    if isinstance(part, Beside):
+        columns = ("".join(part_html(own, drawn) for own in column) for column in part.columns)
+        return f'<div class="beside">{"".join(f"<div>{column}</div>" for column in columns)}</div>'
+    if isinstance(part, Folded):
+        inside = "".join(part_html(own, drawn) for own in part.parts)
+        about = f" <small>{escape(part.about)}</small>" if part.about else ""
+        kind = "fold paper" if part.paper else "fold"
+        place = f' id="{escape(part.target)}"' if part.target else ""
+        is_open = " open" if part.open else ""
+        return (
+            f'<details class="{kind}"{is_open}><summary>{escape(part.title)}{about}</summary>'
+            f"<div{place}>{inside}</div></details>"
+        )
+    if isinstance(part, Composed):
+        return "".join(part_html(own, drawn) for own in part.plain)
     keys = (part.pictures.get(card.image or "", card.image or "") for card in part.cards)
     listed = "".join(_card(card, drawn.get(key)) for card, key in zip(part.cards, keys, strict=True))
     head = f"<h4>{escape(part.title)}</h4>" if part.title else ""
@@ -155,9 +199,9 @@ def part_html(part: Part, drawn: Drawn | None = None) -> str:
     return f'<div class="block">{head}<div class="{"pair" if part.large else "hits"}">{listed}</div>{key}</div>'
 
 
-def paragraph(text: str, kind: str = "") -> str:
-    """A paragraph of plain text."""
-    return f"<p{_class(kind)}>{escape(text.replace(' %', _PERCENT))}</p>"
+def paragraph(text: str, kind: str = "", terms: Mapping[str, str] | None = None) -> str:
+    """A paragraph of plain text, some of whose words have a meaning on tap."""
+    return f"<p{_class(kind)}>{with_terms(escape(text.replace(' %', _PERCENT)), terms or {})}</p>"
 
 
 def _rows(table: Table) -> str:
@@ -171,7 +215,8 @@ def _rows(table: Table) -> str:
         for column, cell in enumerate(row[1:], start=1):
             mark = "best" if (number, column) in table.best else ""
             bounded = "figure" if isinstance(cell, Figure) and cell.interval else ""
-            cells.append(f"<td{_class(sides[column], mark, bounded)}>{_cell(cell)}</td>")
+            drawn = small_interval(cell) if table.drawn and isinstance(cell, Figure) else ""
+            cells.append(f"<td{_class(sides[column], mark, bounded)}>{drawn}{_cell(cell)}</td>")
         rows.append(f"<tr>{''.join(cells)}</tr>")
     body = "\n".join(rows)
     head = f"<thead><tr>{head}</tr></thead>\n" if any(table.header) else ""
@@ -185,8 +230,12 @@ def _cell(cell: Cell) -> str:
     return f'<a href="{escape(cell.address)}">{text}</a>' if isinstance(cell, Link) else text
 
 
-def chart_html(chart: Chart) -> str:
-    """A chart, and the table behind it under a line to click on."""
+def chart_html(chart: Chart, drawn: Drawn | None = None) -> str:
+    """A chart, and the table behind it under a line to click on unless all of its numbers are written."""
+    if isinstance(chart, Intervals | SmallMultiples | PairedBars):
+        head = f"<figcaption>{escape(chart.title)}</figcaption>" if chart.title else ""
+        about = paragraph(chart.about, "facts") if chart.about else ""
+        return f'<figure class="chart-figure scales">{head}{_scales(chart, drawn)}{about}</figure>'
     drawing = draw(chart)
     rows = chart.table
     table = folded(f"Table: {chart.title}", f'<div class="wide">{_rows(rows)}</div>')
@@ -197,6 +246,20 @@ def chart_html(chart: Chart) -> str:
         svg = f'<div class="chart-scroll" tabindex="0" role="group" aria-label="{escape(chart.title)}">{svg}</div>'
     about = paragraph(chart.about, "facts") if chart.about else ""
     return f'<figure class="{kind}"><figcaption>{escape(chart.title)}</figcaption>{about}\n{svg}\n{table}</figure>'
+
+
+def _scales(chart: Intervals | SmallMultiples | PairedBars, drawn: Drawn | None) -> str:
+    if isinstance(chart, Intervals):
+        return intervals_html(chart)
+    if isinstance(chart, SmallMultiples):
+        rows = folded(f"Table: {chart.title}", f'<div class="wide">{_rows(chart.table)}</div>')
+        return multiples_html(chart) + rows
+    shown = _drawn([chart]) if drawn is None else drawn
+    return bars_html(
+        chart,
+        lambda image, about: picture_html(PictureCard(about), _picture(chart.files, image, shown)),
+        lambda row: "".join(part_html(part, shown) for part in row.details),
+    )
 
 
 def _diffs(part: Diffs) -> str:
@@ -231,24 +294,54 @@ def marked_html(text: MarkedText) -> str:
     return marked
 
 
-def _drawn(parts: Sequence[Cards]) -> Drawn:
-    """The pictures of cards by their files: large ones, and thumbnails that fit into the budget as often as shown."""
-    files = {large: [
-        file for cards in parts if cards.large == large for card in cards.cards
-        if (file := cards.pictures.get(card.image or "")) is not None
-    ] for large in (True, False)}  # fmt: skip
-    small = {file: file for file in files[False]}
-    thumbnails = embed_thumbnails(small, _BUDGET * len(small) // max(1, len(files[False])))
-    return {**thumbnails, **{file: picture for file in files[True] if (picture := embed_image(file)) is not None}}
+def pictured(parts: Iterable[Part]) -> Iterator[tuple[str, bool]]:
+    """The files of pictures in parts, in order, and whether they are shown large."""
+    for part in parts:
+        if isinstance(part, Cards | QueryCards):
+            files = part.pictures if isinstance(part, Cards) else part.files
+            cards = part.cards if isinstance(part, Cards) else [own for card in part.cards for own in card.pictures]
+            yield from ((files[card.image], part.large) for card in cards if card.image and card.image in files)
+        elif isinstance(part, PairedBars):
+            for row in part.rows:
+                yield from ((part.files[image], False) for image in row.pictures if image in part.files)
+                yield from pictured(row.details)
+        elif isinstance(part, Composed):
+            yield from pictured(part.plain)
+
+
+def _drawn(parts: Iterable[Part]) -> Drawn:
+    """The pictures of parts by their files: large ones, and thumbnails that fit into the budget as often as shown."""
+    files = list(pictured(parts))
+    small = [file for file, large in files if not large]
+    thumbnails = embed_thumbnails(dict(zip(small, small, strict=True)), _BUDGET * len(set(small)) // max(1, len(small)))
+    large = {file: picture for file, is_large in files if is_large and (picture := embed_image(file)) is not None}
+    return {**thumbnails, **large}
+
+
+def _picture(files: Mapping[str, str], image: str | None, drawn: Drawn) -> EmbeddedImage | None:
+    return drawn.get(files.get(image or "", image or ""))
+
+
+def picture_html(card: PictureCard, picture: EmbeddedImage | None) -> str:
+    """A picture with its boxes; nothing where there is none. One whose address is ``#…`` is elsewhere on the page."""
+    if picture is None:
+        return draw_boxes(card, None) if card.boxes else ""
+    if picture.address.startswith("#"):
+        used = f'<use href="{escape(picture.address)}" width="100%" height="100%"/>'
+        if card.boxes:
+            size = card.size or (picture.width, picture.height)
+            return draw_boxes(replace(card, size=size), None, content=used)
+        box = f'viewBox="0 0 {picture.width:g} {picture.height:g}"'
+        named = f'role="img" aria-label="{escape(card.title)}"' if card.title else 'aria-hidden="true"'
+        return f'<svg class="picture" {box} {named}>{used}</svg>'
+    if card.boxes:
+        return draw_boxes(card, picture)
+    frame = f'width="{picture.width:g}" height="{picture.height:g}"'
+    return f'<img src="{escape(picture.address)}" alt="{escape(card.title)}" {frame}>'
 
 
 def _card(card: PictureCard, picture: EmbeddedImage | None) -> str:
-    shown = ""
-    if card.boxes:
-        shown = draw_boxes(card, picture)
-    elif picture is not None:
-        size = f'width="{picture.width:g}" height="{picture.height:g}"'
-        shown = f'<img src="{escape(picture.address)}" alt="{escape(card.title)}" {size}>'
+    shown = picture_html(card, picture)
     lines = "".join(f'<q dir="auto">{escape(line)}</q>' for line in card.lines)
     lines += "".join(f'<span class="facts" dir="auto">{escape(line)}</span>' for line in card.details)
     return f"<figure{_class(card.mark)}>{shown}<figcaption>{escape(card.title)}{lines}</figcaption></figure>"

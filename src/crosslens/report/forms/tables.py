@@ -8,17 +8,22 @@ from collections.abc import Iterable, Iterator
 from crosslens.core import (
     Cards,
     Cell,
+    Code,
     Diffs,
     FactList,
     Figure,
     Histogram,
+    Intervals,
     MarkedText,
+    PairedBars,
     Section,
+    SmallMultiples,
     Table,
     Text,
     TextDiff,
     UsageError,
     cell_text,
+    flat,
     for_spreadsheets,
     markdown_text,
     well_formed,
@@ -28,6 +33,7 @@ _LATEX_SIGNS = {
     "→": r"\rightarrow", "←": r"\leftarrow", "↔": r"\leftrightarrow", "↑": r"\uparrow", "↓": r"\downarrow",
     "−": "-", "±": r"\pm", "×": r"\times", "÷": r"\div", "≤": r"\leq", "≥": r"\geq", "≠": r"\neq", "≈": r"\approx",
     "·": r"\cdot", "∞": r"\infty", "√": r"\surd", "∈": r"\in", "‖": r"\|", "′": "'", "✓": r"\surd", "✗": r"\times",
+    "▲": r"\bigtriangleup", "▼": r"\bigtriangledown", "⇄": r"\leftrightarrow",
     "△": r"\triangle", "<": "<", ">": ">", "|": r"\vert",
     "α": r"\alpha", "β": r"\beta", "γ": r"\gamma", "δ": r"\delta", "ε": r"\varepsilon", "η": r"\eta", "κ": r"\kappa",
     "λ": r"\lambda", "μ": r"\mu", "π": r"\pi", "ρ": r"\rho", "σ": r"\sigma", "τ": r"\tau", "φ": r"\varphi",
@@ -97,11 +103,13 @@ def markdown(title: str, sections: Iterable[Section]) -> str:
     blocks = [f"# {literal(title)}"]
     for section in sections:
         blocks += [f"## {literal(section.title)}"] if section.title not in ("", title) else []
-        for part in section.parts:
+        for part in flat(section.parts):
             if isinstance(part, Text):
                 blocks += map(literal, part.sentences)
             elif isinstance(part, MarkedText):
                 blocks.append(literal(part.text))
+            elif isinstance(part, Code):
+                blocks.append("\n".join(f"    {line}" for line in part.text.splitlines()))
             elif isinstance(part, FactList):
                 names = [name.strip() for name, _ in part.rows]  # numbers make a list of their own
                 marks = [name if re.fullmatch(r"[0-9]+\.", name) else f"- {literal(name)}:" for name in names]
@@ -109,7 +117,9 @@ def markdown(title: str, sections: Iterable[Section]) -> str:
                 blocks += [*_markdown_title(part.title), "\n".join(listed)]
             elif isinstance(part, Table):
                 blocks += [*_markdown_title(part.title), markdown_table(part), *map(literal, part.notes)]
-            elif isinstance(part, Histogram) and part.printed:
+            elif isinstance(part, Intervals | SmallMultiples | PairedBars) or (
+                isinstance(part, Histogram) and part.printed
+            ):
                 blocks += [*_markdown_title(part.title), markdown_table(part.table)]
             elif isinstance(part, Cards):
                 listed = [f"- {literal(' · '.join((card.title, *card.lines)))}" for card in part.cards]

@@ -12,17 +12,22 @@ from crosslens.core import (
     FORMS,
     PAGE_WIDTH,
     Cards,
+    Code,
     Diffs,
     FactList,
     Figure,
     Grid,
     Histogram,
+    Intervals,
     MarkedText,
+    PairedBars,
     Part,
     Section,
+    SmallMultiples,
     Table,
     Text,
     cell_text,
+    flat,
     printable,
     printable_line,
     two_columns,
@@ -48,7 +53,7 @@ def terminal(sections: Iterable[Section], width: int | None = None, *, colour: b
     blocks: list[str] = []
     for section in sections:
         blocks.append(printable(_wrapped(section.title, min(width or PAGE_WIDTH, PAGE_WIDTH))))
-        for part in section.parts:
+        for part in flat(section.parts, folded=False):
             if isinstance(part, Diffs):
                 blocks += _diffs(part, width or PAGE_WIDTH, colour=colour)
             else:
@@ -60,6 +65,8 @@ def _blocks(part: Part, width: int | None) -> Iterator[str]:
     wrapped = min(width or PAGE_WIDTH, PAGE_WIDTH)
     if isinstance(part, Text):
         yield "\n".join(_wrapped(sentence, wrapped) for sentence in part.sentences)
+    elif isinstance(part, Code):
+        yield part.text
     elif isinstance(part, MarkedText):
         yield _wrapped(part.text, wrapped)
     elif isinstance(part, FactList):
@@ -88,6 +95,9 @@ def _blocks(part: Part, width: int | None) -> Iterator[str]:
         )
         grid = Grid((part.axis, part.noun, ""), bars, "lrl")
         yield f"{_wrapped(part.title, wrapped)}\n{grid.text(width)}"
+    elif isinstance(part, Intervals | SmallMultiples | PairedBars):
+        yield from _blocks(part.table, width)
+        yield _wrapped(part.about, wrapped)
     elif isinstance(part, Cards) and (cards := part.cards[: part.most]):
         lines = [_wrapped(part.title, wrapped)]
         for card in cards:

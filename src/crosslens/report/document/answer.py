@@ -1,0 +1,403 @@
+"""What a report says first: a sentence, figures on one scale, an example, and a line for each question.
+
+Sentences are templates, filled with what was measured and with what the audit found; which of them applies depends on
+what stands beside each other: one run, one model in several galleries, several models on one dataset, or both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from math import isfinite
+
+from crosslens.core import (
+    FINDING_KINDS,
+    STATED_SIZE,
+    AnsweredQuestion,
+    Answers,
+    Figure,
+    Finding,
+    Interval,
+    Intervals,
+    MetricValues,
+    Tone,
+    split_name,
+)
+from crosslens.metrics import dataset_name, facts_of, format_count, metric_figure, unit_of
+from crosslens.report.document.inputs import LABEL_STAGES, READING_STAGES, ReportContext, certainty_words
+from crosslens.report.document.queries import evidence_address
+from crosslens.statistics import PairedTest, paired_permutation
+
+_FINDS = {
+    "t2i": ("the right picture", "caption"), "i2t": ("a right caption", "picture"), "t2t": ("a right text", "query"),
+}  # fmt: skip
+"""Per direction: what is found, and what asks."""
+_MANY_IMAGES = 100
+"""Over so many images a figure is settled; over fewer, likely."""
+_LEVEL = 0.05
+_POINTS = Figure(None, scale=100, digits=0, signed=True)
+FAILING_STAGES = ("groups", "twins", "explain", "hard-negatives")
+_NOT_LOOKED = "Not looked at"
+OPEN_REASON = "open: no test decides it, or nobody has looked. It excuses no miss and accuses no label."
+
+
+def of_100(values: MetricValues) -> str:
+    """A share as a count of a hundred; small ones and large ones are neither none nor all."""
+    share = values.mean
+    return "fewer than 1" if 0 < share < 0.005 else "more than 99" if 0.995 < share < 1 else f"{100 * share:.0f}"
+
+
+def _of_model(context: ReportContext) -> list[Finding]:
+    """What was found about models, and not about labels or which of them is better."""
+    other = (*LABEL_STAGES, "comparison")
+    return [finding for finding in context.findings if finding.stage not in other]
+
+
+# The sentence
+
+
+def headline(context: ReportContext) -> str:
+    """How good, and what breaks it, in a sentence or two."""
+    metric = context.headline(context.inputs.runs[context.ordered[0]])
+    if metric is None:
+        return context.inputs.title
+    return {"single": _one_run, "galleries": _galleries, "models": _models, "grid": _grid}[context.shape](
+        context, metric
+    )
+
+
+def _finds(metric: str, values: MetricValues) -> str:
+    """``finds the right picture for 88 of 100 captions``; of other metrics the figure."""
+    direction, name = split_name(metric)
+    if name != "Hit@1" or direction not in _FINDS:
+        return f"reaches {metric_figure(metric, values.mean).number} in {metric}"
+    item, asks = _FINDS[direction]
+    return f"finds {item} for {of_100(values)} of 100 {'queries' if asks == 'query' else f'{asks}s'}"
+
+
+def _one_run(context: ReportContext, metric: str) -> str:
+    name = context.ordered[0]
+    return f"{name} {_finds(metric, context.inputs.runs[name][metric])}. {what_breaks(context)}".rstrip()
+
+
+def what_breaks(context: ReportContext) -> str:
+    """The first of what is likely or settled; that nothing was seen where nothing was; nothing where it is open."""
+    found = _of_model(context)
+    sure = [finding for finding in found if finding.certainty != "open"]
+    if not sure:
+        return "Nothing that was looked for breaks it." if context.looked and not found else ""
+    first = sure[0]
+    text = first.text.removeprefix(f"{first.model}: ")
+    if FINDING_KINDS[first.kind].details["unsound"]:
+        return f"But the input is not sound: {text[:1].lower()}{text[1:]}"
+    if first.kind in ("group", "object-size"):
+        return f"{text.partition(' (')[0]}, it is about {_POINTS.write(abs(first.effect.value)).lstrip('+')} fewer."
+    if first.kind == "twins":
+        pairs = f"{100 * first.effect.value:.0f} of 100 pairs"
+        return f"Where two pictures differ in {first.subject} alone, it finds both in {pairs}."
+    return text.partition(":")[0].rstrip(".") + "."
+
+
+def _galleries(context: ReportContext, metric: str) -> str:
+    """Over the same queries, the largest of the losses from one gallery to the next."""
+    runs, names = context.inputs.runs, context.ordered
+    model = context.model(names[0])
+    shared = context.shared
+    if not shared:
+        others = [f"{of_100(runs[name][metric])} of {context.short(name)}" for name in names[1:]]
+        if split_name(metric)[1] != "Hit@1":
+            return f"{model} {_finds(metric, runs[names[0]][metric])} on {context.short(names[0])}."
+        said = _finds(metric, runs[names[0]][metric])
+        return f"{model} {said} of {context.short(names[0])}, {_listed(others)}."
+    start = f"{model} {_finds(metric, shared[names[0]])}"
+    losses = {name: gallery_change(context, name) for name in names[1:]}
+    lost = [name for name in losses if losses[name].high < 0]
+    if not lost:
+        largest = names[-1]
+        same = all(losses[name].low > -STATED_SIZE for name in losses)
+        if same:
+            return f"{start}, and as many among {context.gallery(largest):,} pictures."
+        return f"{start}. Among {context.gallery(largest):,} pictures it is {of_100(shared[largest])}."
+    worst = min(lost, key=lambda name: losses[name].difference)
+    before = names[names.index(worst) - 1]
+    after = of_100(shared[worst])
+    if before != names[0]:
+        start += f", and for {of_100(shared[before])} among {context.gallery(before):,} pictures"
+    if twins_added(context, before, worst):
+        return f"{start}. Give each picture a near-twin, and it is {after}."
+    return f"{start}. Among {context.gallery(worst):,} pictures it is {after}."
+
+
+def gallery_change(context: ReportContext, name: str) -> PairedTest:
+    """From the gallery before this one, over the queries that all of them share."""
+    shared, names = context.shared, context.ordered
+    after, before = shared[name], shared[names[names.index(name) - 1]]
+    return paired_permutation(after.values, before.values, after.clusters, permutations=1, bounds=(0, 1))
+
+
+def twins_added(context: ReportContext, before: str, after: str) -> bool:
+    """Whether nearly every picture of one gallery has a near-twin in the next, and had none before."""
+    pairs = []
+    for name in (before, after):
+        result = context.inputs.stage_of("twins", name)
+        pairs.append(None if result is None else sum(fact["pairs"] for fact in result.payload.get("facts", ())))
+    if pairs[0] is None or pairs[1] is None:
+        return False
+    gallery = context.gallery(before)
+    return bool(pairs[0] < 0.1 * gallery and pairs[1] >= 0.9 * gallery)
+
+
+def _models(context: ReportContext, metric: str) -> str:
+    return _leader(context, next(iter(context.inputs.by_dataset())), metric) + "."
+
+
+def _leader(context: ReportContext, dataset: str, metric: str) -> str:
+    """The best model on a dataset and whether it is better than the next."""
+    runs = context.inputs.by_dataset()[dataset]
+    ranked = sorted(runs, key=lambda name: -_sign(metric) * runs[name][metric].mean if metric in runs[name] else 0)
+    best, second = ranked[:2] if len(ranked) > 1 else (ranked[0], "")
+    start = f"{context.model(best)} {_finds(metric, runs[best][metric])}"
+    if not second or metric not in runs[second]:
+        return start
+    found = [own for own in context.findings if own.stage == "comparison" and own.dataset in (dataset, "")]
+    share = unit_of(metric) == "share"
+    other = of_100(runs[second][metric]) if share else metric_figure(metric, runs[second][metric].mean).number
+    more = f", the next best of {len(runs)}" if len(runs) > 2 else ""
+    better = next((own for own in found if own.kind == "better" and own.certainty != "open"), None)
+    if better is not None:
+        return f"{start}, {context.model(second)}{more} for {other}" if share else f"{start}, {second} {other}"
+    if any(own.kind == "no-difference" and own.certainty != "open" for own in found):
+        return f"{start}, and {context.model(second)} no fewer and no more"
+    return f"{start}, {context.model(second)}{more} for {other}: which is better is open"
+
+
+def _grid(context: ReportContext, metric: str) -> str:
+    """Which model leads on each dataset, and where that was shown."""
+    datasets = context.inputs.by_dataset()
+    leads, shown = {}, []
+    for dataset, runs in datasets.items():
+        means = {name: _sign(metric) * run[metric].mean for name, run in runs.items() if metric in run}
+        best = max(means, key=means.__getitem__, default="")
+        if best:
+            leads[dataset] = (context.model(best), runs[best][metric])
+        if any(own.kind == "better" and own.certainty != "open" and own.dataset == dataset for own in context.findings):
+            shown.append(dataset)
+    share, asks = unit_of(metric) == "share", _FINDS.get(split_name(metric)[0], ("", "query"))[1]
+    figures = [
+        (dataset, model, of_100(own) if share else metric_figure(metric, own.mean).number)
+        for dataset, (model, own) in leads.items()
+    ]
+    of = f" of 100 {'queries' if asks == 'query' else f'{asks}s'}" if share else f" ({metric})"
+    where = [f"on {dataset} ({figure})" for dataset, _, figure in figures]
+    if len({model for _, model, _ in figures}) == 1:
+        text = f"{figures[0][1]} finds the most{of} {_listed(where)}"
+    else:
+        said = [f"{model} {place}" for (_, model, _), place in zip(figures, where, strict=True)]
+        text = f"Which model finds the most{of} depends on the dataset: {_listed(said)}"
+    return f"{text}. It is shown to be better than the next {f'on {_listed(shown)}' if shown else 'on none of them'}."
+
+
+def _sign(metric: str) -> int:
+    return 1 if facts_of(metric).higher_is_better else -1
+
+
+def _listed(texts: Sequence[str]) -> str:
+    return texts[0] if len(texts) < 2 else f"{', '.join(texts[:-1])} and {texts[-1]}"
+
+
+# The figures
+
+
+def strip(context: ReportContext) -> Intervals | None:
+    """The headline of every run on one scale: of galleries, over the queries that they share, with what changed."""
+    runs, names = context.inputs.runs, context.ordered
+    metric = context.headline(runs[names[0]])
+    if metric is None:
+        return None
+    share = unit_of(metric) == "share"
+    shared = context.shared
+    rows: list[Interval] = []
+    if context.shape == "single":
+        direction, run = split_name(metric)[0], runs[names[0]]
+        for name in [metric, *(own for k in (5, 10) if (own := f"{direction}/Hit@{k}") in run and own != metric)]:
+            rows.append(Interval(_figure(name, run[name]), _place_words(name), tone="good" if name == metric else ""))
+    else:
+        best = {
+            dataset: max((own[name][metric].mean for name in own if metric in own[name]), default=0.0)
+            for dataset, own in context.inputs.by_dataset().items()
+        }
+        for name in names:
+            if metric not in runs[name]:
+                continue
+            values = shared.get(name, runs[name][metric])
+            change, tone = None, ""
+            if shared and name != names[0]:
+                test = gallery_change(context, name)
+                change = _POINTS.of_row(vars(test), "difference")
+                tone = "bad" if test.high < 0 else ""
+            about = f"{context.gallery(name):,} {_FINDS.get(split_name(metric)[0], ('', 'item'))[0].split()[-1]}s"
+            label, about = (context.model(name), dataset_name(runs[name])) if context.shape == "grid" else (
+                context.short(name), about if context.shape == "galleries" else ""
+            )  # fmt: skip
+            leads = name == names[0] if context.shape == "galleries" else values.mean == best[dataset_name(runs[name])]
+            toned: Tone = "good" if leads and share else "bad" if tone else ""
+            rows.append(Interval(_figure(metric, values), label, about, change, toned))
+    asks = _FINDS.get(split_name(metric)[0], ("", "query"))[1]
+    counts = {values.n for values in shared.values()} or {run[metric].n for run in runs.values() if metric in run}
+    over = f" over {'the same ' if shared else ''}{format_count(counts.pop(), asks)}" if len(counts) == 1 else ""
+    title = f"{metric}{over}" + (" in each gallery" if shared else "")
+    about = "With the change from the row above, over the same queries." if shared else ""
+    return Intervals(title=title, rows=tuple(rows), limits=(0.0, 1.0) if share else None, about=about)
+
+
+def _figure(metric: str, values: MetricValues) -> Figure:
+    if unit_of(metric) != "share":
+        return metric_figure(metric, values.mean, values.low, values.high)
+    digits = 1 if values.mean < 0.1 or 0.99 < values.mean < 1 else 0
+    return Figure(values.mean, values.low, values.high, scale=100, digits=digits, unit=" %")
+
+
+def _place_words(metric: str) -> str:
+    direction, name = split_name(metric)
+    item = _FINDS.get(direction, ("the right one", ""))[0]
+    return f"{item} {'first' if name.endswith('@1') else 'among the first ' + name.partition('@')[2]}"
+
+
+# The questions
+
+
+def questions(context: ReportContext, targets: frozenset[str]) -> Answers:
+    """A line for each question; ``targets`` are the sections that the page has, to which the lines lead."""
+    asked: list[Callable[[ReportContext], AnsweredQuestion | None]] = [_how_good, _where, _reading, _labels]
+    if context.shape in ("models", "grid"):
+        asked[0] = _which
+    answers = [answer for ask in asked if (answer := ask(context)) is not None]
+    if not context.inputs.results:  # said once
+        left = [answer.question for answer in answers if answer.text.startswith(_NOT_LOOKED)]
+        answers = [answer for answer in answers if not answer.text.startswith(_NOT_LOOKED)]
+        if left:
+            text = f"{' '.join(left)} These are runs alone; crosslens audit looks at more."
+            answers.append(AnsweredQuestion("Not asked", text))
+    return Answers(tuple(
+        answer if answer.address.lstrip("#") in targets or answer.address.startswith("#evidence")
+        else AnsweredQuestion(answer.question, answer.text, answer.certainty, answer.reason)
+        for answer in answers
+    ))  # fmt: skip
+
+
+def _how_good(context: ReportContext) -> AnsweredQuestion | None:
+    runs, name = context.inputs.runs, context.ordered[-1]
+    metric = context.headline(runs[name])
+    if metric is None:
+        return None
+    values = context.shared.get(name, runs[name][metric])
+    figure = _figure(metric, values)
+    where = f"Among {context.gallery(name):,} pictures, " if context.shape == "galleries" else ""
+    said = f"{where}{context.model(name)} {_finds(metric, values)} {_ends(values)}".rstrip()
+    direction, short = split_name(metric)
+    if (deep := f"{direction}/Hit@5") in runs[name] and short == "Hit@1":
+        text = f"{said}; it is among the first five for {of_100(runs[name][deep])}."
+    else:
+        text = f"{said}."
+    images = len(set(values.clusters.tolist()))
+    half = 100 * (values.high - values.low) / 2
+    if not isfinite(half):
+        return AnsweredQuestion("How good is it?", text, "open", "The run has no interval.", "#groups", "By group ↓")
+    certainty = "settled" if images >= _MANY_IMAGES else "likely"
+    reason = (
+        f"The {100 * values.level:g} % interval over {format_count(images, 'image')} is {figure.interval}. "
+        f"Settled: over {_MANY_IMAGES} images or more; likely: over fewer."
+    )
+    return AnsweredQuestion("How good is it?", text, certainty, reason, "#groups", "By group ↓")
+
+
+def _ends(values: MetricValues) -> str:
+    figure = Figure(values.mean, values.low, values.high, scale=100, digits=0)
+    return figure.interval
+
+
+def _which(context: ReportContext) -> AnsweredQuestion | None:
+    found = [own for own in context.findings if own.stage == "comparison"]
+    if found:
+        return _answer(context, "Which is better?", found, "#better", "The comparisons ↓")
+    text = "Open: no difference was shown, and none was ruled out."
+    alone = [entry for own in context.comparisons.values() for entry in own.results if entry.adjusted_p < _LEVEL]
+    if alone:
+        p = Figure.p(min(entry.adjusted_p for entry in alone)).equation
+        text = f"Open: by itself the comparison has p {p}, but not corrected over everything that was looked at."
+    return AnsweredQuestion("Which is better?", text, "open", OPEN_REASON, "#better", "The comparisons ↓")
+
+
+def _where(context: ReportContext) -> AnsweredQuestion | None:
+    found = [own for own in context.findings if own.stage in FAILING_STAGES or own.stage == "soundness"]
+    question = "Where does it fail?" if context.shape in ("single", "galleries") else "Where do they fail?"
+    if found:
+        target = "#twins" if found[0].stage == "twins" else "#groups"
+        return _answer(context, question, found, target, "Groups ↓" if target == "#groups" else "The pairs ↓")
+    looked = [stage for stage in ("groups", "twins") if context.was_looked_at(stage)]
+    if not looked:
+        return _not_looked(question, "groups of queries", context)
+    text = "Nowhere in particular: no group of queries was shown to be worse than the rest."
+    return AnsweredQuestion(question, text, "open", _SILENT, "#groups", "Groups ↓")
+
+
+_SILENT = "A test that finds nothing does not show that nothing is there: what it could have noticed is below."
+
+
+def _reading(context: ReportContext) -> AnsweredQuestion | None:
+    question = "What does it not read?" if context.shape in ("single", "galleries") else "What do they not read?"
+    found = [own for own in context.findings if own.stage in READING_STAGES]
+    if found:
+        return _answer(context, question, found, "#reading", "What was changed ↓")
+    costs = context.costs()
+    if costs:
+        ends = [costs[0], *([costs[-1]] if len(costs) > 1 else [])]
+        said = _listed([f"{row.name} {_cost(row.figure)}" for row in ends])
+        where = f" on {context.short(context.ordered[-1])}" if len(context.inputs.runs) > 1 else ""
+        text = f"Nothing was shown to go unread. Changed in every caption{where}: {said}."
+        return AnsweredQuestion(question, text, "open", _SILENT, "#reading", "Changes ↓")
+    if any(map(context.was_looked_at, READING_STAGES)):
+        text = "Nothing of what was tried was shown to go unread."
+        return AnsweredQuestion(question, text, "open", _SILENT, "#reading", "What was tried ↓")
+    return _not_looked(question, "what the model reads", context)
+
+
+def _cost(figure: Figure) -> str:
+    """``costs 8 points [5, 11]``; of one that may cost nothing, that."""
+    points = replace(figure, digits=0, signed=False)
+    return f"cost {points} points" if figure.low > 0 else f"cost nothing that can be told ({points} points)"
+
+
+def _labels(context: ReportContext) -> AnsweredQuestion | None:
+    question = "Can the labels be trusted?"
+    found = [own for own in context.findings if own.stage in LABEL_STAGES]
+    if found:
+        return _answer(context, question, found, "#labels", "Labels ↓")
+    if any(map(context.was_looked_at, LABEL_STAGES)):
+        text = "Nothing speaks against them: no caption and no picture was found twice."
+        return AnsweredQuestion(question, text, "open", f"{_SILENT} No person has judged them.", "#labels", "Labels ↓")
+    return _not_looked(question, "the labels", context)
+
+
+def _not_looked(question: str, what: str, context: ReportContext) -> AnsweredQuestion:
+    reason = context.why_not(READING_STAGES if "reads" in what else LABEL_STAGES if "labels" in what else ("groups",))
+    return AnsweredQuestion(question, f"{_NOT_LOOKED}{f': {reason}' if reason else ''}.", "open", OPEN_REASON)
+
+
+def _answer(
+    context: ReportContext, question: str, found: Sequence[Finding], target: str, link: str
+) -> AnsweredQuestion:
+    """The first finding, and how many more there are; as sure as it is."""
+    first = found[0]
+    also = f" The same on {_listed(first.also)}." if first.also else ""
+    second = next(_others(found), None)
+    text, more = context.said(first), f" {context.said(second)}" if second is not None else ""
+    if evidence := evidence_address(context, first):
+        target, link = evidence, f"The {format_count(len(first.evidence), 'query')} ↓"
+    return AnsweredQuestion(question, f"{text}{also}{more}", first.certainty, certainty_words(first), target, link)
+
+
+def _others(found: Sequence[Finding]) -> Iterator[Finding]:
+    """The next finding of another kind that is as sure."""
+    first = found[0]
+    yield from (own for own in found[1:] if own.kind != first.kind and own.certainty == first.certainty != "open")

@@ -1,0 +1,322 @@
+"""Failed queries: what came first in place of the right item and why, the surest first; and what is behind findings.
+
+A query has one card on a page, an entry in lists as often as figures count it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from crosslens.analyze import changed_words, find_twins, group_columns, named_images, quoted_change
+from crosslens.core import IMAGE_TO_TEXT, CrosslensError, Dataset, Facet, PictureCard, QueryCard, Run, read_parquet_file
+from crosslens.data import read_table
+from crosslens.explanations import Explanation, explain_queries
+from crosslens.metrics import dataset_name
+from crosslens.report.document.inputs import ReportContext
+
+FAILED = pl.col("rank").is_null() | (pl.col("rank") != 1)
+_LEAD = pl.coalesce("margin", "margin_at_least")
+_MOST_COLUMNS, _MOST_GROUPS = 2, 20
+_MOST_CHANGED = 4
+"""Words that a reason quotes on either side."""
+_EXCUSES = {"same caption"}
+"""Reasons for listing a label that excuse a miss."""
+_SAME_CAPTION = "Doubtful label: another picture has this very caption."
+_UNANNOTATED = "Doubtful label: nobody annotated the pair, and its captions are as alike as those of annotated pairs."
+CAME_FIRST, _WRONG = "what came first", "what differs"
+TWIN, _VARIANT, _ANOTHER = "its near-twin", "a variant of it", "another picture"
+
+
+@dataclass(frozen=True)
+class Miss:
+    """A failed query: its row of :func:`query_outcomes`, and what came first, seen from the right picture.
+
+    ``reason`` says what differs, where that is known. ``values`` has its group in each column; ``doubt`` is why the
+    label may be at fault.
+    """
+
+    row: Mapping[str, Any]
+    first: str
+    reason: str = ""
+    values: Mapping[str, str | None] = field(default_factory=dict)
+    doubt: str = ""
+
+    @property
+    def lead(self) -> float:
+        """By how much what came first scores above the right item, as far as that is known."""
+        return float(next((row for row in (self.row["margin"], self.row["margin_at_least"]) if row is not None), 0.0))
+
+
+class RunMisses:
+    """The misses of a run, in the direction that the report looks at; empty without its dataset."""
+
+    def __init__(self, context: ReportContext, name: str) -> None:
+        self.context, self.name = context, name
+        self.run: Run = context.inputs.runs[name]
+        self.dataset: Dataset | None = context.inputs.dataset_of(self.run)
+        outcomes = None if self.dataset is None else context.outcomes(name)
+        self.asked = 0 if outcomes is None else outcomes.height
+        self.table = pl.DataFrame() if outcomes is None else outcomes.filter(FAILED)
+        self.by_images = context.direction == IMAGE_TO_TEXT
+
+    @property
+    def files(self) -> Mapping[str, str]:
+        """The picture files of its dataset by image."""
+        return self.context.inputs.pictures.get(dataset_name(self.run), {})
+
+    @cached_property
+    def misses(self) -> tuple[Miss, ...]:
+        """All of them, the surest mistakes first."""
+        if self.dataset is None or not self.table.height:
+            return ()
+        texts: dict[str, str] = {}
+        suspect = self.context.read_stored(lambda: _suspect_labels(self.context, self.name), "the misses", texts)
+        pairs: set[tuple[str, str]] = set()
+        fitting = self.context.read_stored(lambda: _unannotated_pairs(self.context, self.name), "the misses", pairs)
+        causes = self.context.read_stored(lambda: _main_causes(self.context, self.name), "the misses", texts)
+        relatives = _Relatives(self.dataset)
+        groups = self.groups
+        ordered = self.table.sort(_LEAD.fill_null(0.0), "query", descending=[True, False])
+        found = []
+        for row in ordered.to_dicts():
+            pair = (row["query"], row["item"]) if self.by_images else (row["retrieved"], row["query"])
+            doubt = _SAME_CAPTION if row["query"] in suspect else _UNANNOTATED if pair in fitting else ""
+            first, fact, reason = relatives.seen_from(row, self.by_images)
+            values = {name: of_query.get(row["query"]) for name, of_query in groups.items()}
+            values[_WRONG] = fact or causes.get(row["query"])
+            first = first or self._by_group(row["ground_truth"], row["retrieved"])
+            found.append(Miss(row, first, reason, values, doubt))
+        return tuple(found)
+
+    @cached_property
+    def groups(self) -> dict[str, dict[str, str]]:
+        """Of the columns that make a few groups, the group of each query."""
+        ranking, table = self.run.rankings.get(self.context.direction), self.run.columns.get(self.context.direction)
+        if ranking is None or table is None:
+            return {}
+        able = {} if self.dataset is None else group_columns(self.dataset)  # none that names other images
+        columns = [name for name in self.context.columns(self.run) if name in table.columns and name in able]
+        kinds = {name: table[name].n_unique() for name in columns if table[name].dtype == pl.String}
+        kinds = {name: number for name, number in kinds.items() if number <= _MOST_GROUPS}
+        # A column whose groups are made of another's says less than that.
+        finest = [
+            name for name in kinds
+            if not any(kinds[name] < kinds[other] == table.select(name, other).n_unique() for other in kinds)
+        ]  # fmt: skip
+        return {
+            name: {query: value for query, value in zip(ranking.query_ids, table[name], strict=True) if value}
+            for name in finest[:_MOST_COLUMNS]
+        }
+
+    def _by_group(self, right: str, retrieved: str) -> str:
+        """Whether another picture that came first is of the group of the right one."""
+        assert self.dataset is not None
+        images = self.dataset.images
+        column = next((name for name in self.groups if name in images.columns), None)
+        if column is None:
+            return _ANOTHER
+        mine, theirs = (images[column][self.dataset.image_rows[image]] for image in (right, retrieved))
+        return f"the same {column}" if mine == theirs else f"another {column}"
+
+    @cached_property
+    def captions(self) -> dict[str, list[str]]:
+        """What is said of the pictures of misses."""
+        assert self.dataset is not None
+        images = {*self.table["ground_truth"], *self.table["retrieved"]}
+        said = self.dataset.described.captions.filter(pl.col("image").is_in(list(images)))
+        return dict(said.group_by("image", maintain_order=True).agg("text").iter_rows())
+
+    def explained(self, misses: Sequence[Miss]) -> dict[str, Explanation]:
+        """Those whose reason is not known yet, compared object by object and word by word."""
+        asked = [miss.row["query"] for miss in misses if not miss.reason]
+        assert self.dataset is not None
+        try:
+            explained = explain_queries(self.run, self.dataset, asked, self.context.direction)
+        except CrosslensError as error:
+            self.context.notes.append(f"The failures of {self.name} are not explained: {error.problem}.")
+            return {}
+        return dict(zip(asked, explained, strict=True))
+
+    def cards(self, misses: Sequence[Miss], facets: Sequence[Facet] = ()) -> tuple[QueryCard, ...]:
+        """A card per miss: what was asked, what came first and the right picture, and why."""
+        explained = self.explained(misses)
+        return tuple(self._card(miss, explained.get(miss.row["query"]), facets) for miss in misses)
+
+    def _card(self, miss: Miss, explanation: Explanation | None, facets: Sequence[Facet]) -> QueryCard:
+        row = miss.row
+        reason, doubt = miss.reason, miss.doubt
+        if explanation is not None:
+            reason, lacking = reason_of(explanation, self._in_other_words(row))
+            doubt = doubt or lacking
+        rank = "not in the list" if row["rank"] is None else f"rank {row['rank']:,}"
+        scored = "" if row["truth_score"] is None else f", {row['truth_score']:.3f}"
+        first, right = f"first, {row['score']:.3f}", f"{rank}{scored}"
+        said: tuple[str, ...] = ()
+        if self.by_images:
+            own = next(iter(self.captions.get(row["ground_truth"], ())), "")
+            pictures: tuple[PictureCard, ...] = (PictureCard("asked with", (), row["ground_truth"]),)
+            said = (f"{first}: “{row['answer']}”", f"its own: {right}{f', such as “{own}”' if own else ''}")
+        else:
+            pictures = (
+                PictureCard(first, self._said_of(row), row["retrieved"], "wrong"),
+                PictureCard(right, (), row["ground_truth"], "right"),
+            )
+        own_values = {CAME_FIRST: miss.first, **miss.values}
+        values = tuple(own_values.get(facet.name) or "" for facet in facets)
+        said_softly = (value for name, value in own_values.items() if name != _WRONG and value != _ANOTHER)
+        facts = (*filter(None, said_softly), row["query"])
+        return QueryCard(
+            row["query"], row["text"] or "", pictures, tuple(filter(None, (*said, reason, doubt))), facts, values
+        )
+
+    def _said_of(self, row: Mapping[str, Any]) -> tuple[str, ...]:
+        """A caption of the picture that came first: the most like the query, and never the query itself unless it is
+        one; of a picture without captions nothing is said."""
+        asked = _words(row["text"])
+
+        def unlike(text: str) -> tuple[bool, float]:
+            words = _words(text)
+            return text == row["text"], -len(asked & words) / max(len(asked | words), 1)
+
+        return tuple(sorted(self.captions.get(row["retrieved"], []), key=unlike)[:1])
+
+    def _in_other_words(self, row: Mapping[str, Any]) -> str:
+        """What a caption of the picture that came first says instead, where most of the words are the same."""
+        said = next(iter(self._said_of(row)), "") if row["text"] else ""
+        changed = changed_sentence(row["text"], said) if said else ""
+        same = sum(len(mine.split()) for mine, theirs in changed_words(row["text"] or "", said) if mine == theirs)
+        if not changed or 2 * same < len(said.split()):
+            return ""
+        return f"A caption of the picture that came first says {changed[2:]}."
+
+    def named(self, item: Any) -> str:
+        """An item as a list has it: its id, with what it says or what is said of it."""
+        said = next(iter(self.captions_of(item)), "")
+        return f"{item}: “{said}”" if said else str(item)
+
+    def captions_of(self, item: Any) -> Sequence[str]:
+        data = self.dataset
+        if data is None:
+            return ()
+        if item in data.caption_rows:
+            return (data.texts[data.caption_rows[item]],)
+        row = data.image_rows.get(item)
+        return (
+            () if row is None else tuple(data.texts[caption] for caption in np.flatnonzero(data.caption_image == row))
+        )
+
+    def entry(self, row: Mapping[str, Any]) -> tuple[str, str]:
+        """A query in a list: its id, what it asks, and what came first instead."""
+        asked = f"“{row['text']}”" if row["text"] else ""
+        if row["rank"] == 1:
+            return row["query"], f"{asked} finds the right one first".strip()
+        rank = "beyond the list" if row["rank"] is None else f"at rank {row['rank']:,}"
+        came = self.named(row["item"])
+        return row["query"], f"{asked} {came} came first, the right one {rank}".strip()
+
+
+def _words(text: str) -> set[str]:
+    return {word.strip(".,;:!?") for word in text.casefold().split()}
+
+
+def reason_of(explanation: Explanation, other_words: str = "") -> tuple[str, str]:
+    """What is wrong in words, as far as it is known; and why the label may be at fault.
+
+    ``other_words`` are those by which a caption of what came first differs, said where no object or value is wrong.
+    """
+    words, ranking = explanation.sentences
+    kinds = {claim.kind for claim in words.claims if claim.about == "words"}
+    lacking = [
+        {claim.name for claim in words.claims if (claim.about, claim.kind) == (side, "lacks")}
+        for side in ("right", "other")
+    ]
+    doubt = "Worth a look: the right picture lacks it too." if lacking[0] & lacking[1] else ""
+    if kinds and not kinds & {"no fault", "unchecked"}:
+        return words.text, doubt
+    if other_words:
+        return other_words, doubt
+    _, _, difference = ranking.text.partition("; ")
+    return f"The right picture: {difference}" if difference else "", doubt
+
+
+class _Relatives:
+    """Pictures of a dataset that differ in a known fact: near-twins, and variants that a column names."""
+
+    def __init__(self, dataset: Dataset) -> None:
+        self.dataset = dataset
+        self.origin = named_images(dataset)
+        self.twins: dict[tuple[int, int], tuple[str, dict[int, int]]] = {}
+        for twins in find_twins(dataset):
+            for side in (0, 1):
+                captions = {pair[side]: pair[1 - side] for pair in twins.captions}
+                self.twins[twins.images[side], twins.images[1 - side]] = twins.fact, captions
+
+    def seen_from(self, row: Mapping[str, Any], by_images: bool) -> tuple[str, str, str]:
+        """What came first, seen from the right picture; the fact in which it differs; and a sentence that says so.
+
+        Empty where it is neither a near-twin nor a variant.
+        """
+        rows, captions = self.dataset.image_rows, self.dataset.caption_rows
+        right, retrieved = rows[row["ground_truth"]], rows[row["retrieved"]]
+        if (right, retrieved) in self.twins:
+            fact, other = self.twins[right, retrieved]
+            asked = {theirs: mine for mine, theirs in other.items()}.get(captions[row["item"]]) if by_images else None
+            asked = asked if by_images else captions[row["query"]]
+            what = "caption" if by_images else "picture"
+            said = ""
+            if asked in other:
+                said = changed_sentence(self.dataset.texts[asked], self.dataset.texts[other[asked]])
+            return TWIN, fact, f"The {what} that came first differs in {fact}{said}."
+        if right != retrieved and self.origin.get(right, right) == self.origin.get(retrieved, retrieved):
+            column = next((name for name in ("changed", "fact") if name in self.dataset.images.columns), None)
+            facts = [] if column is None else [self.dataset.images[column][image] for image in (right, retrieved)]
+            differs = " and ".join(dict.fromkeys(fact.replace("_", " ") for fact in facts if fact))
+            reason = f"The picture that came first differs in {differs}." if differs else ""
+            return _VARIANT, differs, reason
+        return "", "", ""
+
+
+def changed_sentence(mine: str, theirs: str) -> str:
+    """``: “below”, not “above”``; nothing where more than a few words differ, or some are only in one of the texts."""
+    spans = changed_words(mine, theirs)
+    asked, shown = quoted_change(mine, theirs)
+    one_sided = any(not (before.strip() and after.strip()) for before, after in spans)
+    if one_sided or not asked or not shown or max(len(asked.split()), len(shown.split())) > _MOST_CHANGED:
+        return ""
+    return f": “{shown}”, not “{asked}”"
+
+
+def _main_causes(context: ReportContext, name: str) -> dict[str, str]:
+    """The main cause of each failure, where the audit looked for causes."""
+    result = context.inputs.stage_of("explain", name)
+    file = None if result is None or result.folder is None else result.folder / "failures.parquet"
+    if file is None or not file.exists():
+        return {}
+    return dict(read_parquet_file(file).select("query", "main_cause").drop_nulls().iter_rows())
+
+
+def _suspect_labels(context: ReportContext, name: str) -> dict[str, str]:
+    """Captions that another image has too, word for word."""
+    result = context.inputs.stage_of("label-quality", name)
+    if result is None:
+        return {}
+    rows: Sequence[Mapping[str, Any]] = list(result.payload.get("review", ()))
+    if result.folder is not None and (file := result.folder / "review.csv").exists():
+        rows = read_table(file).frame.to_dicts()
+    reasons = {str(row["caption"]): set(str(row["reason"]).split(" + ")) & _EXCUSES for row in rows if row["caption"]}
+    return {caption: ", ".join(sorted(own)) for caption, own in reasons.items() if own}
+
+
+def _unannotated_pairs(context: ReportContext, name: str) -> set[tuple[str, str]]:
+    """Image and caption of pairs that nobody annotated, and that are as similar as annotated ones."""
+    result = context.inputs.stage_of("missing-positives", name)
+    file = None if result is None or result.folder is None else result.folder / "missing.csv"
+    if file is None or not file.exists():
+        return set()
+    return set(read_table(file).frame.select("image", "caption").iter_rows())

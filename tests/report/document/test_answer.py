@@ -1,0 +1,229 @@
+"""The sentences that a report begins with, against planted truth; and that they are silent where there is nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import crosslens as cl
+from crosslens.core import Dataset, Effect, Figure, Finding, Interval, Intervals, Run, Section
+from crosslens.pipeline import StageResult
+from crosslens.report import ReportInputs
+from crosslens.report.document.answer import headline, questions, strip
+from crosslens.report.document.inputs import ReportContext
+
+TARGETS = frozenset({"groups", "reading", "labels", "twins", "better", "numbers"})
+
+
+def planted(name: str, hits: Sequence[bool], dataset: str = "toys", extra: int = 0, text: str = "caption") -> Run:
+    """A run in which so many captions, one of each image, find their image first; ``extra`` images nobody asks for."""
+    images = len(hits) + extra
+    data = Dataset.of(
+        {f"i{row}": [f"{text} {row}"] if row < len(hits) else [f"other {row}"] for row in range(images)}, name=dataset
+    )
+    scores = np.zeros((images, images), np.float32)
+    for row in range(images):
+        scores[row if row >= len(hits) or hits[row] else (row + 1) % images, row] = 1
+    return cl.evaluate(data, scores=scores, metrics="Hit@1 Hit@5", name=name, resamples=100)
+
+
+def context(*runs: Run, findings: Sequence[Finding] = (), results: Sequence[StageResult] = ()) -> ReportContext:
+    return ReportContext(ReportInputs("t", {run.name: run for run in runs}, tuple(results), tuple(findings)))
+
+
+def finding(kind: str, text: str, stage: str, certainty: str = "likely", **more: object) -> Finding:
+    effect = Effect(0.4, 0.2, 0.5, "points")
+    return replace(Finding(kind, text, certainty, effect, 0.01, (), None, stage=stage), **more)  # type: ignore[arg-type]
+
+
+LOOKED = StageResult("soundness", {}, "")
+GROUP = finding("group", "For style = sparse (12 captions), t2i/Hit@1 is about 40 points below the others.", "groups")
+THREE_OF_FOUR = [True, True, True, False] * 10
+
+
+@pytest.mark.parametrize(
+    ("findings", "sentence"),
+    [
+        ((), "Nothing that was looked for breaks it."),
+        ((GROUP,), "For style = sparse, it is about 40 fewer."),
+        ((replace(GROUP, certainty="open"),), ""),
+        (
+            (finding("twins", "…", "twins", subject="colour", effect=Effect(0.1, 0.0, 0.2, "pairs")),),
+            "Where two pictures differ in colour alone, it finds both in 10 of 100 pairs.",
+        ),
+        (
+            (finding("hub", "Image 7 comes first for 20 % of the queries.", "soundness"),),
+            "But the input is not sound: image 7 comes first for 20 % of the queries.",
+        ),
+        ((finding("colour", "The model hardly reads colours: of 50.", "probes"),), "The model hardly reads colours."),
+        ((finding("same-caption", "6 captions are word for word another's.", "label-quality"),),
+         "Nothing that was looked for breaks it."),
+    ],
+)  # fmt: skip
+def test_one_run_how_good_and_what_breaks_it(findings: Sequence[Finding], sentence: str) -> None:
+    said = headline(context(planted("m", THREE_OF_FOUR), findings=findings, results=[LOOKED]))
+    assert said == f"m finds the right picture for 75 of 100 captions. {sentence}".strip()
+
+
+def test_where_nothing_looked_nothing_is_said_to_be_missing() -> None:
+    labels = StageResult("label-quality", {}, "", sections=())
+    said = headline(context(planted("m", THREE_OF_FOUR), results=[labels]))
+    assert said == "m finds the right picture for 75 of 100 captions."
+
+
+def galleries(after: Sequence[bool], extra: int = 40) -> tuple[Run, Run]:
+    return planted("m-small", THREE_OF_FOUR, "small"), planted("m-large", after, "large", extra)
+
+
+def test_galleries_are_compared_over_the_same_queries() -> None:
+    lost = [True, False, False, False] * 10
+    runs = galleries(lost)
+    own = context(*runs, results=[LOOKED])
+    assert own.shape == "galleries"
+    assert headline(own) == "m finds the right picture for 75 of 100 captions. Among 80 pictures it is 25."
+    chart = strip(own)
+    assert chart is not None
+    assert [row.name for row in chart.rows] == ["small", "large"]
+    assert [row.figure.value for row in chart.rows] == [0.75, 0.25]
+    change = chart.rows[1].change
+    assert change is not None
+    assert change.value == pytest.approx(-0.5)
+    assert change.low < -0.5 < change.high < 0
+    whole = runs[1]["t2i/Hit@1"]
+    assert (whole.n, own.shared["m-large"].n) == (80, 40), "the larger gallery has queries that the smaller lacks"
+    assert whole.mean != pytest.approx(0.25)
+
+
+def test_a_gallery_of_near_twins_is_called_so() -> None:
+    def twins(run: str, dataset: str, pairs: int) -> StageResult:
+        return StageResult("twins", {"facts": [{"fact": "colour", "pairs": pairs}]}, "", run, dataset)
+
+    runs = galleries([True, False, False, False] * 10)
+    results = [twins("m-small", "small", 0), twins("m-large", "large", 40)]
+    assert headline(context(*runs, results=results)).endswith(". Give each picture a near-twin, and it is 25.")
+    few = [twins("m-small", "small", 0), twins("m-large", "large", 8)]
+    assert headline(context(*runs, results=few)).endswith(". Among 80 pictures it is 25.")
+
+
+def test_galleries_without_a_loss_claim_none() -> None:
+    many = THREE_OF_FOUR * 6
+    same = planted("m-small", many, "small"), planted("m-large", many, "large", 40)
+    assert headline(context(*same)).endswith(", and as many among 280 pictures.")
+    one_lost = [False, *THREE_OF_FOUR[1:]]
+    said = headline(context(*galleries(one_lost)))
+    assert said == "m finds the right picture for 75 of 100 captions. Among 80 pictures it is 72."
+
+
+def test_galleries_of_other_queries_are_not_compared() -> None:
+    first, _ = galleries(THREE_OF_FOUR)
+    other = planted("m-large", [True, False, False, False] * 10, "large", text="another")
+    own = context(first, other)
+    assert own.shared == {}
+    assert headline(own) == "m finds the right picture for 75 of 100 captions of small, 25 of large."
+    chart = strip(own)
+    assert chart is not None
+    assert all(row.change is None for row in chart.rows)
+
+
+A, B = planted("a", THREE_OF_FOUR), planted("b", [True, False, False, False] * 10)
+
+
+@pytest.mark.parametrize(
+    ("findings", "sentence"),
+    [
+        ((), "a finds the right picture for 75 of 100 captions, b for 25: which is better is open."),
+        ((finding("better", "…", "comparison", dataset="toys"),),
+         "a finds the right picture for 75 of 100 captions, b for 25."),
+        ((finding("better", "…", "comparison", "open", dataset="toys"),),
+         "a finds the right picture for 75 of 100 captions, b for 25: which is better is open."),
+        ((finding("no-difference", "…", "comparison", dataset="toys"),),
+         "a finds the right picture for 75 of 100 captions, and b no fewer and no more."),
+    ],
+)  # fmt: skip
+def test_several_models_on_one_dataset(findings: Sequence[Finding], sentence: str) -> None:
+    assert headline(context(A, B, findings=findings, results=[LOOKED])) == sentence
+
+
+def test_several_models_on_several_datasets() -> None:
+    runs = [
+        planted(f"{model}-{dataset}", hits, dataset, text=dataset)
+        for dataset in ("x", "y")
+        for model, hits in (("a", THREE_OF_FOUR), ("b", [True, False, False, False] * 10))
+    ]
+    own = context(*runs, results=[LOOKED])
+    assert own.shape == "grid"
+    assert headline(own) == (
+        "a finds the most of 100 captions on x (75) and on y (75). It is shown to be better than the next on none of "
+        "them."
+    )
+    said = finding("better", "…", "comparison", dataset="y")
+    assert headline(context(*runs, findings=[said])).endswith("It is shown to be better than the next on y.")
+    other = [*runs[:2], replace(runs[2], values=runs[3].values), replace(runs[3], values=runs[2].values)]
+    assert headline(context(*other)).startswith(
+        "Which model finds the most of 100 captions depends on the dataset: a on x (75) and b on y (75)."
+    )
+    chart = strip(own)
+    assert chart is not None
+    assert [(row.name, row.about) for row in chart.rows] == [("a", "x"), ("b", "x"), ("a", "y"), ("b", "y")]
+
+
+def lines(own: ReportContext) -> dict[str, tuple[str, str, str]]:
+    answers = questions(own, TARGETS).answers
+    return {answer.question: (answer.text, answer.certainty, answer.address) for answer in answers}
+
+
+def test_four_questions_with_what_was_found() -> None:
+    unread = finding("colour", "The model hardly reads colours: of 50 captions it notices 3.", "probes", "settled")
+    same = finding("same-caption", "6 captions are word for word the caption of another image too: …", "label-quality")
+    said = lines(context(planted("m", THREE_OF_FOUR), findings=[GROUP, unread, same], results=[LOOKED]))
+    assert list(said) == ["How good is it?", "Where does it fail?", "What does it not read?",
+                          "Can the labels be trusted?"]  # fmt: skip
+    text, certainty, _ = said["How good is it?"]
+    assert text.startswith("m finds the right picture for 75 of 100 captions [")
+    assert certainty == "likely", "40 images are fewer than 100"
+    assert said["Where does it fail?"] == (GROUP.text, "likely", "#groups")
+    assert said["What does it not read?"] == (unread.text, "settled", "#reading")
+    assert said["Can the labels be trusted?"] == (same.text, "likely", "#labels")
+
+
+def test_where_nothing_is_wrong_the_lines_say_what_was_looked_at() -> None:
+    results = [StageResult(stage, {}, "", "m") for stage in ("soundness", "groups", "probes", "label-quality")]
+    said = lines(context(planted("m", THREE_OF_FOUR), results=results))
+    assert said["Where does it fail?"][:2] == (
+        "Nowhere in particular: no group of queries was shown to be worse than the rest.", "open",
+    )  # fmt: skip
+    assert said["What does it not read?"][:2] == ("Nothing of what was tried was shown to go unread.", "open")
+    assert said["Can the labels be trusted?"][0].startswith("Nothing speaks against them")
+
+
+def test_what_nobody_looked_at_is_said_to_be_so() -> None:
+    own = context(planted("m", THREE_OF_FOUR), results=[StageResult("evaluate", {}, "")])
+    own.inputs = replace(own.inputs, skipped={"probes": "needs a model that makes vectors of captions"})
+    said = lines(own)
+    assert said["What does it not read?"][0] == "Not looked at: probes needs a model that makes vectors of captions."
+    assert said["Can the labels be trusted?"][0] == "Not looked at."
+    alone = lines(context(planted("m", THREE_OF_FOUR)))
+    assert list(alone) == ["How good is it?", "Not asked"]
+    assert "Can the labels be trusted? These are runs alone; crosslens audit looks at more." in alone["Not asked"][0]
+
+
+def test_costs_of_changes_are_told_from_none() -> None:
+    points = Figure(None, scale=100, digits=1, signed=True)
+    rows = (
+        Interval(replace(points, value=0.08, low=0.05, high=0.11), "char swap"),
+        Interval(replace(points, value=-0.01, low=-0.03, high=0.01), "shuffle all words"),
+    )
+    study = StageResult("robustness", {}, "", "m", sections=(Section("", (Intervals(title="lost", rows=rows),)),))
+    said = lines(context(planted("m", THREE_OF_FOUR), results=[study]))["What does it not read?"]
+    assert said[0] == (
+        "Nothing was shown to go unread. Changed in every caption: char swap cost 8 [5, 11] points and shuffle all "
+        "words cost nothing that can be told (-1 [-3, 1] points)."
+    )
+
+
+def test_a_line_leads_only_to_what_the_page_has() -> None:
+    own = context(planted("m", THREE_OF_FOUR), findings=[GROUP], results=[LOOKED])
+    assert {answer.address for answer in questions(own, frozenset()).answers} == {""}

@@ -1,0 +1,297 @@
+"""Single queries on the page: what came first and why, the surest first, each once; and what is behind findings."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from dataclasses import replace
+from html import unescape
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+import crosslens as cl
+from crosslens.core import (
+    Effect,
+    EvidenceList,
+    Finding,
+    MissingExtraError,
+    PairedBars,
+    QueryCard,
+    QueryCards,
+    Section,
+    Text,
+    flat,
+)
+from crosslens.pipeline import StageResult
+from crosslens.report import ReportInputs, report_inputs, write_report
+from crosslens.report.document.failures import failure_pictures
+from crosslens.report.document.inputs import ReportContext
+from crosslens.report.document.misses import changed_sentence
+from crosslens.report.document.queries import PageQueries, evidence_address, example, misses
+
+SIDES = {"left": "right", "right": "left"}
+ANIMALS = ("dog", "cat", "horse", "cow", "sheep", "goat")
+STYLES = {"plain": "easy", "terse": "easy", "wordy": "hard"}
+
+
+def scenes() -> cl.Dataset:
+    """Six pictures and a twin of each, where the sides are exchanged; and of each a variant that has no captions.
+
+    Captions have a style, and a difficulty that follows from it.
+    """
+    captions: dict[str, list[str]] = {}
+    for number, animal in enumerate(ANIMALS):
+        other = ANIMALS[(number + 1) % 6]
+        for role, side in (("o", "left"), ("t", "right")):
+            captions[f"{role}{number}"] = [
+                f"a {animal} {side} of a {other}", f"{animal}, {side}", f"here a {animal} is {side} of a {other}"
+            ]  # fmt: skip
+    captions |= {f"v{number}": [] for number in range(6)}
+    order = sorted(captions, key=lambda image: "otv".index(image[0]))
+    dataset = cl.Dataset.of(
+        {image: captions[image] for image in order},
+        images={
+            "original": [None if image[0] == "o" else f"o{image[1:]}" for image in order],
+            "changed": [{"o": None, "t": "relation", "v": "count"}[image[0]] for image in order],
+            "place": ["pets" if int(image[1:]) < 2 else "farm" for image in order],
+        },
+        name="sides",
+    )
+    styles = [list(STYLES)[row % 3] for row in range(dataset.captions.height)]
+    columns = (pl.Series("style", styles), pl.Series("difficulty", [STYLES[style] for style in styles]))
+    return replace(dataset, captions=dataset.captions.with_columns(*columns))
+
+
+DATASET = scenes()
+PLANTED = {  # query: what comes first, and by how much
+    "o0#0": ("t0", 0.9), "o0#1": ("v0", 0.4), "t1#0": ("o1", 0.8), "o1#2": ("o0", 0.3), "o2#0": ("t2", 0.2),
+    "o3#1": ("o0", 0.7), "t4#1": ("v4", 0.6),
+}  # fmt: skip
+
+
+def run_with(planted: dict[str, tuple[str, float]] = PLANTED, name: str = "model") -> cl.Run:
+    """A run that finds every picture but where other ones are planted."""
+    owner = DATASET.caption_image
+    scores = np.full((len(DATASET.image_ids), len(DATASET.caption_ids)), 0.0, np.float32)
+    scores += np.linspace(0, 0.01, scores.shape[0], dtype=np.float32)[:, None]
+    scores[owner, np.arange(len(owner))] = 1.0
+    for query, (image, lead) in planted.items():
+        scores[DATASET.image_rows[image], DATASET.caption_rows[query]] = 1.0 + lead
+    return cl.evaluate(DATASET, scores=scores, metrics="Hit@1", directions=("t2i",), resamples=0, name=name)
+
+
+def inputs_of(*results: StageResult, findings: tuple[Finding, ...] = (), **runs: cl.Run) -> ReportInputs:
+    inputs = report_inputs(list(runs.values()) or [run_with()], dataset=DATASET)
+    return replace(inputs, results=results, findings=findings)
+
+
+def parts_of(section: Section | None, kind: type) -> list[object]:
+    assert section is not None
+    return [part for part in section.parts if isinstance(part, kind)]
+
+
+def cards_of(inputs: ReportInputs) -> dict[str, QueryCard]:
+    (cards,) = parts_of(misses(ReportContext(inputs)), QueryCards)
+    assert isinstance(cards, QueryCards)
+    return {card.query: card for card in cards.cards}
+
+
+def finding(kind: str, text: str, queries: list[str], model: str = "model") -> Finding:
+    evidence = tuple({"query": query} for query in queries)
+    return Finding(kind, text, "likely", Effect.of("points", 0.1), 0.01, evidence, None, model=model)
+
+
+def test_the_surest_mistakes_come_first_each_once() -> None:
+    section = misses(ReportContext(inputs_of()))
+    (cards,) = parts_of(section, QueryCards)
+    assert isinstance(cards, QueryCards)
+    order = sorted(PLANTED, key=lambda query: -PLANTED[query][1])
+    assert [card.query for card in cards.cards] == order
+    (text,) = parts_of(section, Text)
+    assert isinstance(text, Text)
+    assert text.sentences[0].startswith("7 of 36 captions ")
+    (whole,) = parts_of(section, EvidenceList)
+    assert isinstance(whole, EvidenceList)
+    assert [query for query, _ in whole.entries] == order
+    assert whole.addresses[0] == "#q-o0%230"
+
+
+def test_what_came_first_is_told_apart_and_counted() -> None:
+    section = misses(ReportContext(inputs_of()))
+    (cards,) = parts_of(section, QueryCards)
+    assert isinstance(cards, QueryCards)
+    facets = {facet.name: {choice.name: choice.count for choice in facet.choices} for facet in cards.facets}
+    assert facets["what came first"] == {
+        "its near-twin": 3, "a variant of it": 2, "the same place": 1, "another place": 1
+    }  # fmt: skip
+    tasks = ["pets" if int(query[1]) < 2 else "farm" for query in PLANTED]
+    assert facets["place"] == dict(Counter(tasks))
+    assert "difficulty" not in facets, "it follows from the style, which says more"
+    assert sum(facets["style"].values()) == len(PLANTED)
+    for number, facet in enumerate(cards.facets):
+        values = Counter(card.values[number] for card in cards.cards if card.values[number])
+        assert values == facets[facet.name], facet.name
+
+
+def test_what_a_dataset_knows_to_differ_is_said_without_a_parser(monkeypatch: pytest.MonkeyPatch) -> None:
+    def without_parser(*_: object, **__: object) -> None:
+        raise MissingExtraError("reading captions", "spacy", "language")
+
+    monkeypatch.setattr("crosslens.explanations.explainer.mentioned_concepts", without_parser)
+    monkeypatch.setattr("crosslens.explanations.objects.mentioned_concepts", without_parser, raising=False)
+    cards = cards_of(inputs_of())
+    assert cards["o0#0"].lines[0] == "The picture that came first differs in position: “right”, not “left”."
+    assert cards["t1#0"].lines[0] == "The picture that came first differs in position: “left”, not “right”."
+    assert cards["o0#1"].lines[0] == "The picture that came first differs in count."
+
+
+def test_only_words_that_stand_in_each_others_place_are_quoted() -> None:
+    assert changed_sentence("a lamp above a dog", "a lamp below a dog") == ": “below”, not “above”"
+    racquet = ("a man with a racquet on a tennis court", "a man with a racquet standing on a court")
+    assert not changed_sentence(*racquet), "one word came, another went"
+    assert not changed_sentence("a dog", "a dog")
+    assert not changed_sentence("one two three four five", "six seven eight nine ten")
+
+
+def test_nothing_is_said_of_a_picture_whose_captions_are_unknown() -> None:
+    """The query is what was asked, never what is in the picture that came first."""
+    cards = cards_of(inputs_of())
+    for query, (image, _) in PLANTED.items():
+        first, right = cards[query].pictures
+        assert (first.image, first.mark, right.mark) == (image, "wrong", "right")
+        said = DATASET.captions.filter(DATASET.captions["image"] == image)["text"].to_list()
+        assert bool(first.lines) == bool(said)
+        assert set(first.lines) <= set(said)
+        assert cards[query].asked == DATASET.texts[DATASET.caption_rows[query]]
+        assert cards[query].asked not in first.lines
+    assert cards["o0#0"].pictures[0].lines == ("a dog right of a cat",), "of its captions the one most alike"
+
+
+def test_a_query_has_one_card_on_the_page() -> None:
+    context = ReportContext(inputs_of(findings=(finding("twins", "sides are not read", ["o0#0", "t1#0"]),)))
+    top = example(context)
+    assert top is not None
+    (card,) = top.cards
+    assert card.query in ("o0#0", "t1#0")
+    assert card.lines[0].startswith("The picture that came first differs in position: “")
+    section = misses(context)
+    (cards,) = parts_of(section, QueryCards)
+    assert isinstance(cards, QueryCards)
+    assert {card.query, *(own.query for own in cards.cards)} == set(PLANTED)
+    assert len(cards.cards) == len(PLANTED) - 1
+
+
+def test_the_example_is_of_what_makes_most_misses() -> None:
+    """Of a group where nothing else is known; of near-twins where they make most of the misses."""
+    twins = {query: planted for query, planted in PLANTED.items() if query in ("o0#0", "t1#0", "o3#1")}
+    findings = (finding("group", "farms are hard", ["o3#1"]), finding("twins", "sides are not read", ["o0#0"]))
+    for run, query in ((run_with(), "o3#1"), (run_with(twins), "o0#0")):
+        top = example(ReportContext(inputs_of(findings=findings, model=run)))
+        assert top is not None
+        assert top.cards[0].query == query
+    elsewhere = replace(finding("group", "farms are hard", ["o3#1"], "other"), also=("sides",))
+    top = example(ReportContext(inputs_of(findings=(elsewhere,))))
+    assert top is not None
+    assert top.cards[0].query == "o3#1", "the same was seen on this dataset"
+
+
+def test_an_example_has_no_doubted_label() -> None:
+    doubted = [query for query in PLANTED if query != "o3#1"]
+    review = [{"caption": caption, "reason": "same caption + far"} for caption in doubted]
+    stage = StageResult("label-quality", {"review": review, "runs": []}, "", dataset="sides")
+    top = example(ReportContext(inputs_of(stage, findings=(finding("twins", "sides", ["o0#0", "o3#1"]),))))
+    assert top is not None
+    assert top.cards[0].query == "o3#1"
+    lines = cards_of(inputs_of(stage))["o0#0"].lines
+    assert "Doubtful label: another picture has this very caption." in lines
+    every = [{"caption": caption, "reason": "same caption"} for caption in PLANTED]
+    stage = replace(stage, payload={"review": every, "runs": []})
+    assert example(ReportContext(inputs_of(stage))) is None
+    far = [{"caption": caption, "reason": "exchanged + far"} for caption in PLANTED]
+    assert example(ReportContext(inputs_of(replace(stage, payload={"review": far, "runs": []})))) is not None
+
+
+def test_findings_open_the_queries_that_they_count() -> None:
+    behind = finding("group", "pets are hard", ["o0#0", "o0#1", "o5#0"])
+    pairs = replace(
+        finding("same-caption", "two captions are alike", []), model="", dataset="sides",
+        evidence=({"items": ["o0", "o1"]}, {"query": "o3#1", "item": "o0"}),
+    )  # fmt: skip
+    elsewhere = finding("group", "of a run that is not here", ["o0#0"], model="other")
+    context = ReportContext(inputs_of(findings=(behind, pairs, elsewhere)))
+    assert [evidence_address(context, own) for own in context.findings] == ["#evidence-1", "#evidence-2", ""]
+    section = misses(context)
+    assert section is not None
+    lists = {part.target: part for part in _lists(section)}
+    assert [query for query, _ in lists["evidence-1"].entries] == ["o0#0", "o0#1", "o5#0"]
+    texts = dict(lists["evidence-1"].entries)
+    assert texts["o0#0"] == "“a dog left of a cat” t0: “a dog right of a cat” came first, the right one at rank 2"
+    assert texts["o5#0"] == "“a goat left of a dog” finds the right one first"
+    assert lists["evidence-1"].addresses == ("#q-o0%230", "#q-o0%231", "")
+    assert lists["evidence-2"].entries[0] == ("o0, o1", "o0: “a dog left of a cat”; o1: “a cat left of a horse”")
+
+
+def _lists(section: Section) -> list[EvidenceList]:
+    from crosslens.core import Folded
+
+    inside = [part for own in section.parts for part in (own.parts if isinstance(own, Folded) else (own,))]
+    return [part for part in inside if isinstance(part, EvidenceList)]
+
+
+def test_a_run_without_misses_has_none_to_show() -> None:
+    context = ReportContext(inputs_of(model=run_with({})))
+    assert misses(context) is None
+    assert example(context) is None
+    assert failure_pictures(context) == []
+
+
+def test_of_several_runs_all_misses_are_listed() -> None:
+    few = {query: PLANTED[query] for query in list(PLANTED)[3:4]}
+    context = ReportContext(inputs_of(first=run_with(few, "first"), second=run_with(PLANTED, "second")))
+    section = misses(context)
+    assert PageQueries.of_page(context).run.name == "second", "where near-twins come first"
+    assert section is not None
+    assert [(part.target, len(part.entries)) for part in _lists(section)] == [
+        ("misses-of-first", 1), ("misses-of-second", 7)
+    ]  # fmt: skip
+
+
+def test_confusions_say_how_often_of_how_many() -> None:
+    row = {"expected": "dog.n.01", "shown": "cat.n.01", "count": 6, "share_of_expected": 0.75, "examples": ["o1#2"]}
+    rare = {**row, "expected": "cow.n.01", "count": 1, "share_of_expected": 1.0}
+    stage = StageResult("explain", {"run": "model", "query_atlas": [row, rare]}, "", model="model", dataset="sides")
+    (section,) = failure_pictures(ReportContext(inputs_of(stage)))
+    assert section.title == "Asked for “dog”, 6 of 8 misses show “cat”"
+    (bars,) = section.parts
+    assert isinstance(bars, PairedBars)
+    (bar,) = bars.rows
+    assert (bar.counts, bar.changed, bar.pictures) == ((6, 2), ("dog", "cat"), ("o1", "o0"))
+    (behind,) = bar.details
+    assert isinstance(behind, EvidenceList)
+    assert bar.addresses[0] == f"#{behind.target}"
+    assert [query for query, _ in behind.entries] == ["o1#2"]
+    seldom = replace(stage, payload={"run": "model", "query_atlas": [{**row, "count": 3}]})
+    (section,) = failure_pictures(ReportContext(inputs_of(seldom)))
+    assert section.title == "What is asked for, and what comes first instead", "three are no rule"
+
+
+def test_pages_have_every_part_as_text_too() -> None:
+    section = misses(ReportContext(inputs_of(findings=(finding("group", "pets are hard", ["o0#0"]),))))
+    assert section is not None
+    text = " ".join(str(part) for part in flat(section.parts))
+    assert re.search("differs in position", text)
+
+
+def test_every_chip_of_a_written_page_finds_cards(tmp_path: Path) -> None:
+    write_report([run_with()], tmp_path / "page.html", dataset=DATASET)
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    cards = [unescape(values).split("\n") for values in re.findall(r'data-values="([^"]*)"', page)]
+    chips = re.findall(r'data-facet="(\d+)" data-value="([^"]*)"><?[^<]*<small>(\d+)', page)
+    assert len(cards) >= len(PLANTED) - 1
+    assert len(chips) >= 4
+    for facet, value, _ in chips:
+        assert any(values[int(facet)] == unescape(value) for values in cards), value
+    assert 'split("\\n")' in page
