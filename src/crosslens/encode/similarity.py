@@ -78,7 +78,10 @@ def load_semantic(
     """
     options = EncodeOptions(device=device, offline=offline)
     # The two known encoders are looked for among the installed packages first.
-    known = {f"sentence:{MINILM}": _minilm, f"sentence:{PARAPHRASE}": partial(_loaded, f"sentence:{PARAPHRASE}")}
+    known: dict[str, Callable[[EncodeOptions], Encoder]] = {
+        f"sentence:{MINILM}": _minilm,
+        f"sentence:{PARAPHRASE}": partial(_loaded, f"sentence:{PARAPHRASE}"),
+    }
     if not source:
         models, fit, name = [load(options) for load in known.values()], fit or BOTH, "semantic"
     else:
