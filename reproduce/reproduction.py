@@ -1,13 +1,15 @@
 """docs/reproduction.md: every table and figure of the five papers, with the command, the printed figure, and ours.
 
-    make reproduce                                   # all that can run here, then the page
+    make reproduce                                   # what is stale and can run here, then the page
     python reproduce/reproduction.py --only agreement   # one measurement, then the page
+    python reproduce/reproduction.py --check         # which figures are of other code or data; measures nothing
     python reproduce/reproduction.py --page          # the page from what is measured already
 
 The data: CROSSLENS_DATA, or ../shared/data beside the repository. Every finished measurement is kept in
-runs/reproduction/ with a fingerprint of code and data, so that a second call resumes an interrupted one. A result of
-other code or other data is never shown: it is measured again. Rows are in reproduce/papers/, measurements in
-reproduce/measurements.py. The exit status is 1 where a measurement failed.
+reproduce/measured/, with the functions that it called and a hash of their code (reproduce/freshness.py) and of its
+data: a second call measures only what is missing, or of other code or data, which the page never shows. A measurement
+runs in a process and with a cache of its own, so that all it takes is seen. Rows are in reproduce/papers/, measurements
+in reproduce/measurements.py. The exit status is 1 where a measurement failed, with --check where one is stale.
 """
 
 from __future__ import annotations
@@ -16,23 +18,28 @@ import argparse
 import hashlib
 import json
 import os
+import re
+import shutil
+import subprocess
 import sys
 import time
 import tomllib
 import traceback
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from crosslens.core.errors import CrosslensError, UnknownNameError
+from freshness import changed, code_of, traced
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
 PAGE = ROOT / "docs" / "reproduction.md"
-RESULTS = ROOT / "runs" / "reproduction"
+RESULTS = HERE / "measured"
+CACHES = ROOT / "runs" / "reproduction"
 ORDER = ("five", "brit", "expl", "recos", "imp")
 STATUS = {
     "measured": "measured here",
@@ -48,14 +55,19 @@ hide: [navigation, toc]
 # Reproduction
 
 Written by `make reproduce`; do not edit it by hand. The rows are in `reproduce/papers/`, the measurements in
-`reproduce/measurements.py`. An interrupted run resumes; `make reproduce ARGS="--only agreement"` makes one measurement,
-`ARGS=--fresh` all of them anew.
+`reproduce/measurements.py`. `make reproduce` measures what is missing and what is stale, of other code or data than
+today's; `make reproduce ARGS=--check` lists it, `ARGS="--only agreement"` makes one measurement, `ARGS=--fresh` all of
+them anew.
 
-Every table and figure of the five papers that crosslens follows: the command that makes it, the printed figure, ours on
-the data at hand, and why the two differ or what is missing. All figures under *ours* are from the same code and data.
-How crosslens differs from the papers in general: [Deviations](deviations.md); what `--protocol` sets:
+Every table and figure of the five papers that crosslens follows: the command that makes it and what its input is made
+by, the printed figure, ours on the data at hand with the measurement that gives it, and why the two differ or what is
+missing. How crosslens differs from the papers in general: [Deviations](deviations.md); what `--protocol` sets:
 [Follow a paper's protocol](how-to/repeat.md#protocols-of-papers). File names in commands stand for your files.
 """
+INPUTS = "What no command above writes. Models are loaded by name, from the hub or from the cache."
+MEASURED = """With each measurement is kept which functions of crosslens it calls (`reproduce/measured/`). Its figures
+are stale when one of these functions, a constant that they name, or the data's files change; a test fails until they
+are measured again."""
 
 
 @dataclass(frozen=True)
@@ -88,11 +100,21 @@ class Paper:
 
 
 @dataclass(frozen=True)
+class Input:
+    """A file or folder that commands of rows read: the commands that make it, or where it is from, or both."""
+
+    name: str
+    command: str = ""
+    source: str = ""
+
+
+@dataclass(frozen=True)
 class Outcome:
     """Figures by row, or the reason why there are none."""
 
     figures: Mapping[str, str]
     reason: str = ""
+    fingerprint: str = ""
 
 
 def read_paper(file: Path) -> Paper:
@@ -111,6 +133,30 @@ def read_row(paper: str, content: dict[str, Any]) -> Row:
     return row
 
 
+def inputs() -> list[Input]:
+    """What no row writes."""
+    content = tomllib.loads((HERE / "papers" / "inputs.toml").read_text(encoding="utf-8"))
+    return [Input(**entry) for entry in content["input"]]
+
+
+def needed(command: str, names: Iterable[str]) -> list[str]:
+    """Those of the names that a command line reads, themselves or something in them."""
+    words = re.split(r"[\s=\"]", re.sub(r" (?:-o|--write) \S+", "", command))
+    return [name for name in names if any(word == name or word.startswith(f"{name}/") for word in words)]
+
+
+def makers(found: Sequence[Paper]) -> dict[str, str]:
+    """What the commands of rows and inputs write and others may read, and where on the page that command is."""
+    made = {}
+    for row in (row for paper in found for row in paper.rows):
+        for command in row.command.split(" && "):
+            flag = "--folder" if " judging new " in command else "-o"
+            if re.match(r"crosslens (?:analyze|build|evaluate|judging new|robustness|synth|train) ", command):
+                made |= dict.fromkeys(re.findall(rf" {flag} (\S+)", command), f"[{row.key}](#{row.paper.lower()})")
+    names = [name for entry in inputs() for name in (entry.name, *re.findall(r" -o (\S+)", entry.command))]
+    return {**made, **dict.fromkeys(names, "[inputs](#inputs)")}
+
+
 def papers() -> list[Paper]:
     """The five papers."""
     return [read_paper(HERE / "papers" / f"{name}.toml") for name in ORDER]
@@ -121,39 +167,50 @@ def papers() -> list[Paper]:
 
 @dataclass(frozen=True)
 class Results:
-    """What is measured already, in a folder; a result with another fingerprint does not count."""
+    """What is measured already, in a folder; what is of other code or other data does not count."""
 
     folder: Path
     data: Path
 
-    @cached_property
-    def fingerprint(self) -> str:
-        """Of the code that measures, and of the data's names and sizes."""
-        code = [
-            *(ROOT / "src").rglob("*.py"),
-            *(file for file in HERE.glob("*.py") if file.name != Path(__file__).name),
+    def stored(self, name: str) -> dict[str, Any]:
+        """A finished measurement as it is kept; empty where there is none."""
+        file = self.folder / f"{name}.json"
+        return json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
+
+    def stale(self, name: str) -> list[str]:
+        """What is other than when a kept measurement was made: modules, tables, data. Absent data count as the same."""
+        kept = self.stored(name)
+        if not kept:
+            return []
+        functions = {module: names.split() for module, names in kept["functions"].items()}
+        files = [file for file in kept["code"] if "/" in file]
+        of_data = self.of_data(name)
+        return [
+            *changed(kept["code"], code_of(functions, files)),
+            *(["data"] if of_data not in ("", kept["data"]) else []),
         ]
-        digest = hashlib.sha256()
-        for file in sorted(code):
-            digest.update(str(file.relative_to(ROOT)).encode() + file.read_bytes())
-        for file in sorted(self.data.rglob("*")) if self.data.is_dir() else ():
-            if file.is_file():
-                digest.update(f"{file.relative_to(self.data)} {file.stat().st_size}\n".encode())
-        return digest.hexdigest()[:12]
+
+    def of_data(self, name: str) -> str:
+        """Of the names and sizes of the files that a measurement reads; empty where some are not here."""
+        from measurements import MEASUREMENTS
+
+        if MEASUREMENTS[name].lacks(self.data):
+            return ""
+        parts = [self.data / part for part in MEASUREMENTS[name].needs]
+        files = sorted({file for part in parts for file in [part, *part.rglob("*")] if file.is_file()})
+        lines = (f"{file.relative_to(self.data)} {file.stat().st_size}\n" for file in files)
+        return hashlib.sha256("".join(lines).encode()).hexdigest()[:12]
 
     def read(self, name: str) -> Outcome | None:
-        """A finished measurement."""
-        file = self.folder / f"{name}.json"
-        if not file.exists():
-            return None
-        stored = json.loads(file.read_text(encoding="utf-8"))
-        return Outcome(stored["figures"]) if stored["fingerprint"] == self.fingerprint else None
+        """A finished measurement of today's code and data."""
+        kept = self.stored(name)
+        return outcome_of(kept) if kept and not self.stale(name) else None
 
-    def write(self, name: str, outcome: Outcome, seconds: float) -> None:
-        """Keep a finished measurement."""
-        self.folder.mkdir(parents=True, exist_ok=True)
-        content = {"fingerprint": self.fingerprint, "seconds": round(seconds, 1), "figures": dict(outcome.figures)}
-        replace(self.folder / f"{name}.json", json.dumps(content, indent=2, ensure_ascii=False) + "\n")
+
+def outcome_of(kept: Mapping[str, Any]) -> Outcome:
+    """The figures of a kept measurement, with one hash of its code and data."""
+    made_of = json.dumps([kept["code"], kept["data"]], sort_keys=True)
+    return Outcome(kept["figures"], fingerprint=hashlib.sha256(made_of.encode()).hexdigest()[:12])
 
 
 def replace(file: Path, text: str) -> None:
@@ -174,17 +231,38 @@ def measure(name: str, results: Results) -> Outcome:
     lacking = MEASUREMENTS[name].lacks(results.data)
     if lacking:
         return Outcome({}, f"needs {', '.join(lacking)}")
+    imported = find_spec("crosslens")
+    if imported is None or ROOT not in Path(str(imported.origin)).parents:
+        raise SystemExit(f"crosslens is not imported from {ROOT}: set PYTHONPATH={ROOT}/src")
     print(f"{name} …", flush=True)
     start = time.perf_counter()
+    cache = CACHES / name
+    shutil.rmtree(cache, ignore_errors=True)  # of an interrupted measurement: what it kept would not be called again
+    os.environ["CROSSLENS_CACHE"] = str(cache)
     try:
-        outcome = Outcome(MEASUREMENTS[name].compute(results.data))
+        with traced() as trace:
+            figures = MEASUREMENTS[name].compute(results.data)
     except Exception as error:  # the other measurements go on, and the page says which one failed
         traceback.print_exc()
         return Outcome({}, f"failed: {error if isinstance(error, CrosslensError) else repr(error)}")
-    seconds = time.perf_counter() - start
-    results.write(name, outcome, seconds)
-    print(f"{name}: {seconds:.0f} s", flush=True)
-    return outcome
+    functions = {module: " ".join(sorted(names)) for module, names in sorted(trace.functions.items())}
+    content = {
+        "figures": figures,
+        "data": results.of_data(name),
+        "code": code_of({module: names.split() for module, names in functions.items()}, sorted(trace.files)),
+        "functions": functions,
+    }
+    results.folder.mkdir(parents=True, exist_ok=True)
+    replace(results.folder / f"{name}.json", json.dumps(content, indent=1, ensure_ascii=False) + "\n")
+    shutil.rmtree(cache, ignore_errors=True)
+    print(f"{name}: {time.perf_counter() - start:.0f} s", flush=True)
+    return outcome_of(content)
+
+
+def apart(name: str, results: Results) -> Outcome:
+    """The same in a process of its own, in which nothing is loaded yet."""
+    ended = subprocess.run([sys.executable, __file__, "--only", name], check=False)
+    return results.read(name) or Outcome({}, f"failed: exit status {ended.returncode}")
 
 
 def known(names: Sequence[str]) -> tuple[str, ...]:
@@ -206,7 +284,7 @@ def ours(row: Row, outcomes: Mapping[str, Outcome]) -> str:
     for name in row.measurements:
         outcome = outcomes.get(name, Outcome({}, "not run"))
         if row.key in outcome.figures:
-            parts.append(outcome.figures[row.key])
+            parts.append(f"{outcome.figures[row.key]} (`--only {name}`)")
         else:
             reasons.append(f"{name}: {outcome.reason or 'gave no figure'}")
     return "; ".join([*parts, *(f"not measured ({reason})" for reason in reasons)]) or "–"
@@ -217,17 +295,44 @@ def cell(text: str) -> str:
     return text.replace("|", "\\|").replace("\n", " ")
 
 
-def paper_table(paper: Paper, outcomes: Mapping[str, Outcome]) -> str:
+def paper_table(paper: Paper, outcomes: Mapping[str, Outcome], made: Mapping[str, str]) -> str:
     """A paper's rows."""
     lines = [
         "| | what it shows | command | printed | ours | why they differ, or what is missing |",
         "|---|---|---|---|---|---|",
     ]
     for row in paper.rows:
-        command = f"`{cell(row.command)}`" if row.command else "–"
         why = PREFIX.get(row.status, "") + row.why
-        cells = (row.item, cell(row.shows), command, *map(cell, (row.printed, ours(row, outcomes), why)))
-        lines.append(f"| {' | '.join(cells)} |")
+        texts = (row.printed, ours(row, outcomes), why)
+        lines.append(f"| {' | '.join((row.item, cell(row.shows), commands(row.command, made), *map(cell, texts)))} |")
+    return "\n".join(lines)
+
+
+def commands(command: str, made: Mapping[str, str]) -> str:
+    """A command, and where the commands are that make the files that it reads."""
+    if not command:
+        return "–"
+    own = re.findall(r" -o (\S+)", command)
+    reads = [f"`{name}` ({made[name]})" for name in needed(command, made) if name not in own]
+    return f"`{cell(command)}`" + (f"<br>reads {', '.join(reads)}" if reads else "")
+
+
+def input_table(made: Mapping[str, str]) -> str:
+    """What is read and how it is made or where it is from."""
+    lines = ["| file or folder | how to make it, or where it is from |", "|---|---|"]
+    for entry in inputs():
+        others = {name: maker for name, maker in made.items() if name != entry.name}
+        how = [commands(entry.command, others), entry.source]
+        lines.append(f"| `{entry.name}` | {'<br>'.join(part for part in how if part not in ('', '–'))} |")
+    return "\n".join(lines)
+
+
+def measurement_table(found: Sequence[Paper], outcomes: Mapping[str, Outcome]) -> str:
+    """What is measured: the rows that it fills, and of which code and data."""
+    lines = ["| `--only` | fills | code and data |", "|---|---|---|"]
+    for name in known(()):
+        rows = [row.key for paper in found for row in paper.rows if name in row.measurements]
+        lines.append(f"| `{name}` | {', '.join(rows)} | {outcomes.get(name, Outcome({})).fingerprint or '–'} |")
     return "\n".join(lines)
 
 
@@ -243,10 +348,13 @@ def summary(found: Sequence[Paper]) -> str:
     return "\n".join(lines)
 
 
-def page(found: Sequence[Paper], outcomes: Mapping[str, Outcome], fingerprint: str) -> str:
+def page(found: Sequence[Paper], outcomes: Mapping[str, Outcome]) -> str:
     """The whole page."""
-    parts = [HEAD, f"Fingerprint of code and data: `{fingerprint}`.\n", summary(found)]
-    parts += [f"\n## {paper.name}\n\n*{paper.title}*\n\n{paper_table(paper, outcomes)}" for paper in found]
+    made = makers(found)
+    parts = [HEAD, summary(found)]
+    parts += [f"\n## {paper.name}\n\n*{paper.title}*\n\n{paper_table(paper, outcomes, made)}" for paper in found]
+    parts += [f"\n## Inputs\n\n{INPUTS}\n\n{input_table(made)}"]
+    parts += [f"\n## Measurements\n\n{MEASURED}\n\n{measurement_table(found, outcomes)}"]
     return "\n".join(parts) + "\n"
 
 
@@ -258,6 +366,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--page", action="store_true", help="measure nothing, write the page from finished measurements"
     )
+    parser.add_argument(
+        "--check", action="store_true", help="measure nothing, say which figures are of other code or data"
+    )
     asked = parser.parse_args(arguments)
     try:
         names = known(asked.only)
@@ -268,11 +379,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if asked.fresh:
         for name in names:
             (RESULTS / f"{name}.json").unlink(missing_ok=True)
-    outcomes = {} if asked.page else {name: measure(name, results) for name in names}
+    if asked.check:
+        stale = {name: results.stale(name) for name in names}
+        for name, parts in stale.items():
+            if parts:
+                print(f"{name}: made by other {', '.join(parts)}")
+        return 1 if any(stale.values()) else 0
+    if asked.page:
+        outcomes = {}
+    elif asked.only:
+        outcomes = {name: measure(name, results) for name in names}
+    else:
+        outcomes = {name: results.read(name) or apart(name, results) for name in names}
     outcomes |= {
         name: stored for name in known(()) if name not in outcomes and (stored := results.read(name)) is not None
     }
-    replace(PAGE, page(papers(), outcomes, results.fingerprint))
+    replace(PAGE, page(papers(), outcomes))
     print(f"\nwrote {PAGE}")
     without = {name: outcomes[name].reason if name in outcomes else "not run" for name in known(())}
     for name, reason in without.items():

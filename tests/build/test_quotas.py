@@ -7,10 +7,12 @@ from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 import crosslens as cl
 from crosslens.build import RecosSettings, build_recos
+from crosslens.build.candidates import derived_tasks
 from crosslens.build.settings import Quotas, even_quotas
 from crosslens.core.errors import UnknownNameError, UsageError
 from tests.build.recos_builds import angle, toy
@@ -130,3 +132,37 @@ def test_missing_tasks_of_the_paper_are_reported(tmp_path: Path) -> None:
     built = build_recos(dataset, encoder, replace(SETTINGS, quota="paper"), generator=None)
     assert "task colour: 4 of 50 originals: there are 8 candidates; 4 images are confusables of others" in built.notes
     assert "task ocr: 0 of 30 originals: there is no such task" in built.notes
+
+
+STATED = {
+    "count": ["Three dogs on a lawn.", "Three dogs run.", "Some dogs."],
+    "colour": ["A red car.", "A red old car.", "A car in a street."],
+    "location": ["A cat under a table.", "A cat under a chair.", "A cat."],
+    "action": ["A man is running.", "A man runs.", "A man at a table."],
+    "ocr": ['A sign that says "stop".', 'A sign that reads "stop".', "A sign."],
+    "object": ["A bench.", "A bench in a park.", "A park with a red bench."],
+    "scene": ["A beach in the evening.", "A beach.", "A wide beach."],
+}
+
+
+def test_tasks_are_derived_from_what_half_of_the_captions_state() -> None:
+    dataset = cl.Dataset.of(STATED)
+    assert derived_tasks(dataset) == (*list(STATED)[:-1], "object"), "without objects nothing says that there are none"
+    objects = pl.DataFrame({"image": [image for image in STATED if image != "scene"], "name": "thing"})
+    annotated = replace(dataset, objects=objects.with_columns(object=pl.col("image")))
+    assert derived_tasks(annotated) == tuple(STATED)
+
+
+def test_quotas_of_tasks_need_no_column(tmp_path: Path) -> None:
+    dataset, encoder = _candidates(tmp_path)
+    without = replace(dataset, images=dataset.images.drop("task"))
+    built = build_recos(without, encoder, replace(SETTINGS, quota="object=2"), generator=None)
+    assert Counter(built.versions["v0"].images["task"]) == {"object": 2}
+    said = [
+        note for note in built.notes if "tasks are derived from captions (no objects are annotated): object" in note
+    ]
+    assert len(said) == 1
+    plain = build_recos(without, encoder, replace(SETTINGS, originals=2), generator=None)
+    assert not [note for note in plain.notes if "derived" in note]
+    with pytest.raises(UnknownNameError, match="scene"):
+        build_recos(without, encoder, replace(SETTINGS, quota="scene=2"), generator=None)

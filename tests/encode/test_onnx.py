@@ -16,7 +16,7 @@ pytest.importorskip("tokenizers", reason="pip install 'crosslens[onnx]'")
 from crosslens.core.errors import InputError, UnknownNameError, UsageError
 from crosslens.core.long_work import limit_cores
 from crosslens.encode import load_encoder
-from crosslens.encode.adapters.onnx import ImageTower, OnnxEncoder, TextTower
+from crosslens.encode.adapters.onnx import ImageTower, OnnxEncoder, TextTower, packaged_sentence_encoder
 from tests.encode.tiny_models import TEXTS, WORDS, pictures
 
 SIZE, WIDTH = 8, 5
@@ -196,6 +196,26 @@ def test_a_real_model() -> None:
     np.testing.assert_allclose(found, alone, atol=1e-5)
     unit = found / np.linalg.norm(found, axis=1, keepdims=True)
     assert (unit @ unit.T)[0, 1] > 0.7 > 0.3 > (unit @ unit.T)[0, 2]
+
+
+@pytest.mark.parametrize("owner", ["", "sentence-transformers/"])
+def test_a_sentence_encoder_is_found_in_the_package_that_holds_it(owner: str) -> None:
+    """Under the name that the commands of the documentation print; its library is not asked for."""
+    model, words = real_files()
+    found = load_encoder(f"sentence:{owner}paraphrase-MiniLM-L3-v2", offline=True)
+    expected = OnnxEncoder(text=TextTower(str(model), str(words), output="461", longest=128))
+    assert (found.name, found.revision) == ("onnx:paraphrase-MiniLM-L3-v2", expected.revision)
+    np.testing.assert_allclose(found.encode_texts(["Two men."]), expected.encode_texts(["Two men."]), atol=1e-6)
+
+
+def test_a_sentence_encoder_that_no_package_holds_is_looked_for_on_the_hub(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("sentence_transformers")
+    packaged_sentence_encoder.cache_clear()
+    monkeypatch.setattr("crosslens.encode.adapters.onnx.package_folder", lambda name: None)
+    for name in ("paraphrase-MiniLM-L3-v2", "someone/paraphrase-MiniLM-L3-v2"):
+        with pytest.raises(UsageError, match="is not on this machine"):
+            load_encoder(f"sentence:{name}", offline=True)
+    packaged_sentence_encoder.cache_clear()
 
 
 def real_files() -> tuple[Path, Path]:

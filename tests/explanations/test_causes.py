@@ -21,7 +21,7 @@ from crosslens.explanations.causes import (
     judge_mentions,
 )
 from crosslens.explanations.mentions import mentioned_concepts
-from crosslens.explanations.objects import image_objects
+from crosslens.explanations.objects import caption_objects, image_objects
 from crosslens.statistics import Bootstrap
 
 judgements = st.lists(
@@ -113,3 +113,29 @@ def test_what_the_right_image_does_not_bear_out_says_nothing(known: Evidence) ->
 def test_words_for_nothing_are_not_judged(known: Evidence) -> None:
     judged = judge_mentions(mentioned_concepts(["A picture of a group of dogs."])[0], "right", "cat", known)
     assert {judgement.cause for _, judgement in judged} == {"object"}
+
+
+SIGNS = {
+    "right": ['a sign that says "Stop"', 'a sign reading "STOP!" on road 47', "a sign on road forty-seven"],
+    "other": ['a sign that says "Wait"', "a sign on road 12"],
+    "same": ['a sign reads "stop" on road 47'],
+    "silent": ["a sign on a road", "a road sign"],
+    "many": ["three signs on road 47", 'signs that say "stop"'],
+}
+
+
+@pytest.mark.parametrize(
+    ("text", "image", "expected"),
+    [
+        ('A board with the word "stop".', "other", {"detail"}),
+        ('A board with the word "stop".', "same", set()),
+        ('A board with the word "stop".', "silent", set()),  # nothing that is written there is known
+        ('A board with the word "go".', "other", set()),  # no other caption of the right image says so
+        ("Route 47.", "other", {"detail"}),
+        ("Route forty-seven.", "same", set()),
+        ("Two signs.", "many", set()),  # what is counted is a matter of the annotation
+    ],
+)
+def test_written_words_and_numbers_are_details(text: str, image: str, expected: set[str]) -> None:
+    data = Dataset.of(SIGNS)
+    assert wrong(Evidence.of(data, caption_objects(data), data.image_ids), text, image) == expected

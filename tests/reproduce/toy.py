@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import gzip
+import io
 import json
 import shutil
+import tarfile
 from collections.abc import Callable
 from contextlib import chdir
 from pathlib import Path
@@ -14,13 +16,13 @@ import numpy as np
 import polars as pl
 
 from crosslens.cli import main
-from crosslens.data import read_eccv, write_dataset
+from crosslens.data import load_dataset, read_eccv, write_dataset
 from crosslens.pipeline import find_protocol
 from crosslens.synth import write_scenes
 from tests.encode.tiny_models import BERT, pictures, save_llava, save_model, save_tokenizer
 
 IMAGES, CANDIDATES = 12, 40
-PANEL = ("a", "b", "c")
+PANEL = ("rn50", "vit-b-32", "clip")
 Make = Callable[["Toys", Path], None]
 MAKERS: dict[str, Make] = {}
 
@@ -127,35 +129,63 @@ STAND_INS: dict[str, Callable[[Path], Any]] = {
 # Datasets
 
 
-@toy("imp.jsonl", "captions.jsonl", "coco.jsonl", "cc3m.jsonl", "cc12m.jsonl")
+@toy("imp.jsonl", "coco.jsonl")
 def plain(toys: Toys, path: Path) -> None:
     """Some pictures more or less, so that two files are two datasets."""
     texts: dict[str, list[dict[str, str]]] = {}
     for caption, image, text in toys.scenes.captions.select("caption", "image", "text").iter_rows():
         texts.setdefault(image, []).append({"caption_id": caption, "text": text})
     files = dict(toys.scenes.images.select("image", "file").iter_rows())
-    kept = list(texts)[: IMAGES if path.stem in ("imp", "captions") else IMAGES - 2]
+    kept = list(texts)[: IMAGES if path.stem == "imp" else IMAGES - 2]
     lines = [json.dumps({"image": image, "file": files[image], "captions": texts[image]}) for image in kept]
     path.write_text("\n".join(lines) + "\n")
 
 
-@toy("captions.json", "instances.json")
-def coco(toys: Toys, path: Path) -> None:
-    content = json.loads((toys.folder / "scenes" / "coco" / path.name).read_text())
-    for image in content["images"]:
-        image["file_name"] = Path(image["file_name"]).name
-    path.write_text(json.dumps(content))
+@toy("imp")
+def finished_benchmark(toys: Toys, path: Path) -> None:
+    """What `build imp` leaves when people have judged: a dataset, and captions that they rejected."""
+    write_dataset(load_dataset(str(toys.path("imp.jsonl"))), path / "dataset", "folder")
+    texts = [f"Nothing that picture {image} shows." for image in toys.scenes.image_ids]
+    scores = {f"score[{name}]": np.linspace(0, 0.2, IMAGES) for name in PANEL}
+    rows = pl.DataFrame({"image": toys.scenes.image_ids, "text": texts, **scores})
+    rows.write_parquet(path / "rejected.parquet")
+
+
+@toy("cc3m", "cc12m", "datacomp")
+def shards(toys: Toys, path: Path) -> None:
+    """As img2dataset writes them: a picture, and its caption in a file beside it."""
+    path.mkdir()
+    files = dict(toys.scenes.images.select("image", "file").iter_rows())
+    with tarfile.open(path / "00000.tar", "w") as shard:
+        for image, text in (
+            toys.scenes.captions.unique("image", maintain_order=True).select("image", "text").iter_rows()
+        ):
+            for suffix, content in (
+                (".png", (toys.folder / "scenes" / files[image]).read_bytes()),
+                (".txt", text.encode()),
+            ):
+                member = tarfile.TarInfo(f"{image}{suffix}")
+                member.size = len(content)
+                shard.addfile(member, io.BytesIO(content))
 
 
 @toy("coco/annotations")
 def annotations(toys: Toys, path: Path) -> None:
     """Some images have each other's captions, so that there are failures."""
     path.mkdir()
-    content = json.loads((toys.folder / "scenes" / "coco" / "captions.json").read_text())
-    for caption in content["annotations"]:
-        if caption["image_id"] <= 4:
-            caption["image_id"] = 5 - caption["image_id"]
-    (path / "captions_val2017.json").write_text(json.dumps(content))
+    for kind in ("captions", "instances"):
+        content = json.loads((toys.folder / "scenes" / "coco" / f"{kind}.json").read_text())
+        for image in content["images"]:
+            image["file_name"] = Path(image["file_name"]).name
+        for caption in content["annotations"] if kind == "captions" else ():
+            if caption["image_id"] <= 4:
+                caption["image_id"] = 5 - caption["image_id"]
+        (path / f"{kind}_val2017.json").write_text(json.dumps(content))
+
+
+@toy("coco/val2017")
+def pictures_by_name(toys: Toys, path: Path) -> None:
+    shutil.copytree(toys.folder / "images", path)
 
 
 @toy("visual-genome")
@@ -174,7 +204,8 @@ def karpathy(toys: Toys, path: Path) -> None:
         texts[image].append(text)
     images = [
         {
-            "filepath": "val2014", "filename": picture_name(int(image)), "imgid": int(image), "cocoid": int(image),
+            **({"filepath": "val2014"} if "coco" in path.name else {}),
+            "filename": picture_name(int(image)), "imgid": int(image), "cocoid": int(image),
             "split": "test", "sentids": [5 * int(image) + place for place in range(5)],
             "sentences": [{"raw": text, "imgid": int(image), "sentid": 5 * int(image) + place}
                           for place, text in enumerate(own)],
@@ -188,11 +219,17 @@ def picture_name(number: int) -> str:
     return f"COCO_val2014_{number:012d}.jpg"
 
 
-@toy("coco/val2014", "photos")
+@toy("coco-2014")
+def photos_in_a_folder(toys: Toys, path: Path) -> None:
+    path.mkdir()
+    photos(toys, path / "val2014")
+
+
+@toy("photos", "flickr30k-images")
 def photos(toys: Toys, path: Path) -> None:
     from PIL import Image
 
-    path.mkdir()
+    path.mkdir(parents=True)
     for image, file in toys.scenes.images.select("image", "file").iter_rows():
         Image.open(toys.folder / "scenes" / file).convert("RGB").save(path / picture_name(int(image)))
 
@@ -218,21 +255,6 @@ def judgements(toys: Toys, path: Path) -> None:
 @toy("Flickr8k.token.txt")
 def flickr(toys: Toys, path: Path) -> None:
     write_dataset(toys.scenes, path, "flickr")
-
-
-@toy("captions.parquet")
-def pool(toys: Toys, path: Path) -> None:
-    """Images are called after their files, which lie beside the table."""
-    folder = toys.path("photos").name
-    names = {image: f"{folder}/{picture_name(int(image))}" for image in toys.scenes.image_ids}
-    toys.scenes.captions.select(pl.col("image").replace_strict(names), "text").write_parquet(path)
-
-
-@toy("rejected.csv")
-def rejected(toys: Toys, path: Path) -> None:
-    texts = [f"Nothing that picture {image} shows." for image in toys.scenes.image_ids]
-    scores = {f"score[{name}]": np.linspace(0, 0.2, IMAGES) for name in PANEL}
-    pl.DataFrame({"image": toys.scenes.image_ids, "text": texts, **scores}).write_csv(path)
 
 
 # Features to train on
@@ -274,38 +296,14 @@ def run_of_vectors(toys: Toys, path: Path) -> None:
     vectors.mkdir(parents=True)
     np.save(vectors / "images.npy", images.astype(np.float32))
     np.save(vectors / "captions.npy", captions.astype(np.float32))
-    toys.crosslens("evaluate", "--dataset", toys.path("imp.jsonl"), "--image-embeddings", vectors / "images.npy",
-                   "--caption-embeddings", vectors / "captions.npy", "--resamples", 0, "-o", path)  # fmt: skip
+    toys.crosslens("evaluate", "--dataset", toys.path("imp") / "dataset", "--image-embeddings", vectors / "images.npy",
+                   "--caption-embeddings", vectors / "captions.npy", "--resamples", 0,
+                   "--depth", 15, "-o", path)  # fmt: skip
 
 
-@toy("runs/model", "runs/rn50", "runs/vit-b-32", "runs/clip")
+@toy("runs/model")
 def run_of_a_model(toys: Toys, path: Path) -> None:
     toys.crosslens("evaluate", "--dataset", toys.path("imp.jsonl"), "--model", "tiny", "--resamples", 0, "-o", path)
-
-
-@toy("runs/vg-coco", "runs/minilm-l3", "runs/minilm-l6")
-def run_of_texts(toys: Toys, path: Path) -> None:
-    folder = f"folder={toys.path('visual-genome')}"
-    toys.crosslens("evaluate", "--model", "tiny", "--query-caption", "mean", "--shared-images", "--dataset",
-                   "visual_genome", "-D", folder, "--queries",
-                   f"visual_genome {folder} coco_captions={toys.path('coco/annotations')}", "--protocol", "expl",
-                   "--resamples", 0, "-o", path)  # fmt: skip
-
-
-@toy("runs/adversarial")
-def adversarial_study(toys: Toys, path: Path) -> None:
-    toys.crosslens("robustness", "--dataset", toys.path("imp.jsonl"), "--model", "tiny", "--perturbations",
-                   "adversarial", "--image-text", "mean", "--resamples", 0, "--permutations", 1,
-                   "-o", path)  # fmt: skip
-
-
-@toy("runs/tiny-v1", "bench/v1")
-def harder_scenes(toys: Toys, path: Path) -> None:
-    dataset = toys.folder / "bench" / "v1"
-    if not dataset.exists():
-        write_scenes(dataset, IMAGES, seed=7, version="v1", workers=1)
-    if path != dataset:
-        toys.crosslens("evaluate", "--dataset", dataset, "--model", "tiny", "--resamples", 0, "-o", path)
 
 
 @toy("align-coco5k-i2t.run.gz")

@@ -16,6 +16,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from crosslens.core.errors import InputError, MissingExtraError, UnknownNameError, UsageError
+from crosslens.encode.adapters import torch_encoders
 from crosslens.encode import loading as hub, similarity as by_name
 from crosslens.encode.similarity import BOTH, MINILM, PARAPHRASE, load_semantic
 from crosslens.similarity.roles import EMPTY_WORDS, ROLES, SharedWords, content_words, fold
@@ -406,6 +407,7 @@ def test_a_fit_of_ones_own(tmp_path: Path) -> None:
 def test_without_encoders_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     for module in (by_name, hub):
         monkeypatch.setattr(module, "package_folder", lambda name: None)
+    monkeypatch.setattr(torch_encoders, "packaged_sentence_encoder", lambda name, options: None)
     monkeypatch.setenv("HF_HOME", str(tmp_path))
     monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path))
     for source in ("", f"sentence:{PARAPHRASE}"):

@@ -78,7 +78,7 @@ def orders(scores: Any) -> tuple[list[Any], list[Any]]:
     return scores.argsort(dim=1, descending=True).tolist(), scores.argsort(dim=0, descending=True).tolist()
 
 
-def compared(kind: str, built: Any, images: Any, captions: Any) -> Any:
+def mean_cosines(kind: str, built: Any, images: Any, captions: Any) -> Any:
     """The scores; of PCME the cosines of its means."""
     return images.mean @ captions.mean.T if kind == "pcme" else built.scores(images, captions)
 
@@ -103,10 +103,14 @@ def compared(kind: str, built: Any, images: Any, captions: Any) -> Any:
 def test_at_step_0_the_scores_rank_as_the_encoders_own(bases: dict[str, Path], kind: str, base: str) -> None:
     images, captions = own_vectors(bases[base])
     cosines, built = images @ captions.T, model(kind, bases[base])
-    scores = compared(kind, built, *encoded(built, bases[base]))
+    scores = built.scores(*encoded(built, bases[base]))
     assert orders(scores) == orders(cosines)
-    offset = np.log(3) / 16 if kind == "dive" else 0  # smooth Chamfer of three equal vectors, with alpha 16
-    assert torch.allclose(scores, cosines + offset, atol=1e-9)
+    expected = {
+        "pvse": cosines,
+        "dive": cosines + np.log(3) / 16,  # smooth Chamfer of three equal vectors, with alpha 16
+        "pcme": 15 - 15 * (2 - 2 * cosines).sqrt(),  # every sample is the mean: one distance, its own log-odds
+    }
+    assert torch.allclose(scores, expected[kind], atol=1e-9)
 
 
 @pytest.mark.parametrize("kind", rest_slow(["pcme", "pvse", "dive"]))
@@ -117,12 +121,12 @@ def test_with_zero_residuals_the_scores_rank_as_the_encoders_own(bases: dict[str
     with torch.no_grad():
         for head in (built.image, built.text):
             (head.mean if kind == "pcme" else head).gate.fill_(1.0)
-        moved = compared(kind, built, *encoded(built, bases["clip"]))
+        moved = mean_cosines(kind, built, *encoded(built, bases["clip"]))
         for head in (built.image, built.text):
             norm = {"pvse": lambda h: h.norm, "pcme": lambda h: h.mean.norm, "dive": lambda h: h.slots.last}[kind](head)
             norm.weight.zero_()
             norm.bias.zero_()
-    assert orders(compared(kind, built, *encoded(built, bases["clip"]))) == orders(images @ captions.T)
+    assert orders(mean_cosines(kind, built, *encoded(built, bases["clip"]))) == orders(images @ captions.T)
     assert not torch.allclose(moved, images @ captions.T, atol=0.01)
 
 

@@ -140,6 +140,16 @@ def test_published_rows_are_all_there() -> None:
             assert ("--fraction" in row.flags) == (row.table.startswith("FIVE Table 2"))
 
 
+def test_published_figures_of_imp_have_the_names_of_their_metrics() -> None:
+    """As deviations.md explains: medians over all pairs, and full average precision where one item is relevant."""
+    rows = [(recipe, row) for name, recipe in RECIPES.items() if name.startswith("imp-") for row in recipe.published]
+    names = {"i2t/R@1", "t2i/R@1", "i2t/MedR[all]", "t2i/MedR[all]", "i2t/mAP@R", "t2i/AP"}
+    for recipe, row in rows:
+        assert set(row.figures) == names, row
+        assert {name.partition("/")[2] for name in names} - {"R@1"} <= set(recipe.settings.test_metrics.split())
+    assert len(rows) > 20
+
+
 def test_published_settings() -> None:
     cvse = RECIPES["f30k-cvse-triplet"]
     assert cvse.losses[0] == {"kind": "triplet", "margin": 0.2, "negatives": "hardest", "weight": 3.0}

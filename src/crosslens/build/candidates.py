@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
@@ -43,6 +44,7 @@ from crosslens.encode import (
     encode_texts,
     images_from_captions,
 )
+from crosslens.language import FACT_READERS, Words
 
 _IMAGE_SOURCES = (
     f"name an encoder of both, add {argument('text_encoder')} to one that holds the images in the same space, or let "
@@ -217,9 +219,19 @@ class CandidatePool:
     def of(encoded: EncodedCandidates, settings: RecosSettings, progress: Progress | None = None) -> CandidatePool:
         """The pool of encoded candidates, its settings with the temperature filled in."""
         tasks, no_task = _column(encoded, settings.task_column, RecosSettings.task_column)
+        asked = None if settings.quota is None else Quotas.of(settings.quota)
+        derived = no_task and asked is not None and (asked.paper or bool(asked.by_task))
+        if derived:
+            tasks = derived_tasks(encoded.dataset)
         sources, no_source = _column(encoded, settings.source_column, RecosSettings.source_column)
         notes = [*encoded.notes]
-        if no_task:
+        if derived:
+            counts = ", ".join(f"{task} {count:,}" for task, count in Counter(tasks).most_common())
+            what = (
+                "captions and objects" if encoded.dataset.objects is not None else "captions (no objects are annotated)"
+            )
+            notes.append(f"no column {settings.task_column!r}: tasks are derived from {what}: {counts} (--task-column)")
+        elif no_task:
             notes.append(f"no column {settings.task_column!r}: all images are one task, {ALL!r} (--task-column)")
         if no_source:
             why = f"no column {settings.source_column!r}"
@@ -229,7 +241,7 @@ class CandidatePool:
             hashes = hash_files(encoded.files, progress)
         duplicates = NearDuplicates(encoded.image_vectors, hashes, settings.duplicate_cosine, settings.duplicate_bits)
         total = settings.originals or max(1, len(tasks) // 3)
-        quotas = even_quotas(tasks, total) if settings.quota is None else Quotas.of(settings.quota).among(tasks)
+        quotas = even_quotas(tasks, total) if asked is None else asked.among(tasks)
         pool = CandidatePool(encoded, settings, tasks, sources, duplicates, quotas, tuple(notes))
         assert pool.whole.images  # a k that is too large is refused here, before anything is written
         return replace(pool, settings=replace(settings, temperature=pool.temperature))
@@ -297,6 +309,27 @@ class CandidatePool:
         """Image → its row in the vectors of the gallery."""
         rows = positions(self.encoded.gallery.ids, self.ids, "image").tolist()
         return {row: position for position, row in enumerate(rows)}
+
+
+TASKS_OF_FACTS = {"text": "ocr", "count": "count", "colour": "colour", "position": "location", "action": "action"}
+"""The task of an image, by the kind of fact that at least half of its captions state; of several, the first."""
+
+
+def derived_tasks(dataset: Dataset) -> tuple[str, ...]:
+    """A task for each image: of what its captions state; else ``scene`` where no object is annotated, or ``object``."""
+    stated: list[Counter[str]] = [Counter() for _ in dataset.image_ids]
+    for image, text in zip(dataset.caption_image.tolist(), dataset.texts, strict=True):
+        words = Words(text)
+        stated[image].update(["captions", *(kind for kind in TASKS_OF_FACTS if any(FACT_READERS[kind](words)))])
+    objects = dataset.objects
+    with_objects = set(dataset.image_ids if objects is None else objects["image"])
+    return tuple(
+        next(
+            (task for kind, task in TASKS_OF_FACTS.items() if 2 * counts[kind] >= max(1, counts["captions"])),
+            "object" if image in with_objects else "scene",
+        )
+        for image, counts in zip(dataset.image_ids, stated, strict=True)
+    )
 
 
 def _column(encoded: EncodedCandidates, name: str, default: str) -> tuple[tuple[str, ...], bool]:

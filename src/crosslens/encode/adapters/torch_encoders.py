@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from crosslens.core import Array, InputError, UsageError, argument, is_offline
+from crosslens.encode.adapters.onnx import packaged_sentence_encoder
 from crosslens.encode.batches import as_pictures
 from crosslens.encode.encoder import (
     ENCODERS,
@@ -282,6 +283,10 @@ class SentenceEncoder(Encoder):
     """Sentence embeddings (SBERT), texts only: a name such as ``all-MiniLM-L6-v2``, ``owner/name``, or a folder."""
 
     abilities = frozenset((TEXTS,))
+
+    def __new__(cls, source: str, options: EncodeOptions) -> Any:
+        """What an installed package holds as ONNX is loaded from there: neither the library nor the hub is needed."""
+        return packaged_sentence_encoder(hub_name(source), options) or super().__new__(cls)
 
     def __init__(self, source: str, options: EncodeOptions) -> None:
         self.name = name_of("sentence", source)

@@ -247,7 +247,15 @@ def robustness_from_runs(
     source, judgements = given_lists(chosen.name, lists, judged, skip_unknown=chosen.skip_unknown)
     names = [name for name in lists if name != UNPERTURBED]
     require_perturbations(protocol, names)
-    variants = _variants(names, dataset, perturbed or {}, chosen.seed)
+    contents = {
+        name: {direction: replace(ranked, system="").fingerprint for direction, ranked in lists[name].items()}
+        for name in lists
+    }
+    same = [name for name in names if contents[name] == contents[UNPERTURBED] and name not in (perturbed or {})]
+    variants = [
+        replace(variant, unchanged=variant.perturbation in same)
+        for variant in _variants(names, dataset, perturbed or {}, chosen.seed)
+    ]
     settings = StudySettings.of(replace(chosen, directions=tuple(lists[UNPERTURBED])), metrics, LIST_METRICS)
     data = {"relevance": judgements, "dataset": "" if dataset is None else dataset.fingerprint}
     with study_folder(output, settings.key(data), names, overwrite=overwrite) as folder:
@@ -264,7 +272,10 @@ def robustness_from_runs(
         noted = [(label, str(note)) for label, run in evaluated.items() for note in run.provenance.get("notes", ())]
         notes = [note for label, note in noted if label == ORIGINAL and not note.endswith(ORDER_DECIDES)]
         notes += merged_notes(entry for entry in noted if entry[1].endswith(ORDER_DECIDES))
-        if any(variant.only_lists for variant in variants):
+        if same:
+            whose = f"the lists of {', '.join(same)} equal" if len(same) > 1 else f"the list of {same[0]} equals"
+            notes.append(f"{whose} the unperturbed one: no query changed")
+        if any(variant.only_lists and not variant.unchanged for variant in variants):
             notes.append("which queries a perturbation changed is not known from lists: all of them count as changed")
         if not ranking.complete:
             notes.append("what a list does not show counts as ranked below it, before and after")

@@ -87,6 +87,8 @@ class Variant:
     """The edits of every sentence, where queries have several; ``captions`` are then those of whole queries."""
     only_lists: bool = False
     """Whether only ranked lists are known, and not what changed."""
+    unchanged: bool = False
+    """Whether its lists are those of the original, so that nothing did."""
 
     @cached_property
     def applied(self) -> BoolArray | None:
@@ -100,6 +102,8 @@ class Variant:
         """The share of captions that changed; NaN where only ranked lists are known."""
         if self.applied is not None:
             return float(self.applied.mean())
+        if self.unchanged:
+            return 0.0
         return float("nan") if self.only_lists else 1.0
 
     def touched(self, count: int, *, images: bool) -> BoolArray:
@@ -108,7 +112,7 @@ class Variant:
         An image did where one of its captions did.
         """
         if self.applied is None or self.dataset is None:
-            return np.ones(count, np.bool_)
+            return np.full(count, not self.unchanged)
         if not images:
             return self.applied
         touched = np.zeros(count, np.bool_)

@@ -355,7 +355,10 @@ def match_log_odds(images: Tensor, captions: Tensor, scale: Tensor, shift: Tenso
 
 
 class GaussianHead(nn.Module):
-    """The mean is PVSE's head with one vector; the log-variance is linear in the global vector and in attention."""
+    """The mean is PVSE's head with one vector; the log-variance is linear in the global vector and in attention.
+
+    On a pretrained encoder samples leave the mean by the gate times their deviation, so that they begin as it.
+    """
 
     def __init__(self, inputs: HeadInputs, samples: int) -> None:
         super().__init__()
@@ -369,8 +372,10 @@ class GaussianHead(nn.Module):
 
     def forward(self, parts: Parts) -> Gaussian:
         """A distribution per item, with samples: new ones in training, the stored deviations otherwise."""
-        mean = self.mean(parts).vectors[:, 0]
-        log_variance = self.of_vector(parts.vector) + self.of_local(self.attention(parts))[:, 0]
+        mean, gate = self.mean(parts).vectors[:, 0], self.mean.gate
+        vector = parts.vector if gate is None else normalize(parts.vector, dim=-1)
+        log_variance = self.of_vector(vector) + self.of_local(self.attention(parts))[:, 0]
         shape = (len(mean), *self.deviations.shape)
         deviations = torch.randn(shape, device=mean.device, dtype=mean.dtype) if self.training else self.deviations
-        return Gaussian(mean, log_variance, mean[:, None] + (log_variance / 2).exp()[:, None] * deviations)
+        offsets = (log_variance / 2).exp()[:, None] * deviations
+        return Gaussian(mean, log_variance, mean[:, None] + (offsets if gate is None else gate * offsets))
