@@ -16,8 +16,8 @@ import pytest
 from hypothesis import given, strategies as st
 
 from crosslens.core.errors import InputError, MissingExtraError, UnknownNameError, UsageError
-from crosslens.encode.adapters import torch_encoders
 from crosslens.encode import loading as hub, similarity as by_name
+from crosslens.encode.adapters import torch_encoders
 from crosslens.encode.similarity import BOTH, MINILM, PARAPHRASE, load_semantic
 from crosslens.similarity.roles import EMPTY_WORDS, ROLES, SharedWords, content_words, fold
 from crosslens.similarity.semantic import (
