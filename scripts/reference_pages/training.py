@@ -54,7 +54,8 @@ differs here, is among the [deviations](../deviations.md). The CLIP rows of IMP 
 its own test images: train, then evaluate the model there; 100K, 500K and 5M are the pairs in the data folder. The last
 column is the same model, loss and settings for Flickr8k; fractions are flags there, too. The figures of
 [SAM on the models of FIVE](../results/training-flickr8k.md#sam-on-the-models-of-five) are of other recipes:
-`flickr8k-cvse`, `flickr8k-sgr` and `flickr8k-vsrn`, whose rates and lengths suit these features, with the losses of the rows."""
+`flickr8k-cvse`, `flickr8k-sgr` and `flickr8k-vsrn`, whose rates and lengths suit these features, with the losses of the
+rows."""
 
 
 def training() -> str:

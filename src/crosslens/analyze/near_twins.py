@@ -327,7 +327,7 @@ class NearTwins(Presented):
         blind = [fact.fact for fact in self.facts if fact.blind]
         if blind:
             others = f" and {len(blind) - _MOST_NAMED} more" if len(blind) > _MOST_NAMED else ""
-            return f"The model cannot tell apart pictures that differ in {', '.join(blind[:_MOST_NAMED])}{others}"
+            return f"The model cannot tell apart pictures that differ in {' or '.join(blind[:_MOST_NAMED])}{others}"
         worst = self.facts[0]
         share = f"get their own picture in {Figure.share(worst.own.mean)} of the pairs"
         if worst.own.low > 1 - CHANCE:

@@ -36,7 +36,7 @@ _MANY_IMAGES = 100
 """Over so many images a figure is settled; over fewer, likely."""
 _LEVEL = 0.05
 _POINTS = Figure(None, scale=100, digits=0, signed=True)
-FAILING_STAGES = ("groups", "twins", "explain", "hard-negatives")
+FAILING_STAGES = ("groups", "explain", "hard-negatives")
 _NOT_LOOKED = "Not looked at"
 OPEN_REASON = "open: no test decides it, or nobody has looked. It excuses no miss and accuses no label."
 
@@ -82,10 +82,10 @@ def _one_run(context: ReportContext, metric: str) -> str:
 
 def what_breaks(context: ReportContext) -> str:
     """The first of what is likely or settled; that nothing was seen where nothing was; nothing where it is open."""
-    found = _of_model(context)
-    sure = [finding for finding in found if finding.certainty != "open"]
+    findings = _of_model(context)
+    sure = [finding for finding in findings if finding.certainty != "open"]
     if not sure:
-        return "Nothing that was looked for breaks it." if context.looked and not found else ""
+        return "Nothing that was looked for breaks it." if context.looked and not findings else ""
     first = sure[0]
     text = first.text.removeprefix(f"{first.model}: ")
     if FINDING_KINDS[first.kind].details["unsound"]:
@@ -159,14 +159,16 @@ def _leader(context: ReportContext, dataset: str, metric: str) -> str:
     start = f"{context.model(best)} {_finds(metric, runs[best][metric])}"
     if not second or metric not in runs[second]:
         return start
-    found = [own for own in context.findings if own.stage == "comparison" and own.dataset in (dataset, "")]
+    findings = [
+        finding for finding in context.findings if finding.stage == "comparison" and finding.dataset in (dataset, "")
+    ]
     share = unit_of(metric) == "share"
     other = of_100(runs[second][metric]) if share else metric_figure(metric, runs[second][metric].mean).number
     more = f", the next best of {len(runs)}" if len(runs) > 2 else ""
-    better = next((own for own in found if own.kind == "better" and own.certainty != "open"), None)
+    better = next((finding for finding in findings if finding.kind == "better" and finding.certainty != "open"), None)
     if better is not None:
         return f"{start}, {context.model(second)}{more} for {other}" if share else f"{start}, {second} {other}"
-    if any(own.kind == "no-difference" and own.certainty != "open" for own in found):
+    if any(finding.kind == "no-difference" and finding.certainty != "open" for finding in findings):
         return f"{start}, and {context.model(second)} no fewer and no more"
     return f"{start}, {context.model(second)}{more} for {other}: which is better is open"
 
@@ -180,12 +182,15 @@ def _grid(context: ReportContext, metric: str) -> str:
         best = max(means, key=means.__getitem__, default="")
         if best:
             leads[dataset] = (context.model(best), runs[best][metric])
-        if any(own.kind == "better" and own.certainty != "open" and own.dataset == dataset for own in context.findings):
+        if any(
+            finding.kind == "better" and finding.certainty != "open" and finding.dataset == dataset
+            for finding in context.findings
+        ):
             shown.append(dataset)
     share, asks = unit_of(metric) == "share", _FINDS.get(split_name(metric)[0], ("", "query"))[1]
     figures = [
-        (dataset, model, of_100(own) if share else metric_figure(metric, own.mean).number)
-        for dataset, (model, own) in leads.items()
+        (dataset, model, of_100(values) if share else metric_figure(metric, values.mean).number)
+        for dataset, (model, values) in leads.items()
     ]
     of = f" of 100 {'queries' if asks == 'query' else f'{asks}s'}" if share else f" ({metric})"
     where = [f"on {dataset} ({figure})" for dataset, _, figure in figures]
@@ -219,12 +224,15 @@ def strip(context: ReportContext) -> Intervals | None:
     rows: list[Interval] = []
     if context.shape == "single":
         direction, run = split_name(metric)[0], runs[names[0]]
-        for name in [metric, *(own for k in (5, 10) if (own := f"{direction}/Hit@{k}") in run and own != metric)]:
-            rows.append(Interval(_figure(name, run[name]), _place_words(name), tone="good" if name == metric else ""))
+        hits = [name for name in (f"{direction}/Hit@{k}" for k in (5, 10)) if name in run and name != metric]
+        rows += [
+            Interval(_figure(name, run[name]), _place_words(name), tone="good" if name == metric else "")
+            for name in (metric, *hits)
+        ]
     else:
         best = {
-            dataset: max((own[name][metric].mean for name in own if metric in own[name]), default=0.0)
-            for dataset, own in context.inputs.by_dataset().items()
+            dataset: max((run[metric].mean for run in of_dataset.values() if metric in run), default=0.0)
+            for dataset, of_dataset in context.inputs.by_dataset().items()
         }
         for name in names:
             if metric not in runs[name]:
@@ -317,11 +325,12 @@ def _ends(values: MetricValues) -> str:
 
 
 def _which(context: ReportContext) -> AnsweredQuestion | None:
-    found = [own for own in context.findings if own.stage == "comparison"]
-    if found:
-        return _answer(context, "Which is better?", found, "#better", "The comparisons ↓")
+    findings = [finding for finding in context.findings if finding.stage == "comparison"]
+    if findings:
+        return _answer(context, "Which is better?", findings, "#better", "The comparisons ↓")
     text = "Open: no difference was shown, and none was ruled out."
-    alone = [entry for own in context.comparisons.values() for entry in own.results if entry.adjusted_p < _LEVEL]
+    compared = [entry for comparison in context.comparisons.values() for entry in comparison.results]
+    alone = [entry for entry in compared if entry.adjusted_p < _LEVEL]
     if alone:
         p = Figure.p(min(entry.adjusted_p for entry in alone)).equation
         text = f"Open: by itself the comparison has p {p}, but not corrected over everything that was looked at."
@@ -329,13 +338,13 @@ def _which(context: ReportContext) -> AnsweredQuestion | None:
 
 
 def _where(context: ReportContext) -> AnsweredQuestion | None:
-    found = [own for own in context.findings if own.stage in FAILING_STAGES or own.stage == "soundness"]
+    findings = [
+        finding for finding in context.findings if finding.stage in FAILING_STAGES or finding.stage == "soundness"
+    ]
     question = "Where does it fail?" if context.shape in ("single", "galleries") else "Where do they fail?"
-    if found:
-        target = "#twins" if found[0].stage == "twins" else "#groups"
-        return _answer(context, question, found, target, "Groups ↓" if target == "#groups" else "The pairs ↓")
-    looked = [stage for stage in ("groups", "twins") if context.was_looked_at(stage)]
-    if not looked:
+    if findings:
+        return _answer(context, question, findings, "#groups", "Groups ↓")
+    if not context.was_looked_at("groups"):
         return _not_looked(question, "groups of queries", context)
     text = "Nowhere in particular: no group of queries was shown to be worse than the rest."
     return AnsweredQuestion(question, text, "open", _SILENT, "#groups", "Groups ↓")
@@ -346,9 +355,10 @@ _SILENT = "A test that finds nothing does not show that nothing is there: what i
 
 def _reading(context: ReportContext) -> AnsweredQuestion | None:
     question = "What does it not read?" if context.shape in ("single", "galleries") else "What do they not read?"
-    found = [own for own in context.findings if own.stage in READING_STAGES]
-    if found:
-        return _answer(context, question, found, "#reading", "What was changed ↓")
+    findings = [finding for finding in context.findings if finding.stage in (*READING_STAGES, "twins")]
+    if findings:
+        target = ("#twins", "The pairs ↓") if findings[0].stage == "twins" else ("#reading", "What was changed ↓")
+        return _answer(context, question, findings, *target)
     costs = context.costs()
     if costs:
         ends = [costs[0], *([costs[-1]] if len(costs) > 1 else [])]
@@ -370,9 +380,9 @@ def _cost(figure: Figure) -> str:
 
 def _labels(context: ReportContext) -> AnsweredQuestion | None:
     question = "Can the labels be trusted?"
-    found = [own for own in context.findings if own.stage in LABEL_STAGES]
-    if found:
-        return _answer(context, question, found, "#labels", "Labels ↓")
+    findings = [finding for finding in context.findings if finding.stage in LABEL_STAGES]
+    if findings:
+        return _answer(context, question, findings, "#labels", "Labels ↓")
     if any(map(context.was_looked_at, LABEL_STAGES)):
         text = "Nothing speaks against them: no caption and no picture was found twice."
         return AnsweredQuestion(question, text, "open", f"{_SILENT} No person has judged them.", "#labels", "Labels ↓")
@@ -385,19 +395,23 @@ def _not_looked(question: str, what: str, context: ReportContext) -> AnsweredQue
 
 
 def _answer(
-    context: ReportContext, question: str, found: Sequence[Finding], target: str, link: str
+    context: ReportContext, question: str, findings: Sequence[Finding], target: str, link: str
 ) -> AnsweredQuestion:
     """The first finding, and how many more there are; as sure as it is."""
-    first = found[0]
+    first = findings[0]
     also = f" The same on {_listed(first.also)}." if first.also else ""
-    second = next(_others(found), None)
+    second = next(_others(findings), None)
     text, more = context.said(first), f" {context.said(second)}" if second is not None else ""
     if evidence := evidence_address(context, first):
         target, link = evidence, f"The {format_count(len(first.evidence), 'query')} ↓"
     return AnsweredQuestion(question, f"{text}{also}{more}", first.certainty, certainty_words(first), target, link)
 
 
-def _others(found: Sequence[Finding]) -> Iterator[Finding]:
+def _others(findings: Sequence[Finding]) -> Iterator[Finding]:
     """The next finding of another kind that is as sure."""
-    first = found[0]
-    yield from (own for own in found[1:] if own.kind != first.kind and own.certainty == first.certainty != "open")
+    first = findings[0]
+    yield from (
+        finding
+        for finding in findings[1:]
+        if finding.kind != first.kind and finding.certainty == first.certainty != "open"
+    )
