@@ -162,9 +162,15 @@ def test_several_models_on_several_datasets() -> None:
     said = finding("better", "…", "comparison", dataset="y")
     assert headline(context(*runs, findings=[said])).endswith("It is shown to be better than the next on y.")
     other = [*runs[:2], replace(runs[2], values=runs[3].values), replace(runs[3], values=runs[2].values)]
+    assert headline(context(*other, results=[LOOKED])) == (
+        "The most of 100 captions are found by a on x (75) and b on y (75). It is shown to be better than the next on "
+        "none of them."
+    )
     assert headline(context(*other)).startswith(
         "Which model finds the most of 100 captions depends on the dataset: a on x (75) and b on y (75)."
     )
+    apart = planted("a-x", THREE_OF_FOUR, "x", text="x"), planted("b-y", THREE_OF_FOUR, "y", text="y")
+    assert headline(context(*apart)) == "On x, a finds 75 and on y, b finds 75 of 100 captions."
     chart = strip(own)
     assert chart is not None
     assert [(row.name, row.about) for row in chart.rows] == [("a", "x"), ("b", "x"), ("a", "y"), ("b", "y")]

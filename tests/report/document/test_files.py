@@ -70,7 +70,7 @@ def test_a_dataset_that_is_asked_for_must_be_there(study: Study) -> None:
 def test_runs_on_two_datasets_stand_beside_each_other(tmp_path: Path) -> None:
     write_report([small_run("x", "first set"), small_run("y", "second set")], tmp_path / "r.html")
     text = (tmp_path / "r.html").read_text()
-    assert text.index("On first set, x finds") < text.index("on second set, y finds")
+    assert text.index("On first set, x finds 50") < text.index("on second set, y finds 50 of 100 captions")
     assert 'id="better"' not in text, "figures on different datasets are not compared"
 
 

@@ -193,12 +193,17 @@ def _grid(context: ReportContext, metric: str) -> str:
         for dataset, (model, values) in leads.items()
     ]
     of = f" of 100 {'queries' if asks == 'query' else f'{asks}s'}" if share else f" ({metric})"
+    if all(len(runs) == 1 for runs in datasets.values()):  # nothing to compare
+        alone = _listed([f"on {dataset}, {model} finds {figure}" for dataset, model, figure in figures])
+        return f"O{alone[1:]}{of}."
     where = [f"on {dataset} ({figure})" for dataset, _, figure in figures]
+    said = [f"{model} {place}" for (_, model, _), place in zip(figures, where, strict=True)]
     if len({model for _, model, _ in figures}) == 1:
         text = f"{figures[0][1]} finds the most{of} {_listed(where)}"
-    else:
-        said = [f"{model} {place}" for (_, model, _), place in zip(figures, where, strict=True)]
+    elif len({model for dataset, model, _ in figures if dataset in shown}) > 1:
         text = f"Which model finds the most{of} depends on the dataset: {_listed(said)}"
+    else:
+        text = f"The most{of} are found by {_listed(said)}"
     return f"{text}. It is shown to be better than the next {f'on {_listed(shown)}' if shown else 'on none of them'}."
 
 
