@@ -81,7 +81,7 @@ def test_from_pictures_to_an_evaluated_benchmark(place: Path, capsys: pytest.Cap
         "decisions.jsonl", "page.html", "rejected.parquet", "sampled.parquet",
     }  # fmt: skip
     page = Path("bench/page.html").read_text()
-    assert page.count("data:image/jpeg;base64") == 10
+    assert page.count("data:image/webp;base64") == 10
     assert main(BUILD) == 0
     assert "up to date: bench" in capsys.readouterr().err
     run = ["evaluate", "--dataset", "bench/dataset", "--model", "callable:model.py:Model", "--resamples", "0"]

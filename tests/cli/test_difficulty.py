@@ -125,7 +125,7 @@ def test_text_and_page(call: Call, root: Path, tmp_path: Path) -> None:
     assert outcome.out.count("of 3 votes,") == 2
     assert max(map(len, outcome.out.splitlines())) <= 80
     page = (tmp_path / "page.html").read_text()
-    assert page.count("data:image/jpeg;base64,") > 2
+    assert page.count("data:image/webp;base64,") > 2
     assert len(re.findall(r"<figcaption>\d of 3 votes,", page)) == 60, "more than a terminal shows"
     assert "✗ poor: " in page
     assert "also: " not in page, "the picture says it"

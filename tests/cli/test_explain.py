@@ -67,7 +67,7 @@ def test_several_as_json_and_as_a_page(call: Call, root: Path, failed: list[str]
     assert outcome.json["files"] == [str(page)]
     written = page.read_text(encoding="utf-8")
     assert written.count("<section id=") == 2
-    assert written.count("data:image/jpeg;base64,") == 4, "the pictures lie beside the dataset"
+    assert written.count("data:image/webp;base64,") == 4, "the pictures lie beside the dataset"
     assert call(*words).code == 0, "it holds the same"
     again = call(*words, "--query", failed[2])
     assert again.code == 5

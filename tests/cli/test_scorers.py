@@ -50,7 +50,7 @@ def test_two_scorers_in_the_terminal_and_in_files(study: Path, call: Call) -> No
     page = (study / "page.html").read_text()
     assert page.count("<figure><img") == 36
     assert page.count('<svg class="chart"') == 4
-    assert "data:image/jpeg;base64," in page
+    assert "data:image/webp;base64," in page
     assert "view &lt;0&gt;" in page
     assert "Bland–Altman, rank" in page
 

@@ -270,7 +270,7 @@ def test_a_trained_model_is_evaluated_on_pictures(
     outcome = call(
         "evaluate", "--model", f"path:{tmp_path / 'model'}", "--dataset", "flickr", "--captions",
         photos / "Flickr8k.token.txt", "--images", photos / "Flickr_8k.testImages.txt", "--image-folder",
-        photos / "images", "--metrics", "Hit@1 Hit@5 Hit@10 MedR Rsum", "--device", "cpu", "--json",
+        photos / "images", "--metrics", "Hit@1 Hit@5 Hit@10 MedR Rsum MedR[all] mAP@R AP", "--device", "cpu", "--json",
     )  # fmt: skip
     assert outcome.code == 0, outcome.err
     measured = {metric: values["mean"] for metric, values in outcome.json["metrics"].items()}

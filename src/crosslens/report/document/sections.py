@@ -299,7 +299,8 @@ def numbers(context: ReportContext) -> Section:
             parts.append(Folded(_summaries().get(stage, stage), tuple(inside)))
     sensitivity = [part for own in context.inputs.sensitivities for section in own.sections() for part in (
         *([Text((section.title,))] if len(context.inputs.sensitivities) > 1 else []), *section.parts)]  # fmt: skip
-    parts += [Folded("What this audit could have noticed", tuple(sensitivity))] if sensitivity else []
+    sensitivity_title = "What this audit could have noticed"
+    parts += [Folded(sensitivity_title, tuple(sensitivity), target="sensitivity")] if sensitivity else []
     if context.findings:
         found = [(context.said(own) + (f" The same on {', '.join(own.also)}." if own.also else ""), own.certainty,
                   certainty_words(own)) for own in context.findings]  # fmt: skip
