@@ -50,20 +50,22 @@ def listening(app: Any, settings: WebSettings) -> Iterator[str]:
         thread.join(10)
 
 
-def drawn_vectors(dataset: Dataset, seed: int = 0, dimension: int = 8) -> tuple[Embeddings, Embeddings]:
-    """An image's vector is drawn; those of its captions are near it."""
+def drawn_vectors(
+    dataset: Dataset, seed: int = 0, dimension: int = 8, spread: float = 1.2
+) -> tuple[Embeddings, Embeddings]:
+    """An image's vector is drawn; those of its captions are near it, or the same without a ``spread``."""
     rng = np.random.default_rng(seed)
     images = rng.normal(size=(len(dataset.image_ids), dimension))
-    captions = images[dataset.caption_image] + 1.2 * rng.normal(size=(len(dataset.caption_ids), dimension))
+    captions = images[dataset.caption_image] + spread * rng.normal(size=(len(dataset.caption_ids), dimension))
     return (
         Embeddings(dataset.image_ids, images.astype(np.float32)),
         Embeddings(dataset.caption_ids, captions.astype(np.float32)),
     )
 
 
-def write_vector_run(folder: Path, name: str, dataset: Path, seed: int = 0) -> Path:
+def write_vector_run(folder: Path, name: str, dataset: Path, seed: int = 0, spread: float = 1.2) -> Path:
     """A run computed from stored embeddings, with the recipe that says so."""
-    images, captions = drawn_vectors(Dataset.load(dataset), seed)
+    images, captions = drawn_vectors(Dataset.load(dataset), seed, spread=spread)
     vectors = folder / "vectors" / name
     images.save(vectors / "images")
     captions.save(vectors / "captions")

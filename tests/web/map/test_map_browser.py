@@ -21,6 +21,7 @@ pytestmark = pytest.mark.slow
 def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     folder = fill(tmp_path_factory.mktemp("browsed") / "runs")
     write_vector_run(folder, "vectors-run", folder / "toys")
+    write_vector_run(folder, "same-places", folder / "toys", spread=0)
     with served(folder, tmp_path_factory.mktemp("cache")) as address:
         yield address
 
@@ -31,8 +32,8 @@ def visitor(browser: Any, address: str) -> Iterator[Visitor]:
         yield visitor
 
 
-def open_map(visitor: Visitor) -> Any:
-    page = visitor.open("/map/vectors-run?method=pca")
+def open_map(visitor: Visitor, run: str = "vectors-run") -> Any:
+    page = visitor.open(f"/map/{run}?method=pca")
     page.wait_for_selector("#compute-form button:visible, #map[data-state=drawn]")
     if page.is_visible("#compute-form button"):
         assert "has not been computed yet" in page.inner_text("#compute-text")
@@ -83,6 +84,32 @@ def test_points_are_drawn_and_colours_change(visitor: Visitor) -> None:
     page.select_option("#colour", "metric:MRR")
     page.wait_for_selector("#legend canvas")
     assert (visitor.complaints, visitor.elsewhere) == ([], [])
+
+
+def test_images_are_drawn_over_captions_and_listed_as_themselves(visitor: Visitor) -> None:
+    page = open_map(visitor, "same-places")
+    red, _, blue = np.moveaxis(pixels(page), 2, 0)
+    assert (blue > red + 50).sum() > 100  # images
+    assert (red > blue + 50).sum() == 0  # captions, each in the place of its image
+    page.fill("#find", "img3")
+    page.press("#find", "Enter")
+    page.locator("#selection li").first.wait_for()
+    assert "img3" in page.inner_text("#selection")
+    assert visitor.complaints == []
+
+
+@pytest.mark.parametrize("window", [{"width": 1280, "height": 800}, {"width": 400, "height": 800}])
+def test_the_legend_is_seen_with_the_map(browser: Any, address: str, window: dict[str, int]) -> None:
+    with visit(browser, address, viewport=window) as visitor:
+        page = open_map(visitor)
+        for colours in page.locator("#colour option").evaluate_all("options => options.map(option => option.value)"):
+            page.select_option("#colour", colours)
+            page.wait_for_selector("#map[data-state=drawn]")
+            legend, points = page.locator("#legend").bounding_box(), page.locator(".map-area").bounding_box()
+            assert legend["height"] > 10
+            assert legend["y"] + legend["height"] <= points["y"]
+            assert points["y"] + 0.9 * points["height"] <= window["height"]
+        assert not visitor.is_too_wide()
 
 
 def test_hovering_shows_the_item_and_a_click_opens_its_query(visitor: Visitor) -> None:

@@ -138,7 +138,7 @@ def part_html(part: Part, drawn: Drawn | None = None) -> str:
     if isinstance(part, Text):
         return "".join(paragraph(sentence, "facts" if part.note else "", part.terms) for sentence in part.sentences)
     if isinstance(part, Code):
-        return f'<pre tabindex="0"><code>{escape(part.text)}</code></pre>'
+        return f"<pre><code>{escape(part.text)}</code></pre>"
     if isinstance(part, FactList):
         rows = "".join(
             f'<tr><th scope="row">{escape(name)}</th><td>{escape(text)}</td></tr>' for name, text in part.rows

@@ -169,8 +169,8 @@ td.best { font-weight: 700; } td.figure { white-space: nowrap; }
 details { margin: 8px 0; } summary { cursor: pointer; color: var(--soft); font-size: 14px; }
 .block { margin: 14px 0; } .block h4 { margin-top: 0; }
 .charts { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(420px, 100%), 1fr)); gap: 8px 28px; }
-pre { background: var(--panel); border: 1px solid var(--line); border-radius: 6px; padding: 10px 12px; overflow-x: auto;
-      font-size: 13px; line-height: 1.5; }
+pre { background: var(--panel); border: 1px solid var(--line); border-radius: 6px; padding: 10px 12px; font-size: 13px;
+      line-height: 1.5; white-space: pre-wrap; overflow-wrap: anywhere; }
 ul { padding-left: 22px; } li { overflow-wrap: anywhere; }
 q { display: block; font-style: italic; overflow-wrap: anywhere; } q::before, q::after { content: none; }
 .query { font-size: 16px; font-weight: 600; margin: 4px 0; }
@@ -272,7 +272,7 @@ footer { color: var(--soft); font-size: 13px; border-top: 1px solid var(--line);
   main { padding: 0; max-width: none; } a { color: inherit; text-decoration: none; } #answer > h1 { font-size: 19pt; }
   section, #answer ~ section { padding: 10pt 0 0; } h2, h3, h4, figcaption, .claim { break-after: avoid; }
   figure:not(.scales), tr, .query-card, .pair-row, .answers > div, .multiples .line { break-inside: avoid; }
-  .wide, .chart-scroll, pre { overflow: visible; } pre { white-space: pre-wrap; overflow-wrap: anywhere; }
+  .wide, .chart-scroll { overflow: visible; }
   .chart-figure.natural .chart { max-width: 100%; } td.figure { white-space: normal; }
   .wide table { font-size: 8.5pt; } .wide td, .wide th { padding-right: 8pt; overflow-wrap: anywhere; }
   td .facts { font-size: inherit; } .scales > details, .chart-figure > details { display: none; }

@@ -26,6 +26,9 @@
   const tell = (message) => window.parent.postMessage(message, "*");
   const nextFrame = () => new Promise((resolve) => requestAnimationFrame(resolve));
 
+  // Later points cover earlier ones. The first rows are images: rows are drawn last to first, so that images are on top.
+  const turned = (row) => columns.x.length - 1 - row;
+
   const drawnOnce = () => new Promise((resolve) => plot.subscribe("draw", resolve, 1));
 
   async function measureFrames(count) {
@@ -111,12 +114,12 @@
     });
     plot.subscribe("pointover", (row) => {
       const [x, y] = plot.getScreenPosition(row) || [0, 0];
-      tell({ type: "over", row, x, y });
+      tell({ type: "over", row: turned(row), x, y });
     });
     plot.subscribe("pointout", () => tell({ type: "out" }));
     plot.subscribe("select", ({ points }) => {
       selected = points;
-      tell({ type: "selected", rows: Uint32Array.from(points), pointer });
+      tell({ type: "selected", rows: Uint32Array.from(points, turned), pointer });
     });
     plot.subscribe("deselect", () => {
       selected = [];
@@ -137,10 +140,10 @@
     async points({ x, y, codes, theme }) {
       const start = performance.now();
       if (!plot) create(theme);
-      columns = { x, y };
+      columns = { x: x.reverse(), y: y.reverse() };
       const count = x.length;
       plot.set({ pointSize: sizeOf(count), opacity: opacityOf(count), performanceMode: false });
-      await plot.draw({ x, y, valueA: codes }, { zDataType: "categorical" });
+      await plot.draw({ x, y, valueA: codes.reverse() }, { zDataType: "categorical" });
       tell({ type: "drawn", milliseconds: performance.now() - start });
       await chooseSample();
       tell({ type: "ready", sampled: sample !== null });
@@ -149,7 +152,7 @@
       const start = performance.now();
       plot.set({ pointColor: theme.palette });
       await plot.draw(
-        { x: columns.x, y: columns.y, valueA: codes },
+        { x: columns.x, y: columns.y, valueA: codes.reverse() },
         { zDataType: "categorical", spatialIndex: plot.get("spatialIndex") },
       );
       if (selected.length) plot.select(selected, { preventEvent: true });
@@ -165,7 +168,7 @@
       });
     },
     select({ rows }) {
-      selected = Array.from(rows);
+      selected = Array.from(rows, turned);
       if (selected.length) plot.select(selected, { preventEvent: true });
       else plot.deselect({ preventEvent: true });
     },
