@@ -12,6 +12,8 @@ from crosslens.explanations import overview
 from crosslens.explanations.lexicon import hypernym_path
 from crosslens.explanations.overview import confusion_map, synset_label
 from crosslens.explanations.statistics import CONFUSION_COLUMNS
+from crosslens.report import SECTION_STYLE, chart_html
+from tests.report.browser import Watched
 
 ROWS = [
     ("dog.n.01", "cat.n.01", 9), ("dog.n.01", "car.n.01", 2), ("truck.n.01", "car.n.01", 4),
@@ -19,6 +21,10 @@ ROWS = [
 ]  # fmt: skip
 OVERVIEW: Any = SimpleNamespace(
     run="model", dataset="set", source="annotations", names={}, failures=pl.DataFrame({"query": ["1", "2"]})
+)
+THIRTY = (
+    "dog cat car truck pizza horse cow sheep bird boat train bus bicycle airplane chair table sofa bottle banana apple "
+    "orange carrot cake clock book vase oven sink toaster umbrella"
 )
 
 
@@ -49,3 +55,14 @@ def test_like_things_stand_together_and_the_rarest_are_left_out(monkeypatch: pyt
         synset_label(synset)
         for synset in sorted(("dog.n.01", "truck.n.01"), key=lambda synset: hypernym_path(synset)[::-1])
     ]
+
+
+@pytest.mark.parametrize(("width", "scrolls"), [(1280, False), (400, True)])
+def test_thirty_concepts_fit_a_desk_and_scroll_on_a_phone(browser_page: Watched, width: int, scrolls: bool) -> None:
+    names = [f"{word}.n.01" for word in THIRTY.split()]
+    drawn = chart_html(confusion_map(OVERVIEW, confusions([(name, name, 12) for name in names]), "title"))
+    browser_page.page.set_viewport_size({"width": width, "height": 800})
+    browser_page.page.set_content(f"<style>{SECTION_STYLE}</style><div class=sections>{drawn}</div>")
+    box = browser_page.page.locator(".chart-scroll")
+    assert box.evaluate("box => box.scrollWidth > box.clientWidth") is scrolls
+    assert box.locator("svg").bounding_box()["width"] > 700

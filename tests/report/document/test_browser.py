@@ -118,7 +118,8 @@ def test_a_phone_does_not_scroll_sideways(opened: Opened, page_file: Path, detai
            }).map(element => element.outerHTML.slice(0, 120))"""
     )
     assert wide == []
-    assert page.locator("pre").count() and page.evaluate(
+    assert page.locator("pre").count()
+    assert page.evaluate(
         "[...document.querySelectorAll('pre')].every(command => command.scrollWidth <= command.clientWidth)"
     )
 

@@ -96,7 +96,7 @@ CHART_STYLE = f"""
 .chart-figure {{ margin: 12px 0; min-width: 0; }}
 .chart-figure > figcaption {{ font-weight: 600; margin-bottom: 4px; overflow-wrap: anywhere; }}
 .chart-scroll {{ overflow-x: auto; }}
-.chart-figure.natural .chart {{ max-width: none; }}
+@media (max-width: 1000px) {{ .chart-figure.natural .chart {{ max-width: none; }} }}
 .scales > figcaption {{ font-size: 15px; }} .scales svg.chart {{ width: 100%; overflow: visible; }}
 .scales small {{ color: var(--soft); font-size: 13px; font-weight: 400; }} .scales a {{ color: inherit; }}
 .scales .label {{ line-height: 1.25; overflow-wrap: anywhere; }} .scales .label small {{ display: block; }}
