@@ -236,7 +236,7 @@ def _client_options(address: str, hosts: frozenset[str] | None) -> dict[str, Any
     class Request(ClientRequest):
         """One that is about to be sent, whatever led to it: clients follow more than the header ``Location``."""
 
-        def __init__(self, method: str, url: URL, **options: Any) -> None:
+        def __init__(self, method: str, url: Any, **options: Any) -> None:
             if host_of(str(url)) != own:
                 require_redirect(address, str(url), hosts)
             super().__init__(method, url, **options)
