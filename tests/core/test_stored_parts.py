@@ -47,7 +47,7 @@ from crosslens.core import (
     restored_part,
     stored_part,
 )
-from crosslens.core.parts import Cloud
+from crosslens.core.parts.charts import Cloud
 from crosslens.report.forms.terminal import terminal
 
 SHARE = Figure.percent(0.5, 0.4, 0.6)

@@ -16,7 +16,9 @@ from crosslens.core.errors import InputError, argument, reading
 from crosslens.core.hashing import HEADER_FILE, fingerprint, is_verifying
 from crosslens.core.ids import Ids, ImageName, as_ids, images_below, positions, unknown_images
 from crosslens.core.input_files import CAPTION_CHARACTERS, is_encodable
-from crosslens.core.parts import FORMS, FactList, Section, Table
+from crosslens.core.parts.presented import FORMS
+from crosslens.core.parts.sections import Section
+from crosslens.core.parts.tables import FactList, Table
 from crosslens.core.storage import folder_layout, read_folder, read_manifest, write_folder, write_parts
 
 OBJECT_COLUMNS: Mapping[str, Any] = {

@@ -25,7 +25,7 @@ from crosslens.core.hashing import HEADER_FILE, Manifest, fingerprint, verificat
 from crosslens.core.ids import Ids
 from crosslens.core.input_files import read_parquet_file, read_text_file, require_columns
 from crosslens.core.output import Layout, atomic_folder, other_content, read_whole, state_of
-from crosslens.core.parts import ENDINGS, Presented
+from crosslens.core.parts.presented import ENDINGS, Presented
 from crosslens.core.ranking import RANKING_LAYOUT, Ranking
 from crosslens.core.registry import Registry
 from crosslens.core.remote import local_copy, local_output
