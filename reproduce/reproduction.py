@@ -6,8 +6,9 @@
     python reproduce/reproduction.py --page          # the page from what is measured already
 
 The data: CROSSLENS_DATA, or ../shared/data beside the repository. Every finished measurement is kept in
-reproduce/measured/, with the functions that it called and a hash of their code (reproduce/freshness.py) and of its
-data: a second call measures only what is missing, or of other code or data, which the page never shows. A measurement
+reproduce/measured/, with its time, the functions that it called and a hash of their code (reproduce/freshness.py) and
+of its data: a second call measures only what is missing, or of other code or data, the quickest first; the page never
+shows figures of other code or data. A measurement
 runs in a process and with a cache of its own, so that all it takes is seen. Rows are in reproduce/papers/, measurements
 in reproduce/measurements.py. The exit status is 1 where a measurement failed, with --check where one is stale.
 """
@@ -65,9 +66,10 @@ missing. How crosslens differs from the papers in general: [Deviations](deviatio
 [Follow a paper's protocol](how-to/repeat.md#protocols-of-papers). File names in commands stand for your files.
 """
 INPUTS = "What no command above writes. Models are loaded by name, from the hub or from the cache."
-MEASURED = """With each measurement is kept which functions of crosslens it calls (`reproduce/measured/`). Its figures
-are stale when one of these functions, a constant that they name, or the data's files change; a test fails until they
-are measured again."""
+MEASURED = """With each measurement is kept which functions of crosslens it calls, how long it took, and a hash of each
+function's code (`reproduce/measured/`). Its figures are stale when one of these functions, a constant that they name,
+or the data's files change; a test fails until they are measured again. Moved functions, other names, comments, messages
+and layout are no change. `make reproduce` measures what is stale, the quickest first."""
 
 
 @dataclass(frozen=True)
@@ -115,6 +117,7 @@ class Outcome:
     figures: Mapping[str, str]
     reason: str = ""
     fingerprint: str = ""
+    seconds: int | None = None
 
 
 def read_paper(file: Path) -> Paper:
@@ -178,17 +181,15 @@ class Results:
         return json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
 
     def stale(self, name: str) -> list[str]:
-        """What is other than when a kept measurement was made: modules, tables, data. Absent data count as the same."""
+        """What is other than when a measurement was made: definitions, tables, data. Absent data count as the same."""
         kept = self.stored(name)
         if not kept:
             return []
-        functions = {module: names.split() for module, names in kept["functions"].items()}
-        files = [file for file in kept["code"] if "/" in file]
-        of_data = self.of_data(name)
-        return [
-            *changed(kept["code"], code_of(functions, files)),
-            *(["data"] if of_data not in ("", kept["data"]) else []),
-        ]
+        return [*changed(kept["code"]), *(["data"] if self.of_data(name) not in ("", kept["data"]) else [])]
+
+    def quickest(self, names: Iterable[str]) -> list[str]:
+        """The same names, those first that took the least time, those last that were never measured."""
+        return sorted(names, key=lambda name: self.stored(name).get("seconds", float("inf")))
 
     def of_data(self, name: str) -> str:
         """Of the names and sizes of the files that a measurement reads; empty where some are not here."""
@@ -210,7 +211,7 @@ class Results:
 def outcome_of(kept: Mapping[str, Any]) -> Outcome:
     """The figures of a kept measurement, with one hash of its code and data."""
     made_of = json.dumps([kept["code"], kept["data"]], sort_keys=True)
-    return Outcome(kept["figures"], fingerprint=hashlib.sha256(made_of.encode()).hexdigest()[:12])
+    return Outcome(kept["figures"], "", hashlib.sha256(made_of.encode()).hexdigest()[:12], kept.get("seconds"))
 
 
 def replace(file: Path, text: str) -> None:
@@ -245,17 +246,17 @@ def measure(name: str, results: Results) -> Outcome:
     except Exception as error:  # the other measurements go on, and the page says which one failed
         traceback.print_exc()
         return Outcome({}, f"failed: {error if isinstance(error, CrosslensError) else repr(error)}")
-    functions = {module: " ".join(sorted(names)) for module, names in sorted(trace.functions.items())}
+    seconds = round(time.perf_counter() - start)
     content = {
         "figures": figures,
+        "seconds": seconds,
         "data": results.of_data(name),
-        "code": code_of({module: names.split() for module, names in functions.items()}, sorted(trace.files)),
-        "functions": functions,
+        "code": code_of(trace.functions, trace.files),
     }
     results.folder.mkdir(parents=True, exist_ok=True)
     replace(results.folder / f"{name}.json", json.dumps(content, indent=1, ensure_ascii=False) + "\n")
     shutil.rmtree(cache, ignore_errors=True)
-    print(f"{name}: {time.perf_counter() - start:.0f} s", flush=True)
+    print(f"{name}: {seconds} s", flush=True)
     return outcome_of(content)
 
 
@@ -329,10 +330,12 @@ def input_table(made: Mapping[str, str]) -> str:
 
 def measurement_table(found: Sequence[Paper], outcomes: Mapping[str, Outcome]) -> str:
     """What is measured: the rows that it fills, and of which code and data."""
-    lines = ["| `--only` | fills | code and data |", "|---|---|---|"]
+    lines = ["| `--only` | fills | seconds | code and data |", "|---|---|---|---|"]
     for name in known(()):
         rows = [row.key for paper in found for row in paper.rows if name in row.measurements]
-        lines.append(f"| `{name}` | {', '.join(rows)} | {outcomes.get(name, Outcome({})).fingerprint or '–'} |")
+        outcome = outcomes.get(name, Outcome({}))
+        took = "–" if outcome.seconds is None else str(outcome.seconds)
+        lines.append(f"| `{name}` | {', '.join(rows)} | {took} | {outcome.fingerprint or '–'} |")
     return "\n".join(lines)
 
 
@@ -380,17 +383,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for name in names:
             (RESULTS / f"{name}.json").unlink(missing_ok=True)
     if asked.check:
-        stale = {name: results.stale(name) for name in names}
+        stale = {name: results.stale(name) for name in results.quickest(names)}
         for name, parts in stale.items():
             if parts:
-                print(f"{name}: made by other {', '.join(parts)}")
+                took = f" ({results.stored(name)['seconds']} s)" if "seconds" in results.stored(name) else ""
+                print(f"{name}{took}: made by other {', '.join(parts)}")
         return 1 if any(stale.values()) else 0
     if asked.page:
         outcomes = {}
     elif asked.only:
         outcomes = {name: measure(name, results) for name in names}
     else:
-        outcomes = {name: results.read(name) or apart(name, results) for name in names}
+        outcomes = {name: results.read(name) or apart(name, results) for name in results.quickest(names)}
     outcomes |= {
         name: stored for name in known(()) if name not in outcomes and (stored := results.read(name)) is not None
     }

@@ -20,9 +20,16 @@ HALF = 0.5
 OTHER = 2
 
 
-def counted(rows: list[int]) -> float:
+def counted(rows: list[int], extra: int = 0) -> float:
     """How many."""
-    return HALF * max(len(rows), FEWEST)  # never fewer
+    if not rows:
+        raise ValueError("no rows")
+    doubled = [2 * row for row in rows]
+    return HALF * max(len(doubled), FEWEST) + extra  # never fewer
+
+
+def reported(rows: list[int]) -> str:
+    return f"{counted(rows, extra=1)} of {Words().kept()}"
 
 
 def beside(rows: list[int]) -> int:
@@ -38,6 +45,7 @@ class Words:
     def dropped(self) -> int:
         return 0
 '''
+MODULES = {"sample.py": SAMPLE, "limits.py": "FEWEST = 1\nMOST = 9\n"}
 
 
 @pytest.fixture
@@ -48,15 +56,13 @@ def freshness(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Modul
 
     package = tmp_path / "src" / "crosslens"
     package.mkdir(parents=True)
-    (package / "sample.py").write_text(SAMPLE)
-    (package / "limits.py").write_text("FEWEST = 1\nMOST = 9\n")
+    for name, text in MODULES.items():
+        (package / name).write_text(text)
     for name, value in (("ROOT", tmp_path), ("SOURCE", tmp_path / "src"), ("CODE", {package: "crosslens"})):
         monkeypatch.setattr(freshness, name, value)
-    for memory in (freshness.parsed, freshness.public):
-        memory.cache_clear()
+    freshness.forget()
     yield freshness
-    for memory in (freshness.parsed, freshness.public):
-        memory.cache_clear()
+    freshness.forget()
 
 
 def load(folder: Path) -> dict[str, object]:
@@ -79,54 +85,107 @@ def test_functions_that_run_are_noted(freshness: ModuleType, tmp_path: Path) -> 
     assert sys.gettrace() is None or "coverage" in sys.modules
 
 
-RAN = {"crosslens.sample": ["counted", "Words.kept"]}
+RAN = {"crosslens.sample": ["counted", "reported", "Words.kept"]}
 
 
-SAME, SAMPLED, LIMITED = "", "crosslens.sample", "crosslens.limits"
+def rewrite(freshness: ModuleType, folder: Path, *changes: tuple[str, str]) -> None:
+    """The two modules with texts replaced in them."""
+    for name, text in MODULES.items():
+        for before, after in changes:
+            text = text.replace(before, after)
+        (folder / "src" / "crosslens" / name).write_text(text)
+    freshness.forget()
 
 
 @each_row(
     "before, after, stale",
     [
-        ("HALF = 0.5", "HALF = 0.25", SAMPLED),
-        ("max(len(rows), FEWEST)", "min(len(rows), FEWEST)", SAMPLED),
-        ("longest = 3", "longest = 4", SAMPLED),
-        ("return self.longest", "return self.longest + 1", SAMPLED),
-        ("def kept(", "def renamed(", SAMPLED),
-        ("FEWEST = 1", "FEWEST = 2", LIMITED),
-        ("OTHER = 2", "OTHER = 3", SAME),
-        ("return OTHER * len(rows)", "return len(rows)", SAME),
-        ("return 0", "return 1", SAME),
-        ("# never fewer", "# at least one", SAME),
-        ("How many.", "How many there are.", SAME),
-        ("max(len(rows), FEWEST)", "max(\n        len(rows),\n        FEWEST,\n    )", SAME),
-        ("MOST = 9", "MOST = 8", SAME),
+        ("HALF = 0.5", "HALF = 0.25", "sample.HALF"),
+        ("max(len(doubled), FEWEST)", "min(len(doubled), FEWEST)", "sample.counted"),
+        ("max(len(doubled), FEWEST)", "max(len(rows), FEWEST)", "sample.counted"),
+        ("2 * row for", "2 + row for", "sample.counted"),
+        ("if not rows", "if rows", "sample.counted"),
+        ("extra: int = 0", "extra: int = 1", "sample.counted"),
+        ("Words().kept()", "Words().dropped()", "sample.reported"),
+        ("extra=1", "rows=1", "sample.reported"),
+        ("longest = 3", "longest = 4", "sample.Words"),
+        ("return self.longest", "return self.longest + 1", "sample.Words.kept"),
+        ("FEWEST = 1", "FEWEST = 2", "limits.FEWEST"),
+        ("import FEWEST", "import MOST as FEWEST", "sample.counted"),
     ],
 )
-def test_code_of_a_figure(freshness: ModuleType, tmp_path: Path, before: str, after: str, stale: str) -> None:
-    freshness.parsed.cache_clear()
+def test_another_meaning_makes_a_figure_stale(
+    freshness: ModuleType, tmp_path: Path, before: str, after: str, stale: str
+) -> None:
+    rewrite(freshness, tmp_path)
     kept = freshness.code_of(RAN, [])
-    paths = [tmp_path / "src" / "crosslens" / name for name in ("sample.py", "limits.py")]
-    (path,) = [path for path in paths if before in path.read_text()]
-    text = path.read_text()
-    path.write_text(text.replace(before, after))
-    freshness.parsed.cache_clear()
-    try:
-        assert freshness.changed(kept, freshness.code_of(RAN, [])) == ([stale] if stale else [])
-    finally:
-        path.write_text(text)
+    assert freshness.changed(kept) == []
+    rewrite(freshness, tmp_path, (before, after))
+    assert freshness.changed(kept) == [f"crosslens.{stale}"]
 
 
-def test_a_module_that_is_gone_is_a_change(freshness: ModuleType, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "changes",
+    [
+        [("OTHER = 2", "OTHER = 3")],
+        [("return OTHER * len(rows)", "return len(rows)")],
+        [("return 0", "return 1")],
+        [("MOST = 9", "MOST = 8")],
+        [("# never fewer", "# at least one"), ("How many.", "How many there are.")],
+        [("max(len(doubled), FEWEST)", "max(\n        len(doubled),\n        FEWEST,\n    )")],
+        [("rows: list[int], extra: int", "rows: object, extra: float")],
+        [('ValueError("no rows")', 'TypeError("there are no rows")')],
+        [("doubled", "twice"), ("2 * row for row", "2 * number for number")],
+        [("from crosslens.limits", "import math\n\nfrom crosslens.limits")],
+        [("FEWEST", "LEAST")],
+        [("HALF", "PORTION")],
+        [("import FEWEST", "import FEWEST as LEAST"), (", FEWEST)", ", LEAST)")],
+        [("longest", "size")],
+        [("kept", "retained")],
+        [("counted", "numbered")],
+        [("extra", "more")],
+        [("Words", "Texts")],
+    ],
+    ids=lambda changes: changes[-1][1].strip(),
+)
+def test_the_same_in_other_words_does_not(
+    freshness: ModuleType, tmp_path: Path, changes: list[tuple[str, str]]
+) -> None:
+    rewrite(freshness, tmp_path)
+    kept = freshness.code_of(RAN, [])
+    rewrite(freshness, tmp_path, *changes)
+    assert freshness.changed(kept) == []
+
+
+@pytest.mark.parametrize("half", [0.5, 0.25])
+def test_moved_definitions_are_followed(freshness: ModuleType, tmp_path: Path, half: float) -> None:
+    """A function, a class with its methods and a constant, which only counts where its value is the same there."""
+    kept = freshness.code_of(RAN, [])
+    folder = tmp_path / "src" / "crosslens"
+    (folder / "other.py").write_text(SAMPLE.replace("HALF = 0.5", f"HALF = {half}"))
+    (folder / "sample.py").write_text("from crosslens.other import counted\n")
+    freshness.forget()
+    assert freshness.changed(kept) == ([] if half == 0.5 else ["crosslens.other.HALF", "crosslens.sample.HALF"])
+
+
+def test_a_function_that_is_gone_is_a_change(freshness: ModuleType, tmp_path: Path) -> None:
     kept = freshness.code_of(RAN, [])
     (tmp_path / "src" / "crosslens" / "sample.py").unlink()
-    freshness.parsed.cache_clear()
-    assert "crosslens.sample" in freshness.changed(kept, freshness.code_of(RAN, []))
+    freshness.forget()
+    assert {"crosslens.sample.counted", "crosslens.sample.Words.kept"} <= set(freshness.changed(kept))
 
 
 def test_compiled_functions_count_where_they_are_named(freshness: ModuleType, tmp_path: Path) -> None:
     path = tmp_path / "src" / "crosslens" / "sample.py"
     functions = "def slow(x):\n    return x\n\n\ndef run(x):\n    return fast(slow(x))\n"
     path.write_text(f"@_compiled\ndef fast(x):\n    return x\n\n\n{functions}")
-    freshness.parsed.cache_clear()
-    assert set(freshness.texts_of({"crosslens.sample": ["run"]})["crosslens.sample"]) == {"run", "fast"}
+    freshness.forget()
+    places = freshness.places_of({"crosslens.sample": ["run"]})
+    assert places == [("crosslens.sample", "fast"), ("crosslens.sample", "run")]
+
+
+def test_what_says_and_checks_does_not_count(freshness: ModuleType) -> None:
+    assert freshness.counts("crosslens.rank.tiles", "run_pass")
+    for module, name in (("crosslens.cli.console", "progress_bar"), ("crosslens.pipeline.evaluation", "_provenance"),
+                         ("crosslens.core.ids", "check_ids"), ("crosslens.core.run", "Run.__repr__")):  # fmt: skip
+        assert not freshness.counts(module, name), name

@@ -201,13 +201,30 @@ def test_result_of_other_code_or_data_is_measured_again(reproduction: ModuleType
     file = workplace["results"] / "granularity.json"
     stored = json.loads(file.read_text(encoding="utf-8"))
     file.write_text(
-        json.dumps({**stored, "code": {"crosslens.gone": "other"}, "figures": {"BRIT Table 1": "99"}}), "utf-8"
+        json.dumps({**stored, "code": {"crosslens.gone": "lost 0123456789abcdef"}, "figures": {"BRIT Table 1": "99"}}),
+        "utf-8",
     )
     reproduction.main(["--page"])
     assert "99" not in [cell.strip() for cell in workplace["page"].read_text(encoding="utf-8").split("|")]
     reproduction.main(["--only", "granularity"])
     assert workplace["calls"] == ["granularity", "granularity"]
     assert reproduction.main(["--check"]) == 0
+
+
+def test_the_quickest_is_measured_first(
+    reproduction: ModuleType, workplace: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was never measured comes last; where it took long before, it is kept with figures of other code, too."""
+    import measurements
+
+    for name, seconds in (("slow", 90), ("quick", 3)):
+        compute = lambda data, name=name: workplace["calls"].append(name) or {}  # noqa: E731
+        monkeypatch.setitem(measurements.MEASUREMENTS, name, measurements.Measurement(name, (), compute))
+        workplace["results"].mkdir(exist_ok=True)
+        kept = {"figures": {}, "seconds": seconds, "data": "", "code": {"crosslens.gone": "lost 0123456789abcdef"}}
+        (workplace["results"] / f"{name}.json").write_text(json.dumps(kept), "utf-8")
+    reproduction.main([])
+    assert workplace["calls"] == ["quick", "slow", "granularity", "broken"]
 
 
 def test_data_that_a_measurement_reads_make_it_stale(
@@ -221,7 +238,7 @@ def test_data_that_a_measurement_reads_make_it_stale(
     assert reproduction.main(["--check"]) == 0
     (data / "photos").write_text("two dogs", encoding="utf-8")
     assert reproduction.main(["--check"]) == 1
-    assert "starved: made by other data" in capsys.readouterr().out
+    assert "starved (0 s): made by other data" in capsys.readouterr().out
     (data / "photos").unlink()  # without its data nothing could be measured again, and nothing has changed
     assert reproduction.main(["--check"]) == 0
     assert workplace["calls"] == ["starved"]
