@@ -2,24 +2,17 @@
 
 from __future__ import annotations
 
-import importlib
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import crosslens as cl
-from crosslens.analyze.subject import Subject
+from crosslens.analyze import ANALYSES, Subject
 from crosslens.core import FINDING_KINDS, Finding, Observation, Precision
 from crosslens.pipeline.audit.conclusions import Observed, conclude
 
-LOOKS: Mapping[str, tuple[str, ...]] = {
-    "look_into_inputs": ("soundness", "soundness.result"),
-    "probe_captions": ("probes",),
-    "look_at_twins": ("near_twins",),
-    "look_at_groups": ("weak_groups",),
-    "look_at_labels": ("label_quality", "label_quality.look"),
-}
-"""The functions that look at one model on one dataset, and where they are."""
+LEFT_OUT = ("missing-positives",)
+"""It encodes every caption once more; what it proposes is measured on judged pairs."""
 ASSUMED: Mapping[str, Precision] = defaultdict(lambda: Precision(1.0, 10_000, "assumed"))
 """While precisions are measured, none is held against a kind."""
 
@@ -58,12 +51,7 @@ def compared(subjects: Mapping[str, Subject]) -> Sequence[Observation]:
 def observations_of(subject: Subject) -> list[Observation]:
     """Everything that was looked at, stage by stage."""
     observations: list[Observation] = []
-    for name, modules in LOOKS.items():
-        if name == "probe_captions" and (subject.encode is None or subject.images is None):
-            continue
-        for module in modules:
-            look: Any = getattr(importlib.import_module(f"crosslens.analyze.{module}"), name, None)
-            if look is not None:
-                observations += look(subject).findings()
-                break
+    for entry in sorted(ANALYSES, key=lambda entry: entry.details["order"]):
+        if entry.name not in LEFT_OUT:
+            observations += entry.value(subject).findings()
     return observations

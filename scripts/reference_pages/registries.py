@@ -7,6 +7,7 @@ import re
 from collections.abc import Collection
 from typing import Any
 
+from crosslens.analyze import ANALYSES
 from crosslens.core import FINDING_KINDS, Entry
 from crosslens.data import READERS
 from crosslens.encode import ENCODERS, PAIR_SCORERS
@@ -270,6 +271,9 @@ def split_parameters(function: Any, more: Collection[str] = ()) -> tuple[str, di
     return cleaned(text), {name: cleaned(meaning) for name, meaning in described.items()}
 
 
+_ANALYSES = """What looks for them, each in one run: a stage of audits, and `crosslens analyze run ANALYSIS RUN`.
+[How to add one](../how-to/extend.md#an-analysis-and-its-findings).
+"""
 _FINDINGS = """# Kinds of findings
 
 What an audit may conclude ([how, and how sure](../explanation/findings.md)). Each kind has a sentence, the stage that
@@ -282,7 +286,8 @@ said first, and silences what depends on it.
 
 def findings() -> str:
     """Every kind of finding, with its sentence, its stage and its plant."""
-    parts = []
+    rows = [f"| `{entry.name}` | {cell(cleaned(entry.summary))} |" for entry in ANALYSES]
+    parts = ["\n".join([_ANALYSES, "| analysis | |", "|---|---|", *rows])]
     for entry in FINDING_KINDS:
         details = entry.details
         rows = [f"## {entry.name}", f"“{details['sentence']}”", f"Looked for by the stage `{details['stage']}`."]

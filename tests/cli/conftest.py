@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from crosslens.analyze import ANALYSES
 from crosslens.cli import main
-from crosslens.core import Registry, run as metric_values, user_code
+from crosslens.core import FINDING_KINDS, Registry, run as metric_values, user_code
 from crosslens.core.dataset import Dataset
 from crosslens.data import READERS, write_dataset
 from crosslens.encode import ENCODERS
@@ -30,6 +31,8 @@ REGISTRIES: tuple[Registry[Any], ...] = (
     IMAGE_PERTURBATIONS,
     ENCODERS,
     EXPORTS,
+    ANALYSES,
+    FINDING_KINDS,
 )
 
 

@@ -28,12 +28,10 @@ def test_every_registered_command_is_tested() -> None:
     groups = {name: getattr(command, "commands", {}) for name, command in root.commands.items()}  # type: ignore[attr-defined]
     registered = {(name, *part) for name, parts in groups.items() for part in ([(inner,) for inner in parts] or [()])}
     assert registered == set(COMMANDS)
-    assert len(COMMANDS) == 56
 
 
 def test_the_list_of_commands_is_whole(call: Call) -> None:
     text = call("--help").out
-    assert sum(map(len, app.HEADINGS.values())) == 37
     for heading, names in app.HEADINGS.items():
         listed = text.partition(f"\n{heading}:\n")[2].partition("\n\n")[0].splitlines()
         assert [line.split()[0] for line in listed] == list(names)

@@ -277,6 +277,10 @@ CASES: dict[str, tuple[Case, ...]] = {
         Case("all", "data known", part=""),
         Case("one", "data known flickr30k", part=""),
     ),
+    "analyze run": (
+        Case("list", "analyze run --list", part=""),
+        Case("soundness", "analyze run soundness runs/tiny", files="--write out/soundness.html"),
+    ),
     "analyze granularity": (
         Case(
             "styles", f"analyze granularity --dataset scenes --by style --threads 1 {_RESAMPLES}", files="--write out/plot.html -o out/captions.csv",

@@ -151,7 +151,14 @@ from crosslens.analyze.scorers import (
     compare_scorers as compare_scorers,
 )
 from crosslens.analyze.soundness.result import Soundness as Soundness, look_into_inputs as look_into_inputs
-from crosslens.analyze.subject import EncodeTexts as EncodeTexts, Planted as Planted, Subject as Subject
+from crosslens.analyze.subject import (
+    ANALYSES as ANALYSES,
+    Analysis as Analysis,
+    EncodeTexts as EncodeTexts,
+    Planted as Planted,
+    Subject as Subject,
+    analysis as analysis,
+)
 from crosslens.analyze.weak_groups import (
     NO_VALUE as NO_VALUE,
     ObjectSizes as ObjectSizes,

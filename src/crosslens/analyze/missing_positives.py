@@ -22,6 +22,7 @@ import polars as pl
 
 from crosslens.analyze.label_quality.contradictions import contradicts, edited_captions, near_twins
 from crosslens.analyze.pair_scores import ground_truth_of
+from crosslens.analyze.subject import Subject, analysis
 from crosslens.core import (
     IMAGE_TO_TEXT,
     TEXT_TO_IMAGE,
@@ -442,6 +443,12 @@ def find_missing_positives(
         tuple(ThresholdCount(level, total, *point) for level, total, point in counts), verification, control, denied,
         compared,
     )  # fmt: skip
+
+
+@analysis("missing-positives")
+def look_for_missing_positives(subject: Subject) -> MissingPositives:
+    """Pairs that nobody annotated and that are worth a look, where similarity can tell on this data."""
+    return find_missing_positives(subject.dataset, seed=subject.seed, progress=subject.progress)
 
 
 def _highest(parts: Sequence[tuple[Array, Array, Array]], most: int | None) -> tuple[Array, Array, Array]:

@@ -18,7 +18,7 @@ import numpy as np
 import polars as pl
 
 from crosslens.analyze.near_duplicates import words_of
-from crosslens.analyze.subject import Planted, Subject
+from crosslens.analyze.subject import Planted, Subject, analysis
 from crosslens.core import (
     STATED_SIZE,
     Dataset,
@@ -356,8 +356,9 @@ class NearTwins(Presented):
         return {"facts": [fact.as_dict() for fact in self.facts]}
 
 
+@analysis("twins", order=36, needs=("caption queries for images",), cost=(0.2, 0.1))
 def look_at_twins(subject: Subject) -> NearTwins:
-    """Score both captions of every pair against both pictures, by the fact in which the pictures differ."""
+    """Of pairs of images whose captions differ in one fact: how often each caption is given its own picture."""
     twins = find_twins(subject.dataset)
     if subject.images is None or subject.captions is None or not twins:
         return NearTwins(())

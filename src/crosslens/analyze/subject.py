@@ -1,11 +1,11 @@
-"""What findings are looked for in: one model on one dataset, in memory, so that defects can be planted."""
+"""What findings are looked for in: one model on one dataset, in memory, so that defects can be planted; and by what."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -16,8 +16,10 @@ from crosslens.core import (
     Dataset,
     Embeddings,
     IntArray,
+    Presented,
     Progress,
     Ranking,
+    Registry,
     Relevance,
     shown_progress,
 )
@@ -113,3 +115,22 @@ class Planted(NamedTuple):
         ids, dataset = frozenset[str](), subject.dataset
         ids |= {dataset.image_ids[row] for row in images}
         return cls(subject, ids | {dataset.caption_ids[row] for row in captions})
+
+
+Analysis = Callable[..., Presented]
+"""What looks at a :class:`Subject`; its result has the sections, and the findings."""
+ANALYSES: Registry[Analysis] = Registry("analysis", "analyses", ("crosslens.analyze",))
+
+
+def analysis(
+    name: str, *, order: int = 39, needs: Sequence[str] = (), cost: tuple[float, float] = (1, 0.3),
+    quick: Mapping[str, Any] | None = None,
+) -> Callable[[Analysis], Analysis]:  # fmt: skip
+    """Decorate a function from a subject to a result: a stage of audits, repeated by ``calibrate`` on planted defects.
+
+    ``order`` says when its turn is, ``needs`` what it takes besides a dataset and rankings, in the words of an audit's
+    conditions (``"caption queries for images"``). ``cost`` weighs it in the progress display: expected seconds on one
+    core in any case, and per thousand captions. ``quick`` are keywords of the function in a quick audit. An audit's own
+    stage of the same name takes the place of the one that is made of this.
+    """
+    return ANALYSES.register(name, order=order, needs=tuple(needs), cost=cost, quick=dict(quick or {}))

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars as pl
 
-from crosslens.analyze.subject import Planted, Subject
+from crosslens.analyze.subject import Planted, Subject, analysis
 from crosslens.core import (
     IMAGE_TO_TEXT,
     STATED_SIZE,
@@ -559,8 +559,9 @@ class WeakGroups(Presented):
         return {"groups": groups, "searched": dict(self.searched), "permutations": self.permutations, "sizes": sizes}
 
 
+@analysis("groups")
 def look_at_groups(subject: Subject, *, permutations: int = 3000) -> WeakGroups:
-    """Search the groups of all columns for those below the others.
+    """Which groups of captions, of all columns that make groups, are below the others.
 
     After a weak group, what is left is searched again, so that what another column says of the same queries is not
     said twice.

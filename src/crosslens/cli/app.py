@@ -66,6 +66,7 @@ GROUPS: dict[str, tuple[str, dict[str, Command]]] = {
             "filter-loss": difficulty.filter_loss,
             "categories": panels.categories,
             "scorers": panels.scorers,
+            "run": analyze.run,
         },
     ),
     "judging": (

@@ -111,16 +111,7 @@ class Finding:
 
 
 FINDING_KINDS: Registry[Callable[..., Any]] = Registry(
-    "kind of finding",
-    "findings",
-    (
-        "crosslens.analyze.soundness",
-        "crosslens.analyze.probes",
-        "crosslens.analyze.weak_groups",
-        "crosslens.analyze.near_twins",
-        "crosslens.analyze.label_quality",
-        "crosslens.pipeline.audit.comparing",
-    ),
+    "kind of finding", "findings", ("crosslens.analyze", "crosslens.pipeline.audit.comparing")
 )
 """The registered value is the plant: ``plant(subject, strength, stream)`` puts the defect into a dataset or a model."""
 

@@ -16,7 +16,11 @@ from crosslens.pipeline.audit.sensitivity import (
     calibrate as calibrate,
     kept_sensitivities as kept_sensitivities,
 )
-from crosslens.pipeline.audit.sources import AuditRequest as AuditRequest, DatasetSource as DatasetSource
+from crosslens.pipeline.audit.sources import (
+    AuditRequest as AuditRequest,
+    DatasetSource as DatasetSource,
+    subject_of_run as subject_of_run,
+)
 from crosslens.pipeline.audit.stage import (
     Condition as Condition,
     Stage as Stage,

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import crosslens as cl
-from crosslens.analyze import Planted, Soundness, Subject
+from crosslens.analyze import ANALYSES, Planted, Soundness, Subject
 from crosslens.core import (
     FINDING_KINDS,
     Effect,
@@ -58,7 +58,7 @@ class Looks:
         self.stop_at = -1
         for kind in ONLY:
             monkeypatch.setitem(FINDING_KINDS._entries, kind, replace(FINDING_KINDS[kind], value=self.plant(kind)))
-        monkeypatch.setattr(module, "LOOKS", {"soundness": self.look})
+        monkeypatch.setitem(ANALYSES._entries, "soundness", replace(ANALYSES["soundness"], value=self.look))
         monkeypatch.setattr(module, "compare_with_planted", lambda subject, planted: self.look(planted))
 
     def plant(self, kind: str) -> Any:
@@ -157,7 +157,7 @@ def test_what_cannot_be_planted_says_why(folder: Path, monkeypatch: pytest.Monke
     def without(subject: Subject) -> Soundness:
         raise MissingExtraError("encoding", "onnxruntime", "onnx")
 
-    monkeypatch.setattr(module, "LOOKS", {"soundness": without})
+    monkeypatch.setitem(ANALYSES._entries, "soundness", replace(ANALYSES["soundness"], value=without))
     lacking = cl.calibrate(folder, only=("blank-vectors",), repeats=1)
     assert lacking.left_out == {"blank-vectors": "needs pip install 'crosslens[onnx]'"}
 

@@ -33,7 +33,7 @@ from crosslens.analyze.label_quality.review import (
 )
 from crosslens.analyze.label_quality.swapped import CHANCE, MovedCaption, MovedCaptions, find_swaps
 from crosslens.analyze.options import LabelSettings
-from crosslens.analyze.subject import Planted, Subject
+from crosslens.analyze.subject import Planted, Subject, analysis
 from crosslens.core import (
     TEXT_TO_IMAGE,
     Dataset,
@@ -54,6 +54,7 @@ from crosslens.metrics import format_count
 AnyRun = Run | Mapping[str, Ranking]
 
 
+@analysis("label-quality")
 def look_at_labels(subject: Subject, settings: LabelSettings | None = None, *, words: bool = False) -> LabelQuality:
     """What may be said about the labels of a dataset, by its pictures, its captions and what a model makes of them."""
     rankings = {subject.dataset.name: subject.rankings} if TEXT_TO_IMAGE in subject.rankings else {}

@@ -17,7 +17,7 @@ from crosslens.analyze.probes.pairs import (
     probe,
     visited,
 )
-from crosslens.analyze.subject import Subject
+from crosslens.analyze.subject import Subject, analysis
 from crosslens.core import (
     STATED_SIZE,
     Cell,
@@ -179,10 +179,15 @@ def _tail_sentence(truncation: Truncation) -> str:
     )
 
 
+@analysis(
+    "probes", order=35, needs=("a model that makes vectors of captions", "caption queries for images"), cost=(2, 4),
+    quick={"most": 200},
+)  # fmt: skip
 def probe_captions(subject: Subject, *, most: int = 400, scanned: int = 4000, seed: int | None = None) -> Probes:
-    """Probe a model by minimal pairs of the captions themselves: at most so many of each kind, each encoded once.
+    """What the model reads: captions edited in one fact, which must lower the score of their own image.
 
-    ``scanned``: how many captions are looked at for what can be edited.
+    At most so many minimal pairs of each kind, each encoded once. ``scanned``: how many captions are looked at for what
+    can be edited.
     """
     seed = subject.seed if seed is None else seed
     if subject.encode is None or subject.images is None or subject.images.kind == "probabilistic":

@@ -13,7 +13,7 @@ from crosslens.analyze.soundness.languages import languages
 from crosslens.analyze.soundness.lists import hubs, ties
 from crosslens.analyze.soundness.order import chance, misaligned
 from crosslens.analyze.soundness.vectors import blank_vectors, norms
-from crosslens.analyze.subject import Subject
+from crosslens.analyze.subject import Subject, analysis
 from crosslens.core import Figure, Observation, Presented, Section, Table, Text
 
 _CHECKS = {
@@ -74,8 +74,9 @@ def _verdict(observation: Observation) -> str:
     return "unsound" if observation.p < _VERDICT else "nothing to see"
 
 
+@analysis("soundness", order=15)
 def look_into_inputs(subject: Subject) -> Soundness:
-    """Look for chance level, shifted rows, blank vectors, lengths that decide, hubs, ties and foreign languages.
+    """Whether the input is sound: chance, shifted rows, blank vectors, lengths, hubs, ties, language.
 
     What there is decides what is looked at: lists alone tell nothing of vectors.
     """

@@ -15,9 +15,9 @@ import crosslens.data as data
 import crosslens.explanations as explanations
 import crosslens.pipeline as pipeline
 from crosslens.analyze import DiscriminabilityOptions, LabelSettings
-from crosslens.cli.answers import check_tables, write_table, wrote
+from crosslens.cli.answers import CommandAnswer, check_tables, write_table, wrote
 from crosslens.cli.commands.evaluate import PROTOCOL_HELP, encoding_of, followed, with_protocol
-from crosslens.cli.console import check_outputs, print_note, progress_bar
+from crosslens.cli.console import check_outputs, confirm_code, print_note, progress_bar
 from crosslens.cli.datasets import (
     DATASETS,
     SPLIT_BY,
@@ -27,9 +27,18 @@ from crosslens.cli.datasets import (
     load_datasets,
     picture_files,
 )
-from crosslens.cli.flags import IMAGE_TEXT, Flags, IntervalOptions, Overwrite, Threads, command, output_option
+from crosslens.cli.flags import (
+    IMAGE_TEXT,
+    Flags,
+    IntervalOptions,
+    Overwrite,
+    Threads,
+    TrustCodeFlag,
+    command,
+    output_option,
+)
 from crosslens.cli.stored_runs import load_run
-from crosslens.core import EngineOptions, Options, UsageError, option
+from crosslens.core import EngineOptions, FactList, Options, UsageError, option
 from crosslens.encode import EncodeOptions
 
 if TYPE_CHECKING:
@@ -152,6 +161,35 @@ def discriminability(
     comparison = analyze.compare_discriminability(measured, **vars(intervals))
     write_table(comparison.table, output)
     return replace(comparison, shown=show)
+
+
+@command(
+    "crosslens analyze run soundness runs/clip",
+    "crosslens analyze run probes runs/clip --write probes.html",
+    "crosslens analyze run --list",
+)
+def run(
+    encode: Annotated[EncodeOptions, Flags(only=("device", "batch_size", "cache", "offline"))],
+    name: Annotated[str | None, typer.Argument(metavar="ANALYSIS", help="One of --list.")] = None,
+    folder: Annotated[Path | None, typer.Argument(metavar="RUN", help="A run over a dataset.")] = None,
+    seed: int = option(0, "Seed of what is drawn and permuted.", metavar="N"),
+    listing: bool = option(False, "Print the analyses, and nothing else.", flags=("--list",)),
+    trust_code: TrustCodeFlag = False,
+) -> core.Presented:
+    """Look at one run as an audit does: one of its analyses.
+
+    Whether the input is sound, what the model reads, which groups are weak, and every analysis that is registered: its
+    table and charts. What may be concluded from it, corrected for all that is looked at, an audit says.
+    """
+    if listing:
+        summaries = {entry.name: entry.summary for entry in analyze.ANALYSES}
+        return CommandAnswer("Analyses of a run", (FactList(tuple(summaries.items())),), summaries)
+    if name is None or folder is None:
+        raise UsageError("an analysis and a run are needed", fix="name both, or pass --list")
+    look, loaded = analyze.ANALYSES[name].value, load_run(folder)
+    with core.offline(encode.offline), core.trusting(trust_code or confirm_code):
+        subject = pipeline.subject_of_run(loaded, encoding_of(encode), seed)
+        return look(replace(subject, progress=progress_bar()))
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from crosslens.analyze import Subject
+from crosslens.analyze import ANALYSES, Subject
 from crosslens.core import (
     FINDING_KINDS,
     Entry,
@@ -35,10 +35,8 @@ from crosslens.metrics import dataset_name
 from crosslens.pipeline.audit.comparing import COMPARISON, compare_with_planted
 from crosslens.pipeline.audit.conclusions import Observed, conclude
 from crosslens.pipeline.audit.results import SENSITIVITY_FILE, Audit, AuditFolder, complete, load_audit
-from crosslens.pipeline.audit.sources import AuditSource, subject_of
+from crosslens.pipeline.audit.sources import subject_of_run
 from crosslens.pipeline.audit.stage import RUN, all_stages
-from crosslens.pipeline.audit.stages import LOOKS
-from crosslens.pipeline.recipe.execute import recipe_of_run
 
 _FEWEST_FOR_WORDS = 10
 """Trials that "always" and "never" take."""
@@ -144,7 +142,7 @@ def calibrate(
         raise UsageError(f"{argument('repeats', repeats)} plants nothing", fix="plant each strength at least once")
     folder = AuditFolder(audit.folder)
     with offline(encoding.offline), hold_output(audit.folder), trusting(trust_code, allow_hosts):
-        subject = _subject(audit, name, encoding)
+        subject = subject_of_run(audit.runs[name], encoding, dataset=audit.datasets.get(name))
         dataset = dataset_name(audit.runs[name])
         others = [
             entry for result in audit.results for entry in result.observed()
@@ -174,14 +172,6 @@ def calibrate(
     )  # fmt: skip
 
 
-def _subject(audit: Audit, name: str, encoding: EncodeOptions) -> Subject:
-    loaded = audit.runs[name]
-    recipe = recipe_of_run(loaded)
-    if recipe is None or recipe.dataset is None:
-        raise UsageError(f"the run {name} names no dataset", fix="audit a dataset: plants need its captions")
-    return subject_of(AuditSource(name, name, "", recipe, audit.datasets.get(name), audit.folder, loaded), encoding, 0)
-
-
 def _noticed(
     entry: Entry[Any], strength: float, subject: Subject, others: list[Observed], about: tuple[str, str],
     repeats: int, seed: int, progress: Progress,
@@ -198,7 +188,8 @@ def _noticed(
             return "this data has nothing to plant it into"
         with_defect = replace(planted.subject, seed=repeat)
         try:
-            result = compare_with_planted(subject, with_defect) if asked == COMPARISON else LOOKS[asked](with_defect)
+            compares = asked == COMPARISON
+            result = compare_with_planted(subject, with_defect) if compares else ANALYSES[asked].value(with_defect)
         except MissingExtraError as error:  # without it, the audit does not look either
             return f"needs {error.fix}"
         observed = [Observed(observation, asked, model, dataset) for observation in result.findings()]

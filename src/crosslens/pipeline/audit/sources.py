@@ -29,6 +29,7 @@ from crosslens.encode import EncodeOptions, encode_texts, load_encoder
 from crosslens.metrics import DEFAULT_METRICS
 from crosslens.pipeline.inputs import TEXT_TO_TEXT, align_both
 from crosslens.pipeline.options import AuditOptions, EvaluateOptions
+from crosslens.pipeline.recipe.execute import recipe_of_run
 from crosslens.pipeline.recipe.inputs import evaluated_as_known, load_inputs
 from crosslens.pipeline.recipe.options import InputOptions, ModelOptions, RerankOptions
 from crosslens.pipeline.recipe.recipe import Recipe
@@ -187,6 +188,15 @@ def subject_of(source: AuditSource, encoding: EncodeOptions, seed: int) -> Subje
             image: path for image, path in zip(dataset.image_ids, paths, strict=True) if outer_file(path).is_file()
         }
     return Subject(dataset, rankings, images, captions, score, encode, pictures, seed)
+
+
+def subject_of_run(run: Run, encoding: EncodeOptions, seed: int = 0, dataset: Dataset | None = None) -> Subject:
+    """What findings are looked for in, of a stored run: by the recipe in its folder, which names the dataset."""
+    recipe = recipe_of_run(run)
+    if recipe is None or recipe.dataset is None:
+        fix = "evaluate, or audit, a dataset: lists and vectors alone have no captions"
+        raise UsageError(f"the run {run.name} names no dataset", fix=fix)
+    return subject_of(AuditSource(run.name, run.name, "", recipe, dataset, run=run), encoding, seed)
 
 
 @dataclass

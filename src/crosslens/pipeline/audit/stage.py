@@ -10,10 +10,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from crosslens.analyze import Subject
+from crosslens.analyze import ANALYSES, Analysis, Subject
 from crosslens.core import (
     TEXT_TO_IMAGE,
     Dataset,
+    Entry,
     Observation,
     Presented,
     Progress,
@@ -158,9 +159,22 @@ def audit_stage(
 
 
 def all_stages() -> tuple[Stage, ...]:
-    """Every registered stage, in the order in which an audit computes them."""
-    stages = (Stage(entry.name, entry.value, entry.summary, **entry.details) for entry in STAGES)
-    return tuple(sorted(stages, key=lambda stage: stage.order))
+    """Every registered stage and every analysis without one, in the order in which an audit computes them."""
+    stages = [Stage(entry.name, entry.value, entry.summary, **entry.details) for entry in STAGES]
+    stages += [_stage_of(entry) for entry in ANALYSES if entry.name not in STAGES]
+    return tuple(sorted(stages, key=lambda stage: (stage.order, stage.name)))
+
+
+def _stage_of(entry: Entry[Analysis]) -> Stage:
+    """The stage that an analysis is: of each run whose subject it can look at."""
+    needs = (A_DATASET, RANKINGS, *(CONDITIONS[text] for text in entry.details["needs"]))
+    cost, quick = entry.details["cost"], entry.details["quick"]
+
+    def compute(work: StageWork) -> StageOutput:
+        result = entry.value(work.subject, **quick if work.options.quick else {})
+        return StageOutput.of(result, f"crosslens analyze run {entry.name} {work.run.folder}")
+
+    return Stage(entry.name, compute, entry.summary, RUN, entry.details["order"], needs, cost, cost)
 
 
 def chosen_stages(options: AuditOptions) -> tuple[Stage, ...]:
@@ -232,3 +246,9 @@ A_TEXT_MODEL = Condition.of(
 LANGUAGE = Condition.of("a parser", lambda _: find_spec("spacy"), "pip install 'crosslens[language]'")
 CASES = Condition.of("hard negatives", lambda work: work.options.hard_negatives is not None, "none are given")
 SEVERAL_RUNS = Condition.of("several runs", lambda work: len(work.runs) > 1, "there is one")
+CONDITIONS: Mapping[str, Condition] = {
+    condition.text: condition
+    for condition in (SEVERAL_CAPTIONS, A_MODEL, VECTORS, SCORES, CAPTION_QUERIES, TEXT_QUERIES, SEVERAL_IMAGES,
+                      A_TEXT_MODEL, LANGUAGE)
+}  # fmt: skip
+"""What analyses may need of a run."""

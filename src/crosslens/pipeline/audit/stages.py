@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 from crosslens.analyze import (
+    ANALYSES,
     NEIGHBOURHOOD_SIZES,
     Subject,
     assess_label_quality,
@@ -14,14 +15,10 @@ from crosslens.analyze import (
     find_missing_positives,
     group_columns,
     look_at_groups,
-    look_at_labels,
-    look_at_twins,
-    look_into_inputs,
     measure_caption_diversity,
     measure_difficulty,
     measure_granularity,
     measure_polysemy,
-    probe_captions,
     score_hard_negatives,
 )
 from crosslens.core import (
@@ -30,7 +27,6 @@ from crosslens.core import (
     Finding,
     InputError,
     MissingExtraError,
-    Presented,
     Run,
     random_stream,
     split_name,
@@ -45,14 +41,12 @@ from crosslens.pipeline.audit.sources import DatasetSource
 from crosslens.pipeline.audit.stage import (
     A_DATASET,
     A_MODEL,
-    A_TEXT_MODEL,
     ALL,
     CAPTION_QUERIES,
     CASES,
     DATASET,
     FIRST,
     LANGUAGE,
-    RANKINGS,
     RUN,
     SCORES,
     SEVERAL_CAPTIONS,
@@ -80,8 +74,6 @@ _GROUPED = ("Hit@1", "Hit@10", "Hit@5", "MRR")
 """What is shown by group; in a quick audit, the first two of them."""
 _MOST_GROUPS = 20
 _MOST_COLUMNS = 12
-_MOST_PROBED = 400
-"""Minimal pairs of a kind; half as many in a quick audit."""
 
 
 @audit_stage(FIRST, about=RUN, order=10, cost=(4, 2))
@@ -110,35 +102,6 @@ def _without_semantic(work: StageWork) -> str | None:
 
 
 SEMANTIC = Condition("a similarity that agrees with people", _without_semantic)
-
-LOOKS: Mapping[str, Callable[[Subject], Presented]] = {
-    "soundness": look_into_inputs,
-    "probes": probe_captions,
-    "twins": look_at_twins,
-    "groups": look_at_groups,
-    "label-quality": look_at_labels,
-    "missing-positives": lambda subject: find_missing_positives(subject.dataset, SEMANTIC_PHI, seed=subject.seed),
-}
-"""Stage → the function that looks at one model on one dataset: what ``calibrate`` repeats on planted defects."""
-
-
-@audit_stage("soundness", about=RUN, order=15, needs=(A_DATASET, RANKINGS), cost=(1, 0.3))
-def soundness(work: StageWork) -> StageOutput:
-    """Whether the input is sound: chance, shifted rows, blank vectors, lengths, hubs, ties, language."""
-    return StageOutput.of(look_into_inputs(work.subject), "")
-
-
-@audit_stage("probes", about=RUN, order=35, needs=(A_DATASET, A_TEXT_MODEL, CAPTION_QUERIES), cost=(2, 4))
-def probes(work: StageWork) -> StageOutput:
-    """What the model reads: captions edited in one fact, which must lower the score of their own image."""
-    most = _MOST_PROBED // 2 if work.options.quick else _MOST_PROBED
-    return StageOutput.of(probe_captions(work.subject, most=most), "")
-
-
-@audit_stage("twins", about=RUN, order=36, needs=(A_DATASET, CAPTION_QUERIES), cost=(0.2, 0.1))
-def twins(work: StageWork) -> StageOutput:
-    """Of pairs of images whose captions differ in one fact: how often each caption is given its own picture."""
-    return StageOutput.of(look_at_twins(work.subject), "")
 
 
 _COLUMNS = Condition.of(
@@ -386,7 +349,7 @@ def findings_of_runs(runs: Mapping[str, tuple[Run, Dataset | None]]) -> tuple[Fi
         if dataset is not None and TEXT_TO_IMAGE in run.rankings and _asks(run, dataset):
             subject = Subject(dataset, run.rankings)
             for stage in ("soundness", "twins", "groups"):
-                observations = LOOKS[stage](subject).findings()
+                observations = ANALYSES[stage].value(subject).findings()
                 observed += (Observed(observation, stage, name, dataset.name) for observation in observations)
     for dataset_of, compared in by_dataset.items():
         if len(compared) > 1:
