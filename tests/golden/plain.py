@@ -1,17 +1,18 @@
 """Outputs as plain text that is the same on every machine and whose differences can be read.
 
-Times, versions, hashes, tokens and absolute paths become words in capitals. Pages and drawings have one tag or text per
-line; style sheets, scripts and pictures inside them are only named. Numbers of files have six significant digits.
+Times, versions, hashes, tokens and absolute paths become words in capitals; numbers have six significant digits. Of a
+long list the first elements and the last are kept. Of sections, pages and drawings the structure and the figures are:
+what a sentence says is for the tests of what makes it.
 """
 
 from __future__ import annotations
 
-import base64
 import json
 import math
 import re
 import struct
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -19,9 +20,13 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from crosslens.core import Section, restored_part, stored_part
+
 DIGITS = 6
-LISTED = 12
-"""Rows of a table, and elements of a list of JSON or of a chart, that are kept: others are counted."""
+LISTED = 5
+"""Rows of a table, and elements of a list of JSON, that are kept with the last one: others are counted."""
+KEYS = 36
+"""How many keys of an object of JSON are kept: where keys are ids there may be thousands."""
 SHOWN = {".html", ".md", ".tex", ".svg", ".csv", ".tsv", ".txt", ".xml", ".yaml"}
 """Endings of files that people read: kept in every folder. Others are kept at the top of ``out/``, and listed below."""
 
@@ -63,25 +68,26 @@ def plain_file(file: Path, folder: Path) -> str:
     if suffix == ".json":
         return plain_json(text, folder)
     if suffix == ".jsonl":
-        lines = text.splitlines()
-        return plain_text(
-            "".join(_json_text(_kept(json.loads(line))) for line in lines[:LISTED]) + _more(lines), folder
-        )
+        return plain_json(f"[{','.join(text.splitlines())}]", folder)
     if suffix in (".html", ".svg", ".xml"):
         return plain_text(_page(text), folder)
     if suffix in (".csv", ".tsv", ".run", ".qrels"):
-        lines = text.splitlines()
-        text = "\n".join(lines[: LISTED + 1]) + "\n" + _more(lines[1:])
+        text = "\n".join(_some(text.splitlines()))
     return plain_text(_FLOAT.sub(lambda number: f"{_rounded(float(number[0])):g}", text), folder)
 
 
 def _rows(table: pl.DataFrame) -> str:
-    rows = "".join(f"{json.dumps(_kept(row), ensure_ascii=False, default=str)}\n" for row in table[:LISTED].to_dicts())
-    return rows + _more(range(table.height))
+    return "".join(
+        f"{row if isinstance(row, str) else json.dumps(_kept(row), ensure_ascii=False, default=str)}\n"
+        for row in _some(table.to_dicts())
+    )
 
 
-def _more(rows: Any) -> str:
-    return f"… {len(rows) - LISTED} more\n" if len(rows) > LISTED else ""
+def _some(elements: Sequence[Any]) -> list[Any]:
+    """The first elements, how many follow, and the last."""
+    if len(elements) <= LISTED + 2:
+        return list(elements)
+    return [*elements[:LISTED], f"… {len(elements) - LISTED - 1} more", elements[-1]]
 
 
 def _array(file: Path) -> str:
@@ -125,18 +131,10 @@ def _kept(value: Any) -> Any:
     if isinstance(value, float):
         return _rounded(value)
     if isinstance(value, dict):
-        if {"dtype", "bdata"} <= value.keys():  # how plotly writes arrays
-            array = np.frombuffer(base64.b64decode(value["bdata"]), value["dtype"])
-            shape = [int(size) for size in str(value.get("shape", array.size)).split(",")]
-            return _kept(array.reshape(shape).tolist())
-        return {
-            key: key.upper() if key in _SECRET_KEYS and item not in (None, {}) else _kept(item)
-            for key, item in list(value.items())[: 2 * LISTED if len(value) > 3 * LISTED else None]
-        } | ({"…": f"{len(value) - 2 * LISTED} more"} if len(value) > 3 * LISTED else {})
-    if isinstance(value, list | tuple):
-        kept = [_kept(item) for item in value[:LISTED]]
-        return [*kept, f"… {len(value) - LISTED} more"] if len(value) > LISTED else kept
-    return value
+        entries = [(key, key.upper() if key in _SECRET_KEYS and item else _kept(item)) for key, item in value.items()]
+        more = {"…": f"{len(entries) - KEYS} more"} if len(entries) > KEYS else {}
+        return dict(entries[:KEYS]) | more
+    return [_kept(item) for item in _some(value)] if isinstance(value, list | tuple) else value
 
 
 def _json_text(value: Any) -> str:
@@ -166,77 +164,76 @@ def _items(value: Any) -> Any:
     return value.values() if isinstance(value, dict) else value
 
 
+def structure(sections: Iterable[Section]) -> list[Any]:
+    """The parts of sections with their headings and figures: sentences by their numbers, charts by their values."""
+    return [_part(stored_part(section)) for section in sections]
+
+
+_NUMBER = re.compile(r"[+-]?\d[\d,]*(?:\.\d+)?(?:e[+-]?\d+)?")
+_PROSE = {"sentences", "notes", "about", "reason", "text", "lines", "details", "facts", "labels", "key", "rest"}
+_NESTED = {"", "parts", "charts", "columns"}
+"""What holds parts: each is there, under the name of its kind."""
+_LOOKS = {"align", "narrow", "files", "pictures", "cut", "drawn", "terms"}
+"""What the tests of forms are about, and what is of one machine."""
+
+
+def _part(value: Any, name: str = "") -> Any:
+    if isinstance(value, list):
+        return [_part(item, name) for item in (value if name in _NESTED else _some(value))]
+    if isinstance(value, str):
+        return " ".join(_NUMBER.findall(value)) if name in _PROSE else value
+    if not isinstance(value, dict):
+        return _kept(value)
+    kind = value.get("part", "")
+    if kind == "Figure":
+        return str(restored_part(value))
+    if kind in ("mapping", "frozenset", "number"):
+        return _part(value["of"], name)
+    if kind == "Link":
+        return value["text"]
+    kept = {key: _part(item, key) for key, item in value.items() if key not in ("part", *_LOOKS)}
+    return {kind: kept} if name in _NESTED else kept.popitem()[1] if len(kept) == 1 else kept
+
+
 def _page(text: str) -> str:
-    reader = _Lines()
-    reader.feed(text)
-    reader.close()
-    # Where a browser drew the picture, places and sizes are its own: its words stay.
-    drawn = 'class="main-svg"' in text and text.lstrip().startswith("<svg")
-    return "\n".join(line for line in reader.lines if not (drawn and line.startswith("<")))
+    outline = _Outline()
+    outline.feed(text)
+    outline.close()
+    return "\n".join([*outline.lines, *(f"{count} × {tag}" for tag, count in sorted(outline.tags.items()))])
 
 
-class _Lines(HTMLParser):
-    """A tag or a text per line; style sheets, scripts and pictures are only named, but for what plotly draws."""
+_TITLES = {"title", "h1", "h2", "h3", "h4", "th", "summary", "caption", "text", "label", "button"}
+_UNCOUNTED = {"br", "b", "i", "em", "strong", "span", "html", "head", "body", "meta", "script", "style"}
+
+
+class _Outline(HTMLParser):
+    """Headings and heads of tables, the words of a drawing in a line, and how often each element occurs."""
 
     def __init__(self) -> None:
         super().__init__(convert_charrefs=True)
         self.lines: list[str] = []
+        self.tags = Counter[str]()
         self._inside = ""
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        written = "".join(f" {name}" if value is None else f' {name}="{_attribute(value)}"' for name, value in attrs)
-        self.lines.append(f"<{tag}{written}>")
-        self._inside = tag if tag in ("script", "style") else ""
+        self.tags.update({tag} - _UNCOUNTED)
+        if tag in _TITLES:
+            self._inside = tag
 
-    handle_startendtag = handle_starttag
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.update({tag} - _UNCOUNTED)
 
     def handle_endtag(self, tag: str) -> None:
-        self._inside = ""
-        self.lines.append(f"</{tag}>")
-
-    def handle_decl(self, decl: str) -> None:
-        self.lines.append(f"<!{decl}>")
+        self._inside = "" if tag == self._inside else self._inside
 
     def handle_data(self, data: str) -> None:
-        if self._inside == "script" and "Plotly.newPlot(" in data[:10_000]:
-            self.lines += list(_charts(data))
-        elif self._inside:
-            self.lines.append(f"({self._inside})")
-        else:
-            shown = _FLOAT.sub(lambda number: f"{_rounded(float(number[0])):g}", data)
-            self.lines += [line.strip() for line in shown.splitlines() if line.strip()]
-
-
-def _charts(script: str) -> Iterator[str]:
-    """The values that plotly draws: traces and layout, without its own defaults."""
-    decoder = json.JSONDecoder()
-    for call in script.split("Plotly.newPlot(")[1:]:
-        yield "Plotly.newPlot("
-        place = 0
-        for _ in range(3):  # the element's id, the traces, the layout
-            start = re.compile(r'["\[{]').search(call, place)
-            if start is None:
-                break
-            value, place = decoder.raw_decode(call, start.start())
-            yield from _json_lines(_kept(_drawn(value)), "")
-
-
-_STYLING = {"template", "marker", "line", "font", "hoverlabel", "margin", "colorscale", "hovertemplate", "tickfont"}
-
-
-def _drawn(value: Any) -> Any:
-    """What a chart says, without how plotly is told to colour it."""
-    if isinstance(value, dict):
-        return {key: _drawn(item) for key, item in value.items() if key not in _STYLING}
-    return [_drawn(item) for item in value] if isinstance(value, list) else value
-
-
-_DATA = re.compile(r"data:([\w/+.-]+);base64,[\w+/=\s]+")
-_UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
-
-
-def _attribute(value: str) -> str:
-    value = _DATA.sub(r"data:\1", _UUID.sub("UUID", value))
-    if len(value) > 200 and re.match(r"[Mm][\d\s.,-]", value):
-        value = value[:200] + "…"
-    return _FLOAT.sub(lambda number: f"{_rounded(float(number[0])):g}", value).replace("\n", " ")
+        words = " ".join(data.split())
+        if self._inside and words:
+            if (
+                self.lines
+                and self.lines[-1].startswith(f"{self._inside}: ")
+                and self._inside in ("th", "text", "label")
+            ):
+                self.lines[-1] += f" · {words}"
+            else:
+                self.lines.append(f"{self._inside}: {words}")

@@ -1,16 +1,18 @@
-"""What every command prints and writes, compared with what it printed and wrote when that was last recorded.
+"""What every command shows, prints and writes, compared with what was last recorded, and written in every form.
 
 ``python -m pytest tests/golden --record`` records the outputs anew and lists the files that changed.
 """
 
 from __future__ import annotations
 
+import contextlib
 import difflib
+import html
 import json
 import platform
 import re
 import shlex
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from fnmatch import fnmatchcase
 from functools import partial
 from pathlib import Path
@@ -18,17 +20,17 @@ from typing import Any
 
 import pytest
 
+from crosslens.core import Figure, Presented, Section, Table, UsageError
 from reference_pages.commands import commands
 from tests.build.generators.test_http import Server, content
 from tests.golden.cases import CASES, NO_OUTPUT, OF_STUDIES, PRINTED, Case
-from tests.golden.plain import SHOWN, plain_file, plain_json, plain_text
+from tests.golden.plain import SHOWN, plain_file, plain_json, plain_text, structure
 from tests.golden.study import Study, call
 
 HERE = Path(__file__).parent
 MACHINE = HERE / "machine.txt"
 """Where figures were recorded: on another kind of processor the last digit that is shown may be another."""
-PYTHON = "python"
-"""The folder of results that Python prints."""
+PAGE = "out/written page.html"
 RECORD = "python -m pytest tests/golden --record"
 TEXT = {".html", ".svg", ".parquet", ".npy", ".png", ".pdf"}
 """Endings of files that are recorded as text of another form."""
@@ -41,14 +43,13 @@ def folder_of(command: str) -> Path:
     return HERE / command.replace(" ", "-")
 
 
+WRITING = {path.removeprefix("crosslens ") for path, made in commands() if any(p.name == "write" for p in made.params)}
+"""The commands that write their result in every form."""
+
+
 def parameters() -> Iterator[Any]:
-    """Every call; as JSON, one case of a command and part is enough for every day."""
-    in_json = set[tuple[str, str]]()
     for command, case, made in ALL:
-        slow = case.is_slow(made) or (made == "json" and (command, case.part) in in_json)
-        if made == "json" and not slow and case.part:
-            in_json.add((command, case.part))
-        marks = [pytest.mark.slow] if slow else []
+        marks = [pytest.mark.slow] if case.is_slow(made) else []
         yield pytest.param(command, case, made, id=f"{command}/{case.name}/{made}", marks=marks)
 
 
@@ -68,18 +69,25 @@ def endpoint() -> Iterator[str]:
 def test_output(
     command: str, case: Case, made: str, study: Study, request: pytest.FixtureRequest, record_property: Any,
 ) -> None:  # fmt: skip
-    if made.endswith((".png", ".pdf", ".svg")):
-        pytest.importorskip("vl_convert", reason="pip install 'crosslens[pictures]'")
     words = case.typed(made)
     if "--clusters" in words and platform.machine() not in ("x86_64", "AMD64"):
         pytest.skip("UMAP places points otherwise on other processors than the one that recorded them")
     if "{endpoint}" in words:
         words = words.replace("{endpoint}", request.getfixturevalue("endpoint"))
-    with study.copy(case.part) as folder:
-        columns = int(made) if made.isdecimal() else None if made == "json" else 80
-        done = call(words, folder, columns, colour=case.colour)
+    if made == "json" and command in WRITING:
+        words += f" --write '{PAGE}'"
+    with study.copy(case.part) as folder, saved_results() as results:
+        done = call(
+            words, folder, None if made == "json" else int(made) if made.isdecimal() else 80, colour=case.colour
+        )
         assert done.code == case.code, f"crosslens {words}\n{done.err}"
-        texts = outputs(case, made, done.out, done.err, folder)
+        shown = []
+        for result in tuple(results):
+            sections = tuple(result.sections())
+            check_page((folder / PAGE).read_text(encoding="utf-8"), sections)
+            shown.append({"forms": forms_of(result, folder), "sections": structure(sections)})
+        (folder / PAGE).unlink(missing_ok=True)
+        texts = outputs(case, made, done.out, done.err, folder, shown)
     stored = {file.name: file for file in folder_of(command).glob("*") if is_of(file.name, case, made)}
     if request.config.getoption("--record", False):
         record(folder_of(command), texts, stored, partial(record_property, "recorded"), case)
@@ -87,27 +95,66 @@ def test_output(
         check(f"crosslens {words}", texts, stored, case)
 
 
+@contextlib.contextmanager
+def saved_results() -> Iterator[list[Presented]]:
+    """The results that are saved meanwhile."""
+    results: list[Presented] = []
+    save = Presented.save
+
+    def remembered(result: Presented, *arguments: Any, **options: Any) -> Path:
+        results.append(result)
+        return save(result, *arguments, **options)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Presented, "save", remembered)
+        yield results
+
+
+def check_page(page: str, sections: Sequence[Section]) -> None:
+    """A page holds every title and every number that is in the sections."""
+    words = " ".join(html.unescape(re.sub(r"<[^>]*>", " ", page)).split())
+    for section in sections:
+        titles = [section.title, *(part.title for part in (*section.tables, *section.charts))]
+        cells = [cell for table in section.tables for row in table.rows for cell in row]
+        for text in (*titles, *(cell.number for cell in cells if isinstance(cell, Figure))):
+            assert " ".join(text.split()) in words, f"not on the page: {text}"
+
+
+def forms_of(result: Presented, folder: Path) -> str:
+    """The endings of files that the result can be written to; others are refused for want of a table or chart."""
+    endings = []
+    for ending in (".md", ".csv", ".tex", ".svg"):
+        try:
+            assert result.save(folder / f"of-forms{ending}").read_bytes()
+        except UsageError as error:
+            if not re.search("no (table|chart)", str(error)):
+                raise
+        else:
+            (folder / f"of-forms{ending}").unlink()
+            endings.append(ending)
+    return " ".join(endings)
+
+
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=pytest.mark.slow if name in OF_STUDIES else ()) for name in PRINTED]
 )
-def test_printed_result(
-    name: str, study: Study, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest, record_property: Any,
-) -> None:  # fmt: skip
-    """What ``print(result)`` shows in Python."""
-    case = Case(name, "", part="studies" if name in OF_STUDIES else "tables")
-    with study.copy(case.part) as folder, monkeypatch.context() as patch:
+def test_printed_result(name: str, study: Study, monkeypatch: pytest.MonkeyPatch) -> None:
+    """``print(result)`` shows in Python what a terminal does: every section, table and number of it."""
+    with study.copy("studies" if name in OF_STUDIES else "tables") as folder, monkeypatch.context() as patch:
         patch.chdir(folder)
         patch.setenv("CROSSLENS_CACHE", str(folder / "cache"))
         result = PRINTED[name]()
-        kind = type(result)
-        has_text = kind.__str__ is not object.__str__ and "polars" not in kind.__module__
-        shown = str(result) if has_text else "no text of its own"
-        texts = {f"{name}.txt": plain_text(f"{kind.__name__}\n\n{shown}\n", folder)}
-    stored = {file.name: file for file in (HERE / PYTHON).glob(f"{name}.txt")}
-    if request.config.getoption("--record", False):
-        record(HERE / PYTHON, texts, stored, partial(record_property, "recorded"), case)
-    else:
-        check(f"print({name})", texts, stored, case)
+        text = str(result)
+        sections = tuple(result.sections())
+    assert text == result.text()
+    words = " ".join(text.split())
+    for section in sections:
+        assert section.title in words
+        tables = [part for part in section.parts if isinstance(part, Table) and not part.folded]
+        for number in (
+            cell.number for table in tables for row in table.overview.rows for cell in row if isinstance(cell, Figure)
+        ):
+            assert number in words
 
 
 def check(what: str, texts: dict[str, str], stored: dict[str, Path], case: Case) -> None:
@@ -120,16 +167,16 @@ def check(what: str, texts: dict[str, str], stored: dict[str, Path], case: Case)
     assert not differences, "\n".join([what, *differences, f"if this is intended: {RECORD}"])
 
 
-def outputs(case: Case, made: str, out: str, err: str, folder: Path) -> dict[str, str]:
+def outputs(case: Case, made: str, out: str, err: str, folder: Path, shown: list[Any]) -> dict[str, str]:
     """What a call made, by the names under which it is recorded."""
     texts = {}
     if made == "json":
-        return {f"{case.name}.json": plain_json(out, folder)}
-    if made in case.forms:
+        texts[f"{case.name}.json"] = plain_json(json.dumps({"json": json.loads(out), "shown": shown}), folder)
+    elif made in case.forms:
         err = re.sub(r"(?m)^.*\d s elapsed.*\n", "", err)  # progress of work that happens to take long
         printed = out + (f"\n[standard error]\n{err.lstrip()}" if err.strip() else "")
         texts[f"{case.name}.{made}.txt"] = plain_text(printed, folder)
-    if made == "120":
+    if made in case.forms[1:]:
         return texts
     kept = [file for pattern in case.keeps for file in folder.glob(pattern)] if made in case.forms else []
     files = {file: file.relative_to(folder) for file in kept}
@@ -159,11 +206,9 @@ def is_of(name: str, case: Case, made: str) -> bool:
     if not name.startswith(f"{case.name}."):
         return False
     rest = name.removeprefix(f"{case.name}.")
-    if made == "json":
-        return rest == "json"
-    if rest == f"{made}.txt":
+    if rest == ("json" if made == "json" else f"{made}.txt"):
         return True
-    if made == "120" or rest == "json" or re.fullmatch(r"\d+\.txt", rest):
+    if rest == "json" or re.fullmatch(r"\d+\.txt", rest):
         return False
     if made in case.forms[1:]:
         return False
@@ -275,10 +320,9 @@ def test_every_recorded_file_is_still_made(request: pytest.FixtureRequest) -> No
     abandoned = [
         file
         for file in sorted(HERE.glob("*/*"))
-        if file.parent.name not in ("__pycache__", PYTHON)
+        if file.parent.name != "__pycache__"
         and not any(is_of(file.name, case, made) for case, made in calls.get(file.parent, ()))
     ]
-    abandoned += [file for file in (HERE / PYTHON).glob("*") if file.stem not in PRINTED]
     if request.config.getoption("--record", False):
         for file in abandoned:
             file.unlink()
