@@ -241,13 +241,10 @@ def test_a_damaged_run_is_replaced_when_told_to(tmp_path: Path) -> None:
 
 def test_a_damaged_study_is_made_again(stored: Path, tmp_path: Path) -> None:
     folder = Path(shutil.copytree(stored / "study", tmp_path / "study"))
-    results = folder / "letters" / "original.parquet"
-    before = {file: file.read_bytes() for file in (results, folder / "drops.parquet")}
-    table, facts = pl.read_parquet(results), pl.read_parquet_metadata(results)
-    del facts["ARROW:schema"]
-    table.with_columns(rank=pl.lit(1.0)).write_parquet(results, metadata=facts)
-    before_drops = before[folder / "drops.parquet"]
-    (folder / "drops.parquet").write_bytes(before_drops[:-9] + b"x" + before_drops[-8:])
+    damaged = (folder / "letters" / "original" / "ranking-t2t" / "above.npy", folder / "drops.parquet")
+    before = {file: file.read_bytes() for file in damaged}
+    for file, content in before.items():
+        file.write_bytes(content[:-9] + b"x" + content[-8:])
     text_study(captions(4), Letters(), "char_swap", output=folder, cache=False)
     assert {file: file.read_bytes() for file in before} == before
     load_study(folder)

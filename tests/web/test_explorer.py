@@ -360,7 +360,7 @@ def write_study(folder: Path) -> None:
     tables = dict.fromkeys(("drops", "spread", "changes", "overlap", "overlap_pairs", "words", "brittle"), empty)
     tables |= {"captions": pl.DataFrame(captions), "queries": pl.DataFrame(queries)}
     about = {"dataset": {"name": dataset.name, "fingerprint": dataset.fingerprint}}
-    Robustness(("m",), ("char_swap", "synonym_noun"), "t2i/Hit@1", "t2i", tables, about).save(folder)
+    Robustness(("m",), ("char_swap", "synonym_noun"), "t2i/Hit@1", "t2i", about, **tables).save(folder)
 
 
 def test_perturbations_of_a_query(runs_folder: Path, tmp_path: Path) -> None:

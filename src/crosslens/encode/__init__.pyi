@@ -46,7 +46,6 @@ from crosslens.encode.stream import (
     encode_dataset as encode_dataset,
     encode_images as encode_images,
     encode_texts as encode_texts,
-    feature_key as feature_key,
     save_encoded as save_encoded,
 )
 from crosslens.encode.text_retrieval import (

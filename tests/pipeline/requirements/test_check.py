@@ -62,7 +62,7 @@ def study(seeds: int = 1) -> Robustness:
         for metric in ("t2i/Hit@1", "i2t/Hit@1", "Rsum")
         for seed in range(seeds)
     ]  # fmt: skip
-    return Robustness(("a", "b"), ("char_swap", "blur@3"), "Rsum", "t2i", {"drops": pl.DataFrame(rows)})
+    return Robustness(("a", "b"), ("char_swap", "blur@3"), "Rsum", "t2i", drops=pl.DataFrame(rows))
 
 
 def groups(of: Run, column: str, metric: str) -> Any:

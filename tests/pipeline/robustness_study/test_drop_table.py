@@ -264,7 +264,7 @@ def test_mistakes(studies: dict[str, cl.Robustness]) -> None:
 def test_a_stored_study_without_percent_is_read(studies: dict[str, cl.Robustness], tmp_path: Path) -> None:
     study = studies["a-small"]
     drops = study.drops.drop("percent", "percent_low", "percent_high")
-    replace(study, tables={**study.tables, "drops": drops}).save(tmp_path / "old")
+    replace(study, drops=drops).save(tmp_path / "old")
     loaded = cl.Robustness.load(tmp_path / "old").drops
     assert loaded["percent"].to_list() == pytest.approx(study.drops["percent"].to_list())
     assert loaded["percent_low"].is_nan().all()

@@ -30,19 +30,19 @@ def text_study(dataset: cl.Dataset, encoder: Any, perturbations: str, **options:
 
 def test_the_same_again_and_more_of_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     dataset = captions(8)
-    first = text_study(dataset, Letters(), "char_swap", output=tmp_path / "rob", cache=False)
+    first = text_study(dataset, Letters(), "char_swap", output=tmp_path / "rob")
     stamp = (tmp_path / "rob" / "robustness.json").stat().st_mtime_ns
     again = Letters()
-    text_study(dataset, again, "char_swap", output=tmp_path / "rob", cache=False)
+    text_study(dataset, again, "char_swap", output=tmp_path / "rob")
     assert again.texts == []
     assert (tmp_path / "rob" / "robustness.json").stat().st_mtime_ns == stamp
     more = Letters()
     grown = text_study(
-        dataset, more, "char_swap,distraction_true", output=tmp_path / "rob", cache=False, progress=LogLines()
+        dataset, more, "char_swap,distraction_true", output=tmp_path / "rob", progress=LogLines()
     )
     assert "note: letters: resumed at result 2 of 3\n" in capsys.readouterr().err
     changed = grown.captions.filter(pl.col("perturbation") == "distraction_true")["text"].to_list()
-    assert sorted(more.texts) == sorted([*dataset.texts, *changed])
+    assert sorted(more.texts) == sorted(changed)
     assert grown.changes.row(0) == first.changes.row(0)
     loaded = cl.Robustness.load(tmp_path / "rob")
     assert loaded.perturbations == ("char_swap", "distraction_true")
@@ -84,7 +84,7 @@ class Slow(Letters):
         return super().encode_texts(texts)
 
 names = "distraction_true,distraction_false,shuffle_all_words,shuffle_within_trigrams,shuffle_trigrams"
-text_study(captions(12), Slow(), names, output=sys.argv[1], cache=False)
+text_study(captions(12), Slow(), names, output=sys.argv[1], cache=sys.argv[1] + "-cache")
 """
 
 
@@ -99,19 +99,20 @@ def test_killed_and_run_again(tmp_path: Path) -> None:
     whole = start("whole", "whole.log")
     assert whole.communicate()[1] == b""
     process, begun = start("killed", "first.log"), Workspace(tmp_path / "killed").new
-    while not (begun / "letters" / "distraction_false.parquet").exists():
+    while not (begun / "letters" / "distraction_false" / "run.json").exists():
         assert process.poll() is None
         time.sleep(0.01)
     process.send_signal(signal.SIGKILL)
     process.communicate()
     assert not (tmp_path / "killed").exists()
-    done = [file.stem for file in (begun / "letters").glob("*.parquet") if file.stem != "original"]
+    done = {file.parent.name: file.stat().st_mtime_ns for file in (begun / "letters").glob("*/run.json")}
     second = start("killed", "second.log")
     assert second.communicate()[1] == b""
     table = cl.Robustness.load(tmp_path / "whole").captions.filter("applied")
     encoded = set((tmp_path / "second.log").read_text().splitlines())
-    for name in done:
+    for name, stamp in done.items():
         assert not encoded & set(table.filter(pl.col("perturbation") == name)["text"]), name
+        assert (tmp_path / "killed" / "letters" / name / "run.json").stat().st_mtime_ns == stamp, "ranked once"
     assert set(table.filter(pl.col("perturbation") == "shuffle_trigrams")["text"]) <= encoded
     mine, other = (cl.Robustness.load(tmp_path / name).tables for name in ("killed", "whole"))
     for name, rows in mine.items():
@@ -130,18 +131,18 @@ def test_another_study_is_overwritten_if_told_to(tmp_path: Path) -> None:
 def test_more_permutations_need_no_new_runs(tmp_path: Path) -> None:
     text_study(captions(6), Letters(), "distraction_true", output=tmp_path / "rob")
     encoder = Letters()
-    result = text_study(captions(6), encoder, "distraction_true", output=tmp_path / "rob", permutations=70, cache=False)
+    result = text_study(captions(6), encoder, "distraction_true", output=tmp_path / "rob", permutations=70)
     assert encoder.texts == []
     assert result.about["testing"]["permutations"] == 70
 
 
 def test_a_model_that_would_be_lost_is_refused_before_the_work(tmp_path: Path) -> None:
     dataset = captions(6)
-    text_study(dataset, Letters(), "char_swap", output=tmp_path / "rob", cache=False)
+    text_study(dataset, Letters(), "char_swap", output=tmp_path / "rob")
     other = Letters()
     other.name = "others"
     with pytest.raises(ConflictError, match="also has letters"):
-        text_study(dataset, other, "char_swap", output=tmp_path / "rob", cache=False)
+        text_study(dataset, other, "char_swap", output=tmp_path / "rob")
     assert other.texts == []
     both = cl.robustness(
         dataset, models=[other, Letters()], perturbations="char_swap", image_text="mean", output=tmp_path / "rob",
@@ -152,7 +153,7 @@ def test_a_model_that_would_be_lost_is_refused_before_the_work(tmp_path: Path) -
 
 def test_fewer_seeds_and_other_options_do_not_replace_a_study(tmp_path: Path) -> None:
     dataset = captions(6)
-    options: dict[str, Any] = {"output": tmp_path / "rob", "cache": False}
+    options: dict[str, Any] = {"output": tmp_path / "rob"}
     text_study(dataset, Letters(), "synonym_noun", seeds=2, **options)
     before = (tmp_path / "rob" / "robustness.json").read_bytes()
     with pytest.raises(ConflictError, match="2 seeds"):
@@ -177,7 +178,11 @@ def test_unfinished_work_of_another_study_is_not_taken_over(tmp_path: Path) -> N
 @pytest.mark.parametrize(
     "damaged",
     rest_slow(
-        ["drops.parquet", "letters/char_swap/run.json", "letters/char_swap.parquet", "letters/original.parquet"], 2
+        [
+            "drops.parquet", "letters/original/ranking-t2t/above.npy", "letters/char_swap/run.json",
+            "letters/char_swap/queries.parquet", "letters/char_swap/ranking-t2t/header.json",
+        ],
+        2,
     ),
 )
 def test_damaged_files_are_computed_again(tmp_path: Path, damaged: str) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import combinations, product
 from math import nan
 from typing import Any
@@ -27,6 +27,7 @@ from crosslens.core import (
 )
 from crosslens.metrics import bounds_of, format_count, metric_figure, unit_sentence
 from crosslens.pipeline.comparison import unused_label
+from crosslens.pipeline.robustness_study.tables import StudyTables, direction_rsum
 from crosslens.statistics import (
     Bootstrap,
     difference_bounds,
@@ -36,38 +37,9 @@ from crosslens.statistics import (
     significance_sentence,
 )
 
-TABLES = ("drops", "spread", "changes", "overlap", "overlap_pairs", "words", "brittle", "captions", "queries",
-          "headline_queries")  # fmt: skip
 BY_DATASET = "dataset"
-CHANGE_GROUPS = ("decreased", "increased", "unchanged")
-CHANGE_FIGURES = ("Hit@1", "Hit@10", "MRR@10", "MRR", "Fails")
-POOLED = "typos"
-"""The row of the four typos together."""
 _FIGURES = ("drop", "low", "high", "percent", "percent_low", "percent_high", "before", "after")
 PERCENT_SENTENCE = "percent of the figure before, which BRIT's Table 4 fits best."
-
-
-def direction_rsum(direction: str) -> str:
-    """The metric ``Rsum`` of one direction. Studies have it whether or not it is among their metrics."""
-    return f"{direction}/Rsum"
-
-
-@dataclass(frozen=True, eq=False)
-class StudyTables:
-    """What a robustness study measured: models × perturbations, and the tables by name (:data:`TABLES`)."""
-
-    models: tuple[str, ...]
-    perturbations: tuple[str, ...]
-    headline: str
-    direction: str
-    tables: Mapping[str, pl.DataFrame]
-    about: Mapping[str, Any] = field(default_factory=dict)
-    shown: tuple[str, ...] | None = None
-
-    def __getattr__(self, name: str) -> pl.DataFrame:
-        if name in TABLES:
-            return self.tables[name]
-        raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
 
 
 @dataclass(frozen=True)

@@ -35,7 +35,7 @@ from crosslens.pipeline.protocol import follow_in_study, require_perturbations
 from crosslens.pipeline.rankers import ORDER_DECIDES
 from crosslens.pipeline.robustness_study.study import Robustness, folder_name
 from crosslens.pipeline.robustness_study.study_runner import StudyRunner, StudySettings, study_folder
-from crosslens.pipeline.robustness_study.variants import ORIGINAL, THE_ORIGINAL, GivenInputs, Variant, given_variant
+from crosslens.pipeline.robustness_study.variants import ORIGINAL, Variant, given_variant
 
 UNPERTURBED = "none"
 """The name of the unperturbed list among those of the perturbations."""
@@ -170,22 +170,6 @@ def judged_by_direction(relevance: Relevance, lists: Lists) -> dict[str, Relevan
     return judged
 
 
-def given_lists(
-    name: str | None, lists: Mapping[str, Lists], relevance: Any, *, skip_unknown: bool
-) -> tuple[GivenInputs, str]:
-    """The lists of one system as inputs of a study, and a hash of the judgements and of what is skipped."""
-    judged = relevance if isinstance(relevance, Mapping) else {"any": relevance}
-    hashes = {direction: "" if given is None else given.fingerprint for direction, given in judged.items()}
-    systems = {ranked.system for by_direction in lists.values() for ranked in by_direction.values()} - {""}
-    name = name or (systems.pop() if len(systems) == 1 else "") or "lists"
-    keys, given = {}, {}
-    for label, runs in lists.items():
-        variant = THE_ORIGINAL if label == UNPERTURBED else label
-        keys[variant] = " ".join(f"{direction} {ranked.fingerprint}" for direction, ranked in runs.items())
-        given[variant] = {"run": runs, "relevance": relevance, "skip_unknown": skip_unknown}
-    return GivenInputs(name, "lists", keys, given), fingerprint("judged", {**hashes, "skip_unknown": str(skip_unknown)})
-
-
 LIST_METRICS = ("Hit@1", "Hit@5", "Hit@10", "MRR@10")
 """The default metrics: those that lists of ten items allow."""
 _NOT_FOR_LISTS = ("seeds", "options", "image_text", "query_caption", "score")
@@ -244,7 +228,8 @@ def robustness_from_runs(
     judged = None if relevance is None else parse_by_direction(relevance, Relevance)
     if dataset is None and isinstance(judged, Relevance):
         judged = judged_by_direction(judged, lists[UNPERTURBED])
-    source, judgements = given_lists(chosen.name, lists, judged, skip_unknown=chosen.skip_unknown)
+    systems = {ranked.system for by_direction in lists.values() for ranked in by_direction.values()} - {""}
+    model = chosen.name or (systems.pop() if len(systems) == 1 else "") or "lists"
     names = [name for name in lists if name != UNPERTURBED]
     require_perturbations(protocol, names)
     contents = {
@@ -257,11 +242,21 @@ def robustness_from_runs(
         for variant in _variants(names, dataset, perturbed or {}, chosen.seed)
     ]
     settings = StudySettings.of(replace(chosen, directions=tuple(lists[UNPERTURBED])), metrics, LIST_METRICS)
+    hashes = {
+        direction: "" if part is None else part.fingerprint
+        for direction, part in (judged if isinstance(judged, Mapping) else {"any": judged}).items()
+    }
+    judgements = fingerprint("judged", {**hashes, "skip_unknown": str(chosen.skip_unknown)})
     data = {"relevance": judgements, "dataset": "" if dataset is None else dataset.fingerprint}
+
+    def inputs(variant: Variant, _: Progress) -> dict[str, Any]:
+        name = UNPERTURBED if variant.label == ORIGINAL else variant.perturbation
+        return {"run": lists[name], "relevance": judged, "skip_unknown": chosen.skip_unknown}
+
     with study_folder(output, settings.key(data), names, overwrite=overwrite) as folder:
         runner = StudyRunner(dataset, variants, settings, chosen, folder, shown_progress(progress))
-        outcomes = runner.run([source])
-        evaluated = {label: outcome.run for label, outcome in outcomes[source.name].items()}
+        outcomes = runner.run([(model, inputs)])
+        evaluated = {label: outcome.run for label, outcome in outcomes[model].items()}
         ranking = evaluated[ORIGINAL].rankings[settings.table_direction]
         facts: dict[str, Any] = {"queries": len(ranking.query_ids), "fingerprint": data["relevance"]}
         if dataset is not None:

@@ -27,17 +27,19 @@ from crosslens.core import (
 from crosslens.metrics import facts_of, format_count, format_figure, metric_figure, unit_sentence
 from crosslens.pipeline.protocol import protocol_facts
 from crosslens.pipeline.robustness_study.drop_table import (
-    CHANGE_FIGURES,
-    CHANGE_GROUPS,
     PERCENT_SENTENCE,
-    POOLED,
-    StudyTables,
-    direction_rsum,
     drop_maps,
     drop_table,
     percent_figure,
     table_of_drops,
     table_of_tests,
+)
+from crosslens.pipeline.robustness_study.tables import (
+    CHANGE_FIGURES,
+    CHANGE_GROUPS,
+    POOLED,
+    StudyTables,
+    direction_rsum,
 )
 from crosslens.statistics import significance_sentence
 

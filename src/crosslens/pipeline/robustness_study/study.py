@@ -35,8 +35,8 @@ from crosslens.core import (
     write_header,
 )
 from crosslens.metrics import facts_of
-from crosslens.pipeline.robustness_study.drop_table import TABLES, StudyTables
 from crosslens.pipeline.robustness_study.sections import study_sections
+from crosslens.pipeline.robustness_study.tables import TABLES, StudyTables
 
 ROBUSTNESS_FILE = "robustness.json"
 STUDY_LAYOUT = Layout(
@@ -105,7 +105,7 @@ class Robustness(StudyTables, Presented):
             "direction": self.direction,
             **self.about,
             "metric_facts": {
-                name: asdict(facts_of(name)) for name in dict.fromkeys([self.headline, *self.tables["drops"]["metric"]])
+                name: asdict(facts_of(name)) for name in dict.fromkeys([self.headline, *self.drops["metric"]])
             },
             **{name: json_form(self.tables[name].to_dicts()) for name in TABLES if name not in _LARGE},
         }
@@ -130,17 +130,13 @@ class Robustness(StudyTables, Presented):
     def write_into(self, folder: Path) -> None:
         """Write the same files into a folder that is being prepared; the header lists them and the runs beside them.
 
-        Of every model and variant: its results, and its run, whose header lists its own files.
+        The header of every run lists its own files.
         """
         for name, table in self.tables.items():
             with atomic_file(folder / f"{name}.parquet") as file:
                 file.write_bytes(parquet_bytes(table))
-        files = [f"{name}.parquet" for name in self.tables]
-        for model in self.models:
-            for results in sorted((folder / folder_name(model)).glob("*.parquet")):
-                run = results.with_suffix("") / RUN_FILE
-                if run.exists():
-                    files += [part.relative_to(folder).as_posix() for part in (results, run)]
+        runs = [run for model in self.models for run in sorted((folder / folder_name(model)).glob(f"*/{RUN_FILE}"))]
+        files = [f"{name}.parquet" for name in TABLES] + [run.relative_to(folder).as_posix() for run in runs]
         write_header(folder / ROBUSTNESS_FILE, self.as_dict(), files)
 
     @staticmethod
@@ -148,20 +144,19 @@ class Robustness(StudyTables, Presented):
         """Read a folder that a study wrote; ``verify`` refuses files that have changed since."""
         folder = Path(folder)
 
+        def read_table(file: Path) -> pl.DataFrame:
+            if file.stem == "headline_queries" and not file.exists():  # written before there was one
+                return pl.DataFrame()
+            try:
+                return read_parquet_file(file)
+            except (OSError, pl.exceptions.PolarsError) as error:
+                raise InputError(f"unreadable: {error}", file=file, fix="run the same command again") from error
+
         def read() -> Robustness:
             with verification(verify):
                 header, manifest = read_study_header(folder / ROBUSTNESS_FILE)
                 manifest.check_folder()
-            tables = {}
-            for name in TABLES:
-                file = folder / f"{name}.parquet"
-                if name == "headline_queries" and not file.exists():  # written before there was one
-                    tables[name] = pl.DataFrame()
-                    continue
-                try:
-                    tables[name] = read_parquet_file(file)
-                except (OSError, pl.exceptions.PolarsError) as error:
-                    raise InputError(f"unreadable: {error}", file=file, fix="run the same command again") from error
+            tables = {name: read_table(folder / f"{name}.parquet") for name in TABLES}
             if "percent" not in tables["drops"].columns:  # written before there were intervals of it
                 share, unknown = pl.col("drop") / pl.col("before"), pl.lit(float("nan"))
                 tables["drops"] = tables["drops"].with_columns(
@@ -173,7 +168,7 @@ class Robustness(StudyTables, Presented):
                 read_facts(name, facts)
             check_stored_protocol(header.get("protocol", {}), folder / ROBUSTNESS_FILE)
             about = {key: value for key, value in header.items() if key not in ("format", "version", *TABLES)}
-            return Robustness(models, perturbations, headline, direction, tables, about)
+            return Robustness(models, perturbations, headline, direction, about, None, **tables)
 
         return read_whole(folder, folder / ROBUSTNESS_FILE, read=read)
 

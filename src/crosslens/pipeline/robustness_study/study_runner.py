@@ -17,24 +17,26 @@ from crosslens.core import (
     TEXT_TO_IMAGE,
     ConflictError,
     Dataset,
+    FloatArray,
     InputError,
     Progress,
+    Ranking,
     Run,
     UsageError,
     Workspace,
     argument,
-    atomic_file,
     fingerprint,
     json_form,
     link_tree,
     note_resumed,
-    parquet_bytes,
     reading,
+    remove,
     require_one_source,
     shown_progress,
+    stage,
     workspace,
 )
-from crosslens.encode import MEAN, EncodeOptions, load_encoder
+from crosslens.encode import MEAN, EncodeOptions, TextQueries, load_encoder, text_queries
 from crosslens.metrics import MetricRequest, MetricSpec, metric_plugins, parse_metrics, ranks_of
 from crosslens.perturbations import chosen_perturbations, is_image_perturbation
 from crosslens.pipeline.comparison import unused_label
@@ -42,7 +44,6 @@ from crosslens.pipeline.evaluation import dataset_facts, evaluate, scratch_folde
 from crosslens.pipeline.inputs import TEXT_TO_TEXT, check_dataset, score_source
 from crosslens.pipeline.options import RobustnessKeywords, RobustnessOptions, refuse_other_keywords
 from crosslens.pipeline.protocol import follow_in_study, require_perturbations, study_record
-from crosslens.pipeline.robustness_study.drop_table import direction_rsum
 from crosslens.pipeline.robustness_study.study import (
     ROBUSTNESS_FILE,
     STUDY_LAYOUT,
@@ -50,20 +51,39 @@ from crosslens.pipeline.robustness_study.study import (
     folder_name,
     read_study_header,
 )
-from crosslens.pipeline.robustness_study.tables import Outcome, make_study, significance_settings, tables_key
+from crosslens.pipeline.robustness_study.tables import (
+    DROP_COLUMNS,
+    HEADLINE_COLUMNS,
+    LISTED_RANKS,
+    QUERY_COLUMNS,
+    WORD_COLUMNS,
+    Outcome,
+    brittle_table,
+    change_table,
+    corrected,
+    direction_rsum,
+    drop_rows,
+    edited_parts,
+    headline,
+    overlap_table,
+    query_table,
+    score_changes,
+    spread,
+    word_rows,
+)
 from crosslens.pipeline.robustness_study.variants import (
     ORIGINAL,
-    ResultSource,
+    Inputs,
     Variant,
-    VariantEncoding,
     given_vectors,
     make_variants,
-    model_source,
+    model_inputs,
 )
 
 DEFAULT_METRICS = ("Hit@1", "Hit@5", "Hit@10", "MRR", "MedR")
 BOTH_DIRECTIONS = (IMAGE_TO_TEXT, TEXT_TO_IMAGE)
-_KEY = "crosslens.key"
+Outcomes = Mapping[str, Mapping[str, Outcome]]
+"""By model and variant, the original's under ``original``."""
 
 
 @dataclass(frozen=True)
@@ -119,13 +139,11 @@ class StudyFolder:
     """The study in a folder and, beside it, the new one that replaces it when it is complete.
 
     The new one begins with the runs of the stored study, if that is of the same ``setting``: the fingerprint of what
-    the runs of a study share.
+    the runs of a study share. A run that is there already is not made again.
     """
 
     def __init__(self, work: Workspace, setting: str, overwrite: bool) -> None:
         self.work, self.setting, self._overwrite = work, setting, overwrite
-        self.changed = False
-        """Whether the new study differs from the stored one."""
         self.stored: dict[str, Any] = {}
         """The header of a stored study of the same setting."""
         if not STUDY_LAYOUT.holds(work.target):
@@ -157,7 +175,7 @@ class StudyFolder:
             otherwise = f"choose another output folder, or pass {argument('overwrite', True)}"
             raise ConflictError(f"{self.work.target}: {problem}", fix=f"{fix}, {otherwise}")
 
-    def place(self, model: str) -> Path:
+    def runs_of(self, model: str) -> Path:
         """Where the runs of a model are made."""
         if not self.work.new.is_dir():  # else it is interrupted work of the same setting
             if self.stored:
@@ -167,18 +185,17 @@ class StudyFolder:
         return self.work.new / folder_name(model)
 
     def finish(self, key: str, make: Callable[[], Robustness]) -> Robustness:
-        """The study, whose stored tables stay where they are of the same key; put in place if anything is new."""
-        result = None
-        if self.stored.get("key") == key:
+        """The study; the stored one where it is of the same ``key`` and no run is new, else a new one in its place."""
+        new, target = self.work.new, self.work.target
+        of_stored = ((run, target / run.relative_to(new)) for run in new.glob(f"*/*/{RUN_FILE}"))
+        if self.stored.get("key") == key and all(old.exists() and old.samefile(run) for run, old in of_stored):
             with suppress(InputError):  # damaged tables are made again
-                result = Robustness.load(self.work.target)
-        if result is None:
-            result, self.changed = make(), True
-        if self.changed:
-            result.write_into(self.work.new)
-            self.work.publish(STUDY_LAYOUT)
-        else:
-            self.work.discard()
+                result = Robustness.load(target)
+                self.work.discard()
+                return result
+        result = make()
+        result.write_into(new)
+        self.work.publish(STUDY_LAYOUT)
         return result
 
 
@@ -211,85 +228,56 @@ class StudyRunner:
     folder: StudyFolder | None
     progress: Progress
 
-    def run(self, sources: Iterable[ResultSource], models: int = 1) -> dict[str, dict[str, Outcome]]:
-        """The outcomes of every model on the original and on every variant; finished ones are loaded.
+    def run(self, sources: Iterable[tuple[str, Inputs]], models: int = 1) -> Outcomes:
+        """The outcomes of every model on the original and on every variant.
 
         The names of the ``models`` are known when they are loaded; work on them comes after.
         """
         outcomes: dict[str, dict[str, Outcome]] = {}
-        for number, source in enumerate(sources, start=1):
+        variants = [Variant(ORIGINAL, self.options.seed, ORIGINAL, self.dataset), *self.variants]
+        for number, (model, inputs) in enumerate(sources, start=1):
+            folder = None
             if self.folder is not None:
-                self.folder.refuse_loss("models", {*outcomes, source.name}, unnamed=models - number)
-            tasks = {variant.label if variant else ORIGINAL: variant for variant in (None, *self.variants)}
-            keys = {label: self._key(source, variant) for label, variant in tasks.items()}
-            stored = {label: self._stored(source, label, key) for label, key in keys.items()}
-            missing = [label for label, outcome in stored.items() if outcome is None]
-            if missing:
-                note_resumed(self.progress, source.name, len(tasks) - len(missing), len(tasks), "result")
-            outcomes[source.name] = {
-                label: outcome or self._evaluate(source, tasks[label], label, keys[label])
-                for label, outcome in stored.items()
-            }
+                self.folder.refuse_loss("models", {*outcomes, model}, unnamed=models - number)
+                folder = self.folder.runs_of(model)
+                done = sum((folder / variant.label / RUN_FILE).exists() for variant in variants)
+                if done < len(variants):
+                    note_resumed(self.progress, model, done, len(variants), "result")
+            outcomes[model] = {variant.label: self._outcome(model, inputs, variant, folder) for variant in variants}
         return outcomes
 
-    def _key(self, source: ResultSource, variant: Variant | None) -> str:
-        """A hash of all that an outcome depends on; empty where that is not known."""
-        key, setting = source.key(variant), self.folder and self.folder.setting
-        changed = [] if variant is None else [variant.label, str(variant.seed), *variant.texts]
-        return key and fingerprint("outcome", {"source": key, "setting": setting or "", "variant": changed})
+    def _outcome(self, model: str, inputs: Inputs, variant: Variant, folder: Path | None) -> Outcome:
+        settings, direction, name = self.settings, self.settings.table_direction, f"{model}, {variant.label}"
+        progress = PrefixedProgress(self.progress, name)
+        given, output = inputs(variant, progress), folder and folder / variant.label
 
-    def _stored(self, source: ResultSource, label: str, key: str) -> Outcome | None:
-        """A finished outcome of this key; None where it has to be computed."""
-        if self.folder is None or not key:
-            return None
-        run, file = self.folder.place(source.name) / label, self.folder.place(source.name) / f"{label}.parquet"
-        if not (file.exists() and (run / RUN_FILE).exists()):
-            return None
-        try:
-            table = pl.read_parquet(file, glob=False)
-            if pl.read_parquet_metadata(file).get(_KEY) != fingerprint("result", {"key": key, "table": table}):
-                return None
-            arrays = (table[name].to_numpy() for name in ("rank", "own_score"))
-            return Outcome(Run.load(run), self.settings.table_direction, *arrays)
-        except (OSError, pl.exceptions.PolarsError, InputError):  # damaged
-            return None
-
-    def _evaluate(self, source: ResultSource, variant: Variant | None, label: str, key: str) -> Outcome:
-        """The outcome, whose last part is stored beside the run: with that file it is finished."""
-        settings, name = self.settings, f"{source.name}, {label}"
-        direction, progress = settings.table_direction, PrefixedProgress(self.progress, name)
-        dataset = self.dataset if variant is None else variant.dataset
-        inputs = source.inputs(variant, progress)
-        place = None if self.folder is None else self.folder.place(source.name)
-        metrics = tuple(dict.fromkeys((*settings.metrics, direction_rsum(direction))))
-        with reading(name) if "run" in inputs else nullcontext():
+        def run_and_ranks() -> tuple[Run, Ranking, FloatArray]:
             run = evaluate(
-                dataset, **inputs, directions=settings.directions, metrics=metrics, score=settings.score,
+                variant.dataset, **given, directions=settings.directions,
+                metrics=tuple(dict.fromkeys((*settings.metrics, direction_rsum(direction)))), score=settings.score,
                 resamples=settings.resamples, level=settings.level, seed=settings.seed, threads=self.options.threads,
-                name=name, output=place and place / label, overwrite=True, command=self.options.command,
-                progress=progress,
+                name=name, output=output, overwrite=True, command=self.options.command, progress=progress,
             )  # fmt: skip
-        ranking = run.rankings[direction]
-        rank = np.where(ranking.relevant_counts > 0, ranks_of(ranking).first_listed(), np.nan)
+            ranking = run.rankings[direction]
+            return run, ranking, np.where(ranking.relevant_counts > 0, ranks_of(ranking).first_listed(), np.nan)
+
+        with reading(name) if "run" in given else nullcontext():
+            try:
+                run, ranking, rank = run_and_ranks()
+            except InputError as error:
+                if output is None or error.code != "changed-file":
+                    raise
+                remove(output)  # damaged
+                run, ranking, rank = run_and_ranks()
         own_score = np.full(len(rank), -np.inf)
-        if dataset is not None and "run" not in inputs:
+        if variant.dataset is not None and "run" not in given:
             pairs = (ranking.rows, ranking.relevant)
-            scorer = score_source(dataset, **inputs, score=settings.score).scorer
+            scorer = score_source(variant.dataset, **given, score=settings.score).scorer
             scores = scorer.exact(*(pairs if direction == IMAGE_TO_TEXT else pairs[::-1]))
             np.maximum.at(own_score, ranking.rows, np.asarray(scores, np.float64))
-        own_score = np.where(np.isfinite(own_score), own_score, np.nan)
-        if place is not None and self.folder is not None:
-            self.folder.changed = True
-            queries = pl.Series(ranking.query_ids, dtype=pl.String)
-            table = pl.DataFrame({"query": queries, "rank": rank, "own_score": own_score})
-            facts = {_KEY: fingerprint("result", {"key": key, "table": table})}
-            with atomic_file(place / f"{label}.parquet") as partial:
-                partial.write_bytes(parquet_bytes(table, metadata=facts))
-        return Outcome(run, direction, rank, own_score)
+        return Outcome(run, direction, rank, np.where(np.isfinite(own_score), own_score, np.nan))
 
-    def result(
-        self, outcomes: Mapping[str, Mapping[str, Outcome]], data: Mapping[str, Any], notes: Iterable[str]
-    ) -> Robustness:
+    def result(self, outcomes: Outcomes, data: Mapping[str, Any], notes: Iterable[str]) -> Robustness:
         """The tables, and what the study says about its ``data`` and settings."""
         settings, options = self.settings, self.options
         about: dict[str, Any] = {
@@ -309,6 +297,86 @@ class StudyRunner:
         key = tables_key(self.variants, outcomes, options)
         about |= {"setting": self.folder.setting, "key": key}
         return self.folder.finish(key, make)
+
+
+def make_study(
+    dataset: Dataset | None, variants: Sequence[Variant], outcomes: Outcomes, options: RobustnessOptions,
+    about: Mapping[str, Any], progress: Progress,
+) -> Robustness:  # fmt: skip
+    """Every table; all but the drops and the captions are of the first seed."""
+    seed, original = variants[0].seed, next(iter(outcomes.values()))[ORIGINAL]
+    first = [variant for variant in variants if variant.seed == seed]
+    cases = [
+        (model, variant, of_model[ORIGINAL], of_model[variant.label])
+        for model, of_model in outcomes.items()
+        for variant in variants
+    ]
+    by_text = options.match_by == "text"
+    if by_text and (dataset is None or original.direction == IMAGE_TO_TEXT):
+        lacks = "no texts are known" if dataset is None else "the queries are images"
+        raise UsageError(
+            f"{argument('match_by', 'text')}, but {lacks}",
+            fix=f"pass {argument('dataset')} with the direction t2i, or match by id",
+            option="match_by",
+        )
+    parts, note = ({}, "") if dataset is None else edited_parts(dataset, first, options.threads, progress)
+    rows = []
+    with stage(progress, "testing drops", len(cases)):
+        for case in cases:
+            rows += drop_rows(*case, options)
+            progress.advance()
+    drops = corrected(rows, options.correction)
+    queries = pl.concat([query_table(*case) for case in cases])
+    of_first = queries.filter(pl.col("seed") == seed)
+    scores = score_changes(of_first, dataset.texts if by_text and dataset is not None else None)
+    pairs = overlap_table(scores)
+    name, headlines = headline(original.run, original.direction), [pl.DataFrame(schema=HEADLINE_COLUMNS)]
+    for model, variant, before, after in cases:
+        if variant.seed == seed and name != original.rsum.name:  # that of one direction is in the table of queries
+            values = before.run[name]
+            columns = (model, variant.perturbation, seed, values.query_ids, values.clusters, values.values)
+            rows_of = dict(zip(HEADLINE_COLUMNS, (*columns, after.run[name].values), strict=True))
+            headlines.append(pl.DataFrame(rows_of, schema_overrides=HEADLINE_COLUMNS))
+    words = []
+    for model, of_model in outcomes.items() if original.direction != IMAGE_TO_TEXT else ():
+        by_name = {variant.perturbation: of_model[variant.label] for variant in first}
+        words += word_rows(model, parts, of_model[ORIGINAL], by_name, options)
+    tables = {
+        "drops": drops,
+        "spread": spread(drops),
+        "changes": change_table(of_first, scores),
+        "overlap": pairs.group_by("model", "group", maintain_order=True).agg(
+            pl.col("jaccard", "among_changed").fill_nan(None).mean(),
+            pl.col("jaccard").fill_nan(None).count().alias("pairs"),
+        ),
+        "overlap_pairs": pairs,
+        "words": pl.DataFrame(words, schema=WORD_COLUMNS),
+        "brittle": brittle_table(of_first, options.listed),
+        "captions": pl.concat([variant.table() for variant in variants]),
+        "queries": queries.select(*QUERY_COLUMNS).with_columns(LISTED_RANKS),
+        "headline_queries": pl.concat(headlines),
+    }
+    perturbations = tuple(dict.fromkeys(variant.perturbation for variant in variants))
+    about = {**about, "notes": [*about.get("notes", ()), *([note] if note else [])]}
+    return Robustness(tuple(outcomes), perturbations, name, original.direction, about, None, **tables)
+
+
+def tables_key(variants: Sequence[Variant], outcomes: Outcomes, options: RobustnessOptions) -> str:
+    """Changes when any value of any query of any run does, the way they are tested, or what tables hold of it."""
+    contents = {
+        f"{model}/{label}": f"{outcome.run.fingerprint} {fingerprint('own', {'scores': outcome.own_score})}"
+        for model, of_model in outcomes.items()
+        for label, outcome in of_model.items()
+    }
+    texts = {f"texts of {variant.label}": variant.texts for variant in variants}
+    columns = [*DROP_COLUMNS, *HEADLINE_COLUMNS]
+    return fingerprint("study", {"testing": significance_settings(options), "columns": columns, **texts, **contents})
+
+
+def significance_settings(options: RobustnessOptions) -> dict[str, Any]:
+    """How drops are tested and listed, as the result stores it."""
+    names = ("correction", "permutations", "resamples", "level", "seed", "listed", "match_by")
+    return {name: getattr(options, name) for name in names}
 
 
 class PrefixedProgress:
@@ -353,7 +421,7 @@ def robustness(
 
     Perturbed are the captions, which are the queries of ``t2i`` and the gallery of ``i2t``; or the pictures, the other
     way round. Only what changed is encoded. With ``output`` there is a run folder for every model and variant, and
-    interrupted studies resume: finished variants are neither encoded nor ranked again.
+    interrupted studies resume: vectors are those in the cache, and finished runs stay as they are.
 
     ``options`` are those of :class:`RobustnessOptions`: ``seed``, ``seeds`` (perturb with seed, seed + 1, …),
     ``options`` of the perturbations, ``image_text`` (``mean``, or a summariser: caption ``query_caption`` of each image
@@ -398,36 +466,38 @@ def robustness(
         raise UsageError("no embeddings of the variants", fix=f"pass {argument('variants')}, or a model")
     _check_options(study_options, encode_options, names, variants or (), perturbed or ())
     settings = StudySettings.of(study_options, metrics)
+    asked = TextQueries.over(dataset)
+    if study_options.image_text is not None:
+        shared = study_options.shared_images
+        asked = text_queries(dataset, study_options.query_caption, queries, shared_images=shared)
     data = {"dataset": dataset.fingerprint} | ({} if queries is None else {"queries": queries.fingerprint})
     setting, progress = settings.key(data, study_options.options), shown_progress(progress)
     with (
         study_folder(output, setting, names, seeds=study_options.seeds, overwrite=overwrite) as folder,
         scratch_folder(None if folder is None else folder.work.beside("pictures")) as pictures,
     ):
-        encoding = VariantEncoding(encode_options, study_options, pictures, queries)
-        asked = encoding.queries(dataset)
         changed = make_variants(asked, names, perturbed or {}, study_options, progress)
         several = [model] if models is None else [models] if isinstance(models, str) else models
-        named = list(several.items()) if isinstance(several, Mapping) else [("", encoder) for encoder in several]
+        encoders = list(several.items()) if isinstance(several, Mapping) else [("", encoder) for encoder in several]
 
-        def sources() -> Iterator[ResultSource]:
+        def sources() -> Iterator[tuple[str, Inputs]]:
             """The vectors of every model, under a name that no other has; or those that are given."""
             if source == "embeddings":
                 name = study_options.name or "embeddings"
-                yield given_vectors(name, asked.dataset, images, captions, variants or {})
+                yield name, given_vectors(asked.dataset, images, captions, variants or {}, names)
                 return
             taken: set[str] = set()
-            for name, encoder in named:
+            for name, encoder in encoders:
                 loaded = load_encoder(encoder, encode_options)
                 label = unused_label(name or loaded.name, taken, folder_name)
                 taken.add(folder_name(label))
-                yield model_source(label, loaded, dataset, encoding, changed)
+                yield label, model_inputs(loaded, dataset, asked, changed, encode_options, study_options, pictures)
 
         runner = StudyRunner(asked.dataset, changed, settings, study_options, folder, progress)
         facts = {"dataset": dataset_facts(dataset)}
         if asked.two_sets:
             facts["text_sets"] = text_set_facts(asked, settings.text)
-        return runner.result(runner.run(sources(), len(named)), facts, text_set_notes(asked, settings.text))
+        return runner.result(runner.run(sources(), len(encoders)), facts, text_set_notes(asked, settings.text))
 
 
 def _check_options(

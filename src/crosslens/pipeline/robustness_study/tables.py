@@ -1,9 +1,9 @@
-"""The tables of a study: the drop of every metric, and the results of all models and variants put together."""
+"""What a study measured: the drop of every metric, where queries go, which words matter, and what is brittle."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields
 from itertools import combinations
 from typing import Any
 
@@ -21,21 +21,55 @@ from crosslens.core import (
     MissingExtraError,
     Progress,
     Run,
-    UsageError,
-    argument,
-    fingerprint,
     split_name,
-    stage,
 )
 from crosslens.language import parse_texts
 from crosslens.metrics import RSUM_CUTOFFS, bounds_of, facts_of
 from crosslens.perturbations import PERTURBATIONS, Caption, Edit, perturbations_with
 from crosslens.pipeline.comparison import compare
-from crosslens.pipeline.options import RobustnessOptions, SignificanceOptions
-from crosslens.pipeline.robustness_study.drop_table import CHANGE_FIGURES, CHANGE_GROUPS, POOLED, direction_rsum
-from crosslens.pipeline.robustness_study.study import Robustness
-from crosslens.pipeline.robustness_study.variants import ORIGINAL, Variant
+from crosslens.pipeline.options import SignificanceOptions
+from crosslens.pipeline.robustness_study.variants import Variant
 from crosslens.statistics import Bootstrap, aggregate, correct, difference_bounds, relative_interval
+
+CHANGE_GROUPS = ("decreased", "increased", "unchanged")
+CHANGE_FIGURES = ("Hit@1", "Hit@10", "MRR@10", "MRR", "Fails")
+POOLED = "typos"
+"""The row of the four typos together."""
+
+
+def direction_rsum(direction: str) -> str:
+    """The metric ``Rsum`` of one direction. Studies have it whether or not it is among their metrics."""
+    return f"{direction}/Rsum"
+
+
+@dataclass(frozen=True, eq=False)
+class StudyTables:
+    """The tables of a study; :class:`Robustness` says what is in each."""
+
+    models: tuple[str, ...]
+    perturbations: tuple[str, ...]
+    headline: str
+    direction: str
+    about: Mapping[str, Any] = field(default_factory=dict)
+    shown: tuple[str, ...] | None = None
+    drops: pl.DataFrame = field(default_factory=pl.DataFrame)
+    spread: pl.DataFrame = field(default_factory=pl.DataFrame)
+    changes: pl.DataFrame = field(default_factory=pl.DataFrame)
+    overlap: pl.DataFrame = field(default_factory=pl.DataFrame)
+    overlap_pairs: pl.DataFrame = field(default_factory=pl.DataFrame)
+    words: pl.DataFrame = field(default_factory=pl.DataFrame)
+    brittle: pl.DataFrame = field(default_factory=pl.DataFrame)
+    captions: pl.DataFrame = field(default_factory=pl.DataFrame)
+    queries: pl.DataFrame = field(default_factory=pl.DataFrame)
+    headline_queries: pl.DataFrame = field(default_factory=pl.DataFrame)
+
+    @property
+    def tables(self) -> dict[str, pl.DataFrame]:
+        """All tables by name."""
+        return {name: getattr(self, name) for name in TABLES}
+
+
+TABLES = tuple(table.name for table in fields(StudyTables) if table.type == "pl.DataFrame")
 
 KEYS: Mapping[str, Any] = {"model": pl.String, "perturbation": pl.String, "seed": pl.Int64}
 PAIR_COLUMNS: Mapping[str, Any] = {
@@ -57,7 +91,7 @@ HEADLINE_COLUMNS: Mapping[str, Any] = {
     **KEYS, "query": pl.String, "cluster": pl.Int64, "before": pl.Float64, "after": pl.Float64,
 }  # fmt: skip
 _RANKS = pl.col("rank_before", "rank_after")
-_LISTED = pl.when(_RANKS.is_infinite()).then(None).otherwise(_RANKS).name.keep()
+LISTED_RANKS = pl.when(_RANKS.is_infinite()).then(None).otherwise(_RANKS).name.keep()
 
 
 @dataclass(frozen=True, eq=False)
@@ -200,7 +234,7 @@ def brittle_table(queries: pl.DataFrame, most: int) -> pl.DataFrame:
 
     queries = queries.with_columns(
         drop=pl.col("hits_before") - pl.col("hits_after"), fall=(shown("after") / shown("before")).log(2)
-    ).with_columns(_LISTED)
+    ).with_columns(LISTED_RANKS)
     tables = [pl.DataFrame(schema=BRITTLE_COLUMNS)]
     for _, table in queries.group_by("model", maintain_order=True):
         means = table.group_by("query").agg(mean_drop=pl.col("drop").mean(), fall=pl.col("fall").mean())
@@ -372,90 +406,6 @@ def headline(run: Run, direction: str) -> str:
     """The main figure of a model: ``Rsum`` in one of its forms where both directions are there, or its half."""
     sums = (name for name in run if split_name(name)[0] == BOTH and name.startswith("Rsum"))
     return next(sums, direction_rsum(direction))
-
-
-def significance_settings(options: RobustnessOptions) -> dict[str, Any]:
-    """How drops are tested and listed, as the result stores it."""
-    names = ("correction", "permutations", "resamples", "level", "seed", "listed", "match_by")
-    return {name: getattr(options, name) for name in names}
-
-
-Outcomes = Mapping[str, Mapping[str, Outcome]]
-"""By model and variant, the original's under ``original``."""
-
-
-def make_study(
-    dataset: Dataset | None, variants: Sequence[Variant], outcomes: Outcomes, options: RobustnessOptions,
-    about: Mapping[str, Any], progress: Progress,
-) -> Robustness:  # fmt: skip
-    """Every table; all but the drops and the captions are of the first seed."""
-    seed, original = variants[0].seed, next(iter(outcomes.values()))[ORIGINAL]
-    first = [variant for variant in variants if variant.seed == seed]
-    cases = [
-        (model, variant, of_model[ORIGINAL], of_model[variant.label])
-        for model, of_model in outcomes.items()
-        for variant in variants
-    ]
-    by_text = options.match_by == "text"
-    if by_text and (dataset is None or original.direction == IMAGE_TO_TEXT):
-        lacks = "no texts are known" if dataset is None else "the queries are images"
-        raise UsageError(
-            f"{argument('match_by', 'text')}, but {lacks}",
-            fix=f"pass {argument('dataset')} with the direction t2i, or match by id",
-            option="match_by",
-        )
-    parts, note = ({}, "") if dataset is None else edited_parts(dataset, first, options.threads, progress)
-    rows = []
-    with stage(progress, "testing drops", len(cases)):
-        for case in cases:
-            rows += drop_rows(*case, options)
-            progress.advance()
-    drops = corrected(rows, options.correction)
-    queries = pl.concat([query_table(*case) for case in cases])
-    of_first = queries.filter(pl.col("seed") == seed)
-    scores = score_changes(of_first, dataset.texts if by_text and dataset is not None else None)
-    pairs = overlap_table(scores)
-    name, headlines = headline(original.run, original.direction), [pl.DataFrame(schema=HEADLINE_COLUMNS)]
-    for model, variant, before, after in cases:
-        if variant.seed == seed and name != original.rsum.name:  # that of one direction is in the table of queries
-            values = before.run[name]
-            columns = (model, variant.perturbation, seed, values.query_ids, values.clusters, values.values)
-            rows_of = dict(zip(HEADLINE_COLUMNS, (*columns, after.run[name].values), strict=True))
-            headlines.append(pl.DataFrame(rows_of, schema_overrides=HEADLINE_COLUMNS))
-    words = []
-    for model, of_model in outcomes.items() if original.direction != IMAGE_TO_TEXT else ():
-        by_name = {variant.perturbation: of_model[variant.label] for variant in first}
-        words += word_rows(model, parts, of_model[ORIGINAL], by_name, options)
-    tables = {
-        "drops": drops,
-        "spread": spread(drops),
-        "changes": change_table(of_first, scores),
-        "overlap": pairs.group_by("model", "group", maintain_order=True).agg(
-            pl.col("jaccard", "among_changed").fill_nan(None).mean(),
-            pl.col("jaccard").fill_nan(None).count().alias("pairs"),
-        ),
-        "overlap_pairs": pairs,
-        "words": pl.DataFrame(words, schema=WORD_COLUMNS),
-        "brittle": brittle_table(of_first, options.listed),
-        "captions": pl.concat([variant.table() for variant in variants]),
-        "queries": queries.select(*QUERY_COLUMNS).with_columns(_LISTED),
-        "headline_queries": pl.concat(headlines),
-    }
-    perturbations = tuple(dict.fromkeys(variant.perturbation for variant in variants))
-    about = {**about, "notes": [*about.get("notes", ()), *([note] if note else [])]}
-    return Robustness(tuple(outcomes), perturbations, name, original.direction, tables, about)
-
-
-def tables_key(variants: Sequence[Variant], outcomes: Outcomes, options: RobustnessOptions) -> str:
-    """Changes when any value of any query of any run does, the way they are tested, or what tables hold of it."""
-    contents = {
-        f"{model}/{label}": f"{outcome.run.fingerprint} {fingerprint('own', {'scores': outcome.own_score})}"
-        for model, of_model in outcomes.items()
-        for label, outcome in of_model.items()
-    }
-    texts = {f"texts of {variant.label}": variant.texts for variant in variants}
-    columns = [*DROP_COLUMNS, *HEADLINE_COLUMNS]
-    return fingerprint("study", {"testing": significance_settings(options), "columns": columns, **texts, **contents})
 
 
 def spread(drops: pl.DataFrame) -> pl.DataFrame:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, TypeAlias
 
 import numpy as np
 import polars as pl
@@ -21,14 +21,13 @@ from crosslens.core import (
     Progress,
     UsageError,
     argument,
-    fingerprint,
     positions,
     read_header,
     read_json_file,
     reading,
     require_one_source,
 )
-from crosslens.data import ARRAY_SUFFIXES, SHARD_SUFFIXES, Side, image_files, outer_file, read_vectors
+from crosslens.data import ARRAY_SUFFIXES, SHARD_SUFFIXES, Side, image_files, read_vectors
 from crosslens.encode import (
     IMAGES,
     TEXTS,
@@ -37,19 +36,17 @@ from crosslens.encode import (
     MatrixScorer,
     ReadImages,
     StoredEmbeddings,
-    TextOnly,
     TextQueries,
+    encode_captions,
     encode_dataset,
     encode_images,
     encode_texts,
-    feature_key,
+    images_from_captions,
     label,
     read_features,
     require_modality,
     score_texts,
     sentence_parts,
-    text_only,
-    text_queries,
 )
 from crosslens.perturbations import (
     PERTURBATIONS,
@@ -67,13 +64,14 @@ from crosslens.pipeline.options import RobustnessOptions
 
 ORIGINAL = "original"
 """The name of the unchanged dataset among the variants."""
-THE_ORIGINAL = ""
-"""The original among what is given by perturbation: no perturbation is called so."""
 
 
 @dataclass(frozen=True, eq=False)
 class Variant:
-    """A changed dataset: ``captions`` holds the edits of every caption; None where the pictures changed."""
+    """A changed dataset: ``captions`` holds the edits of every caption; None where the pictures changed.
+
+    The unchanged dataset is one, too, whose perturbation is called ``original``.
+    """
 
     perturbation: str
     seed: int
@@ -123,6 +121,13 @@ class Variant:
     def texts(self) -> tuple[str, ...]:
         """The captions as they are after the change; none where they are not known."""
         return () if self.dataset is None else tuple(self.dataset.texts)
+
+    @property
+    def changed_sentences(self) -> tuple[list[int], list[str]]:
+        """The rows of the sentences that change, and what they become."""
+        sentences = self.sentences or self.captions or ()
+        rows = [row for row, sentence in enumerate(sentences) if sentence.text != sentence.original]
+        return rows, [sentences[row].text for row in rows]
 
     def table(self) -> pl.DataFrame:
         """Every caption before and after, with its edits; nothing where only pictures changed."""
@@ -266,204 +271,130 @@ def read_variants(folder: str | Path) -> tuple[dict[str, Any], dict[str, Dataset
     return vectors, datasets
 
 
-@dataclass(frozen=True)
-class VariantEncoding:
-    """How a model encodes variants."""
-
-    options: EncodeOptions
-    study: RobustnessOptions
-    scratch: Path
-    """The folder of perturbed pictures while they are needed."""
-    query_set: Dataset | None = None
-    """The second text set of text-only retrieval, which has the queries."""
-
-    def queries(self, dataset: Dataset) -> TextQueries:
-        """The queries: all captions; in text-only retrieval, those that the options choose."""
-        if self.study.image_text is None:
-            return TextQueries.over(dataset)
-        shared = self.study.shared_images
-        return text_queries(dataset, self.study.query_caption, self.query_set, shared_images=shared)
-
-    def pictures(self, dataset: Dataset, variant: Variant, progress: Progress) -> Dataset:
-        """The dataset with a variant's pictures, which are made where they are not given."""
-        return variant.pictures or perturb_images(
-            dataset, variant.perturbation, self.scratch / variant.label, seed=variant.seed, threads=self.study.threads,
-            image_folder=self.options.image_folder, overwrite=True, progress=progress,
-        )  # fmt: skip
-
-
-class ResultSource(Protocol):
-    """What a model gives for the dataset and for its variants: vectors, scores, or ranked lists."""
-
-    @property
-    def name(self) -> str: ...
-
-    def key(self, variant: Variant | None) -> str:
-        """A hash of what it gives that the texts do not decide, without computing it; empty where that is not known."""
-
-    def inputs(self, variant: Variant | None, progress: Progress) -> dict[str, Any]:
-        """What is evaluated, as keywords of :func:`evaluate`: of a variant, or of the original (None)."""
+Inputs: TypeAlias = Callable[[Variant, Progress], dict[str, Any]]
+"""What is evaluated of a variant, as keywords of :func:`evaluate`: vectors, scores, or ranked lists."""
 
 
 @dataclass(eq=False)
 class _Model:
-    """A model in memory, which encodes the original once, and of a variant only what changed."""
+    """A model in memory, which reads the original once, and of a variant only what changed.
 
-    name: str
+    Perturbed pictures are in the folder ``pictures`` while they are needed.
+    """
+
     encoder: Any
     dataset: Dataset
-    encoding: VariantEncoding
+    asked: TextQueries
+    options: EncodeOptions
+    study: RobustnessOptions
+    pictures: Path
 
-    def key(self, variant: Variant | None) -> str:
-        if not self.encoder.revision:
-            return ""
-        encoders = self.encoder, getattr(self.encoder, "pixels", None)  # a scorer has one for its pictures
-        model = [[each.name, each.revision, getattr(each, "preprocessing", "")] for each in encoders if each]
-        changed = _stamps(variant.pictures) if variant is not None and variant.pictures else []
-        parts = {"model": model, "precision": self.encoding.options.precision, "pictures": self._pictures}
-        return fingerprint("model", {**parts, "changed": changed})
-
-    @cached_property
-    def _pictures(self) -> list[str]:
-        if self.encoding.study.image_text is not None:
-            return []
-        if isinstance(self.encoder, FeatureReader):
-            features = self.encoder.features_of(self.dataset.image_ids)
-            return [fingerprint("features", {"images": [feature_key(image).hex() for image in features]})]
-        return _stamps(self.dataset, self.encoding.options.image_folder)
+    def with_changed_pictures(self, variant: Variant, progress: Progress) -> Dataset:
+        """The dataset with a variant's pictures, which are made where they are not given."""
+        return variant.pictures or perturb_images(
+            self.dataset, variant.perturbation, self.pictures / variant.label, seed=variant.seed, overwrite=True,
+            threads=self.study.threads, image_folder=self.options.image_folder, progress=progress,
+        )  # fmt: skip
 
 
 class ModelVectors(_Model):
     """The vectors of a model that has an encoder of images and one of texts."""
 
-    _original: Any = None
-    """The encoded dataset, or in text-only retrieval the text sets."""
+    _images: Embeddings | None = None
+    _sentences: Embeddings
 
-    def inputs(self, variant: Variant | None, progress: Progress) -> dict[str, Any]:
-        study, stream = self.encoding.study, self.encoding.options.stream(progress)
-        if self._original is None and study.image_text is not None:
-            self._original = text_only(
-                self.dataset, self.encoder, query=study.query_caption, image_text=study.image_text,
-                queries=self.encoding.query_set, shared_images=study.shared_images, **stream,
-            )  # fmt: skip
-        elif self._original is None:
-            folder = self.encoding.options.image_folder
-            self._original = encode_dataset(self.dataset, self.encoder, image_folder=folder, **stream)
-        images, captions = self._original.images, self._original.captions
-        rows, texts = _changed_texts(variant)
-        if variant is not None and variant.captions is None:
-            pictures = self.encoding.pictures(self.dataset, variant, progress)
-            encoded = encode_images(self.encoder, image_files(pictures), names=pictures.image_ids, **stream)
-            images = Embeddings(pictures.image_ids, encoded.rows, model=label(self.encoder))
-        elif rows and isinstance(self._original, TextOnly):
-            sentences = self._original.sentences.with_rows(rows, encode_texts(self.encoder, texts, **stream).rows)
-            averaged = self._original.queries.average(sentences.vectors)
-            captions = Embeddings(captions.ids, averaged, model=captions.model)
+    def __call__(self, variant: Variant, progress: Progress) -> dict[str, Any]:
+        stream, asked = self.options.stream(progress), self.asked
+        if self._images is None and self.study.image_text is not None:
+            self._images = images_from_captions(asked.corpus, self.encoder, self.study.image_text, **stream)
+            self._sentences = encode_captions(asked.sentences, self.encoder, **stream)
+        elif self._images is None:
+            folder = self.options.image_folder
+            encoded = encode_dataset(self.dataset, self.encoder, image_folder=folder, **stream)
+            assert encoded.captions is not None
+            self._images, self._sentences = encoded.images, encoded.captions
+        images, captions = self._images, self._sentences
+        rows, texts = variant.changed_sentences
+        if is_image_perturbation(variant.perturbation):
+            changed = self.with_changed_pictures(variant, progress)
+            vectors = encode_images(self.encoder, image_files(changed), names=changed.image_ids, **stream).rows
+            images = Embeddings(changed.image_ids, vectors, model=label(self.encoder))
         elif rows:
             captions = captions.with_rows(rows, encode_texts(self.encoder, texts, **stream).rows)
+        if asked.has_several_sentences:
+            averaged = asked.average(np.asarray(captions.vectors))
+            captions = Embeddings(asked.dataset.caption_ids, averaged, model=label(self.encoder))
         return {"images": images, "captions": captions}
 
 
 class MatrixScores(_Model):
-    """All scores of a model that has no vectors; of a variant those that change."""
+    """All scores of a model that has no vectors."""
 
-    _scores: Array | None = None
+    _images: ReadImages | None = None
+    _scores: Array
 
-    def inputs(self, variant: Variant | None, progress: Progress) -> dict[str, Any]:
-        if self._scores is None:
-            self._scores = score_texts(self.encoder, self._images, self.dataset.texts, progress)
-        if variant is not None and variant.captions is None:
-            pictures = self.encoding.pictures(self.dataset, variant, progress)
-            images = read_features(pictures, self.encoder, **self.encoding.options.stream(progress))
-            return {"scores": score_texts(self.encoder, images, self.dataset.texts, progress)}
-        rows, texts = _changed_texts(variant)
+    def __call__(self, variant: Variant, progress: Progress) -> dict[str, Any]:
+        stream, texts = self.options.stream(progress), list(self.dataset.texts)
+        if self._images is None:
+            folder = self.options.image_folder
+            self._images = read_features(self.dataset, self.encoder, image_folder=folder, **stream)
+            self._scores = score_texts(self.encoder, self._images, texts, progress)
+        if is_image_perturbation(variant.perturbation):
+            images = read_features(self.with_changed_pictures(variant, progress), self.encoder, **stream)
+            return {"scores": score_texts(self.encoder, images, texts, progress)}
+        rows, texts = variant.changed_sentences
         scores = self._scores.copy()
         if rows:
             scores[:, rows] = score_texts(self.encoder, self._images, texts, progress)
         return {"scores": scores}
 
-    @cached_property
-    def _images(self) -> ReadImages:
-        options = self.encoding.options
-        return read_features(self.dataset, self.encoder, image_folder=options.image_folder, **options.stream(None))
 
-
-def model_source(
-    name: str, encoder: Any, dataset: Dataset, encoding: VariantEncoding, variants: Sequence[Variant]
-) -> ResultSource:
+def model_inputs(
+    encoder: Any, dataset: Dataset, asked: TextQueries, variants: Sequence[Variant], options: EncodeOptions,
+    study: RobustnessOptions, pictures: Path,
+) -> Inputs:  # fmt: skip
     """What a model gives; one that cannot encode what the variants change raises."""
     changed = [variant.label for variant in variants if variant.captions is None]
+    name = getattr(encoder, "name", "the model")
     if changed and isinstance(encoder, FeatureReader):
         raise UsageError(
-            f"{getattr(encoder, 'name', name)} reads stored features of images, and {changed[0]} changes their pixels",
+            f"{name} reads stored features of images, and {changed[0]} changes their pixels",
             fix="choose perturbations of captions, or a model that was trained on what crosslens encode writes",
             option="perturbations",
         )
-    is_text_only = encoding.study.image_text is not None
+    is_text_only = study.image_text is not None
     if isinstance(encoder, MatrixScorer):
         if is_text_only:
-            problem = f"{encoder.name} compares images with texts, and not texts with texts"
+            problem = f"{name} compares images with texts, and not texts with texts"
             raise UsageError(problem, fix=f"drop {argument('image_text')}", option="image_text")
-        return MatrixScores(name, encoder, dataset, encoding)
+        return MatrixScores(encoder, dataset, asked, options, study, pictures)
     if isinstance(encoder, StoredEmbeddings):
         raise UsageError(
-            f"{encoder.name} holds vectors and cannot encode changed captions",
+            f"{name} holds vectors and cannot encode changed captions",
             fix=f"name the model that made them, or pass the variants' vectors: {argument('variants')}",
         )
     for ability in (TEXTS,) if is_text_only else (TEXTS, IMAGES):
         require_modality(encoder, ability)
-    return ModelVectors(name, encoder, dataset, encoding)
+    return ModelVectors(encoder, dataset, asked, options, study, pictures)
 
 
-def _changed_texts(variant: Variant | None) -> tuple[list[int], list[str]]:
-    """The rows of the sentences that a variant changes, and what they become."""
-    sentences = () if variant is None else variant.sentences or variant.captions or ()
-    rows = [row for row, sentence in enumerate(sentences) if sentence.text != sentence.original]
-    return rows, [sentences[row].text for row in rows]
-
-
-def _stamps(dataset: Dataset, folder: str | Path | None = None) -> list[str]:
-    """Sizes and modification times of picture files: to read them all would be most of encoding's work."""
-    files = dict.fromkeys(map(outer_file, image_files(dataset, folder)))
-    return [f"{facts.st_size} {facts.st_mtime_ns}" for facts in (file.stat() for file in files)]
-
-
-@dataclass(frozen=True)
-class GivenInputs:
-    """What is given of the original, and by name of every variant: vectors, or the ranked lists of one system.
-
-    ``what`` says which in an error, ``keys`` has a hash of each; the original's are under ``THE_ORIGINAL``.
-    """
-
-    name: str
-    what: str
-    keys: Mapping[str, str]
-    given: Mapping[str, dict[str, Any]]
-
-    def key(self, variant: Variant | None) -> str:
-        name = THE_ORIGINAL if variant is None else variant.perturbation
-        if name not in self.given:
-            known = ", ".join(filter(None, self.given)) or "none"
-            fix = f"pass them, or leave it out; there are: {known}"
-            raise UsageError(f"no {self.what} of the variant {name!r}", fix=fix)
-        return self.keys[name]
-
-    def inputs(self, variant: Variant | None, progress: Progress) -> dict[str, Any]:
-        return self.given[THE_ORIGINAL if variant is None else variant.perturbation]
-
-
-def given_vectors(name: str, dataset: Dataset, images: Any, captions: Any, variants: Mapping[str, Any]) -> GivenInputs:
-    """Vectors of the original and of every variant: of its captions, or a pair of images' and captions'.
+def given_vectors(
+    dataset: Dataset, images: Any, captions: Any, variants: Mapping[str, Any], names: Sequence[str]
+) -> Inputs:
+    """Vectors of the original and of the variants ``names``: of captions, or a pair of images' and captions'.
 
     One of a pair may be None: those of the original.
     """
     require_one_source(embeddings=(images, captions))
-    pairs = {THE_ORIGINAL: align_both(dataset, images, captions)}
-    for variant, vectors in variants.items():
+    for name in names:
+        if name not in variants:
+            fix = f"pass them, or leave it out; there are: {', '.join(variants) or 'none'}"
+            raise UsageError(f"no embeddings of the variant {name!r}", fix=fix)
+    original = align_both(dataset, images, captions)
+    pairs = {ORIGINAL: original}
+    for name, vectors in variants.items():
         pair = vectors if isinstance(vectors, tuple) else (None, vectors)
-        changed = (old if new is None else new for old, new in zip(pairs[THE_ORIGINAL], pair, strict=True))
-        with reading(f"variant {variant!r}"):
-            pairs[variant] = align_both(dataset, *changed)
-    keys = {variant: " ".join(side.fingerprint for side in pair) for variant, pair in pairs.items()}
-    given = {variant: dict(zip(("images", "captions"), pair, strict=True)) for variant, pair in pairs.items()}
-    return GivenInputs(name, "embeddings", keys, given)
+        changed = (old if new is None else new for old, new in zip(original, pair, strict=True))
+        with reading(f"variant {name!r}"):
+            pairs[name] = align_both(dataset, *changed)
+    return lambda variant, _: dict(zip(("images", "captions"), pairs[variant.perturbation], strict=True))
