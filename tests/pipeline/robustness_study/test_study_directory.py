@@ -37,9 +37,7 @@ def test_the_same_again_and_more_of_it(tmp_path: Path, capsys: pytest.CaptureFix
     assert again.texts == []
     assert (tmp_path / "rob" / "robustness.json").stat().st_mtime_ns == stamp
     more = Letters()
-    grown = text_study(
-        dataset, more, "char_swap,distraction_true", output=tmp_path / "rob", progress=LogLines()
-    )
+    grown = text_study(dataset, more, "char_swap,distraction_true", output=tmp_path / "rob", progress=LogLines())
     assert "note: letters: resumed at result 2 of 3\n" in capsys.readouterr().err
     changed = grown.captions.filter(pl.col("perturbation") == "distraction_true")["text"].to_list()
     assert sorted(more.texts) == sorted(changed)
@@ -179,8 +177,11 @@ def test_unfinished_work_of_another_study_is_not_taken_over(tmp_path: Path) -> N
     "damaged",
     rest_slow(
         [
-            "drops.parquet", "letters/original/ranking-t2t/above.npy", "letters/char_swap/run.json",
-            "letters/char_swap/queries.parquet", "letters/char_swap/ranking-t2t/header.json",
+            "drops.parquet",
+            "letters/original/ranking-t2t/above.npy",
+            "letters/char_swap/run.json",
+            "letters/char_swap/queries.parquet",
+            "letters/char_swap/ranking-t2t/header.json",
         ],
         2,
     ),
