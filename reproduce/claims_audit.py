@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import crosslens as cl
@@ -22,13 +22,13 @@ class _Assumed(dict[str, Precision]):
         return ASSUMED[key]
 
 
-def findings_of(subjects: Mapping[str, Subject]) -> Sequence[Finding]:
+def findings_of(subjects: Mapping[str, Subject], left_out: Collection[str] = LEFT_OUT) -> Sequence[Finding]:
     """Findings of each subject, and of the comparison of several, first what an audit says first."""
     observed = []
     for name, subject in subjects.items():
         observed += [
             Observed(observation, str(FINDING_KINDS[observation.kind].details["stage"]), name, "data")
-            for observation in observations_of(subject)
+            for observation in observations_of(subject, left_out)
         ]
     if len(subjects) > 1:
         observed += [Observed(observation, "leaderboard", "", "data") for observation in compared(subjects)]
@@ -48,10 +48,10 @@ def compared(subjects: Mapping[str, Subject]) -> Sequence[Observation]:
     return tuple(compare_models(runs).findings())
 
 
-def observations_of(subject: Subject) -> list[Observation]:
+def observations_of(subject: Subject, left_out: Collection[str] = LEFT_OUT) -> list[Observation]:
     """Everything that was looked at, stage by stage."""
     observations: list[Observation] = []
     for entry in sorted(ANALYSES, key=lambda entry: entry.details["order"]):
-        if entry.name not in LEFT_OUT:
+        if entry.name not in left_out:
             observations += entry.value(subject).findings()
     return observations

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars as pl
 
+from crosslens.data import READERS
 from tests.data import files
 from tests.data.files import write, write_json, write_tar
 
@@ -180,3 +181,13 @@ SAMPLES = {
     ),
     "webdataset": Sample(_webdataset, [("a#0", "a", "A dog."), ("b#0", "b", "A cat."), ("b#1", "b", "The cat.")]),
 }
+
+
+def json_samples() -> list[str]:
+    """The readers of JSON that is recognised by its content."""
+    return [entry.name for entry in READERS if entry.details.get("json_files")]
+
+
+def json_sample(reader: str, folder: Path) -> Any:
+    """What the captions file of such a reader's sample holds."""
+    return json.loads(Path(SAMPLES[reader].options(folder)["captions"]).read_text("utf-8"))

@@ -14,6 +14,7 @@ from crosslens.core.errors import InputError, UnknownNameError, UsageError
 from crosslens.data import load_dataset
 from tests.data import files
 from tests.data.files import write, write_json
+from tests.data.reader_samples import json_sample, json_samples
 
 
 def test_a_saved_dataset_by_its_folder(tmp_path: Path) -> None:
@@ -45,21 +46,26 @@ def test_unknown_reader_and_options(tmp_path: Path) -> None:
         load_dataset("precomputed", folder=tmp_path, split="test", captions_per_image="5")
 
 
-JSON_FILES: dict[str, tuple[Any, str]] = {
-    "COCO captions": (files.coco(), "coco"),
-    "COCO captions without annotations": ({**files.coco(), "annotations": []}, "coco"),
-    "Karpathy's splits": (files.karpathy(), "karpathy"),
-    "BLIP annotations": ([{"image": "p/1.jpg", "caption": ["A bus.", "A red bus."]}], "blip"),
-    "BLIP annotations for training": ([{"image": "p/1.jpg", "caption": "A bus.", "image_id": "coco_1"}], "blip"),
-    "fine-grained captions": ({"photo_1": ["A red bus.", "A bus."], "photo_2": ["A dog."]}, "fine_grained"),
+OTHER_JSON_FILES: dict[str, Any] = {
+    "coco": {**files.coco(), "annotations": []},
+    "blip": [{"image": "p/1.jpg", "caption": "A bus.", "image_id": "coco_1"}],  # as for training
 }
+"""Further forms of what a reader's sample holds."""
 
 
-@pytest.mark.parametrize("kind", JSON_FILES)
+@pytest.mark.parametrize("reader", json_samples())
 @pytest.mark.parametrize("name", ["data.json", "dataset_coco.json", "captions_val2017.json.gz"])
-def test_a_json_file_is_recognised_by_its_content(tmp_path: Path, kind: str, name: str) -> None:
-    content, reader = JSON_FILES[kind]
-    path = write_json(tmp_path / name, content)
+def test_a_json_file_is_recognised_by_its_content(tmp_path: Path, reader: str, name: str) -> None:
+    recognised(tmp_path / name, json_sample(reader, tmp_path), reader)
+
+
+@pytest.mark.parametrize("reader", OTHER_JSON_FILES)
+def test_other_forms_are_recognised(tmp_path: Path, reader: str) -> None:
+    recognised(tmp_path / "data.json", OTHER_JSON_FILES[reader], reader)
+
+
+def recognised(file: Path, content: Any, reader: str) -> None:
+    path = write_json(file, content)
     assert load_dataset(path).fingerprint == load_dataset(reader, captions=path).fingerprint
     assert load_dataset(str(path)).name == load_dataset(reader, captions=path).name
 

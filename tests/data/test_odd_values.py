@@ -14,6 +14,7 @@ from crosslens.core.errors import CrosslensError
 from crosslens.data import load_dataset, read_qrels, read_run
 from tests.data import files
 from tests.data.files import write, write_json, write_tar
+from tests.data.reader_samples import json_sample, json_samples
 
 ODD: tuple[Any, ...] = (None, True, -1, 10**30, 1.5, float("nan"), " ", "x", [None], {"x": None})
 
@@ -73,18 +74,17 @@ LINES = [
     {"image": 3, "text": "A cat", "mood": 1},
 ]
 FORMATS: dict[str, tuple[Any, Callable[[Path], object]]] = {
-    "coco": (files.coco(), lambda path: load_dataset("coco", captions=path)),
-    "karpathy": (files.karpathy(), lambda path: load_dataset("karpathy", captions=path)),
-    "blip": ([{"image": "a", "caption": ["x", "y"], "n": 1}], lambda path: load_dataset("blip", captions=path)),
-    "fine_grained": ({"a": ["x", "y"], "b": []}, lambda path: load_dataset("fine_grained", captions=path)),
     "run": ({"q1": {"a": 0.5, "b": 1}, "q2": ["a", 3]}, read_run),
     "qrels": ({"q1": {"a": 0.5, "b": 1}, "q2": ["a", 3]}, read_qrels),
 }
 
 
-@pytest.mark.parametrize("name", FORMATS)
+@pytest.mark.parametrize("name", [*json_samples(), *FORMATS])
 def test_json_files(name: str, tmp_path: Path) -> None:
-    content, read = FORMATS[name]
+    if name in FORMATS:
+        content, read = FORMATS[name]
+    else:
+        content, read = json_sample(name, tmp_path), lambda path: load_dataset(name, captions=path)
     for path, odd, changed in variants(content):
         file = write_json(tmp_path / "odd.json", changed)
         loads_or_explains(lambda file=file: read(file), f"{name} {path} = {odd!r}")  # type: ignore[misc]

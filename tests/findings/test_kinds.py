@@ -29,7 +29,7 @@ import claims_worlds  # noqa: E402
 sys.path.pop(0)
 
 KINDS = [entry.name for entry in FINDING_KINDS]
-COMPARING = ("better", "no-difference")
+COMPARING = [entry.name for entry in FINDING_KINDS if entry.details["stage"] == "comparison"]
 """Kinds that are said of two models."""
 QUICK = ("blank-vectors", "hub", "misaligned", "same-caption", "swapped-captions")
 PICTURED = ("same-image", "object-size", "size", "text", "twins", "missing-positives")
@@ -63,7 +63,8 @@ def planted(kind: str) -> Planted:
 def said(kind: str) -> Sequence[Finding]:
     """What is said where a kind is planted; of a clean world for its name."""
     subject = clean(kind) if kind in ("grammar", "scenes") else planted(kind).subject
-    return claims_audit.findings_of({"model": subject})
+    own = () if kind in ("grammar", "scenes") else (FINDING_KINDS[kind].details["stage"],)
+    return claims_audit.findings_of({"model": subject}, {*claims_audit.LEFT_OUT} - {*own})
 
 
 def each_kind(names: Sequence[str]) -> Any:
