@@ -140,7 +140,7 @@ def shared_data() -> Path:
 @pytest.fixture
 def no_parser(monkeypatch: pytest.MonkeyPatch) -> None:
     """For protocols, as where the extra ``language`` is not installed: SPICE takes its time."""
-    from crosslens.core.errors import MissingExtraError
+    from crosslens.core import MissingExtraError
     from crosslens.pipeline import protocol as following
 
     load = following.load_similarity

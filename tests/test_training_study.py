@@ -107,7 +107,7 @@ def test_the_confirmation_compares_with_the_fixed_margin(study: ModuleType, figu
 def test_the_margin_of_the_control_does_not_adapt(study: ModuleType) -> None:
     import torch
 
-    from crosslens.train.losses import LOSSES
+    from crosslens.train import LOSSES
 
     entry = dict(study.confirmed_cells()["triplet + margin 0.84 against random negatives"][0].recipe.losses[1])
     settings = {key: value for key, value in entry.items() if key not in ("kind", "weight")}

@@ -11,7 +11,7 @@ import pytest
 import scipy.stats
 
 import crosslens as cl
-from crosslens.core.errors import InputError, UnknownNameError, UsageError
+from crosslens.core import InputError, UnknownNameError, UsageError
 from crosslens.data import Judgements
 from crosslens.similarity import references_of
 from crosslens.statistics import judge_agreement

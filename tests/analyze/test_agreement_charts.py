@@ -10,8 +10,7 @@ import pytest
 
 import crosslens as cl
 from crosslens.analyze import HumanAgreement
-from crosslens.core import Scatter
-from crosslens.core.errors import UsageError
+from crosslens.core import Scatter, UsageError
 from crosslens.data import Judgements
 
 NASTY = "</script><b>φ</b>"

@@ -11,7 +11,7 @@ from hypothesis import given, strategies as st
 
 import crosslens as cl
 from crosslens.analyze import compare_discriminability
-from crosslens.core.errors import CrosslensError, InputError, UsageError
+from crosslens.core import CrosslensError, InputError, UsageError
 
 Array = np.ndarray[Any, Any]
 

@@ -12,7 +12,7 @@ from hypothesis import given, strategies as st
 
 import crosslens as cl
 from crosslens.analyze import entropy, entropy_band, entropy_histogram, measure_discriminability, nearest_items
-from crosslens.core.errors import InputError, UsageError
+from crosslens.core import InputError, UsageError
 
 Array = np.ndarray[Any, Any]
 

@@ -13,12 +13,10 @@ import pytest
 from hypothesis import given, strategies as st
 
 import crosslens as cl
-from crosslens.analyze.granularity import FEATURES, Granularity, compare_granularity, measure_granularity as granularity
-from crosslens.core import Lines
-from crosslens.core.errors import InputError, UnknownNameError, UsageError
-from crosslens.data.variants import captions_by, captions_where
-from crosslens.language.parsing import parse_texts
-from crosslens.language.wordnet import load_wordnet
+from crosslens.analyze import FEATURES, Granularity, compare_granularity, measure_granularity as granularity
+from crosslens.core import InputError, Lines, UnknownNameError, UsageError
+from crosslens.data import captions_by, captions_where
+from crosslens.language import load_wordnet, parse_texts
 from tests.language.pipelines import needs_a_pipeline
 
 pytestmark = [needs_a_pipeline, pytest.mark.usefixtures("own_cache")]

@@ -11,17 +11,15 @@ import pytest
 from hypothesis import given, strategies as st
 from scipy.stats import binom
 
-from crosslens.analyze.hard_negatives.cases import HardNegatives
+from crosslens.analyze import HardNegatives, HardNegativesResult, compare_hard_negatives
 from crosslens.analyze.hard_negatives.result import (
-    HardNegativesResult,
     category_accuracies,
-    compare_hard_negatives,
     evaluate_scores,
     judge_cases,
     macro_estimate,
     mcnemar,
 )
-from crosslens.core.errors import InputError, UnknownNameError, UsageError
+from crosslens.core import InputError, UnknownNameError, UsageError
 from crosslens.statistics import Bootstrap
 
 LEVELS = (0.0, 0.25, 0.5)

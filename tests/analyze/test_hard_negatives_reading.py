@@ -10,11 +10,11 @@ import numpy as np
 import polars as pl
 import pytest
 
-from crosslens.analyze.hard_negatives.cases import HardNegatives
-from crosslens.analyze.hard_negatives.reading import load_hard_negatives, read_annotations
+from crosslens.analyze import HardNegatives, load_hard_negatives
+from crosslens.analyze.hard_negatives.reading import read_annotations
 from crosslens.analyze.hard_negatives.scoring import read_pair_scores
-from crosslens.core.errors import CrosslensError, InputError, UnknownNameError, UsageError
-from crosslens.data.images import read_image_bytes
+from crosslens.core import CrosslensError, InputError, UnknownNameError, UsageError
+from crosslens.data import read_image_bytes
 from tests.analyze.negative_files import attributions, relations, winoground, write_sugar, write_winoground
 from tests.data.files import write, write_json
 

@@ -11,9 +11,8 @@ import polars as pl
 import pytest
 
 import crosslens as cl
-from crosslens.analyze import load_hard_negatives
-from crosslens.analyze.hard_negatives.cases import perturbed_negatives
-from crosslens.core.errors import CrosslensError, InputError, UsageError
+from crosslens.analyze import load_hard_negatives, perturbed_negatives
+from crosslens.core import CrosslensError, InputError, UsageError
 from crosslens.encode import Cache
 from crosslens.perturbations import perturbations_with
 from tests.analyze.negative_files import relations, write_sugar, write_winoground

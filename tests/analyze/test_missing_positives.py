@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import crosslens as cl
-from crosslens.analyze.missing_positives import held_out_similarity
-from crosslens.core.errors import InputError, UsageError
+from crosslens.analyze import held_out_similarity
+from crosslens.core import InputError, UsageError
 from crosslens.similarity import references_of
 
 from .overlap import Overlap, made_dataset, overlap

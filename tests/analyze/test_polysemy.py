@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 import crosslens as cl
-from crosslens.core.errors import InputError, UsageError
+from crosslens.core import InputError, UsageError
 from tests.tables import rest_slow
 
 Array = np.ndarray[Any, Any]

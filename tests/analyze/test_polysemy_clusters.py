@@ -13,7 +13,7 @@ import pytest
 
 import crosslens as cl
 from crosslens.analyze import cluster_images
-from crosslens.core.errors import MissingExtraError, UnknownNameError, UsageError
+from crosslens.core import MissingExtraError, UnknownNameError, UsageError
 
 from .test_polysemy import cosine, dataset_of
 

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 
 import crosslens as cl
 from crosslens.build import RecosSettings, build_recos
-from crosslens.core.errors import UsageError
+from crosslens.core import UsageError
 from tests.build.recos_builds import SETTINGS, build, toy
 from tests.build.toy_models import Fickle
 

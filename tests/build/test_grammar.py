@@ -11,7 +11,7 @@ import pytest
 import crosslens as cl
 from crosslens.build import GRAMMAR_CHECKS, GrammarCheck, Request, grammar_counts, load_grammar_check
 from crosslens.build.grammar import RuleCheck
-from crosslens.core.errors import CrosslensError, UnknownNameError
+from crosslens.core import CrosslensError, UnknownNameError
 from crosslens.language import find_pipeline
 from tests.build.recos_builds import SETTINGS, build
 from tests.build.toy_models import Fickle

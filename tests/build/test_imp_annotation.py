@@ -10,17 +10,17 @@ import numpy as np
 import polars as pl
 import pytest
 
+from crosslens.build import Verdict
 from crosslens.build.imp.people import (
     AnnotationSheet,
     PeoplesVerdicts,
-    Verdict,
     annotation_table,
     measure_agreement,
     open_captions,
     read_annotations,
     read_verdicts,
 )
-from crosslens.core.errors import InputError, UsageError
+from crosslens.core import InputError, UsageError
 
 CANDIDATES = pl.DataFrame(
     {

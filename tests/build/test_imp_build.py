@@ -17,7 +17,7 @@ import pytest
 import crosslens as cl
 from crosslens.build import IMP, DecisionLog, Imp, SelectionSettings
 from crosslens.build.imp import candidates as stages
-from crosslens.core.errors import ConflictError, InputError, UsageError
+from crosslens.core import ConflictError, InputError, UsageError
 from tests.build.imp_builds import SETTINGS, build, content, fill_in, split_scenes, truth
 from tests.build.toy_models import OnlyTexts, Words
 from tests.tables import rest_slow

@@ -26,7 +26,7 @@ from crosslens.build.imp.candidates import (
 from crosslens.build.imp.diversity import k_means, lowest_similarity, one_of_each_cluster, pairwise_mean, select_diverse
 from crosslens.build.imp.leakage import find_leaks, read_corpus, text_key
 from crosslens.build.imp.sampling import Clusters, check_clusters, find_clusters, measure_spread, sample_images
-from crosslens.core.errors import InputError, UsageError
+from crosslens.core import InputError, UsageError
 
 Array = np.ndarray[Any, Any]
 PLAIN = CleaningSettings(minimum_words=1, tagging=False, languages=("any",), maximum_repetition=1.0)

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from crosslens.build import DecisionLog, RecosSettings
-from crosslens.build.folder import RECOS as FORMAT, VERSION
-from crosslens.core.errors import FormatVersionError, InputError, UsageError
+from crosslens.build import RECOS as FORMAT, DecisionLog, RecosSettings
+from crosslens.build.folder import VERSION
+from crosslens.core import FormatVersionError, InputError, UsageError
 
 HEAD = {"step": "settings", "format": FORMAT, "version": VERSION}
 

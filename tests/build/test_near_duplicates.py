@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from crosslens.analyze.near_duplicates import HASH_BITS, NearDuplicates, hash_files, perceptual_hash
+from crosslens.analyze import HASH_BITS, NearDuplicates, hash_files
+from crosslens.analyze.near_duplicates import perceptual_hash
 from crosslens.build import RecosSettings
-from crosslens.core.errors import InputError
+from crosslens.core import InputError
 
 Image = pytest.importorskip("PIL.Image", reason="pip install 'crosslens[scenes]'")
 

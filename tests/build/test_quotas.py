@@ -14,7 +14,7 @@ import crosslens as cl
 from crosslens.build import RecosSettings, build_recos
 from crosslens.build.candidates import derived_tasks
 from crosslens.build.settings import Quotas, even_quotas
-from crosslens.core.errors import UnknownNameError, UsageError
+from crosslens.core import UnknownNameError, UsageError
 from tests.build.recos_builds import angle, toy
 
 SETTINGS = RecosSettings(k=3, eta=1, temperature=0.1, descriptions=2, similar=0, duplicate_cosine=2)

@@ -12,7 +12,7 @@ import pytest
 
 import crosslens as cl
 from crosslens.build import Recos
-from crosslens.core.errors import InputError, UsageError
+from crosslens.core import InputError, UsageError
 from tests.build.recos_builds import SETTINGS, build
 from tests.build.toy_models import OnlyTexts, Words
 

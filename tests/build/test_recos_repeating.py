@@ -11,7 +11,7 @@ import pytest
 
 import crosslens as cl
 from crosslens.build import DecisionLog, Recos
-from crosslens.core.errors import ConflictError, InputError, UsageError
+from crosslens.core import ConflictError, InputError, UsageError
 from tests.build.recos_builds import SETTINGS, build, content
 from tests.build.toy_models import Fickle, Words
 from tests.tables import rest_slow

@@ -13,7 +13,7 @@ import pytest
 
 import crosslens as cl
 from crosslens.build import Recos, RecosSettings, build_recos, read_sheet
-from crosslens.core.errors import ConflictError, CrosslensError, InputError, UsageError
+from crosslens.core import ConflictError, CrosslensError, InputError, UsageError
 from tests.build.recos_builds import angle, content, toy
 from tests.build.toy_models import Fickle, OnlyTexts, Words
 from tests.tables import each_row, rest_slow

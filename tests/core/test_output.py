@@ -18,23 +18,18 @@ import pytest
 from crosslens.core import (
     ConflictError,
     Layout,
+    Workspace,
     atomic_file,
     atomic_folder,
+    hold_output,
     output as workspaces,
     refuse_existing,
     remove_abandoned,
+    tidy_output,
     workspace,
     write_text,
 )
-from crosslens.core.output import (
-    LOCK_FILE,
-    PARTIAL,
-    Workspace,
-    foreign_files,
-    hold_output,
-    tidy_output,
-    workspace_folder,
-)
+from crosslens.core.output import LOCK_FILE, PARTIAL, foreign_files, workspace_folder
 
 SOUP = Layout("a soup", "soup.json", ("salt.npy", "bowl-*/spoon.txt"))
 HOLDING = """

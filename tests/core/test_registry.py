@@ -13,9 +13,8 @@ from typing import Any
 import pytest
 
 from crosslens.core import CrosslensError, Registry, UnknownNameError
-from crosslens.data import known_dataset
-from crosslens.data.loading import is_dataset_name
-from crosslens.encode.encoder import split_model
+from crosslens.data import is_dataset_name, known_dataset
+from crosslens.encode import split_model
 from crosslens.perturbations import PERTURBATIONS, chosen_perturbations
 from crosslens.similarity import load_similarity
 from tests.tables import each_row

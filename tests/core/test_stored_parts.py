@@ -13,6 +13,7 @@ from crosslens.core import (
     Bars,
     Beside,
     Cards,
+    Cloud,
     Code,
     Diffs,
     EvidenceList,
@@ -47,7 +48,6 @@ from crosslens.core import (
     restored_part,
     stored_part,
 )
-from crosslens.core.parts.charts import Cloud
 from crosslens.report.forms.terminal import terminal
 
 SHARE = Figure.percent(0.5, 0.4, 0.6)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from crosslens.core.user_code import load_module
+from crosslens.core import load_module
 
 
 def test_a_file_changed_within_the_same_second_is_executed_anew(

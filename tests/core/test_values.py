@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 import crosslens as cl
-from crosslens.core.errors import ConflictError, FormatVersionError, InputError
+from crosslens.core import ConflictError, FormatVersionError, InputError
 from crosslens.rank import ScoreMatrix
 from tests.tables import each_row
 

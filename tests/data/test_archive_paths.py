@@ -11,9 +11,8 @@ from typing import Any
 import polars as pl
 import pytest
 
-from crosslens.core.errors import InputError
-from crosslens.data import images as image_paths, load_dataset
-from crosslens.data.images import read_image_bytes
+from crosslens.core import InputError
+from crosslens.data import images as image_paths, load_dataset, read_image_bytes
 
 CONTENT = [bytes([number]) * (number + 1) for number in range(150)]
 

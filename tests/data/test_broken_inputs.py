@@ -16,7 +16,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from crosslens.core.errors import CrosslensError, InputError
+from crosslens.core import CrosslensError, InputError
 from crosslens.data import load_dataset, read_precomputed, read_qrels, read_run
 from tests.data import files
 from tests.data.files import write, write_json, write_tar

@@ -12,7 +12,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from crosslens.core.errors import InputError, MissingExtraError, UsageError
+from crosslens.core import InputError, MissingExtraError, UsageError
 from crosslens.data import is_dataset_path, load_dataset, reader_options
 from tests.data.test_readers import captions_of
 

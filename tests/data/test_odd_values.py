@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from crosslens.core.errors import CrosslensError
+from crosslens.core import CrosslensError
 from crosslens.data import load_dataset, read_qrels, read_run
 from tests.data import files
 from tests.data.files import write, write_json, write_tar

@@ -112,7 +112,7 @@ def test_a_run_of_a_model_can_be_repeated(place: Path, capsys: pytest.CaptureFix
 
 
 def test_a_model_s_name_does_not_depend_on_the_way_to_it(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from crosslens.encode.encoder import name_of
+    from crosslens.encode import name_of
 
     (place / "models" / "mine").mkdir(parents=True)
     assert name_of("clip", "models/mine") == name_of("clip", f"{place}/photos/../models/mine") == "clip:models/mine"

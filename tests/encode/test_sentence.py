@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from crosslens.core.errors import UsageError
+from crosslens.core import UsageError
 from crosslens.encode import load_encoder, load_summariser
 from crosslens.encode.encoder import EncodeOptions
 from crosslens.encode.similarity import _minilm

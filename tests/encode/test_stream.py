@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 import crosslens as cl
-from crosslens.core.errors import CrosslensError, InputError, UsageError
+from crosslens.core import CrosslensError, InputError, UsageError
 from crosslens.encode import Cache, encode_dataset, encode_images, encode_texts
 from crosslens.encode.batches import Batches
 from tests.encode.conftest import Counting

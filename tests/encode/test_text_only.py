@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import crosslens as cl
-from crosslens.core.errors import InputError, UsageError
+from crosslens.core import InputError, UsageError
 from crosslens.encode import Cache, text_only
 from tests.encode.conftest import Counting
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from crosslens.core.errors import InputError, UsageError
+from crosslens.core import InputError, UsageError
 from crosslens.encode import ENCODERS, load_encoder
 from tests.encode.tiny_models import MODELS, TEXTS, pictures, save_model
 from tests.extras import skip_without

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from crosslens.core.errors import UsageError
+from crosslens.core import UsageError
 from crosslens.encode.adapters.onnx import TINY, OnnxEncoder, TextTower
 from crosslens.encode.encoder import word_vectors
 

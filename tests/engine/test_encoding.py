@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import crosslens as cl
-from crosslens.core.errors import CrosslensError, InputError
+from crosslens.core import CrosslensError, InputError
 from crosslens.encode import Cache, batches as tasks, encode_images, encode_texts, load_encoder
 from crosslens.encode.stream import Vectors
 from tests.encode.conftest import Counting

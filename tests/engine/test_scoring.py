@@ -11,10 +11,18 @@ import numpy as np
 import pytest
 
 import crosslens as cl
-from crosslens.core.errors import CrosslensError, InputError
-from crosslens.encode import Cache, batches as tasks, load_encoder, load_pair_scorer, score_pairs
+from crosslens.core import CrosslensError, InputError
+from crosslens.encode import (
+    Cache,
+    ReadImages,
+    SecondStage,
+    batches as tasks,
+    load_encoder,
+    load_pair_scorer,
+    score_pairs,
+    score_texts,
+)
 from crosslens.encode.encoder import loaded_as
-from crosslens.encode.pairs import ReadImages, SecondStage, score_texts
 from tests.engine.stand_in import Recorded, StandInEngine
 
 Array = np.ndarray[Any, Any]

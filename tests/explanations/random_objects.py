@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from crosslens.language.wordnet import load_wordnet
+from crosslens.language import load_wordnet
 from tests.explanations.slow_concepts import WORDS, Object
 
 NOUNS = ("zebra", "dog", "cat", "car", "tree", "person", "field", "sky", "grass", "hill", "horse", "boat")

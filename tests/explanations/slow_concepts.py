@@ -13,7 +13,7 @@ from typing import Any
 
 import networkx as nx
 
-from crosslens.language.wordnet import load_wordnet
+from crosslens.language import load_wordnet
 
 Object = dict[str, Any]
 Similarity = Callable[[str, str], float]

@@ -10,8 +10,9 @@ import polars as pl
 import pytest
 from hypothesis import given, strategies as st
 
-from crosslens.core.errors import CrosslensError, InputError, UsageError
-from crosslens.explanations.statistics import RULE_COLUMNS, association_rules
+from crosslens.core import CrosslensError, InputError, UsageError
+from crosslens.explanations import association_rules
+from crosslens.explanations.statistics import RULE_COLUMNS
 from crosslens.statistics import holm
 
 NAMES = ("a", "b", "c", "d")

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
+from crosslens.explanations import AnnotatedImage, ImageObject
 from crosslens.explanations.explanation import Claim, Sentence
 from crosslens.explanations.mentions import Mention, QueryMentions, Vocabulary, check_mentions
-from crosslens.explanations.objects import AnnotatedImage, ImageObject
 from crosslens.explanations.sentences import (
     RANKING,
     RIGHT,
@@ -22,7 +22,7 @@ from crosslens.explanations.sentences import (
     mention_findings,
     sentences,
 )
-from crosslens.language.wordnet import load_wordnet
+from crosslens.language import load_wordnet
 
 SYNSETS = {
     "dog": "dog.n.01", "poodle": "poodle.n.01", "animal": "animal.n.01", "cat": "cat.n.01", "person": "person.n.01",

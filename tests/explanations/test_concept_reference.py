@@ -11,10 +11,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from crosslens.explanations.concept_batches import concept_table
-from crosslens.explanations.concepts import METRICS, TALLIES, concept_metrics, plain_objects
-from crosslens.explanations.objects import ImageObjects
-from crosslens.language.wordnet import load_wordnet
+from crosslens.explanations import ImageObjects, concept_metrics, concept_table
+from crosslens.explanations.concepts import METRICS, TALLIES, plain_objects
+from crosslens.language import load_wordnet
 from tests.explanations.random_objects import COMMON, random_objects, rare_nouns
 from tests.explanations.slow_concepts import Object, path_similarity, slow_metrics
 from tests.language.nltk_reader import missing, open_reader

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from crosslens.core.errors import CrosslensError, InputError, UsageError
-from crosslens.explanations.concept_batches import concept_table
-from crosslens.explanations.concepts import METRICS, TALLIES, concept_metrics, plain_objects
+from crosslens.core import CrosslensError, InputError, UsageError
+from crosslens.explanations import concept_metrics, concept_table
+from crosslens.explanations.concepts import METRICS, TALLIES, plain_objects
 from tests.explanations.random_objects import COMMON, LISTED
 from tests.explanations.slow_concepts import Object
 from tests.tables import each_row

@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from crosslens.core.errors import UsageError
+from crosslens.core import UsageError
+from crosslens.explanations import ImageObjects, hypernym_path
 from crosslens.explanations.concepts import compare_images
-from crosslens.explanations.lexicon import ancestor_at, hypernym_path
-from crosslens.explanations.objects import ImageObjects
+from crosslens.explanations.lexicon import ancestor_at
 from crosslens.explanations.statistics import concept_pairs, count_confusions
-from crosslens.language.wordnet import load_wordnet
+from crosslens.language import load_wordnet
 
 SYNSETS = ("dog.n.01", "cat.n.01", "car.n.01", "bus.n.01", "person.n.01", "pizza.n.01", "chair.n.01", "zebra.n.01")
 

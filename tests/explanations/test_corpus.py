@@ -16,9 +16,7 @@ from crosslens.analyze import assess_label_quality, find_missing_positives
 from crosslens.cli import main
 from crosslens.core import ConflictError
 from crosslens.encode import load_encoder, text_only, text_queries
-from crosslens.explanations import dataset_of_run, explain_run
-from crosslens.explanations.causes import CAUSES, cause_column
-from crosslens.explanations.changes import compare_queries
+from crosslens.explanations import CAUSES, cause_column, compare_queries, dataset_of_run, explain_run
 from crosslens.similarity import Cider, prepare_dataset, relevance_matrix
 from tests.language.pipelines import needs_a_pipeline
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from crosslens.explanations import AnnotatedImage, ImageObject
 from crosslens.explanations.mentions import Mention, QueryMentions, Vocabulary, check_mentions
-from crosslens.explanations.objects import AnnotatedImage, ImageObject
 from crosslens.explanations.sentences import ObjectPhrase, image_findings, mention_findings
 
 

@@ -6,20 +6,11 @@ from itertools import pairwise
 
 import pytest
 
+from crosslens.explanations import OPEN, SATISFIED, VIOLATED, AnnotatedImage, ImageObject, hypernyms_of
 from crosslens.explanations.concepts import plain_objects
-from crosslens.explanations.lexicon import hypernyms_of, shortest_path
-from crosslens.explanations.mentions import (
-    OPEN,
-    SATISFIED,
-    VIOLATED,
-    Mention,
-    QueryMentions,
-    Vocabulary,
-    check_mentions,
-    mentioned_concepts,
-)
-from crosslens.explanations.objects import AnnotatedImage, ImageObject
-from crosslens.language.wordnet import load_wordnet
+from crosslens.explanations.lexicon import shortest_path
+from crosslens.explanations.mentions import Mention, QueryMentions, Vocabulary, check_mentions, mentioned_concepts
+from crosslens.language import load_wordnet
 from tests.tables import each_row
 
 TEXT = "Two small brown dogs playing with a frisbee to the left of a tall man."

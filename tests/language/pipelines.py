@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from crosslens.core.errors import MissingExtraError
-from crosslens.language.spacy_pipeline import PIPELINES, Pipeline, find_pipeline
+from crosslens.core import MissingExtraError
+from crosslens.language import find_pipeline
+from crosslens.language.spacy_pipeline import PIPELINES, Pipeline
 
 
 def installed() -> Pipeline | None:

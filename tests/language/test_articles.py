@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, strategies as st
 
-from crosslens.language.inflection import takes_an
+from crosslens.language import takes_an
 from tests.tables import each_row
 
 AN_WORDS = """

@@ -8,15 +8,9 @@ import re
 import pytest
 from hypothesis import given, strategies as st
 
-from crosslens.core.errors import UsageError
-from crosslens.language.words import (
-    COLOUR_THRESHOLDS,
-    check_colour_space,
-    colour_distance,
-    lab,
-    named_colours,
-    parse_rgb,
-)
+from crosslens.core import UsageError
+from crosslens.language import COLOUR_THRESHOLDS, check_colour_space, colour_distance, named_colours
+from crosslens.language.words import lab, parse_rgb
 from tests.tables import each_row
 
 CHANNEL = st.integers(0, 255).map(lambda value: value / 255)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, strategies as st
 
-from crosslens.language.inflection import PAST_FORMS, PLURALS, inflected, is_plural, pluralise, singularise
-from crosslens.language.wordnet import load_wordnet
+from crosslens.language import inflected, is_plural, load_wordnet, pluralise, singularise
+from crosslens.language.inflection import PAST_FORMS, PLURALS
 from tests.tables import each_row, rest_slow
 
 

@@ -6,11 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from crosslens.core.errors import InputError, MissingExtraError, UsageError
-from crosslens.language import parsing, spacy_pipeline as pipelines
-from crosslens.language.parse import Parse, repaired_lemma
-from crosslens.language.parsing import ParseCache, parse_texts
-from crosslens.language.spacy_pipeline import find_pipeline
+from crosslens.core import InputError, MissingExtraError, UsageError
+from crosslens.language import Parse, find_pipeline, parse_texts, parsing, spacy_pipeline as pipelines
+from crosslens.language.parse import repaired_lemma
+from crosslens.language.parsing import ParseCache
 from tests.language.pipelines import needs_a_pipeline
 from tests.tables import each_row
 

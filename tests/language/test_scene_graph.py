@@ -7,10 +7,8 @@ import re
 import pytest
 from hypothesis import given, strategies as st
 
-from crosslens.language.parse import Parse, repaired
-from crosslens.language.parsing import parse_texts
-from crosslens.language.scene_graphs import SceneGraph, scene_graph
-from crosslens.language.words import COLOURS, SIZES, is_number, number_word
+from crosslens.language import COLOURS, SIZES, Parse, SceneGraph, is_number, number_word, parse_texts, scene_graph
+from crosslens.language.parse import repaired
 from tests.language.golden_graphs import GRAPHS
 from tests.language.pipelines import needs_the_small_pipeline
 

@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 from hypothesis import given, strategies as st
 
-from crosslens.core.errors import UnknownNameError
-from crosslens.language.tokens import PUNCTUATION, TOKENIZERS, ptb_tokens, tokenize, tokenizer
+from crosslens.core import UnknownNameError
+from crosslens.language import tokenize, tokenizer
+from crosslens.language.tokens import PUNCTUATION, TOKENIZERS, ptb_tokens
 from tests.tables import each_row, rest_slow
 
 from .make_ptb_golden import GOLDEN as FILE, reference_tokens

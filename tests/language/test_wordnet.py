@@ -12,8 +12,9 @@ import pytest
 from hypothesis import given, strategies as st
 
 import compile_wordnet
-from crosslens.core.errors import CrosslensError, FormatVersionError, InputError, UsageError
-from crosslens.language.wordnet import COMPILED, load_wordnet, tables
+from crosslens.core import CrosslensError, FormatVersionError, InputError, UsageError
+from crosslens.language import load_wordnet
+from crosslens.language.wordnet import COMPILED, tables
 from crosslens.language.wordnet.hierarchy import Hierarchy
 from crosslens.language.wordnet.tables import NO_PATH, Links
 from tests.language.golden_wordnet import FILE

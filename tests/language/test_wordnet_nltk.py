@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from compile_wordnet import compile_tables, licence
-from crosslens.language.wordnet import COMPILED, load_wordnet
+from crosslens.language import load_wordnet
+from crosslens.language.wordnet import COMPILED
 from tests.language.golden_wordnet import FILE, golden
 from tests.language.nltk_reader import FOLDER, missing, open_reader
 from tests.language.test_wordnet import same_tables

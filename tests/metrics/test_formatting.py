@@ -7,9 +7,7 @@ import math
 import pytest
 
 from crosslens.core import percent
-from crosslens.metrics import MetricSpec
-from crosslens.metrics.family import format_count, format_figure, spec_of, unit_of, unit_sentence
-from crosslens.metrics.request import split_metrics
+from crosslens.metrics import MetricSpec, format_count, format_figure, spec_of, split_metrics, unit_of, unit_sentence
 
 
 def test_units() -> None:

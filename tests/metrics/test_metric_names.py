@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 import crosslens as cl
-from crosslens.core import MetricNameWarning
-from crosslens.core.errors import UnknownNameError, UsageError
+from crosslens.core import MetricNameWarning, UnknownNameError, UsageError
 from crosslens.metrics import (
     DEFAULT_METRICS,
     METRICS,
@@ -17,11 +16,12 @@ from crosslens.metrics import (
     MetricRequest,
     MetricSpec,
     Option,
+    family_of,
     matching_names,
+    parse_metric,
     parse_metrics,
+    read_spec,
 )
-from crosslens.metrics.family import family_of, read_spec
-from crosslens.metrics.request import parse_metric
 from tests.tables import each_row
 
 ONE_DIRECTION = [

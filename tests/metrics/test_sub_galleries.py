@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from crosslens.core.errors import InputError, UsageError
+from crosslens.core import InputError, UsageError
 from crosslens.metrics import SubGalleries, Ties, compute, parse_metric, require_expectation
 from crosslens.metrics.sub_galleries import chance_of, chance_up_to, mean_reciprocal
 from tests.tables import each_row

@@ -7,7 +7,7 @@ import unicodedata
 import pytest
 from hypothesis import given, strategies as st
 
-from crosslens.perturbations.caption import Caption, Edit, apply_edits, words_of
+from crosslens.perturbations import Caption, Edit, apply_edits, words_of
 from tests.tables import each_row
 
 

@@ -8,11 +8,10 @@ from itertools import combinations
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from crosslens.core.errors import CrosslensError
-from crosslens.perturbations import apply_edits, perturb
-from crosslens.perturbations.caption import Caption, Draws, Edit, Edits
-from crosslens.perturbations.outcomes import candidate_edits, edit_distance, outcomes
-from crosslens.perturbations.perturbing import CannotApply
+from crosslens.core import CrosslensError
+from crosslens.perturbations import CannotApply, Caption, Edit, apply_edits, candidate_edits, perturb
+from crosslens.perturbations.caption import Draws, Edits
+from crosslens.perturbations.outcomes import edit_distance, outcomes
 from crosslens.perturbations.text.surface import KEY_NEIGHBOURS
 
 WORDS = st.lists(st.text("abcde", min_size=1, max_size=5), min_size=1, max_size=6)

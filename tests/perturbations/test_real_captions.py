@@ -8,9 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from crosslens.perturbations import GROUPS, PERTURBATIONS, Perturbed, apply_edits
-from crosslens.perturbations.caption import words_of
-from crosslens.perturbations.perturbing import perturb_each
+from crosslens.perturbations import GROUPS, PERTURBATIONS, Perturbed, apply_edits, perturb_each, words_of
 from crosslens.perturbations.text.surface import KEY_NEIGHBOURS
 from tests.language.pipelines import needs_a_pipeline
 

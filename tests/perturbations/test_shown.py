@@ -9,9 +9,7 @@ from html import unescape
 from hypothesis import given, strategies as st
 
 import crosslens as cl
-from crosslens.perturbations import Edit, Perturbed
-from crosslens.perturbations.caption import diff_spans
-from crosslens.perturbations.selection import PerturbedCaptions, changed_first
+from crosslens.perturbations import Edit, Perturbed, PerturbedCaptions, changed_first, diff_spans
 
 SWAPPED = Perturbed("A <b>dog</b> & I", "A <b>dgo</b> & I", True, "", (Edit(6, 8, "og", "go"),))
 LOST = Perturbed("A dog", "A dg", True, "", (Edit(3, 4, "o", ""),))

@@ -11,7 +11,7 @@ import pytest
 
 import crosslens as cl
 from crosslens.analyze import FEATURES, Granularity
-from crosslens.core.errors import UsageError
+from crosslens.core import UsageError
 from crosslens.pipeline import find_protocol, protocol_analyses as analyses
 
 NOTE = "The figures follow the protocol expl."

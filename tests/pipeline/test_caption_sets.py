@@ -12,8 +12,9 @@ import polars as pl
 import pytest
 
 import crosslens as cl
-from crosslens.core.errors import InputError, UnknownNameError, UsageError
-from crosslens.pipeline.caption_sets import METRICS_OF_SETS, CaptionSets, compare_caption_sets
+from crosslens.core import InputError, UnknownNameError, UsageError
+from crosslens.pipeline import compare_caption_sets
+from crosslens.pipeline.caption_sets import METRICS_OF_SETS, CaptionSets
 from crosslens.statistics import Bootstrap
 from tests.language.pipelines import needs_a_pipeline
 from tests.tables import rest_slow
@@ -276,7 +277,7 @@ def test_granularity_of_both_sets() -> None:
 
 
 def test_without_the_language_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    from crosslens.core.errors import MissingExtraError
+    from crosslens.core import MissingExtraError
     from crosslens.pipeline import caption_sets
 
     def missing(*_: Any, **__: Any) -> None:

@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 import crosslens as cl
-from crosslens.core.errors import InputError, UsageError
+from crosslens.core import InputError, UsageError
 from tests.pipeline.small_world import world
 from tests.tables import each_row
 

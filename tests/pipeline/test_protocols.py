@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import crosslens as cl
-from crosslens.core.errors import InputError, MissingExtraError, UnknownNameError, UsageError
+from crosslens.core import InputError, MissingExtraError, UnknownNameError, UsageError
 from crosslens.metrics import parse_metric, parse_metrics
 from crosslens.perturbations import chosen_perturbations
 from crosslens.pipeline import (
@@ -241,7 +241,7 @@ def test_a_recipe_keeps_the_protocol(tmp_path: Path) -> None:
 
 
 def test_the_protocol_is_part_of_a_run(tmp_path: Path) -> None:
-    from crosslens.core.errors import ConflictError
+    from crosslens.core import ConflictError
 
     cl.evaluate(DATASET, scores=SCORES, metrics="Hit@1 Hit@5 Hit@10", output=tmp_path / "run", **SMALL)
     with pytest.raises(ConflictError, match="different run"):

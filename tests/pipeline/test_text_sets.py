@@ -13,7 +13,7 @@ from hypothesis import given, settings, strategies as st
 
 import crosslens as cl
 from crosslens.cli import main
-from crosslens.core.errors import InputError, UsageError
+from crosslens.core import InputError, UsageError
 from crosslens.encode import query_choice, sentence_parts, text_only, text_queries
 from crosslens.perturbations import perturb
 from tests.pipeline.robustness_study.letters import QUICK, Letters, captions

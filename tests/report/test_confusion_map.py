@@ -8,8 +8,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from crosslens.explanations import overview
-from crosslens.explanations.lexicon import hypernym_path
+from crosslens.explanations import hypernym_path, overview
 from crosslens.explanations.overview import confusion_map, synset_label
 from crosslens.explanations.statistics import CONFUSION_COLUMNS
 from crosslens.report import SECTION_STYLE, chart_html

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 
-from crosslens.language.scene_graphs import SceneGraph
-from crosslens.language.wordnet import load_wordnet
+from crosslens.language import SceneGraph, load_wordnet
 
 Node = frozenset[str]
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import crosslens as cl
-from crosslens.core.errors import InputError, UsageError
+from crosslens.core import InputError, UsageError
 from crosslens.encode.similarity import embedding_similarity
 from crosslens.similarity import EmbeddingSimilarity, load_similarity
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from crosslens.core.errors import UsageError
-from crosslens.language.tokens import tokenize
+from crosslens.core import UsageError
+from crosslens.language import tokenize
 from crosslens.similarity import load_similarity
 
 from .test_cider import captions_like

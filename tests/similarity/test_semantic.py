@@ -15,23 +15,13 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from crosslens.core.errors import InputError, MissingExtraError, UnknownNameError, UsageError
+from crosslens.core import InputError, MissingExtraError, UnknownNameError, UsageError
 from crosslens.encode import loading as hub, similarity as by_name
 from crosslens.encode.adapters import torch_encoders
 from crosslens.encode.similarity import BOTH, MINILM, PARAPHRASE, load_semantic
+from crosslens.similarity import Semantic, TextEncoder, load_semantic_fit, packaged_semantic_fits, semantic_fits
 from crosslens.similarity.roles import EMPTY_WORDS, ROLES, SharedWords, content_words, fold
-from crosslens.similarity.semantic import (
-    GRID,
-    LONGEST_VECTOR,
-    PreparedSemantic,
-    Semantic,
-    SemanticFit,
-    TextEncoder,
-    _on_grid,
-    load_semantic_fit,
-    packaged_semantic_fits,
-    semantic_fits,
-)
+from crosslens.similarity.semantic import GRID, LONGEST_VECTOR, PreparedSemantic, SemanticFit, _on_grid
 
 Array = np.ndarray[Any, Any]
 FIT = SemanticFit(5.0, 1.0, -1.5, unigrams=0.7, bigrams=1.0, skipgrams=0.4, inverted=0.6, negation=0.5)

@@ -10,9 +10,8 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from crosslens.core.errors import InputError, UsageError
-from crosslens.language.scene_graphs import SceneGraph
-from crosslens.language.words import COLOURS, SIZES, is_number
+from crosslens.core import InputError, UsageError
+from crosslens.language import COLOURS, SIZES, SceneGraph, is_number
 from crosslens.similarity import load_similarity
 from crosslens.similarity.measures.spice import PARTS, Spice, prepare_graphs
 from tests.language.pipelines import needs_a_pipeline
@@ -165,8 +164,7 @@ def test_from_texts(tmp_path: Path) -> None:
 
 @needs_a_pipeline
 def test_real_captions_agree_with_the_slow_reference(shared_data: Path, tmp_path: Path) -> None:
-    from crosslens.language.parsing import parse_texts
-    from crosslens.language.scene_graphs import scene_graph
+    from crosslens.language import parse_texts, scene_graph
 
     file = shared_data / "coco_karpathy_test" / "captions.tsv.gz"
     if not file.exists():

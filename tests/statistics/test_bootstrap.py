@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, strategies as st
 from scipy import stats
 
-from crosslens.core.errors import UnknownNameError, UsageError
+from crosslens.core import UnknownNameError, UsageError
 from crosslens.statistics import Bootstrap, aggregate, estimate
 from crosslens.statistics.bootstrap import FEWEST_CLUSTERS
 

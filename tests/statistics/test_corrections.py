@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from crosslens.core.errors import InputError, UnknownNameError
+from crosslens.core import InputError, UnknownNameError
 from crosslens.statistics import correct, floor_of_p, holm
 
 p_values = st.lists(st.floats(0, 1), max_size=12)

@@ -9,9 +9,8 @@ import pytest
 import scipy.stats
 from hypothesis import given, strategies as st
 
-from crosslens.core.errors import InputError, UsageError
-from crosslens.statistics import Bootstrap
-from crosslens.statistics.correlation import COEFFICIENTS, correlations
+from crosslens.core import InputError, UsageError
+from crosslens.statistics import COEFFICIENTS, Bootstrap, correlations
 
 
 def by_scipy(first: np.ndarray, second: np.ndarray) -> dict[str, float]:

@@ -8,7 +8,7 @@ from math import isnan
 import numpy as np
 import pytest
 
-from crosslens.core.errors import UnknownNameError
+from crosslens.core import UnknownNameError
 from crosslens.statistics import Bootstrap, cohen_kappa, correlations, judge_agreement, kappa_estimate
 from crosslens.statistics.judges import mean_reliability
 

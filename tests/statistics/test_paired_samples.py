@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from crosslens.core.errors import InputError, UsageError
+from crosslens.core import InputError, UsageError
 from crosslens.statistics import Bootstrap, Samples, aggregate, paired_permutation, paired_samples, relative_interval
 from tests.statistics.test_permutation import permuted_figure
 

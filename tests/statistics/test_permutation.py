@@ -11,7 +11,7 @@ from math import isnan
 import numpy as np
 import pytest
 
-from crosslens.core.errors import InputError, UsageError
+from crosslens.core import InputError, UsageError
 from crosslens.statistics import aggregate, holm, paired_permutation, same_tests
 from tests.tables import each_row
 

@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from crosslens.core.errors import UnknownNameError
-from crosslens.synth import TASKS, generate, write_scenes
-from crosslens.synth.captions import number_word
+from crosslens.core import UnknownNameError
+from crosslens.synth import TASKS, generate, number_word, write_scenes
 from crosslens.synth.tasks import EVERY_TASK, chosen_tasks
 from crosslens.synth.tasks.worked_out import AreaFacts
 

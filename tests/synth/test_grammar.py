@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from crosslens.synth.captions import a, listing, number_word, pluralise, sentence
+from crosslens.synth import a, listing, number_word, pluralise, sentence
 from tests.tables import each_row
 
 

@@ -6,11 +6,11 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from crosslens.core.errors import UnknownNameError
-from crosslens.synth.backdrops import BACKDROPS, paint
-from crosslens.synth.captions import pluralise
+from crosslens.core import UnknownNameError
+from crosslens.synth import BACKDROPS, KINDS, pluralise
+from crosslens.synth.backdrops import paint
 from crosslens.synth.drawing import COLOURS, Look, tone
-from crosslens.synth.kinds import KINDS, kind_named, kinds_of
+from crosslens.synth.kinds import kind_named, kinds_of
 from crosslens.synth.scene import sprite
 from tests.tables import each_row
 

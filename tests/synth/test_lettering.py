@@ -11,9 +11,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from crosslens.synth import generate
+from crosslens.synth import TASKS, generate
 from crosslens.synth.drawing import COMPILED, advance, fitting_size, outlines, typeset
-from crosslens.synth.tasks import TASKS
 from crosslens.synth.tasks.signs import CHINESE, SIGNS
 from crosslens.synth.tasks.worked_out import SNIPPETS
 from tests.tables import each_row, rest_slow

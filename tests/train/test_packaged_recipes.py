@@ -24,10 +24,11 @@ from crosslens.train import (
     load_training_recipe,
     recipe_groups,
     recipe_names,
+    settings_of,
     tables_of,
     train_model,
 )
-from crosslens.train.recipe import check_settings, declared_settings, settings_of
+from crosslens.train.recipe import check_settings, declared_settings
 from tests.tables import covering, each_row
 
 RECIPES = {name: load_training_recipe(name) for name in recipe_names()}

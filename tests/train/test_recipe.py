@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from crosslens.core import CrosslensError, InputError, UnknownNameError, UsageError
-from crosslens.train import LOSSES, TrainingSettings, load_training_recipe, recipe_names
-from crosslens.train.models.protocol import MODELS
+from crosslens.train import LOSSES, MODELS, TrainingSettings, load_training_recipe, recipe_names
 from crosslens.train.recipe import check_settings
 
 WHOLE = """

@@ -196,7 +196,7 @@ def test_texts_are_cut_and_padded_as_the_adapter_does(tmp_path: Path) -> None:
     """The same vectors to the bit, where the tokenizer says nothing of the model's limit, too."""
     from transformers import AutoImageProcessor, AutoTokenizer
 
-    from crosslens.encode.in_memory import encoder_of
+    from crosslens.encode import encoder_of
     from crosslens.encode.loading import load_part
     from tests.encode.tiny_models import TEXTS, pictures, save_model
 

@@ -12,10 +12,9 @@ from typing import Any
 import httpx
 import pytest
 
-from crosslens.core.errors import UsageError
-from crosslens.web import WebSettings
+from crosslens.core import UsageError
+from crosslens.web import ServeOptions, WebSettings
 from crosslens.web.connections import Connection
-from crosslens.web.settings import ServeOptions
 from tests.web.serving import listening
 
 LARGE = 32 << 20

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, strategies as st
 
-from crosslens.core.errors import InputError, UnknownNameError
+from crosslens.core import InputError, UnknownNameError
 from crosslens.web import WebSettings, library as library_module
 from crosslens.web.background import RecentCache
 from crosslens.web.library import RunLibrary, address_name

@@ -14,10 +14,10 @@ from starlette.datastructures import FormData
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
 
-from crosslens.core.errors import InputError, UsageError
-from crosslens.web import WebSettings, create_app
+from crosslens.core import InputError, UsageError
+from crosslens.web import ServeOptions, WebSettings, create_app
 from crosslens.web.security import CSRF_COOKIE, check_csrf, csrf_token, is_allowed_host
-from crosslens.web.settings import ServeOptions, is_loopback
+from crosslens.web.settings import is_loopback
 from tests.tables import each_row
 from tests.web.conftest import NASTY, client_of
 

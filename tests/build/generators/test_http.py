@@ -15,7 +15,7 @@ import pytest
 
 from crosslens.build import CONFUSABLE, DESCRIBE, SHARPER, ObjectAnnotation, Recorded, Request, load_generator
 from crosslens.build.generators.http import SYSTEM, request_prompt
-from crosslens.core.errors import CrosslensError, InputError, UsageError
+from crosslens.core import CrosslensError, InputError, UsageError
 
 Reply = tuple[int, dict[str, str], bytes]
 KEY = "sk-very-secret"

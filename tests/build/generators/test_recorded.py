@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from crosslens.build import DESCRIBE, ObjectAnnotation, Recorded, Request
-from crosslens.core.errors import ConflictError, InputError
+from crosslens.core import ConflictError, InputError
 
 
 class Counting:

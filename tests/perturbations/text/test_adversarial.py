@@ -10,13 +10,18 @@ import pytest
 from hypothesis import given, strategies as st
 
 import crosslens as cl
-from crosslens.core.errors import UsageError
-from crosslens.language.inflection import takes_an
-from crosslens.language.parsing import parse_texts
-from crosslens.language.wordnet import load_wordnet
-from crosslens.language.words import COLOUR_THRESHOLDS, ColourSpace, colour_distance, named_colours
-from crosslens.perturbations import PERTURBATIONS, CannotApply, Perturbed, apply_edits
-from crosslens.perturbations.caption import Caption, Draws
+from crosslens.core import UsageError
+from crosslens.language import (
+    COLOUR_THRESHOLDS,
+    ColourSpace,
+    colour_distance,
+    load_wordnet,
+    named_colours,
+    parse_texts,
+    takes_an,
+)
+from crosslens.perturbations import PERTURBATIONS, CannotApply, Caption, Perturbed, apply_edits
+from crosslens.perturbations.caption import Draws
 from crosslens.perturbations.text.colours import colour_uses
 from crosslens.perturbations.text.opposites import LARGE, SMALL
 from tests.language.pipelines import needs_a_pipeline, needs_the_small_pipeline

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from crosslens.language.wordnet import load_wordnet
+from crosslens.language import load_wordnet
 from crosslens.perturbations.text.opposites import antonym_table, attribute_antonyms, opposites_of
 from tests.tables import each_row
 

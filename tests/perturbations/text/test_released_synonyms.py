@@ -9,8 +9,7 @@ import pytest
 
 import crosslens as cl
 from crosslens.cli import main
-from crosslens.language.parsing import parse_texts
-from crosslens.language.wordnet import load_wordnet
+from crosslens.language import load_wordnet, parse_texts
 from tests.language.pipelines import needs_a_pipeline
 
 

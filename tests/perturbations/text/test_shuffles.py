@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, strategies as st
 
 import crosslens as cl
-from crosslens.language.parse import Parse
-from crosslens.perturbations import PERTURBATIONS, CannotApply, apply_edits
-from crosslens.perturbations.caption import Caption, Draws
+from crosslens.language import Parse
+from crosslens.perturbations import PERTURBATIONS, CannotApply, Caption, apply_edits
+from crosslens.perturbations.caption import Draws
 from crosslens.perturbations.text.surface import slot_kinds
 from tests.language.pipelines import needs_the_small_pipeline
 from tests.tables import each_row
@@ -217,7 +217,7 @@ def test_letters_without_the_other_case_stay() -> None:
 @needs_the_small_pipeline
 def test_words_of_several_tokens_are_what_their_head_is() -> None:
     text = "The man's T-shirt isn't red, it's a well-worn black-and-white one."
-    from crosslens.language.parsing import parse_texts
+    from crosslens.language import parse_texts
 
     caption = Caption(text, parse=parse_texts([text], cache=False)[0])
     kinds = dict(zip([word.text for word in caption.words], slot_kinds(caption), strict=True))

@@ -10,13 +10,10 @@ import pytest
 from hypothesis import given, strategies as st
 
 import crosslens as cl
-from crosslens.core.errors import UsageError
-from crosslens.language.inflection import is_plural
-from crosslens.language.parse import Parse
-from crosslens.language.parsing import parse_texts
-from crosslens.language.wordnet import load_wordnet
-from crosslens.perturbations import PERTURBATIONS, CannotApply, Edit, Perturbed, apply_edits
-from crosslens.perturbations.caption import Caption, Draws
+from crosslens.core import UsageError
+from crosslens.language import Parse, is_plural, load_wordnet, parse_texts
+from crosslens.perturbations import PERTURBATIONS, CannotApply, Caption, Edit, Perturbed, apply_edits
+from crosslens.perturbations.caption import Draws
 from crosslens.perturbations.text.opposites import _LEFT_ALONE, _REVIEWED, opposites
 from crosslens.perturbations.text.synonyms import (
     COMMON,

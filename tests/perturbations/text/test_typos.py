@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 import crosslens as cl
-from crosslens.core.errors import UsageError
+from crosslens.core import UsageError
 from crosslens.perturbations import Perturbed, candidate_edits
 from crosslens.perturbations.text.surface import KEY_NEIGHBOURS
 from tests.tables import each_row

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 import crosslens as cl
-from crosslens.core.errors import InputError, UnknownNameError, UsageError
+from crosslens.core import InputError, UnknownNameError, UsageError
 from crosslens.pipeline import DeviceRates, MeasuredRun, add_rates, calibrate_device, plan_evaluation, read_rates
 from crosslens.pipeline.planning import calibration
 from tests.engine.stand_in import StandInEngine

@@ -9,9 +9,8 @@ import polars as pl
 import pytest
 
 from crosslens.encode import Cache
-from crosslens.language.parse import Parse
-from crosslens.perturbations import Edit
-from crosslens.perturbations.caption import Caption
+from crosslens.language import Parse
+from crosslens.perturbations import Caption, Edit
 from crosslens.pipeline.robustness_study.tables import parts_of
 from tests.pipeline.robustness_study.letters import Letters, captions, text_study
 

@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 
 import crosslens as cl
-from crosslens.core.errors import InputError, UsageError
+from crosslens.core import InputError, UsageError
 from crosslens.encode import text_only
 from crosslens.perturbations import Edit, perturb
 from crosslens.pipeline.robustness_study.variants import whole_edit
@@ -73,8 +73,8 @@ def test_given_vectors_give_what_the_model_gives(tmp_path: Path) -> None:
 
 
 def test_perturbed_folders_of_the_command_are_read(tmp_path: Path) -> None:
-    from crosslens.perturbations.writing import write_perturbations
-    from crosslens.pipeline.robustness_study.variants import read_variants
+    from crosslens.perturbations import write_perturbations
+    from crosslens.pipeline import read_variants
 
     dataset = captions(8)
     write_perturbations(dataset, "char_swap,distraction_true", tmp_path / "perturbed", seed=5)

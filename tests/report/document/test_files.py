@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import crosslens as cl
-from crosslens.core.errors import ConflictError, InputError, UsageError
+from crosslens.core import ConflictError, InputError, UsageError
 from crosslens.report import is_audit, report_inputs, write_report
 from crosslens.report.document import page as document
 from tests.commands import Call as Call, call as call

@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 import crosslens as cl
-from crosslens.core import Figure, Folded, Intervals, Lines, Section, SmallMultiples, Table, Text, flat
-from crosslens.core.errors import UsageError
+from crosslens.core import Figure, Folded, Intervals, Lines, Section, SmallMultiples, Table, Text, UsageError, flat
 from crosslens.pipeline import NoticedDefect, Sensitivity, StageResult
 from crosslens.report import Report, ReportInputs, report_inputs
 from crosslens.report.document.inputs import ReportContext

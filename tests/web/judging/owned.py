@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from crosslens.web import import_items
 from crosslens.web.judging.accounts import model_account
 from crosslens.web.judging.database.judgements import record_judgement
 from crosslens.web.judging.database.projects import ProjectSettings, create_project, join
-from crosslens.web.judging.importing import import_items
 from crosslens.web.judging.tasks import Answer, ItemContent, NewItem, ShownText
 from tests.web.conftest import NASTY, fill
 from tests.web.judging.samples import add_items, items, person

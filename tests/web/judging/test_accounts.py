@@ -14,18 +14,15 @@ from httpx import ASGITransport, AsyncClient
 from sqlalchemy import select, text
 
 from crosslens.core import ConflictError, CrosslensError, UnknownNameError
-from crosslens.web import WebSettings, serve_pages
+from crosslens.web import WebSettings, account_named, create_invitation, make_reset_link, members, serve_pages
 from crosslens.web.judging import accounts
 from crosslens.web.judging.accounts import (
     SESSION_SECONDS,
     accept_invitation,
     accept_with_new_account,
-    account_named,
-    create_invitation,
     invitation,
     log_in,
     log_out,
-    make_reset_link,
     model_account,
     owner_count,
     session_account,
@@ -33,7 +30,6 @@ from crosslens.web.judging.accounts import (
 )
 from crosslens.web.judging.context import local_path
 from crosslens.web.judging.database.engine import Database
-from crosslens.web.judging.database.projects import members
 from crosslens.web.judging.database.tables import AccountRow, InvitationRow
 from tests.web.judging.conftest import HASHER, Clock
 from tests.web.judging.samples import create_account, person, project

@@ -13,7 +13,7 @@ from hypothesis import given, strategies as st
 from sqlalchemy import Connection, select
 
 from crosslens.core import CrosslensError
-from crosslens.web.judging.accounts import remove_member
+from crosslens.web import remove_member
 from crosslens.web.judging.database import assigning
 from crosslens.web.judging.database.assigning import (
     AccountCounts,

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from crosslens.web.judging.accounts import create_invitation, open_session
+from crosslens.web import create_invitation
+from crosslens.web.judging.accounts import open_session
 from crosslens.web.judging.context import SESSION_COOKIE
 from crosslens.web.judging.database.projects import join
 from tests.report.browser import Watched

@@ -17,17 +17,11 @@ from sqlalchemy import inspect, select, text
 from sqlalchemy.exc import IntegrityError
 
 from crosslens.core import CrosslensError, InputError, UnknownNameError
+from crosslens.web import members
 from crosslens.web.judging.accounts import may_see_picture, open_session
 from crosslens.web.judging.database import engine
 from crosslens.web.judging.database.engine import Database, open_database
-from crosslens.web.judging.database.projects import (
-    ProjectSettings,
-    change_project,
-    create_project,
-    join,
-    members,
-    projects,
-)
+from crosslens.web.judging.database.projects import ProjectSettings, change_project, create_project, join, projects
 from crosslens.web.judging.database.tables import (
     AccountRow,
     AssignmentRow,

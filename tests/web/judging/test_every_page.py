@@ -12,7 +12,8 @@ import pytest
 pytest.importorskip("PIL", reason="pip install 'crosslens[web]'")
 pytest.importorskip("sqlalchemy", reason="pip install 'crosslens[web]'")
 
-from crosslens.web.judging.accounts import create_invitation, make_reset_link, model_account
+from crosslens.web import create_invitation, make_reset_link
+from crosslens.web.judging.accounts import model_account
 from crosslens.web.judging.database.judgements import record_judgement
 from crosslens.web.judging.database.projects import create_project, join
 from crosslens.web.judging.tasks import (

@@ -16,11 +16,10 @@ from pathlib import Path
 import httpx
 import pytest
 
+from crosslens.web import export_content, load_answers
 from crosslens.web.judging.accounts import open_session
 from crosslens.web.judging.context import SESSION_COOKIE
 from crosslens.web.judging.database.engine import open_database
-from crosslens.web.judging.exporting import export_content
-from crosslens.web.judging.results import load_answers
 from tests.web.judging.samples import person, project
 
 pytestmark = pytest.mark.slow

@@ -15,8 +15,9 @@ from xml.etree import ElementTree
 
 import pytest
 
+from crosslens.web import interface_of
 from crosslens.web.judging.agreement import judgement_table
-from crosslens.web.judging.exporting import interface_of, label_studio_tasks
+from crosslens.web.judging.exporting import label_studio_tasks
 from crosslens.web.judging.tasks import (
     TASKS,
     Answer,

@@ -13,9 +13,8 @@ import pytest
 from argon2 import PasswordHasher
 from sqlalchemy import func, select
 
+from crosslens.web import create_invitation, members
 from crosslens.web.judging import accounts
-from crosslens.web.judging.accounts import create_invitation
-from crosslens.web.judging.database.projects import members
 from crosslens.web.judging.database.tables import AccountRow
 from crosslens.web.judging.importing import add_new_items
 from tests.tables import rest_slow

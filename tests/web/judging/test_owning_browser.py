@@ -10,9 +10,9 @@ from typing import Any
 import polars as pl
 import pytest
 
+from crosslens.web import load_answers
 from crosslens.web.judging.accounts import open_session
 from crosslens.web.judging.context import SESSION_COOKIE
-from crosslens.web.judging.results import load_answers
 from crosslens.web.judging.tasks import Answer
 from tests.report.browser import Watched
 from tests.web.judging.owned import Owned

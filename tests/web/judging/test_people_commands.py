@@ -13,12 +13,13 @@ import pytest
 pytest.importorskip("sqlalchemy", reason="pip install 'crosslens[web]'")
 
 import crosslens as cl
+from crosslens.web import running_address
 from crosslens.web.judging.accounts import open_session, reset_account, session_account
 from crosslens.web.judging.database.engine import Database, open_database
 from crosslens.web.judging.database.judgements import record_judgement
 from crosslens.web.judging.database.projects import join
 from crosslens.web.judging.tasks import Answer
-from crosslens.web.server import _findable, running_address
+from crosslens.web.server import _findable
 from tests.commands import Call, call as call
 from tests.web.judging.samples import create_account
 

@@ -13,7 +13,7 @@ import pytest
 from PIL import Image
 
 import crosslens as cl
-from crosslens.web.judging.accounts import close_account, remove_member
+from crosslens.web import close_account, remove_member
 from crosslens.web.judging.database.projects import create_project, join
 from crosslens.web.judging.tasks import ItemContent, NewItem, ShownPicture, ShownText
 from crosslens.web.library import dataset_id

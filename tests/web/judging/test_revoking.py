@@ -11,36 +11,40 @@ import pytest
 from sqlalchemy import select, text
 
 from crosslens.core import ConflictError, CrosslensError
+from crosslens.web import (
+    ExportOptions,
+    audit_log,
+    close_account,
+    create_invitation,
+    end_sessions,
+    export_content,
+    list_accounts,
+    load_answers,
+    make_reset_link,
+    members,
+    open_invitations,
+    remove_member,
+    revoke_invitation,
+)
 from crosslens.web.judging import accounts, routes
 from crosslens.web.judging.accounts import (
     RESET_DAYS,
     Account,
     accept_invitation,
     accept_with_new_account,
-    close_account,
-    create_invitation,
-    end_sessions,
-    list_accounts,
     log_in,
-    make_reset_link,
     model_account,
-    open_invitations,
     open_session,
-    remove_member,
     reset_account,
     reset_password,
-    revoke_invitation,
     session_account,
     set_password,
 )
 from crosslens.web.judging.database.assigning import next_item
 from crosslens.web.judging.database.engine import Database
 from crosslens.web.judging.database.judgements import judge
-from crosslens.web.judging.database.projects import audit_log, join, members
+from crosslens.web.judging.database.projects import join
 from crosslens.web.judging.database.tables import JudgingTable
-from crosslens.web.judging.exporting import export_content
-from crosslens.web.judging.options import ExportOptions
-from crosslens.web.judging.results import load_answers
 from crosslens.web.judging.tasks import Answer
 from tests.tables import rest_slow
 from tests.web.judging.conftest import Clock

@@ -10,15 +10,22 @@ import pytest
 
 import crosslens as cl
 from crosslens.core import CrosslensError, InputError
-from crosslens.web.judging.accounts import account_named, close_account, list_accounts, log_in, model_account
+from crosslens.web import (
+    ExportOptions,
+    account_named,
+    close_account,
+    export_content,
+    import_items,
+    list_accounts,
+    load_answers,
+)
+from crosslens.web.judging.accounts import log_in, model_account
 from crosslens.web.judging.database.assigning import next_item
 from crosslens.web.judging.database.engine import Database, open_database
 from crosslens.web.judging.database.judgements import judge, record_judgement
 from crosslens.web.judging.database.projects import create_project, join
-from crosslens.web.judging.exporting import export_content
-from crosslens.web.judging.importing import import_items, pair_items, shown_as
-from crosslens.web.judging.options import ExportOptions
-from crosslens.web.judging.results import adjudicate, load_answers
+from crosslens.web.judging.importing import pair_items, shown_as
+from crosslens.web.judging.results import adjudicate
 from crosslens.web.judging.tasks import Answer, ItemContent, NewItem, ShownPicture, ShownText
 from tests.tables import each_row, rest_slow
 from tests.web.conftest import NASTY

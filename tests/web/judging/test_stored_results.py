@@ -10,13 +10,13 @@ import pytest
 from scipy.stats import pearsonr
 
 from crosslens.core import CrosslensError
+from crosslens.web import load_answers, results_of
 from crosslens.web.judging.accounts import model_account
-from crosslens.web.judging.commands import results_of
 from crosslens.web.judging.database.engine import Database
 from crosslens.web.judging.database.judgements import record_judgement
 from crosslens.web.judging.database.projects import ProjectSettings, create_project, projects
 from crosslens.web.judging.importing import add_new_items
-from crosslens.web.judging.results import ProjectResults, adjudicate, load_answers, withdraw_decision
+from crosslens.web.judging.results import ProjectResults, adjudicate, withdraw_decision
 from crosslens.web.judging.tasks import Answer, ItemContent, NewItem, ShownPicture, ShownText
 from tests.web.judging.samples import add_items, items, person, project
 
